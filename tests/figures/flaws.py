@@ -3,13 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
-import pytest
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.colors import to_rgba
 from matplotlib.path import Path
 from matplotlib.transforms import Bbox
 
-from hgviz.figures import labels, points
+from hgviz.figures import labels
 from hgviz.figures.cells import BAR
 from hgviz.figures.labels import JOINERS
 
@@ -36,13 +35,9 @@ class Seen:
     frames: list[np.ndarray]
 
 
+@labels.figure_settings()
 def seen(page) -> Seen:
     """Everything on a page."""
-    with labels.figure_settings():
-        return _seen(page)
-
-
-def _seen(page) -> Seen:
     figure = page.figure
     renderer = FigureCanvasAgg(figure).get_renderer()
     texts, boxes, fills, pictures, frames = [], [], [], [], []
@@ -133,18 +128,6 @@ def flaws(page) -> list[str]:
             if not any(np.allclose(one[[1, 3]], box[[1, 3]], atol=1e-6) for one in level):
                 wrong.append("a colour bar is not as high as its map")
     return wrong
-
-
-def require_tidy(page, width):
-    """Require a page on which no two texts overlap, none leaves it, and all are legible."""
-    found = texts(page)
-    assert page.width == pytest.approx(points(width))
-    assert overlaps(found) == [], width
-    for words, (left, low, right, high) in found:
-        assert min(left, low) >= -0.3, (width, words)
-        assert right <= page.width + 0.3 and high <= page.height + 0.3, (width, words)
-    assert page.smallest >= LEAST
-    assert not any("\x1b" in words or "\u202e" in words for words, _ in found)
 
 
 def _outside(page, all_: Seen, words) -> list[str]:

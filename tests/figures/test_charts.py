@@ -1,294 +1,623 @@
-"""Charts of studies and of two models: each number where it is, nothing overlaps, a CSV has all."""
+"""Charts show the numbers they are of: curves, scores, profiles, neurons, links and answers."""
 
 import csv
+import html
+import re
+import shlex
+import subprocess
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from PIL import Image
 
-from hgviz import tasks
+from hgviz import palettes, tasks
 from hgviz.analysis import importance as analysed
-from hgviz.core import HeadId, HgvizError, Selection
-from hgviz.figures import Panel, Spec, labels
-from hgviz.figures.charts import Line, Plot, Plots, Strip, Strips
-from hgviz.figures.labels import wrap
-from hgviz.figures.matrices import Grid, Grids
+from hgviz.analysis.roles import roles
+from hgviz.core import Display, HeadId, HgvizError, Selection
+from hgviz.figures import Panel, Spec
+from hgviz.figures.attribution import Share
+from hgviz.figures.links import Item, choose_items
 from hgviz.figures.output import compose, draw
-from hgviz.figures.page import Axes, Page, round_ticks
-from hgviz.study import PruningCurve
+from hgviz.figures.page import Axes, round_ticks
+from hgviz.figures.spec import quoted
+from hgviz.files import resource
+from hgviz.language import decimals
+from hgviz.maps import DenseMap
+from hgviz.maps.links import LinkOptions, find_links
+from hgviz.models import open_model
+from hgviz.store import write_capture
+from hgviz.tasks.attributing import MOST, attribution_panel, attribution_rows, given_words
 from hgviz.tasks.charting import activation_chart, pair_chart
-from tests.figures.flaws import flaws, texts
-from tests.figures.texts import MAKERS, capture_of
+from hgviz.tasks.dissecting import MOST as MOST_KEYS
+from hgviz.tasks.dissecting import neurons_chart
+from hgviz.tasks.explaining import Question
+from hgviz.tasks.profiling import profile_chart
+from tests.analysis.planting import letters, plant
+from tests.figures.flaws import overlaps, texts
+from tests.figures.making import (
+    HOSTILE,
+    METHODS,
+    SEA,
+    WAYS,
+    answer_of,
+    answer_panel,
+    capture_of,
+    keys_of,
+    plain,
+    study_of,
+    timed,
+)
+from tests.gui import kinds
+from tests.making import byte_prompt, make_capture
 from tests.studying import make_study
 
-METHODS = ("signed", "michel", "loo", "fisher", "shapley")
+
+def words(page):
+    return [text.get_text() for text in page.axes.texts]
 
 
-def curve(study, method, seed=0):
-    """A curve that falls from 90 % to 50 %, sooner for some seeds."""
-    order = tuple(np.random.default_rng(seed).permutation(np.array(study.heads)).tolist())
-    heads = tuple(type(study.heads[0])(*one) for one in order)
-    removed = np.arange(len(heads) + 1)
-    values = 0.9 - 0.4 * (removed / len(heads)) ** (1 + seed % 4)
-    values = values.astype(np.float32)
-    change = values - values[0]
-    rows = np.arange(0, len(study), 2)
-    return PruningCurve(
-        method, heads, removed, values, values - 0.05, values + 0.05, 1 - values, change,
-        change - 0.06, change + 0.06, rows, seed,
-    )  # fmt: skip
+def table(panel, path):
+    with open(draw(panel, path)) as file:
+        return list(csv.DictReader(file))
 
 
-def study_of(methods=METHODS, seed=0, randoms=20, **more):
-    """A study with a curve of each method, and random ones."""
-    one = make_study(seed, **more)
-    lines = [curve(one, name, number) for number, name in enumerate(methods)]
-    lines += [curve(one, "random", number + 100) for number in range(randoms)]
-    return replace(one, curves=tuple(lines))
+# --- axes and ticks -------------------------------------------------------------------------------
 
 
-def timed(study, *names):
-    """The same, the curves of these methods timed: faster with fewer heads, but for noise."""
-    noise = np.random.default_rng(0)
-
-    def times(one):
-        smaller = 30 - one.removed + noise.normal(size=len(one.removed))
-        return np.stack([np.full(len(smaller), 30.0), smaller], 1).astype(np.float32)
-
-    curves = (
-        replace(one, times=times(one)) if one.method in names else one for one in study.curves
-    )
-    return replace(study, curves=tuple(curves))
+def test_data_lie_where_axes_say_and_ticks_have_all_their_digits():
+    axes = Axes(None, 10, 20, 100, 50, 0, 10, -1, 1)
+    assert axes.points(np.array([0.0, 10.0]), np.array([-1.0, 1.0])) == [(10, 70), (110, 20)]
+    quarters = ["0.00", "0.25", "0.50", "0.75", "1.00", "1.25"]
+    assert [written for _, written in round_ticks(0, 1.25, 120, 16)] == quarters
+    assert round_ticks(-4, 4, 240, 26)[0][1] == "−4" and round_ticks(2, 2, 100, 20) == [(2, "2")]
 
 
-def page_of(kind, chart, width="icml"):
-    with labels.figure_settings():
-        page = compose(Spec(kind, width=width), chart)
-        return page, texts(page)
-
-
-CASES = {
-    "one curve": ("curve", [study_of(("loo",))], {}),
-    "three together": ("curve", [study_of(METHODS[:3])], {}),
-    "a panel each": ("curve", [study_of()], {}),
-    "three studies": ("curve", [study_of(seed=seed) for seed in range(3)], {}),
-    "over FLOPs": ("curve", [study_of(METHODS[:2])], {"axis": "flops"}),
-    "over milliseconds": ("curve", [timed(study_of(METHODS[:2]), *METHODS[:2])], {"axis": "time"}),
-    "a language model": ("curve", [study_of(("loo",), asked="next")], {}),
-    "no random order": ("curve", [study_of(("loo",), randoms=0)], {}),
-    "scores": ("scores", [study_of()], {"methods": ["shapley"]}),
-}
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_no_chart_has_a_flaw(name):
-    kind, studies, more = CASES[name]
-    chart = tasks.chart(kind, studies, **more)
-    for width in ("1.6in", "icml", "neurips" if len(name) % 2 else "nature2"):
-        page, _ = page_of(kind, chart, width)
-        assert flaws(page) == [], width
-
-
-def test_a_chart_says_where_it_comes_from(tmp_path):
-    one = replace(study_of(), path="/home/ann/study.h5")
-    path = tasks.figure(Spec("scores", methods=("loo",)), one, tmp_path / "f.png")
-    with Image.open(path) as image:
-        said = image.info["Description"]
-    for part in (f"checkpoint: {one.spec.digest}", f"data digest: {one.data_digest}", "loo",
-                 "command: hgviz figure study.h5 --kind scores --method loo"):  # fmt: skip
-        assert part in said
-    assert "/home" not in said
+# --- curves and scores ----------------------------------------------------------------------------
 
 
 def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
-    one = study_of(("loo",))
-    mine, band = one.curves[0], analysed.random_band(one.curves[1:])
-    path = tasks.figure(Spec("curve"), one, tmp_path / "f.csv")
-    with open(path) as file:
-        rows = list(csv.DictReader(file))
+    study = replace(study_of(("loo",)), path="/home/ann/study.h5")
+    curve, band = study.curves[0], analysed.random_band(study.curves[1:])
+    rows = table(tasks.panel(Spec("curve"), study), tmp_path / "f.csv")
     drawn = [row for row in rows if row["line"] == "loo"]
-    assert [float(row["Accuracy, %"]) for row in drawn] == pytest.approx(100 * mine.values)
-    assert [float(row["low"]) for row in drawn] == pytest.approx(100 * mine.low)
-    assert [float(row["Heads switched off"]) for row in drawn] == mine.removed.tolist()
-    most, least = analysed.removable_heads(mine)
+    assert [float(row["Accuracy, %"]) for row in drawn] == pytest.approx(100 * curve.values)
+    assert [float(row["low"]) for row in drawn] == pytest.approx(100 * curve.low)
+    assert [float(row["Heads switched off"]) for row in drawn] == curve.removed.tolist()
+    most, least = analysed.removable_heads(curve)
     assert [row["marked"] for row in drawn if row["marked"]] == [f"{most}, at least {least}"]
     others = [row for row in rows if row["line"] != "loo"]
     assert [float(row["high"]) for row in others] == pytest.approx(100 * band.high)
+    svg = draw(tasks.panel(Spec("scores", methods=("loo",)), study), tmp_path / "f.svg").read_text()
+    for part in (f"checkpoint: {study.spec.digest}", f"data digest: {study.data_digest}",
+                 "command: hgviz figure study.h5 --kind scores --method loo"):  # fmt: skip
+        assert part in svg
+    assert "/home" not in svg
 
 
 def test_times_are_drawn_as_they_were_measured_without_random_orders():
-    one = timed(study_of(METHODS[:2]), "michel")
-    chart = tasks.chart("curve", [one], axis="time")  # of the one that has them
+    study = timed(study_of(METHODS[:2]), "michel")
+    chart = tasks.chart("curve", [study], axis="time")  # of the one that has them
     (panel,) = chart.panels
     (line,) = panel.lines
-    at = [each.method for each in one.curves].index("michel")
-    assert line.label == "michel" and line.x.tolist() == one.curves[at].times[:, 1].tolist()
+    (times,) = (curve.times for curve in study.curves if curve.method == "michel")
+    assert line.label == "michel" and line.x.tolist() == times[:, 1].tolist()
     assert (np.diff(line.x) > 0).any() and (np.diff(line.x) < 0).any()  # as noisy as they are
     assert panel.band is None and not chart.banded and "not timed" in chart.notes[1]
     with pytest.raises(HgvizError, match="signed has no times"):
-        tasks.chart("curve", [one], ["signed"], axis="time")
+        tasks.chart("curve", [study], ["signed"], axis="time")
 
 
 def test_several_studies_are_drawn_as_changes_of_their_own_whole_models():
     studies = [study_of(("loo", "signed"), seed=seed) for seed in range(3)]
-    found = tasks.chart("curve", studies)
-    assert [panel.title for panel in found.panels] == ["loo", "signed"]
-    for number, line in enumerate(found.panels[0].lines):
-        assert line.y == pytest.approx(100 * studies[number].curves[0].change)
-    assert len({line.label for line in found.panels[0].lines}) == 3
-    assert "60 random orders" in found.banded
+    chart = tasks.chart("curve", studies)
+    assert [panel.title for panel in chart.panels] == ["loo", "signed"]
+    for study, line in zip(studies, chart.panels[0].lines, strict=True):
+        assert line.y == pytest.approx(100 * study.curves[0].change)
+    assert len({line.label for line in chart.panels[0].lines}) == 3
+    assert "60 random orders" in chart.banded
 
 
 def test_bits_of_a_language_model_are_losses_over_the_bytes_of_the_same_rows():
-    one = study_of(("loo",), asked="next")
-    mine = one.curves[0]
-    rows = one.places_of(mine.rows)
-    found = tasks.chart("curve", [one]).panels[0].lines[0]
-    nats = mine.loss.astype(float) * rows.sum()
-    assert found.y == pytest.approx(nats / np.log(2) / one.sizes[mine.rows].sum())
-    assert found.low is None
+    study = study_of(("loo",), asked="next")
+    curve, line = study.curves[0], tasks.chart("curve", [study]).panels[0].lines[0]
+    nats = curve.loss.astype(float) * study.places_of(curve.rows).sum()
+    assert line.y == pytest.approx(nats / np.log(2) / study.sizes[curve.rows].sum())
+    assert line.low is None
 
 
 def test_scores_are_drawn_from_the_most_needed_on_and_hollow_where_they_may_be_nothing():
-    one = study_of()
-    found = tasks.chart("scores", [one], ["shapley"])
-    assert found.value.tolist() == sorted(found.value)  # low is needed
-    page, _ = page_of("scores", found)
-    hollow = [line for line in page.axes.lines if line.get_markeredgewidth() > 0.5
-              and line.get_marker() not in ("None", "")]  # fmt: skip
-    zero = int(((found.low <= 0) & (found.high >= 0)).sum())
-    assert 0 < zero < len(one.heads)
-    assert sum(len(line.get_xdata()) for line in hollow) == zero
-
-
-def test_data_lie_where_axes_say():
-    axes = Axes(None, 10, 20, 100, 50, 0, 10, -1, 1)
-    assert axes.points(np.array([0.0, 10.0]), np.array([-1.0, 1.0])) == [(10, 70), (110, 20)]
+    chart = tasks.chart("scores", [study_of()], ["shapley"])
+    assert chart.value.tolist() == sorted(chart.value)  # low is needed
+    lines = compose(Spec("scores"), chart).axes.lines
+    marks = [line for line in lines if line.get_marker() not in ("None", "")]
+    hollow = [mark for mark in marks if mark.get_markeredgewidth() > 0.5]
+    zero = int(((chart.low <= 0) & (chart.high >= 0)).sum())
+    assert 0 < zero < len(chart.names) and sum(len(one.get_xdata()) for one in hollow) == zero
 
 
 @pytest.mark.parametrize(
-    ("kind", "methods"), [("curve", ["gates"]), ("curve", ["nonsense"]), ("scores", ["nonsense"])]
+    ("kind", "study", "methods", "error"),
+    [
+        ("curve", study_of, ["gates"], "gates"),
+        ("curve", study_of, ["nonsense"], "nonsense"),
+        ("scores", study_of, ["nonsense"], "nonsense"),
+        ("curve", lambda: replace(make_study(), curves=()), [], "no curve"),
+    ],
 )
-def test_what_was_not_measured_is_said(kind, methods):
-    with pytest.raises(HgvizError):
-        tasks.chart(kind, [study_of()], methods)
+def test_what_was_not_measured_is_said(kind, study, methods, error):
+    with pytest.raises(HgvizError, match=error):
+        tasks.chart(kind, [study()], methods)
 
 
-def test_a_study_without_curves_says_how_to_measure_one():
-    with pytest.raises(HgvizError, match="no curve"):
-        tasks.chart("curve", [replace(make_study(), curves=())])
-
-
-# --- charts of two models -------------------------------------------------------------------------
-
-
-WIDTHS = (240.0, 487.0)
-
-
-def laid_out(kind, chart, width):
-    with labels.figure_settings():
-        page = Page(width)
-        chart.draw(page, Spec(kind))
-        return page, texts(page)
-
-
-def checked(kind, chart, width):
-    page, found = laid_out(kind, chart, width)
-    assert flaws(page) == []
-    return page, found
-
-
-def lines_of(*values):
-    x = np.arange(9.0)
-    return tuple(Line(f"model {n}", x, np.asarray(y, float)) for n, y in enumerate(values))
-
-
-@pytest.mark.parametrize("width", WIDTHS[1:])
-@pytest.mark.parametrize(
-    "values",
-    [np.linspace(0, 1, 9), np.zeros(9), 1e-7 * np.arange(9), np.r_[np.nan, 5e4 * np.ones(8)]],
-)
-def test_plots_fit_whatever_the_numbers(values, width):
-    plot = Plot("Where scores lie", "|score|", "Cells, %", lines_of(values, values / 2))
-    plots = Plots((plot, plot), "Shaded.", title="A title", more="of two", notes=("A note.",))
-    checked("plots", plots, width)
-
-
-@pytest.mark.parametrize("width", WIDTHS)
-def test_strips_fit_with_heads_of_any_size(width):
-    nothing, one = np.full(4, np.nan), (np.nan, -np.inf, np.inf)
-    strips = (
-        Strip("Entropy of |A|", "nats", (np.ones(4), nothing), ((1.0, 0.9, 1.1), one)),
-        Strip("Row sum", "", (np.ones(4), -np.arange(4.0)), ((1, 1, 1), (-1.5, -2, -1))),
-        Strip("Mean |dM/dS|", "nats", (np.zeros(3), np.zeros(2)), ((0, 0, 0), (0, 0, 0))),
-    )
-    checked("strips", Strips(strips, ("softmax", "x" * 200), notes=("A note.",)), width)
-
-
-@pytest.mark.parametrize(("heads", "width"), [(1, 487.0), (6, 240.0), (90, 487.0)])
-def test_grids_thin_their_names(heads, width):
-    names = tuple(f"{n // 6}.{n % 6}" for n in range(heads))
-    values = np.random.default_rng(0).random((heads, heads))
-    values[0, 0] = np.nan
-    grid = Grid("Within A", values, names, names, "Head of A", "Head of A")
-    checked("grids", Grids((grid, grid, grid), "Distance"), width)
-
-
-@pytest.mark.parametrize(("name", "width"), list(zip(list(MAKERS)[::3], WIDTHS * 9, strict=False)))
-def test_pairs_of_any_text_fit(name, width):
-    capture = capture_of(name)
-    layer = next(one for one in capture.spec.layers if one.heads)
-    chart = pair_chart(capture, capture, Selection(layer.index, layer.heads[-1]))
-    assert not chart.maps[2].any()
-    checked("three", chart, width)
+def test_activations_are_drawn_with_what_must_be_known_of_them(tmp_path):
+    chart = activation_chart(["softmax", "ymish", "linear", "topk"])
+    notes = " ".join(chart.notes)
+    assert "of a row of two keys" in notes and "rows of length 1" in notes
+    rows = table(Panel(Spec("activation"), chart), tmp_path / "f.csv")
+    assert len(rows) == 8 * len(chart.plots[0].lines[0].x)
 
 
 def test_levels_of_an_hourglass_meet_on_tokens(capture):
-    layers = {one.level: one for one in capture.spec.layers if one.role == "self"}
-    one, other = layers[0], layers[max(layers)]
-    selection = Selection(one.index, one.heads[0])
-    chart = pair_chart(
-        capture, capture, replace(selection, beside=HeadId(other.index, other.heads[0]))
-    )
-    assert chart.shape == capture.maps[one.index].shape[1:]
-    own = capture.maps[one.index].read(one.heads[0])
-    assert np.array_equal(chart.maps[0], own)
+    layers = {row.level: row for row in capture.spec.layers if row.role == "self"}
+    fine, coarse = layers[0], layers[max(layers)]
+    beside = HeadId(coarse.index, coarse.heads[0])
+    chart = pair_chart(capture, capture, Selection(fine.index, fine.heads[0], beside=beside))
+    assert chart.shape == capture.maps[fine.index].shape[1:]
+    assert np.array_equal(chart.maps[0], capture.maps[fine.index].read(fine.heads[0]))
     # a row of the upper level is that of the token's group
-    upper = capture.maps[other.index].read(other.heads[0])
+    upper = capture.maps[coarse.index].read(coarse.heads[0])
     assert chart.maps[1][0].sum() == pytest.approx(upper[0].sum(), abs=1e-5)
-    checked("three", chart, 487.0)
 
 
-def test_activations_are_drawn_with_what_must_be_known_of_them():
-    _, found = checked("plots", activation_chart(["softmax", "ymish", "linear", "topk"]), 487.0)
-    said = " ".join(words for words, _ in found)
-    assert "of a row of two keys" in said and "rows of length 1" in said
+# --- profiles -------------------------------------------------------------------------------------
+
+N = 24
 
 
-def test_ticks_are_written_with_all_their_digits():
-    assert [words for _, words in round_ticks(0, 1.25, 120, 16)] == [
-        "0.00", "0.25", "0.50", "0.75", "1.00", "1.25",
-    ]  # fmt: skip
-    assert [words for _, words in round_ticks(-4, 4, 240, 26)][0] == "−4"
-    assert round_ticks(2, 2, 100, 20) == [(2, "2")]
+def planted():
+    """A layer whose heads are even and look back by one; one that looks at the first letter and at
+    itself."""
+    even, first, back = np.tril(np.ones((N, N))), np.zeros((N, N)), np.eye(N, k=-1)
+    even /= even.sum(1, keepdims=True)
+    first[:, 0] = back[0, 0] = 1
+    text = letters("abcdefghijklmnopqrstuvwx")
+    return plant(text, [np.stack([even, back]), np.stack([first, np.eye(N)])])
 
 
-# --- reports --------------------------------------------------------------------------------------
+def values_of(chart, name):
+    metric = next(metric for metric in chart.metrics if metric.name == name)
+    return dict(zip(chart.sides[0].heads, metric.values[0], strict=True))
 
 
-def test_a_text_is_wrapped_without_losing_a_word():
-    with labels.figure_settings():
-        words = "A sentence of several words that goes on and on and on until it is long"
-        found = wrap(words, 100.0, 8.5)
-        assert " ".join(found) == words and len(found) > 2
-        assert all(labels.text_width(one, 8.5) <= 100 for one in found)
-        assert wrap("", 100.0, 8.5) == [""]
-        assert wrap("x" * 400, 100.0, 8.5)[0].endswith("…")
+@pytest.mark.parametrize(
+    ("name", "head", "value"),
+    [("entropy", "0.1", 0), ("entropy", "1.1", 0), ("distance", "0.1", 1), ("distance", "1.1", 0),
+     ("previous", "0.1", 1), ("same", "1.1", 1), ("first", "1.0", 1), ("convolution", "0.1", 1)],
+)  # fmt: skip
+def test_metrics_of_planted_heads_are_known(name, head, value):
+    chart = profile_chart([planted()], [name])
+    found = {str(head): number for head, number in values_of(chart, name).items()}
+    assert found[head] == pytest.approx(value, abs=1e-2 if name == "convolution" else 1e-6)
+    # rows with few keys do not count: what does lies between the even rows of some and of all keys
+    assert name != "entropy" or np.log(4) < found["0.0"] < np.log(N)
 
 
-def test_numbers_of_a_chart_are_all_in_its_csv(tmp_path):
-    chart = activation_chart(["tanh"])
-    path = tmp_path / "shapes.csv"
-    draw(Panel(Spec("activation"), chart), path)
-    assert len(path.read_text().splitlines()) == 1 + 2 * len(chart.plots[0].lines[0].x)
+def test_what_is_drawn_is_what_the_heads_measure_and_distances_are_in_letters():
+    """A head that looks back by one position at a level of four letters looks four letters back."""
+    capture = capture_of("sea")
+    facts, chart = roles(capture), profile_chart([capture], ["entropy", "distance", "previous"])
+    for metric in chart.metrics:
+        for head, value in zip(chart.sides[0].heads, metric.values[0], strict=True):
+            np.testing.assert_equal(value, facts[head].metrics[metric.name])
+    levels, distance = capture.spec.levels, values_of(chart, "distance")
+    strides = {row.index: levels[row.level].stride for row in capture.spec.layers
+               if row.role == "self"}  # fmt: skip
+    back = [head for head, share in values_of(chart, "previous").items()
+            if share > 0.9 and head.layer in strides]  # fmt: skip
+    assert len(back) > 2
+    for head in back:
+        assert distance[head] == pytest.approx(strides[head.layer], rel=0.35)
+
+
+def test_every_head_is_a_mark_where_its_number_is_hollow_and_out_of_the_mean_where_it_is_off():
+    off = HeadId(0, 0)
+    chart = profile_chart([replace(planted(), off=frozenset({off}))], ["entropy"])
+    side, values = chart.sides[0], chart.metrics[0].values[0]
+    assert values[list(side.heads).index(off)] > 1
+    assert side.mean(values, 0) == pytest.approx(0, abs=1e-6)
+    assert any("1 head switched off" in note for note in chart.notes)
+    rows = {(row[2], row[6]): row for row in chart.rows()}
+    assert rows["0", "0.0"][7] == "yes" and rows["0", "0.1"][7] == ""
+    assert rows["0", "mean"][-1] == side.mean(values, 0)
+    marks = [line for line in compose(Spec("profile"), chart).axes.lines
+             if line.get_linestyle() == "None"]  # fmt: skip
+    hollow = [mark for mark in marks if mark.get_markerfacecolor() != mark.get_markeredgecolor()]
+    assert [len(mark.get_xydata()) for mark in hollow] == [1]
+    drawn = np.sort(np.concatenate([mark.get_xydata()[:, 1] for mark in marks]))[::-1]
+    wanted = np.sort(values)
+    # y runs down the page, in proportion
+    np.testing.assert_allclose(np.interp(wanted, wanted[[0, -1]], drawn[[0, -1]]), drawn, atol=1e-6)
+
+
+def test_a_profile_shows_what_says_something_and_says_what_is_missing(monkeypatch):
+    names = [metric.name for metric in profile_chart([planted()]).metrics]
+    assert names == ["entropy", "distance", "first", "previous", "same"]
+    signed = [metric.name for metric in profile_chart([capture_of("signed")]).metrics]
+    assert {"positive", "negative"} <= set(signed) and len(signed) <= 6
+    said = words(compose(Spec("profile"), profile_chart([capture_of("two texts")])))
+    assert {"self-attention", "cross-attention", "decoder"} <= set(said)
+    capture = capture_of("sea")
+    maps = tuple(one if at < 4 else None for at, one in enumerate(capture.maps))
+    chart = profile_chart([replace(capture, maps=maps)], ["entropy"])
+    assert "Layers 4 to 12 are not captured." in chart.notes
+    assert {head.layer for head in chart.sides[0].heads} == {0, 1, 2, 3}
+    monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 4)
+    monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 1)
+    assert "Measured on 8 of 24 rows." in profile_chart([planted()], ["distance"]).notes
+
+
+@pytest.mark.parametrize(
+    ("maps", "metrics", "error"),
+    [(True, ["height"], "unknown metric 'height'"), (True, ["negative"], "says nothing"),
+     (True, ["variance"], "says nothing of these heads"), (False, ["entropy"], "no heads")],
+)  # fmt: skip
+def test_what_a_profile_cannot_show_is_said(maps, metrics, error):
+    capture = planted() if maps else replace(planted(), maps=(None, None))
+    with pytest.raises(HgvizError, match=error):
+        profile_chart([capture], metrics)
+
+
+# --- neurons --------------------------------------------------------------------------------------
+
+DISSECTED = {
+    "softmax": lambda: capture_of("sea"),
+    "signed": lambda: make_capture(SEA, signed=True),
+    "windowed": lambda: make_capture(SEA, windowed=True),
+    "relative": lambda: make_capture(SEA, relative=True),
+    **kinds.KINDS,
+}
+
+
+@pytest.mark.parametrize("name", DISSECTED)
+def test_products_add_up_to_what_they_are_said_to_and_weights_are_the_map_s(name):
+    capture = DISSECTED[name]()
+    for layer in (layer for layer in capture.spec.layers if layer.heads):
+        last = len(capture.query_prompt(layer.index)) - 1
+        for head, query in ((layer.heads[-1], last // 2), (layer.heads[0], None)):
+            chart = neurons_chart(capture, Selection(layer.index, head, query))
+            sums = [stage for stage in chart.stages if stage.kind in ("product", "position")]
+            for products, total in zip(chart.products, sums, strict=True):
+                np.testing.assert_array_equal(products.values, products.left * products.right)
+                np.testing.assert_allclose(products.values.sum(1), total.values, 1e-9, 1e-9)
+            maps = capture.maps[layer.index]
+            row = min(capture.row(layer.index, last if query is None else query), maps.shape[1] - 1)
+            wanted, found = maps.read(head, (row, row + 1))[0], chart.stages[-1].values
+            largest = max(1.0, np.abs(wanted).max(initial=0))
+            assert np.abs(found - wanted[chart.columns]).max(initial=0) < 1e-5 * largest
+            left_out = np.delete(wanted, chart.columns)
+            assert (np.abs(left_out) <= np.abs(found).min(initial=np.inf) + 1e-6).all()
+
+
+def test_a_score_is_the_sum_of_products_over_the_root_of_their_number():
+    chart = neurons_chart(capture_of("sea"), Selection(0, 1, 30))
+    (score,) = (stage.values for stage in chart.stages if stage.kind == "score")
+    products = chart.products[0]
+    np.testing.assert_allclose(score, products.values.sum(1) / len(products.left) ** 0.5, 1e-9)
+    seen = np.exp(score - score.max())
+    assert len(chart.columns) == 31  # all that it sees: the weights are softmax of these alone
+    np.testing.assert_allclose(chart.stages[-1].values, seen / seen.sum(), atol=1e-6)
+
+
+def test_of_many_keys_the_strongest_are_drawn_and_the_chosen_one_is_framed():
+    capture, chosen = capture_of("sea"), Selection(0, 4, 89)
+    chart, weights = neurons_chart(capture, chosen), capture.maps[0].read(4, (89, 90))[0]
+    assert len(chart.columns) == MOST_KEYS and (np.diff(chart.columns) > 0).all()
+    strongest = np.argsort(-weights, kind="stable")[:MOST_KEYS]
+    assert set(chart.columns.tolist()) == set(strongest.tolist())
+    share = 100 * weights[chart.columns].sum() / weights.sum()
+    assert any(f"{share:.3g} % of all" in note for note in chart.notes)
+    by_weight = neurons_chart(capture, chosen, "weight")
+    assert (np.diff(np.abs(by_weight.stages[-1].values)) <= 1e-9).all() and by_weight.marked == 0
+    framed = neurons_chart(capture, Selection(0, 0, 20, 7))
+    assert framed.columns[framed.marked] == 7
+    assert neurons_chart(capture, Selection(0, 0, 20, 40)).marked is None
+    off = replace(capture, off=frozenset({HeadId(0, 1)}))
+    assert "This head is switched off." in neurons_chart(off, Selection(0, 1, 20)).notes
+    long = make_capture("The sand ran. " * 293, strides=(1,), heads=2, logits=False)
+    assert any("of 4,102 it sees" in note for note in neurons_chart(long, Selection(0, 1)).notes)
+
+
+def test_colours_of_elements_are_symmetric_and_no_number_lies_on_the_line_beside_it():
+    chart = neurons_chart(capture_of("sea"), Selection(0, 1, 30))
+    values = np.resize([-0.000113, 0.987, -6.29e-5], len(chart.spans))
+    chart = replace(chart, stages=tuple(replace(one, values=values) for one in chart.stages))
+    page = compose(Spec("neurons", width="icml2"), chart)
+    boxes = [box for text, box in texts(page) if text in ("−0.000113", "0.987", "−6.29e−5")]
+    zeros = {
+        float(path.vertices[0, 0])
+        for lines in page.axes.collections
+        for path in lines.get_paths()
+        if len(path.vertices) == 2 and np.ptp(path.vertices[:, 0]) == 0
+    }
+    assert len(zeros) == len(chart.stages) and len(boxes) == len(zeros) * len(values)
+    assert not [box for box in boxes for x in zeros if box[0] < x + 1 < box[2] + 1]
+    colours, products = palettes.colours("blue-red"), chart.products[0]
+    rasters = [np.asarray(image.get_array()).astype(int) for image in page.axes.images[:3]]
+    for values in (products.left[None], products.right, products.values):
+        limit = np.abs(values).max()
+        places = palettes.palette_coordinates(values, (-limit, limit), "sqrt", True)
+        wanted = palettes.paint(places, colours)
+        assert any(one.shape == wanted.shape and np.abs(one - wanted).max() <= 1 for one in rasters)
+
+
+def test_every_element_is_in_the_table(tmp_path):
+    panel = tasks.panel(Spec("neurons", Selection(0, 1, 20)), capture_of("sea"))
+    rows = table(panel, tmp_path / "f.csv")
+    assert [int(row["column"]) for row in rows] == list(range(21))
+    width = sum(name.startswith("q × k ") for name in rows[0])
+    for row in rows:
+        products = [float(row[f"q × k {at}"]) for at in range(width)]
+        assert sum(products) == pytest.approx(float(row["q·k"]), abs=1e-4)
+        assert products[3] == pytest.approx(float(row["q 3"]) * float(row["k 3"]), abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("name", "chosen", "order", "error"),
+    [("words", (0, 0, 3), "text", "holds weights alone"), ("sea", (99, 0), "text", "no layer 99"),
+     ("sea", (0, 77), "text", "no head 77"), ("sea", (0, 0, 4000), "text", "no token 4000"),
+     ("sea", (0, 0, 3, 4000), "text", "no token 4000"), ("sea", (), "size", "no order 'size'")],
+)  # fmt: skip
+def test_what_cannot_be_taken_apart_is_said(name, chosen, order, error):
+    with pytest.raises(HgvizError, match=error):
+        neurons_chart(capture_of(name), Selection(*chosen), order)
+
+
+# --- links ----------------------------------------------------------------------------------------
+
+BERT = kinds.bert()
+LONG = make_capture("The sand runs down and then it stops. " * 12, strides=(1, 2), heads=3)
+
+
+def linked(capture, links, *chosen, width="acl2"):
+    return compose(Spec("links", Selection(*chosen), width=width, links=links), capture)
+
+
+def test_as_many_curves_as_links_and_the_numbers_of_the_row():
+    page = linked(BERT, LinkOptions(most=4), 0, 1, 4)
+    best = np.sort(BERT.maps[0].read(1)[4])[::-1][:4]
+    assert {decimals(float(weight)) for weight in best} <= set(words(page))
+    widths = sorted(one.get_linewidth() for one in page.axes.patches)
+    np.testing.assert_allclose(widths, 0.3 + 2.3 * np.sort(best) / best[0], rtol=1e-5)
+    narrow = words(linked(BERT, LinkOptions(most=4), 0, 1, 4, width="1.5in"))
+    assert "0.1" not in narrow and "Head 0.1" in narrow  # which the title names
+
+
+def test_weights_below_zero_are_dashed_and_every_head_is_named():
+    random = np.random.default_rng(0).normal(size=BERT.maps[0].shape).astype(np.float32)
+    signed = replace(BERT, maps=tuple(DenseMap(random, one.heads, True) for one in BERT.maps))
+    page, below = linked(signed, LinkOptions(most=0), 0, 1, 4), int((random[1, 4] < 0).sum())
+    dashed = [one for one in page.axes.patches if one.get_linestyle() not in ("-", "solid")]
+    assert below and len(dashed) == below < len(page.axes.patches)
+    assert any("dashed: below zero" in text for text in words(page))
+    heads = tuple(HeadId(layer, n) for layer in range(2) for n in range(4))
+    page = linked(signed, LinkOptions(queries=(3, 4), heads=heads, most=4), 0, 1, 4)
+    assert {str(head) for head in heads} <= set(words(page)) and not overlaps(texts(page))
+
+
+def test_a_long_text_has_the_ends_of_its_links_and_says_what_is_left_out():
+    for across in (False, True):
+        page = linked(LONG, LinkOptions(most=3, across=across), 0, 1, 400, width="acl")
+        gaps = [text for text in words(page) if text.startswith("⋯")]
+        assert gaps and len(page.axes.patches) == 3
+        assert all(int(text[2:].replace(",", "")) > 1 for text in gaps)
+    options, chosen = LinkOptions(queries=tuple(range(0, 440, 4)), most=2), Selection(0, 1, 0)
+    page = linked(LONG, options, 0, 1, 0)
+    missing = int(next(note for note in page.notes if "end outside" in note).split()[0])
+    strands = find_links(LONG, chosen, options).strands.values()
+    total = sum(len(strand.keys) for many in strands for strand in many)
+    assert len(page.axes.patches) + missing == total
+    links = find_links(LONG, Selection(0, 1, 400), LinkOptions(most=3))
+    left, right = choose_items(links, lambda items, _: len(items) <= 20)
+    assert left == right and len(left) <= 20 and Item(None, 1) not in left
+    ends = {int(key) for key in links.strands[400][0].keys} | {400}
+    assert ends <= {item.place for item in left}
+    assert sum(item.left_out or 1 for item in left) == len(links.keys)
+
+
+def test_two_texts_stand_beside_each_other():
+    capture = kinds.translator()
+    layer = next(row.index for row in capture.spec.layers if row.role == "cross")
+    for across in (False, True):
+        assert {"Der", "The"} <= set(
+            words(linked(capture, LinkOptions(across=across), layer, 0, 3))
+        )
+
+
+@pytest.mark.parametrize("option", ["queries x", "queries 9999", "heads 0.0,3.0", "values"])
+def test_what_has_no_links_is_one_clear_line(option, tmp_path, refusal):
+    write_capture(tmp_path / "c.h5", LONG)
+    out = tmp_path / "two.svg"
+    refusal("figure", tmp_path / "c.h5", "--kind", "links", *f"--{option}".split(), "-o", out)
+    assert not out.exists()
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+REVIEW = "A dull plot, but she never bores."
+SOFTMAX, HOURGLASS = (str(resource(f"sample/{name}")) for name in ("softmax", "hourglass"))
+
+
+def composed(panel):
+    return compose(panel.spec, panel.content)
+
+
+def test_bars_go_up_for_what_adds_and_down_for_what_takes_away():
+    capture = plain(["good", "bad", "so", "so"], special=False)
+    found = replace(answer_of(capture, classes=True), tokens=np.array([3.0, -1.5, 0.0, 1.5]))
+    page = composed(answer_panel(capture, "tokens", found=found))
+    assert {"−3", "+3", "0"} <= set(words(page))  # the bar of colours is symmetric
+    colours = [tuple(float(part) / 255 for part in palettes.colours("blue-red")[at])
+               for at in (40, 215)]  # fmt: skip
+    below, above = (
+        [(patch.get_y(), patch.get_height()) for patch in page.axes.patches
+         if np.allclose(patch.get_facecolor()[:3], colour, atol=1e-6) and patch.get_height() < 8.6]
+        for colour in colours
+    )  # fmt: skip
+    assert len(below) == 1 and len(above) == 2  # what adds nothing has no bar
+    zero, length = below[0]
+    assert all(y + high == pytest.approx(zero) for y, high in above)  # y runs down the page
+    assert [high for _, high in above] == pytest.approx([2 * length, length])
+
+
+def test_completeness_what_is_not_heard_and_heads_that_are_off_are_said():
+    sea = capture_of("sea")
+    said = " ".join(words(composed(answer_panel(sea, "tokens"))))
+    assert "the answer changes by +3.500" in said
+    assert f"{100 * answer_of(sea).error:,.0f} % is missing" in said
+    panel = answer_panel(sea, "tokens", found=answer_of(sea, position=20))
+    assert len(panel.content.texts[0].values) == 21
+    assert "does not hear of the rest" in " ".join(words(composed(panel)))
+    off = replace(sea, off=frozenset({HeadId(0, 1)}))
+    said = words(composed(answer_panel(off, "heads", "neurips")))
+    assert said.count("off") == 1 and "Switched off: 0.1." in said
+    panel = answer_panel(sea, "attention")
+    assert len(panel.content.keys.spans) == MOST
+    assert any(f"The {MOST} keys that count most of" in note for note in panel.content.notes)
+
+
+def test_letters_are_added_up_to_characters_words_and_stretches_and_nothing_is_lost():
+    capture = make_capture("모래시계는 a")
+    values = answer_of(capture).tokens
+    share = Share("", capture.prompt, values)
+    for cells in (share.cells_by_token(), share.cells_by_word()):
+        assert sum(cell.value for cell in cells) == pytest.approx(values.sum())
+    assert [cell.words for cell in share.cells_by_word()] == ["모래시계는", "a"]
+    page = composed(answer_panel(make_capture(SEA * 6), "tokens"))
+    assert "hourglass" in words(page) and page.notes == ["tokens are added up to words"]
+    long = replace(plain(["a"]), prompt=byte_prompt("word " * 820))  # 4,100 letters
+    page = composed(answer_panel(long, "tokens"))
+    assert page.height < 2 * page.width
+    assert any("each bar is the sum of" in note for note in page.notes)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_table_has_every_number_of_an_answer(way, tmp_path):
+    capture = capture_of("sea")
+    rows = table(answer_panel(capture, way), tmp_path / "f.csv")
+    keys = keys_of(capture) if way == "attention" else None
+    wanted = attribution_rows(answer_of(capture), capture, way, keys)
+    for row, numbers in zip(rows, wanted, strict=True):
+        for name, value in numbers.items():
+            if isinstance(value, float):
+                assert float(row[name]) == pytest.approx(value, rel=1e-6)
+
+
+def command_in(drawn):
+    return html.unescape(re.search(r"command: (hgviz attribute .*? -o f\.svg)", drawn)[1])
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        (SOFTMAX, "--text", REVIEW, "--method", "heads", "--off", "1.2,3.*"),
+        (SOFTMAX, "--text", REVIEW, "--method", "attention", "--head", "1.2", "--query", "0"),
+        (HOURGLASS, "--text", 'The "sea" $HOME ', "--token", "3", "--says", "x"),
+        (SOFTMAX, "--text", REVIEW, "--target-class", "positive", "--target-class", "negative"),
+    ],
+)
+def test_the_command_in_a_figure_draws_it_again_to_the_byte(given, tmp_path, output, monkeypatch):
+    first, again = tmp_path / "first", tmp_path / "again"
+    for folder in (first, again):
+        folder.mkdir()
+    steps = ("--steps", "8", "--baseline", "mean", "--width", "acl")
+    assert "where the answer comes from" in output("attribute", *given, *steps, "-o",
+                                                   first / "f.svg")  # fmt: skip
+    drawn = (first / "f.svg").read_text()
+    monkeypatch.chdir(again)
+    command = shlex.split(command_in(drawn))
+    assert command[:2] == ["hgviz", "attribute"] and "/" not in command[2].removeprefix("sample/")
+    output(*command[1:])
+    assert (again / "f.svg").read_text() == drawn and str(tmp_path) not in drawn
+
+
+def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
+    tmp_path, output, monkeypatch
+):
+    """As the window does it: one question, layers with it, drawn later."""
+    model = open_model(HOURGLASS)
+    seen = tasks.capture(model, model.tokenize("The sea"))
+    assert given_words(model, seen) == ("--text", "The sea") and given_words(None, seen) == ()
+    other = replace(seen, prompt=replace(seen.prompt, ids=seen.prompt.ids[::-1].copy()))
+    assert given_words(model, other) == ()
+    question = tasks.question_of("next", seen.logits, seen.main, 4)
+    found = tasks.explain(model, seen.prompt, replace(question, steps=4), layers=True)
+    spec = Spec("attribution", display=Display(scale="linear"), width="acl")
+    panel = attribution_panel(
+        spec, found, seen, "layers", says=tasks.said_by(model, question.number),
+        given=given_words(model, seen), model=HOURGLASS,
+    )  # fmt: skip
+    drawn = draw(panel, tmp_path / "f.svg").read_bytes()
+    (tmp_path / "again").mkdir()
+    monkeypatch.chdir(tmp_path / "again")
+    output(*shlex.split(command_in(drawn.decode()))[1:])
+    assert (tmp_path / "again" / "f.svg").read_bytes() == drawn
+
+
+@pytest.mark.parametrize("text", ["two\nlines\tof 'it'", "\\n \u202e\u200b\x7f1 $HOME", HOSTILE])
+def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
+    text = text.replace("\0", "")  # no command line can hold it
+    word = quoted(text)
+    assert word.isprintable()
+    shell = ["bash", "-c", f"printf %s {word}"]
+    run = subprocess.run(shell, capture_output=True, check=True, env={"LC_ALL": "C.UTF-8"})
+    assert run.stdout.decode() == text
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "error"),
+    [
+        ("attribute softmax --text a --width 9ft -o f.pdf", 1, "no width"),
+        ("attribute softmax --text a -o f.gif", 2, "does not end in"),
+        ("attribute softmax --text a -o nowhere/f.pdf", 1, "there is no folder"),
+        ("attribute softmax --text a -o f.json --numbers", 2, "--numbers goes with a figure"),
+        ("attribute softmax --text-file my.csv -o my.csv", 2, "my.csv is a file that is read"),
+        ("attribute softmax --text-file my.csv -o my.pdf --numbers", 2, "my.csv is a file that is"),
+        ("attribute softmax --text a --target-class positive --target-class negative", 2,
+         "figure of tokens"),
+        ("figure sample/first.h5 --kind attribution -o f.pdf", 2, "hgviz attribute MODEL --text T"),
+    ],
+)  # fmt: skip
+def test_wrong_use_is_one_clear_line(given, code, error, refusal, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.csv").write_text("The sea.")
+    command = (SOFTMAX if word == "softmax" else word for word in given.split())
+    assert error in refusal(*command, code=code)
+    assert (tmp_path / "my.csv").read_text() == "The sea." and len(list(tmp_path.iterdir())) == 1
+
+
+def test_numbers_of_an_answer_stand_beside_it_or_in_its_place(output, tmp_path):
+    given = ("attribute", HOURGLASS, "--text", "=The sea", "--steps", "4")
+    output(*given, "-o", tmp_path / "f.csv")
+    output(*given, "--numbers", "-o", tmp_path / "g.svg")
+    assert {path.name for path in tmp_path.iterdir()} == {"f.csv", "g.svg", "g.csv"}
+    assert (tmp_path / "f.csv").read_bytes() == (tmp_path / "g.csv").read_bytes()
+    assert len((tmp_path / "f.csv").read_text().splitlines()) == 9
+
+
+def test_several_answers_to_a_text_have_lines_of_their_own_and_share_one_scale():
+    capture = plain(["good", "bad"], special=False)
+    capture = replace(capture, spec=replace(capture.spec, goal="classes",
+                                            labels=("dark", "bright")))  # fmt: skip
+    dark = replace(answer_of(capture, classes=True), tokens=np.array([2.0, -1.0]))
+    bright = replace(dark, question=Question(1), tokens=np.array([-4.0, 1.0]))
+    spec = Spec("attribution", width="acl")
+    panel = attribution_panel(spec, dark, capture, "tokens", others=[(bright, "")])
+    said = set(words(composed(panel)))
+    assert {"What “dark” and “bright” come from", "“dark”", "“bright”", "+4"} <= said
+    assert [row[0] for row in panel.content.rows()] == ["answer", *2 * ["dark"], *2 * ["bright"]]
+    assert "--target-class dark --target-class bright" in " ".join(panel.content.asked)
+    same = attribution_panel(spec, dark, capture, "tokens", others=[(dark, "")])
+    assert [share.name for share in same.content.texts] == ["“dark”", "“dark, 0”"]
+    for way, error in (("layers", "not walked through"), ("attention", "no head was read")):
+        with pytest.raises(HgvizError, match=error):
+            attribution_panel(spec, replace(dark, layers=None), capture, way)

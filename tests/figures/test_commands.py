@@ -4,6 +4,7 @@ import inspect
 import re
 import shlex
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -27,8 +28,8 @@ from hgviz.figures.spec import (
     spec_of,
 )
 from hgviz.maps.links import LinkOptions
-from hgviz.store import open_capture, write_capture, write_study
-from tests.figures.test_charts import study_of
+from hgviz.store import write_capture, write_study
+from tests.figures.making import study_of
 from tests.making import make_capture
 from tests.pictures import make_image_capture
 from tests.store.test_corpus import write as write_corpus
@@ -86,48 +87,34 @@ CASES = {
 }  # fmt: skip
 
 
-def opened(files, of):
-    return [
-        open_capture(files / name, item) if of not in ("study", "studies") else
-        tasks.study_at(files / name) for name, item in of
-    ]  # fmt: skip
-
-
-def said(path):
+def command_in(path):
     """The command that a file says."""
     if path.suffix == ".png":
         with Image.open(path) as image:
             words = image.info["Description"]
     elif path.suffix == ".svg":
-        root = ElementTree.parse(path).getroot()
-        words = next(one.text for one in root.iter() if one.tag.endswith("}description"))
-    else:
-        words = subject(path.read_bytes())
+        nodes = ElementTree.parse(path).getroot().iter()
+        words = next(node.text for node in nodes if node.tag.endswith("}description"))
+    else:  # the keywords of a PDF, written as Latin-1 or UTF-16
+        content = path.read_bytes()
+        words = re.search(rb"/Keywords \((.*?(?<!\\)(?:\\\\)*)\)\s*(?:/|>>)", content, re.DOTALL)[1]
+        signs = {b"n": b"\n", b"r": b"\r"}
+        words = re.sub(rb"\\([\\()nrtbf])", lambda m: signs.get(m[1], m[1]), words)
+        is_wide = words[:2] == b"\xfe\xff"
+        words = words[2:].decode("utf-16-be") if is_wide else words.decode("latin-1")
     return words.rpartition("command: ")[2]
 
 
-def subject(content):
-    """The keywords of a PDF, written as Latin-1 or UTF-16."""
-    found = re.search(rb"/Keywords \((.*?(?<!\\)(?:\\\\)*)\)\s*(?:/|>>)", content, re.DOTALL)[1]
-    plain = re.sub(rb"\\([\\()nrtbf])", lambda m: {b"n": b"\n", b"r": b"\r"}.get(m[1], m[1]), found)
-    return plain[2:].decode("utf-16-be") if plain[:2] == b"\xfe\xff" else plain.decode("latin-1")
-
-
 def twice(files, tmp_path, monkeypatch, spec, sources, suffix):
-    """Draw a figure, and where its files are the command that it says; gives that command."""
-    if FIGURES[spec.kind].of == "sweep":
-        of = [tasks.sweep_at(files / name) for name, _ in sources]
-    else:
-        of = [tasks.study_at(files / name) if FIGURES[spec.kind].of in ("study", "studies")
-              else open_capture(files / name, item) for name, item in sources]  # fmt: skip
-    first = Path(tasks.figure(spec, of, tmp_path / f"fig 1{suffix}"))
-    again = tmp_path / "again"
+    """Draw a figure, and where its files are the command that it says; returns that command."""
+    of = tasks.sources_of(spec.kind, [files / name for name, _ in sources],
+                          [item for _, item in sources])  # fmt: skip
+    first, again = Path(tasks.figure(spec, of, tmp_path / f"fig 1{suffix}")), tmp_path / "again"
     again.mkdir()
-    for name, _ in sources:
-        if not (again / name).exists():
-            (again / name).symlink_to(files / name)
+    for name in {name for name, _ in sources}:
+        (again / name).symlink_to(files / name)
     monkeypatch.chdir(again)
-    words = said(first)
+    words = command_in(first)
     assert "/" not in words.replace(" ./-", " ")
     assert cli.main(shlex.split(words)[1:], cli.Window(None, None)) == 0
     assert (again / first.name).read_bytes() == first.read_bytes(), words
@@ -145,29 +132,25 @@ def turns():
 def test_the_command_in_a_figure_remakes_it_to_the_byte(
     kind, case, suffix, files, tmp_path, monkeypatch
 ):
-    spec = Spec(kind, **CASES[case])
     sources = [("a picture.h5", 0)] if kind == "image" else SOURCES[FIGURES[kind].of]
-    twice(files, tmp_path, monkeypatch, spec, sources, suffix)
-
-
-def test_so_it_does_with_a_title_in_any_script(files, tmp_path, monkeypatch):
-    spec = Spec("compare", Selection(4, 1, beside=HeadId(3, 2)), title="“é” — \\(x) 모래")
-    words = twice(files, tmp_path, monkeypatch, spec, SOURCES["pair"], ".pdf")
-    assert words.startswith("hgviz figure 'my text.h5' ./-b.h5 --kind compare --layer 4 --head 1 ")
-    assert "--beside 3.2" in words
+    twice(files, tmp_path, monkeypatch, Spec(kind, **CASES[case]), sources, suffix)
 
 
 @pytest.mark.parametrize(
-    ("kind", "sources", "words"),
+    ("spec", "sources", "suffix", "words"),
     [
-        ("map", [("many.h5", 2)], "--item 2"),
-        ("compare", [("many.h5", 2), ("many.h5", 0)], "--item 2,0"),
-        ("activation", [("my text.h5", 0), ("many.h5", 1)], "--item 0,1"),
+        (Spec("compare", Selection(4, 1, beside=HeadId(3, 2)), title="“é” — \\(x) 모래"),
+         SOURCES["pair"], ".pdf", "hgviz figure 'my text.h5' ./-b.h5 --kind compare --layer 4 "
+         "--head 1 --beside 3.2"),
+        (Spec("map", Selection(1, 2)), [("many.h5", 2)], ".svg", "--item 2"),
+        (Spec("compare", Selection(1, 2)), [("many.h5", 2), ("many.h5", 0)], ".svg", "--item 2,0"),
+        (Spec("activation"), [("my text.h5", 0), ("many.h5", 1)], ".svg", "--item 0,1"),
     ],
-)
-def test_which_text_of_a_corpus_is_said(kind, sources, words, files, tmp_path, monkeypatch):
-    spec = Spec(kind, Selection(1, 2))
-    assert words in twice(files, tmp_path, monkeypatch, spec, sources, ".svg")
+)  # fmt: skip
+def test_titles_in_any_script_and_texts_of_a_corpus_are_said(
+    spec, sources, suffix, words, files, tmp_path, monkeypatch
+):
+    assert words in twice(files, tmp_path, monkeypatch, spec, sources, suffix)
 
 
 # --- the words and the keys -----------------------------------------------------------------------
@@ -203,13 +186,8 @@ specs = some.builds(
 
 def what_is_used(spec):
     """The parts of a Spec that its kind shows."""
-    return arguments(spec), [(one.at, at(spec, one.at)) for one in options_of(spec.kind).values()]
-
-
-def at(spec, path):
-    for name in path.split("."):
-        spec = getattr(spec, name)
-    return spec
+    used = options_of(spec.kind).values()
+    return arguments(spec), [attrgetter(option.at)(spec) for option in used]
 
 
 @settings(max_examples=60, deadline=None)
@@ -240,12 +218,11 @@ def test_nothing_of_a_figure_is_lost_on_a_command_line(spec):
 def test_only_what_is_used_and_not_usual_is_written():
     for kind in FIGURES:
         assert arguments(Spec(kind)) == ["--kind", kind]
-    assert arguments(Spec("wall", **EVERYTHING))[2:-4] == [
-        "--palette", "cividis", "--scale", "log", "--limits", "0:0.37", "--shared",
-    ]  # fmt: skip
-    assert arguments(Spec("map", Selection(0, 1, 0), title=""), 3)[2:] == [
-        "--head", "1", "--query", "0", "--title", "", "--item", "3",
-    ]  # fmt: skip
+    wall = "--palette cividis --scale log --limits 0:0.37 --shared"
+    assert arguments(Spec("wall", **EVERYTHING))[2:-4] == wall.split()
+    spec = Spec("map", Selection(0, 1, 0), title="")
+    words = ["--head", "1", "--query", "0", "--title", "", "--item", "3"]
+    assert arguments(spec, 3)[2:] == words
 
 
 def test_a_file_that_is_drawn_is_not_replaced_by_its_figure(files, tmp_path, refusal):
@@ -261,9 +238,8 @@ def test_a_file_that_is_drawn_is_not_replaced_by_its_figure(files, tmp_path, ref
 def test_links_begin_at_the_first_of_the_heads_that_are_named():
     first = spec_of("links", {"heads": "5.1,3.0"}, [A])
     assert first.selection == Selection(5, 1) and first.links.heads == (HeadId(5, 1), HeadId(3, 0))
-    assert spec_of("links", {"heads": "5.*"}, [A]).links.heads == tuple(
-        HeadId(5, head) for head in range(3)
-    )
+    every = tuple(HeadId(5, head) for head in range(3))
+    assert spec_of("links", {"heads": "5.*"}, [A]).links.heads == every
     assert arguments(first) == ["--kind", "links", "--heads", "5.1,3.0"]
     assert "--layer 0 --head 0" in " ".join(arguments(replace(first, selection=Selection())))
 
@@ -301,6 +277,7 @@ def test_tokens_are_named_one_by_one_or_from_where_to_where():
         ("map", "limits", 3, "such as 0:0.5"),
         ("wall", "shared", 1, "true or false"),
         ("links", "least", "0.1", "a number"),
+        ("links", "least", 10**400, "a number"),
         ("links", "heads", "9.0", "no head 9.0"),
         ("links", "heads", "3.0,3.*", "named twice"),
         ("links", "heads", 3, "3.5,4.*"),
@@ -320,7 +297,7 @@ def test_what_an_option_does_not_take_is_said(kind, name, value, message):
 def test_the_command_line_has_every_option_and_no_other():
     taken = {name.replace("form", "format") if name == "form" else name
              for name in inspect.signature(drawing.figure).parameters}  # fmt: skip
-    assert taken - {"context", *drawing.NO_OPTIONS} == {one.name for one in OPTIONS}
+    assert taken - {"context", *drawing.NO_OPTIONS} == {option.name for option in OPTIONS}
 
 
 @pytest.mark.parametrize("kind", FIGURES)
@@ -330,15 +307,18 @@ def test_a_kind_says_what_it_uses_once(kind):
     assert len(options_of(kind)) == len(places) + len(ALWAYS)
 
 
-def test_files_that_no_folder_could_hold_have_names_that_stand_for_them():
-    looked = Looked(A)
-    pair = Panel(Spec("compare"), looked, ("/a/x.h5", "/b/x.h5"))
-    assert command(pair, Path("f.pdf")) == "hgviz figure A.h5 B.h5 --kind compare -o f.pdf"
-    same = Panel(Spec("compare"), looked, ("/a/x.h5", "/a/x.h5"))
-    assert command(same, Path("f.pdf")).startswith("hgviz figure x.h5 x.h5 ")
-    assert command(Panel(Spec(), looked, ("",)), Path("f.pdf")).startswith(
-        "hgviz figure CAPTURE.h5"
-    )
-    named = Panel(Spec(format="svg"), looked, ("a.h5",))
-    assert command(named, Path("f.svg")) == "hgviz figure a.h5 --kind map -o f.svg"
-    assert command(named, Path("f.dat")) == "hgviz figure a.h5 --kind map --format svg -o f.dat"
+@pytest.mark.parametrize(
+    ("panel", "out", "words"),
+    [
+        (Panel(Spec("compare"), Looked(A), ("/a/x.h5", "/b/x.h5")), "f.pdf",
+         "A.h5 B.h5 --kind compare -o f.pdf"),
+        (Panel(Spec("compare"), Looked(A), ("/a/x.h5", "/a/x.h5")), "f.pdf",
+         "x.h5 x.h5 --kind compare -o f.pdf"),
+        (Panel(Spec(), Looked(A), ("",)), "f.pdf", "CAPTURE.h5 --kind map -o f.pdf"),
+        (Panel(Spec(format="svg"), Looked(A), ("a.h5",)), "f.svg", "a.h5 --kind map -o f.svg"),
+        (Panel(Spec(format="svg"), Looked(A), ("a.h5",)), "f.dat",
+         "a.h5 --kind map --format svg -o f.dat"),
+    ],
+)  # fmt: skip
+def test_files_that_no_folder_could_hold_have_names_that_stand_for_them(panel, out, words):
+    assert command(panel, Path(out)) == f"hgviz figure {words}"

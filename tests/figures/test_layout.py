@@ -1,44 +1,246 @@
 """Nothing overlaps and nothing is cut, whatever the text, model and width; labels say the text."""
 
 import unicodedata
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hgviz.core import Display, Selection
-from hgviz.figures import WIDTHS, Spec, labels, points
+from hgviz import tasks
+from hgviz.core import Display, HeadId, HgvizError, Selection, parse_heads
+from hgviz.figures import WIDTHS, Looked, Spec, labels, points
+from hgviz.figures.charts import Line, Plot, Plots, Strip, Strips
 from hgviz.figures.labels import (
     BOX,
+    JOINERS,
     Mark,
     axis_marks,
     elide,
     size_for,
+    text_width,
     thin,
     token_marks,
+    unit_spans,
     visible,
     word_marks,
+    wrap,
 )
+from hgviz.figures.matrices import Grid, Grids
 from hgviz.figures.output import compose
 from hgviz.figures.page import Page
-from tests.figures.flaws import flaws, seen
-from tests.figures.pages import EVERY_WIDTH, page_of, selections, some_pages
-from tests.figures.texts import HOSTILE, MAKERS, byte_prompt, capture_of, plain
+from hgviz.maps.links import LinkOptions
+from hgviz.tasks.charting import activation_chart, pair_chart
+from hgviz.tasks.profiling import profile_chart
+from tests.figures.flaws import flaws, overlaps, seen, texts
+from tests.figures.making import (
+    HOSTILE,
+    MAKERS,
+    SEA,
+    STUDIES,
+    WAYS,
+    answer_of,
+    answer_panel,
+    capture_of,
+    plain,
+    selections,
+)
+from tests.gui import kinds
+from tests.making import byte_prompt, make_capture
+from tests.pictures import make_image_capture
+
+EVERY_WIDTH = ("1.6in", *WIDTHS, "12in")
+TITLES = (
+    None,
+    "",
+    "What a head of the last layer that reads whole words does with $x^2$ and モデル",
+)
+DRAWN = ("map", "links", "wall", "levels", "rollout", "compare")  # of any capture
+MEASURED = ("profile", "neurons")  # of those whose heads can be measured
+
+
+@cache
+def _content(kind, name, chosen):
+    capture = capture_of(name)
+    if kind in ("map", "links", "wall", "levels"):
+        return Looked(capture)
+    if kind == "compare":
+        return tasks.panel(Spec(kind, replace(chosen, query=None)), [capture] * 2).content
+    chosen = chosen if kind == "neurons" else Selection(0, 0, chosen.query)
+    return tasks.panel(Spec(kind, chosen), capture).content
+
+
+def page_of(kind, name, number, width):
+    """A page; number: which of the selections, titles and ways to draw it has. None where a kind
+    cannot be drawn: composed of slots, measured of dense maps."""
+    chosen = selections(capture_of(name))[number % 3]
+    try:
+        content = _content(kind, name, chosen)
+    except HgvizError:
+        assert kind in ("rollout", *MEASURED)
+        return None
+    if kind == "rollout":
+        chosen = Selection(0, 0, chosen.query)
+    display, across = Display(shared=number % 2 == 1), LinkOptions(across=number % 2 == 0)
+    return compose(Spec(kind, chosen, display, width, links=across, title=TITLES[number // 2 % 3]),
+                   content)  # fmt: skip
+
+
+def require_sound(page, width, *what):
+    """Require a page as wide as asked that has no flaw."""
+    if page is not None:
+        assert page.width == pytest.approx(points(width), abs=0.01), what
+        assert flaws(page) == [], (*what, width)
 
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_no_figure_of_any_text_has_a_flaw(name):
-    for kind, width, page in some_pages(name):
-        assert page.width == pytest.approx(points(width), abs=0.01)
-        assert flaws(page) == [], (kind, width)
+    """Each kind at one of the widths, a different one for each name: every pair is drawn."""
+    for at, kind in enumerate(DRAWN):
+        number = 5 * list(MAKERS).index(name) + 2 * at
+        width = EVERY_WIDTH[number % len(EVERY_WIDTH)]
+        require_sound(page_of(kind, name, number // 2, width), width, kind)
+    widths = {(5 * at + 2 * kind) % len(EVERY_WIDTH) for at in range(len(MAKERS)) for kind in (0,)}
+    assert len(widths) == len(EVERY_WIDTH)
 
 
-def test_every_width_is_drawn_for_every_kind():
-    drawn = {(kind, (5 * name + 2 * kind) % len(EVERY_WIDTH)) for name in range(len(MAKERS))
-             for kind in range(6)}  # fmt: skip
-    assert len(drawn) == 6 * len(EVERY_WIDTH) == 6 * (len(WIDTHS) + 2)
+# --- charts and answers ---------------------------------------------------------------------------
 
+
+def _profiles(name):
+    if name == "some heads off":
+        off = parse_heads("3.1,4.*", capture_of("sea").spec.layers)
+        return [capture_of("sea"), replace(capture_of("sea"), off=off)]
+    if name == "two shapes":
+        return [capture_of("sea"), make_capture(SEA, strides=(1, 2), heads=3), capture_of("words")]
+    if name == "hostile names":
+        captures = plain(HOSTILE.split()), plain(["a"]), plain(["b"] * 40)
+        return [replace(one, spec=replace(one.spec, name=f"{HOSTILE}{at}"))
+                for at, one in enumerate(captures)]  # fmt: skip
+    return [capture_of(name)]
+
+
+def _hostile_answer():
+    capture = plain(["a", "b"])
+    capture = replace(capture, spec=replace(capture.spec, goal="classes", labels=(HOSTILE, "b")))
+    return answer_panel(capture, "tokens", found=answer_of(capture, classes=True))
+
+
+def _plots(values):
+    x = np.arange(9.0)
+    lines = tuple(Line(f"model {n}", x, y) for n, y in enumerate((values, values / 2)))
+    plot = Plot("Where scores lie", "|score|", "Cells, %", lines)
+    return Plots((plot, plot), "Shaded.", title="A title", more="of two", notes=("A note.",))
+
+
+def _strips():
+    nothing, one = np.full(4, np.nan), (np.nan, -np.inf, np.inf)
+    strips = (
+        Strip("Entropy of |A|", "nats", (np.ones(4), nothing), ((1.0, 0.9, 1.1), one)),
+        Strip("Row sum", "", (np.ones(4), -np.arange(4.0)), ((1, 1, 1), (-1.5, -2, -1))),
+        Strip("Mean |dM/dS|", "nats", (np.zeros(3), np.zeros(2)), ((0, 0, 0), (0, 0, 0))),
+    )
+    return Strips(strips, ("softmax", "x" * 200), notes=("A note.",))
+
+
+def _grids(heads):
+    names = tuple(f"{n // 6}.{n % 6}" for n in range(heads))
+    values = np.random.default_rng(0).random((heads, heads))
+    values[0, 0] = np.nan
+    grid = Grid("Within A", values, names, names, "Head of A", "Head of A")
+    return Grids((grid, grid, grid), "Distance")
+
+
+def _pair(name):
+    capture = capture_of(name)
+    layer = next(row for row in capture.spec.layers if row.heads)
+    chart = pair_chart(capture, capture, Selection(layer.index, layer.heads[-1]))
+    assert not chart.maps[2].any()
+    return chart
+
+
+def _studies(name):
+    kind, studies, more = STUDIES[name]()
+    return tasks.chart(kind, studies, **more)
+
+
+LINKS = {
+    "several": LinkOptions(queries=(2, 4, 9), heads=(HeadId(0, 1), HeadId(1, 2)), most=3),
+    "all heads": LinkOptions(heads=tuple(HeadId(1, n) for n in range(6)), most=2),
+    "words": LinkOptions(words=True, special=False, mass=0.7, most=0),
+    "mean": LinkOptions(heads=(HeadId(0, 1), HeadId(2, 2)), fuse="mean"),
+    "every query": LinkOptions(queries=tuple(range(12)), most=2),
+}
+NUMBERS = np.linspace(0, 1, 9), np.zeros(9), 1e-7 * np.arange(9), np.r_[np.nan, 5e4 * np.ones(8)]
+ODD = "one letter", "short", "many layers", "ragged", "states", "slots", "one signed"
+CHARTS = [
+    *((name, "curve", _studies, name) for name in STUDIES),
+    *((f"profile {name}", "profile", lambda name: profile_chart(_profiles(name)), name)
+      for name in (*ODD, "two texts", "some heads off", "two shapes", "hostile names")),
+    *((f"plots {at}", "activation", _plots, values) for at, values in enumerate(NUMBERS)),
+    ("strips", "activation", lambda _: _strips(), None),
+    *((f"grids {heads}", "activation", _grids, heads) for heads in (1, 6, 90)),
+    ("activations", "activation", activation_chart, ["softmax", "ymish", "linear", "topk"]),
+    *((f"pair {name}", "compare", _pair, name) for name in list(MAKERS)[::3]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "make", "given"), [row[1:] for row in CHARTS],
+                         ids=[row[0] for row in CHARTS])  # fmt: skip
+def test_no_chart_has_a_flaw(kind, make, given, request):
+    chart = make(given)
+    number = len(request.node.name)
+    narrow = 240 / 72 if kind in ("activation", "compare") else 1.6  # reports are never narrower
+    for width in (f"{narrow}in", ("acl", "icml", "neurips", "nature2")[number % 4]):
+        require_sound(compose(Spec(kind, width=width), chart), width)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", ["one letter", "hostile", "two texts", "long names", "ragged"])
+def test_no_answer_has_a_flaw(name, way):
+    for width in ("1.6in", "neurips") if len(name) % 2 else ("1.6in", "acl"):
+        panel = answer_panel(capture_of(name), way, width)
+        require_sound(compose(panel.spec, panel.content), width)
+
+
+def test_many_heads_and_the_label_of_a_stranger_fit():
+    for panel in (_hostile_answer(), answer_panel(capture_of("many layers"), "heads", "1.6in"),
+                  answer_panel(capture_of("many heads"), "heads", "icml")):  # fmt: skip
+        require_sound(compose(panel.spec, panel.content), panel.spec.width)
+
+
+@pytest.mark.parametrize("name", ["hostile", "Arabic", "relative", *kinds.KINDS])
+def test_no_neurons_have_a_flaw(name):
+    if name in kinds.KINDS:
+        capture = kinds.KINDS[name]()
+    else:
+        relative = name == "relative"
+        capture = make_capture(SEA[:40], relative=True) if relative else capture_of(name)
+    layers = [layer for layer in capture.spec.layers if layer.heads]
+    for layer, width in zip((layers[0], layers[-1]), ("1.6in", "icml"), strict=True):
+        last = len(capture.query_prompt(layer.index)) - 1
+        spec = Spec("neurons", Selection(layer.index, layer.heads[-1], last // 2), width=width)
+        require_sound(compose(spec, tasks.panel(spec, capture).content), width)
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("name", LINKS)
+def test_no_links_have_a_flaw(name, across):
+    spec = Spec(
+        "links", Selection(0, 1, 4), width="acl2", links=replace(LINKS[name], across=across)
+    )
+    require_sound(compose(spec, kinds.bert()), "acl2")
+
+
+def test_an_image_with_its_heads_has_no_flaw():
+    for query in (None, 7):
+        spec = Spec("image", Selection(1, 2, query), heads=(HeadId(1, 0), HeadId(1, 2)))
+        assert not overlaps(texts(compose(spec, make_image_capture())))
+
+
+# --- the tests can fail ---------------------------------------------------------------------------
 
 PAGE = (100.0, 60.0)
 RASTER = np.zeros((200, 1, 3), np.uint8)
@@ -50,7 +252,7 @@ WRONG = {
     "'abc' lies over a fill.": lambda page: page.polygon([(0, 60), (20, 60), (20, 30)], "red"),
     "'abc' is crossed by a line": lambda page: page.lines([[(0, 48), (90, 48)]], "red"),
     "'abc' is crossed by a line.": lambda page: page.marks([(14, 48)], "o", "red", 3),
-    "'abc' is crossed by a line..": lambda page: page.hatch(0, 30, 50, 29, None),
+    "'abc' is crossed by a line..": lambda page: page.hatch(0, 30, 50, 29),
     "'a line' is": lambda page: page.marks([(99.5, 8)], "o", "red", 3),
     "'a line' is.": lambda page: page.box(50, 10, 50, 10, edge="red", line=1),
     "'a fill' is": lambda page: page.box(50, 10, 60, 10, fill="red"),
@@ -74,26 +276,24 @@ def test_a_flaw_is_found(flaw):
         assert any(one.startswith(flaw.rstrip(".")) for one in flaws(page))
 
 
+# --- where things lie -----------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("name", ["sea", "Hangul", "words", "long names", "many and one", "long"])
 @pytest.mark.parametrize("width", ["acl", "neurips"])
 def test_the_labels_of_a_map_are_those_of_its_axes_and_no_others(name, width):
     capture = capture_of(name)
     chosen = selections(capture)[1]
-    with labels.figure_settings():
-        page = compose(Spec("map", chosen, width=width), capture)
-        left, right, bottom, top = page.axes.images[0].get_extent()
+    page = compose(Spec("map", chosen, width=width), capture)
+    left, right, bottom, top = page.axes.images[0].get_extent()
     found = [one for one in page.axes.texts if one.get_size() < labels.TITLE]
-    spans = capture.query_spans(chosen.layer)
+    spans, prompt = capture.query_spans(chosen.layer), capture.query_prompt(chosen.layer)
     cell = (bottom - top) / len(spans)
-    size = size_for(cell)
-    room = min(0.24 * page.width, 64.0)
-    prompt = capture.query_prompt(chosen.layer)
-    row = capture.row(chosen.layer, chosen.query)
-    marks = axis_marks(prompt, spans, cell, size, room, row)
+    size, room = size_for(cell), min(0.24 * page.width, 64.0)
+    marks = axis_marks(prompt, spans, cell, size, room, capture.row(chosen.layer, chosen.query))
     drawn = {(t.get_text(), round(t.get_position()[1], 3)) for t in found
              if t.get_ha() == "right" and t.get_rotation() == 0}  # fmt: skip
-    wanted = {(m.words, round(top + m.middle * cell + 0.36 * size, 3)) for m in marks}
-    assert drawn == wanted
+    assert drawn == {(m.words, round(top + m.middle * cell + 0.36 * size, 3)) for m in marks}
     if cell >= size * 1.18:  # each token has one, whole or elided
         for mark, (start, end) in zip(marks, spans, strict=False):
             whole = visible(prompt.words(int(start), int(end)).strip())
@@ -103,8 +303,7 @@ def test_the_labels_of_a_map_are_those_of_its_axes_and_no_others(name, width):
 @pytest.mark.parametrize("name", ["sea", "ragged", "two texts", "many layers", "windowed"])
 def test_a_wall_has_no_holes_but_where_heads_are_missing(name):
     capture = capture_of(name)
-    with labels.figure_settings():
-        page = compose(Spec("wall", Selection(), Display(shared=False), "neurips"), capture)
+    page = compose(Spec("wall", width="neurips"), capture)
     heads = [(layer, head) for layer in capture.spec.layers for head in layer.heads]
     boxes = [one.get_extent() for one in page.axes.images]  # left, right, bottom, top
     assert len(boxes) == len(heads)
@@ -114,6 +313,7 @@ def test_a_wall_has_no_holes_but_where_heads_are_missing(name):
     before = None
     for row in rows.values():
         (_, (left, right, bottom, top)), *_ = row
+        assert right - left >= 2.9 and abs(bottom - top) >= 2.9
         places = np.array([(head, (box[0] + box[1]) / 2) for head, box in row])
         steps = np.unique(np.round(np.diff(places[:, 1]) / np.diff(places[:, 0]), 3))
         side = max(right - left, bottom - top)
@@ -122,48 +322,30 @@ def test_a_wall_has_no_holes_but_where_heads_are_missing(name):
         before = bottom
 
 
-@pytest.mark.parametrize("kind", ["map", "links", "wall", "levels", "compare", "rollout"])
+@pytest.mark.parametrize("kind", DRAWN)
 def test_a_figure_without_a_title_has_no_hole_where_it_was(kind):
-    with_, without = (page_of(kind, "words", number, "icml") for number in (0, 2))
-    assert without.height < with_.height - 8
-    drawn = seen(without)
-    highest = max(drawn.boxes[:, 3].max(), drawn.segments[..., 1].max())
-    assert without.height - highest < 12
+    titled, bare = (page_of(kind, "words", number, "icml") for number in (0, 2))
+    assert bare.height < titled.height - 8
+    drawn = seen(bare)
+    assert bare.height - max(drawn.boxes[:, 3].max(), drawn.segments[..., 1].max()) < 12
 
 
-def test_the_colour_bar_is_as_tall_as_the_map():
-    with labels.figure_settings():
-        page = compose(Spec("map", Selection(12, 2), width="acl"), capture_of("sea"))
-    data, bar = page.axes.images
+def test_the_colour_bar_is_as_tall_as_the_map_whose_cells_are_square():
+    data, bar = compose(Spec("map", Selection(12, 2), width="acl"), capture_of("sea")).axes.images
     assert data.get_extent()[2:] == bar.get_extent()[2:]
     left, right, bottom, top = data.get_extent()
-    assert right - left == pytest.approx(bottom - top)  # square cells
+    assert right - left == pytest.approx(bottom - top)
 
 
 # --- labels ---------------------------------------------------------------------------------------
 
 
-def spans_of(count):
-    return np.stack([np.arange(count), np.arange(count) + 1], axis=1)
-
-
 @pytest.mark.parametrize(
     ("text", "shown"),
-    [
-        ("the", "the"),
-        ("a b", "a·b"),
-        ("\n", "↵"),
-        ("\t", "⇥"),
-        ("\x00", "\\x00"),
-        ("\u202e", BOX),
-        ("\u200b", BOX),
-        ("❤\ufe0f", "❤"),
-        ("\u0301", "◌\u0301"),
-        ("e\u0301", "e\u0301"),
-        ("\ue000", BOX),
-        ("$x$", "$x$"),
-    ],
-)
+    [("the", "the"), ("a b", "a·b"), ("\n", "↵"), ("\t", "⇥"), ("\x00", "\\x00"), ("\u202e", BOX),
+     ("\u200b", BOX), ("❤\ufe0f", "❤"), ("\u0301", "◌\u0301"), ("e\u0301", "e\u0301"),
+     ("\ue000", BOX), ("$x$", "$x$")],
+)  # fmt: skip
 def test_every_character_has_a_sign(text, shown):
     assert visible(text) == shown
 
@@ -179,7 +361,9 @@ def test_every_character_has_a_sign(text, shown):
 )
 def test_what_no_font_has_becomes_a_box(text, shown, monkeypatch):
     monkeypatch.setattr(labels, "has_glyph", str.isascii)
-    assert visible(text) == shown
+    with labels.record_missing() as missing:
+        assert visible(text) == shown
+    assert missing == {next(character for character in text if not character.isascii())}
 
 
 @settings(max_examples=200, deadline=None)  # fonts load on the first one
@@ -189,9 +373,8 @@ def test_what_is_shown_can_be_drawn_and_is_never_empty(text):
     assert shown
     for character in shown:
         assert labels.has_glyph(character)
-        kind = unicodedata.category(character)
-        assert kind != "Cc"
-        assert kind not in ("Cf", "Cs") or character in labels.JOINERS
+        category = unicodedata.category(character)
+        assert category != "Cc" and (category not in ("Cf", "Cs") or character in JOINERS)
 
 
 @settings(deadline=None)
@@ -200,42 +383,52 @@ def test_an_elided_label_fits_and_keeps_its_beginning(text, room):
     found = elide(text, room, 7.0)
     assert found == text or found.endswith("…")
     assert text.startswith(found.removesuffix("…"))
-    assert labels.text_width(found, 7.0) <= room or found == "…"
+    assert text_width(found, 7.0) <= room or found == "…"
+
+
+def test_a_text_is_wrapped_without_losing_a_word():
+    words = "A sentence of several words that goes on and on and on until it is long"
+    lines = wrap(words, 100.0, 8.5)
+    assert " ".join(lines) == words and len(lines) > 2
+    assert all(text_width(line, 8.5) <= 100 for line in lines)
+    assert wrap("", 100.0, 8.5) == [""] and wrap("x" * 400, 100.0, 8.5)[0].endswith("…")
 
 
 def test_the_chosen_label_is_bold_only_where_that_takes_no_letter_of_it():
     words = "wonderful"
-    plain_room, bold_room = labels.text_width(words, 6.5), labels.text_width(words, 6.5, bold=True)
+    plain_room, bold_room = text_width(words, 6.5), text_width(words, 6.5, bold=True)
     assert plain_room < bold_room
     for room, bold in ((bold_room, True), (plain_room, False), (plain_room / 2, True)):
-        (mark,) = labels.axis_marks(byte_prompt(words), spans_of(9), 1.0, 6.5, room, 4)
+        (mark,) = axis_marks(byte_prompt(words), unit_spans(9), 1.0, 6.5, room, 4)
         assert mark.chosen and mark.bold == bold
         assert (mark.words == words) == (room >= plain_room)
 
 
-def test_words_are_the_positions_of_their_newest_tokens():
-    prompt = byte_prompt("The sand ran.")
-    found = [(m.start, m.end, m.words) for m in word_marks(prompt, spans_of(13))]
-    assert found == [(0, 3, "The"), (4, 8, "sand"), (9, 13, "ran.")]
-    pairs = np.array([(max(2 * g - 1, 0), 2 * g + 1) for g in range(7)])
-    assert [m.words for m in word_marks(prompt, pairs)] == ["The", "sand", "ran."]
+PAIRS = np.array([(max(2 * g - 1, 0), 2 * g + 1) for g in range(7)])
+PADDED = np.array([(-1, -1), (0, 1), (1, 2), (-1, -1)])
 
 
-def test_pieces_of_a_word_share_its_label_and_special_tokens_keep_their_names():
-    capture = plain(["hour-", "glass", "sea"])
-    found = [(m.start, m.end, m.words) for m in word_marks(capture.prompt, spans_of(5))]
-    assert found == [(0, 1, "[CLS]"), (1, 3, "hour-glass"), (3, 4, "sea"), (4, 5, "[SEP]")]
+@pytest.mark.parametrize(
+    ("marks", "prompt", "spans", "found"),
+    [
+        (word_marks, byte_prompt("The sand ran."), unit_spans(13),
+         [(0, 3, "The"), (4, 8, "sand"), (9, 13, "ran.")]),
+        (word_marks, byte_prompt("The sand ran."), PAIRS,
+         [(0, 2, "The"), (2, 4, "sand"), (5, 7, "ran.")]),
+        (word_marks, plain(["hour-", "glass", "sea"]).prompt, unit_spans(5),
+         [(0, 1, "[CLS]"), (1, 3, "hour-glass"), (3, 4, "sea"), (4, 5, "[SEP]")]),
+        (token_marks, byte_prompt("a한b"), unit_spans(5), [(0, 1, "a"), (1, 4, "한"), (4, 5, "b")]),
+        (token_marks, byte_prompt("ab"), PADDED, [(1, 2, "a"), (2, 3, "b")]),
+        (word_marks, byte_prompt("ab"), PADDED, [(1, 3, "ab")]),
+    ],
+)  # fmt: skip
+def test_positions_share_the_label_of_their_word_or_character(marks, prompt, spans, found):
+    assert [(mark.start, mark.end, mark.words) for mark in marks(prompt, spans)] == found
 
 
-def test_the_bytes_of_one_character_share_a_label():
-    found = token_marks(byte_prompt("a한b"), spans_of(5))
-    assert [(m.start, m.end, m.words) for m in found] == [(0, 1, "a"), (1, 4, "한"), (4, 5, "b")]
-
-
-def test_positions_without_tokens_have_no_label():
-    spans = np.array([(-1, -1), (0, 1), (1, 2), (-1, -1)])
-    assert [m.start for m in token_marks(byte_prompt("ab"), spans)] == [1, 2]
-    assert [m.start for m in word_marks(byte_prompt("ab"), spans)] == [1]
+def test_letters_are_called_letters():
+    assert byte_prompt(HOSTILE).unit == "letter"
+    assert plain(["hour-", "glass"]).prompt.unit == "token"
 
 
 @given(
@@ -245,22 +438,17 @@ def test_positions_without_tokens_have_no_label():
 )
 def test_thinned_labels_keep_their_distance_and_the_chosen_one(starts, cell, need):
     marks = [Mark(at, at + 1, "w", at == max(starts)) for at in starts]
-    kept = thin(marks, cell, need)
-    assert [mark for mark in kept if mark.chosen]
-    middles = [mark.middle * cell for mark in kept]
+    left = thin(marks, cell, need)
+    assert [mark for mark in left if mark.chosen]
+    middles = [mark.middle * cell for mark in left]
     assert np.diff(middles).min(initial=need) >= need - 1e-6
 
 
 def test_a_crowded_axis_counts_tokens():
     text = " ".join(f"w{n:03}" for n in range(800))
-    found = labels.axis_marks(byte_prompt(text), spans_of(len(text)), 0.05, 6.5, 60.0, 2502)
+    found = axis_marks(byte_prompt(text), unit_spans(len(text)), 0.05, 6.5, 60.0, 2502)
     assert [m.words for m in found if not m.chosen] == ["0", "1,000", "2,000", "3,000"]
     assert [m.words for m in found if m.chosen] == ["w500"]
-
-
-def test_letters_are_called_letters():
-    assert byte_prompt(HOSTILE).unit == "letter"
-    assert plain(["hour-", "glass"]).prompt.unit == "token"
 
 
 def test_a_token_of_millions_of_characters_is_cut_before_it_is_measured():
@@ -268,21 +456,20 @@ def test_a_token_of_millions_of_characters_is_cut_before_it_is_measured():
     assert len(visible(long)) <= labels.LONGEST + 1
     assert visible(long).endswith("…") and "\u202e" not in visible(long)
     prompt = plain(["x ", "a" * 4_000_000, " y"]).prompt
-    for mark in (*token_marks(prompt, spans_of(3)), *word_marks(prompt, spans_of(3))):
+    for mark in (*token_marks(prompt, unit_spans(3)), *word_marks(prompt, unit_spans(3))):
         assert len(mark.words) <= 2 * labels.LONGEST + 1
 
 
 @given(st.lists(st.text("Wi가 ", min_size=1, max_size=9), min_size=1, max_size=9), st.floats(1, 60))
 def test_level_labels_lie_over_their_axis_and_apart(words, cell):
-    marks = [Mark(at, at + 1, one) for at, one in enumerate(words)]
+    marks = [Mark(at, at + 1, word) for at, word in enumerate(words)]
     length = cell * len(words)
     places = labels.level_places(marks, cell, length, 6.5)
     if places is None:
         return
-    half = np.array([labels.text_width(one, 6.5) / 2 for one in words])
+    half = np.array([text_width(word, 6.5) / 2 for word in words])
     ends = np.stack([places - half, places + half], 1)
-    assert ends.min() >= -labels.BEYOND - 1e-6
-    assert ends.max() <= length + labels.BEYOND + 1e-6
+    assert ends.min() >= -labels.BEYOND - 1e-6 and ends.max() <= length + labels.BEYOND + 1e-6
     assert (ends[1:, 0] - ends[:-1, 1] >= labels.APART - 1e-6).all()
     middles = cell * (np.arange(len(words)) + 0.5)
     assert np.abs(places - middles).max() <= labels.ASIDE + 1e-6
@@ -290,6 +477,6 @@ def test_level_labels_lie_over_their_axis_and_apart(words, cell):
 
 @given(st.floats(0.1, 60))
 def test_labels_are_as_small_as_all_of_them_need_but_can_be_read(cell):
-    size = labels.size_for(cell)
+    size = size_for(cell)
     assert labels.LEAST <= size <= labels.SMALL
     assert size == labels.SMALL or size * labels.LINE <= cell + 1e-9

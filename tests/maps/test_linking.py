@@ -17,7 +17,7 @@ from hgviz.maps.links import (
     link_sides,
     words_of,
 )
-from tests.figures.texts import plain
+from tests.figures.making import plain
 from tests.making import make_capture
 
 TEXT = "The sand doesn't stop; it runs, and runs. "

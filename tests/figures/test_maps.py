@@ -1,0 +1,654 @@
+"""What figures of captures show: each weight in its colour, what is unseen or off, words for all.
+
+Long texts: no more cells than dots, no peak lost, a side that fits not reduced, small files.
+"""
+
+import re
+from base64 import b64decode
+from dataclasses import replace
+from io import BytesIO
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+from PIL import Image
+
+from hgviz import tasks
+from hgviz.core import Capture, Display, HeadId, HgvizError, RolloutOptions, Selection, Streaming
+from hgviz.figures import WIDTHS, Looked, Panel, Spec, labels, output, points
+from hgviz.figures.cells import read_cells, seen_cells, shades_of, unseen_reason
+from hgviz.figures.heatmap import HeadMap, ImagePatches, RowSumBars, zooms_of
+from hgviz.figures.levels import Levels, stages_of
+from hgviz.figures.output import RASTER, compose
+from hgviz.maps import DenseMap, LazyMap
+from hgviz.palettes import (
+    LUMA,
+    OPACITY,
+    PALETTES,
+    SCALES,
+    colours,
+    limits_of,
+    paint,
+    palette_coordinates,
+)
+from hgviz.store import open_capture, write_capture
+from hgviz.tasks import drawing
+from hgviz.tasks.charting import pair_chart
+from tests import making
+from tests.analysis.planting import hourglass, letters, translated
+from tests.figures.making import (
+    OF_CAPTURE,
+    SEA,
+    Dense,
+    draw,
+    mixed,
+    paired,
+    plain,
+    projected,
+    ragged,
+    states,
+)
+from tests.gui.kinds import translator
+from tests.making import level_spans, make_capture
+from tests.pictures import make_image_capture
+
+CAPTURE = make_capture(SEA)
+UNSEEN = (0xF0, 0xF2, 0xF4)
+SOURCE, TARGET = plain(["alte", "Brücke"]).prompt, plain(["old", "low", "bridge"]).prompt
+PAIR = paired(SOURCE, TARGET)
+CROSS = 2  # encoder.0, decoder.0, decoder.0.cross, ...
+three_words = ["one", "two", "three"]
+few = settings(max_examples=12, deadline=None)
+
+
+def page_of(kind, capture, *chosen, **more):
+    return compose(Spec(kind, Selection(*chosen), **more), capture)
+
+
+def words(page):
+    return [text.get_text() for text in page.axes.texts]
+
+
+def rasters(page):
+    return [np.asarray(image.get_array()) for image in page.axes.images]
+
+
+def fills(page):
+    return {tuple(np.rint(np.array(p.get_facecolor()[:3]) * 255)) for p in page.axes.patches}
+
+
+# --- colours --------------------------------------------------------------------------------------
+
+weights = arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 5)),
+                 elements=st.floats(-1e6, 1e6, width=32) | st.just(np.nan))  # fmt: skip
+ends = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).map(sorted).map(tuple)
+ends |= st.sampled_from([(0.0, 1e-80), (-1e-46, 0.0), (0.0, 0.0), (3.0, 3.0), (-1e308, 1e308)])
+displays = st.builds(
+    Display, palette=st.sampled_from(list(PALETTES)), limits=st.none() | ends,
+    scale=st.sampled_from(list(SCALES)), shared=st.booleans(),
+)  # fmt: skip
+
+
+@given(st.lists(weights, max_size=3), displays)
+@example([np.array([[141.0]], np.float32)], Display("viridis", (0.0, 4.14e-37), "linear"))
+@example([], Display("viridis", (0.0, 5e-324), "linear"))
+def test_signed_weights_are_symmetric_about_zero_whatever_was_asked(data, display):
+    shades = shades_of(display, True, data)
+    low, high = shades.limits
+    assert low == -high < 0 < high and PALETTES[shades.palette].signed
+    assert (shades.paint(np.zeros(1, np.float32))[0] == colours(shades.palette)[128]).all()
+    for one in data:
+        known = one[np.isfinite(one)]
+        at, other = (
+            palette_coordinates(side, shades.limits, shades.scale, True) for side in (known, -known)
+        )
+        np.testing.assert_allclose(at + other, 1, atol=1e-6)
+        assert (np.sign(at - 0.5) * np.sign(known) >= 0).all()
+    if display.limits is not None and any(display.limits):
+        assert high == max(map(abs, display.limits))
+    elif display.limits is None:
+        known = np.concatenate([np.abs(one[np.isfinite(one)]) for one in data] or [[]])
+        assert high == (known.max(initial=0) or 1)
+
+
+@given(st.lists(weights, max_size=3), displays)
+def test_weights_without_a_sign_begin_at_zero_unless_limits_say_otherwise(data, display):
+    data = [np.abs(one) for one in data]
+    shades = shades_of(display, False, data)
+    assert not PALETTES[shades.palette].signed
+    top = max((np.nanmax(one, initial=0) for one in data), default=0)
+    assert shades.limits == (display.limits or (0, top or 1))
+
+
+def scaled(signed, seed):
+    """Three words, each head larger or smaller than the others, by far."""
+    capture = (mixed if signed else plain)(three_words)
+    random, maps = np.random.default_rng(seed), []
+    for dense in capture.maps:
+        factors = 10 ** random.uniform(-3, 1, (len(dense.heads), 1, 1))
+        maps.append(replace(dense, weights=(dense.weights * factors).astype("f4")))
+    return replace(capture, maps=tuple(maps))
+
+
+def painted(values, display, signed, everything):
+    """A raster on one scale, written here a second time."""
+    low, high = display.limits or (min(everything.min(), 0), max(everything.max(), 0))
+    reach = max(abs(low), abs(high)) or 1.0
+    limits = (-reach, reach) if signed else display.limits or (0.0, high if high > 0 else 1.0)
+    suits = PALETTES[display.palette].signed == signed
+    name = display.palette if suits else "blue-red" if signed else "viridis"
+    return paint(palette_coordinates(values, limits, display.scale, signed), colours(name))
+
+
+@few
+@given(st.integers(0, 9), displays, st.booleans())
+def test_all_maps_of_a_wall_share_one_scale(seed, display, signed):
+    capture = scaled(signed, seed)
+    everything = np.concatenate([dense.weights.ravel() for dense in capture.maps])
+    page = page_of("wall", capture, display=replace(display, shared=True), width="acl")
+    found = rasters(page)
+    heads = [(layer, head) for layer, dense in enumerate(capture.maps) for head in dense.heads]
+    assert len(found) == len(heads) + 1  # and the bar
+    for (layer, head), rgb in zip(heads, found, strict=False):
+        wanted = painted(capture.maps[layer].read(head), display, signed, everything)
+        np.testing.assert_array_equal(rgb, wanted)
+
+
+@few
+@given(st.integers(0, 9), displays, st.booleans())
+def test_two_heads_and_their_difference_share_one_scale(seed, display, signed):
+    a, b = scaled(signed, seed), scaled(signed, seed + 1)
+    page = compose(Spec("compare", display=display, width="acl"), pair_chart(a, b, Selection(0, 1)))
+    one, two = a.maps[0].read(1), b.maps[0].read(1)
+    both = np.stack([one, two, one - two] if signed else [one, two])
+    shown = replace(display, limits=display.limits if signed else None)
+    wanted = [painted(one, display, signed, both), painted(two, display, signed, both),
+              painted(one - two, shown, True, both if signed else one - two)]  # fmt: skip
+    for rgb, expected in zip(rasters(page)[:3], wanted, strict=True):
+        np.testing.assert_array_equal(rgb, expected)
+
+
+@few
+@given(st.integers(0, 9), displays, st.booleans())
+def test_all_stages_of_a_token_share_one_scale(seed, display, signed):
+    capture = scaled(signed, seed)
+    spec = Spec("levels", Selection(0, 1, 2), display, width="acl", heads=(HeadId(1, 2),))
+    rows = np.concatenate([stage.weights for stage in Levels(capture, {}).stages(spec)])
+    reach = max(map(abs, display.limits)) if display.limits else np.abs(rows).max()
+    limits = (-(reach or 1), reach or 1) if signed else display.limits or limits_of(0, reach, False)
+    wanted = painted(rows, replace(display, limits=limits), signed, rows)
+    assert {tuple(map(float, rgb)) for rgb in wanted} <= fills(compose(spec, capture))
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_the_map_shows_every_weight_in_its_colour(signed):
+    capture = make_capture(SEA, signed=signed)
+    shown, values = rasters(page_of("map", capture, 12, 2))[0], capture.maps[12].read(2)
+    seen = seen_cells(capture, 12)
+    np.testing.assert_array_equal(shown[seen], painted(values, Display(), signed, values)[seen])
+    assert (shown[~seen] == UNSEEN).all()
+
+
+def test_a_wall_gives_each_head_its_own_range_or_says_what_the_colours_mean():
+    capture = plain(["a", "b", "c"])
+    faint = replace(capture.maps[0], weights=capture.maps[0].weights / 10)
+    capture = replace(capture, maps=(faint, *capture.maps[1:]))
+    own, shared = (rasters(page_of("wall", capture, display=Display(shared=shared)))[0].astype(int)
+                   for shared in (False, True))  # fmt: skip
+    assert own.sum() > shared.sum()
+    assert "blue and red: weights below and above 0" in words(page_of("wall", mixed(["a"])))
+
+
+@pytest.mark.parametrize(("head", "more"), [(0, ""), (1, "ymish, x·tanh|x|")])
+def test_heads_of_one_layer_are_coloured_each_as_suits_it(head, more):
+    capture = mixed(["a", "b"])
+    page, values = page_of("map", capture, 0, head), capture.maps[0].weights[head]
+    np.testing.assert_array_equal(rasters(page)[0], painted(values, Display(), head > 0, values))
+    assert ("Row sum" in words(page)) == (head > 0) and (not more or more in words(page))
+    assert "Row sum" not in words(page_of("map", capture, 0, 1, width="1.6in"))
+
+
+@pytest.mark.parametrize("limits", [(0.0, 0.2), (-0.2, 0.1), (-0.2, 0.2)])
+def test_limits_of_signed_weights_are_those_of_the_bar(limits):
+    page = page_of("map", mixed(["a", "b"]), 0, 1, display=Display(limits=limits))
+    assert {"≤ −0.2", "0", "≥ +0.2"} <= set(words(page))  # there are weights beyond
+
+
+def test_the_rows_of_a_signed_head_are_added_up_beside_it():
+    values = np.random.default_rng(0).normal(size=(2, 600, 600)).astype("f4")
+    found = RowSumBars.of(Dense(values, (0, 1), signed=True), 1)
+    np.testing.assert_allclose(found.total, values[1].sum(1, dtype=np.float64), atol=1e-4)
+    np.testing.assert_allclose(found.positive, np.maximum(values[1], 0).sum(1), rtol=1e-4)
+    coarse = RowSumBars.of(Dense(values, (0, 1), signed=True), 1, zoom=3)
+    np.testing.assert_allclose(coarse.total, found.total.reshape(-1, 8).mean(1), atol=1e-9)
+
+
+# --- what is unseen or off ------------------------------------------------------------------------
+
+
+def rule_sees(capture, layer):
+    """By strides, as the model itself has it."""
+    row = capture.spec.layers[layer]
+    stride_q = capture.spec.levels[row.level].stride
+    stride_k = capture.spec.levels[row.key_level].stride
+    _, queries, keys = capture.maps[layer].shape
+    i, j = np.arange(queries)[:, None] * stride_q, np.arange(keys)[None] * stride_k
+    group = max(stride_q, stride_k)
+    return (i // group == j // group) if row.window else (j < i + stride_q)
+
+
+def pooled(cells, zoom):
+    side = 1 << zoom
+    high, wide = (-(-n // side) * side for n in cells.shape)
+    padded = np.zeros((high, wide), bool)
+    padded[: cells.shape[0], : cells.shape[1]] = cells
+    return padded.reshape(high // side, side, wide // side, side).any((1, 3))
+
+
+@pytest.mark.parametrize("windowed", [False, True])
+@pytest.mark.parametrize("length", [75, 64, 61, 5, 1])
+def test_seen_is_what_the_rule_says_and_a_larger_cell_where_any_of_it_is(length, windowed):
+    capture = make_capture(SEA[:length], windowed=windowed)
+    for layer in range(len(capture.spec.layers)):
+        real = capture.query_spans(layer)[:, 1] > 0
+        seen = seen_cells(capture, layer)
+        np.testing.assert_array_equal(seen[real], rule_sees(capture, layer)[real])
+        assert not seen[~real].any()
+        for zoom in (1, 2, 3, 7):
+            larger, wanted = seen_cells(capture, layer, zoom), pooled(seen, zoom)
+            assert larger.shape == wanted.shape and (larger >= wanted).all()
+            if capture.spec.layers[layer].window is None:
+                np.testing.assert_array_equal(larger, wanted)
+
+
+def streaming():
+    """A capture whose head 0.1 sees the first 3 keys and the latest 9, and its rule."""
+    capture = make_capture(SEA[:75])
+    lazy = capture.maps[0]
+    rule = lazy.factors.rule.with_streaming((1,), (3, 9))
+    maps = (LazyMap(replace(lazy.factors, rule=rule), lazy.heads), *capture.maps[1:])
+    return replace(capture, maps=maps, streaming=Streaming(frozenset({HeadId(0, 1)}), 3, 9)), rule
+
+
+@pytest.mark.parametrize("zoom", [0, 1, 3])
+def test_heads_that_stream_see_the_first_keys_and_the_latest_alone(zoom, tmp_path):
+    capture, rule = streaming()
+    assert np.array_equal(seen_cells(capture, 0, zoom, head=0), seen_cells(capture, 0, zoom))
+    places = np.arange(capture.maps[0].shape[1])
+    wanted = pooled(rule.of(1).sees(places, places), zoom)
+    assert np.array_equal(seen_cells(capture, 0, zoom, head=1), wanted)
+    text = draw(Spec("map", Selection(0, 1, 40)), capture, tmp_path / "map.svg").read_text()
+    assert "neither among the first keys nor the latest" in text
+    assert "0.1 (first 3, latest 9)" in text
+
+
+def _padded():
+    capture = plain(["a", "b", "c"])
+    mask = np.array([True, True, True, False, False])
+    return replace(capture, prompt=replace(capture.prompt, attention_mask=mask))
+
+
+def test_padded_tokens_are_not_seen():
+    seen = seen_cells(_padded(), 0)
+    assert seen[:3, :3].all() and not seen[:, 3:].any() and not seen[3:].any()
+    assert seen_cells(plain(["a"]), 0).all()
+    capture = paired(states(4), TARGET, encoder=False)
+    shown = rasters(page_of("map", capture, 1, 0))[0]
+    assert (shown[:, 3] == UNSEEN).all() and not (shown[:, :3] == UNSEEN).all(-1).any()
+    own = rasters(page_of("map", capture, 0, 0))[0]
+    assert not (own[4] == UNSEEN).all(-1).any()  # all of the target is real
+
+
+@pytest.mark.parametrize(
+    ("make", "head", "reason"),
+    [
+        (lambda: make_capture("abcd"), HeadId(0, 0), "not seen: comes after the query"),
+        (lambda: make_capture("abcd", windowed=True), HeadId(2, 0),
+         "not seen: outside the window"),
+        (lambda: make_capture("a"), HeadId(0, 0), ""),
+        (lambda: plain(["a"]), HeadId(0, 0), ""),
+        (_padded, HeadId(0, 0), "not seen: padding"),
+        (lambda: streaming()[0], HeadId(0, 0), "not seen: comes after the query"),
+        (lambda: streaming()[0], HeadId(0, 1), "not seen: comes after the query, or neither among "
+         "the first keys nor the latest"),
+    ],
+)  # fmt: skip
+def test_the_reason_is_said(make, head, reason):
+    assert unseen_reason(make(), [head]) == reason
+
+
+@pytest.mark.parametrize("kind", OF_CAPTURE)
+def test_a_head_that_is_off_is_never_drawn_as_zero(kind):
+    off = replace(CAPTURE, off=frozenset({HeadId(0, 0)}))
+    whole, less = (page_of(kind, capture, 0, 0) for capture in (CAPTURE, off))
+    drawn = [len(page.axes.images) + len(page.axes.patches) for page in (whole, less)]
+    assert drawn[1] < drawn[0] or kind == "wall"
+    assert len(less.axes.images) < len(whole.axes.images) or kind in ("levels", "links")
+    assert any("off" in text.split(": ")[0] for text in words(less))
+
+
+# --- words and places -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "capture", "chosen", "said"),
+    [
+        ("map", PAIR, (CROSS, 1, 2, 1), {"Source →", "Target ↓", "source → target, decoder.0",
+                                         "alte", "Brücke", "old", "bridge"}),
+        ("map", PAIR, (0, 0), {"source"}),
+        ("map", PAIR, (1, 0), {"target, decoder.0"}),
+        ("wall", PAIR, (), {"source", "target, decoder.0", "source → target, decoder.0"}),
+        ("map", paired(states(4), TARGET, encoder=False), (1, 0),
+         {"State →", "Target ↓", "state 0", "state 3", "not seen: padding"}),
+        ("map", projected(["a", "b"]), (0, 0), {"Slot →", "Query ↓", "slot 4", "5 slots"}),
+        ("levels", PAIR, (0, 0, 2), {"From “low”", "head 1.0", "head 4.0", "Brücke"}),
+        ("levels", plain(["one", "two"]), (1, 2, 0), {"head 0.0", "head 1.2", "head 2.0"}),
+        ("levels", plain(["one", "two"], layers=24), (0, 0), {"12 of 24 layers"}),
+    ],
+)  # fmt: skip
+def test_axes_and_levels_are_named(kind, capture, chosen, said):
+    assert said <= set(words(page_of(kind, capture, *chosen)))
+
+
+def test_the_target_runs_down_and_the_source_across():
+    page = page_of("map", PAIR, CROSS, 1, 2, 1)
+    at = {text.get_text(): text.get_position()[1] for text in page.axes.texts}
+    assert at["Brücke"] < at["old"] < at["bridge"]  # above the map; down beside it
+    assert rasters(page)[0].shape == (5, 4, 3)
+
+
+@pytest.mark.parametrize(("name", "said"), [
+    ("model.layers.2.self_attn", "layers.2"), ("model.layers.0.self_attn", ""),
+    ("encoder.blocks.1.0.attention", "encoder.blocks.1.0"), ("attention", ""),
+])  # fmt: skip
+def test_a_layer_that_a_hybrid_model_numbers_otherwise_has_its_name_beside_its_number(name, said):
+    capture = plain(["old", "low"])
+    layer = replace(capture.spec.layers[0], name=name)
+    capture = replace(capture, spec=replace(capture.spec, layers=(layer, *capture.spec.layers[1:])))
+    for kind in ("map", "wall", "links"):
+        found = " ".join(words(page_of(kind, capture, 0, 0)))
+        assert (said in found) and ("layers.0" not in found)
+
+
+def test_a_title_can_be_given_or_left_out():
+    for title, expected in ((None, "Head 12.2"), ("Mine $x$", "Mine $x$"), ("", None)):
+        said = words(page_of("map", CAPTURE, 12, 2, title=title))
+        assert expected is None or expected in said
+        assert title is None or "Head 12.2" not in said
+
+
+@pytest.mark.parametrize(
+    ("kind", "chosen", "error"),
+    [("map", (CROSS, 0, 5), "no token 5"), ("map", (CROSS, 0, 4, 4), "no token 4"),
+     ("levels", (CROSS, 0, 5), "no token 5")],
+)  # fmt: skip
+def test_tokens_are_counted_in_their_own_text(kind, chosen, error):
+    with pytest.raises(HgvizError, match=error):
+        page_of(kind, PAIR, *chosen)
+    page_of(kind, PAIR, *(chosen[:2] + (4, 3)))
+
+
+@pytest.mark.parametrize("kind", OF_CAPTURE)
+def test_a_figure_names_both_texts(kind, tmp_path):
+    with Image.open(draw(Spec(kind), PAIR, tmp_path / "f.png")) as image:
+        record = image.info["Description"]
+    assert f"text: {SOURCE.digest}" in record and f"target: {TARGET.digest}" in record
+
+
+def test_the_wall_sets_stacks_apart_leaves_gaps_and_keeps_proportions():
+    boxes = [image.get_extent() for image in page_of("wall", PAIR).axes.images]
+    tops = sorted({round(min(box[2:]), 2) for box in boxes})
+    bottoms = sorted({round(max(box[2:]), 2) for box in boxes})
+    gaps = [b - a for a, b in zip(bottoms, tops[1:], strict=False)]
+    assert gaps[0] == max(gaps) > gaps[2] > gaps[1]  # the stacks, two layers, both maps of one
+    lefts = [round(i.get_extent()[0], 3) for i in page_of("wall", ragged()).axes.images]
+    assert len(boxes) == 15 and len(lefts) == 6 and lefts[4:] == [lefts[1], lefts[3]]
+    boxes = [i.get_extent() for i in page_of("wall", make_capture(SEA[:64])).axes.images]
+    sizes = [(abs(a - b), abs(c - d)) for a, b, c, d in boxes]
+    down, up = sizes[2 * 6], sizes[10 * 6]
+    assert (down[0] / down[1], up[1] / up[0]) == pytest.approx((2, 2), rel=0.01)
+
+
+# --- levels ---------------------------------------------------------------------------------------
+
+
+def test_levels_show_the_weights_of_each_stage_over_its_tokens():
+    capture, query = make_capture("The sand ran down."), 9
+    page = page_of("levels", capture, 12, 2, query)
+    found = [text for text in words(page) if text in ("1:1", "1:2", "1:4")]
+    assert found == ["1:1", "1:2", "1:4", "1:2", "1:1"] and "head 12.2" in words(page)
+    heads = {0: 0, 3: 0, 5: 0, 9: 0, 12: 2}
+    rows = [capture.maps[n].read(h, rows=(r := capture.row(n, query), r + 1))[0]
+            for n, h in heads.items()]  # fmt: skip
+    wanted = painted(rows[-1][: query + 1], Display(), False, np.concatenate(rows))
+    assert {tuple(map(float, rgb)) for rgb in wanted} <= fills(page)
+
+
+class Fact:
+    def __init__(self, score):
+        self.role, self.score = "previous letter", score
+
+
+def test_levels_take_the_heads_chosen_else_the_clearest():
+    facts = {head: Fact(head.head == 3) for head in CAPTURE.spec.heads}
+    spec = Spec("levels", Selection(12, 2, 5), heads=(HeadId(3, 1),))
+    said = words(compose(spec, Looked(CAPTURE, facts)))
+    assert [text for text in said if text.startswith("head ")] == [
+        "head 0.3", "head 3.1", "head 5.3", "head 9.3", "head 12.2",
+    ]  # fmt: skip
+    assert any("previous" in text for text in said)
+
+
+@pytest.mark.parametrize("long", [False, True])
+def test_only_heads_that_may_be_shown_are_measured(long, monkeypatch):
+    """Of a long text only a stage without a choice; what is known already makes no other figure."""
+    if long:
+        monkeypatch.setattr(drawing, "ROLES", len(CAPTURE.main) - 1)
+    first, *rest = stages_of(CAPTURE)
+    chosen = [HeadId(stage[-1], 1) for stage in rest]
+    spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))
+    whole = tasks.measure(CAPTURE)
+    wanted = {*first} if long else {*first, *(head.layer for head in chosen)}
+    for known in (None, whole):
+        facts = tasks.panel(spec, CAPTURE, known).content.facts
+        assert {head.layer for head in facts} == wanted and len(facts) < len(whole)
+        assert all(repr(fact) == repr(whole[head]) for head, fact in facts.items())
+    if long:
+        every = replace(spec, heads=(*spec.heads, HeadId(first[0], 0)))
+        assert tasks.panel(every, CAPTURE).content.facts == {}
+
+
+# --- images and rollout ---------------------------------------------------------------------------
+
+IMAGE = make_image_capture()
+HEADS = tuple(HeadId(1, head) for head in range(3))
+
+
+@pytest.mark.parametrize("query", [None, 0, 7])
+def test_a_row_lies_over_its_patches_and_the_rest_is_said(query):
+    spec = Spec("image", Selection(1, 2, query), heads=HEADS)
+    patches = ImagePatches(IMAGE, {}).weights(spec)
+    for one in patches:
+        row = IMAGE.maps[1].read(one.head.head)[query or 0]
+        assert np.array_equal(one.grid.ravel(), row[1:]) and one.added.tolist() == [row[0]]
+    page, picture = compose(spec, IMAGE), IMAGE.prompt.signal.picture
+    assert any(f"1.2 {100 * row[0]:.0f} %" in text for text in words(page))
+    drawn = [rgb for rgb in rasters(page) if rgb.shape == picture.shape]
+    assert len(drawn) == 1 + len(HEADS)
+    wanted = shades_of(spec.display, False, [one.grid for one in patches]).paint(patches[2].grid)
+    grey = picture[9, 17] @ LUMA  # of the patch in row 1, column 2
+    assert np.abs(drawn[3][9, 17] - (OPACITY * wanted[1, 2] + (1 - OPACITY) * grey)).max() <= 1
+
+
+def test_without_a_position_of_its_own_the_mean_of_all_queries_is_shown():
+    capture, spec = make_image_capture(added=0), Spec("image", Selection(0, 1))
+    (one,) = ImagePatches(capture, {}).weights(spec)
+    assert np.allclose(one.grid.ravel(), capture.maps[0].read(1).mean(0)) and not len(one.added)
+    assert "from all queries" in words(compose(spec, capture))
+
+
+def test_an_image_is_written_with_its_numbers_and_from_its_file(tmp_path):
+    write_capture(tmp_path / "a.h5", replace(IMAGE, off=frozenset({HeadId(1, 1)})))
+    spec = Spec("image", Selection(1, 0, 5), heads=HEADS)
+    tasks.figure(spec, open_capture(tmp_path / "a.h5"), tmp_path / "a.pdf", numbers=True)
+    rows = [line.split(",") for line in (tmp_path / "a.csv").read_text().splitlines()[1:]]
+    assert len(rows) == 3 * 25 and {row[-1] for row in rows if row[0] == "1.1"} == {"off"}
+    found = [float(row[-2]) for row in rows if row[0] == "1.0"]
+    assert np.allclose(found, IMAGE.maps[1].read(0)[5], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("spec", "error"), [
+    (Spec("image", Selection(1, 0, 99)), "has no token 99"),
+    (Spec("image", Selection(4, 0)), "has no layer 4"),
+    (Spec("image", heads=(HeadId(0, 9),)), "has no head 9"),
+])  # fmt: skip
+def test_what_an_image_has_not_is_one_clear_line(spec, error):
+    with pytest.raises(HgvizError, match=error):
+        compose(spec, IMAGE)
+
+
+PHRASE = letters("The hourglass was used ")
+
+
+@pytest.mark.parametrize(
+    ("spec", "signed", "said"),
+    [
+        (Spec("rollout"), None, ["All maps composed", "mean of the heads, half residual",
+         "Of an answer, on average", "took the way through 1:2", "comes after the query"]),
+        (Spec("rollout", Selection(0, 0, 9), recipe=RolloutOptions(fuse="max", residual=0.3)), None,
+         ["largest of the heads, 30 % residual", "Of the answer at letter 9",
+          "--query 9 --fuse max --residual 0.3"]),
+        (Spec("rollout", recipe=RolloutOptions(signed=True)), True,
+         ["signed product", "Row sum", "Source →"]),
+        (Spec("rollout", Selection(1, 0, 2, 1)), True, ["comes from the source"]),
+    ],
+)  # fmt: skip
+def test_a_rollout_says_how_maps_were_composed_and_which_way_answers_took(
+    spec, signed, said, tmp_path
+):
+    capture = hourglass(PHRASE, (1, 2, 6))
+    if signed:
+        capture = translated(letters("The hou"), letters("The "), signed=True)
+    tasks.figure(spec, capture, tmp_path / "a.svg")
+    text = (tmp_path / "a.svg").read_text("utf-8")
+    assert [part for part in said if part not in text] == []
+    with pytest.raises(HgvizError, match="no token 99"):
+        tasks.figure(Spec("rollout", Selection(0, 0, 99)), capture, tmp_path / "b.svg")
+
+
+# --- long texts -----------------------------------------------------------------------------------
+
+TOKENS, ROWS = 8192, 512
+
+
+def long(tokens):
+    """A layer of one head on a long text."""
+    text = (SEA * (1 + tokens // len(SEA)))[:tokens]
+    spec = making.make_spec((1,), 1, False)
+    layer, prompt = replace(spec.layers[0], index=4), making.byte_prompt(text)
+    factors = making.make_factors(np.random.default_rng(0), tokens, tokens, layer, spec, prompt)
+    return Capture(
+        spec=replace(spec, layers=(replace(layer, index=0),)), prompt=prompt,
+        spans=level_spans(tokens, (1,), causal=True), maps=(LazyMap(factors, layer.heads),),
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def longest():
+    return long(TOKENS)
+
+
+@pytest.fixture(scope="module")
+def largest(longest):
+    """The largest of 8 x 8 weights, of rows read as they are and folded here."""
+    rows = (longest.maps[0].read(0, (start, start + ROWS)) for start in range(0, TOKENS, ROWS))
+    return np.concatenate([r.reshape(ROWS // 8, 8, TOKENS // 8, 8).max(axis=(1, 3)) for r in rows])
+
+
+@pytest.mark.parametrize(("width", "side"), [("acl", 16), ("neurips", 8)])
+def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(longest, largest, width, side, tmp_path):
+    spec = Spec("map", Selection(0, 0, 5000, 4000), width=width)
+    more, cells = side // 8, TOKENS // side
+    values = largest.reshape(cells, more, cells, more).max(axis=(1, 3))
+    note = f"each cell is the largest of {side} × {side} weights"
+    page = compose(spec, longest)
+    shown, seen = rasters(page)[0], seen_cells(longest, 0, side.bit_length() - 1)
+    np.testing.assert_array_equal(shown[seen], painted(values, Display(), False, values)[seen])
+    assert shown.shape == (cells, cells, 3) and page.notes == [note]
+    record = output.record(Panel(spec, Looked(longest)), page.notes, tmp_path / "f.pdf")
+    assert record["reduction"] == note
+    for form in ("pdf", "svg", "png", "pgf"):
+        with labels.figure_settings():
+            files = output.render(page.figure, form, tmp_path / f"f.{form}", record)
+        assert sum(map(len, files.values())) < 2_000_000, form
+        content = files[f"f.{form}"]
+        assert re.search(rb"cell is the largest of|c\x00e\x00l\x00l", content), form
+        images = [BytesIO(raster) for name, raster in files.items() if name.endswith("pgf0.png")]
+        if form == "svg":
+            images = [BytesIO(b64decode(m[1])) for m in RASTER.findall(content.decode())]
+        if form in ("svg", "pgf"):
+            image = max(map(Image.open, images), key=lambda one: one.width * one.height)
+            found = np.asarray(image.convert("RGB"))
+            assert image.mode == "P" and ((found == shown).all() or (found == shown[::-1]).all())
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("count", [300, 700, 1503])
+def test_a_map_has_no_more_cells_than_dots_at_any_width(count, signed):
+    capture = plain(["word"] * (count - 2), layers=1, heads=1)
+    capture = replace(capture, maps=(replace(capture.maps[0], signed=signed),))
+    for width in (*WIDTHS, "1.5in", "900pt"):
+        zoom, across = zooms_of(capture, HeadId(0, 0), points(width))
+        assert zoom == across
+        if width in ("acl", "1.5in"):
+            image = page_of("map", capture, width=width).axes.images[0]
+            left, right, *_ = image.get_extent()
+            cells, dots = image.get_array().shape[1], (right - left) / 72 * labels.DOTS
+            assert cells == -(-count // 2**zoom) and cells <= dots * 1.03
+            assert cells > dots / 2.8 or zoom == 0
+
+
+def test_a_side_that_fits_is_not_reduced_with_the_other():
+    capture = translator("see " * 1500, "the old sea " * 2)
+    layer = next(row for row in capture.spec.layers if row.role == "cross")
+    maps, head = capture.maps[layer.index], HeadId(layer.index, 0)
+    count, whole = maps.shape[1], maps.read(0)
+    assert count < 12 and maps.shape[2] > 1400
+    assert zooms_of(capture, head, points("acl")) == (0, 2)
+    starts = range(0, whole.shape[1], 4)
+    wanted = np.stack([whole[:, at : at + 4].max(axis=1) for at in starts], axis=1)
+    np.testing.assert_array_equal(read_cells(maps, 0, (0, 2)), wanted)
+    turned = DenseMap(whole.T[None], (0,), False)
+    np.testing.assert_array_equal(read_cells(turned, 0, (2, 0)), wanted.T)
+    spec = Spec("map", Selection(*head), width="acl")
+    page = compose(spec, capture)
+    assert page.notes == ["each cell is the largest of 1 × 4 weights"]
+    left, right, low, high = page.axes.images[0].get_extent()
+    assert rasters(page)[0].shape[0] == count and abs(high - low) >= 40
+    rows = list(HeadMap(capture, {}).rows(spec))[1:]
+    assert all(row[1] == row[2] for row in rows) and len(rows) == wanted.size
+    assert {row[-1] for row in rows} == {"largest of 1 x 4"}
+
+
+def test_cells_stay_where_there_are_dots_for_them_and_a_poster_has_no_more_than_a_page(longest):
+    capture = plain(["word"] * 198, layers=1, heads=1)
+    assert {zooms_of(capture, HeadId(0, 0), points(width)) for width in WIDTHS} == {(0, 0)}
+    assert zooms_of(long(64), HeadId(0, 0), 108.0) == zooms_of(long(64), HeadId(0, 0), 2880.0)
+    assert zooms_of(longest, HeadId(0, 0), 2880.0) == (3, 3)
+
+
+def test_pairs_have_no_more_cells_than_dots():
+    a, b = (plain(["word"] * 498, layers=1, heads=1, seed=seed) for seed in (0, 1))
+    page = compose(Spec("compare", width="acl"), pair_chart(a, b, Selection(0, 0)))
+    assert page.notes == ["each cell is the largest of 2 × 2 weights"]
+    one, two = (capture.maps[0].weights[0] for capture in (a, b))
+    cells = (one - two).reshape(250, 2, 250, 2).swapaxes(1, 2).reshape(250, 250, 4)
+    at = np.abs(cells).argmax(-1)[..., None]
+    apart = np.take_along_axis(cells, at, -1)[..., 0]
+    folded = one.reshape(250, 2, 250, 2).max(axis=(1, 3))
+    shown = rasters(page)
+    np.testing.assert_array_equal(shown[0], painted(folded, Display(), False, np.stack([one, two])))
+    same = (shown[2] == painted(apart, Display(), True, apart)).all(-1)
+    assert same.mean() > 0.999  # of two of one magnitude, either

@@ -1,0 +1,431 @@
+"""A figure in a file: the same bytes, exact widths, where it is from; for LaTeX and on a screen."""
+
+import errno
+import html
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from io import BytesIO
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from PIL import Image
+
+from hgviz import tasks
+from hgviz.core import Selection
+from hgviz.errors import HgvizError, HgvizWarning
+from hgviz.figures import Spec, format_of, labels, output, pgf, points
+from hgviz.figures.labels import BOX
+from hgviz.figures.page import MOST_ACROSS, dots_per_inch
+from hgviz.figures.spec import bare_name
+from tests.figures.making import (
+    HOSTILE,
+    KINDS,
+    OF_CAPTURE,
+    SEA,
+    draw,
+    panel_of,
+    plain,
+)
+from tests.making import make_capture
+
+ROOT = Path(__file__).parents[2]
+CAPTURE = make_capture(SEA)
+CHOSEN = Selection(12, 2, 60, 29)
+poppler = pytest.mark.skipif(not shutil.which("pdffonts"), reason="poppler-utils is not here")
+needs_latex = pytest.mark.skipif(not shutil.which("pdflatex"), reason="LaTeX is not here")
+pytestmark = pytest.mark.timeout(400)  # two processes draw everything there is
+
+
+def run(*command, **more):
+    return subprocess.run(
+        command, check=True, capture_output=True, text=True, timeout=100, **more
+    ).stdout
+
+
+# --- the same bytes -------------------------------------------------------------------------------
+
+TEXT = "sand of the 모래 é $x\\input{y}$ مرحبا 👩"
+SHORT = len("sand of the 모래 é")  # of most kinds: fonts of many scripts take their time
+DRAW = """
+import os, sys
+from hgviz.figures import FORMATS
+from hgviz.figures.output import draw
+from tests.figures.making import KINDS, panel_of
+kinds = KINDS if sys.argv[2] == "1" else KINDS[::-1]  # nothing depends on what was drawn before
+for dated in ("", "1700000000"):
+    os.environ.pop("SOURCE_DATE_EPOCH", None)
+    os.environ.update({"SOURCE_DATE_EPOCH": dated} if dated else {})
+    folder = "dated" if dated else "undated"
+    os.mkdir(folder)
+    for kind in kinds if not dated else ("scores",):
+        for form in FORMATS if kind in ("map", "curve") else ("pdf", "svg", "png"):
+            text = sys.argv[1] if kind == "map" else sys.argv[1][: int(sys.argv[3])]
+            draw(panel_of(kind, "2.2in", text), f"{folder}/{kind}.{form}")
+"""
+
+
+@pytest.fixture(scope="module")
+def twice(tmp_path_factory):
+    """Two folders: every figure in every format, by two processes that share nothing."""
+    folders, runs = [], []
+    for seed in ("1", "2"):
+        folder = tmp_path_factory.mktemp(f"run{seed}")
+        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        command = [sys.executable, "-c", DRAW, TEXT, seed, str(SHORT)]
+        runs.append(subprocess.Popen(command, cwd=folder, env=env))
+        folders.append(folder)
+    assert [process.wait(timeout=300) for process in runs] == [0, 0]
+    return folders
+
+
+def test_every_figure_has_the_same_bytes_in_every_run(twice):
+    found = [{str(p.relative_to(one)): p.read_bytes() for p in one.rglob("*.*")} for one in twice]
+    assert len(found[0]) > len(KINDS) * 3 and set(found[0]) == set(found[1])
+    assert [name for name in found[0] if found[0][name] != found[1][name]] == []
+    for content in found[0].values():
+        assert str(twice[0]).encode() not in content and b"/tmp" not in content
+
+
+def test_a_date_is_in_a_figure_only_where_it_was_asked_for(twice):
+    for folder, pdf, svg in (("dated", b"D:20231114", b"2023-11-14"), ("undated", None, None)):
+        files = ((twice[0] / folder / f"scores.{form}").read_bytes() for form in ("pdf", "svg"))
+        for content, date, tag in zip(files, (pdf, svg), (b"/CreationDate", b"<dc:date>"),
+                                      strict=True):  # fmt: skip
+            assert (tag in content) == (date is not None) and (date or b"") in content
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_fonts_of_a_pdf_are_embedded_truetype(twice, kind):
+    content = (twice[0] / "undated" / f"{kind}.pdf").read_bytes()
+    subtypes = re.findall(rb"/Type /Font\b[^>]*?/Subtype /(\w+)|/Subtype /(\w+)[^>]*?/Type /Font\b",
+                          content)  # fmt: skip
+    assert {one or other for one, other in subtypes} <= {b"Type0", b"CIDFontType2", b"TrueType"}
+    assert b"/Type3" not in content and b"/FontFile3" not in content
+    assert content.count(b"/FontFile2") == content.count(b"/Type /FontDescriptor") > 0
+    assert b"/ToUnicode" in content
+
+
+@poppler
+@pytest.mark.parametrize("kind", ["map", "links", "levels", "rollout", "compare"])
+def test_the_tokens_can_be_selected(twice, kind):
+    path = twice[0] / "undated" / f"{kind}.pdf"
+    text = "".join(run("pdftotext", "-raw", path, "-").split())
+    sand, accent = ("<EB>", "<C3>") if kind == "links" else ("모", "é")  # bytes are tokens
+    assert sand in text and ("sand" in text or set("sand") <= set(text))
+    assert accent in text or kind == "map"  # which has room for some words only
+    assert kind != "map" or set("مرحبا") & set(text)
+    svg = (twice[0] / "undated" / f"{kind}.svg").read_text()
+    assert html.escape(sand) in svg and "<text" in svg
+
+
+# --- widths ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", ["icml", "8.9 cm"])
+def test_widths_are_exact_in_every_format(width, tmp_path):
+    spec = Spec("map", CHOSEN, width=width)
+    pdf = draw(spec, CAPTURE, tmp_path / "f.pdf").read_bytes()
+    svg = draw(spec, CAPTURE, tmp_path / "f.svg").read_text()
+    found = [float(re.search(rb"/MediaBox \[ 0 0 ([\d.]+) ", pdf)[1]),
+             float(re.search(r'<svg[^>]* width="([\d.]+)pt"', svg)[1])]  # fmt: skip
+    with Image.open(draw(spec, CAPTURE, tmp_path / "f.png")) as image:
+        found.append(image.width / labels.DOTS * 72)
+        assert image.info["dpi"][0] == pytest.approx(labels.DOTS, abs=0.1)
+    assert found == pytest.approx([points(width)] * 3, abs=0.5)
+
+
+def test_presets_are_as_wide_as_they_say():
+    widths = {"neurips": 396, "icml": 234, "acl": 218.16, "nature": 252.28, "nature2": 518.74}
+    for name, width in widths.items():
+        assert points(name) == pytest.approx(width, abs=0.01)
+    same = {"3.25": "icml", "3.25in": "icml", "89mm": "nature", "8.9 cm": "nature", "252pt": "ieee"}
+    for width, name in same.items():
+        assert points(width) == pytest.approx(points(name))
+    assert dots_per_inch(864) == 300 and dots_per_inch(2880) * 40 == pytest.approx(MOST_ACROSS)
+
+
+@pytest.mark.parametrize("width", ["wide", "", "-3in", "0", "3 parsec", "nan", "1e9", "0.5in"])
+def test_what_is_no_width_is_said(width):
+    with pytest.raises(HgvizError):
+        points(width)
+
+
+# --- what a file says -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", OF_CAPTURE)
+def test_hostile_texts_give_a_sound_svg_that_holds_them_as_text(kind, tmp_path):
+    spec = Spec(kind, title="</text><script>\x00\u202e")
+    path = draw(spec, make_capture(HOSTILE[:40]), tmp_path / "f.svg")
+    root = ElementTree.parse(path).getroot()
+    assert not [node for node in root.iter() if node.tag.endswith("script")]
+    assert f"</text><script>\\x00{BOX}" in {node.text for node in root.iter()}
+
+
+def test_a_character_without_a_font_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(labels, "has_glyph", str.isascii)
+    with pytest.warns(HgvizWarning, match=r"f.svg: no installed font has U\+BAA8.*printed as □"):
+        draw(Spec("map", title="모"), plain(["a"]), tmp_path / "f.svg")
+
+
+def test_the_file_says_where_it_comes_from(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    capture = replace(CAPTURE, path="/home/ann/secret/sea.h5")
+    spec = Spec("map", CHOSEN, width="icml")
+    with Image.open(draw(spec, capture, tmp_path / "f.png")) as image:
+        record, title = image.info["Description"], image.info["Title"]
+    assert title == f"Map of one head: {CAPTURE.spec.name}"
+    for part in ("checkpoint: " + "0" * 64, "layer: 12 (post.0.1)", "head: 2", "query: 60",
+                 f"text: {CAPTURE.prompt.digest}", "program: hgviz ",
+                 "command: hgviz figure sea.h5 --kind map --layer 12 --head 2"):  # fmt: skip
+        assert part in record
+    svg = draw(spec, capture, tmp_path / "f.svg").read_text()
+    again = "--kind map --layer 12 --head 2 --query 60 --key 29 --width icml -o f.svg"
+    assert f"text: {CAPTURE.prompt.digest}" in svg and f"hgviz figure sea.h5 {again}" in svg
+    assert b"command: hgviz figure sea.h5" in draw(spec, capture, tmp_path / "f.pdf").read_bytes()
+    for file in tmp_path.iterdir():
+        assert b"/home" not in file.read_bytes() and b"secret" not in file.read_bytes()
+
+
+def test_folders_are_left_out_of_a_command():
+    assert bare_name("/home/ann/a b.h5") == "a b.h5"
+    assert bare_name("C:\\Users\\ann\\f.pdf") == "f.pdf"
+    assert bare_name("--kind") == "--kind"
+    command = output.without_folders("hgviz figure '/x/a b.h5' -o ../f.pdf")
+    assert command == "hgviz figure 'a b.h5' -o f.pdf"
+    assert "ann" not in output.without_folders("hgviz figure /home/ann/'unclosed")
+
+
+# --- what goes wrong ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "name", "error"),
+    [
+        (Spec("pie"), "f.pdf", "unknown kind of figure .*map, links, wall, levels"),
+        (Spec("map"), "f.gif", "the formats are pdf"),
+        (Spec("map"), "figure", "the formats are pdf"),
+        (Spec("map", width="wide"), "f.pdf", "no width"),
+        (Spec("map", Selection(99, 0)), "f.pdf", "no layer 99"),
+        (Spec("map", Selection(0, 99)), "f.pdf", "no head 99"),
+        (Spec("map", Selection(0, 0, 10_000)), "f.pdf", "no token 10000"),
+        (Spec("levels", Selection(0, 0, 10_000)), "f.pdf", "no token 10000"),
+        (Spec("map", Selection(99, 0)), "f.csv", "no layer 99"),
+        (Spec("map", Selection(0, 0, 10_000)), "f.csv", "no token 10000"),
+        (Spec("levels", Selection(0, 0, 10_000)), "f.csv", "no token 10000"),
+        (Spec("pie"), "f.csv", "unknown kind of figure"),
+        (Spec("map"), "no/such/folder/f.pdf", "no folder"),
+        (Spec("map"), "no/such/folder/f.csv", "no folder"),
+        (Spec("map"), "folder.pdf", "is a folder"),
+        (Spec("rollout"), "f.pdf", "is not composed"),
+        (Spec("image"), "f.pdf", "not of an image in patches"),
+        *((Spec(kind, Selection(13, 0)), "f.pdf", "layer 13 is not in this capture")
+          for kind in OF_CAPTURE),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_drawn_is_said_in_words(spec, name, error, tmp_path):
+    (tmp_path / "folder.pdf").mkdir()
+    capture = make_capture(SEA[:40])
+    if spec.selection.layer == 13:
+        layer = replace(capture.spec.layers[12], index=13)
+        spec_ = replace(capture.spec, layers=(*capture.spec.layers, layer))
+        capture = replace(capture, spec=spec_, maps=(*capture.maps, None))
+    with pytest.raises(HgvizError, match=f"(?i){error}"):
+        draw(spec, capture, tmp_path / name)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+@pytest.mark.parametrize(
+    ("number", "error"), [(errno.ENOSPC, "the disk is full"), (errno.EACCES, "may write to")]
+)
+def test_a_full_disk_leaves_the_old_figure(number, error, tmp_path, monkeypatch):
+    path = tmp_path / "f.pdf"
+    path.write_bytes(b"before")
+
+    def fail(handle):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(HgvizError, match=f"(?i){error}"):
+        draw(Spec("map"), CAPTURE, path)
+    assert list(tmp_path.iterdir()) == [path] and path.read_bytes() == b"before"
+
+
+def test_figures_are_light_until_one_is_drawn_and_never_load_pyplot(tmp_path):
+    code = (
+        "import sys, hgviz.figures as f; f.Spec(); f.points('icml'); f.format_of('x.svg');"
+        "print(sorted({'matplotlib', 'PIL', 'torch', 'PySide6', 'cmap'} & set(sys.modules)));"
+        "from tests.figures.making import draw; from tests.making import make_capture;"
+        "draw(f.Spec(), make_capture('abc'), sys.argv[1]);"
+        "print('matplotlib.pyplot' in sys.modules)"
+    )
+    assert run(sys.executable, "-c", code, str(tmp_path / "f.pdf")).split() == ["[]", "False"]
+
+
+def test_the_settings_of_this_machine_are_left_alone(tmp_path):
+    spec = Spec("map", CHOSEN)
+    with matplotlib.rc_context({"font.size": 31.0, "text.usetex": True}):
+        before = dict(matplotlib.rcParams)
+        first = draw(spec, CAPTURE, tmp_path / "a.png").read_bytes()
+        assert dict(matplotlib.rcParams) == before
+    assert draw(spec, CAPTURE, tmp_path / "a.png").read_bytes() == first
+
+
+# --- LaTeX ----------------------------------------------------------------------------------------
+
+COMMANDS = {one for sign in pgf.SIGNS.values() for one in re.findall(r"\\(?:[A-Za-z]+|.)", sign)}
+COMMANDS |= {rf"\{accent}" for accent in pgf.ACCENTS.values()}
+COMMANDS |= {r"\i", r"\j", r"\kern", r"\ ", r"\hgvizother", r"\hgvizleftward"}
+
+
+@given(st.text(max_size=30) | st.text(alphabet="\\{}$&#%_^~`'\"-,<>|!? éßœŁ한م\u0301", max_size=12))
+def test_nothing_in_a_text_is_a_command(words):
+    written = pgf.latex_text(words)
+    written.encode()
+    assert set(re.findall(r"\\(?:[A-Za-z]+|.)", written, re.DOTALL)) <= COMMANDS
+    bare = re.sub(r"\\(?:[A-Za-z]+|.)", "", written, flags=re.DOTALL)
+    assert not set(bare) & set("$&#%_^~\\\n\r\t\0")
+    depth = np.cumsum([(sign == "{") - (sign == "}") for sign in bare])
+    assert not len(depth) or (depth.min() >= 0 and depth[-1] == 0)
+
+
+B = pgf.BOX
+
+
+@pytest.mark.parametrize(
+    ("words", "written"),
+    [
+        ("é Ç ŵ ł ß “x” a–b", r"\'{e} \c{C} \^{w} \l{} \ss{} \textquotedblleft{}x"
+         r"\textquotedblright{} a\textendash{}b"),
+        ("3 × −2 → …", r"3 \ensuremath{\times} \ensuremath{-}2 \ensuremath{\rightarrow} ..."),
+        ("e\u0301 ï", r"\'{e} \"{\i}"),
+        ("a\x00\ud800\ue000", "a" + 3 * B),
+        ("--off ''a''", r"-\kern0pt -off '\kern0pt 'a'\kern0pt '"),
+        ("a   b", r"a \ \ b"),
+        ("a 한국 어 b", rf"a \hgvizother{{{B}{B}\ {B}}}{{한국 어}} b"),
+        ("سلام", rf"\hgvizleftward{{\hgvizother{{{4 * B}}}{{سلام}}}}"),
+        ("नमस्ते", rf"\hgvizother{{{4 * B}}}{{नमस्ते}}"),  # marks have no box of their own
+        ("한中", rf"\hgvizother{{{B}}}{{한}}\hgvizother{{{B}}}{{中}}"),
+    ],
+)  # fmt: skip
+def test_what_every_latex_has_is_ascii_and_the_rest_stands_beside_boxes(words, written):
+    assert pgf.latex_text(words) == written
+
+
+def test_a_figure_for_latex_needs_no_latex(tmp_path):
+    spec = Spec("map", CHOSEN, title="\\input{x} $%&_#^~ ok")
+    text = draw(spec, CAPTURE, tmp_path / "f.pgf").read_text()
+    assert r"\textbackslash{}input\{x\}" in text
+    assert not [line for line in text.splitlines() if r"\input{" in line and line[0] != "%"]
+    assert r"\$\%\&\_\#\^{}\textasciitilde{}" in text
+    rasters = re.findall(r"\\hgvizfolder (f-pgf\d+\.png)\}", text)
+    assert len(rasters) == 2
+    assert {path.name for path in tmp_path.iterdir()} == {"f.pgf", *rasters}
+    assert "% layer: 12 (post.0.1)" in text and f"% text: {CAPTURE.prompt.digest}" in text
+    assert format_of("a.b.PGF") == "pgf"
+
+
+def test_rasters_are_named_as_latex_takes_it(tmp_path):
+    file = "50 %#$그림{x}.y.pgf"
+    text = draw(Spec("map", width="acl"), make_capture("ab"), tmp_path / file).read_text()
+    found = re.findall(r"\\hgvizfolder (.*?\.png)\}", text)
+    assert found and all(re.fullmatch(r"[\w-]+\.png", name, re.ASCII) for name in found)
+    assert all((tmp_path / name).exists() for name in found)
+    assert len({pgf.raster_name(Path(name), 0) for name in ("a b.pgf", "a_b.pgf", "a-b.pgf")}) == 3
+
+
+def compiled(folder, body, program="pdflatex"):
+    """What LaTeX says of a document that has only \\usepackage{pgf}."""
+    (folder / "page.tex").write_text(
+        r"\documentclass{article}\usepackage{pgf}\newbox\one\begin{document}"
+        "\n" + body + "\n\\end{document}"
+    )
+    command = [program, "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    return run(*command, cwd=folder, errors="replace")
+
+
+@needs_latex
+def test_latex_takes_every_kind_as_wide_as_asked(tmp_path):
+    (tmp_path / "a folder").mkdir()
+    body = []
+    for number, kind in enumerate(KINDS):
+        output.draw(panel_of(kind), tmp_path / "a folder" / f"f{number}.pgf")
+        file = f'"a folder/f{number}.pgf"'
+        body.append(
+            rf"\setbox\one\hbox{{\input{{{file}}}}}\typeout{{W{number}:\the\wd\one}}\box\one"
+        )
+    log = compiled(tmp_path, "\n\n".join(body))
+    widths = {int(n): float(w) for n, w in re.findall(r"W(\d+):([\d.]+)pt", log)}
+    for number, kind in enumerate(KINDS):
+        assert widths[number] * 72 / 72.27 == pytest.approx(points("acl"), abs=0.5), kind
+
+
+@needs_latex
+@pytest.mark.parametrize("program", ["pdflatex", "lualatex", "xelatex"])
+def test_latex_takes_any_text(program, tmp_path):
+    if not shutil.which(program):
+        pytest.skip(f"{program} is not here")
+    title = "50 % of $x_1$ & \\more <b> |x| \"q\" ``c'' --off 한국 어 مرحبا ½ ŵ Ω 👩 ∑"
+    spec = Spec("map", Selection(12, 2), title=title, width="7in")
+    draw(spec, make_capture(HOSTILE[:60]), tmp_path / "f.pgf")
+    compiled(tmp_path, r"\input{f.pgf}", program)
+    if shutil.which("pdftotext") and program == "pdflatex":
+        assert run("pdftotext", "page.pdf", "-", cwd=tmp_path).count("50 % of $x") == 1
+
+
+# --- rasters and previews -------------------------------------------------------------------------
+
+
+def pixels(png):
+    with Image.open(BytesIO(png)) as image:
+        return image.mode, np.array(image.convert("RGB"))
+
+
+def test_a_raster_of_few_colours_is_written_as_places_in_a_table():
+    random = np.random.default_rng(0)
+    table = random.integers(0, 256, (256, 3), np.uint8)
+    few = table[random.integers(0, 256, (70, 90))]
+    many = random.integers(0, 256, (40, 50, 3), np.uint8)
+    for dots, mode in ((few, "P"), (many, "RGB")):
+        png = pgf.compact_png(dots)
+        assert pixels(png)[0] == mode and (pixels(png)[1] == dots).all()
+        assert png == pgf.compact_png(dots.copy())
+    holes = np.zeros((4, 5, 4), np.uint8)
+    np.testing.assert_array_equal(np.asarray(Image.open(BytesIO(pgf.compact_png(holes)))), holes)
+    svg = "<svg>data:image/jpeg;base64,AAAA</svg>"
+    assert output.compact_svg(svg) == svg
+
+
+def previewed(spec, dots):
+    return tasks.preview(tasks.panel(spec, CAPTURE), dots)
+
+
+@pytest.mark.parametrize("kind", OF_CAPTURE)
+def test_at_the_dots_of_a_file_a_preview_is_its_picture(kind, tmp_path):
+    spec = Spec(kind, CHOSEN, width="acl")
+    seen = previewed(spec, labels.DOTS)
+    tasks.figure(spec, CAPTURE, tmp_path / "one.png")
+    assert np.array_equal(pixels(seen.png)[1], pixels((tmp_path / "one.png").read_bytes())[1])
+    assert seen.width == pytest.approx(3.03 * 72) and seen.smallest and seen.smallest >= 5
+
+
+def test_a_preview_has_the_size_of_the_page_at_any_dots_and_fewer_dots_for_a_poster(monkeypatch):
+    spec = Spec("map", CHOSEN, width="89mm")
+    seen = [previewed(spec, dots) for dots in (96.0, 220.0)]
+    monkeypatch.setattr(output, "PREVIEW_PIXELS", 20_000.0)
+    seen.append(previewed(spec, 96.0))
+    for one in seen:
+        height, width, _ = pixels(one.png)[1].shape
+        assert (one.width, one.height) == (seen[0].width, seen[0].height)
+        assert width == pytest.approx(one.width / 72 * one.dots, abs=1)
+        assert height == pytest.approx(one.height / 72 * one.dots, abs=1)
+    assert height * width < 21_000 and one.dots < seen[0].dots
