@@ -9,12 +9,12 @@ from scipy.spatial.distance import jensenshannon
 
 import hgviz
 from hgviz import tasks
-from hgviz.analysis.metrics import REDUNDANCY_ROWS, MapRedundancy, Spectrum, redundancy_of_weights
 from hgviz.core import HeadId, HgvizError, Layer
 from hgviz.figures import Spec, labels, points
 from hgviz.figures.page import Page
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import save
+from hgviz.tasks.repeating import MAP_ROWS, Spectrum, redundancy_of_weights
 from tests.analysis.planting import letters, plant
 from tests.figures.flaws import flaws
 from tests.models.building import write_shared, write_transformer
@@ -196,7 +196,7 @@ def test_heads_without_weights_have_no_cosine():
     q[1] = 0
     found = of(q, k)
     assert np.isnan(found.alike[0, 1]) and found.pairs == [] and np.isnan(found.mean)
-    assert found.facts()["cosines"][0][1] is None and found.facts()["mean"] is None
+    assert found.to_dict()["cosines"][0][1] is None and found.to_dict()["mean"] is None
 
 
 def test_nothing_has_no_rank():
@@ -208,10 +208,8 @@ def test_nothing_has_no_rank():
 
 
 def of_maps(*texts):
-    found = MapRedundancy()
-    for maps in texts:
-        found.add(plant(letters("x" * maps[0].shape[1]), list(maps), causal=False))
-    return found.layers()
+    captures = [plant(letters("x" * maps[0].shape[1]), list(maps), causal=False) for maps in texts]
+    return tasks.redundancy_of_captures(captures).layers
 
 
 def test_the_distance_of_maps_is_scipys_over_all_rows_of_all_texts():
@@ -236,12 +234,12 @@ def test_the_same_maps_are_0_apart_and_those_without_a_common_key_1():
 def test_blocks_of_rows_give_the_same_as_all_at_once(monkeypatch):
     maps = np.random.default_rng(2).gamma(0.3, size=(3, 90, 90))
     (whole,) = of_maps([maps])
-    monkeypatch.setattr("hgviz.analysis.metrics.HELD", 1)
+    monkeypatch.setattr("hgviz.analysis.metrics.WEIGHTS_AT_ONCE", 1)
     (parts,) = of_maps([maps])
     np.testing.assert_allclose(parts.alike, whole.alike, rtol=1e-12)
 
 
 def test_long_texts_have_rows_spread_over_them():
-    n = REDUNDANCY_ROWS + 100
+    n = MAP_ROWS + 100
     (one,) = of_maps([np.stack([np.eye(n), np.eye(n)])])
-    assert one.rows == REDUNDANCY_ROWS and one.alike[0, 1] == 0
+    assert one.rows == MAP_ROWS and one.alike[0, 1] == 0

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
-from functools import partial
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,15 +23,20 @@ from hgviz.analysis.alignment import (
     paired_layers,
 )
 from hgviz.analysis.metrics import (
+    COLUMNS_AT_ONCE,
     NEAR_ZERO,
     Array,
+    Cells,
     Doubles,
+    MetricMeans,
+    RankSample,
+    RowSums,
     TextMetrics,
     distance_of,
     divergence,
-    effective_rank,
-    ratio_or_nan,
+    ratio,
     row_blocks,
+    spectra,
 )
 from hgviz.analysis.statistics import (
     COSINE_TO_A,
@@ -58,12 +62,11 @@ from hgviz.core import (
     ModelSpec,
     Prompt,
     progress,
+    progress_within,
 )
 from hgviz.examples import EACH, IGNORE_INDEX, Example, Examples
-from hgviz.maps.overview import entropy_of
 
-RANK_ROWS = 256  # of a map, whose singular values are taken; fewer where these rows
-RANK_CELLS = 1 << 23  # would hold more weights
+EVERY_CELL = 1 << 62
 SAME_IMAGE = 8.0  # of 255: two ways of making one image smaller differ less, on average
 MAX_GAP = 64  # rows that are read along with those wanted on both sides
 MAX_ROWS = 1024  # of B, read with one block of A's rows
@@ -72,7 +75,6 @@ STATE_ROWS = 256
 LISTED_EXAMPLES = 20
 CHARACTERS_BEFORE = 60  # of what stands before a token
 EQUAL_COSINES = 1e-9
-COLUMNS_AT_ONCE = 256  # as many as a core's cache holds
 
 Pair = tuple[float, float]  # of A and of B
 
@@ -88,11 +90,10 @@ class HeadDifference:
     |A - B|, the mean over the cells that exist; relative ones are divided by the largest weight of
     the row on either side, and the mean is over rows. js: the Jensen-Shannon distance of |A| and
     |B|, divided by their row sums: the square root of the divergence in bits, from 0 (alike) to 1
-    (nothing in common), its mean over the rows that both give weight to. entropy (nats) and
-    negative (the share of a row's weight below 0) are means over the rows with weight; near_zero
-    is the share of cells below NEAR_ZERO of their row's largest. rank: the effective rank (Roy and
-    Vetterli 2007) of rank_rows rows, spread evenly. outside: the share of weight on columns that
-    the other has not. broken: rows left out, as they hold what is no number.
+    (nothing in common), its mean over the rows that both give weight to. entropy, near_zero and
+    negative (negative_mass) are those of METRICS. rank: the effective rank (Roy and Vetterli 2007)
+    of rank_rows rows, spread evenly. outside: the share of weight on columns that the other has
+    not. broken: rows left out, as they hold what is no number.
     """
 
     head: HeadId
@@ -116,74 +117,17 @@ class HeadDifference:
     outside: Pair
     broken: int = 0
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """One level deep, None for what is no number."""
-        found: dict[str, Any] = {}
-        for field in fields(self):
-            value = getattr(self, field.name)
+        numbers: dict[str, Any] = {}
+        for name, value in asdict(self).items():
             if isinstance(value, HeadId):
-                found[field.name] = str(value)
+                numbers[name] = str(value)
             elif isinstance(value, tuple):
-                found |= {f"{field.name}_{side}": x for side, x in zip("ab", value, strict=True)}
+                numbers |= {f"{name}_{side}": x for side, x in zip("ab", value, strict=True)}
             else:
-                found[field.name] = value
-        return {name: _finite(value) for name, value in found.items()}
-
-
-def compared(a: Array, b: Array, has_a: Bools, has_b: Bools) -> dict[str, Array]:
-    """What the rows of two maps (rows, columns) have to say; has: the cells that exist.
-
-    (rows,) largest and total of |A - B|, the cells that either has, the same relative to the row's
-    largest weight (relative, relative_mean), js, and broken: whether it holds what is no number.
-    (2, rows), of A and of B: mass, entropy, near, the cells that count for near (has), negative.
-    """
-    used = np.flatnonzero((has_a | has_b).any(0))
-    stop = int(used[-1]) + 1 if len(used) else 0  # beyond it a causal strip is empty
-    a, b, has_a, has_b = (one[:, :stop] for one in (a, b, has_a, has_b))
-    mass = np.stack([np.abs(one).sum(1, dtype=float) for one in (a, b)])
-    top = np.stack([np.abs(one).max(1, initial=0).astype(float) for one in (a, b)])
-    broken = ~np.isfinite(mass).all(0)
-    mass[:, broken], top[:, broken] = 0, 0
-    if broken.any():
-        a, b = (np.where(broken[:, None], 0, one) for one in (a, b))
-    logs, below, near, has = np.zeros((4, *mass.shape))
-    largest, total, cells, js = np.zeros((4, len(a)))
-    over = np.where(mass > 0, mass, 1.0)
-    for start in range(0, stop, COLUMNS_AT_ONCE):
-        part = slice(start, start + COLUMNS_AT_ONCE)
-        signed = [one[:, part].astype(float) for one in (a, b)]
-        exist = [one[:, part] for one in (has_a, has_b)]
-        apart = np.abs(signed[0] - signed[1])
-        largest = np.maximum(largest, apart.max(1))
-        total += apart.sum(1)
-        cells += (exist[0] | exist[1]).sum(1)
-        shares = []
-        for side, (x, here) in enumerate(zip(signed, exist, strict=True)):
-            below[side] -= np.minimum(x, 0).sum(1)
-            size = np.abs(x, out=x)
-            near[side] += ((size < NEAR_ZERO * top[side][:, None]) & here).sum(1)
-            has[side] += here.sum(1)
-            shares.append(size / over[side][:, None])
-            logs[side] += np.vecdot(size, np.log(np.maximum(size, np.finfo(float).tiny)))
-        js += divergence(*shares)
-    highest = np.maximum(top[0], top[1])
-    some = highest > 0
-    return {
-        "largest": largest,
-        "total": total,
-        "cells": cells,
-        "relative": np.divide(largest, highest, out=np.zeros(len(a)), where=some),
-        "relative_mean": np.divide(
-            total, highest * np.maximum(cells, 1), out=np.zeros(len(a)), where=some
-        ),
-        "js": distance_of(js),
-        "broken": broken,
-        "mass": mass,
-        "entropy": np.stack([entropy_of(*one) for one in zip(mass, logs, strict=True)]),
-        "near": near,
-        "has": has,
-        "negative": below / over,
-    }
+                numbers[name] = value
+        return {name: _finite(value) for name, value in numbers.items()}
 
 
 def _finite(value: Any) -> Any:
@@ -207,7 +151,7 @@ class LogitDifference:
     of: int
     moved: float = float("nan")
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As `hgviz compare --json` prints it."""
         numbers = {name: _finite(value) for name, value in asdict(self).items()}
         if numbers["moved"] is None:
@@ -226,14 +170,14 @@ class Comparison:
     logits: LogitDifference | None = None
     notes: tuple[str, ...] = ()
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As `hgviz compare --json` prints it."""
         return {
             "near_zero": NEAR_ZERO,
-            "heads": [head.facts() for head in self.heads],
+            "heads": [head.to_dict() for head in self.heads],
             "only_a": list(map(str, self.only_a)),
             "only_b": list(map(str, self.only_b)),
-            "logits": self.logits and self.logits.facts(),
+            "logits": self.logits and self.logits.to_dict(),
             "notes": list(self.notes),
         }
 
@@ -262,11 +206,9 @@ def compare(a: Capture, b: Capture, every_row: bool = False) -> Comparison:
             unpaired.append(layer_a)
             continue
         for place, head in enumerate(numbers):
-            report = partial(
-                _report, number + place / len(numbers), 1 / len(numbers), len(layers),
-                f"head {layer_a.index}.{head}", tuple(differences),
-            )  # fmt: skip
-            differences.append(pair.compare_head(head, report))
+            share = number + place / len(numbers), number + (place + 1) / len(numbers)
+            with progress_within(*share, len(layers)):
+                differences.append(pair.compare_head(head, tuple(differences)))
     progress(len(layers), len(layers), "", tuple(differences))
     logits, reason = compare_logits(alignment)
     notes = [*_notes(alignment, layers, unpaired, differences), *([reason] if reason else [])]
@@ -278,18 +220,6 @@ def compare(a: Capture, b: Capture, every_row: bool = False) -> Comparison:
         logits,
         tuple(notes),
     )
-
-
-def _report(
-    start: float,
-    size: float,
-    layers: int,
-    note: str,
-    differences: tuple[HeadDifference, ...],
-    share: float,
-) -> None:
-    """Report the progress of a head that takes the given size of a layer, from start on."""
-    progress(start + size * share, layers, note, differences)
 
 
 def _captured_heads(capture: Capture) -> Iterator[HeadId]:
@@ -401,43 +331,51 @@ class _LayerPair:
         )
         shape = self.sides[0].maps.shape[1:]
         self.blocks = _blocks(self.rows, shape, every_row) if self.columns else []
-        count = sum(map(len, self.blocks))
-        most = min(count, RANK_ROWS, max(1, RANK_CELLS // max(self.columns, 1)))
-        self.rank_rows = np.unique(np.linspace(0, count - 1, most).astype(int))
 
-    def compare_head(self, head: int, report: Callable[[float], None]) -> HeadDifference:
-        """The head of this number in both layers; report takes the share that is done."""
-        blocks: list[dict[str, Array]] = []
-        samples: list[tuple[Array, Array]] = []
-        start = 0
+    def compare_head(self, head: int, so_far: tuple[HeadDifference, ...]) -> HeadDifference:
+        """The head of this number in both layers; so_far: what the progress carries."""
+        count, (layer_a, layer_b) = sum(map(len, self.blocks)), self.layers
+        shape = 1, count, self.columns
+        sums = [RowSums(shape, [side.maps.signed]) for side in self.sides]
+        samples = [RankSample(np.arange(count), self.columns) for _ in self.sides]
+        outside, between = np.zeros((2, count)), np.zeros((4, count))
+        is_broken = np.zeros(count, bool)
+        stop = 0
         for number, pieces in enumerate(self.blocks):
-            report(number / len(self.blocks))
+            progress(number, len(self.blocks), f"head {layer_a.index}.{head}", so_far)
+            rows, stop = slice(stop, stop + len(pieces)), stop + len(pieces)
             with np.errstate(invalid="ignore"):  # weights may be NaN
-                (a, exists_a, outside_a), (b, exists_b, outside_b) = (
+                read = [
                     side.read(head, row_pieces, pieces)
                     for side, row_pieces in zip(self.sides, (self.rows.a, self.rows.b), strict=True)
-                )
-            block = compared(a, b, exists_a, exists_b)
-            blocks.append(block | {"outside": np.stack([outside_a, outside_b])})
-            inside = (self.rank_rows >= start) & (self.rank_rows < start + len(a))
-            chosen = self.rank_rows[inside] - start
-            chosen = chosen[~block["broken"][chosen]]
-            samples.append((a[chosen], b[chosen]))
-            start += len(a)
-        rows = {name: np.concatenate([block[name] for block in blocks], -1) for name in blocks[0]}
-        sample_a, sample_b = (np.concatenate(side) for side in zip(*samples, strict=True))
-        is_broken = rows["broken"]
-        good = {name: values[..., ~is_broken] for name, values in rows.items()}
-        has_weight = good["mass"] > 0
+                ]
+                broken = ~np.isfinite(sum(weights.sum(1, dtype=float) for weights, _, _ in read))
+                is_broken[rows] = broken
+                cells = []
+                for weights, exists, _ in read:
+                    good = np.where(broken[:, None], np.nan, weights) if broken.any() else weights
+                    cells.append(Cells(rows, slice(0, self.columns), good[None], exists))
+                for side, summed, sample in zip(cells, sums, samples, strict=True):
+                    summed.add(side)
+                    sample.add(side)
+                between[:, rows] = _row_differences(cells, sums)
+            outside[:, rows] = [share for *_, share in read]
+        is_good = ~is_broken
+        mass, peak = (
+            np.concatenate([getattr(one, name) for one in sums]) for name in ("mass", "peak")
+        )
+        has_weight, highest = (mass > 0) & is_good, peak.max(0)
+        largest, total, cell_count, nats = between
+        metrics = []
+        for summed in sums:
+            means = MetricMeans(1, ("entropy", "near_zero", "negative_mass"))
+            means.add(summed, is_good)
+            metrics.append(means.metrics()[0])
 
-        def means(name: str) -> Pair:
-            a, b = (
-                _mean(side[weighs]) for side, weighs in zip(good[name], has_weight, strict=True)
-            )
-            return a, b
+        def both(name: str) -> Pair:
+            return metrics[0][name], metrics[1][name]
 
-        near, cells = good["near"].sum(1), good["has"].sum(1)
-        layer_a, layer_b = self.layers
+        maps = [sample.maps() for sample in samples]
         activations = [
             layer.activations[layer.heads.index(head)] if head in layer.heads else ""
             for layer in self.layers
@@ -448,22 +386,40 @@ class _LayerPair:
             layer=layer_a.name,
             role=layer_a.role,
             activation=(activations[0], activations[1]),
-            rows=int((~is_broken).sum()),
+            rows=int(is_good.sum()),
             of=self.rows.count,
             columns=self.columns,
-            largest=_largest(good["largest"]),
-            mean=_ratio(good["total"].sum(), good["cells"].sum()),
-            relative_largest=_largest(good["relative"]),
-            relative_mean=_mean(good["relative_mean"]),
-            js=_mean(good["js"][has_weight.all(0)]),
-            entropy=means("entropy"),
-            near_zero=(_ratio(near[0], cells[0]), _ratio(near[1], cells[1])),
-            negative=means("negative"),
-            rank=(effective_rank(sample_a), effective_rank(sample_b)),
-            rank_rows=len(sample_a),
-            outside=means("outside"),
+            largest=_largest(largest[is_good]),
+            mean=float(ratio(total[is_good].sum(), cell_count[is_good].sum(), np.nan)),
+            relative_largest=_largest(ratio(largest, highest)[is_good]),
+            relative_mean=_mean(ratio(total, highest * np.maximum(cell_count, 1))[is_good]),
+            js=_mean(distance_of(nats)[has_weight.all(0)]),
+            entropy=both("entropy"),
+            near_zero=both("near_zero"),
+            negative=both("negative_mass"),
+            rank=(float(spectra(maps[0])[0][0]), float(spectra(maps[1])[0][0])),
+            rank_rows=maps[0].shape[1],
+            outside=(_mean(outside[0, has_weight[0]]), _mean(outside[1, has_weight[1]])),
             broken=int(is_broken.sum()),
         )
+
+
+def _row_differences(cells: Sequence[Cells], sums: Sequence[RowSums]) -> Array:
+    """(4, rows) of whole rows of A and B: the largest |A - B|, their sum, the cells that either
+    has, and the Jensen-Shannon divergence in nats."""
+    rows, exists = cells[0].rows, cells[0].seen | cells[1].seen
+    mass = [np.where(one.mass > 0, one.mass, 1.0)[0, rows, None] for one in sums]
+    largest, total, count, nats = np.zeros((4, len(exists)))
+    for start in range(0, exists.shape[1], COLUMNS_AT_ONCE):
+        part = slice(start, start + COLUMNS_AT_ONCE)
+        if exists[:, part].any():
+            a, b = (one.weights[0, :, part].astype(float) for one in cells)
+            apart = np.abs(a - b)
+            largest = np.maximum(largest, apart.max(1))
+            total += apart.sum(1)
+            count += exists[:, part].sum(1)
+            nats += divergence(np.abs(a) / mass[0], np.abs(b) / mass[1])
+    return np.stack([largest, total, count, nats])
 
 
 def _blocks(rows: SharedPieces, shape: Sequence[int], every_row: bool) -> list[range]:
@@ -472,7 +428,7 @@ def _blocks(rows: SharedPieces, shape: Sequence[int], every_row: bool) -> list[r
     starts_a = np.flatnonzero(rows.a >= 0)[first_rows]
     starts_b = np.searchsorted(rows.b[rows.b >= 0], np.arange(len(starts_a)))
     blocks = []
-    for block in row_blocks(shape[0], shape[1], every_row):
+    for block in row_blocks(shape[0], shape[1], EVERY_CELL if every_row else None):
         start, stop = (int(end) for end in np.searchsorted(starts_a, [block.start, block.stop]))
         cuts = np.flatnonzero(np.diff(starts_b[start:stop] // MAX_ROWS)) + start + 1
         ends = [start, *cuts.tolist(), stop]
@@ -486,10 +442,6 @@ def _mean(values: Array) -> float:
 
 def _largest(values: Array) -> float:
     return float(values.max()) if len(values) else float("nan")
-
-
-def _ratio(part: Any, total: Any) -> float:
-    return float(part / total) if total else float("nan")
 
 
 def _notes(
@@ -651,7 +603,7 @@ class Disagreement:
     notes: tuple[str, ...] = ()
     pairs: int = 0
 
-    def facts(self, most: int | None = LISTED_EXAMPLES) -> dict[str, Any]:
+    def to_dict(self, most: int | None = LISTED_EXAMPLES) -> dict[str, Any]:
         """As `hgviz compare --data --json` prints it, with at most so many examples."""
         difference = self.difference and dict(
             zip(("value", "low", "high"), map(_finite, self.difference), strict=True)
@@ -957,7 +909,7 @@ class ModelMetrics:
         """(texts,) means over heads."""
         values = self.values[name]
         exists = np.isfinite(values)
-        return ratio_or_nan(np.where(exists, values, 0.0).sum(1), exists.sum(1))
+        return ratio(np.where(exists, values, 0.0).sum(1), exists.sum(1), np.nan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -983,7 +935,7 @@ class MetricChange:
         """Whether more than chance."""
         return self.p < 0.05
 
-    def facts(self) -> dict[str, Any]:
+    def to_dict(self) -> dict[str, Any]:
         """As JSON has it."""
         facts: dict[str, Any] = {"metric": self.name}
         for side, triple in (("a", self.a), ("b", self.b), ("difference", self.difference)):
@@ -1032,7 +984,7 @@ class NanMean:
         """The mean, NaN where no text had a number, None where nothing was known at all."""
         if self.total is None or self._count is None or not self._count.any():
             return None
-        return ratio_or_nan(self.total, self._count)
+        return ratio(self.total, self._count, np.nan)
 
 
 class MetricCollector:

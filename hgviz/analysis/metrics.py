@@ -1,21 +1,21 @@
-"""Metrics of heads: one table, measured from sums over the keys of each row of their maps.
+"""Metrics of heads: one table, measured by one loop from sums over the keys of each row.
 
 Shapes: H heads of a layer, R rows (queries), K columns (keys). Weights count by their size: p is
-|a| divided by the sum of its row. Distances between heads, kernels and redundancy, which compare
-maps, are at the end.
+|a| divided by the sum of its row. Distances between heads and kernels, which compare maps, are at
+the end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.analysis import statistics
 from hgviz.analysis.tokens import Block, Bools, Layout, TokenReading
 from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, progress, progress_within
 from hgviz.maps import SlotMap
@@ -24,18 +24,18 @@ from hgviz.maps.tiles import one_thread
 NEAR_ZERO = 0.01  # of the largest weight of a row
 SMALL = 1e-3  # of the largest gradient of a head in a text
 BLOCK_ROWS, BLOCK_COLUMNS = 256, 512  # whole tiles
+COLUMNS_AT_ONCE = 256  # as many as the cache of a core holds in float64
 CELLS = 1 << 26  # of one map; of longer texts only rows spread evenly are measured
 EXACT_CELLS = 1 << 24  # the same where whole rows are read
-RANK_ROWS, RANK_CELLS = 256, 1 << 22  # at most, of which singular values are taken
-HELD = 1 << 22  # weights held at once
+RANK_ROWS, RANK_CELLS = 256, 1 << 23  # at most, of which singular values are taken
+WEIGHTS_AT_ONCE = 1 << 22
 
 Array = NDArray[Any]
 Doubles = NDArray[np.float64]
 Keys = Callable[[Block], Bools]
-Members = Callable[[TokenReading], Bools]
 
 
-# --- rows -----------------------------------------------------------------------------------------
+# --- rectangles of maps, and the loop over them ---------------------------------------------------
 
 
 class Gradients(Protocol):
@@ -57,30 +57,81 @@ class Gradients(Protocol):
     def seen(self) -> Bools: ...  # noqa: D102
 
 
+class Cells(NamedTuple):
+    """A rectangle of the maps of a layer: weights (H, rows, columns) and the cells that exist
+    (rows, columns); what its keys stand for, or the gradients of its cells, where they are asked
+    for."""
+
+    rows: slice
+    columns: slice
+    weights: Array
+    seen: Bools
+    block: Block | None = None
+    gradients: Gradients | None = None
+
+
+class Recorder(Protocol):
+    """Adds up rectangles of the maps of a layer."""
+
+    def add(self, cells: Cells) -> None:
+        """Add a rectangle."""
+        ...
+
+
+def record(
+    read: Callable[[slice, slice], Cells | None], blocks: Iterable[slice], keys: int, width: int,
+    recorders: Sequence[Recorder], note: str = "",
+) -> None:  # fmt: skip
+    """Read blocks of rows, in rectangles of so many columns, each once for all recorders; read
+    returns None for a rectangle that says nothing."""
+    rectangles = [
+        (rows, slice(start, min(start + width, keys)))
+        for rows in blocks for start in range(0, keys, max(1, width))
+    ]  # fmt: skip
+    for number, (rows, columns) in enumerate(rectangles):
+        progress(number, len(rectangles), note)
+        if (cells := read(rows, columns)) is not None:
+            for recorder in recorders:
+                recorder.add(cells)
+
+
+def row_blocks(queries: int, keys: int, cells: int | None = None) -> list[slice]:
+    """Blocks of rows in which a map is measured: all, or where it has more than so many cells, by
+    default CELLS, some that are spread evenly over the text."""
+    starts = np.arange(0, queries, BLOCK_ROWS)
+    blocks = (CELLS if cells is None else cells) // (BLOCK_ROWS * max(keys, 1))
+    most = min(len(starts), max(2, blocks))
+    chosen = starts[np.linspace(0, len(starts) - 1, most).round().astype(int)]
+    return [slice(start, min(start + BLOCK_ROWS, queries)) for start in chosen.tolist()]
+
+
 class RowSums:
-    """Sums over the keys of each row of a layer, added block by block: what a metric is made of.
+    """Sums over the keys of each row of a layer, added rectangle by rectangle: what a metric is
+    made of.
+
+    With a layout, rectangles may hold some columns of rows and are added as they are; without one
+    they hold whole rows, which are added in float64.
 
     Attributes:
         mass, positive, peak, logs: (H, R) sums of |a|, of a above 0, the largest |a|, the sum of
             |a| log |a|; peak_column: the column of the peak, -1 without weight.
+        seen: (R,) cells that exist; near: (H, R) those near zero, of whole rows.
         plain: (H, R) the largest |a| on a key that is no special token.
         distance, placed: (H, R) sums of |a| times the distance in tokens, and of |a| on tokens.
         columns: (H, K) the mass of each key over the rows that stand for a token.
-        seen: (R,) cells that exist; near: (H, R) those near zero, where whole rows are added.
-        hits, chance: by set of keys, (H, R) mass on it and (R,) how many it has; even_hits and
-            even_chance: of every second member.
+        hits, chance: by set of keys, (H, R) mass on it and (R,) how many it has.
         at_scores, at_weights: (H, R) sums of |gradients|; asked: (H, R) the cells that exist in
             rows that the answer depends on; small: those below SMALL of the largest, top (H,).
     """
 
     def __init__(
         self, shape: tuple[int, int, int], signed: Sequence[bool], layout: Layout | None = None,
-        key_sets: Mapping[str, Keys] | None = None, members: Mapping[str, Members] | None = None,
+        key_sets: Mapping[str, Keys] | None = None,
     ) -> None:  # fmt: skip
-        """layout, key_sets and members: for metrics and roles that ask what a key stands for."""
+        """layout, key_sets: for metrics and roles that ask what a key stands for."""
         heads, rows, self.keys = shape
         self.signed, self.layout = np.array(signed, bool), layout
-        self.key_sets, self.members = dict(key_sets or {}), dict(members or {})
+        self.key_sets = dict(key_sets or {})
         self.mass, self.positive, self.peak, self.logs, self.near = np.zeros((5, heads, rows))
         self.distance, self.placed, self.plain = np.zeros((3, heads, rows))
         self.at_scores, self.at_weights, self.asked, self.small = np.zeros((4, heads, rows))
@@ -89,16 +140,32 @@ class RowSums:
         self.seen, self.top = np.zeros(rows), np.zeros(heads)
         self.hits = {name: np.zeros((heads, rows)) for name in self.key_sets}
         self.chance = {name: np.zeros(rows) for name in self.key_sets}
-        self.even_hits = {name: np.zeros((heads, rows)) for name in self.members}
-        self.even_chance = {name: np.zeros(rows) for name in self.members}
 
-    def add(self, rows: slice, first: int, weights: Array, seen: Bools) -> Array:
-        """Add weights (H, rows, columns) from column `first` on; returns their sizes."""
+    def add(self, cells: Cells) -> None:
+        """Add a rectangle."""
+        if cells.block is not None:
+            sizes = self._add_sizes(cells.rows, cells.columns.start, cells.weights, cells.seen)
+            self._add_keys(cells, cells.block, sizes)
+            return
+        starts = range(0, self.keys, COLUMNS_AT_ONCE)
+        parts = [slice(start, start + COLUMNS_AT_ONCE) for start in starts]
+        parts = [part for part in parts if cells.seen[:, part].any()]
+        for part in parts:
+            weights, seen = cells.weights[:, :, part].astype(float), cells.seen[:, part]
+            self._add_sizes(cells.rows, part.start, weights, seen)
+        least = NEAR_ZERO * self.peak[:, cells.rows, None]
+        for part in parts:
+            is_near = (np.abs(cells.weights[:, :, part]) < least) & cells.seen[:, part]
+            self.near[:, cells.rows] += is_near.view(np.int8).sum(2, dtype=np.int32)
+        if cells.gradients is not None:
+            self._add_gradients(cells.rows, cells.gradients)
+
+    def _add_sizes(self, rows: slice, first: int, weights: Array, seen: Bools) -> Array:
         sizes = np.abs(weights)
         self.mass[:, rows] += sizes.sum(2)
         if self.signed.any():
             self.positive[:, rows] += np.maximum(weights, 0).sum(2)
-        self.logs[:, rows] += np.einsum("hrc,hrc->hr", sizes, np.log(np.maximum(sizes, 1e-30)))
+        self.logs[:, rows] += np.vecdot(sizes, np.log(np.maximum(sizes, 1e-30)))
         self.seen[rows] += seen.sum(1)
         column = sizes.argmax(2)
         peak = np.take_along_axis(sizes, column[..., None], 2)[..., 0]
@@ -107,17 +174,11 @@ class RowSums:
         self.peak[:, rows] = np.where(is_higher, peak, self.peak[:, rows])
         return sizes
 
-    def add_whole(self, rows: slice, weights: Array, seen: Bools) -> None:
-        """Add whole rows, of which cells near zero are counted, too."""
-        sizes = self.add(rows, 0, weights, seen)
-        self.near[:, rows] = ((sizes < NEAR_ZERO * sizes.max(2, keepdims=True)) & seen).sum(2)
-
-    def add_block(self, rows: slice, columns: slice, weights: Array, block: Block) -> None:
-        """Add a block of a map with its layout: the same, and what the keys stand for."""
+    def _add_keys(self, cells: Cells, block: Block, sizes: Array) -> None:
+        """Add what the keys of a rectangle stand for."""
         assert self.layout is not None
-        seen = block.seen
-        sizes = self.add(rows, columns.start, weights, seen)
-        self.columns[:, columns] += sizes[:, self.layout.real[rows]].sum(1)
+        rows, seen = cells.rows, cells.seen
+        self.columns[:, cells.columns] += sizes[:, self.layout.real[rows]].sum(1)
         if self.layout.key_tokens.special.any():
             plain = (sizes * ~block.special).max(2)
             self.plain[:, rows] = np.maximum(self.plain[:, rows], plain)
@@ -125,25 +186,27 @@ class RowSums:
         self.distance[:, rows] += np.einsum("hrc,rc->hr", sizes, distance)
         self.placed[:, rows] += np.einsum("hrc,rc->hr", sizes, seen.astype(np.float32))
         keys = {name: find(block) & seen for name, find in self.key_sets.items()}
-        _add_hits(self.hits, self.chance, rows, sizes, keys)
-        second = {
-            name: keys[name] & block.with_second_member(members)
-            for name, members in self.members.items()
-        }
-        _add_hits(self.even_hits, self.even_chance, rows, sizes, second)
+        names = [name for name, is_key in keys.items() if is_key.any()]
+        if names:  # far from the diagonal most sets of keys are empty
+            # one small product per row: (sets, columns) x (columns, heads)
+            is_key = np.stack([keys[name] for name in names], axis=1)
+            mass, counts = is_key.astype(np.float32) @ sizes.transpose(1, 2, 0), is_key.sum(2)
+            for number, name in enumerate(names):
+                self.hits[name][:, rows] += mass[:, number].T
+                self.chance[name][rows] += counts[:, number]
 
-    def add_gradients(self, rows: slice, block: Gradients) -> None:
-        """Add the gradients of whole rows."""
-        sizes = np.abs(block.at_scores)
+    def _add_gradients(self, rows: slice, gradients: Gradients) -> None:
+        sizes = np.abs(gradients.at_scores)
         self.at_scores[:, rows] = sizes.sum(2, dtype=float)
-        self.at_weights[:, rows] = np.abs(block.at_weights).sum(2, dtype=float)
-        self.asked[:, rows] = block.seen.sum(1) * block.at_weights.any(2)
+        self.at_weights[:, rows] = np.abs(gradients.at_weights).sum(2, dtype=float)
+        self.asked[:, rows] = gradients.seen.sum(1) * gradients.at_weights.any(2)
         self.top = np.maximum(self.top, sizes.max((1, 2), initial=0))
 
-    def count_small(self, rows: slice, block: Gradients) -> None:
+    def count_small(self, rows: slice, gradients: Gradients) -> None:
         """Count the small gradients, once the gradients of all rows are added."""
-        is_small = (np.abs(block.at_scores) < SMALL * self.top[:, None, None]) & block.seen
-        self.small[:, rows] = (is_small & block.at_weights.any(2, keepdims=True)).sum(2)
+        is_small = np.abs(gradients.at_scores) < SMALL * self.top[:, None, None]
+        is_asked = gradients.seen & gradients.at_weights.any(2, keepdims=True)
+        self.small[:, rows] = (is_small & is_asked).sum(2)
 
     # what metrics are made of, all (H, R)
 
@@ -153,6 +216,12 @@ class RowSums:
         mass = np.where(self.mass > 0, self.mass, 1.0)
         spread = np.log(mass) - self.logs / mass
         return np.maximum(np.where(self.mass > 0, spread, 0.0), 0.0)
+
+    @property
+    def negative(self) -> Array:
+        """Sums of max(-a, 0)."""
+        negative: Array = (self.mass - self.positive) * self.signed[:, None]
+        return negative
 
     def share(self, keys: str) -> Array:
         """The part of each row's weight on a set of keys, NaN where the layer has no such set."""
@@ -194,41 +263,10 @@ class RowSums:
         return np.where(count > 0, np.where(is_inside & (self.peak_column >= 0), 1.0, 0.0), np.nan)
 
 
-def _add_hits(
-    hits: dict[str, Array], chance: dict[str, Array], rows: slice, sizes: Array,
-    keys: Mapping[str, Bools],
-) -> None:  # fmt: skip
-    names = [name for name, cells in keys.items() if cells.any()]
-    if names:  # far from the diagonal most sets of keys are empty
-        # one small product per row: (sets, columns) x (columns, heads)
-        cells = np.stack([keys[name] for name in names], axis=1)
-        mass = cells.astype(np.float32) @ sizes.transpose(1, 2, 0)
-        counts = cells.sum(2)
-        for number, name in enumerate(names):
-            hits[name][:, rows] += mass[:, number].T
-            chance[name][rows] += counts[:, number]
-
-
-def ratio(part: Array, whole: Array) -> Array:
-    """part / whole, 0 where there is nothing to divide by."""
-    out = np.zeros(np.broadcast(part, whole).shape)
-    return np.divide(part, whole, out=out, where=whole > 0)
-
-
-def ratio_or_nan(part: Array, whole: Array) -> Doubles:
-    """part / whole, NaN where there is nothing to divide by."""
-    out = np.full(np.broadcast(part, whole).shape, np.nan)
-    return np.asarray(np.divide(part, whole, out=out, where=whole > 0))
-
-
-def row_blocks(queries: int, keys: int, every: bool = False) -> list[slice]:
-    """Blocks of rows in which a map is measured: all, or of long maps some, spread evenly over the
-    text, unless every one is asked for."""
-    starts = np.arange(0, queries, BLOCK_ROWS)
-    cells = BLOCK_ROWS * max(keys, 1)
-    most = len(starts) if every else min(len(starts), max(2, CELLS // cells))
-    chosen = starts[np.linspace(0, len(starts) - 1, most).round().astype(int)]
-    return [slice(int(one), min(int(one) + BLOCK_ROWS, queries)) for one in chosen]
+def ratio(part: Array, total: Array, missing: float = 0.0) -> Doubles:
+    """part / total, `missing` where there is nothing to divide by."""
+    out = np.full(np.broadcast(part, total).shape, missing)
+    return np.asarray(np.divide(part, total, out=out, where=total > 0))
 
 
 def signed_heads(layer: Layer, maps: Map) -> list[bool]:
@@ -303,12 +341,6 @@ def _same_token(sums: RowSums) -> Array:
 
 def _of_signed(sums: RowSums, values: Array) -> Array:
     return np.where(sums.signed[:, None], values, np.nan)
-
-
-def _negative(sums: RowSums) -> Array:
-    """(H, R) sums of max(-a, 0)."""
-    negative: Array = (sums.mass - sums.positive) * sums.signed[:, None]
-    return negative
 
 
 CLARK, VOITA = "Clark et al. 2019", "Voita et al. 2019"
@@ -430,12 +462,12 @@ METRICS: dict[str, Metric] = {
     "negative_mass": Metric(
         "Negative mass", "share", "Share of a row’s weight |A| that is below 0; mean over rows",
         "mean_i Σ_j max(−a_ij, 0) / Σ_j |a_ij|", YMISH,
-        lambda sums: ratio(_negative(sums), sums.mass), shown=(PAIR, REPORT),
+        lambda sums: ratio(sums.negative, sums.mass), shown=(PAIR, REPORT),
     ),
     "row_sum": Metric(
         "Row sum", "",
         "What a row of A adds up to; exactly 1 for softmax, anything for signed weights",
-        "mean_i Σ_j a_ij", "activations.md", lambda sums: sums.mass - 2 * _negative(sums),
+        "mean_i Σ_j a_ij", "activations.md", lambda sums: sums.mass - 2 * sums.negative,
         shown=(PAIR, REPORT), every_row=True,
     ),
     "rank": Metric(
@@ -473,7 +505,12 @@ METRICS: dict[str, Metric] = {
 
 
 class HeadMetrics(dict[str, float]):
-    """The metrics of one head by name; one that says nothing of it is not listed and reads NaN."""
+    """The metrics of one head by name; one that says nothing of it is not listed and reads NaN.
+
+    rows: how many rows of a single map were measured, of all_rows that stand for a token.
+    """
+
+    rows = all_rows = 0
 
     def __missing__(self, name: str) -> float:
         return float("nan")
@@ -488,56 +525,48 @@ def applicable(metrics: Iterable[Mapping[str, float]]) -> tuple[str, ...]:
 class MetricMeans:
     """Means of metrics over the rows of any number of texts, in memory that does not grow."""
 
-    def __init__(self, heads: int, place: str) -> None:
-        """place: whose metrics, HEADS, PAIR or REPORT."""
-        self.place = place
-        self.heads, self.rows = heads, 0
-        self._sums: dict[str, Array] = {}  # (3, H): total, count, whether any row had a value
+    def __init__(self, heads: int, names: Iterable[str], keep_empty: bool = False) -> None:
+        """keep_empty: rows without weight count as 0, too; without it as Metric.every_row says."""
+        self.heads, self.rows, self.keep_empty = heads, 0, keep_empty
+        # (3, H): total, count, whether any row had a value
+        self._sums = {name: np.zeros((3, heads)) for name in names if METRICS[name].of}
         self._offsets: dict[int, Array] = {}
 
-    def add(self, sums: RowSums, rows: Bools, keep_empty: bool = True) -> None:
-        """Add the rows (R,) of a text that count.
-
-        keep_empty: rows without weight count as 0, too; without it as Metric.every_row says.
-        """
+    def add(self, sums: RowSums, rows: Bools) -> None:
+        """Add the rows (R,) of a text that count; those with a weight that is no number do not."""
         self.rows += int(rows.sum())
-        has_weight = np.isfinite(sums.mass) & (sums.mass > 0)
-        for name, metric in metrics_for(self.place).items():
-            if metric.of is None:
-                continue
-            values = metric.of(sums)
-            sizes = np.ones(values.shape) if metric.per is None else metric.per(sums)
+        is_finite = np.isfinite(sums.mass)
+        for name, total in self._sums.items():
+            metric = METRICS[name]
+            values = metric.of(sums) if metric.of else sums.mass
+            sizes = metric.per(sums) if metric.per else np.ones(values.shape)
             exists = ~np.isnan(values)
             counted = exists & rows
-            if not keep_empty:
-                counted &= np.isfinite(sums.mass) if metric.every_row else has_weight
+            if not self.keep_empty:
+                counted &= is_finite if metric.every_row else is_finite & (sums.mass > 0)
             parts = (np.where(counted, values, 0), np.where(counted, sizes, 0), exists)
-            total = self._sums.setdefault(name, np.zeros((3, self.heads)))
             total += [part.sum(1) for part in parts]
-        self._count_offsets(sums.offsets()[:, rows])
-
-    def _count_offsets(self, offsets: Array) -> None:
-        for head, row in enumerate(offsets):
-            values, counts = np.unique(row[~np.isnan(row)].astype(np.int64), return_counts=True)
-            for offset, count in zip(values.tolist(), counts, strict=True):
+        for head, row in enumerate(sums.offsets()[:, rows]):
+            offsets, counts = np.unique(row[~np.isnan(row)].astype(np.int64), return_counts=True)
+            for offset, count in zip(offsets.tolist(), counts, strict=True):
                 self._offsets.setdefault(offset, np.zeros(self.heads))[head] += count
 
-    def mean(self, name: str) -> Doubles:
-        """(H,) the mean of a metric, NaN where no row has it."""
-        total, count, exists = self._sums[name]
-        if not self.rows:
-            return np.where(exists > 0, 0.0, np.nan)
-        return ratio_or_nan(total, count)
-
-    def metrics(self) -> list[HeadMetrics]:
-        """For each head the metrics that say something of it."""
-        columns = {name: self.mean(name) for name in self._sums}
+    def columns(self) -> dict[str, Doubles]:
+        """By metric (H,) the means, NaN where no row has it."""
+        columns = {
+            name: ratio(total, count, np.nan) if self.rows else np.where(exists > 0, 0.0, np.nan)
+            for name, (total, count, exists) in self._sums.items()
+        }
         offsets = sorted(self._offsets, key=lambda offset: (abs(offset), offset))
         if offsets and self.rows:  # the offset of the most rows, the nearer of two
             counts = np.stack([self._offsets[offset] for offset in offsets])
-            best = counts.argmax(0)
             columns["positional"] = counts.max(0) / self.rows
-            columns["offset"] = np.array(offsets, float)[best]
+            columns["offset"] = np.array(offsets, float)[counts.argmax(0)]
+        return columns
+
+    def metrics(self) -> list[HeadMetrics]:
+        """For each head the metrics that say something of it, in the order of METRICS."""
+        columns = self.columns()
         return [
             HeadMetrics(
                 (name, float(columns[name][head])) for name in METRICS
@@ -547,63 +576,52 @@ class MetricMeans:
         ]  # fmt: skip
 
 
-# --- heads of a capture or of a model, by whole rows ----------------------------------------------
+# --- heads of a capture ---------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class HeadNumbers:
-    """Metrics of a head for PAIR, NaN where it has none, of `rows` of the `of` real rows."""
+def measure(
+    capture: Capture, names: Iterable[str], heads: Iterable[HeadId] | None = None
+) -> dict[HeadId, HeadMetrics]:
+    """Metrics of some heads of a capture, or of all, from whole rows.
 
-    values: HeadMetrics
-    rows: int = 0
-    of: int = 0
-
-
-def measure_heads(
-    capture: Capture, heads: Iterable[HeadId], known: MutableMapping[HeadId, HeadNumbers]
-) -> None:
-    """Measure heads in their order and put them into known; those in it, and heads that are not
-    captured, are left out. Of maps above EXACT_CELLS only blocks of rows spread evenly are read."""
-    missing = [head for head in heads if head not in known]
-    readings: dict[str, TokenReading] = {}
-    for done, head in enumerate(missing):
+    names: of METRICS that weights alone tell: those of PAIR. Heads that are not captured are left
+    out. Of maps above EXACT_CELLS only blocks of rows spread evenly are read; rows that hold what
+    is no number do not count. Holds at most 256 rows of a map.
+    """
+    names, readings = tuple(names), dict[str, TokenReading]()
+    asked = capture.spec.heads if heads is None else tuple(heads)
+    measured = {}
+    for number, head in enumerate(asked):
         maps = capture.maps[head.layer]
-        if maps is None or head.head not in maps.heads:
-            continue
-        layout = Layout(capture, head.layer, readings)
-        queries, keys = maps.shape[1:]
-        rows = spread_rows(np.flatnonzero(layout.real), keys)
-        sums, sample = RowSums((1, queries, keys), [True]), RankSample(rows, keys)
-        step = max(1, HELD // 4 // max(1, keys))
-        runs = [run for run in np.split(rows, np.flatnonzero(np.diff(rows) > 1) + 1) if len(run)]
-        parts = [run[at : at + step] for run in runs for at in range(0, len(run), step)]
-        for number, part in enumerate(parts):
-            progress(done + number / len(parts), len(missing), f"head {head}")
-            block = slice(int(part[0]), int(part[-1]) + 1)
-            weights = maps.read(head.head, block).astype(float)
-            weights[~np.isfinite(weights).all(1)] = np.nan
-            seen = layout.block(block, slice(0, keys)).seen | (weights != 0)
-            with np.errstate(invalid="ignore"):
-                sums.add_whole(block, weights[None], seen)
-            sample.add(block, weights[None])
-        is_measured = np.zeros(queries, bool)
-        is_measured[rows] = np.isfinite(sums.mass[0, rows])
-        means = MetricMeans(1, PAIR)
-        means.add(sums, is_measured, keep_empty=False)
-        values = HeadMetrics({name: float("nan") for name in metrics_for(PAIR)})
-        values |= means.metrics()[0]
-        values["rank"] = float(sample.ranks()[0][0])
-        known[head] = HeadNumbers(values, int(is_measured.sum()), int(layout.real.sum()))
+        if maps is not None and head.head in maps.heads:
+            layout = Layout(capture, head.layer, readings)
+            with progress_within(number, number + 1, len(asked)):
+                measured[head] = _measure_head(head, maps, layout, names)
+    return measured
 
 
-def spread_rows(rows: NDArray[np.int64], keys: int) -> NDArray[np.int64]:
-    """All rows, or blocks of them spread evenly where they hold more than EXACT_CELLS weights."""
-    blocks = [rows[at : at + BLOCK_ROWS] for at in range(0, len(rows), BLOCK_ROWS)]
-    most = max(2, EXACT_CELLS // (BLOCK_ROWS * max(keys, 1)))
-    if len(blocks) <= most:
-        return rows
-    chosen = np.linspace(0, len(blocks) - 1, most).round().astype(int)
-    return np.concatenate([blocks[at] for at in chosen])
+def _measure_head(head: HeadId, maps: Map, layout: Layout, names: Sequence[str]) -> HeadMetrics:
+    queries, keys = maps.shape[1:]
+    blocks = row_blocks(queries, keys, EXACT_CELLS)
+    is_read = np.zeros(queries, bool)
+    for rows in blocks:
+        is_read[rows] = layout.real[rows]
+    sums, sample = RowSums((1, queries, keys), [True]), RankSample(np.flatnonzero(is_read), keys)
+
+    def read(rows: slice, columns: slice) -> Cells:
+        weights = maps.read(head.head, rows)[None]
+        seen = layout.block(rows, columns).seen | (weights[0] != 0)
+        return Cells(rows, columns, weights, seen)
+
+    with np.errstate(invalid="ignore"):  # weights may be NaN
+        record(read, blocks, keys, keys, (sums, sample), f"head {head}")
+    means = MetricMeans(1, names)
+    means.add(sums, is_read & np.isfinite(sums.mass[0]))
+    metrics = means.metrics()[0]
+    metrics.rows, metrics.all_rows = means.rows, int(layout.real.sum())
+    if "rank" in names:
+        metrics["rank"] = float(sample.ranks()[0][0])
+    return metrics
 
 
 class RankSample:
@@ -615,27 +633,44 @@ class RankSample:
         self.rows = rows[np.unique(at)]
         self._parts: list[Array] = []
 
-    def add(self, block: slice, weights: Array) -> None:
-        """Keep those of the rows (H, rows, K) of a block that are sampled."""
-        inside = self.rows[(self.rows >= block.start) & (self.rows < block.stop)]
-        chosen = weights[:, inside - block.start]
+    def add(self, cells: Cells) -> None:
+        """Keep those of the rows that are sampled."""
+        inside = self.rows[(self.rows >= cells.rows.start) & (self.rows < cells.rows.stop)]
+        chosen = cells.weights[:, inside - cells.rows.start]
         if len(chosen) == 1:  # rows that hold NaN are left out of a single head
             chosen = chosen[:, np.isfinite(chosen[0]).all(1)]
         self._parts.append(chosen)
 
+    def maps(self) -> Array:
+        """(H, rows, K) the rows that are sampled."""
+        return np.concatenate(self._parts, axis=1) if self._parts else np.zeros((1, 0, 0))
+
     def ranks(self) -> tuple[Doubles, Doubles]:
         """(H,) effective ranks over the smaller side, and (H, SINGULAR) singular values over the
         largest."""
-        if not self._parts:
-            return np.full(1, np.nan), np.full((1, 0), np.nan)
-        maps = np.concatenate(self._parts, axis=1)
-        ranks, spectrum = spectra(maps)
-        return ranks / max(1, min(maps.shape[1:])), spectrum
+        ranks, values = spectra(self.maps())
+        return ranks / max(1, min(self.maps().shape[1:])), values
 
+
+def peers(capture: Capture, head: HeadId) -> list[HeadId]:
+    """The heads that one is shown among: those of self-attention, of cross-attention, or of the
+    layers between levels; itself among them."""
+    layers, kinds = capture.spec.layers, {"self": ("self",), "cross": ("cross",)}
+    roles = kinds.get(layers[head.layer].role, ("down", "up"))
+    return [
+        HeadId(layer.index, number)
+        for layer in layers
+        if layer.role in roles and (maps := capture.maps[layer.index]) is not None
+        for number in layer.heads
+        if number in maps.heads
+    ]
+
+
+# --- heads of a model on a text, with gradients ---------------------------------------------------
 
 SINGULAR = 12  # singular values that are kept
 DISTANCE_ROWS = 64  # of a map, spread evenly, whose distances are taken
-PAIRED = 1 << 25  # cells of pairs of heads whose distance is taken in one text
+DISTANCE_CELLS = 1 << 25  # of pairs of heads whose distance is taken in one text
 EDGES = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, np.inf)  # of |score|
 
 
@@ -661,7 +696,6 @@ class TextMetrics:
     and |dM/dA| add up to there. shares: by queries and keys, columns and sampled rows of p.
     """
 
-    column: dict[HeadId, int]
     values: dict[str, Doubles]
     spectra: Doubles
     apart: Doubles
@@ -671,11 +705,11 @@ class TextMetrics:
     shares: dict[tuple[int, int], tuple[Array, Array]] = field(default_factory=dict)
 
 
-def measure_text(passed: GradientPass, spec: ModelSpec) -> TextMetrics:
-    """Measure every head of a model on one text, layer by layer, at most CELLS weights at once."""
-    count, bins = len(spec.heads), len(EDGES) - 1
+def measure_text(gradients: GradientPass, spec: ModelSpec) -> TextMetrics:
+    """Measure every head of a model on one text, layer by layer, WEIGHTS_AT_ONCE at a time."""
+    layer_of = np.array([head.layer for head in spec.heads], int)
+    count, bins = len(layer_of), len(EDGES) - 1
     text = TextMetrics(
-        {head: at for at, head in enumerate(spec.heads)},
         {name: np.full(count, np.nan) for name in metrics_for(REPORT)},
         np.full((count, SINGULAR), np.nan), np.full((count, count), np.nan),
         *np.zeros((3, count, bins)),
@@ -683,105 +717,100 @@ def measure_text(passed: GradientPass, spec: ModelSpec) -> TextMetrics:
     by_shape: dict[tuple[int, int], list[int]] = {}
     for layer in spec.layers:
         if layer.heads:
-            by_shape.setdefault(passed.shape(layer.index)[1:], []).append(layer.index)
+            by_shape.setdefault(gradients.shape(layer.index)[1:], []).append(layer.index)
     for (queries, keys), layers in by_shape.items():
-        heads = [[HeadId(layer, head) for head in spec.layers[layer].heads] for layer in layers]
-        heads_at = [np.array([text.column[head] for head in own]) for own in heads]
-        total = sum(map(len, heads_at))
-        most = min(DISTANCE_ROWS, queries, max(4, PAIRED // max(1, total * total * keys)))
+        heads = np.flatnonzero(np.isin(layer_of, layers))
+        cells_a_row = len(heads) ** 2 * keys
+        most = min(DISTANCE_ROWS, queries, max(4, DISTANCE_CELLS // max(1, cells_a_row)))
         sampled = np.unique(np.linspace(0, queries - 1, most).astype(int))
-        shares = [
-            _measure_layer(text, at, passed, layer, (queries, keys), sampled)
-            for layer, at in zip(layers, heads_at, strict=True)
-        ]
-        at, p = np.concatenate(heads_at), np.concatenate(shares)
-        text.apart[np.ix_(at, at)] = distances(p, p)
-        text.shares[queries, keys] = at, p
-        for own in heads_at:
-            if len(own) > 1:
-                others = text.apart[np.ix_(own, own)]
-                exists = ~np.isnan(others) & ~np.eye(len(own), dtype=bool)
-                text.values["apart"][own] = ratio_or_nan(
-                    np.where(exists, others, 0.0).sum(1), exists.sum(1).astype(float)
-                )
+        p = np.concatenate([
+            _measure_layer(text, np.flatnonzero(layer_of == layer), gradients, layer, sampled)
+            for layer in layers
+        ])  # fmt: skip
+        text.apart[np.ix_(heads, heads)] = distances(p, p)
+        text.shares[queries, keys] = heads, p
+    is_other = (layer_of[:, None] == layer_of) & ~np.eye(count, dtype=bool) & ~np.isnan(text.apart)
+    between = np.where(is_other, text.apart, 0.0).sum(1)
+    text.values["apart"][:] = ratio(between, is_other.sum(1), np.nan)
     return text
 
 
 def _measure_layer(
-    text: TextMetrics, at: Array, passed: GradientPass, layer: int, shape: tuple[int, int],
-    sampled: Array,
-) -> Array:  # fmt: skip
+    text: TextMetrics, at: Array, gradients: GradientPass, layer: int, sampled: Array
+) -> Array:
     """Measure the heads `at` of a layer; returns the sampled rows of p (H, rows, K)."""
-    queries, keys = shape
-    step = max(1, HELD // max(1, len(at) * keys))
-    parts = [range(start, min(start + step, queries)) for start in range(0, queries, step)]
-    sums = RowSums((len(at), queries, keys), [True] * len(at))
-    sample, shares = RankSample(np.arange(queries), keys), []
-    for part in parts:
-        rows, block = slice(part.start, part.stop), passed.rows(layer, part)
-        weights = block.weights.astype(float)
-        sums.add_whole(rows, weights, block.seen)
-        sums.add_gradients(rows, block)
-        sample.add(rows, weights)
-        inside = sampled[(sampled >= rows.start) & (sampled < rows.stop)] - rows.start
-        sizes = np.abs(weights[:, inside])
-        mass = sizes.sum(-1, keepdims=True)
-        shares.append(np.divide(sizes, mass, out=np.zeros_like(sizes), where=mass > 0))
-        text.cells[at] += _by_score(block, np.ones_like(block.scores))
-        text.at_scores[at] += _by_score(block, np.abs(block.at_scores))
-        text.at_weights[at] += _by_score(block, np.abs(block.at_weights))
-    for part in parts:
-        block = block if len(parts) == 1 else passed.rows(layer, part)
-        sums.count_small(slice(part.start, part.stop), block)
-    means = MetricMeans(len(at), REPORT)
-    means.add(sums, sums.seen > 0, keep_empty=False)
-    for name, metric in metrics_for(REPORT).items():
-        if metric.of is not None:
-            text.values[name][at] = means.mean(name)
+    _, queries, keys = shape = gradients.shape(layer)
+    step = max(1, WEIGHTS_AT_ONCE // max(1, len(at) * keys))
+    blocks = [slice(start, min(start + step, queries)) for start in range(0, queries, step)]
+
+    @lru_cache(maxsize=1)  # a single block is read once for both loops
+    def rows_of(start: int, stop: int) -> Gradients:
+        return gradients.rows(layer, range(start, stop))
+
+    def read(rows: slice, columns: slice) -> Cells:
+        block = rows_of(rows.start, rows.stop)
+        return Cells(rows, columns, block.weights, block.seen, gradients=block)
+
+    sums = RowSums(shape, [True] * len(at))
+    sample, shares = RankSample(np.arange(queries), keys), _SampledShares(sampled)
+    record(read, blocks, keys, keys, (sums, sample, shares, _ScoreBins(text, at)))
+    for rows in blocks:
+        sums.count_small(rows, rows_of(rows.start, rows.stop))
+    means = MetricMeans(len(at), metrics_for(REPORT))
+    means.add(sums, sums.seen > 0)
+    for name, values in means.columns().items():
+        text.values[name][at] = values
     ranks, spectrum = sample.ranks()
     text.values["rank"][at] = ranks
     text.spectra[at, : spectrum.shape[1]] = spectrum
-    return np.concatenate(shares, axis=1)
+    return np.concatenate(shares.parts, axis=1)
 
 
-def _by_score(block: Gradients, values: Array) -> Doubles:
-    """(H, bins) sums of values by the size of the score, over the cells that the answer asks."""
-    bins = len(EDGES) - 1
-    number = np.digitize(np.abs(block.scores), EDGES[1:-1])
-    number += bins * np.arange(len(number))[:, None, None]
-    asked = block.seen[None] & block.at_weights.any(-1, keepdims=True)
-    sums = np.bincount(number[asked], values[asked].astype(float), bins * len(number))
-    return np.asarray(sums, float).reshape(len(number), bins)
+class _SampledShares:
+    """Sampled rows of p (H, rows, K)."""
+
+    def __init__(self, rows: Array) -> None:
+        self.rows, self.parts = rows, list[Array]()
+
+    def add(self, cells: Cells) -> None:
+        inside = self.rows[(self.rows >= cells.rows.start) & (self.rows < cells.rows.stop)]
+        sizes = np.abs(cells.weights[:, inside - cells.rows.start].astype(float))
+        self.parts.append(ratio(sizes, sizes.sum(-1, keepdims=True)))
 
 
-def peers(capture: Capture, head: HeadId) -> list[HeadId]:
-    """The heads that one is shown among: those of self-attention, of cross-attention, or of the
-    layers between levels; itself among them."""
-    layers, kinds = capture.spec.layers, {"self": ("self",), "cross": ("cross",)}
-    roles = kinds.get(layers[head.layer].role, ("down", "up"))
-    return [
-        HeadId(layer.index, number)
-        for layer in layers
-        if layer.role in roles and (maps := capture.maps[layer.index]) is not None
-        for number in layer.heads
-        if number in maps.heads
-    ]
+class _ScoreBins:
+    """Cells and gradients of the heads `at` by the size of the score, of rows that the answer
+    depends on."""
+
+    def __init__(self, text: TextMetrics, at: Array) -> None:
+        self.text, self.at = text, at
+
+    def add(self, cells: Cells) -> None:
+        assert cells.gradients is not None
+        block, heads, bins = cells.gradients, len(self.at), len(EDGES) - 1
+        number = np.digitize(np.abs(block.scores), EDGES[1:-1])
+        number += bins * np.arange(heads)[:, None, None]
+        is_asked = block.seen[None] & block.at_weights.any(-1, keepdims=True)
+        for total, values in (
+            (self.text.cells, np.ones_like(block.scores)),
+            (self.text.at_scores, np.abs(block.at_scores)),
+            (self.text.at_weights, np.abs(block.at_weights)),
+        ):
+            sums = np.bincount(number[is_asked], values[is_asked].astype(float), bins * heads)
+            total[self.at] += sums.reshape(heads, bins)
 
 
 # --- ranks and distances --------------------------------------------------------------------------
 
 
-def effective_rank(matrix: Array) -> float:
-    """exp of the entropy of the singular values, divided by their sum (Roy and Vetterli 2007).
-
-    From 1 to the smaller side; 0 for a matrix of zeros, NaN for one without rows.
-    """
-    return float(spectra(matrix[None])[0][0])
-
-
 def spectra(maps: Array) -> tuple[Doubles, Doubles]:
     """Effective ranks (H,) of maps (H, rows, K) and their first SINGULAR singular values over the
-    largest; 0 for a map of zeros, NaN for one that is empty or holds NaN."""
+    largest.
+
+    The effective rank is exp of the entropy of the singular values, divided by their sum (Roy and
+    Vetterli 2007): from 1 to the smaller side; 0 for a map of zeros, NaN for one that is empty or
+    holds NaN.
+    """
     if not maps.size:
         return np.full(len(maps), np.nan), np.full((len(maps), 0), np.nan)
     is_broken: Array = (~np.isfinite(maps)).sum((1, 2)) > 0
@@ -830,12 +859,12 @@ def _compare_rows(p: Array, q: Array) -> tuple[Array, Array]:
 def distances(p: Array, q: Array) -> Doubles:
     """(N, M) mean Jensen-Shannon distances of the rows of p (N, rows, K) and q (M, rows, K), NaN
     where no row of both has weight."""
-    return np.stack([ratio_or_nan(*_compare_rows(own, q)) for own in p])
+    return np.stack([ratio(*_compare_rows(own, q), np.nan) for own in p])
 
 
 def distances_between(a: TextMetrics, b: TextMetrics) -> Doubles:
     """(heads of A, heads of B) distances of their rows; NaN for maps of other shapes."""
-    between = np.full((len(a.column), len(b.column)), np.nan)
+    between = np.full((len(a.apart), len(b.apart)), np.nan)
     for shape in {*a.shares} & {*b.shares}:
         (rows, p), (columns, q) = a.shares[shape], b.shares[shape]
         if p.shape[1] == q.shape[1]:
@@ -863,37 +892,38 @@ class HeadDistances:
             return
         rows = np.unique(real[np.linspace(0, len(real) - 1, self._most).round().astype(int)])
         self.rows += len(rows)
-        each = max(LIKENESS_ROWS, HELD // max(1, len(self.heads) * maps[0].shape[2]))
-        for start in range(0, len(rows), each):
+        keys = max(1, maps[0].shape[2])
+        step = max(LIKENESS_ROWS, WEIGHTS_AT_ONCE // (max(1, len(self.heads)) * keys))
+        for start in range(0, len(rows), step):
             progress(start, len(rows))
-            part = rows[start : start + each]
+            part = rows[start : start + step]
             runs = np.split(part, np.flatnonzero(np.diff(part) > 1) + 1)
-            sizes = np.stack([
+            sizes = np.abs([
                 np.concatenate([own.read(head, (int(run[0]), int(run[-1]) + 1)) for run in runs])
                 for own in maps for head in own.heads
-            ])  # fmt: skip
-            sizes = np.abs(sizes, dtype=float)
+            ], dtype=float)  # fmt: skip
             p = ratio(sizes, sizes.sum(2, keepdims=True))
-            step = max(1, HELD // max(1, p[0].size))
+            pairs = max(1, WEIGHTS_AT_ONCE // (len(part) * keys))
             for head in range(len(p) - 1):
-                for other in range(head + 1, len(p), step):
-                    others = slice(other, min(other + step, len(p)))
+                for first in range(head + 1, len(p), pairs):
+                    others = slice(first, min(first + pairs, len(p)))
                     self._total[:, head, others] += _compare_rows(p[head], p[others])
 
     def distances(self) -> Doubles:
         """(heads, heads) the mean distances, 0 on the diagonal; NaN where no row of both has
         weight."""
-        found = ratio_or_nan(*(self._total + self._total.transpose(0, 2, 1)))
-        np.fill_diagonal(found, 0.0)
-        return found
+        total, rows = self._total + self._total.transpose(0, 2, 1)
+        distances = ratio(total, rows, np.nan)
+        np.fill_diagonal(distances, 0.0)
+        return distances
 
     def nearest(self) -> dict[HeadId, tuple[HeadId, float]]:
         """For each head the one most like it, the earliest of several, and their distance."""
-        found = self.distances()
-        np.fill_diagonal(found, np.nan)
+        distances = self.distances()
+        np.fill_diagonal(distances, np.nan)
         return {
             head: (self.heads[int(np.nanargmin(row))], float(np.nanmin(row)))
-            for head, row in zip(self.heads, found, strict=True)
+            for head, row in zip(self.heads, distances, strict=True)
             if not np.isnan(row).all()
         }
 
@@ -1038,146 +1068,3 @@ def _diagonals(values: Array) -> Array:
     skewed = wide.ravel()[: rows * (rows + columns - 1)].reshape(rows, rows + columns - 1)
     sums: Array = skewed.sum(0)
     return sums
-
-
-# --- redundancy of heads --------------------------------------------------------------------------
-
-SHARES = (0.9, 0.95, 0.99)  # of the energy, the sum of squares of singular values
-NEGLIGIBLE = 1e-6  # of the largest singular value
-REDUNDANCY_ROWS = 512  # of each text
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Spectrum:
-    """Singular values (p,) from the largest on; most: how many there could be."""
-
-    values: Doubles
-    most: int
-
-    @property
-    def captured(self) -> Doubles:
-        """(p,) the share of the energy that the largest so many hold."""
-        squares = self.values**2
-        total = squares.sum()
-        return np.asarray(np.cumsum(squares) / (total if total > 0 else 1.0))
-
-    @property
-    def rank(self) -> int:
-        """How many are more than rounding."""
-        return int((self.values > NEGLIGIBLE * self.values.max(initial=0.0)).sum())
-
-    def ranks(self) -> dict[float, int]:
-        """How many hold each of SHARES of the energy; 0 where there is none."""
-        captured = self.captured
-        if not len(captured) or not captured[-1]:
-            return dict.fromkeys(SHARES, 0)
-        return {share: int(np.searchsorted(captured, share - 1e-12) + 1) for share in SHARES}
-
-    def facts(self) -> dict[str, Any]:
-        """For JSON."""
-        named = {f"rank_{100 * share:.0f}": rank for share, rank in self.ranks().items()}
-        return {"of": self.most, "rank": self.rank, **named, "values": self.values.tolist()}
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Redundancy:
-    """How similar the heads of a layer are, by their weights or by their maps.
-
-    alike (H, H): cosines of vec(W_QK), W_QK^(h) = W_Q^(h)T W_K^(h) (Cordonnier, Loukas and Jaggi
-    2020, section 3), or distances of maps; NaN where there is none. Of weights, stacked is the
-    spectrum of all W_QK one below the other (H d, d), over_heads that of vec(W_QK) one below the
-    other (H, d^2). Of maps, rows are how many were compared.
-    """
-
-    layer: Layer
-    alike: Doubles
-    stacked: Spectrum | None = None
-    over_heads: Spectrum | None = None
-    rows: int = 0
-    notes: tuple[str, ...] = ()
-
-    @property
-    def heads(self) -> tuple[HeadId, ...]:
-        """The heads in the order of alike."""
-        return tuple(HeadId(self.layer.index, head) for head in self.layer.heads)
-
-    @property
-    def cosines(self) -> bool:
-        """Whether alike holds cosines, of which 1 is the same, else distances, of which 0 is."""
-        return self.stacked is not None
-
-    @property
-    def pairs(self) -> list[tuple[HeadId, HeadId, float]]:
-        """Every two heads, the most alike first; those without a number are left out."""
-        rows, columns = np.triu_indices(len(self.heads), 1)
-        values = self.alike[rows, columns]
-        size = -np.abs(values) if self.cosines else values
-        order = [at for at in np.argsort(size, kind="stable") if np.isfinite(values[at])]
-        return [(self.heads[rows[at]], self.heads[columns[at]], float(values[at])) for at in order]
-
-    @property
-    def mean(self) -> float:
-        """The mean of the sizes of alike over all pairs, NaN for a single head."""
-        values = [abs(value) for *_, value in self.pairs]
-        return float(np.mean(values)) if values else float("nan")
-
-    def facts(self) -> dict[str, Any]:
-        """For JSON."""
-        finite = statistics.finite_or_none
-        spectra = {"stacked": self.stacked, "over_heads": self.over_heads}
-        return {
-            "layer": self.layer.index, "name": self.layer.name, "heads": list(self.layer.heads),
-            **{key: one.facts() for key, one in spectra.items() if one is not None},
-            "mean": finite(self.mean),
-            "cosines" if self.cosines else "distances":
-                [[finite(float(value)) for value in row] for row in self.alike],
-            **({} if self.cosines else {"rows": self.rows}),
-            "notes": list(self.notes),
-        }  # fmt: skip
-
-
-def redundancy_of_weights(
-    layer: Layer, q: Doubles, mix: Doubles, k: Doubles, width: int, notes: tuple[str, ...] = ()
-) -> Redundancy:
-    """The redundancy of W_QK^(h) = q^T diag(mix_h) k of a layer: q (R, d), mix (H, R), k (R, d).
-
-    width: H times the width of a head. No d x d matrix is formed.
-    """
-    core = np.linalg.qr(k.T)[1]  # (p, R)
-    squares = np.linalg.eigvalsh(core @ ((q @ q.T) * (mix.T @ mix)) @ core.T)[::-1]
-    grams = mix @ ((q @ q.T) * (k @ k.T)) @ mix.T  # (H, H) inner products of the W_QK
-    sizes = np.sqrt(np.maximum(np.diag(grams), 0.0))
-    cosines = ratio_or_nan(grams, np.outer(sizes, sizes))
-    over = np.sqrt(np.maximum(np.linalg.eigvalsh(grams)[::-1], 0.0))
-    return Redundancy(
-        layer, np.clip(cosines, -1.0, 1.0), Spectrum(np.sqrt(np.maximum(squares, 0.0)), width),
-        Spectrum(over, len(grams)), notes=notes,
-    )  # fmt: skip
-
-
-class MapRedundancy:
-    """The redundancy of the maps of each layer, over any number of texts."""
-
-    def __init__(self) -> None:
-        self._layers: dict[int, tuple[Layer, HeadDistances]] = {}
-
-    def add(self, capture: Capture) -> None:
-        """Add a text."""
-        readings: dict[str, TokenReading] = {}
-        count = len(capture.spec.layers)
-        for layer in capture.spec.layers:
-            maps = capture.maps[layer.index]
-            if maps is None or not maps.heads:
-                continue
-            heads = [HeadId(layer.index, head) for head in maps.heads]
-            fresh = layer, HeadDistances(heads, REDUNDANCY_ROWS)
-            _, between = self._layers.setdefault(layer.index, fresh)
-            with progress_within(layer.index, layer.index + 1, count):
-                between.add([maps], Layout(capture, layer.index, readings))
-
-    def layers(self) -> tuple[Redundancy, ...]:
-        """Of every layer that was captured."""
-        return tuple(
-            Redundancy(layer, between.distances(), rows=between.rows)
-            for _, (layer, between) in sorted(self._layers.items())
-        )

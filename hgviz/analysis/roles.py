@@ -20,19 +20,21 @@ from hgviz.analysis.metrics import (
     HEADS,
     METRICS,
     Array,
+    Cells,
     HeadDistances,
     HeadMetrics,
     Kernel,
     Kernels,
     Keys,
-    Members,
     MetricMeans,
     RowSums,
+    metrics_for,
     ratio,
+    record,
     row_blocks,
     signed_heads,
 )
-from hgviz.analysis.tokens import Block, Layout, Lexicon, TokenReading
+from hgviz.analysis.tokens import Block, Bools, Layout, Lexicon, TokenReading
 from hgviz.core import (
     Capture,
     HeadId,
@@ -58,11 +60,14 @@ POSITIONAL = 0.9  # of a head's rows look most at one distance (Voita et al. 201
 UNIFORM = 0.9  # of the entropy of an even row
 ONE_KEY = 0.5  # the share of all rows that a single key must have to be a role
 ENOUGH_KEYS = 16  # from which on a row counts, or a quarter of the longest row's
+SECOND = ", every second"  # added to the name of a role: the same about every second target
 EXAMPLES = 8  # of a head
 EXAMPLES_OF_TEXT = 2  # where there are many texts
 DISTANCE_TEXTS = 64  # spread evenly over a corpus, on which heads are compared with each other
 QUOTED = 24  # characters of a text on either side of an example
 FIRST_PASS = 0.6  # of the time
+
+Members = Callable[[TokenReading], Bools]
 
 # --- the table ------------------------------------------------------------------------------------
 
@@ -224,6 +229,22 @@ COMMON_ROLES = (  # of any text
 )  # fmt: skip
 
 
+def key_sets_for(layout: Layout) -> dict[str, Keys]:
+    """The keys of the roles that make sense in a layer, and SECOND, those of every second target:
+    a head that rests on one place, which happens to be a capital letter, does not look at capital
+    letters in general."""
+    roles = roles_for(layout)
+    sets: dict[str, Keys] = {name: role.keys for name, role in roles.items()}
+    for name, role in roles.items():
+        if role.members is not None:
+            sets[name + SECOND] = _every_second(role.keys, role.members)
+    return sets
+
+
+def _every_second(keys: Keys, members: Members) -> Keys:
+    return lambda block: keys(block) & block.with_second_member(members)
+
+
 def roles_for(layout: Layout) -> dict[str, Role]:
     """The roles that make sense in a layer: none in one that looks at slots, which are no text."""
     if layout.key_tokens.unit == "slot":
@@ -258,35 +279,37 @@ class RoleFit:
 
 
 class _RoleSums:
-    """Shares and chances of a role for all heads of a layer, over any number of texts."""
+    """Shares and chances of a role for all heads of a layer, over any number of texts.
+
+    Two parts are added up apart: the first half of each text and the second, and the keys of every
+    second target and of the others.
+    """
 
     def __init__(self, heads: int) -> None:
-        self._rows, self._chance = 0, 0.0
-        self._share = np.zeros(heads)
-        self._halves = [(np.zeros(heads), np.zeros(2)) for _ in range(2)]  # of each text
-        self._parts: list[tuple[Array, Array]] = []  # every second target, and the others
+        self._rows, self._chance, self._share = 0, 0.0, np.zeros(heads)
+        self._halves = [(np.zeros(heads), np.zeros(2)) for _ in range(2)]
+        self._targets: list[tuple[Array, Array]] = []
 
-    def add(self, sums: RowSums, name: str, rows: Array, share: Array) -> None:
-        """Add the rows (by number) of a text, of which share (heads, rows) is the role's."""
-        chance = ratio(sums.chance[name], sums.seen)[rows]
+    def add(self, sums: RowSums, name: str, rows: Array) -> None:
+        """Add the rows (by number) of a text."""
+        share, chance = sums.share(name)[:, rows], ratio(sums.chance[name], sums.seen)[rows]
         self._rows += len(rows)
         self._chance += float(chance.sum())
         self._share += share.sum(1)
         middle = len(rows) // 2
-        for (shares, counts), half in zip(
-            self._halves, (slice(None, middle), slice(middle, None)), strict=True
-        ):
+        halves = slice(None, middle), slice(middle, None)
+        for (shares, counts), half in zip(self._halves, halves, strict=True):
             shares += share[:, half].sum(1)
             counts += len(chance[half]), chance[half].sum()
-        if name in sums.members:
-            if not self._parts:
-                self._parts = [(np.zeros(len(self._share)), np.zeros(1)) for _ in range(2)]
-            even = sums.even_hits[name][:, rows], sums.even_chance[name][rows]
-            odd = sums.hits[name][:, rows] - even[0], sums.chance[name][rows] - even[1]
-            for (shares, by_chance), (hits, keys) in zip(self._parts, (even, odd), strict=True):
-                has_key = keys > 0
-                shares += ratio(hits, sums.mass[:, rows])[:, has_key].sum(1)
-                by_chance += ratio(keys, sums.seen[rows])[has_key].sum()
+        if name + SECOND not in sums.hits:
+            return
+        self._targets = self._targets or [(np.zeros(len(share)), np.zeros(1)) for _ in range(2)]
+        second = sums.hits[name + SECOND][:, rows], sums.chance[name + SECOND][rows]
+        others = sums.hits[name][:, rows] - second[0], sums.chance[name][rows] - second[1]
+        for (shares, chances), (hits, keys) in zip(self._targets, (second, others), strict=True):
+            has_key = keys > 0
+            shares += ratio(hits, sums.mass[:, rows])[:, has_key].sum(1)
+            chances += ratio(keys, sums.seen[rows])[has_key].sum()
 
     def fits(self, name: str, counted: int) -> list[RoleFit]:
         """The fit of each head, of so many rows that count; empty where too few have a key."""
@@ -296,12 +319,10 @@ class _RoleSums:
         excess = _excess(shares, chance)
         nats = np.array([_nats(float(share), chance) for share in shares])
         is_clear = (excess >= EXCESS) & (nats >= max(CLEAR, EVIDENCE / self._rows))
-        for share, (rows, by_chance) in self._halves:  # in both halves of the texts
+        for share, (rows, by_chance) in self._halves:
             if rows:
                 is_clear &= _excess(share / rows, by_chance / rows) >= STEADY * excess
-        # a head that rests on one place, which happens to be a capital letter, does not look at
-        # capital letters: every second one is attended to, and every other one
-        for share, at_random in self._parts:
+        for share, at_random in self._targets:
             lift = SPREAD * (shares / chance - 1)
             is_clear &= (share > 0) & (share - at_random >= lift * at_random)
         coverage = self._rows / counted
@@ -368,7 +389,7 @@ class _BestRows:
         chosen = rows[order]
         column = np.take_along_axis(sums.peak_column, chosen, 1)
         key = np.where(column >= 0, layout.key[np.maximum(column, 0), 1] - 1, -1)
-        value, share = (np.take_along_axis(one, chosen, 1) for one in (values, shares))
+        value, share = (np.take_along_axis(part, chosen, 1) for part in (values, shares))
         texts = np.full(chosen.shape, text)
         fresh = np.stack([value, share, texts, layout.newest_token[chosen], key], -1)
         numbers = np.concatenate([self._numbers, fresh], 1)
@@ -459,7 +480,8 @@ class LayerRoles:
         self.layer, self.heads = layer, maps.heads
         self.signed = signed_heads(layer, maps)
         count = len(self.heads)
-        self._means, self._even = MetricMeans(count, HEADS), np.zeros(count)
+        self._means = MetricMeans(count, metrics_for(HEADS), keep_empty=True)
+        self._even = np.zeros(count)
         self._sums: dict[str, _RoleSums] = {}
         self._best: dict[str, _BestRows] = {}
         self._texts, self._longest = 0, 0.0
@@ -467,66 +489,57 @@ class LayerRoles:
         is_text = layout.key_tokens.unit != "slot"
         has_kernel = layer.role == "self" and not layout.is_cross and is_text
         self.kernels = Kernels(count) if has_kernel else None
-        self.rows = self.all_rows = 0
+        self._rows = self._all_rows = 0
 
     def add(
         self, capture: Capture, maps: Map, layout: Layout, text: int = 0, most: int = EXAMPLES
     ) -> None:
         """Add a text, of which each role has at most so many examples."""
         self._capture, self._layout = capture, layout
-        roles = roles_for(layout)
-        sums = RowSums(
-            maps.shape, self.signed, layout, {name: role.keys for name, role in roles.items()},
-            {name: role.members for name, role in roles.items() if role.members},
-        )  # fmt: skip
+        sums = RowSums(maps.shape, self.signed, layout, key_sets_for(layout))
         blocks = row_blocks(*maps.shape[1:])
-        self.rows += sum(block.stop - block.start for block in blocks)
-        self.all_rows += maps.shape[1]
-        for done, rows in enumerate(blocks):
-            progress(done, len(blocks))
-            for start in range(0, sums.keys, BLOCK_COLUMNS):
-                columns = slice(start, min(start + BLOCK_COLUMNS, sums.keys))
-                block = layout.block(rows, columns)
-                # the zeros of the causal shift stand for no token, and yet take weight
-                if start == 0 or block.seen.any():
-                    weights = np.stack([maps.read(head, rows, columns) for head in maps.heads])
-                    sums.add_block(rows, columns, weights, block)
+        self._rows += sum(block.stop - block.start for block in blocks)
+        self._all_rows += maps.shape[1]
+
+        def read(rows: slice, columns: slice) -> Cells | None:
+            block = layout.block(rows, columns)
+            # the zeros of the causal shift stand for no token, and yet take weight
+            if columns.start and not block.seen.any():
+                return None
+            weights = np.stack([maps.read(head, rows, columns) for head in maps.heads])
+            return Cells(rows, columns, weights, block.seen, block)
+
+        record(read, blocks, maps.shape[2], BLOCK_COLUMNS, [sums])
         self._add_sums(sums, text, most)
 
     def _add_sums(self, sums: RowSums, text: int, most: int) -> None:
         longest = sums.seen.max(initial=0)
-        counted = self._layout.real & (sums.seen >= max(1.0, min(ENOUGH_KEYS, longest / 4)))
+        is_counted = self._layout.real & (sums.seen >= max(1.0, min(ENOUGH_KEYS, longest / 4)))
         self._texts += 1
         self._longest = max(self._longest, float(longest))
         self._columns = sums.columns if self._texts == 1 else self._columns[:, :0]
-        self._means.add(sums, counted)
+        self._means.add(sums, is_counted)
         even = ratio(sums.entropy, np.log(np.maximum(sums.seen, 1)))
-        self._even += even[:, counted].sum(1)
-        focus, several = ratio(sums.peak, sums.mass), np.flatnonzero(counted & (sums.seen > 1))
-        self._keep_best("", sums, several, focus, focus, text, most)
+        self._even += even[:, is_counted].sum(1)
+        focus = ratio(sums.peak, sums.mass)
+        best = {"": (np.flatnonzero(is_counted & (sums.seen > 1)), focus, focus)}
         for name in sums.key_sets:
             chance = ratio(sums.chance[name], sums.seen)
-            rows = np.flatnonzero(counted & (chance > 0) & (chance <= 0.5))
-            if len(rows):
+            rows = np.flatnonzero(is_counted & (chance > 0) & (chance <= 0.5))
+            if len(rows) and not name.endswith(SECOND):
+                self._sums.setdefault(name, _RoleSums(len(self.heads))).add(sums, name, rows)
                 share = sums.share(name)
-                role = self._sums.setdefault(name, _RoleSums(len(self.heads)))
-                role.add(sums, name, rows, share[:, rows])
-                self._keep_best(name, sums, rows, share - chance, share, text, most)
-
-    def _keep_best(
-        self, name: str, sums: RowSums, rows: Array, values: Array, shares: Array, text: int,
-        most: int,
-    ) -> None:  # fmt: skip
-        if len(rows):
-            best = self._best.setdefault(name, _BestRows(len(self.heads)))
-            best.add(sums, rows, values, shares, text, most)
+                best[name] = rows, share - chance, share
+        for name, (rows, values, shares) in best.items():
+            if len(rows):
+                rows_of_role = self._best.setdefault(name, _BestRows(len(self.heads)))
+                rows_of_role.add(sums, rows, values, shares, text, most)
 
     def head_roles(self) -> Iterator[HeadRole]:
         """The role of each head over the texts so far."""
         by_role = [role.fits(name, self._means.rows) for name, role in self._sums.items()]
         kernels = self.kernels.kernels() if self.kernels else [None] * len(self.heads)
-        metrics = self._means.metrics()
-        context = self._context()
+        metrics, context = self._means.metrics(), self._context()
         for number, head in enumerate(self.heads):
             fits = [fits[number] for fits in by_role if fits]
             columns = self._columns[number]
@@ -569,8 +582,8 @@ class LayerRoles:
         place = unit if spec.levels[layer.level].stride == 1 else "position"
         return RoleContext(
             unit, "group" if layer.role in ("down", "up") else place,
-            "the source" if layout.is_cross else "the text", self._texts, self.rows, self.all_rows,
-            layout.window is not None, layout.causal or layout.step > 1,
+            "the source" if layout.is_cross else "the text", self._texts, self._rows,
+            self._all_rows, layout.window is not None, layout.causal or layout.step > 1,
         )  # fmt: skip
 
     def _key_text(self, key: int | None) -> str:
@@ -631,14 +644,15 @@ def _part(start: float, stop: float, total: float, note: str) -> AbstractContext
 
 @dataclass(frozen=True, slots=True)
 class CorpusRoles:
-    """The role of every head over some texts; tokens: of all of them; notes: sentences on what was
-    not measured."""
+    """The role of every head over some texts; tokens: of all of them; missing: layers that are not
+    captured; rare_words: different ones, None where words are not counted."""
 
     spec: ModelSpec
     heads: Mapping[HeadId, HeadRole]
     texts: int
     tokens: int = 0
-    notes: tuple[str, ...] = ()
+    missing: tuple[int, ...] = ()
+    rare_words: int | None = None
 
 
 def corpus_roles(
@@ -758,21 +772,8 @@ class _Corpus:
                 if near is not None:
                     metrics = HeadMetrics({**metrics, "nearest": distance})
                 heads[role.head] = replace(role, examples=quoted, nearest=near, metrics=metrics)
-        notes = tuple(self._notes(texts))
-        return CorpusRoles(self._spec, heads, texts, self._tokens, notes)
-
-    def _notes(self, texts: int) -> Iterator[str]:
-        layers = self._layers.values()
-        if self._missing:
-            yield f"layers {', '.join(map(str, self._missing))} are not captured"
-        if texts > 1 and self._lexicon is not None and not self._lexicon.rare:
-            yield "no word is rare: these texts use at most 500 different words"
-        if texts > DISTANCE_TEXTS:
-            yield f"heads are likened on {DISTANCE_TEXTS} texts, spread evenly over all"
-        if any(layer.rows < layer.all_rows for layer in layers):
-            yield "of texts above 8,192 tokens rows spread evenly are measured"
-        if any(any(layer.signed) for layer in layers):
-            yield "signed weights count by their size, every row divided by its sum"
+        rare_words = None if self._lexicon is None else self._lexicon.rare
+        return CorpusRoles(self._spec, heads, texts, self._tokens, tuple(self._missing), rare_words)
 
 
 def _passage(prompt: Prompt, start: int, end: int) -> Passage:

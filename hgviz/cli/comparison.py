@@ -251,7 +251,7 @@ def _compare_maps(
             "tokens": len(side.main), "text": side.main.digest, "item": side.item,
             "off": [str(head) for head in sorted(side.off)],
         }  # fmt: skip
-    facts |= comparison.facts()
+    facts |= comparison.to_dict()
     if out is not None:
         terminal.write_facts(out, facts, facts["heads"])
     if as_json:
@@ -362,9 +362,9 @@ def _show_answers(
     for name, model in zip("ab", models, strict=True):
         kind[name] = {"model": model.spec.name, "checkpoint": model.spec.digest}
     if out is not None:
-        facts = kind | answers.facts(None)
+        facts = kind | answers.to_dict(None)
         terminal.write_facts(out, facts, facts["examples"])
-    facts = answers.facts()
+    facts = answers.to_dict()
     if as_json:
         print(json.dumps(kind | facts, allow_nan=False))
         return

@@ -36,11 +36,11 @@ from hgviz.files import find_sample
 from hgviz.language import counted
 
 if TYPE_CHECKING:
-    from hgviz.analysis.metrics import Redundancy
     from hgviz.analysis.roles import CorpusRoles
     from hgviz.core import Capture, HeadId
     from hgviz.models.model import Model
     from hgviz.tasks.explaining import Question
+    from hgviz.tasks.repeating import Redundancy
 
 # --- roles ----------------------------------------------------------------------------------------
 
@@ -121,7 +121,7 @@ def _show_roles(roles: CorpusRoles, out: Path | None, as_json: bool) -> None:
     ]
     if rows:
         terminal.show({"heads": rows})
-    for note in roles.notes:
+    for note in facts["notes"]:
         terminal.say(f"{note[0].upper()}{note[1:]}.")
     if out is not None:
         terminal.say(f"Everything is in {out}.")
@@ -497,9 +497,9 @@ def redundancy(
     if is_figure and out is not None:
         page.draw(tasks.redundancy_panel(page.spec("redundancy"), found, sources), out)
     elif out is not None:
-        terminal.write_facts(out, found.facts(), [])
+        terminal.write_facts(out, found.to_dict(), [])
     if as_json:
-        print(json.dumps(found.facts(), allow_nan=False))
+        print(json.dumps(found.to_dict(), allow_nan=False))
     elif out is None:
         terminal.show({"layers": [_redundancy_row(layer) for layer in found.layers]})
         for note in found.notes:

@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.alignment import Alignment, GridAxis, SharedGrid, counterpart
-from hgviz.analysis.metrics import PAIR, HeadNumbers, measure_heads, metrics_for, peers
+from hgviz.analysis.metrics import PAIR, HeadMetrics, measure, metrics_for, peers
 from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, progress, progress_as
 from hgviz.figures.spec import Spec
@@ -136,16 +136,16 @@ class SideHead:
 
     head: HeadId | None
     peers: tuple[HeadId, ...]
-    known: Mapping[HeadId, HeadNumbers]
+    known: Mapping[HeadId, HeadMetrics]
 
     def value(self, name: str) -> float:
         """A number of the head, NaN where it has none, or is not measured yet."""
         mine = self.known.get(self.head) if self.head is not None else None
-        return mine.values[name] if mine is not None else float("nan")
+        return mine[name] if mine is not None else float("nan")
 
     def values(self, name: str) -> list[float]:
         """The same number of all heads of its kind that are measured."""
-        found = (self.known[one].values[name] for one in self.peers if one in self.known)
+        found = (self.known[one][name] for one in self.peers if one in self.known)
         return [one for one in found if isfinite(one)]
 
     def place(self, name: str) -> str:
@@ -203,8 +203,10 @@ class NumberPair(QWidget):
                     yield tr("{side}, head {head}: {value}, {place}.", place=place, **parts)
                 else:
                     yield tr("{side}, head {head}: {value}.", **parts)
-                if mine.rows < mine.of:
-                    yield tr("Measured on {rows:,} of {of:,} rows.", rows=mine.rows, of=mine.of)
+                if mine.rows < mine.all_rows:
+                    yield tr(
+                        "Measured on {rows:,} of {of:,} rows.", rows=mine.rows, of=mine.all_rows
+                    )
 
     def spoken(self, side: SideHead) -> str:
         """The number of a side as people read it."""
@@ -351,7 +353,7 @@ def of_numbers(a: SideHead, b: SideHead) -> Table:
             place = str(1 + sum(one > value for one in values)) if isfinite(value) else ""
             table.append(
                 [tr(number.words), letter, str(side.head), str(value) if isfinite(value) else "",
-                 place, str(len(values)), str(mine.rows), str(mine.of)]
+                 place, str(len(values)), str(mine.rows), str(mine.all_rows)]
             )  # fmt: skip
     return table
 
@@ -629,7 +631,7 @@ OFTEN = 6  # heads between two pictures while they are measured
 KEPT = 4  # captures whose heads stay known
 KINDS = {"self": "self-attention heads", "cross": "cross-attention heads"}
 
-Known = dict[HeadId, HeadNumbers]
+Known = dict[HeadId, HeadMetrics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -743,7 +745,7 @@ def _measured(
     total = sum(len(some) for _, some, _ in sides)
     for number, (capture, heads, found) in enumerate((*first, *_turns(sides))):
         with progress_as(partial(_as_one_of, min(number, total), total)):
-            measure_heads(capture, heads, found)
+            found.update(measure(capture, NUMBERS, [one for one in heads if one not in found]))
         if number == 1 or number % OFTEN == 0:
             progress(min(number, total), total, "Measuring heads", shown())
     return shown()

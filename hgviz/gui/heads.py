@@ -55,7 +55,7 @@ from hgviz.gui.widgets import (
     splitter,
     vbox,
 )
-from hgviz.tasks.evidence import role_evidence, role_sentence, role_words
+from hgviz.tasks.evidence import corpus_notes, role_evidence, role_sentence, role_words
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -560,7 +560,7 @@ class HeadsView(ChartView):
         self.table.show_heads(habits.heads, spec, self._unit)
         self._redraw()
         self.head.note.say(_noted(result))
-        notes = "; ".join(map(tr, habits.notes))
+        notes = "; ".join(map(tr, corpus_notes(habits)))
         self.note.setText(f"{notes[:1].upper()}{notes[1:]}")
         self.note.setVisible(bool(notes))
         capture = self.session.capture

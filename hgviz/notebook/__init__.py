@@ -180,7 +180,7 @@ def compare(
     spec = tasks.spec_from("compare", {**chosen_of(one, layer, head), **asked}, [one, other])
 
     def facts() -> Facts:
-        return tasks.compare(one, other).facts()
+        return tasks.compare(one, other).to_dict()
 
     return Figure(*_ways(spec, [one, other]), facts, (one, other))
 

@@ -40,4 +40,4 @@ def repeated(
     sources = [os.fspath(each) if isinstance(each, str | os.PathLike)
                else getattr(each, "path", "") for each in many]  # fmt: skip
     panel = tasks.redundancy_panel(Spec("redundancy", width=width, title=title), found, sources)
-    return panel, found.facts(), tuple(captures)
+    return panel, found.to_dict(), tuple(captures)

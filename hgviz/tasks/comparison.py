@@ -108,11 +108,11 @@ class ModelComparison:
                 for side, spec in zip("ab", self.models, strict=True)
             },
             "off": sorted(map(str, self.heads_off)),
-            "answers": self.answers.facts(),
+            "answers": self.answers.to_dict(),
             "texts": self.a.texts,
-            "metrics": [change.facts() for change in self.changes],
+            "metrics": [change.to_dict() for change in self.changes],
             "heads": heads,
-            "maps": self.maps and self.maps.facts(),
+            "maps": self.maps and self.maps.to_dict(),
             "notes": list(self.notes),
         }
 

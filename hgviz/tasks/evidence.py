@@ -5,7 +5,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from hgviz.analysis.metrics import HEADS, metrics_for
-from hgviz.analysis.roles import POSITIONAL, ROLES, CorpusRoles, HeadRole, RoleFit
+from hgviz.analysis.roles import (
+    DISTANCE_TEXTS,
+    POSITIONAL,
+    ROLES,
+    CorpusRoles,
+    HeadRole,
+    RoleFit,
+)
 from hgviz.language import decimals, rounded_percent
 
 OTHER_ROLES = 3  # that are named beside the clearest
@@ -107,8 +114,25 @@ def roles_to_dict(corpus: CorpusRoles) -> dict[str, Any]:
             }
             for _, head in sorted(corpus.heads.items())
         ],
-        "notes": list(corpus.notes),
+        "notes": corpus_notes(corpus),
     }
+
+
+def corpus_notes(corpus: CorpusRoles) -> list[str]:
+    """What was not measured, as sentences without a capital and a full stop."""
+    heads, missing = corpus.heads.values(), ", ".join(map(str, corpus.missing))
+    notes = {
+        f"layers {missing} are not captured": missing,
+        "no word is rare: these texts use at most 500 different words":
+            corpus.texts > 1 and corpus.rare_words == 0,
+        f"heads are likened on {DISTANCE_TEXTS} texts, spread evenly over all":
+            corpus.texts > DISTANCE_TEXTS,
+        "of texts above 8,192 tokens rows spread evenly are measured":
+            any(head.context.rows < head.context.all_rows for head in heads),
+        "signed weights count by their size, every row divided by its sum":
+            any(head.signed for head in heads),
+    }  # fmt: skip
+    return [note for note, applies in notes.items() if applies]
 
 
 def sample_words(rows: int, all_rows: int, texts: int = 1) -> str:

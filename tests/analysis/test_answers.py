@@ -95,9 +95,9 @@ def test_those_that_one_side_gets_right_come_first_and_the_list_is_short():
         (classes(wanted, labels),) * 2, (answers(a), answers(b)), labels.__getitem__
     )
     assert [one.example for one in found.differing[:11]] == [*range(50, 60), 0]
-    facts = found.facts()
+    facts = found.to_dict()
     assert len(facts["examples"]) == LISTED_EXAMPLES and facts["differing"] == count
-    assert len(found.facts(None)["examples"]) == count
+    assert len(found.to_dict(None)["examples"]) == count
 
 
 def test_tokens_are_paired_and_bits_have_an_interval_over_windows():
@@ -136,12 +136,12 @@ def test_answers_to_other_tokens_are_not_paired():
     assert count == len(other.wanted)
     assert found.difference is None and found.p is None and found.differing == ()
     assert found.notes == ("answers are not paired: the tokens are not the same",)
-    assert found.facts()["differing"] is None
+    assert found.to_dict()["differing"] is None
 
 
 def test_one_window_has_no_interval_and_the_facts_are_json():
     asked = examples.next_token_examples([byte_prompt("to be or not")])
     count = len(asked.wanted)
     found = compare_answers((asked, asked), (answers(asked.wanted), answers([0] * count)), chr)
-    facts = json.loads(json.dumps(found.facts(), allow_nan=False))
+    facts = json.loads(json.dumps(found.to_dict(), allow_nan=False))
     assert facts["difference"] == {"value": 0.0, "low": None, "high": None}

@@ -11,7 +11,13 @@ from hgviz.analysis.roles import ROLES, corpus_roles, roles
 from hgviz.analysis.tokens import Layout, Lexicon, TokenReading
 from hgviz.core import Capture, HeadId, Prompt
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.tasks.evidence import role_evidence, role_sentence, role_words, roles_to_dict
+from hgviz.tasks.evidence import (
+    corpus_notes,
+    role_evidence,
+    role_sentence,
+    role_words,
+    roles_to_dict,
+)
 from tests.analysis.planting import hourglass, key_of, letters, pieces, plant, translated
 from tests.making import (
     byte_prompt,
@@ -181,7 +187,7 @@ def test_lazy_maps_of_all_levels_give_what_the_same_maps_give_when_dense(signed)
         assert list(one.metrics) == list(second[head].metrics)
         for name, value in one.metrics.items():
             assert value == pytest.approx(second[head].metrics[name], abs=1e-5), (head, name)
-    assert any("Signed".lower() in one for one in over(lazy).notes) == signed
+    assert any("Signed".lower() in one for one in corpus_notes(over(lazy))) == signed
 
 
 # --- many texts -----------------------------------------------------------------------------------
@@ -298,7 +304,7 @@ def test_a_head_on_the_rarest_word_of_each_sentence_is_named_where_a_corpus_coun
     plain = over(*texts).heads
     assert "rare" not in plain[FIRST].metrics and key_of(plain[FIRST]) != "rare word"
     common_only = over(*texts, lexicon=Lexicon(" ".join(one) for one in sentences))
-    assert any("no word is rare" in note for note in common_only.notes)
+    assert any("no word is rare" in note for note in corpus_notes(common_only))
 
 
 def test_in_a_causal_map_the_rarest_word_is_the_rarest_so_far():
@@ -359,7 +365,7 @@ def test_layers_that_are_not_captured_are_left_out_and_it_is_said(small):
     part = replace(small, maps=(*small.maps[:3], *[None] * (len(small.maps) - 3)))
     found = over(part)
     assert {head.layer for head in found.heads} == {0, 1, 2}
-    assert any("not captured" in note for note in found.notes)
+    assert any("not captured" in note for note in corpus_notes(found))
 
 
 @pytest.mark.parametrize("text", ["", "a", "ab"])
@@ -501,7 +507,7 @@ def test_distances_are_scipys_over_the_rows_that_are_read():
 def test_many_heads_at_a_time_give_the_same_as_one(monkeypatch):
     maps = np.random.default_rng(2).gamma(0.3, size=(5, 20, 20))
     whole = likeness(maps).distances()
-    monkeypatch.setattr("hgviz.analysis.metrics.HELD", 1)
+    monkeypatch.setattr("hgviz.analysis.metrics.WEIGHTS_AT_ONCE", 1)
     np.testing.assert_array_equal(likeness(maps).distances(), whole)
 
 

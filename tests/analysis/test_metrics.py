@@ -34,13 +34,11 @@ FIRST = HeadId(0, 0)
 
 def numbers_of(capture, head=FIRST):
     """What is said of a head."""
-    known = {}
-    metrics.measure_heads(capture, [head], known)
-    return known[head]
+    return metrics.measure(capture, metrics.metrics_for(metrics.PAIR), [head])[head]
 
 
 def test_a_uniform_map_spreads_over_all_keys_with_one_pattern():
-    found = numbers_of(of_map(np.full((16, 16), 1 / 16))).values
+    found = numbers_of(of_map(np.full((16, 16), 1 / 16)))
     assert found["entropy"] == pytest.approx(np.log(16), abs=1e-5)
     assert found["rank"] == pytest.approx(1 / 16, rel=1e-6)
     assert found["near_zero"] == 0 and found["negative_mass"] == 0
@@ -48,14 +46,15 @@ def test_a_uniform_map_spreads_over_all_keys_with_one_pattern():
 
 
 def test_of_many_rows_blocks_are_taken_from_the_first_to_the_last():
-    rows = np.arange(50 * metrics.BLOCK_ROWS + 7)
-    found = metrics.spread_rows(rows, metrics.EXACT_CELLS // (4 * metrics.BLOCK_ROWS))
-    assert found[0] == 0 and found[-1] == rows[-1] and len(found) == 3 * metrics.BLOCK_ROWS + 7
-    assert np.array_equal(metrics.spread_rows(rows[:5], 1), rows[:5])
+    count, size = 50 * metrics.BLOCK_ROWS + 7, metrics.BLOCK_ROWS
+    blocks = metrics.row_blocks(count, 10, 4 * 10 * size)
+    assert [block.stop - block.start for block in blocks] == [size, size, size, 7]
+    assert (blocks[0].start, blocks[-1].stop) == (0, count)
+    assert metrics.row_blocks(5, 1) == [slice(0, 5)]
 
 
 def test_an_identity_looks_at_one_key_and_has_full_rank():
-    found = numbers_of(of_map(np.eye(12))).values
+    found = numbers_of(of_map(np.eye(12)))
     assert found["entropy"] == 0 and found["focus"] == 1
     assert found["rank"] == pytest.approx(1)
     assert found["near_zero"] == pytest.approx(11 / 12)
@@ -63,7 +62,7 @@ def test_an_identity_looks_at_one_key_and_has_full_rank():
 
 def test_half_of_what_is_taken_away_is_negative_mass():
     matrix = np.tile([1.0, -1.0], (8, 4))
-    found = numbers_of(of_map(matrix, activation="ymish")).values
+    found = numbers_of(of_map(matrix, activation="ymish"))
     assert found["negative_mass"] == pytest.approx(0.5) and found["row_sum"] == pytest.approx(
         0, abs=1e-7
     )
@@ -72,28 +71,27 @@ def test_half_of_what_is_taken_away_is_negative_mass():
 
 def test_cells_after_the_query_are_not_near_zero():
     matrix = np.tril(np.ones((10, 10)))
-    assert numbers_of(of_map(matrix, causal=True)).values["near_zero"] == 0
+    assert numbers_of(of_map(matrix, causal=True))["near_zero"] == 0
 
 
 def test_a_head_of_zeros_has_no_entropy_and_rows_without_numbers_are_left_out():
     found = numbers_of(of_map(np.zeros((6, 6))))
-    assert np.isnan(found.values["entropy"]) and np.isnan(found.values["near_zero"])
-    assert found.values["row_sum"] == 0 and found.values["rank"] == 0
+    assert np.isnan(found["entropy"]) and np.isnan(found["near_zero"])
+    assert found["row_sum"] == 0 and found["rank"] == 0
     broken = np.eye(6)
     broken[2, 3] = np.nan
     found = numbers_of(of_map(broken))
-    assert found.rows == 5 and found.of == 6 and found.values["focus"] == 1
+    assert found.rows == 5 and found.all_rows == 6 and found["focus"] == 1
 
 
 @pytest.mark.parametrize("signed", [False, True])
 def test_they_are_those_of_a_comparison(signed):
     capture = make_capture("The hourglass was used at sea. " * 6, signed=signed)
     heads = [HeadId(0, 0), HeadId(1, 3), HeadId(4, 1), HeadId(2, 2)]
-    known = {}
-    metrics.measure_heads(capture, heads, known)
+    measured = metrics.measure(capture, metrics.metrics_for(metrics.PAIR), heads)
     told = {one.head: one for one in compare(capture, capture).heads}
     for head in heads:
-        mine, other = known[head].values, told[head]
+        mine, other = measured[head], told[head]
         for name in ("entropy", "near_zero", "negative_mass"):
             assert mine[name] == pytest.approx(
                 getattr(other, name.removesuffix("_mass"))[0], rel=1e-4, abs=1e-6
@@ -108,7 +106,7 @@ def test_row_by_row_they_are_what_plain_numpy_finds():
     sizes = np.abs(whole)
     shares = sizes / sizes.sum(1, keepdims=True)
     spread = -(shares * np.log(np.where(shares > 0, shares, 1))).sum(1)
-    found = numbers_of(capture, HeadId(0, 1)).values
+    found = numbers_of(capture, HeadId(0, 1))
     assert found["row_sum"] == pytest.approx(whole.sum(1).mean(), rel=1e-5)
     assert found["focus"] == pytest.approx(shares.max(1).mean(), rel=1e-5)
     assert found["entropy"] == pytest.approx(spread.mean(), rel=1e-5)
@@ -119,20 +117,17 @@ def test_of_long_maps_rows_spread_evenly_are_measured(monkeypatch):
     monkeypatch.setattr(metrics, "BLOCK_ROWS", 16)
     capture = make_capture("The hourglass was used at sea. " * 40)
     found = numbers_of(capture)
-    assert found.of == 1240 and 32 <= found.rows <= 64
+    assert found.all_rows == 1240 and 32 <= found.rows <= 64
     whole = capture.maps[0].read(0)
-    assert found.values["row_sum"] == pytest.approx(float(whole.sum(1).mean()), rel=1e-3)
+    assert found["row_sum"] == pytest.approx(float(whole.sum(1).mean()), rel=1e-3)
 
 
-def test_what_is_known_is_not_measured_again():
+def test_heads_that_are_not_captured_are_left_out():
     capture = make_capture("The hourglass.")
-    known = {}
-    metrics.measure_heads(capture, [HeadId(0, 0)], known)
-    metrics.measure_heads(replace(capture, maps=(None,) * 9), [HeadId(0, 0)], known)
-    metrics.measure_heads(replace(capture, maps=(None, *capture.maps[1:])), [HeadId(0, 1)], known)
-    assert [*known] == [HeadId(0, 0)] and {*known[HeadId(0, 0)].values} == {
-        *metrics.metrics_for(metrics.PAIR)
-    }
+    part = replace(capture, maps=(None, *capture.maps[1:]))
+    measured = metrics.measure(part, metrics.metrics_for(metrics.PAIR))
+    assert [*measured] == [head for head in capture.spec.heads if head.layer]
+    assert {*measured[HeadId(1, 0)]} == {*metrics.metrics_for(metrics.PAIR)}
 
 
 def test_heads_are_told_beside_those_of_their_kind():
@@ -283,7 +278,7 @@ def test_blocks_of_rows_give_what_the_whole_map_gives(monkeypatch):
     maps = {k: v * seen for k, v in maps.items()}
     given = Given(maps, at_scores=slopes, at_weights=slopes, seen=seen)
     whole = metrics.measure_text(given, spec_of(maps, "tanh"))
-    monkeypatch.setattr(metrics, "HELD", 3 * 40 * 7)
+    monkeypatch.setattr(metrics, "WEIGHTS_AT_ONCE", 3 * 40 * 7)
     parts = metrics.measure_text(given, spec_of(maps, "tanh"))
     for name in metrics.metrics_for(metrics.REPORT):
         assert np.allclose(whole.values[name], parts.values[name], rtol=1e-12), name
@@ -353,7 +348,7 @@ def test_one_text_has_no_interval():
     a = gathered([metrics.measure_text(Given(maps), spec_of(maps))], spec_of(maps))
     found = comparison.metric_changes(a, a)[0]
     assert np.isinf(found.difference[2]) and not found.differs
-    assert found.facts()["difference_low"] is None and found.facts()["p"] is None
+    assert found.to_dict()["difference_low"] is None and found.to_dict()["p"] is None
 
 
 def test_distances_between_models_need_maps_of_one_shape():
