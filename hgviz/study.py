@@ -1,8 +1,8 @@
 """What was measured of a model's heads on some data, and the file that asks for many such studies.
 
 A Study is arrays, from which every report is made without a model: losses are in nats, heads stand
-in order of computation (HeadId sorts), and what a running study has not reached yet is NaN (changes
-of right and wrong: UNKNOWN), so that it can be kept as it is. A study file asks for runs of many
+in order of computation, and what a running study has not reached yet is NaN (UNKNOWN where right
+and wrong are compared), so that it can be saved at any time. A study file asks for runs of many
 models on many data; here that is a Sweep of Cells.
 """
 
@@ -35,7 +35,7 @@ from hgviz.examples import Asked, describe_sample
 
 # --- measured arrays ------------------------------------------------------------------------------
 
-SCORE = "michel"  # what heads are measured and sorted by where nobody says (docs/statistics.md)
+SCORE = "michel"  # the score that is measured unless another is asked for (docs/statistics.md)
 UNKNOWN = -128  # in `change`: not measured yet
 NO_PREDICTION = -1  # in `given`: not answered yet
 
@@ -90,16 +90,15 @@ def unmeasured(values: NDArray[Any]) -> NDArray[np.bool_]:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PruningCurve:
-    """Metric and loss against the number of heads off, in one order, the first of it first.
+    """Metric and loss against the number of heads off, in one order.
 
     method names the score that made the order ("random": none did, drawn with seed). removed
-    (points,) how many heads were off, ascending, the whole model's 0 among them; values, low, high
-    (points,) the metric there with its interval of 95 %, loss (points,) mean nats. change,
-    change_low, change_high (points,) the metric's paired change to the whole model, 0 where none is
-    off. rows (n,): the examples it was measured on, not those of the order. unit: what the metric
-    is, as in Score.metric. times (points, 2): where they were measured, milliseconds of one pass
-    over 16 texts on one core, of the whole model and of the one that really lacks the heads that
-    are off, taking turns; medians (models.pruning).
+    (points,): how many of the first heads are off, ascending from 0. values, low, high (points,):
+    the metric there with its interval of 95 %; loss (points,): mean nats. change, change_low,
+    change_high (points,): the metric's paired change from the baseline. rows (n,): the examples it
+    was measured on, not those of the order. unit: what the metric is, as in MetricEstimate.metric.
+    times (points, 2): milliseconds of one pass over 16 texts on one core, of the whole model and of
+    one that really lacks the heads, taking turns; medians (models.pruning). None: not measured.
     """
 
     method: str
@@ -118,7 +117,7 @@ class PruningCurve:
     times: Floats | None = None
 
     def __post_init__(self) -> None:
-        _close(self)
+        _make_readonly(self)
 
     def off(self, removed: int) -> HeadSet:
         """The heads that are off after so many steps."""
@@ -138,7 +137,7 @@ class LearnedImportance:
     note: str = ""
 
     def __post_init__(self) -> None:
-        _close(self)
+        _make_readonly(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,13 +157,14 @@ class Mask:
 class Study:
     """Measurements of all heads of one model on one set of examples. E examples, P places, H heads.
 
-    spec.digest is the checkpoint's, data_digest Examples.digest, data the name of the file. off:
-    heads off all along, whose columns stay NaN. texts: how many texts the examples of a language
-    model are windows of, 0 of a classifier. metric as in Score. seed: of whatever is drawn.
+    spec.digest is the checkpoint's, data_digest that of Examples, data the name of the file. off:
+    heads that are off in the baseline, whose columns stay NaN. texts: how many texts the examples
+    of a language model are windows of, 0 of a classifier. metric as in MetricEstimate. seed: of
+    whatever is drawn.
 
     places (E + 1,), wanted (P,): as in Examples; lengths (E,) tokens; sizes (E,) bytes of what is
-    wanted, 0 where nobody counts them. loss (P,), given (P,): the whole model's answers, UNASKED
-    where there is none yet.
+    wanted, 0 where nobody counts them. loss (P,), given (P,): the losses and answers of the
+    baseline, NO_PREDICTION where there is none yet.
 
     arrays: what was measured of all heads, by name, see ARRAYS.
     gradient (E, H): G, the slope of an example's loss, the sum over its places, with the gate of
@@ -205,20 +205,21 @@ class Study:
     path: str = ""
 
     def __post_init__(self) -> None:
-        _close(self)
-        # in the order of ARRAYS, then others by name
-        known = {name: self.arrays[name] for name in ARRAYS if name in self.arrays}
-        others = {name: self.arrays[name] for name in sorted(self.arrays) if name not in known}
-        closed = {name: readonly(values) for name, values in (known | others).items()}
-        object.__setattr__(self, "arrays", closed)
+        _make_readonly(self)
+        names = *ARRAYS, *sorted({*self.arrays} - {*ARRAYS})
+        object.__setattr__(
+            self,
+            "arrays",
+            {name: readonly(self.arrays[name]) for name in names if name in self.arrays},
+        )
 
     def __len__(self) -> int:
         """How many examples it is about."""
         return len(self.places) - 1
 
-    def amount(self, some: int | None = None) -> str:
-        """What it is measured on, in words; some: only so many of its examples."""
-        return describe_sample(self.asked, len(self), self.texts, some)
+    def amount(self, examples: int | None = None) -> str:
+        """What it is measured on, in words; examples: only so many of them."""
+        return describe_sample(self.asked, len(self), self.texts, examples)
 
     @property
     def counts(self) -> Integers:
@@ -238,41 +239,40 @@ class Study:
     def measured(self) -> dict[str, float]:
         """Which share of each array that there is has been measured, of heads that are not off."""
         on = [head not in self.off for head in self.heads]
-        found = {"loss": float(self.answered.mean())}
+        shares = {"loss": float(self.answered.mean())}
         for name, array in self.arrays.items():
             known = ~unmeasured(array[:, on])
-            found[name] = float(known.mean()) if known.size else 1.0
-        return found
+            shares[name] = float(known.mean()) if known.size else 1.0
+        return shares
 
     def costs(self, key: str) -> NDArray[np.float64]:
-        """saved_parameters or saved_flops. Errors: HgvizError where the study has none."""
-        found: NDArray[np.float64] | None = getattr(self, f"saved_{key}")
-        if found is None:
+        """saved_parameters or saved_flops. Raises HgvizError where the study has none."""
+        costs: NDArray[np.float64] | None = getattr(self, f"saved_{key}")
+        if costs is None:
             raise HgvizError(
                 f"the study does not say what {key} go with a head: "
                 "the weights of its model do not go by heads, or an older hgviz measured it",
                 "Count heads, or measure them anew",
             )
-        return found
+        return costs
 
     def places_of(self, rows: NDArray[Any]) -> NDArray[np.bool_]:
-        """(P,): which places belong to some examples, given by number or as a mask (E,)."""
+        """(P,): which places belong to some examples, by number or as a mask (E,)."""
         chosen = np.zeros(len(self), bool)
         chosen[rows] = True
         return np.repeat(chosen, self.counts)
 
 
-def _close(one: Any) -> None:
-    """Every array read-only."""
-    for each in fields(one):
-        value = getattr(one, each.name)
+def _make_readonly(measurement: Any) -> None:
+    for field_ in fields(measurement):
+        value = getattr(measurement, field_.name)
         if isinstance(value, np.ndarray):
-            object.__setattr__(one, each.name, readonly(value))
+            object.__setattr__(measurement, field_.name, readonly(value))
 
 
 # --- the file that asks for many ------------------------------------------------------------------
 
-AXES = ("data", "model", "activation", "seed", "method")  # of a grid, in the order they are told
+AXES = ("data", "model", "activation", "seed", "method")  # of a grid, as shown
 DEVICES = ("cpu", "cuda", "mps")  # "auto" would be another one on another machine
 MOST_CELLS = 1_000_000
 MOST_BYTES = 1 << 20  # of a study file
@@ -341,9 +341,9 @@ class StudyFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     threads: int = 1
 
 
-def source_name(one: Source) -> str:
+def source_name(source: Source) -> str:
     """The name of a data set: its own, else the stem of its validation file."""
-    return one.name or Path(one.valid).stem
+    return source.name or Path(source.valid).stem
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,15 +365,14 @@ class Cell:
 
     def __post_init__(self) -> None:
         if not self.key:
-            told = json.dumps([self.work, self.given, self.needs], sort_keys=True, allow_nan=False)
-            object.__setattr__(self, "key", hashlib.sha256(told.encode()).hexdigest()[:24])
+            run = json.dumps([self.work, self.given, self.needs], sort_keys=True, allow_nan=False)
+            object.__setattr__(self, "key", hashlib.sha256(run.encode()).hexdigest()[:24])
 
     @property
     def label(self) -> str:
         """In a few words: "curve: SST-2, small, ymish, seed 1, michel"."""
-        named = (self.place.get(one, "") for one in AXES)
-        words = [f"seed {value}" if axis == "seed" else value
-                 for axis, value in zip(AXES, named, strict=True) if value]  # fmt: skip
+        names = {axis: self.place[axis] for axis in AXES if self.place.get(axis)}
+        words = [f"seed {name}" if axis == "seed" else name for axis, name in names.items()]
         return f"{self.work}: {', '.join(words)}" if words else self.work
 
 
@@ -415,7 +414,7 @@ class Sweep:
     @property
     def counts(self) -> Mapping[State, int]:
         """How many cells are in which state."""
-        return Counter(one.state for one in self.standings)
+        return Counter(standing.state for standing in self.standings)
 
     @property
     def complete(self) -> bool:
@@ -425,13 +424,13 @@ class Sweep:
     def of(self, work: str, **place: str) -> tuple[Standing, ...]:
         """The cells of a kind at a place of the grid."""
         return tuple(
-            one
-            for one in self.standings
-            if one.cell.work == work
-            and all(one.cell.place.get(axis) == name for axis, name in place.items())
+            standing
+            for standing in self.standings
+            if standing.cell.work == work
+            and all(standing.cell.place.get(axis) == name for axis, name in place.items())
         )
 
     def names(self, axis: str) -> tuple[str, ...]:
         """What stands along an axis, in the order of the study file."""
-        found = (one.cell.place.get(axis, "") for one in self.standings)
-        return tuple(dict.fromkeys(one for one in found if one))
+        names = (standing.cell.place.get(axis, "") for standing in self.standings)
+        return tuple(dict.fromkeys(name for name in names if name))

@@ -140,12 +140,15 @@ def made(capture, tokens, **fields):
     )
 
 
-def test_completeness_is_what_is_missing_of_the_change():
-    capture = make_capture(text="short text")
-    assert made(capture, np.full(10, 0.2)).error == pytest.approx(0, abs=1e-12)
-    assert made(capture, np.full(10, 0.1)).error == pytest.approx(0.5)
-    assert made(capture, np.zeros(10), start=3.0).error == 0
-    assert made(capture, np.ones(10), start=3.0).error == math.inf
+@pytest.mark.parametrize(
+    ("share", "start", "error"),
+    [(0.2, 1.0, 0), (0.1, 1.0, 0.5), (0.0, 3.0, 0), (1.0, 3.0, math.inf)],
+)
+def test_completeness_is_what_is_missing_of_the_change(share, start, error):
+    capture, other = make_capture(text="short text"), make_capture(text="other text")
+    found = made(capture, np.full(10, share), start=start)
+    assert found.error == pytest.approx(error, abs=1e-12)
+    assert found.of(capture) and not found.of(other)  # only of its own text and mask
 
 
 @pytest.mark.parametrize("layer", [0, 2, 3, 4, 6, 8, 10, 12])
@@ -157,12 +160,6 @@ def test_a_column_stands_for_the_tokens_behind_it(layer):
     assert len(found) == capture.maps[layer].shape[2]
     for value, (start, end) in zip(found, spans.tolist(), strict=True):
         assert math.isnan(value) if start < 0 else value == pytest.approx(tokens[start:end].sum())
-
-
-def test_it_is_of_its_own_text_and_mask_only():
-    capture, other = make_capture(text="short text"), make_capture(text="other text")
-    found = made(capture, np.zeros(10))
-    assert found.of(capture) and not found.of(other)
 
 
 def test_agreement_is_of_sizes_and_says_where_there_is_none():

@@ -34,13 +34,13 @@ def folders(tmp_path_factory):
     return root
 
 
-# --- numbers --------------------------------------------------------------------------------------
-
-
 @pytest.fixture(autouse=True)
 def here(folders, monkeypatch):
     """Commands run where the models lie."""
     monkeypatch.chdir(folders)
+
+
+# --- numbers --------------------------------------------------------------------------------------
 
 
 def made(matrix):
@@ -48,23 +48,38 @@ def made(matrix):
     return Reach(None, None, np.asarray(matrix, float))
 
 
+FADING = [1.0, 0.5, 0.001, 0.2, 0.02, 0.0]
+OWN = sum(np.diag(np.full(6 - at, one), -at) for at, one in enumerate(FADING))
+BAND = np.tril(np.ones((6, 6))) - np.tril(np.ones((6, 6)), -3)
+STAIRCASE = np.tril(np.ones((6, 6)))
+STAIRCASE[4, 3] = 0.0
+FIRST = np.eye(5)
+FIRST[:, 0] = 1.0
+
+
 def test_where_influence_fades_is_where_it_stays_small():
-    steps = [1.0, 0.5, 0.001, 0.2, 0.02, 0.0]
-    own = sum(np.diag(np.full(6 - at, one), -at) for at, one in enumerate(steps))
-    found = made(own)
-    np.testing.assert_allclose(found.profile, steps)
+    found = made(OWN)
+    np.testing.assert_allclose(found.profile, FADING)
     assert [found.fades(share) for share in (0.1, 0.01, 0.0)] == [4, 5, 5]
     assert (found.farthest, found.causal, found.whole, found.lag) == (4, True, False, 0)
-    assert made(own + own.T).profile[3] == pytest.approx(0.2)
-    assert not made(own.T).causal and made(own.T).later == 0.5
+    assert made(OWN + OWN.T).profile[3] == pytest.approx(0.2)
+    assert not made(OWN.T).causal and made(OWN.T).later == 0.5
+    # the lag is what is not in yet; 0 where nothing before is heard at all
+    assert [made(own).lag for own in (FIRST, np.eye(5), [[1.0]])] == [3, 0, 0]
 
 
-def test_the_lag_is_what_is_not_in_yet():
-    own = np.eye(5)
-    own[:, 0] = 1.0
-    assert made(own).lag == 3
-    assert made(np.eye(5)).lag == 0  # nothing before is heard at all
-    assert made([[1.0]]).lag == 0
+@pytest.mark.parametrize(
+    ("own", "said"),
+    [
+        (BAND, "and none on one more than 2 before it"),
+        (BAND, "from 3 tokens on influence is exactly 0"),
+        (np.maximum(BAND, BAND.T), "on a token more than 2 away"),
+        (np.ones((3, 3)), "later tokens, too, each on all"),
+        (STAIRCASE, "not each on all before it; up to 1 right before"),
+    ],
+)
+def test_a_sentence_is_true_of_its_numbers(own, said):
+    assert said in told("a", made(own))
 
 
 def test_the_growth_of_times_is_that_of_their_last_two():
@@ -104,7 +119,7 @@ def test_what_is_written_is_what_was_measured(output, tmp_path):
     np.testing.assert_allclose(values, found.own / found.own.max(), rtol=1e-6)
 
 
-def test_a_figure_says_the_command_that_draws_it_again(output, tmp_path):
+def test_a_figure_says_the_command_that_draws_it_again(output):
     words = ["reach", "lstm", "two", "--text", TEXT, "--target", "Sand", "--width", "icml",
              "--title", "Two", "-o", "r.png"]  # fmt: skip
     assert "2 models reach" in output(*words)
@@ -138,17 +153,6 @@ def test_no_figure_has_a_flaw(folders, names, width):
         with labels.figure_settings():
             page = compose(panel.spec, panel.content)
             assert flaws(page) == []
-
-
-def test_a_sentence_is_true_of_its_numbers():
-    band = np.tril(np.ones((6, 6))) - np.tril(np.ones((6, 6)), -3)
-    assert "and none on one more than 2 before it" in told("a", made(band))
-    assert "from 3 tokens on influence is exactly 0" in told("a", made(band))
-    assert "on a token more than 2 away" in told("a", made(np.maximum(band, band.T)))
-    assert "later tokens, too, each on all" in told("a", made(np.ones((3, 3))))
-    staircase = np.tril(np.ones((6, 6)))
-    staircase[4, 3] = 0.0
-    assert "not each on all before it; up to 1 right before" in told("a", made(staircase))
 
 
 @pytest.mark.parametrize(
@@ -205,22 +209,16 @@ def test_all_else_works(facts, output, tmp_path):
     said, told = output("info", "lstm"), facts("info", "window")
     assert "family: lstm" in said and "This model does not attend: " in said
     assert told["layers"] == [] and told["parameters"] > 0
-    for name in ("lstm", "window"):
-        assert facts("evaluate", name, "--data", "lstm/text.txt")["loss"] > 0
-        output("convert", name, "-o", tmp_path / name)
-        out = tmp_path / f"{name}.npy"
-        output("logits", tmp_path / name, "--text", TEXT, "-o", out)
-        wanted = open_model(name).run(list(TEXT.encode())).logits
-        np.testing.assert_array_equal(np.load(out), wanted)
-
-
-def test_any_model_goes_on_with_a_text(output, tmp_path):
-    sizes = {}
     for name in ("lstm", "window", "gpt", "glass"):
-        given = ("--text", "The", "--generate", "5", "--seed", "2", "-o", tmp_path / "l.npy")
-        output("logits", name, *given)
-        sizes[name] = np.load(tmp_path / "l.npy").shape
-    assert set(sizes.values()) == {(8, 256)}
+        out = tmp_path / f"{name}.npy"
+        output("logits", name, "--text", "The", "--generate", 5, "--seed", 2, "-o", out)
+        assert np.load(out).shape == (8, 256)
+        if name in ("lstm", "window"):
+            assert facts("evaluate", name, "--data", "lstm/text.txt")["loss"] > 0
+            output("convert", name, "-o", tmp_path / name)
+            output("logits", tmp_path / name, "--text", TEXT, "-o", out)
+            wanted = open_model(name).run(list(TEXT.encode())).logits
+            np.testing.assert_array_equal(np.load(out), wanted)
 
 
 TRAINED = {

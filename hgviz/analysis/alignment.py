@@ -271,7 +271,8 @@ def _shared_pieces(
         numbers = np.arange(len(spans_a), dtype=np.int64)  # shifts and padding are the same too
         return SharedPieces(numbers, numbers)
     sides = [
-        _position_places(one, spans) for one, spans in zip(places, (spans_a, spans_b), strict=True)
+        _position_places(side, spans)
+        for side, spans in zip(places, (spans_a, spans_b), strict=True)
     ]
     piece_at = _piece_of_characters([common for common, _ in sides])
     pieces = []
@@ -480,8 +481,8 @@ def _grid_axis(
         number = np.where(is_alone, np.arange(len(pieces)), 0)
         keys.append(np.stack([piece_before, np.where(is_alone, 1 + side, 0), number], 1))
         is_placed.append(~is_alone | (spans[side][:, 0] >= 0))
-    every = np.concatenate([key[chosen] for key, chosen in zip(keys, is_placed, strict=True)])
-    names, cells = np.unique(every, axis=0, return_inverse=True)
+    placed = np.concatenate([key[chosen] for key, chosen in zip(keys, is_placed, strict=True)])
+    names, cells = np.unique(placed, axis=0, return_inverse=True)
     cells_of = np.split(cells.reshape(-1), [int(is_placed[0].sum())])
     axes, ends = [], []
     for chosen, numbers, tokens in zip(is_placed, cells_of, spans, strict=True):

@@ -485,7 +485,7 @@ class Rollout:
         self.capture, self.options = capture, options or RolloutOptions()
         self.sums = sums_of(capture, self.options)
         operators = [term.operator for node in self.sums for term in node.terms]
-        self._attention = [one for one in operators if isinstance(one, Attention)]
+        self._attention = [operator for operator in operators if isinstance(operator, Attention)]
         self._levels = 1 + max(node.level for node in self.sums)
         self._is_measured = False
         self._scales: dict[Sum, Array] = {}  # what rows are multiplied by
@@ -576,7 +576,8 @@ class Rollout:
     def _backward(self, rows: Array, by_level: bool = False) -> tuple[Array, Array]:
         """Rows (r, n) at the end of the model times all of its sums, (r, columns), and the shares
         of levels. by_level: rows stand for levels, and what reaches a level moves to its row."""
-        counter, blocks = itertools.count(1), sum(one.block_count for one in self._attention)
+        counter = itertools.count(1)
+        blocks = sum(attention.block_count for attention in self._attention)
 
         def count(step: Step) -> Step:  # finding row sums reads a few blocks more
             return replace(step, done=min(next(counter), blocks), total=blocks + 1)
@@ -754,7 +755,7 @@ def of_tokens(capture: Capture) -> Capture:
         "it was made before captures kept that",
         "Capture the text again",
     )
-    maps = tuple(x if x is None else SlotMap(x, mixture) for x, mixture in pairs)
+    maps = tuple(None if slots is None else SlotMap(slots, mixture) for slots, mixture in pairs)
     layers = tuple(replace(layer, key_level=layer.level) for layer in capture.spec.layers)
     spec = replace(capture.spec, levels=(Level(0),), layers=layers)
     return replace(capture, spec=spec, spans=capture.spans[:1], maps=maps)
@@ -762,8 +763,8 @@ def of_tokens(capture: Capture) -> Capture:
 
 def of_slots(capture: Capture) -> Capture:
     """The capture that of_tokens was given."""
-    maps = tuple(x.whole if isinstance(x, SlotMap) else x for x in capture.maps)
-    slots = unit_spans(max(x.shape[2] for x in maps if x is not None))
+    maps = tuple(m.whole if isinstance(m, SlotMap) else m for m in capture.maps)
+    slots = unit_spans(max(m.shape[2] for m in maps if m is not None))
     layers = tuple(replace(layer, key_level=1) for layer in capture.spec.layers)
     spec = replace(capture.spec, levels=(Level(0), Level(1, sequence="slots")), layers=layers)
     return replace(capture, spec=spec, spans=(*capture.spans, readonly(slots)), maps=maps)

@@ -306,8 +306,8 @@ def changes(study: Study, rows: NDArray[Any] | None = None) -> Changes:
 
 def _chosen(study: Study, rows: NDArray[Any] | None) -> Integers:
     """The numbers of the chosen examples."""
-    every = np.arange(len(study))
-    chosen = every if rows is None else every[np.asarray(rows)]
+    numbers = np.arange(len(study))
+    chosen = numbers if rows is None else numbers[np.asarray(rows)]
     require(len(chosen), "there are no examples to score heads on", "Choose some")
     return chosen
 
@@ -601,8 +601,8 @@ def slices_of(examples: Examples) -> tuple[Slice, ...]:
             low, high = int(lengths[rows].min()), int(lengths[rows].max())
             name = f"{low:,} to {high:,} tokens" if low < high else f"{low:,} tokens"
             quarters.append(Slice("length", name, np.repeat(rows, np.diff(examples.places))))
-    every = Slice("all", "", np.ones(len(examples.wanted), bool))
-    return every, *(part for parts in (labels, quarters) if len(parts) > 1 for part in parts)
+    all_places = Slice("all", "", np.ones(len(examples.wanted), bool))
+    return all_places, *(part for parts in (labels, quarters) if len(parts) > 1 for part in parts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -731,8 +731,8 @@ def try_mask(
             before.put(examples, batch, baseline(batch))
             now.put(examples, batch, without(batch))
         parts = score_slices(examples, before, now, slices)
-        every, metric = parts[0], SHARE_OF[examples.asked]
-        score = MetricEstimate(metric, *every.now, every.n, every.total, trial.off)
+        total, metric = parts[0], SHARE_OF[examples.asked]
+        score = MetricEstimate(metric, *total.now, total.n, total.total, trial.off)
         trial = replace(trial, scores=(*trial.scores, score), slices=parts)
         progress(score.seen, score.total, "", trial)
     return replace(trial, before=before, now=now)

@@ -7,7 +7,6 @@ from functools import cache
 
 import numpy as np
 import pytest
-from scipy.sparse import issparse
 
 from hgviz import tasks
 from hgviz.analysis import composition
@@ -15,13 +14,11 @@ from hgviz.analysis.composition import (
     Rollout,
     describe_shares,
     mean_distances,
-    of_tokens,
     rollout,
     rollout_capture,
     sums_of,
 )
-from hgviz.core import HeadId, HgvizError, Level, RolloutOptions
-from hgviz.maps import DenseMap
+from hgviz.core import HeadId, HgvizError, RolloutOptions
 from hgviz.models import open_model
 from tests.analysis.planting import (
     SEGMENT_ENDS,
@@ -198,20 +195,6 @@ def patched(mode, length, off=frozenset()):
     return tasks.capture(model, model.from_ids(blt.ids_of(length)), off=off)
 
 
-def slotted():
-    random = np.random.default_rng(0)
-    base = plain(causal=False)
-    layers = tuple(replace(one, key_level=1) for one in base.spec.layers)
-    levels, maps = (Level(0), Level(1, sequence="slots")), []
-    for _ in layers:
-        maps.append(DenseMap(random.dirichlet(np.ones(4), (3, 9)).astype(np.float32), (0, 1, 2)))
-        maps[-1].mixture = random.normal(size=(3, 4, 9))
-    spec = replace(base.spec, levels=levels, layers=layers)
-    ends = np.arange(4)
-    return replace(base, spec=spec, maps=tuple(maps),
-                   spans=(base.spans[0], np.stack([ends, ends + 1], axis=1)))  # fmt: skip
-
-
 def switched_off(capture, *heads):
     return replace(capture, off=frozenset(HeadId(*head) for head in heads))
 
@@ -229,7 +212,6 @@ FAMILIES = {
     "signed weights": lambda: plain(signed=True),
     "heads off": lambda: switched_off(plain(), (0, 1), *((1, head) for head in range(3))),
     "no layers": lambda: switched_off(plain(), *plain().spec.heads),
-    "projected to slots": slotted,
     **{f"encoder-decoder {n} {m}": lambda n=n, m=m: translated(text(n), text(m))
        for n, m in ((7, 4), (3, 9), (1, 1), (1, 5), (2, 1))},
     "signed encoder-decoder": lambda: translated(text(6), text(4), signed=True),
@@ -266,12 +248,11 @@ def test_every_family_equals_whole_matrices_for_every_choice(name, memory, monke
         monkeypatch.setattr(composition, "BLOCK", 7)
         monkeypatch.setattr(composition, "ENDS", 4)
     capture = FAMILIES[name]()
-    by_tokens = of_tokens(capture) if name == "projected to slots" else capture
     row = len(capture.main) - 1
     for options in OPTIONS if memory == "cached" else OPTIONS[::3]:
         if options.heads and not set(options.heads) <= set(capture.spec.heads) - capture.off:
             continue
-        wanted = dense(by_tokens, options)
+        wanted = dense(capture, options)
         close = {"atol": 1e-6 * max(1, np.abs(wanted).max())}
         composing = Rollout(capture, options)
         found, single = composing.rows(), composing.row(row)
@@ -279,7 +260,7 @@ def test_every_family_equals_whole_matrices_for_every_choice(name, memory, monke
         np.testing.assert_allclose(found.weights, wanted, **close)
         for rows in (composing.rows((row, row + 1)), single):
             np.testing.assert_allclose(rows.weights, wanted[row:], **close)
-        if all(one.causal or one.window for one in by_tokens.spec.layers):
+        if all(one.causal or one.window for one in capture.spec.layers):
             assert not np.triu(found.weights, 1).any()
         if options.signed:
             assert not found.level_shares.size and not single.parts
@@ -354,19 +335,6 @@ def test_what_stays_at_a_level_is_what_the_levels_below_have_no_part_in():
     distance, none = mean_distances(capture, (stays, np.zeros(12)), 8)
     assert distance == pytest.approx(np.abs(np.arange(12) - 8) @ stays / stays.sum())
     assert np.isnan(none)
-
-
-def test_a_token_reads_the_segment_that_a_capture_says_it_does():
-    for name in SEGMENT_ENDS:
-        capture = segmented(name)
-        tokens, count = len(SENTENCE), len(capture.spans[1])
-        (spread,) = [term.operator for node in sums_of(capture) for term in node.terms
-                     if issparse(term.operator) and not node.level]  # fmt: skip
-        read = [capture.position(1, token) for token in range(tokens)]
-        np.testing.assert_array_equal(spread @ np.arange(count), read)
-        assert capture.row_token(2, 0) is None
-        for row in range(1, count):
-            assert capture.row(2, capture.row_token(2, row)) == row
 
 
 def test_rows_of_padding_that_were_never_computed_change_nothing():
@@ -453,8 +421,6 @@ SMALL = hourglass(text(12), (1, 2))
         (funnel((1, 1)), {}, "levels of a funnel model cannot be composed"),
         (replace(SMALL, spans=(SMALL.spans[0][:11], *SMALL.spans[1:])), {},
          "its maps are 12 x 12, the text 11 x 11"),
-        (replace(slotted(), maps=(Planted(np.ones((3, 9, 4))),) * 3), {},
-         "does not say which tokens"),
         (SMALL, {"options": RolloutOptions(heads=(HeadId(9, 0),))}, r"head 9\.0 cannot be counted"),
         (switched_off(SMALL, (0, 1)), {"options": RolloutOptions(heads=(HeadId(0, 1),))},
          "switched off"),
