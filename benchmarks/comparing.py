@@ -157,7 +157,7 @@ def made(folder, seed, activation):
     """A capture of one head, made unless it is there."""
     import numpy as np
 
-    from hgviz.core import Layer, Level, ModelSpec, Prompt
+    from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt
     from hgviz.maps import Factors, Rule, recompute_statistics
     from hgviz.store import Writer
 
@@ -177,7 +177,8 @@ def made(folder, seed, activation):
     draw = np.random.default_rng(seed)
     q, k = (draw.normal(size=(1, LENGTH, WIDTH)).astype(np.float32) for _ in range(2))
     none = np.zeros(0, np.int64), np.zeros((1, 0, LENGTH), np.float32)
-    with Writer(path, spec, prompt, (np.stack([places, places + 1], axis=1),)) as writer:
+    spans = (np.stack([places, places + 1], axis=1),)
+    with Writer(path, Capture(spec, prompt, spans, ())) as writer:
         writer.add(
             0, recompute_statistics(Factors(q, k, np.zeros((1, LENGTH), np.float32), rule, *none))
         )

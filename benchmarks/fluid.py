@@ -71,7 +71,7 @@ def made(folder, length):
     """The capture of a length, made unless it is there."""
     import numpy as np
 
-    from hgviz.core import Layer, Level, ModelSpec, Prompt
+    from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt
     from hgviz.maps import Factors, Rule, recompute_statistics
     from hgviz.store import Writer
 
@@ -93,7 +93,8 @@ def made(folder, length):
     )  # fmt: skip
     rule = Rule(WIDTH**-0.5, acts, (None,) * heads, causal=True)
     none = np.zeros(0, np.int64), np.zeros((heads, 0, length), np.float32)
-    with Writer(path, spec, prompt, (np.stack([places, places + 1], axis=1),)) as writer:
+    spans = (np.stack([places, places + 1], axis=1),)
+    with Writer(path, Capture(spec, prompt, spans, ())) as writer:
         for layer in range(layers):
             print(f"making layer {layer + 1} of {layers} of {path}", file=sys.stderr, flush=True)
             q, k = (draw.normal(size=(heads, length, WIDTH)).astype(np.float32) for _ in range(2))

@@ -1,7 +1,13 @@
 """Captures and studies on disk: an HDF5 file each, opened without trusting it. h5py and numpy."""
 
-from hgviz.store.captures import CorpusWriter, Writer, describe, is_capture, open_capture
-from hgviz.store.programs import write_capture
+from hgviz.store.captures import (
+    CorpusWriter,
+    Writer,
+    describe,
+    is_capture,
+    open_capture,
+    write_capture,
+)
 from hgviz.store.studies import is_study, open_study, require_place, write_study
 
 __all__ = [

@@ -13,7 +13,6 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.maps import Grouped
 from hgviz.maps.tiles import in_threads
 from hgviz.store.hdf5 import Refused, numbers, reading, require
 
@@ -33,11 +32,6 @@ def checksum(parts: Iterable[NDArray[Any]]) -> int:
     for part in parts:
         total = zlib.crc32(np.ascontiguousarray(part).data, total)
     return total
-
-
-def run_checksums(values: NDArray[Any]) -> list[int]:
-    """The crc32 of every RUN rows."""
-    return [checksum([values[top : top + RUN]]) for top in range(0, len(values), RUN)]
 
 
 def head_check(datasets: Sequence[Any], expected: tuple[int, ...]) -> Callable[[int], None]:
@@ -278,64 +272,66 @@ class StoredRuns(Stored):
 def store(
     group: h5py.Group,
     name: str,
-    values: NDArray[Any],
-    axis: int = -1,
+    values: Any,
+    axis: int = 0,
     checked: bool = True,
     packs: bool = False,
-) -> None:
-    """Write a dataset cut along one axis, or whole where it would be one chunk.
-
-    Chunks have checksums of their own; checked: what is whole gets one too. packs: chunks are
-    packed, each of one place along the first axis.
-    """
-    little = np.ascontiguousarray(values, values.dtype.newbyteorder("<"))
-    if little.nbytes <= CHUNK_BYTES:
-        identifier = _write_whole(group, name, little)
-        if checked and little.size:
-            _write_attribute(identifier, b"crc32", np.asarray(zlib.crc32(little.data), "<i8"))
-        return
-    axis %= little.ndim
-    shape = (1, *little.shape[1:]) if packs else little.shape
-    # equal parts of about CHUNK_BYTES, with less than one row to spare in each
-    row_bytes = _row_bytes(shape, axis, little.dtype)
-    side = -(-shape[axis] // -(-shape[axis] // max(1, CHUNK_BYTES // row_bytes)))
-    chunks = (*shape[:axis], side, *shape[axis + 1 :])
-    if not packs:
-        group.create_dataset(name, data=little, chunks=chunks, fletcher32=True)
-        return
-    target = create_packed(group, name, little.shape, little.dtype, chunks)
-    for place, part in enumerate(little):
-        write_chunks(target, place, part)
-
-
-def store_heads(
-    group: h5py.Group, name: str, values: Any, axis: int, crc: list[int], runs: list[list[int]]
+    of_heads: HeadChecksums | None = None,
 ) -> h5py.h5d.DatasetID:
-    """Write (heads, rows, ...) head by head, cut along one axis; keys that heads share once.
+    """Write an array, or what numpy reads like one, cut along one axis, or in one piece where it
+    would be one chunk.
 
-    crc takes the checksum of each head further, and runs gets those of its rows, see RUN.
+    Chunks have checksums of their own; checked: what is in one piece gets one too. packs: chunks
+    are packed, each of one place along the first axis. of_heads: takes checksums of (heads, rows,
+    ...), whose chunks are then of so many runs of rows, and which is written head by head.
     """
-    shared = values.each if isinstance(values, Grouped) else 1
-    values = values.stored if isinstance(values, Grouped) else values
     shape, dtype = tuple(values.shape), np.dtype(values.dtype).newbyteorder("<")
-    small = math.prod(shape) * dtype.itemsize <= CHUNK_BYTES
-    if small:
+    if math.prod(shape) * dtype.itemsize <= CHUNK_BYTES:
         whole = np.empty(shape, dtype)
-    else:  # chunks are whole runs, since these are what is read at a time
-        head = (1, *shape[1:])
-        rows = RUN * max(1, RUN_BYTES // (RUN * _row_bytes(head, axis, dtype)))
-        chunks = (*head[:axis], min(rows, shape[axis]), *head[axis + 1 :])
-        target = create_packed(group, name, shape, dtype, chunks)
+        if of_heads is None:
+            whole[...] = values
+        else:
+            for place in range(shape[0]):
+                whole[place] = values[place]
+                of_heads.add(place, whole[place])
+        identifier = _write_whole(group, name, whole)
+        if of_heads is None and checked and whole.size:
+            _write_attribute(identifier, b"crc32", np.asarray(zlib.crc32(whole.data), "<i8"))
+        return identifier
+    size, area = shape[axis], (1, *shape[1:]) if packs else shape
+    row_bytes = max(1, math.prod(area) // size * dtype.itemsize)
+    if of_heads is not None:  # what is read at a time
+        side = min(size, RUN * max(1, RUN_BYTES // (RUN * row_bytes)))
+    else:  # equal parts of about CHUNK_BYTES, with less than one row to spare in each
+        side = -(-size // -(-size // max(1, CHUNK_BYTES // row_bytes)))
+    chunks = (*area[:axis], side, *area[axis + 1 :])
+    if not packs:
+        return group.create_dataset(
+            name, data=np.asarray(values, dtype), chunks=chunks, fletcher32=True
+        ).id
+    target = create_packed(group, name, shape, dtype, chunks)
     for place in range(shape[0]):
         part = np.ascontiguousarray(values[place], dtype)
-        if small:
-            whole[place] = part
-        else:
-            write_chunks(target, place, part)
-        for head_place in range(place * shared, (place + 1) * shared):
-            crc[head_place] = zlib.crc32(part.data, crc[head_place])
-            runs[head_place] += run_checksums(part)
-    return _write_whole(group, name, whole) if small else target.id
+        write_chunks(target, place, part)
+        if of_heads is not None:
+            of_heads.add(place, part)
+    return target.id
+
+
+class HeadChecksums:
+    """Checksums of the parts of each head: crc, of all one after another; runs, of every RUN rows
+    of each. shared: how many heads have a part of the next array in common."""
+
+    def __init__(self, heads: int) -> None:
+        self.crc, self.shared = [0] * heads, 1
+        self.runs = list[list[int]]([] for _ in range(heads))
+
+    def add(self, place: int, part: NDArray[Any]) -> None:
+        """Take the part at a place along the first axis."""
+        runs = [checksum([part[top : top + RUN]]) for top in range(0, len(part), RUN)]
+        for head in range(place * self.shared, (place + 1) * self.shared):
+            self.crc[head] = zlib.crc32(part.data, self.crc[head])
+            self.runs[head] += runs
 
 
 def store_text(group: h5py.Group, name: str, text: str) -> None:
@@ -355,11 +351,6 @@ def store_attributes(
         else:
             array = np.asarray(value, "<i8" if isinstance(value, tuple) else None)
         _write_attribute(identifier, name.encode(), array)
-
-
-def _row_bytes(shape: tuple[int, ...], axis: int, dtype: np.dtype[Any]) -> int:
-    """Bytes of a row across an axis."""
-    return max(1, math.prod(shape) // max(1, shape[axis]) * dtype.itemsize)
 
 
 # HDF5's own calls: a file has many small datasets and attributes, and h5py's take three times as

@@ -1,4 +1,5 @@
-"""Captures on disk: opened whole or interrupted, described, and written layer by layer.
+"""Captures on disk: opened complete or interrupted, written layer by layer or from the arrays of
+any program, and described.
 
 While a capture is made, the folder OUT.h5.part holds manifest.json (what is captured), root.h5 (all
 but layers and output) and a file for each layer that is done. That of a corpus holds a file for
@@ -10,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -20,33 +21,22 @@ import h5py
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import (
-    NO_STREAMING,
-    Capture,
-    HeadSet,
-    HgvizError,
-    Integers,
-    Item,
-    Layer,
-    Map,
-    ModelSpec,
-    Prompt,
-    Provenance,
-    Streaming,
-)
+from hgviz import errors
+from hgviz.activations import ACTIVATIONS, NORM_EPSILON
+from hgviz.core import Capture, Item, Layer, Level, Map, ModelSpec, Prompt, readonly
+from hgviz.errors import HgvizError
 from hgviz.files import TEMPORARY, write_atomic
-from hgviz.maps import DenseMap, Factors, LazyMap
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, with_statistics
+from hgviz.maps.lazy import add_sinks
+from hgviz.maps.rule import proof_rows
 from hgviz.maps.tiles import Blocks, tile_blocks
 from hgviz.store import schema
-from hgviz.store.arrays import store_text
 from hgviz.store.hdf5 import (
-    Refused,
     attribute,
     check_format,
     has,
     numbers,
     open_file,
-    parsed,
     plain_dataset,
     reading,
     require,
@@ -55,15 +45,12 @@ from hgviz.store.hdf5 import (
     whole_hdf5,
     writing,
 )
-from hgviz.store.layers import maps_of, read_layer, share_mixtures, write_layer
+from hgviz.store.layers import maps_of, read_layer, write_layer
 
 MANIFEST_LIMIT = 1 << 20  # bytes
 LONG_TEXT = 2048  # tokens from which a text of a corpus is kept layer by layer
 EMPTY_SPEC = ModelSpec("", "", (), (), 0, 0)
 EMPTY_PROMPT = Prompt("", np.empty(0, np.int64), (), np.empty((0, 2), np.int64))
-
-Identity = dict[str, Any]
-GroupOf = Callable[[int], h5py.Group | None]
 
 
 # --- opening --------------------------------------------------------------------------------------
@@ -88,7 +75,7 @@ def is_capture(path: str | Path) -> bool:
     """Whether a path is, or tries to be, a capture: its own format, or HDF5 that cannot be read."""
     path = str(path)
     if os.path.isdir(path):
-        return path.rstrip("/").endswith(schema.PART) or _read_manifest(Path(path)) is not None
+        return path.rstrip("/").endswith(schema.PART) or bool(_read_manifest(Path(path)))
     try:
         return says_format(path, schema.CAPTURE)
     except HgvizError as error:
@@ -96,34 +83,41 @@ def is_capture(path: str | Path) -> bool:
 
 
 def _open_file(path: str, item: int = 0) -> Capture:
-    with _closed_on_error(open_file(path)) as file:
+    with _opened(path) as file:
         check_format(file, schema.CAPTURE, schema.CAPTURE_VERSION, "capture")
         require(attribute(file, "complete", 0) == 1, "it was never completed")
         return _read_capture(file, path, item)
 
 
-def _read_capture(
-    file: h5py.File, path: str, item: int = 0, layer_group: GroupOf | None = None
-) -> Capture:
-    """A text of an open file; layer_group: where its layers lie if they are not in it."""
+@contextmanager
+def _opened(path: str | Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file, which stays open for maps that are read from it later, but is closed
+    after an error."""
+    file = open_file(str(path))
+    try:
+        yield file
+    except BaseException:
+        file.close()
+        raise
+
+
+def _read_capture(file: h5py.File, path: str, item: int = 0, part: Path | None = None) -> Capture:
+    """A text of an open file; part: the folder of its layers if they are not in the file."""
     root = schema.read_root(file)
     spec, items = root["spec"], root["items"]
     _require_item(path, item, items)
     group = subgroup(file, f"items/{schema.ITEM.format(item)}") if items else file
     prompt, target, spans = schema.read_texts(group, spec)
-    if layer_group is None:
-        layers = subgroup(group, "layers")
-        groups = [subgroup(layers, f"{layer.index:03}") for layer in spec.layers]
-    else:
-        groups = [layer_group(layer.index) for layer in spec.layers]
-    maps = tuple(
-        None if inner is None else read_layer(inner, path, layer, len(spans[layer.level]))
-        for layer, inner in zip(spec.layers, groups, strict=True)
-    )
+    maps: list[Map | None] = []
+    for layer in spec.layers:
+        name = f"layers/{layer.index:03}"
+        inner = _layer_group(part, layer.index) if part else subgroup(group, name)
+        positions = len(spans[layer.level])
+        maps.append(None if inner is None else read_layer(inner, path, layer, positions))
     logits = schema.read_logits(group, path, spec)
     return Capture(
-        **root, prompt=prompt, spans=spans, maps=maps, logits=logits, path=path, target=target,
-        item=item,
+        **root, prompt=prompt, spans=spans, maps=tuple(maps), logits=logits, path=path,
+        target=target, item=item,
     )  # fmt: skip
 
 
@@ -141,16 +135,6 @@ def _require_item(path: str, number: int, items: Iterable[Item], so_far: str = "
     )
 
 
-@contextmanager
-def _closed_on_error(file: h5py.File) -> Iterator[h5py.File]:
-    """A file stays open as long as its maps are in use, but not when there are none."""
-    try:
-        yield file
-    except BaseException:
-        file.close()
-        raise
-
-
 # --- folders of captures that were interrupted ----------------------------------------------------
 
 
@@ -159,24 +143,23 @@ def _open_part(part: Path, item: int) -> Capture:
     if finished is not None:
         return _open_file(str(finished), item)
     nothing = Capture(EMPTY_SPEC, EMPTY_PROMPT, (), (), path=str(part))
-    root = part / schema.ROOT
-    if not root.is_file():
-        if any(part.glob("*.h5")) or not part.name.endswith(schema.PART):
-            raise Refused(f"there is no {schema.ROOT} in this folder")
+    if not (part / schema.ROOT).is_file():
+        is_empty = part.name.endswith(schema.PART) and not any(part.glob("*.h5"))
+        require(is_empty, f"there is no {schema.ROOT} in this folder")
         return nothing
-    with _closed_on_error(open_file(str(root))) as file:
+    with _opened(part / schema.ROOT) as file:
         check_format(file, schema.CAPTURE, schema.CAPTURE_VERSION, "capture")
         if not has(file, "index"):
-            return _read_capture(file, str(part), item, lambda index: _layer_group(part, index))
+            return _read_capture(file, str(part), item, part)
         items = schema.read_root(file)["items"]
     file.close()
     files: dict[int, Path] = {}
-    for entry in sorted(os.listdir(part), reverse=True):  # a file comes before its folder
-        stem = entry.removesuffix(schema.PART)
-        number = stem.removeprefix("item-").removesuffix(".h5")
-        if number.isdecimal() and stem == schema.ITEM_FILE.format(int(number)):
-            files[int(number)] = part / entry
-    begun = tuple(item for item in items if item.number in files)
+    for known in items:
+        name = part / schema.ITEM_FILE.format(known.number)
+        place = name if name.exists() else part_of(name)
+        if place.exists():
+            files[known.number] = place
+    begun = tuple(known for known in items if known.number in files)
     if not begun:
         return nothing
     _require_item(str(part), item, begun, " so far")
@@ -191,7 +174,7 @@ def _layer_group(part: Path, index: int) -> h5py.Group | None:
     if not path.is_file():
         return None
     try:
-        with reading(str(path)), _closed_on_error(open_file(str(path))) as file:
+        with reading(str(path)), _opened(path) as file:
             group = subgroup(file, "layer")
             require(attribute(group, "committed", 0) == 1, "it was never completed")
             return group
@@ -199,37 +182,30 @@ def _layer_group(part: Path, index: int) -> h5py.Group | None:
         return None
 
 
-def _is_complete(path: Path) -> bool:
-    """Whether a file is there and says that it is complete."""
-    try:
-        with reading(str(path)), open_file(str(path)) as file:
-            return bool(attribute(file, "complete", 0) == 1)
-    except HgvizError:
-        return False
-
-
-def _read_manifest(part: Path) -> Identity | None:
-    """What an unfinished capture is of; None where there is no manifest to read."""
+def _read_manifest(part: Path) -> dict[str, Any]:
+    """What an unfinished capture is of; empty where there is no manifest to read."""
     manifest = part / schema.MANIFEST
     try:
         if not manifest.is_file() or manifest.stat().st_size > MANIFEST_LIMIT:
-            return None
+            return {}
         identity = json.loads(manifest.read_text("utf-8"))
     except (OSError, ValueError, RecursionError):
-        return None
+        return {}
     good = isinstance(identity, dict) and identity.get("format") == schema.CAPTURE
-    return identity if good and (part / schema.ROOT).is_file() else None
+    return identity if good and (part / schema.ROOT).is_file() else {}
 
 
 def _finished_file(part: Path) -> Path | None:
     """The finished file of a folder that was not removed, as when the process is killed between
     the two; None for a folder that still has something to give."""
     file = part.with_name(part.name.removesuffix(schema.PART))
-    if file == part or not file.is_file() or not _is_complete(file):
+    root = part / schema.ROOT
+    if file == part or not file.is_file():
         return None
     try:
         with reading(str(file)), open_file(str(file)) as finished:
-            root = part / schema.ROOT
+            if attribute(finished, "complete", 0) != 1:
+                return None
             if not root.is_file():
                 return None if (part / schema.MANIFEST).exists() else file
             with open_file(str(root)) as begun:
@@ -240,13 +216,11 @@ def _finished_file(part: Path) -> Path | None:
 
 def _contents(file: h5py.File) -> list[Any]:
     """What a file says that it is of, and when that was begun."""
-    made = {**parsed(file, "made"), "seconds": None}
-    names = ("spec", "off", "streaming", "index", "prompt/ids", "prompt/text", "target/ids",
-             "target/text")  # fmt: skip
-    return [made] + [
-        numbers(plain_dataset(file, name, ("u1", "i8"))).tobytes() if has(file, name) else None
-        for name in names
-    ]
+    root = schema.read_root(file)
+    names = ("prompt/ids", "prompt/text", "target/ids", "target/text")
+    texts = [numbers(plain_dataset(file, name, ("u1", "i8"))).tobytes()
+             for name in names if has(file, name)]  # fmt: skip
+    return [root | {"made": replace(root["made"], seconds=0.0)}, *texts]
 
 
 def _has_layers(part: Path) -> bool:
@@ -296,55 +270,56 @@ def refuse_existing(path: Path, force: bool) -> None:
 class _GrowingFile:
     """A file on its way: the folder that it grows in is begun, resumed, merged and removed.
 
-    Raises HgvizError when the file exists (unless force), when the folder holds layers of another
-    capture (unless force, which removes them), and when the disk is full or not writable.
+    capture: what model, texts and settings it is of, its maps not looked at. texts: a digest of
+    what is read, by its name in errors. committed: the numbers of the layers or texts that are on
+    the disk. Raises HgvizError when the file exists (unless force), when the folder holds layers of
+    another capture (unless force, which removes them), and when the disk is full or not writable.
     """
+
+    noun = ""
 
     def __init__(
         self,
         path: str | Path,
-        spec: ModelSpec,
-        off: HeadSet,
-        made: Provenance | None,
+        capture: Capture,
         force: bool,
-        streaming: Streaming,
-        texts: Identity,
+        texts: Mapping[str, str | None],
+        wanted: Iterable[int],
     ) -> None:
         self.path = Path(path)
         self.part = part_of(self.path)
-        self.spec, self.off, self.streaming = spec, off, streaming
-        self.made = made or Provenance()
-        self.resumed = False
+        self.capture, made = capture, capture.made
+        self.wanted, self.committed = {*wanted}, set[int]()
         refuse_existing(self.path, force)
-        model = json.dumps(schema.to_json(spec), sort_keys=True)
-        identity = {  # what two captures must have in common to be one, in words for people
+        model = json.dumps(schema.to_json(capture.spec), sort_keys=True)
+        identity = {  # in words for people
             "format": schema.CAPTURE,
             "format version": list(schema.CAPTURE_VERSION),
             "model": hashlib.sha256(model.encode()).hexdigest(),
-            "set of heads switched off": sorted(map(str, off)),
-            "set of heads that stream": streaming.to_dict(),
-            "masking": self.made.masking,
-            "number format": self.made.dtype,
-            "kind of maps": "weights" if self.made.dense else "factors",
+            "set of heads switched off": sorted(map(str, capture.off)),
+            "set of heads that stream": capture.streaming.to_dict(),
+            "masking": made.masking,
+            "number format": made.dtype,
+            "kind of maps": "weights" if made.dense else "factors",
             **texts,
         }
         with writing(self.path):
-            if self._can_resume(identity, force):
-                self.resumed = True
-                root = str(self.part / schema.ROOT)
-                with suppress(HgvizError), reading(root), open_file(root) as file:
-                    self.made = replace(self.made, created=schema.read_root(file)["made"].created)
-            else:
+            if not self._can_resume(identity, force):
                 self._begin(identity)
+                return
+            self.committed = {number for number in self.wanted if self._is_committed(number)}
+            root = str(self.part / schema.ROOT)
+            with suppress(HgvizError), reading(root), open_file(root) as file:
+                created = schema.read_root(file)["made"].created
+                self.capture = replace(capture, made=replace(made, created=created))
 
-    def _can_resume(self, identity: Identity, force: bool) -> bool:
+    def _can_resume(self, identity: Mapping[str, Any], force: bool) -> bool:
         """Whether the folder is that of the same capture; one of another is removed."""
         if not self.part.is_dir():
             return False
         for file in self.part.glob(f"*{TEMPORARY}"):
             file.unlink()
-        before = _read_manifest(self.part)
-        if before is not None:
+        if before := _read_manifest(self.part):
             others = [name for name in identity if before.get(name) != identity[name]]
             if not others:
                 return True
@@ -357,7 +332,7 @@ class _GrowingFile:
         remove_part(self.part)  # or killed before there was anything to resume
         return False
 
-    def _begin(self, identity: Identity) -> None:
+    def _begin(self, identity: Mapping[str, Any]) -> None:
         if self.part.exists() and not self.part.is_dir():
             raise HgvizError(
                 f"{self.part} is in the way: "
@@ -374,17 +349,28 @@ class _GrowingFile:
             raise
 
     def _write_root(self, file: h5py.File) -> None:
-        schema.write_root(file, self.spec, self.off, self.made, self.streaming)
+        schema.write_root(file, self.capture)
 
-    def _remains(self) -> str:
-        """What stays in the folder after an error, "" for nothing."""
+    def _is_committed(self, number: int) -> bool:
         raise NotImplementedError
 
     @contextmanager
-    def _merged(self) -> Iterator[h5py.File]:
-        """Open the finished file to write; the folder is removed once it is there."""
-        scratch = self.part / (self.path.name + TEMPORARY)
-        with writing(self.path, self._remains()), whole_hdf5(self.path, scratch) as file:
+    def _write(self, path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
+        """Open a file that is written whole or not at all; an error says what stays on the disk."""
+        done, all_ = len(self.committed), len(self.wanted)
+        stays = f"{done:,} of {all_:,} {self.noun} stay in {self.part.name}" if done else ""
+        with writing(self.path, stays), whole_hdf5(path, scratch) as file:
+            yield file
+
+    @contextmanager
+    def _merge(self, seconds: float) -> Iterator[h5py.File]:
+        """Open the finished file to write, all but layers in it; the folder is removed once it is
+        there. Raises ValueError where layers or texts are missing."""
+        _require_all(self.wanted, self.committed)
+        made = replace(self.capture.made, seconds=seconds)
+        self.capture = replace(self.capture, made=made)
+        with self._write(self.path, self.part / (self.path.name + TEMPORARY)) as file:
+            self._write_root(file)
             yield file
             file.attrs["complete"] = 1
         remove_part(self.part)
@@ -397,48 +383,15 @@ class _GrowingFile:
             remove_part(self.part)
 
 
-class Writer(_GrowingFile):
-    """A capture on its way to a file: OUT.part holds every layer that was added.
+class _Layers:
+    """A text that layers are added to, in any order."""
 
-    Opened on the OUT.part of an interrupted capture of the same model, text, masking, number
-    format and heads that are switched off or stream, it resumes that; `committed` has the numbers
-    of the layers that are there. Raises HgvizError when OUT exists (unless force), when OUT.part
-    holds another capture (unless force, which starts anew), and when the disk is full or not
-    writable.
-    """
-
-    def __init__(
-        self,
-        path: str | Path,
-        spec: ModelSpec,
-        prompt: Prompt,
-        spans: tuple[Integers, ...],
-        off: HeadSet = frozenset(),
-        made: Provenance | None = None,
-        force: bool = False,
-        target: Prompt | None = None,
-        streaming: Streaming = NO_STREAMING,
-    ) -> None:
-        self._texts = prompt, spans, target
-        self._layers = {layer.index: layer for layer in spec.layers}
+    def __init__(self, layers: Sequence[Layer]) -> None:
         self.committed: set[int] = set()
-        texts = {
-            "text": _fingerprint(prompt),
-            "text of the decoder": None if target is None else _fingerprint(target),
-        }
-        super().__init__(path, spec, off, made, force, streaming, texts)
-        for index in self._layers if self.resumed else ():
-            if (group := _layer_group(self.part, index)) is not None:
-                group.file.close()
-                self.committed.add(index)
+        self._layers = {layer.index: layer for layer in layers}
 
-    def _write_root(self, file: h5py.File) -> None:
-        super()._write_root(file)
-        schema.write_texts(file, *self._texts)
-
-    def _remains(self) -> str:
-        done = len(self.committed)
-        return f"{done} of {len(self._layers)} layers stay in {self.part.name}" if done else ""
+    def _new_group(self, index: int) -> AbstractContextManager[h5py.Group]:
+        raise NotImplementedError
 
     def add(
         self,
@@ -447,184 +400,381 @@ class Writer(_GrowingFile):
         settle: bool = False,
         blocks: Blocks = tile_blocks,
     ) -> None:
-        """Commit a layer: it is on the disk when this returns.
+        """Write a layer; a Writer's is on the disk when this returns.
 
         settle: with the statistics that hgviz.maps.recompute_statistics gives, at no extra cost.
         blocks: how weights are computed, such as by a device that is faster.
         """
-        maps = maps_of(self._layers[index], layer)
-        target = self.part / schema.LAYER_FILE.format(index)
-        with writing(self.path, self._remains()), whole_hdf5(target) as file:
-            write_layer(file.create_group("layer"), self._layers[index], maps, settle, blocks)
+        described = self._layers[index]
+        maps = maps_of(described, layer)
+        with self._new_group(index) as group:
+            write_layer(group, described, maps, settle, blocks)
         self.committed.add(index)
+
+
+class Writer(_Layers, _GrowingFile):
+    """A capture on its way to a file: OUT.part holds every layer that was added.
+
+    Opened on the OUT.part of an interrupted capture of the same model, text, masking, number
+    format and heads that are switched off or stream, it resumes that. Raises HgvizError when OUT
+    exists (unless force), when OUT.part holds another capture (unless force, which starts anew),
+    and when the disk is full or not writable.
+    """
+
+    noun = "layers"
+
+    def __init__(self, path: str | Path, capture: Capture, force: bool = False) -> None:
+        _Layers.__init__(self, capture.spec.layers)
+        target = capture.target
+        texts = {
+            "text": _fingerprint(capture.prompt),
+            "text of the decoder": None if target is None else _fingerprint(target),
+        }
+        capture = replace(capture, items=())  # also of a text of a corpus
+        _GrowingFile.__init__(self, path, capture, force, texts, self._layers)
+
+    def _write_root(self, file: h5py.File) -> None:
+        super()._write_root(file)
+        schema.write_texts(file, self.capture)
+
+    def _is_committed(self, number: int) -> bool:
+        if (group := _layer_group(self.part, number)) is None:
+            return False
+        group.file.close()
+        return True
+
+    @contextmanager
+    def _new_group(self, index: int) -> Iterator[h5py.Group]:
+        with self._write(self.part / schema.LAYER_FILE.format(index)) as file:
+            yield file.create_group("layer")
 
     def finish(self, logits: NDArray[Any] | None = None, seconds: float = 0.0) -> Path:
         """Merge all layers into OUT and remove OUT.part. Raises HgvizError, and ValueError where
         layers are missing."""
-        _require_all(self._layers, self.committed)
-        with self._merged() as file:
-            schema.mark_format(file, schema.CAPTURE, schema.CAPTURE_VERSION)
-            # HDF5 copies chunks as they are, without unpacking them
-            with h5py.File(self.part / schema.ROOT, "r") as root:
-                for name in root:
-                    if name != "made":
-                        root.copy(root[name], file, name=name)
-            made = replace(self.made, seconds=seconds)
-            store_text(file, "made", json.dumps(schema.to_json(made)))
+        with self._merge(seconds) as file:
             layers = file.require_group("layers")
             for index in sorted(self.committed):
+                # HDF5 copies chunks as they are, without unpacking them
                 with h5py.File(self.part / schema.LAYER_FILE.format(index), "r") as part:
                     part.copy(part["layer"], layers, name=f"{index:03}")
-            share_mixtures(layers)
-            schema.write_logits(file, logits)
+            _finish_text(file, logits)
         return self.path
 
 
 class CorpusWriter(_GrowingFile):
     """Captures of many texts on their way to one file: OUT.part holds every text that is done.
 
-    items: all texts there are to be, numbered from 0; digest: of all that is read, texts, pairs
-    and targets; `done` has the numbers of the texts that are there. Opened on the OUT.part of the
-    same, it resumes that. Raises HgvizError, as Writer, and for more texts than a file takes.
+    capture: its items are all texts there are to be, numbered from 0. digest: of all that is read,
+    texts, pairs and targets. Opened on the OUT.part of the same, it resumes that. Raises
+    HgvizError, as Writer, and for more texts than a file takes.
     """
 
+    noun = "texts"
+
     def __init__(
-        self,
-        path: str | Path,
-        spec: ModelSpec,
-        items: Sequence[Item],
-        digest: str,
-        off: HeadSet = frozenset(),
-        made: Provenance | None = None,
-        force: bool = False,
-        streaming: Streaming = NO_STREAMING,
+        self, path: str | Path, capture: Capture, digest: str, force: bool = False
     ) -> None:
-        self.items = tuple(items)
-        self.done: set[int] = set()
-        if not 0 < len(items) <= schema.ITEM_LIMIT:
+        count = len(capture.items)
+        if not 0 < count <= schema.ITEM_LIMIT:
             raise HgvizError(
-                f"{len(items):,} texts are not captured in one file: "
+                f"{count:,} texts are not captured in one file: "
                 f"it takes 1 to {schema.ITEM_LIMIT:,}",
                 "Capture them in several",
             )
-        super().__init__(path, spec, off, made, force, streaming, {"corpus": digest})
-        for number in range(len(items)) if self.resumed else ():
-            file = self.part / schema.ITEM_FILE.format(number)
-            if file.is_file() and _is_complete(file):
-                self.done.add(number)
+        super().__init__(path, capture, force, {"corpus": digest}, range(count))
 
-    def _write_root(self, file: h5py.File) -> None:
-        schema.write_root(file, self.spec, self.off, self.made, self.streaming, self.items)
-
-    def _remains(self) -> str:
-        done = len(self.done)
-        return f"{done:,} of {len(self.items):,} texts stay in {self.part.name}" if done else ""
+    def _is_committed(self, number: int) -> bool:
+        path = str(self.part / schema.ITEM_FILE.format(number))
+        try:
+            with reading(path), open_file(path) as file:
+                return bool(attribute(file, "complete", 0) == 1)
+        except HgvizError:
+            return False
 
     @contextmanager
-    def item(
-        self,
-        number: int,
-        prompt: Prompt,
-        spans: tuple[Integers, ...],
-        target: Prompt | None = None,
-    ) -> Iterator[Writer | _ShortText]:
+    def item(self, number: int, capture: Capture) -> Iterator[Writer | _ShortText]:
         """What takes the layers of one text; after its finish the text is on the disk."""
         path = self.part / schema.ITEM_FILE.format(number)
-        if max(len(prompt), len(target or ())) < LONG_TEXT:
-            with writing(self.path, self._remains()), whole_hdf5(path) as file:
-                schema.write_root(file, self.spec, self.off, self.made, self.streaming)
-                schema.write_texts(file, prompt, spans, target)
-                yield _ShortText(file, self.spec.layers)
+        capture = replace(capture, made=self.capture.made, items=())
+        if max(len(capture.prompt), len(capture.target or ())) < LONG_TEXT:
+            with self._write(path) as file:
+                schema.write_root(file, capture)
+                schema.write_texts(file, capture)
+                yield _ShortText(file, capture.spec.layers)
         else:
-            with Writer(
-                path, self.spec, prompt, spans, self.off, self.made, True, target, self.streaming
-            ) as writer:
+            with Writer(path, capture, force=True) as writer:
                 yield writer
-        self.done.add(number)
+        self.committed.add(number)
 
     def finish(self, seconds: float = 0.0) -> Path:
         """Merge all texts into OUT and remove OUT.part. Raises HgvizError, and ValueError where
         texts are missing."""
-        _require_all(range(len(self.items)), self.done)
-        self.made = replace(self.made, seconds=seconds)
-        with self._merged() as file:
-            self._write_root(file)
+        with self._merge(seconds) as file:
             items = file.create_group("items")
-            for number in range(len(self.items)):
+            for number in sorted(self.committed):
+                group = items.create_group(schema.ITEM.format(number))
                 with h5py.File(self.part / schema.ITEM_FILE.format(number), "r") as text:
-                    group = items.create_group(schema.ITEM.format(number))
                     for name in schema.ITEM_GROUPS:
                         if name in text:
                             text.copy(text[name], group, name=name)
-                _share_relative(items[schema.ITEM.format(0)]["layers"], group["layers"])
+                for index, layer in group["layers"].items() if number else ():
+                    first = items[schema.ITEM.format(0)]["layers"][index]
+                    if "relative" in layer and _is_same(layer["relative"], first["relative"]):
+                        del layer["relative"]
+                        layer["relative"] = first["relative"]
         return self.path
 
 
-class _ShortText:
+class _ShortText(_Layers):
     """A text of a corpus that is written in one go: its file has its name once it is complete."""
 
     def __init__(self, file: h5py.File, layers: Sequence[Layer]) -> None:
-        self.committed: set[int] = set()
-        self._file, self._layers = file, {layer.index: layer for layer in layers}
+        super().__init__(layers)
+        self._file = file
 
-    def add(
-        self,
-        index: int,
-        layer: Factors | DenseMap,
-        settle: bool = False,
-        blocks: Blocks = tile_blocks,
-    ) -> None:
-        """Write a layer; see Writer.add."""
-        group = self._file.create_group(f"layers/{index:03}")
-        described = self._layers[index]
-        write_layer(group, described, maps_of(described, layer), settle, blocks)
-        self.committed.add(index)
+    def _new_group(self, index: int) -> AbstractContextManager[h5py.Group]:
+        return nullcontext(self._file.create_group(f"layers/{index:03}"))
 
     def finish(self, logits: NDArray[Any] | None = None, seconds: float = 0.0) -> None:
         """Say that the text is complete. Raises ValueError where layers are missing."""
-        _require_all(self._layers, self.committed)
-        share_mixtures(self._file.require_group("layers"))
-        schema.write_logits(self._file, logits)
+        _require_all({*self._layers}, self.committed)
+        _finish_text(self._file, logits)
         self._file.attrs["complete"] = 1
 
 
-def _require_all(numbers: Iterable[int], done: set[int]) -> None:
-    if missing := sorted({*numbers} - done):
+def _require_all(wanted: set[int], committed: set[int]) -> None:
+    if missing := sorted(wanted - committed):
         raise ValueError(f"{missing} were not added")
 
 
-def _share_relative(first: h5py.Group, layers: h5py.Group) -> None:
-    """Link relative terms of layers to those of the first text where they are equal."""
-    for index, layer in layers.items() if layers != first else ():
-        if "relative" not in layer:
-            continue
-        mine, theirs = layer["relative"], first[index]["relative"]
-        if all(name in theirs and (mine[name][...] == theirs[name][...]).all() for name in mine):
-            del layer["relative"]
-            layer["relative"] = theirs
+def _finish_text(group: h5py.Group, logits: NDArray[Any] | None) -> None:
+    """Write the logits; of mixtures that layers have in common only the first stays, and links."""
+    layers = group.require_group("layers")
+    mixed = [layer for layer in layers.values() if "mixture" in layer]
+    for layer in mixed[1:]:
+        if np.array_equal(layer["mixture"], mixed[0]["mixture"]):
+            del layer["mixture"]
+            layer["mixture"] = mixed[0]["mixture"]
+    schema.write_logits(group, logits)
+
+
+def _is_same(group: h5py.Group, other: h5py.Group) -> bool:
+    return all(name in other and np.array_equal(group[name], other[name]) for name in group)
 
 
 def _fingerprint(prompt: Prompt) -> str:
     return hashlib.sha256((prompt.digest + prompt.text).encode(errors="replace")).hexdigest()
 
 
-def save_capture(path: str | Path, capture: Capture, force: bool = False) -> Path:
-    """Write a complete capture to one file. Raises HgvizError."""
+def write_capture(
+    path: str | Path,
+    capture: Capture | None = None,
+    force: bool = False,
+    *,
+    tokens: Sequence[str] = (),
+    layers: Sequence[Mapping[str, Any]] = (),
+    name: str = "model",
+    logits: Any = None,
+) -> Path:
+    """Write a capture to one file: a complete one, or the arrays of any program (see
+    capture_of). Raises HgvizError, also for a capture that is not complete."""
+    if capture is None:
+        refuse_existing(Path(path), force)  # before anything is computed
+        capture = capture_of(tokens, layers, name, logits)
     if not capture.complete:
         raise HgvizError(
             "this capture is not complete: "
             f"{sum(maps is None for maps in capture.maps)} of its layers are missing",
             "Capture the text again to the end, then save it",
         )
-    made, parts = capture.made, (capture.spec, capture.prompt, capture.spans, capture.off)
-    with Writer(path, *parts, made, force, capture.target, capture.streaming) as writer:
+    with Writer(path, capture, force) as writer:
         for index, maps in enumerate(capture.maps):
             if index in writer.committed:
                 continue
             if not isinstance(maps, LazyMap | DenseMap):
                 raise TypeError(f"a {type(maps).__name__} cannot be stored")
             writer.add(index, maps.factors if isinstance(maps, LazyMap) else maps)
-        return writer.finish(capture.logits, made.seconds)
+        return writer.finish(capture.logits, capture.made.seconds)
+
+
+# --- captures from any program --------------------------------------------------------------------
+
+KEYS = ("q", "k", "weights", "scale", "activation", "norm", "causal", "keep", "name")
+NORMS = (None, "l2", "l2-literal")
+FROM_SCORES = tuple(name for name in ACTIVATIONS if name != "topk")  # whose choices are its own
+
+
+def capture_of(
+    tokens: Sequence[str],
+    layers: Sequence[Mapping[str, Any]],
+    name: str = "model",
+    logits: Any = None,
+) -> Capture:
+    """A capture of one text from any program.
+
+    tokens: what each position reads, with its spaces where it has some. layers: one dict each, in
+    order of computation, with either "q" (heads, n, d_head) and "k" (heads or fewer, n, d_head),
+    the operands of the product after rotation, or "weights" (heads, n, n). Beside q and k: "scale"
+    (1 / sqrt(d_head)), "activation" (softmax), "norm" (l2 for ymish, else none), "causal" (False)
+    and "keep" (n,), False for padded keys; "name" for either. logits (n, vocabulary) or None.
+    Raises HgvizError naming the layer that does not fit.
+    """
+    pieces = [*map(str, tokens)]
+    count = len(pieces)
+    if not count or not len(layers):
+        raise HgvizError("there is nothing to keep: tokens or layers are empty", "Give some")
+    answers = None if logits is None else _array(logits)
+    if answers is not None and not (
+        answers.ndim == 2 and len(answers) == count and answers.dtype.kind in "fiu"
+    ):
+        why = f"they are {answers.dtype} {np.shape(answers)}, for {count:,} tokens"
+        what = f"the logits cannot be kept: {why}"
+        raise HgvizError(what, "Give numbers, (tokens, vocabulary)")
+    maps = []
+    for index, layer in enumerate(layers):
+        try:
+            maps.append(_map_of(layer, count))
+        except HgvizError as error:
+            what = f"layer {index} cannot be kept: {error.what}"
+            raise HgvizError(what, error.do) from None
+    spec = ModelSpec(
+        family="given", name=_one_line(name), levels=(Level(0),),
+        layers=tuple(
+            Layer(index, _one_line(layer.get("name", f"layer.{index}")), "self", 0, 0, found.heads,
+                  found.factors.rule.activations if isinstance(found, LazyMap)
+                  else ("softmax",) * len(found.heads), bool(layer.get("causal", False)))
+            for index, (layer, found) in enumerate(zip(layers, maps, strict=True))
+        ),
+        width=max((len(found.heads) * found.factors.q.shape[2]
+                   for found in maps if isinstance(found, LazyMap)), default=0),
+        vocabulary=0 if answers is None else answers.shape[1],
+    )  # fmt: skip
+    positions = np.arange(count, dtype=np.int64)
+    spans = readonly(np.stack([positions, positions + 1], axis=1))
+    return Capture(spec, _prompt_of(pieces), (spans,), tuple(maps), logits=answers)
+
+
+def _one_line(name: Any) -> str:
+    return "".join(char if char.isprintable() else " " for char in str(name)[: schema.NAME_LIMIT])
+
+
+def _prompt_of(tokens: list[str]) -> Prompt:
+    """Tokens one after the other; with a space between where none brings its own."""
+    between = "" if any(token != token.strip() for token in tokens) else " "
+    ends = np.cumsum([len(token) + len(between) for token in tokens], dtype=np.int64)
+    ends -= len(between)
+    starts = ends - [len(token) for token in tokens]
+    vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
+    ids = np.array([vocabulary[token] for token in tokens], np.int64)
+    spans = readonly(np.stack([starts, ends], axis=1))
+    return Prompt(between.join(tokens), readonly(ids), tuple(tokens), spans)
+
+
+def _map_of(arrays: Mapping[str, Any], tokens: int) -> LazyMap | DenseMap:
+    fits = isinstance(arrays, Mapping)
+    errors.require(fits, f"it is a {type(arrays).__name__}", "Give a dict with q and k")
+    unknown = sorted(map(str, arrays.keys() - {*KEYS}))
+    errors.require(not unknown, f"it has {unknown[:1]}; what is known is {', '.join(KEYS)}")
+    causal = arrays.get("causal", False)
+    errors.require(isinstance(causal, bool | np.bool_), "causal is neither True nor False")
+    if "weights" not in arrays:
+        factors = _factors_of(arrays, tokens, bool(causal))
+        return LazyMap(factors, tuple(range(len(factors.q))))
+    weights = _head_array(arrays, "weights")
+    fits = weights.shape[1:] == (tokens, tokens)
+    errors.require(fits, f"weights are {weights.shape}, for {tokens:,} tokens")
+    heads, signed = tuple(range(len(weights))), bool((weights < 0).any())
+    return DenseMap(weights, heads, signed=signed, causal=bool(causal))
+
+
+def _factors_of(arrays: Mapping[str, Any], tokens: int, causal: bool) -> Factors:
+    q, k = _head_array(arrays, "q"), _head_array(arrays, "k")
+    fits = q.shape[1] == tokens and k.shape[1:] == q.shape[1:] and len(q) % max(1, len(k)) == 0
+    errors.require(fits, f"q is {q.shape} and k {k.shape}, for {tokens:,} tokens")
+    k = np.repeat(k, len(q) // len(k), axis=0)  # grouped heads share their keys
+    activation = str(arrays.get("activation", "softmax"))
+    errors.require(
+        activation in FROM_SCORES,
+        f"{activation!r} is not computed from q and k alone; {', '.join(FROM_SCORES)} are",
+        "Give its weights in place of q and k",
+    )
+    norm = arrays.get("norm", ACTIVATIONS[activation].norm)
+    errors.require(norm in NORMS, f"there is no norm {norm!r}; there are l2 and l2-literal")
+    keep: Any = None if arrays.get("keep") is None else _array(arrays["keep"])
+    fits = keep is None or keep.shape == (tokens,)
+    errors.require(fits, f"keep is {np.shape(keep)}, for {tokens:,} tokens")
+    features = ACTIVATIONS[activation].features
+    if features is not None:
+        q, k = features(q, np), features(k, np)
+    scale = _array(arrays.get("scale", q.shape[2] ** -0.5))
+    finite = scale.ndim == 0 and scale.dtype.kind in "fiu" and np.isfinite(scale)
+    errors.require(finite, "its scale is no finite number")
+    longest = [np.linalg.norm(part.astype(np.float64), axis=2).max() for part in (q, k)]
+    dtype = np.float64 if q.dtype == np.float64 else np.float32
+    with np.errstate(over="ignore"):  # no score is larger than this (Cauchy-Schwarz)
+        largest = longest[0] * longest[1] * max(1.0, abs(float(scale)))
+    fits = largest < np.finfo(dtype).max
+    errors.require(fits, f"products of q and k are too large for {np.dtype(dtype)}")
+    names, norms = (activation,) * len(q), (norm,) * len(q)
+    keep = None if keep is None else keep.astype(bool)
+    rule = Rule(float(scale), names, norms, causal=causal, keep=keep)
+    rows = proof_rows(tokens, tokens)
+    proof = np.stack([_exact_rows(q, k, rule, place, rows) for place in range(len(q))])
+    stat = np.zeros(q.shape[:2])
+    return with_statistics(Factors(q, k, stat, rule, rows, proof, q.dtype.name))
+
+
+def _exact_rows(
+    q: NDArray[Any], k: NDArray[Any], rule: Rule, place: int, rows: NDArray[Any]
+) -> NDArray[np.float32]:
+    """The weights (rows, keys) of rows of one head, computed in float64."""
+    act, norm = ACTIVATIONS[rule.activations[place]], rule.norms[place]
+    keys = k[place].astype(np.float64)
+    scores = q[place, rows].astype(np.float64) @ keys.T
+    if act.of_keys is not None:
+        scores = scores + act.of_keys(keys, np)
+    seen = rule.sees(rows, np.arange(k.shape[1]))
+    scores = np.where(seen, scores * rule.scale_of(place), 0.0)
+    length = np.linalg.norm(scores, axis=1, keepdims=True)
+    if norm == "l2":
+        scores = scores / (length + NORM_EPSILON)
+    elif norm == "l2-literal":
+        scores = scores / np.where(length > 0, length, 1.0) + NORM_EPSILON
+    stat = length if norm else np.zeros_like(length)
+    if act.statistic == "lse":
+        scores, terms = act.split(scores, np)
+        top = np.where(seen, terms, -np.inf).max(1, keepdims=True, initial=-np.inf)
+        top = np.where(np.isfinite(top), top, 0.0)
+        sums = np.where(seen, np.exp(terms - top), 0.0).sum(1, keepdims=True)
+        with np.errstate(divide="ignore"):
+            stat = np.where(sums > 0, top + np.log(sums), np.inf)
+        stat = add_sinks(stat, rule, place)
+    elif act.statistic == "sum":
+        stat = (np.where(seen, scores, 0.0) ** act.power).sum(1, keepdims=True)
+    return np.where(seen, act.apply(scores, stat, np), 0.0).astype(np.float32)
+
+
+def _head_array(arrays: Mapping[str, Any], name: str) -> NDArray[Any]:
+    """An array (heads, n, n or d_head) of finite floats. Raises HgvizError."""
+    errors.require(name in arrays, f"it lacks {name!r}: a layer has q and k, or weights")
+    values = _array(arrays[name])
+    why = f"{name} is a {type(arrays[name]).__name__} that numpy cannot read"
+    do = "Give an array; of a tensor .detach().float().numpy()"
+    errors.require(values.dtype != object, why, do)
+    good = values.ndim == 3 and values.dtype.name in ("float16", "float32", "float64")
+    why = f"{name} is {values.dtype} {values.shape}, not numbers by head and row"
+    errors.require(good and values.size, why)
+    finite = np.isfinite(values).all() and np.abs(values).max() <= np.finfo(np.float32).max
+    errors.require(finite, f"{name} holds numbers that are not finite in float32")
+    return values
+
+
+def _array(value: Any) -> NDArray[Any]:
+    """A value as an array, of the type object where numpy makes none of it."""
+    try:
+        return np.asarray(value)
+    except (TypeError, ValueError, RuntimeError):
+        return np.array(None)
 
 
 # --- describing -----------------------------------------------------------------------------------
@@ -633,20 +783,14 @@ def save_capture(path: str | Path, capture: Capture, force: bool = False) -> Pat
 def describe(path: str | Path) -> dict[str, Any]:
     """What a capture holds, as `hgviz info --json` prints it. Raises HgvizError."""
     capture = open_capture(path)
-    spec = capture.spec
-    layers = [_describe_layer(layer, maps)
-              for layer, maps in zip(spec.layers, capture.maps, strict=True)]  # fmt: skip
-    limits = [_describe_limits(maps) for maps in capture.maps]
-    optional = dict.fromkeys(name for layer in limits for name in layer)
-    grouped = any(layer.shared > 1 for layer in spec.layers)
-    synthesised = any(layer.scores != "dot" for layer in spec.layers)
-    for row, layer, known in zip(layers, spec.layers, limits, strict=True):
-        row |= {"key_groups": len(layer.groups)} if grouped else {}
-        row |= {"scores": layer.scores} if synthesised else {}
-        row |= {name: known.get(name) for name in optional}
+    spec, made, target = capture.spec, capture.made, capture.target
     segments = any(level.stride is None for level in spec.levels)
     chosen = "found by the model" if capture.prompt.boundaries is None else "given"
-    rules = [maps.factors.rule for maps in capture.maps if isinstance(maps, LazyMap)]
+    usual = {"apart": 0, "parts": 1}.items()
+    rare = [name for name, value in usual
+            if any(getattr(level, name) != value for level in spec.levels)]  # fmt: skip
+    empty_rows = {maps.factors.rule.empty_rows
+                  for maps in capture.maps if isinstance(maps, LazyMap)}  # fmt: skip
     return {
         "kind": "capture",
         "family": spec.family,
@@ -654,59 +798,59 @@ def describe(path: str | Path) -> dict[str, Any]:
         "form": spec.form,
         "goal": spec.goal,
         "labels": list(spec.labels),
-        "levels": _describe_levels(spec),
-        "layers": layers,
+        "levels": [
+            {"index": level.index, "stride": level.stride, "key_shift": level.shift,
+             "sequence": level.sequence, **{name: getattr(level, name) for name in rare}}
+            for level in spec.levels
+        ],
+        "layers": _describe_layers(capture),
         "items": max(1, len(capture.items)),
         "tokens": len(capture.prompt),
         "tokens_of_items": sum(item.tokens for item in capture.items) or None,
-        "target_tokens": None if capture.target is None else len(capture.target),
+        "target_tokens": None if target is None else len(target),
         "complete": capture.complete and not os.path.isdir(capture.path),
         "off": sorted(map(str, capture.off)),
         **capture.streaming.to_dict(),
         "boundaries": chosen if segments else None,
-        "masking": capture.made.masking,
-        "empty_rows": "uniform" if any(r.empty_rows == "uniform" for r in rules) else "zeros",
+        "masking": made.masking,
+        "empty_rows": "uniform" if "uniform" in empty_rows else "zeros",
         "provenance": {
-            **asdict(capture.made),
-            "versions": dict(capture.made.versions),
+            **asdict(made),
+            "versions": dict(made.versions),
             "model": spec.digest,
             "text": capture.prompt.digest,
-            "target": None if capture.target is None else capture.target.digest,
+            "target": None if target is None else target.digest,
         },
-    }
+    }  # fmt: skip
 
 
-def _describe_levels(spec: ModelSpec) -> list[dict[str, Any]]:
-    apart = any(level.apart for level in spec.levels)
-    parts = any(level.parts > 1 for level in spec.levels)
-    return [
-        {
-            "index": level.index,
-            "stride": level.stride,
-            "key_shift": level.shift,
-            "sequence": level.sequence,
-            **({"apart": level.apart} if apart else {}),
-            **({"parts": level.parts} if parts else {}),
+def _describe_layers(capture: Capture) -> list[dict[str, Any]]:
+    layers = capture.spec.layers
+    grouped = any(layer.shared > 1 for layer in layers)
+    synthesised = any(layer.scores != "dot" for layer in layers)
+    limits = [_describe_limits(maps) for maps in capture.maps]
+    optional = dict.fromkeys(name for known in limits for name in known)
+    rows = []
+    for layer, maps, known in zip(layers, capture.maps, limits, strict=True):
+        shape = (None, None, None) if maps is None else maps.shape
+        source = "weights" if isinstance(maps, DenseMap) else "q, k"
+        row = {
+            "index": layer.index,
+            "name": layer.name,
+            "role": layer.role,
+            "level": layer.level,
+            "key_level": layer.key_level,
+            "heads": len(layer.heads),
+            "queries": shape[1],
+            "keys": shape[2],
+            "activations": list(layer.activations),
+            "computed_from": None if maps is None else source,
+            "verify_max_abs": maps.verify_max_abs if isinstance(maps, LazyMap) else None,
         }
-        for level in spec.levels
-    ]
-
-
-def _describe_layer(layer: Layer, maps: Map | None) -> dict[str, Any]:
-    source = "weights" if isinstance(maps, DenseMap) else "q, k"
-    return {
-        "index": layer.index,
-        "name": layer.name,
-        "role": layer.role,
-        "level": layer.level,
-        "key_level": layer.key_level,
-        "heads": len(layer.heads),
-        "queries": None if maps is None else maps.shape[1],
-        "keys": None if maps is None else maps.shape[2],
-        "activations": list(layer.activations),
-        "computed_from": None if maps is None else source,
-        "verify_max_abs": maps.verify_max_abs if isinstance(maps, LazyMap) else None,
-    }
+        row |= {"key_groups": len(layer.groups)} if grouped else {}
+        row |= {"scores": layer.scores} if synthesised else {}
+        rows.append(row | {name: known.get(name) for name in optional})
+    return rows
 
 
 def _describe_limits(maps: Map | None) -> dict[str, Any]:

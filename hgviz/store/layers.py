@@ -31,6 +31,7 @@ from hgviz.maps.rule import Distance, Norm
 from hgviz.maps.tiles import Blocks, build_pyramid, storage_request, summarize, survey, tile_blocks
 from hgviz.store.arrays import (
     RUN,
+    HeadChecksums,
     Packed,
     Stored,
     StoredRuns,
@@ -38,11 +39,11 @@ from hgviz.store.arrays import (
     checksum,
     create_packed,
     head_check,
+    store,
     store_attributes,
-    store_heads,
     write_chunks,
 )
-from hgviz.store.hdf5 import Refused, attribute, has, numbers, reading, require
+from hgviz.store.hdf5 import Refused, attribute, has, numbers, reading, require, subgroup
 from hgviz.store.schema import (
     CAPTURE_FIELDS,
     Attribute,
@@ -130,18 +131,21 @@ def _write_factors(
     if any(factors.rule.streaming):
         parts.kind = "streaming"  # which programs before version 1.8 refuse
         parts.near = sum((window or (0, 0) for window in factors.rule.streaming), ())
-    crc, runs = [0] * len(maps.heads), list[list[int]]([] for _ in maps.heads)
+    checksums = HeadChecksums(len(maps.heads))
     for field in fields:
         if field.checksum != "heads" or (value := value_of(parts, field.source)) is None:
             continue
-        identifier = store_heads(group, field.path, value, field.axis, crc, runs)
+        grouped = isinstance(value, Grouped)  # keys that heads share are written once
+        checksums.shared = value.each if grouped else 1
+        stored = value.stored if grouped else value
+        identifier = store(group, field.path, stored, field.axis, packs=True, of_heads=checksums)
         if not field.path.startswith("relative/"):
             dtype = factors.dtype if field.path in ("q", "k") else value.dtype.name
             store_attributes(identifier, {"dtype": dtype})
         elif isinstance(distance, Diagonals):
             store_attributes(identifier, {"lowest": distance.lowest})
-    parts.crc32 = tuple(crc)
-    parts.runs = runs if lowest_zoom(*maps.shape[1:]) is not None else None
+    parts.crc32 = tuple(checksums.crc)
+    parts.runs = checksums.runs if lowest_zoom(*maps.shape[1:]) is not None else None
 
 
 def write_overviews(
@@ -231,15 +235,6 @@ def _write_weights(group: h5py.Group, maps: DenseMap) -> None:
                 target[at] = array[at]
 
 
-def share_mixtures(layers: h5py.Group) -> None:
-    """Keep equal mixtures of several layers once: hard links to that of the first."""
-    mixed = [layer for layer in layers.values() if "mixture" in layer]
-    for layer in mixed[1:]:
-        if np.array_equal(layer["mixture"], mixed[0]["mixture"]):
-            del layer["mixture"]
-            layer["mixture"] = mixed[0]["mixture"]
-
-
 # --- reading --------------------------------------------------------------------------------------
 
 
@@ -298,13 +293,16 @@ def _read_factors(
     group: h5py.Group, data: Datasets, path: str, layer: Layer, values: dict[str, Any]
 ) -> Factors:
     arrays: dict[str, Any] = _read_checked(group, data, path, values["crc32"])
-    fields, _ = rows_of("lazy")
-    for field in fields:
-        if field.path in data and field.path not in arrays:
-            stored = data[field.path]
+    parts = {}
+    for field in rows_of("lazy")[0]:
+        if field.path not in data or not field.source.startswith(("factors.", "rule.")):
+            continue
+        stored = data[field.path]
+        if field.path not in arrays:
             small = stored.chunks is None and field.path != "proof/values"
             arrays[field.path] = numbers(stored) if small else Stored(stored, path)
-    nested = nest({field.source: arrays[field.path] for field in fields if field.path in arrays})
+        parts[field.source] = arrays[field.path]
+    nested = nest(parts)
     rule = values["rule"] | nested.pop("rule", {})
     rule["relative"] = _read_distance(group, data, rule.get("relative", {}), values["unit"])
     if (keep := rule.get("keep")) is not None:
@@ -446,13 +444,13 @@ def _read_levels(
     shape = sizes["queries"], sizes["keys"]
     levels: dict[Reduce, dict[int, Packed]] = {reduce: {} for reduce in REDUCTIONS}
     for reduce in REDUCTIONS:
-        for zoom in range(HIGHEST_ZOOM + 1):
-            name = f"{reduce}/{zoom}"
-            if has(group, name):
+        inner = subgroup(group, reduce) if has(group, reduce) else None
+        for zoom in range(HIGHEST_ZOOM + 1) if inner is not None else ():
+            if has(inner, str(zoom)):
                 down, across = (-(-size >> zoom) for size in shape)
                 known = {"heads": sizes["heads"], "rows": down, "columns": across}
-                codes = open_field(group, replace(rows[f"levels.{reduce}"], path=name), known)
-                levels[reduce][zoom] = Packed(codes, path)
+                field = replace(rows[f"levels.{reduce}"], path=str(zoom))
+                levels[reduce][zoom] = Packed(open_field(inner, field, known), path)
 
     def pyramid(place: int) -> Pyramid:
         heads = {

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import (
     NO_STREAMING,
+    Capture,
     HeadId,
     HeadSet,
     Integers,
@@ -96,7 +97,6 @@ class About(msgspec.Struct):
 # --- rows -----------------------------------------------------------------------------------------
 
 ALLOWED: dict[str, Callable[[NDArray[Any]], Any]] = {
-    "any": lambda values: True,
     "finite": np.isfinite,
     "not infinite": lambda values: ~np.isinf(values),
     "not NaN": lambda values: ~np.isnan(values),
@@ -117,7 +117,7 @@ class Field:
     is kept as u1. source: an attribute, seen from the object that its group describes. kind: only
     in layers of that kind. axis: the one that large datasets are cut along. checksum: "own", its
     crc32 (chunks have their own); "heads" and "summary", part of an attribute of the layer.
-    document: the type of JSON. allowed: what its numbers are, a name of ALLOWED.
+    document: the type of JSON. allowed: what its numbers are, "any" or a name of ALLOWED.
     """
 
     path: str
@@ -409,12 +409,6 @@ def value_of(target: Any, source: str) -> Any:
     return target
 
 
-def mark_format(file: h5py.File, name: str, version: tuple[int, int]) -> None:
-    """Say which format a file has; first of all, since a desktop reads only its beginning."""
-    file.attrs["format"] = np.bytes_(name)
-    file.attrs["format_version"] = np.array(version, "<i4")
-
-
 def write_fields(group: h5py.Group, rows: Iterable[Row], target: Any) -> None:
     """Write what an object has of some rows, in their order."""
     for row in rows:
@@ -444,7 +438,7 @@ def write_field(group: h5py.Group, field: Field, value: Any) -> None:
     if len(dimensions) == 2 and dimensions[1].isdecimal():
         array = array.reshape(-1, int(dimensions[1]))  # also of none
     packs = field.packing == "large"
-    store(group, field.path, array, field.axis, field.checksum == "own", packs)
+    store(group, field.path, array, field.axis % array.ndim, field.checksum == "own", packs)
 
 
 def to_json(value: Any) -> Any:
@@ -490,18 +484,18 @@ def read_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> Any:
         return None
     if field.form == "text":
         return text(group, field.path)
-    name = f"{group.name.rstrip('/')}/{field.path}"
     if field.form.startswith("JSON"):
         document = parsed(group, field.path)
         if field.form == "JSON":
             document = plain(document)
-        return convert(document, field.document, name)
+        return convert(document, field.document, f"{group.name.rstrip('/')}/{field.path}")
     if field.form == "any":
         values = numbers(plain_dataset(group, field.path, field.types))
     else:
         values = numbers(open_field(group, field, sizes))
-    good = np.all(ALLOWED[field.allowed](values))
-    require(good, f"{name} has numbers that are not {field.allowed}")
+    if field.allowed != "any" and not np.all(ALLOWED[field.allowed](values)):
+        name = f"{group.name.rstrip('/')}/{field.path}"
+        raise Refused(f"{name} has numbers that are not {field.allowed}")
     return readonly(values, bool if field.dtypes == "bool" else None)
 
 
@@ -525,12 +519,12 @@ def open_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> h5py.D
 
 
 def _read_attribute(group: h5py.Group, row: Attribute) -> Any:
-    if not row.required and row.name not in group.attrs:
+    if not row.required and not h5py.h5a.exists(group.id, row.name.encode()):
         return None
     like: dict[str, Any] = {"text": "", "names": "", "flag": False, "number": 0.0, "integers": ()}
     value = attribute(group, row.name, like.get(row.form, 0))
-    good = row.form != "positive" or 1 <= value < 1 << 31
-    require(good, f"the attribute {row.name} of {group.name} is {value}")
+    if row.form == "positive" and not 1 <= value < 1 << 31:
+        raise Refused(f"the attribute {row.name} of {group.name} is {value}")
     if row.form == "names":
         return tuple(None if part == "-" else part for part in value.split())
     return value
@@ -557,21 +551,18 @@ def convert(value: Any, kind: type[Document], name: str) -> Document:
 # --- what a file says of itself -------------------------------------------------------------------
 
 
-def write_root(
-    file: h5py.File,
-    spec: ModelSpec,
-    off: HeadSet,
-    made: Provenance,
-    streaming: Streaming = NO_STREAMING,
-    items: Iterable[Item] = (),
-) -> None:
+def write_root(file: h5py.File, capture: Capture) -> None:
     """Write what a capture says of itself, of the model and of all its texts."""
-    mark_format(file, CAPTURE, CAPTURE_VERSION)
-    rows = list(items)
-    limit = min(TEXT_LIMIT, 40 + INDEX_LIMIT // max(1, len(rows)))  # so that it is read in a moment
-    index = [[row.number, row.text[:limit], row.tokens, row.label[:LABEL_LIMIT]] for row in rows]
-    streams = streaming if streaming.heads else None
-    root = SimpleNamespace(spec=spec, off=off, streaming=streams, made=made, items=index or None)
+    file.attrs["format"] = np.bytes_(CAPTURE)  # first of all: a desktop reads only the beginning
+    file.attrs["format_version"] = np.array(CAPTURE_VERSION, "<i4")
+    items, streaming = capture.items, capture.streaming
+    limit = min(TEXT_LIMIT, 40 + INDEX_LIMIT // max(1, len(items)))  # so that it is read quickly
+    index = [[item.number, item.text[:limit], item.tokens, item.label[:LABEL_LIMIT]]
+             for item in items]  # fmt: skip
+    root = SimpleNamespace(
+        spec=capture.spec, off=capture.off, made=capture.made, items=index or None,
+        streaming=streaming if streaming.heads else None,
+    )  # fmt: skip
     write_fields(file, CAPTURE_FIELDS["/"], root)
 
 
@@ -617,14 +608,12 @@ def check_spec(spec: ModelSpec) -> ModelSpec:
 # --- texts, levels and answers --------------------------------------------------------------------
 
 
-def write_texts(
-    group: h5py.Group, prompt: Prompt, spans: Iterable[Integers], target: Prompt | None = None
-) -> None:
+def write_texts(group: h5py.Group, capture: Capture) -> None:
     """Write what the model read, and the positions it made of it."""
-    write_fields(group.create_group("prompt"), CAPTURE_FIELDS["/prompt"], prompt)
-    if target is not None:
-        write_fields(group.create_group("target"), CAPTURE_FIELDS["/prompt"], target)
-    for level, positions in enumerate(spans):
+    write_fields(group.create_group("prompt"), CAPTURE_FIELDS["/prompt"], capture.prompt)
+    if capture.target is not None:
+        write_fields(group.create_group("target"), CAPTURE_FIELDS["/prompt"], capture.target)
+    for level, positions in enumerate(capture.spans):
         inner = group.require_group(f"levels/{level}")
         write_fields(inner, CAPTURE_FIELDS["/levels/0"], SimpleNamespace(spans=positions))
 

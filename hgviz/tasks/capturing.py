@@ -108,17 +108,7 @@ def _capture_to_file(
     from hgviz.store import Writer, open_capture
 
     total, blocks = len(blank.maps), blocks_on(model.device)
-    with Writer(
-        out,
-        blank.spec,
-        blank.prompt,
-        blank.spans,
-        blank.off,
-        blank.made,
-        force,
-        blank.target,
-        blank.streaming,
-    ) as writer:
+    with Writer(out, blank, force) as writer:
 
         def write(index: int, found: Factors | DenseMap) -> None:
             if index not in writer.committed:

@@ -38,7 +38,7 @@ def capture_corpus(
     """
     from hgviz.models.prompts import read_corpus_for
     from hgviz.store import CorpusWriter, open_capture
-    from hgviz.store.captures import refuse_existing
+    from hgviz.store.captures import EMPTY_PROMPT, refuse_existing
 
     require_attention(model.spec)
     require_causal(model.spec, streaming)
@@ -48,10 +48,13 @@ def capture_corpus(
     read = read_corpus_for(model, corpus)
     items = _items(model, read)
     total, made = len(items), replace(provenance(model), dense=dense)
-    parts = (model.spec, items, read.digest, off, made, force, streaming)
-    with CorpusWriter(out, *parts) as writer:
+    maps = (None,) * len(model.spec.layers)
+    blank = Capture(
+        model.spec, EMPTY_PROMPT, (), maps, off, made=made, items=items, streaming=streaming
+    )
+    with CorpusWriter(out, blank, read.digest, force) as writer:
         for number in range(total):
-            if number not in writer.done:
+            if number not in writer.committed:
                 _one_text(model, read, number, writer, total)
             progress(number + 1, total, f"text {number + 1:,} of {total:,}")
         progress(total, total, f"putting {total:,} texts into one file")
@@ -59,7 +62,7 @@ def capture_corpus(
     return open_capture(path)
 
 
-def _items(model: Model, read: Corpus) -> list[Item]:
+def _items(model: Model, read: Corpus) -> tuple[Item, ...]:
     """What the index says of every text; the first that a model cannot read ends it all."""
     from hgviz.models.prompts import corpus_prompts
 
@@ -73,7 +76,7 @@ def _items(model: Model, read: Corpus) -> list[Item]:
         if time.monotonic() - told > LIVELY:
             told = time.monotonic()
             progress(0, len(read.texts), f"reading text {number + 1:,}")
-    return items
+    return tuple(items)
 
 
 def _one_text(model: Model, read: Corpus, number: int, writer: CorpusWriter, total: int) -> None:
@@ -83,14 +86,11 @@ def _one_text(model: Model, read: Corpus, number: int, writer: CorpusWriter, tot
 
     blocks = blocks_on(model.device)
     prompt, target = corpus_prompts(model, read, number)
-    few = writer.streaming
-    spans = model.spans(model.segmented(prompt, writer.off, few), target)
-    maps = (None,) * len(model.spec.layers)
-    blank = Capture(
-        model.spec, prompt, spans, maps, writer.off, made=writer.made, target=target, streaming=few
-    )
+    whole = writer.capture
+    spans = model.spans(model.segmented(prompt, whole.off, whole.streaming), target)
+    blank = replace(whole, prompt=prompt, spans=spans, target=target, items=())
     told = time.monotonic()
-    with writer.item(number, prompt, spans, target) as one:
+    with writer.item(number, blank) as one:
 
         def write(index: int, found: Factors | DenseMap) -> None:
             nonlocal told
@@ -99,6 +99,6 @@ def _one_text(model: Model, read: Corpus, number: int, writer: CorpusWriter, tot
             if time.monotonic() - told > LIVELY:
                 told = time.monotonic()
                 note = f"text {number + 1:,} of {total:,}, layer {index}"
-                progress(number + (index + 1) / len(maps), total, note)
+                progress(number + (index + 1) / len(blank.maps), total, note)
 
         one.finish(run(model, blank, write))

@@ -264,7 +264,7 @@ def test_the_texts_of_a_corpus_stream_all(tmp_path, own):
         assert capture.streaming == streaming
         assert capture.maps[1].factors.rule.streaming[0] == streaming.window
     with pytest.raises(HgvizError):  # another corpus of that name
-        CorpusWriter(path, model.spec, capture.items, "digest")
+        CorpusWriter(path, capture, "digest")
 
 
 def test_the_command_captures_heads_that_stream(tmp_path, own, refusal, facts, output):

@@ -47,7 +47,7 @@ def make(folder: Path) -> None:
         overview._SMALL = small
     _corpus(folder / "many.h5", whole, finish=True)
     _corpus(folder / "few.h5", whole, finish=False)
-    writer = Writer(folder / "cut.h5", whole.spec, whole.prompt, whole.spans, made=whole.made)
+    writer = Writer(folder / "cut.h5", whole)
     for index in (0, 1, 3):
         writer.add(index, whole.maps[index].factors)
 
@@ -55,10 +55,10 @@ def make(folder: Path) -> None:
 def _corpus(path: Path, text: Any, finish: bool) -> None:
     """Three times the same text; unfinished, the third is not there."""
     size = len(text.prompt)
-    items = [Item(number, text.prompt.text, size, "a label") for number in range(3)]
-    writer = CorpusWriter(path, text.spec, items, "0", text.off, text.made)
+    items = tuple(Item(number, text.prompt.text, size, "a label") for number in range(3))
+    writer = CorpusWriter(path, replace(text, items=items), "0")
     for number in range(3 if finish else 2):
-        with writer.item(number, text.prompt, text.spans) as one:
+        with writer.item(number, text) as one:
             for index, maps in enumerate(text.maps):
                 one.add(index, maps.factors)
             one.finish(text.logits)

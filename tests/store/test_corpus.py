@@ -29,20 +29,19 @@ def texts():
     return [make_capture(text, strides=(1, 2), heads=2, relative=True) for text in TEXTS]
 
 
-def start(path, texts, force=False, digest="a", **changes):
+def start(path, texts, force=False, digest="a"):
     """A writer for some captures of one model."""
     one = texts[0]
-    items = [
+    items = tuple(
         Item(number, text.prompt.text, len(text.prompt), f"kind {number % 2}")
         for number, text in enumerate(texts)
-    ]
-    made = replace(one.made, **changes)
-    return CorpusWriter(path, one.spec, items, digest, one.off, made, force)
+    )
+    return CorpusWriter(path, replace(one, items=items), digest, force)
 
 
 def add(writer, number, text, layers=None):
     """Write one text, or some of its layers."""
-    with writer.item(number, text.prompt, text.spans) as one:
+    with writer.item(number, text) as one:
         for index, maps in enumerate(text.maps[:layers]):
             if index not in one.committed:
                 one.add(index, maps.factors)
@@ -55,7 +54,7 @@ def write(path, texts, **options):
     """A file of them all."""
     with start(path, texts, **options) as writer:
         for number, text in enumerate(texts):
-            if number not in writer.done:
+            if number not in writer.committed:
                 add(writer, number, text)
         return writer.finish()
 
@@ -134,7 +133,7 @@ def test_an_interrupted_corpus_opens_and_is_gone_on_with(
     with pytest.raises(HgvizError, match="there is no text 7"):
         open_capture(part, 7)
     with start(out, texts) as writer:
-        assert writer.done == {0, 1}
+        assert writer.committed == {0, 1}
         add(writer, 2, texts[2])
         writer.finish()
     assert contents(out) == contents(path) and not part.exists()
@@ -149,7 +148,7 @@ def test_a_damaged_text_of_an_interrupted_corpus_is_made_again(tmp_path, texts):
     one = tmp_path / "b.h5.part" / "item-00001.h5"
     one.write_bytes(one.read_bytes()[:4000])
     with start(out, texts) as writer:
-        assert writer.done == {0}
+        assert writer.committed == {0}
 
 
 def test_what_is_left_of_another_corpus_is_not_gone_on_with(tmp_path, texts):
@@ -162,7 +161,7 @@ def test_what_is_left_of_another_corpus_is_not_gone_on_with(tmp_path, texts):
     with pytest.raises(HgvizError, match="with another text"):
         write_capture(out, texts[0])
     with start(out, texts, digest="b", force=True) as writer:
-        assert writer.done == set()
+        assert writer.committed == set()
 
 
 def test_a_corpus_that_failed_before_its_first_text_leaves_nothing(tmp_path, texts):
@@ -180,7 +179,7 @@ def test_a_file_that_is_there_is_replaced_only_by_force(path, texts):
 
 def test_no_texts_and_too_many_are_refused(tmp_path, texts):
     with pytest.raises(HgvizError, match="0 texts are not captured in one file"):
-        CorpusWriter(tmp_path / "b.h5", texts[0].spec, [], "a")
+        CorpusWriter(tmp_path / "b.h5", texts[0], "a")
 
 
 @pytest.mark.parametrize(
@@ -207,9 +206,9 @@ def test_texts_that_the_index_promises_must_be_there(path):
 
 
 def test_long_texts_are_cut_in_the_index(texts):
-    item, made = Item(0, "x" * 10_000, 10_000, "y" * 1000), texts[0].made
+    item = Item(0, "x" * 10_000, 10_000, "y" * 1000)
     with h5py.File("cut", "w", driver="core", backing_store=False) as file:
-        schema.write_root(file, texts[0].spec, texts[0].off, made, items=[item])
+        schema.write_root(file, replace(texts[0], items=(item,)))
         (read,) = schema.read_root(file)["items"]
     assert (len(read.text), len(read.label)) == (2000, 200)
 
@@ -250,18 +249,17 @@ def test_parts_of_a_new_capture_beside_an_old_file_are_not_taken_for_done(tmp_pa
     made = replace(text.made, created="later")
     with (
         pytest.raises(KeyboardInterrupt),
-        Writer(path, text.spec, text.prompt, text.spans, made=made, force=True) as writer,
+        Writer(path, replace(text, made=made), force=True) as writer,
     ):
         writer.add(0, text.maps[0].factors)
         raise KeyboardInterrupt
     assert not open_capture(tmp_path / "b.h5.part").complete
-    with Writer(path, text.spec, text.prompt, text.spans, made=text.made, force=True) as writer:
-        assert writer.committed == {0} and writer.made.created == "later"
+    with Writer(path, text, force=True) as writer:
+        assert writer.committed == {0} and writer.capture.made.created == "later"
 
 
 def test_parts_of_another_version_of_the_format_are_refused(tmp_path, texts):
-    parts = (texts[0].spec, texts[0].prompt, texts[0].spans)
-    with pytest.raises(KeyboardInterrupt), Writer(tmp_path / "b.h5", *parts) as writer:
+    with pytest.raises(KeyboardInterrupt), Writer(tmp_path / "b.h5", texts[0]) as writer:
         writer.add(0, texts[0].maps[0].factors)
         raise KeyboardInterrupt
     manifest = tmp_path / "b.h5.part" / "manifest.json"
@@ -269,4 +267,4 @@ def test_parts_of_another_version_of_the_format_are_refused(tmp_path, texts):
     for version in ([1, 2], 7):
         manifest.write_text(json.dumps(said | {"format version": version}))
         with pytest.raises(HgvizError, match="another format version"):
-            Writer(tmp_path / "b.h5", *parts)
+            Writer(tmp_path / "b.h5", texts[0])

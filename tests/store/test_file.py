@@ -37,8 +37,7 @@ def small() -> Capture:
 
 def start(path, capture, **options) -> Writer:
     """A writer for a capture."""
-    parts = (capture.spec, capture.prompt, capture.spans, capture.off, capture.made)
-    return Writer(path, *parts, **options)
+    return Writer(path, capture, **options)
 
 
 def same(a: Capture, b: Capture) -> None:

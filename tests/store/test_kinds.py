@@ -105,7 +105,7 @@ def test_another_target_and_other_states_are_another_capture(tmp_path, other):
     capture = capture_of("states")
 
     def start(one):
-        return Writer(tmp_path / "a.h5", one.spec, one.prompt, one.spans, target=one.target)
+        return Writer(tmp_path / "a.h5", one)
 
     with pytest.raises(RuntimeError), start(capture) as writer:
         writer.add(0, capture.maps[0].factors)

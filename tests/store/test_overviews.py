@@ -79,7 +79,7 @@ def test_statistics_settled_while_writing_are_those_settled_before(tmp_path):
     whole = large()
     factors = whole.maps[0].factors
     factors = replace(factors, stat=factors.stat + np.float32(1e-4))
-    with Writer(tmp_path / "a.h5", whole.spec, whole.prompt, whole.spans) as writer:
+    with Writer(tmp_path / "a.h5", whole) as writer:
         writer.add(0, factors, settle=True)
         writer.finish()
     before = replace(whole, maps=(LazyMap(recompute_statistics(factors), whole.maps[0].heads),))

@@ -15,8 +15,8 @@ from hgviz.core import HgvizError
 from hgviz.maps import Grouped, LazyMap
 from hgviz.store import hdf5, open_capture, write_capture
 from hgviz.store.arrays import Packed, create_packed, packed, write_chunks
+from hgviz.store.captures import capture_of
 from hgviz.store.hdf5 import Sink, whole_hdf5
-from hgviz.store.programs import capture_of
 
 DTYPES = "u1", "<u2", "<f2", "<f4", "<f8"
 
