@@ -19,7 +19,7 @@ from hgviz.study import NO_PREDICTION, UNKNOWN, PruningCurve, Study
 from hgviz.tasks import studying
 from tests.models.building import write_checkpoint
 from tests.progress import after, cancelled, steps_of
-from tests.store.test_study import same
+from tests.store.samples import same
 from tests.studying import make_study
 from tests.test_evaluate import TEXT, classifier, rows
 

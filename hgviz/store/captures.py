@@ -40,6 +40,7 @@ from hgviz.store.hdf5 import (
     plain_dataset,
     reading,
     require,
+    require_free,
     says_format,
     subgroup,
     whole_hdf5,
@@ -251,17 +252,12 @@ def part_of(path: Path) -> Path:
 
 
 def refuse_existing(path: Path, force: bool) -> None:
-    """Raise HgvizError where there is a file already, unless force, or a folder."""
-    if path.is_dir():
-        raise HgvizError(f"{path} is a folder: a capture is one file", "Give the file a name")
-    if not path.exists():
-        return
-    if part_of(path).is_dir() and _finished_file(part_of(path)):
-        remove_part(part_of(path))  # the process that finished it was killed before it did
-    if not force:
-        raise HgvizError(
-            f"{path} exists already: it was not touched", "Choose another name, or use --force"
-        )
+    """Raise HgvizError where there is a file already, unless force, or a folder; parts that stay
+    beside a finished file, since the process that wrote it was killed, are removed."""
+    part = part_of(path)
+    if path.is_file() and part.is_dir() and _finished_file(part):
+        remove_part(part)
+    require_free(path, force, "capture")
 
 
 # --- writing --------------------------------------------------------------------------------------

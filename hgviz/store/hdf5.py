@@ -231,6 +231,16 @@ def _signals_kept(sink: Sink) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+def require_free(path: Path, force: bool, noun: str) -> None:
+    """Raise HgvizError where there is a file already, unless force, or a folder."""
+    if path.is_dir():
+        raise HgvizError(f"{path} is a folder: a {noun} is one file", "Give the file a name")
+    if path.exists() and not force:
+        raise HgvizError(
+            f"{path} exists already: it was not touched", "Choose another name, or use --force"
+        )
+
+
 @contextmanager
 def whole_hdf5(path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
     """Open an HDF5 file to write; it gets its name at the end, or leaves nothing behind.

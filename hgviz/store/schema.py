@@ -98,11 +98,13 @@ class About(msgspec.Struct):
 
 ALLOWED: dict[str, Callable[[NDArray[Any]], Any]] = {
     "finite": np.isfinite,
-    "not infinite": lambda values: ~np.isinf(values),
+    "finite or NaN": lambda values: ~np.isinf(values),
     "not NaN": lambda values: ~np.isnan(values),
     "0 or more": lambda values: np.isfinite(values) & (values >= 0),
     "more than 0": lambda values: np.isfinite(values) & (values > 0),
-    "from 0 upwards": lambda values: (values[:1] >= 0).all() and (values[1:] > values[:-1]).all(),
+    "ascending from 0 or more": lambda values: (
+        (values[:1] >= 0).all() and (values[1:] > values[:-1]).all()
+    ),
     f"-1, 0, 1 or {UNKNOWN}": lambda values: np.isin(values, (-1, 0, 1, UNKNOWN)),
 }
 
@@ -346,9 +348,9 @@ STUDY_FIELDS: dict[str, tuple[Row, ...]] = {
         Field("given", "places", "i8", "given", "what the whole model gave, -1 where it was not "
               "asked yet"),
         Field("loss", "places", "f4", "loss", "its surprise in nats, NaN where it was not asked "
-              "yet", allowed="not infinite"),
+              "yet", allowed="finite or NaN"),
         *(Field(name, f"{row.rows} heads", row.dtype, f"arrays.{name}", row.meaning, False,
-                allowed=f"-1, 0, 1 or {UNKNOWN}" if row.dtype == "i1" else "not infinite")
+                allowed=f"-1, 0, 1 or {UNKNOWN}" if row.dtype == "i1" else "finite or NaN")
           for name, row in ARRAYS.items()),
         Field("saved_parameters", "heads 3", "f8", "saved_parameters", "since 1.4: parameters that "
               "`prune` removes with each head, with its key group once all heads of that are off, "
@@ -366,7 +368,7 @@ STUDY_FIELDS: dict[str, tuple[Row, ...]] = {
     "/arrays": (
         Field("<name>", "examples heads", "f4", "arrays", "what a score measured that has an array "
               "of its own; a name has letters, digits and underscores", False,
-              allowed="not infinite"),
+              allowed="finite or NaN"),
     ),
     "/learned/000": (
         Attribute("method", "text", "method", "how training gave each head its importance"),
@@ -379,7 +381,7 @@ STUDY_FIELDS: dict[str, tuple[Row, ...]] = {
         Attribute("seed", "integer", "seed", "of a random order"),
         Field("order", "off 2", "i8", "order", "heads, the first goes first"),
         Field("removed", "points", "i8", "removed", "how many heads were off",
-              allowed="from 0 upwards"),
+              allowed="ascending from 0 or more"),
         *(Field(name, "points", "f4 f8", name, meaning, allowed=allowed)
           for name, meaning, allowed in (
               ("values", "the metric", "finite"),
@@ -390,7 +392,7 @@ STUDY_FIELDS: dict[str, tuple[Row, ...]] = {
               ("change_low", "lower end of its interval", "not NaN"),
               ("change_high", "upper end", "not NaN"))),
         Field("rows", "rows", "i8", "rows", "examples that it was measured on",
-              allowed="from 0 upwards"),
+              allowed="ascending from 0 or more"),
         Field("times", "points 2", "f4", "times", "since 1.2: milliseconds of one pass over 16 "
               "texts on one core, of the whole model and of the one without the heads that are off",
               False, allowed="more than 0"),
@@ -495,7 +497,7 @@ def read_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> Any:
         values = numbers(open_field(group, field, sizes))
     if field.allowed != "any" and not np.all(ALLOWED[field.allowed](values)):
         name = f"{group.name.rstrip('/')}/{field.path}"
-        raise Refused(f"{name} has numbers that are not {field.allowed}")
+        raise Refused(f"the numbers of {name} have to be {field.allowed}")
     return readonly(values, bool if field.dtypes == "bool" else None)
 
 

@@ -46,6 +46,7 @@ from hgviz.store.hdf5 import (
     open_file,
     reading,
     require,
+    require_free,
     says_format,
     subgroup,
     whole_hdf5,
@@ -99,12 +100,7 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
     A measurement that is infinite is kept as not measured. Raises HgvizError.
     """
     path = Path(path)
-    if path.is_dir():
-        raise HgvizError(f"{path} is a folder: a study is one file", "Give the file a name")
-    if path.exists() and not force:
-        raise HgvizError(
-            f"{path} exists already: it was not touched", "Choose another name, or use --force"
-        )
+    require_free(path, force, "study")
     arrays = {name: _finite(values) for name, values in study.arrays.items()}
     given = np.where(np.isfinite(study.loss), study.given, NO_PREDICTION)
     study = replace(study, arrays=arrays, loss=_finite(study.loss), given=given)

@@ -32,7 +32,7 @@ from hgviz.store import write_capture, write_study
 from tests.figures.making import study_of
 from tests.making import make_capture
 from tests.pictures import make_image_capture
-from tests.store.test_corpus import write as write_corpus
+from tests.store.samples import write_corpus
 from tests.sweeps import make_sweep
 
 TEXT = "Sand ran down."

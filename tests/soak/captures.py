@@ -17,7 +17,7 @@ from hgviz.maps import DenseMap, overview
 from hgviz.store import CorpusWriter, Writer, write_capture
 from tests.making import make_capture
 from tests.soak.nonsense import NUMBERS, TEXTS, Random, damaged, restated, value
-from tests.store.test_kinds import capture_of
+from tests.store.samples import of_kind
 
 HEAD = 4096  # where most of what HDF5 says of itself lies in files this small
 
@@ -25,7 +25,7 @@ HEAD = 4096  # where most of what HDF5 says of itself lies in files this small
 def make(folder: Path) -> None:
     """One good capture of every kind, and a folder of one that was interrupted."""
     folder.mkdir()
-    made = {kind: capture_of(kind) for kind in ("both", "states", "slots", "classes")}
+    made = {kind: of_kind(kind) for kind in ("both", "states", "slots", "classes")}
     made["lazy"] = make_capture("From a stranger. " * 3, (1, 2), 2, relative=True)
     made["signed"] = make_capture("From a stranger. " * 3, (1, 2), 2, signed=True)
     whole = made["lazy"]

@@ -41,14 +41,6 @@ def test_causal_maps_with_padding_and_a_scale_of_their_own(tmp_path):
     np.testing.assert_allclose(capture.maps[0].read(1), expected[1], atol=1e-6)
 
 
-def test_signed_activations(tmp_path):
-    capture = written(tmp_path, q=Q, k=K, activation="ymish")
-    scores = Q @ K.transpose(0, 2, 1) / np.sqrt(8)
-    z = scores / (np.linalg.norm(scores, axis=-1, keepdims=True) + 1e-9)
-    np.testing.assert_allclose(capture.maps[0].read(0), (z * np.tanh(abs(z)))[0], atol=1e-6)
-    assert capture.maps[0].signed
-
-
 @pytest.mark.parametrize(
     "activation", ["softmax", "linear", "ymish", "softmax1", "softpick", "sigmoid"]
 )
@@ -58,12 +50,23 @@ def test_scores_of_any_activation_are_weighed_and_may_be_normalised(tmp_path, ac
     assert capture.maps[0].verify_max_abs < 1e-6
 
 
-def test_linear_attention(tmp_path):
-    capture = written(tmp_path, q=Q, k=K, activation="linear")
-    phi = lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))) + 1  # noqa: E731
-    scores = phi(Q[0]) @ phi(K[0]).T
-    expected = scores / (scores.sum(-1, keepdims=True) + 1e-6)
-    np.testing.assert_allclose(capture.maps[0].read(0), expected, atol=1e-6)
+def _linear(q, k):
+    phi = [np.where(x > 0, x, np.expm1(np.minimum(x, 0))) + 1 for x in (q, k)]
+    scores = phi[0] @ phi[1].T
+    return scores / (scores.sum(-1, keepdims=True) + 1e-6)
+
+
+def _ymish(q, k):
+    scores = q @ k.T / np.sqrt(8)
+    z = scores / (np.linalg.norm(scores, axis=-1, keepdims=True) + 1e-9)
+    return z * np.tanh(abs(z))
+
+
+@pytest.mark.parametrize(("name", "formula"), [("linear", _linear), ("ymish", _ymish)])
+def test_other_activations_have_their_formula(tmp_path, name, formula):
+    capture = written(tmp_path, q=Q, k=K, activation=name)
+    np.testing.assert_allclose(capture.maps[0].read(0), formula(Q[0], K[0]), atol=1e-6)
+    assert capture.maps[0].signed is (name == "ymish")
 
 
 def test_weights_are_kept_as_they_are(tmp_path):
@@ -78,8 +81,7 @@ def test_several_layers_and_logits(tmp_path):
     layers = [{"q": Q, "k": K}, {"weights": softmax(RANDOM.normal(size=(4, 5, 5)))}]
     path = write_capture(tmp_path / "o.h5", tokens=TOKENS, layers=layers, name="m", logits=logits)
     assert np.array_equal(open_capture(path).logits, logits)
-    told = describe(path)
-    assert [one["heads"] for one in told["layers"]] == [2, 4]
+    assert [layer["heads"] for layer in describe(path)["layers"]] == [2, 4]
 
 
 @pytest.mark.parametrize("layer, words", [

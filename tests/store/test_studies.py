@@ -1,16 +1,128 @@
-"""The folder of a study of many runs: what is kept, and folders that others made."""
+"""Studies on disk, and folders of studies of many runs: what was written is read, or refused."""
 
+import errno
+import gzip
 import json
 import os
+from dataclasses import replace
+from pathlib import Path
 
+import h5py
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from hgviz.core import HgvizError
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import training
-from hgviz.store import studies as place
+from hgviz.store import is_capture, is_study, open_study, schema, studies, write_study
 from hgviz.store.studies import SweepFolder, is_sweep
 from hgviz.study import Cell
+from tests.store.samples import same
+from tests.studying import OPTIONAL, make_study
 from tests.sweeps import cell, folder_of
+
+STUDIES = Path(__file__).parent / "studies"
+TIMES = [[1.730953, 1.049186], [1.919801, 1.558168], [1.401688, 1.147349], [1.392633, 1.254712]]
+
+
+# --- round trips ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    seed=st.integers(0, 1000),
+    examples=st.integers(1, 40),
+    asked=st.sampled_from(["classes", "next", "masked"]),
+    done=st.floats(0, 1),
+    without=st.sets(st.sampled_from(OPTIONAL)),
+    off=st.sets(st.sampled_from([(0, 0), (3, 1)])),
+    curves=st.integers(0, 3),
+)
+def test_what_was_written_is_read(tmp_path_factory, **keys):
+    path = tmp_path_factory.mktemp("study") / "a.h5"
+    one = make_study(**keys)
+    write_study(path, one)
+    same(one, open_study(path))
+    assert is_study(path) and not is_capture(path)
+
+
+def test_large_arrays_come_in_chunks_with_checksums(tmp_path):
+    path = write_study(tmp_path / "a.h5", make_study(examples=5000))
+    with h5py.File(path) as file:
+        assert file["gradient"].chunks and file["gradient"].fletcher32
+        assert file["places"].shape == (5001,) and file["saved_parameters"].chunks is None
+        assert "crc32" in file["saved_parameters"].attrs
+    opened = open_study(path)
+    same(make_study(examples=5000), opened)
+    with pytest.raises(ValueError, match="read-only"):
+        opened.arrays["gradient"][0, 0] = 1
+
+
+def test_what_is_infinite_is_not_measured(tmp_path):
+    one = make_study()
+    gradient, loss = one.arrays["gradient"].copy(), one.loss.copy()
+    gradient[2, 1] = loss[3] = np.inf
+    written = replace(one, arrays={**one.arrays, "gradient": gradient}, loss=loss)
+    opened = open_study(write_study(tmp_path / "a.h5", written))
+    assert (
+        np.isnan(opened.arrays["gradient"][2, 1]) and np.isnan(opened.arrays["gradient"]).sum() == 1
+    )
+    assert list(opened.answered) == [at != 3 for at in range(len(loss))]
+
+
+def test_a_file_that_is_there_is_not_touched_without_force(tmp_path):
+    path = write_study(tmp_path / "a.h5", make_study())
+    before = path.read_bytes()
+    with pytest.raises(HgvizError, match="exists already"):
+        write_study(path, make_study(1))
+    assert path.read_bytes() == before
+    write_study(path, make_study(1), force=True)
+    same(make_study(1), open_study(path))
+    with pytest.raises(HgvizError, match="is a folder"):
+        write_study(tmp_path, make_study(1), force=True)
+
+
+def test_a_full_disk_leaves_the_old_study_whole(tmp_path, monkeypatch):
+    path = write_study(tmp_path / "a.h5", make_study())
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "write", full)
+    with pytest.raises(HgvizError, match="disk is full"):
+        write_study(path, make_study(1), force=True)
+    monkeypatch.undo()
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_study_of_every_version_opens_and_says_what_it_said(tmp_path):
+    major, minor = schema.STUDY_VERSION
+    found = []
+    for number in range(minor + 1):
+        path = tmp_path / f"{number}.h5"
+        path.write_bytes(gzip.decompress((STUDIES / f"{major}.{number}.h5.gz").read_bytes()))
+        found.append(open_study(path))
+    opened = found[0]
+    assert list(opened.places) == [0, 3, 3, 6, 8, 10, 13, 16] and opened.asked == "next"
+    assert opened.measured()["gradient"] == 5 / 7 and opened.off == {HeadId(0, 1)}
+    assert np.nansum(opened.arrays["loss_change"]) == pytest.approx(-8.537521, rel=1e-5)
+    assert np.nansum(opened.arrays["gradient"]) == pytest.approx(2.3058913, rel=1e-5)
+    assert list(opened.given[:4]) == [60, 250, 66, 213]
+    one = opened.curves[0]
+    assert one.order[:2] == (HeadId(4, 1), HeadId(4, 0)) and one.seed == 7
+    np.testing.assert_allclose(one.values, [0.87975883, 0.62339, 0.06349824, 0.5509554], rtol=1e-6)
+    assert opened.masks[2].score.high == np.inf and opened.learned[0].method == "gates"
+    assert [one.change for one in found[1].masks] == [None, (0.1, -0.05, 0.2), None]
+    timed = [one.times for one in found[2].curves]
+    assert [one is None for one in timed] == [False, True]
+    np.testing.assert_allclose(timed[0], TIMES, rtol=1e-6)
+    assert found[2].texts == 0 and (found[3].texts, found[3].amount()) == (3, "7 examples")
+    assert found[4].saved_flops.shape == (18, 3)
+
+
+# --- the folder of a study of many runs -----------------------------------------------------------
 
 
 @pytest.fixture
@@ -23,9 +135,6 @@ def folder(tmp_path, one):
     return folder_of(tmp_path / "study", [one, cell(2, needs=(one,))])
 
 
-# --- what is kept ---------------------------------------------------------------------------------
-
-
 def test_a_plan_is_read_as_it_was_written(folder, one):
     cells = folder.cells()
     assert cells[0] == one and cells[1].needs == (one.key,) and is_sweep(folder.path)
@@ -35,8 +144,8 @@ def test_a_plan_is_read_as_it_was_written(folder, one):
 
 
 def test_a_result_is_read_as_it_was_kept_and_ends_the_snapshot_of_a_training(folder, one):
-    assert place.SNAPSHOT == training.STATE
-    at = folder.model_at(one.key) / place.SNAPSHOT
+    assert studies.SNAPSHOT == training.STATE
+    at = folder.model_at(one.key) / studies.SNAPSHOT
     at.parent.mkdir(parents=True)
     at.write_bytes(b"one")
     folder.keep(one.key, {"a": 1}, {"seconds": 2})
@@ -105,7 +214,7 @@ def test_a_plan_of_a_stranger_is_told_in_one_line(tmp_path, content, why):
 
 
 def test_a_plan_that_is_endless_is_not_read(folder, monkeypatch):
-    monkeypatch.setattr(place, "PLAN_LIMIT", 100)
+    monkeypatch.setattr(studies, "PLAN_LIMIT", 100)
     with pytest.raises(HgvizError, match="is larger than"):
         folder.sweep()
     with pytest.raises(HgvizError, match="the plan of 1 cells is larger"):

@@ -1,0 +1,578 @@
+"""Captures go into files and come back; interrupted and killed ones lose nothing that was done."""
+
+import errno
+import gzip
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hgviz.core import HeadId, HgvizError, Item
+from hgviz.maps import DenseMap, LazyMap, recompute_statistics
+from hgviz.maps.overview import SIGNED_ERROR, UNSIGNED_ERROR
+from hgviz.store import (
+    CorpusWriter,
+    Writer,
+    captures,
+    describe,
+    hdf5,
+    is_capture,
+    open_capture,
+    schema,
+    write_capture,
+    write_study,
+)
+from tests.making import byte_prompt
+from tests.store import samples
+from tests.store.samples import (
+    SAMPLES,
+    TEXTS,
+    add_text,
+    contents,
+    large,
+    make_corpus,
+    same,
+    start_corpus,
+    write_corpus,
+)
+from tests.studying import make_study
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def small():
+    return samples.small()
+
+
+@pytest.fixture(scope="module")
+def texts():
+    return make_corpus()
+
+
+# --- round trips ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_capture_comes_back_as_it_was(tmp_path, name):
+    capture = SAMPLES[name]()
+    path = write_capture(tmp_path / "a.h5", capture)
+    opened = open_capture(path)
+    same(capture, opened)
+    assert opened.complete and opened.path == str(path) and is_capture(path)
+    assert [one.name for one in tmp_path.iterdir()] == ["a.h5"]
+    for layer in range(len(capture.maps)):
+        assert opened.query_prompt(layer).pieces == capture.query_prompt(layer).pieces
+        assert opened.key_prompt(layer).pieces == capture.key_prompt(layer).pieces
+    assert contents(write_capture(tmp_path / "again.h5", opened)) == contents(path)
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.text(min_size=1, max_size=30))
+def test_any_text_comes_back(tmp_path_factory, text):
+    capture = samples.small(text, heads=1)
+    path = write_capture(tmp_path_factory.mktemp("text") / "a.h5", capture)
+    same(capture, open_capture(path))
+
+
+@pytest.mark.parametrize("sample", sorted((ROOT / "tests/store/versions").glob("*.gz")), ids=str)
+def test_a_file_of_this_version_gives_the_weights_that_its_model_had(tmp_path, sample):
+    """Row 5, column 2 of head 1 and the last row, column 0 of head 0, of every layer."""
+    weights = [
+        (0.4336826205253601, 0.018167810514569283), (0.08381013572216034, 0.04164285212755203),
+        (0.249759703874588, 0.09112736582756042), (0.7046197056770325, 0.08497990667819977),
+        (0.09175395220518112, 0.0767684355378151),
+    ]  # fmt: skip
+    path = tmp_path / sample.stem
+    path.write_bytes(gzip.decompress(sample.read_bytes()))
+    with h5py.File(path) as file:
+        assert tuple(file.attrs["format_version"]) == schema.CAPTURE_VERSION
+    opened = open_capture(path)
+    assert opened.prompt.text == "Old files open." and opened.off == {HeadId(0, 1)}
+    found = [(one.read(1)[5, 2], one.read(0)[-1, 0]) for one in opened.maps]
+    np.testing.assert_allclose(found, weights, rtol=1e-5)
+    np.testing.assert_allclose(opened.logits[3, :2], [0.04331774, 1.2583278], rtol=1e-6)
+    for one in opened.maps:
+        summary = one.summary(1)
+        assert summary.peak == pytest.approx(one.read(1).max(), rel=1e-5)
+        assert 0 < summary.quantile(0.5) <= summary.quantile(1.0)
+
+
+def test_the_examples_of_the_document_read_the_same_map_and_scores(tmp_path, monkeypatch):
+    capture = samples.small("An example. " * 9, heads=1)
+    write_capture(tmp_path / "capture.h5", capture)
+    monkeypatch.chdir(tmp_path)
+    write_study(tmp_path / "study.h5", make_study())
+    document = (ROOT / "docs/file-format.md").read_text("utf-8")
+    without, through, scores = re.findall(r"```python\n(.*?)```", document, re.DOTALL)
+    names = {}
+    exec(without, names)
+    np.testing.assert_allclose(names["weights"], capture.maps[0].read(0), atol=1e-5)
+    exec(through, names)
+    assert (names["weights"] == capture.maps[0].read(0, (0, 512), (0, 512), zoom=1)).all()
+    exec(scores, names)
+    assert [one["rank"] for one in names["scores"]] == list(range(1, 19))
+
+
+def test_the_file_is_small_and_opens_in_any_reader_of_hdf5(tmp_path):
+    capture = samples.small("The quick brown fox. " * 98)  # 2,058 letters
+    path = write_capture(tmp_path / "a.h5", capture)
+    parts = [one.factors for one in capture.maps]
+    needed = sum(one.q.nbytes + one.k.nbytes + one.stat.nbytes for one in parts)
+    with h5py.File(path) as file:
+        thumbs = [layer["thumb"] for layer in file["layers"].values()]
+        size = path.stat().st_size - sum(one.id.get_storage_size() for one in thumbs)
+        assert all(one.chunks is None for one in thumbs)  # one read, whatever the heads
+        assert size <= 1.5 * needed
+        assert size <= sum(np.prod(one.shape) * 2 for one in capture.maps) / 4
+        assert (file.attrs["format"], file.attrs["complete"]) == (b"hgviz-capture", 1)
+        assert json.loads(bytes(file["spec"][:]))["family"] == "hourglass"
+        layer = file["layers/002"]
+        assert layer.attrs["role"] == b"down" and layer.attrs["committed"] == 1
+        assert (layer["q"][:] == capture.maps[2].factors.q).all()
+        file.visititems(lambda _, one: no_surprises(one) if isinstance(one, h5py.Dataset) else None)
+
+
+def no_surprises(one):
+    assert h5py.check_vlen_dtype(one.dtype) is None
+    assert one.fletcher32 or one.compression == "gzip" or one.nbytes <= 64 << 10
+
+
+def test_tiles_above_the_diagonal_are_not_written(tmp_path):
+    with h5py.File(write_capture(tmp_path / "a.h5", samples.dense())) as file:
+        assert file["layers/000/weights"].id.get_num_chunks() == 2 * 6
+
+
+def test_it_says_what_it_holds(tmp_path):
+    names = ("small", "both", "states", "slots", "classes")
+    found = {name: describe(samples.write_sample(tmp_path / name, name)) for name in names}
+    found = json.loads(json.dumps(found))
+    one = found["small"]
+    assert (one["kind"], one["family"], one["items"]) == ("capture", "hourglass", 1)
+    assert one["complete"] is True and one["empty_rows"] == "zeros"
+    assert one["levels"][1] == {"index": 1, "stride": 2, "key_shift": 1, "sequence": "source"}
+    down = one["layers"][2]
+    assert (down["role"], down["level"], down["key_level"], down["heads"]) == ("down", 1, 0, 2)
+    assert down["activations"] == ["softmax", "softmax"]
+    assert one["provenance"]["producer"] == "hgviz tests"
+    sequences = {name: [level["sequence"] for level in found[name]["levels"]] for name in names}
+    assert sequences["both"] == ["source", "target"] and sequences["slots"] == ["source", "slots"]
+    assert [found[name]["goal"] for name in names] == ["next", "next", "states", "next", "classes"]
+    assert found["classes"]["labels"] == ["no", "yes", "✓"]
+    assert (found["both"]["tokens"], found["both"]["target_tokens"]) == (9, 21)
+    cross = found["both"]["layers"][1]
+    assert (cross["queries"], cross["keys"]) == (21, 9)
+    empty = describe(write_capture(tmp_path / "none", samples.without_heads()))
+    assert [row["heads"] for row in empty["layers"][:2]] == [2, 0]
+
+
+def test_logits_of_many_tokens_stay_in_the_file(tmp_path, capture, monkeypatch):
+    monkeypatch.setattr(schema, "LOGITS_IN_MEMORY", 1000)
+    logits = np.random.default_rng(0).normal(size=(len(capture.prompt), 5000)).astype(np.float32)
+    path = write_capture(tmp_path / "a.h5", replace(capture, logits=logits))
+    found = open_capture(path).logits
+    assert not isinstance(found, np.ndarray)
+    assert (len(found), found.shape, found.nbytes) == (len(logits), logits.shape, logits.nbytes)
+    assert (np.asarray(found) == logits).all()
+    for at in (3, slice(2, 7), np.array([5, 1, 5]), (slice(None), 4)):
+        assert (found[at] == logits[at]).all()
+    again = open_capture(write_capture(tmp_path / "b.h5", open_capture(path)))
+    assert (np.asarray(again.logits) == logits).all()
+    whole = path.read_bytes()
+    at = whole.index(logits[-1].tobytes()[:64])
+    other = tmp_path / "c.h5"
+    other.write_bytes(whole[:at] + b"damage" + whole[at + 6 :])
+    with pytest.raises(HgvizError):
+        open_capture(other).logits[len(logits) - 1]
+
+
+# --- coarse levels --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["unsigned", "signed", "dense"])
+def test_an_overview_comes_from_the_file_and_agrees_with_the_map(tmp_path, kind):
+    capture = large() if kind == "unsigned" else large(("ymish", "elu"), ("l2", None))
+    limit = UNSIGNED_ERROR if kind == "unsigned" else SIGNED_ERROR
+    if kind == "dense":
+        weights = np.stack([capture.maps[0].read(head) for head in (0, 1)])
+        capture = replace(capture, maps=(DenseMap(weights, (0, 1), signed=True),))
+    path = write_capture(tmp_path / "a.h5", capture)
+    one = open_capture(path).maps[0]
+    with h5py.File(path) as file:
+        assert sorted(file["layers/000/max"]) == ["3", "4", "5", "6"]
+        assert sorted(file["layers/000/mean"]) == ["4", "5", "6"]
+    wanted = [({"rows": (99, 3000), "zoom": 4}, 1.2e-6), ({"zoom": 5, "reduce": "mean"}, 1e-6)]
+    for head in one.heads:
+        for how, least in wanted if kind == "unsigned" else wanted[:1]:
+            exact, found = one.read(head, **how), one.overview(head, **how)
+            most = 1.001 * limit * np.abs(exact) + least * np.abs(exact).max()
+            assert found.shape == exact.shape and (np.abs(found - exact) <= most).all()
+        assert one.overview(head, zoom=2) is None
+    assert (one.overview(0, zoom=5) < 0).any() == (kind != "unsigned")
+    one.factors = None  # no product is taken
+    assert one.overview(0, zoom=9).shape == (9, 1)
+
+
+def test_statistics_settled_while_writing_are_those_settled_before(tmp_path):
+    whole = large()
+    found = whole.maps[0].factors
+    found = replace(found, stat=found.stat + np.float32(1e-4))
+    with Writer(tmp_path / "a.h5", whole) as writer:
+        writer.add(0, found, settle=True)
+        writer.finish()
+    before = LazyMap(recompute_statistics(found), whole.maps[0].heads)
+    write_capture(tmp_path / "b.h5", replace(whole, maps=(before,)))
+    one, two = (open_capture(tmp_path / name).maps[0] for name in ("a.h5", "b.h5"))
+    assert one.verify_max_abs == pytest.approx(two.verify_max_abs, abs=1e-6)
+    for head in one.heads:
+        assert (one.factors.stat[head] == two.factors.stat[head]).all()
+        assert (one.read(head) == two.read(head)).all()
+        rows = one.summary(head).rowmax, two.summary(head).rowmax
+        np.testing.assert_allclose(*rows, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(one.read(0).sum(1), 1, atol=1e-6)
+
+
+# --- many texts -----------------------------------------------------------------------------------
+
+
+def test_every_text_of_a_corpus_comes_back_by_its_number(tmp_path, texts):
+    path = write_corpus(tmp_path / "a.h5", [*texts, texts[0]])
+    for number, text in enumerate((*texts, texts[0])):
+        opened = open_capture(path, number)
+        same(text, opened)
+        assert opened.item == number and opened.complete
+        assert [item.text for item in opened.items] == [*TEXTS, TEXTS[0]]
+        assert opened.items[1] == Item(1, TEXTS[1], len(TEXTS[1]), "kind 1")
+    found = describe(path)
+    assert (found["items"], found["tokens_of_items"]) == (4, sum(map(len, (*TEXTS, TEXTS[0]))))
+    assert found["complete"] and is_capture(path)
+    with h5py.File(path) as file:  # terms that texts share are stored once
+        terms = [file[f"items/{number:05}/layers/000/relative"].id for number in (0, 1, 3)]
+        assert terms[0] == terms[2] != terms[1]
+
+
+def test_a_text_that_is_not_there_is_one_clear_line(tmp_path, texts):
+    path = write_corpus(tmp_path / "a.h5", texts)
+    alone = write_capture(tmp_path / "one.h5", texts[0])
+    rows = (
+        (path, 3, "it holds 3 texts, numbered 0 to 2", "Choose one of them"),
+        (path, -1, "it holds 3 texts, numbered 0 to 2", "Choose one of them"),
+        (alone, 1, "it holds 1 text, numbered 0", "Choose text 0"),
+    )
+    for file, number, words, do in rows:
+        with pytest.raises(HgvizError, match=f"there is no text {number} in ") as caught:
+            open_capture(file, number)
+        assert caught.value.what.endswith(words) and caught.value.do == do
+
+
+def test_no_texts_are_refused_and_long_ones_cut_in_the_index(tmp_path, texts):
+    with pytest.raises(HgvizError, match="0 texts are not captured in one file"):
+        CorpusWriter(tmp_path / "b.h5", texts[0], "a")
+    item = Item(0, "x" * 10_000, 10_000, "y" * 1000)
+    with h5py.File("cut", "w", driver="core", backing_store=False) as file:
+        schema.write_root(file, replace(texts[0], items=(item,)))
+        (read,) = schema.read_root(file)["items"]
+    assert (len(read.text), len(read.label)) == (2000, 200)
+
+
+@pytest.mark.parametrize("longest", [2048, 16], ids=["short", "long"])
+def test_an_interrupted_corpus_opens_and_is_gone_on_with(tmp_path, texts, monkeypatch, longest):
+    monkeypatch.setattr(captures, "LONG_TEXT", longest)
+    out, part = tmp_path / "b.h5", tmp_path / "b.h5.part"
+    with pytest.raises(KeyboardInterrupt), start_corpus(out, texts) as writer:
+        add_text(writer, 0, texts[0])
+        add_text(writer, 1, texts[1])
+        add_text(writer, 2, texts[2], layers=2)
+    same(texts[1], open_capture(part, 1))
+    assert not describe(part)["complete"] and is_capture(part)
+    if longest == 16:  # a long text is kept layer by layer
+        opened = open_capture(part, 2)
+        assert [one is not None for one in opened.maps][:3] == [True, True, False]
+    with pytest.raises(HgvizError, match="there is no text 7"):
+        open_capture(part, 7)
+    damaged = part / "item-00001.h5"
+    damaged.write_bytes(damaged.read_bytes()[:4000])
+    with start_corpus(out, texts) as writer:
+        assert writer.committed == {0}
+        add_text(writer, 1, texts[1])
+        add_text(writer, 2, texts[2])
+        writer.finish()
+    assert contents(out) == contents(write_corpus(tmp_path / "a.h5", texts)) and not part.exists()
+
+
+# --- interrupted ----------------------------------------------------------------------------------
+
+
+def interrupted(path, capture, layers=1):
+    """What is left of a capture after so many layers."""
+    with pytest.raises(KeyboardInterrupt), Writer(path, capture) as writer:
+        for index in range(layers):
+            writer.add(index, capture.maps[index].factors)
+        raise KeyboardInterrupt
+    return captures.part_of(path)
+
+
+def test_an_interrupted_capture_opens_and_is_gone_on_with(tmp_path, small):
+    path = tmp_path / "a.h5"
+    part = interrupted(path, small, 3)
+    layer = part / "layer-001.h5"
+    layer.write_bytes(layer.read_bytes()[:3000])  # a damaged one is made again
+    opened = open_capture(part)
+    assert [one is not None for one in opened.maps][:4] == [True, False, True, False]
+    assert not opened.complete and not describe(part)["complete"]
+    assert describe(part)["layers"][1]["queries"] is None
+    assert (opened.maps[2].read(1) == small.maps[2].read(1)).all()
+    with pytest.raises(ValueError, match="were not added"), Writer(path, small) as writer:
+        assert writer.committed == {0, 2}
+        writer.finish()
+    later = replace(small, made=replace(small.made, created="later"))
+    with Writer(path, later) as writer:
+        assert writer.capture.made.created == small.made.created
+    same(small, open_capture(write_capture(path, later)), ("path", "made", "items", "item"))
+    assert not part.exists()
+
+
+def test_an_empty_folder_is_a_capture_without_layers(tmp_path, small):
+    part = tmp_path / "a.h5.part"
+    part.mkdir()
+    opened = open_capture(part)
+    assert opened.maps == () and not opened.complete and is_capture(part)
+    assert describe(part)["layers"] == [] and describe(part)["complete"] is False
+    same(small, open_capture(write_capture(tmp_path / "a.h5", small)))
+
+
+@pytest.mark.parametrize("start", [Writer, lambda path, one: start_corpus(path, [one])])
+def test_what_failed_before_its_first_layer_leaves_nothing(tmp_path, small, start):
+    start(tmp_path / "a.h5", small)  # and never ended: killed
+    assert list((tmp_path / "a.h5.part").iterdir())
+    other = replace(small, prompt=byte_prompt("Another text, captured. "))
+    with pytest.raises(RuntimeError), start(tmp_path / "a.h5", other) as writer:
+        assert writer.committed == set()
+        raise RuntimeError
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        (lambda one: {"prompt": byte_prompt("Another text, captured. ")}, "text"),
+        (lambda one: {"off": frozenset([HeadId(0, 0)])}, "set of heads switched off"),
+        (lambda one: {"made": replace(one.made, masking="compat")}, "masking"),
+        (lambda one: {"made": replace(one.made, dtype="bfloat16")}, "number format"),
+        (lambda one: {"spec": replace(one.spec, digest="1" * 64)}, "model"),
+        (lambda one: {"target": byte_prompt("Its target is Longer.")}, "text of the decoder"),
+    ],
+)
+def test_what_is_left_of_another_capture_is_not_gone_on_with(tmp_path, small, change, named):
+    path = tmp_path / "a.h5"
+    part = interrupted(path, small)
+    other = replace(small, **change(small))
+    with pytest.raises(HgvizError, match=f"with another {named}: "):
+        Writer(path, other)
+    assert open_capture(part).maps[0] is not None
+    with Writer(path, other, force=True) as writer:
+        assert writer.committed == set()
+
+
+def test_what_is_left_of_another_kind_or_version_is_not_gone_on_with(tmp_path, texts):
+    path = tmp_path / "b.h5"
+    with pytest.raises(KeyboardInterrupt), start_corpus(path, texts) as writer:
+        add_text(writer, 0, texts[0])
+        raise KeyboardInterrupt
+    with pytest.raises(HgvizError, match="with another corpus"):
+        start_corpus(path, texts, digest="b")
+    with pytest.raises(HgvizError, match="with another text"):
+        Writer(path, texts[0])
+    manifest = tmp_path / "b.h5.part" / "manifest.json"
+    told = json.loads(manifest.read_text())
+    for version in ([1, 2], 7):
+        manifest.write_text(json.dumps(told | {"format version": version}))
+        with pytest.raises(HgvizError, match="another format version"):
+            start_corpus(path, texts)
+    with start_corpus(path, texts, digest="b", force=True) as writer:
+        assert writer.committed == set()
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_a_file_that_exists_is_replaced_only_by_force(tmp_path, texts, many):
+    write, what = (write_corpus, texts) if many else (write_capture, texts[0])
+    path = write(tmp_path / "a.h5", what)
+    before = path.read_bytes()
+    with pytest.raises(HgvizError, match="exists already"):
+        write(path, what)
+    assert path.read_bytes() == before
+    opened = open_capture(path)  # also by a change of itself
+    write_capture(path, replace(opened, logits=None), force=True)
+    assert open_capture(path).logits is None
+    assert (opened.maps[1].read(1) == open_capture(path).maps[1].read(1)).all()
+    with pytest.raises(HgvizError, match="is a folder"):
+        write_capture(tmp_path, opened, force=True)
+    with pytest.raises(HgvizError, match="not complete"):
+        write_capture(tmp_path / "b.h5", replace(opened, maps=(None, *opened.maps[1:])))
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_parts_that_stay_beside_a_finished_file_are_seen_to_be_done(
+    tmp_path, texts, monkeypatch, many
+):
+    write, what = (write_corpus, texts) if many else (write_capture, texts[0])
+    with monkeypatch.context() as patched:
+        patched.setattr(captures, "remove_part", lambda part: None)
+        path = write(tmp_path / "b.h5", what)
+    part = captures.part_of(path)
+    opened = open_capture(part)  # what it was made into
+    assert opened.complete and opened.path == str(path) and describe(part)["complete"]
+    (part / "manifest.json").unlink()  # removal had begun
+    next(iter(part.glob("*-000*.h5"))).unlink()
+    assert open_capture(part).complete
+    with pytest.raises(HgvizError, match="exists already"):
+        write(path, what)
+    assert not part.exists()
+
+
+def test_parts_of_a_new_capture_beside_an_old_file_are_not_taken_for_done(tmp_path, small):
+    path = write_capture(tmp_path / "b.h5", small)
+    later = replace(small, made=replace(small.made, created="later"))
+    with pytest.raises(KeyboardInterrupt), Writer(path, later, force=True) as writer:
+        writer.add(0, small.maps[0].factors)
+        raise KeyboardInterrupt
+    assert not open_capture(tmp_path / "b.h5.part").complete
+
+
+def test_a_manifest_that_lies_is_not_believed_and_only_own_files_are_removed(tmp_path, small):
+    part = tmp_path / "a.h5.part"
+    for content in ("", "[", "[]", '{"format": "hgviz-capture"}', "[" * 100_000):
+        part.mkdir(exist_ok=True)
+        (part / "manifest.json").write_text(content)
+        (part / "notes.txt").write_text("mine")
+        assert open_capture(write_capture(tmp_path / "a.h5", small, force=True)).complete
+        assert [one.name for one in part.iterdir()] == ["notes.txt"]
+
+
+KILLED = """
+import sys
+from hgviz.store import Writer
+from tests.making import make_capture
+capture = make_capture("A small text, captured. " * 20, strides=(1, 2), heads=2)
+print("made", flush=True)
+while True:
+    with Writer(sys.argv[1], capture, force=True) as writer:
+        for index, one in enumerate(capture.maps):
+            if index not in writer.committed:
+                writer.add(index, one.factors)
+                print(index, flush=True)
+        writer.finish(capture.logits)
+        print("finished", flush=True)
+"""
+
+
+@pytest.mark.parametrize("delay", [0.0, 0.013, 0.027, 0.04, 0.08, 0.1])
+def test_a_killed_capture_always_opens_and_keeps_what_was_committed(tmp_path, delay):
+    path = tmp_path / "a.h5"
+    process = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
+    )
+    assert process.stdout.readline() == "made\n"
+    time.sleep(delay)
+    process.send_signal(signal.SIGKILL)
+    lines = process.stdout.read().split()
+    process.stdout.close()
+    process.wait(timeout=100)
+    last = len(lines) - lines[::-1].index("finished") if "finished" in lines else 0
+    if path.exists():
+        assert open_capture(path).complete
+    if (part := tmp_path / "a.h5.part").exists() and part.stat():
+        opened = open_capture(part)
+        for index in map(int, lines[last:]):
+            # the file may have been finished, and its parts removed, before that was said
+            if opened.maps and len(lines) - last < len(opened.maps):
+                assert opened.maps[index].read(0).shape
+    else:
+        assert not lines[last:] or path.exists()
+
+
+# --- disks ----------------------------------------------------------------------------------------
+
+
+class Full:
+    """os.write on a disk that is full after so many bytes."""
+
+    def __init__(self, room):
+        self.room = room
+        self.write = os.write
+
+    def __call__(self, file, data):
+        size = min(len(data), self.room)
+        if size == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        self.room -= size
+        return self.write(file, data[:size])
+
+
+def test_a_full_disk_says_what_stays_and_loses_nothing(tmp_path, small, monkeypatch):
+    size = write_capture(tmp_path / "whole.h5", small).stat().st_size
+    lines = set()
+    for room in range(0, 3 * size, size // 5):
+        target, part = tmp_path / f"{room}.h5", tmp_path / f"{room}.h5.part"
+        with monkeypatch.context() as patched:
+            patched.setattr(hdf5.os, "write", Full(room))
+            try:
+                write_capture(target, small)
+                continue
+            except HgvizError as error:
+                what, do = error.what, error.do
+        lines.add(what)
+        assert "the disk is full" in what and str(tmp_path) in do and not target.exists()
+        kept = re.search(r"(\d+) of \d+ layers stay", what)
+        stay = 0 if kept is None else int(kept[1])
+        assert part.exists() == (stay > 0)
+        opened = open_capture(part) if part.exists() else replace(small, maps=())
+        assert sum(one is not None for one in opened.maps) == stay
+        same(small, open_capture(write_capture(target, small)))
+    assert any("nothing was written" in words for words in lines) and len(lines) > 3
+
+
+@pytest.mark.skipif(os.name != "posix", reason="limits on file sizes are of POSIX systems")
+def test_a_real_limit_is_told_like_a_full_disk(tmp_path):
+    script = """
+import resource, signal, sys
+from hgviz.core import HgvizError
+from hgviz.store import write_capture
+from tests.making import make_capture
+capture = make_capture("A small text, captured. " * 20, strides=(1, 2), heads=2)
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
+try:
+    write_capture(sys.argv[1], capture)
+except HgvizError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "a.h5")], capture_output=True, text=True,
+        cwd=ROOT, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 0 and not done.stderr
+    assert done.stdout.startswith("the disk is full") and "9 of 9 layers stay" in done.stdout
+    assert open_capture(tmp_path / "a.h5.part").complete
+
+
+def test_places_where_nothing_can_be_written_are_told(tmp_path, small):
+    (tmp_path / "file").touch()
+    (tmp_path / "b.h5.part").write_text("mine")
+    rows = (("file/a.h5", "cannot be written"), ("none/a.h5", "cannot be written"),
+            ("b.h5", "b.h5.part is in the way"))  # fmt: skip
+    for name, words in rows:
+        with pytest.raises(HgvizError, match=words):
+            write_capture(tmp_path / name, small, force=True)
+    assert (tmp_path / "b.h5.part").read_text() == "mine"
