@@ -18,7 +18,7 @@ from PIL import Image
 from hgviz.analysis.statistics import student_interval
 from hgviz.cli import app, verbs
 from hgviz.figures import ANSWERS, FIGURES
-from hgviz.tasks.concluding import conclude
+from hgviz.tasks.study_results import results_of
 
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
@@ -232,9 +232,9 @@ def study(name):
 
 
 @functools.cache
-def findings(name):
+def results(name):
     """What a kept study says."""
-    return conclude(study(name))
+    return results_of(study(name))
 
 
 def points(one, told=False):
@@ -261,9 +261,9 @@ def line(*cells):
 
 def left_rows(name):
     """What methods leave at every budget, the mean of all models and seeds, and their ranks."""
-    found = findings(name)
+    found = results(name)
     for method in found.methods:
-        some = [one for one in found.left if one.method == method]
+        some = [one for one in found.pruning if one.method == method]
         means = np.mean([[at.mean for at in one.at] for one in some], axis=0)
         rank = [found.ranks[method][at].mean for at in (1, 2)]
         words = "random orders" if method == "random" else method
@@ -272,21 +272,21 @@ def left_rows(name):
 
 def beside_rows(name, which, measures):
     """What methods leave more than michel, or than random orders."""
-    rows = getattr(findings(name), which)
+    rows = getattr(results(name), which)
     for method in dict.fromkeys(one.method for one in rows):
         by = {one.budget: one for one in rows if one.method == method}
-        yield line(method, *(points(by[at].difference, by[at].told) for at in measures))
+        yield line(method, *(points(by[at].difference, by[at].is_significant) for at in measures))
 
 
 def reached_rows(name):
     """What every model reaches, its seeds, and the difference from softmax."""
-    found = findings(name)
-    apart = {one.setting: one for one in found.apart}
-    for one in found.reached:
+    found = results(name)
+    apart = {one.setting: one for one in found.score_differences}
+    for one in found.scores:
         mean = f"{percent(one.score.mean)} ({percent(one.score.low)} to {percent(one.score.high)})"
         beside = apart.get(one.setting)
         more = ("", "") if beside is None else (
-            points(beside.difference, beside.told), f"{beside.adjusted:.2g}",
+            points(beside.difference, beside.is_significant), f"{beside.adjusted:.2g}",
         )  # fmt: skip
         yield line(one.setting[1], one.setting[2], *map(percent, one.score.values), mean, *more,
                    f"{one.loss.mean:.3f}", f"{one.parameters:,}")  # fmt: skip
@@ -295,8 +295,8 @@ def reached_rows(name):
 TABLES = {
     "which-pruning-score.md": lambda: [
         *left_rows(SCORE),
-        *beside_rows(SCORE, "beside", (0.5, 0.75)),
-        *beside_rows(SCORE, "random", (0.25, 0.5, 0.75)),
+        *beside_rows(SCORE, "method_differences", (0.5, 0.75)),
+        *beside_rows(SCORE, "random_differences", (0.25, 0.5, 0.75)),
     ],
     "which-activation-at-which-size.md": lambda: [*reached_rows(ACTIVATION), *reached_rows(HALF)],
 }
@@ -344,12 +344,12 @@ def test_models_that_two_studies_trained_apart_are_the_same():
 
 def test_what_the_page_says_of_widths_is_so():
     """How much further behind softmax each activation is at width 96 than at 24."""
-    found = findings(ACTIVATION)
-    by = {one.setting[1:]: one.difference.values for one in found.apart}
+    found = results(ACTIVATION)
+    by = {one.setting[1:]: one.difference.values for one in found.score_differences}
     page = (DOCS / "which-activation-at-which-size.md").read_text("utf-8")
     for name in ("tanh", "ymish", "per-head"):
         assert points(student_interval(by["width 24", name] - by["width 96", name])) in page
-    softmax = {one.setting[1]: one.score.values for one in found.reached if one.setting[2] == BASE}
+    softmax = {one.setting[1]: one.score.values for one in found.scores if one.setting[2] == BASE}
     assert points(student_interval(softmax["width 96"] - softmax["width 24"])) in page
 
 
@@ -367,5 +367,7 @@ def test_what_is_right_as_often_is_equal_though_shares_are_kept_as_float32():
         return replace(one, found={**one.found, "curves": curves})
 
     noisy = replace(known, standings=tuple(map(coarse, known.standings)))
-    pairs = zip(conclude(noisy).beside, conclude(known).beside, strict=True)
+    pairs = zip(
+        results_of(noisy).method_differences, results_of(known).method_differences, strict=True
+    )
     assert all(one.p == other.p for one, other in pairs)

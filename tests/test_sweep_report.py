@@ -15,9 +15,8 @@ from hgviz.analysis.statistics import sign_test_of_counts
 from hgviz.core import HgvizError
 from hgviz.figures import Spec, labels
 from hgviz.figures.output import compose
-from hgviz.tasks import findings
 from hgviz.tasks.cells import packed, unpacked
-from hgviz.tasks.concluding import conclude
+from hgviz.tasks.study_results import results_of
 from tests.figures.flaws import flaws, texts
 from tests.sweeps import make_sweep, study_file, without, write
 
@@ -39,16 +38,16 @@ def changed(sweep, key, **found):
 
 def test_scores_over_seeds_are_those_of_the_cells():
     sweep = make_sweep()
-    found = conclude(sweep)
+    found = results_of(sweep)
     by_hand = {}
     for one in sweep.of("score"):
         by_hand.setdefault(one.cell.place["activation"], []).append(one.found)
-    for row in found.reached:
+    for row in found.scores:
         values = np.array([one["value"] for one in by_hand[row.setting[2]]])
         assert row.score.values.tolist() == values.tolist() and row.seeds == ("1", "2", "3")
         low, high = stats.t.interval(0.95, 2, values.mean(), stats.sem(values))
         assert (row.score.low, row.score.high) == pytest.approx((low, high))
-    (pair,) = found.apart
+    (pair,) = found.score_differences
     rights = {
         name: np.array([unpacked(one["right"]) for one in some]).astype(int)
         for name, some in by_hand.items()
@@ -61,9 +60,9 @@ def test_scores_over_seeds_are_those_of_the_cells():
 
 def test_budgets_are_read_at_points_and_averaged_over_seeds():
     sweep = make_sweep()
-    found = conclude(sweep)
-    assert found.measures == (0.25, 0.5, 0.75, None)
-    for row in found.left:
+    found = results_of(sweep)
+    assert found.budgets == (0.25, 0.5, 0.75, None)
+    for row in found.pruning:
         data, model, activation = row.setting
         cells = sweep.of("curve", data=data, model=model, activation=activation, method=row.method)
         curves = [np.array([c["values"] for c in one.found["curves"]]) for one in cells]
@@ -75,35 +74,35 @@ def test_budgets_are_read_at_points_and_averaged_over_seeds():
 
 
 def test_methods_are_paired_by_model_and_seed_and_adjusted_together():
-    found = conclude(make_sweep(("small", "large")))
+    found = results_of(make_sweep(("small", "large")))
     values = {
         (row.setting, row.method, seed): row.at[1].values[at]
-        for row in found.left for at, seed in enumerate(row.seeds)
+        for row in found.pruning for at, seed in enumerate(row.seeds)
     }  # fmt: skip
-    for one in found.beside:
+    for one in found.method_differences:
         if one.budget == 0.5:
             wanted = [values[s, m, seed] - values[s, "michel", seed]
                       for s, m, seed in values if m == one.method]  # fmt: skip
             assert sorted(one.difference.values) == pytest.approx(sorted(wanted))
-    p = np.array([one.p for one in found.beside])
+    p = np.array([one.p for one in found.method_differences])
     assert len(p) == 8  # two methods, three budgets and the area
     wanted = stats.false_discovery_control(p)
-    assert [one.adjusted for one in found.beside] == pytest.approx(wanted)
+    assert [one.adjusted for one in found.method_differences] == pytest.approx(wanted)
     assert np.mean([found.ranks[name][1].mean for name in found.ranks]) == pytest.approx(2.5)
 
 
 def test_one_seed_has_no_interval_and_tells_nothing_apart(tmp_path):
-    found = conclude(make_sweep(seeds=(1,), methods=("michel",)))
-    assert all(math.isnan(one.score.low) for one in found.reached)
-    assert not any(one.told for one in found.apart)
+    found = results_of(make_sweep(seeds=(1,), methods=("michel",)))
+    assert all(math.isnan(one.score.low) for one in found.scores)
+    assert not any(one.is_significant for one in found.score_differences)
     make_sweep(seeds=(1,), folder=tmp_path / "s")
     tasks.study_report(tmp_path / "s", tmp_path / "r.html")
     assert ">nan" not in (tmp_path / "r.html").read_text("utf-8").lower()
 
 
 def test_models_are_held_against_the_first_where_there_is_one_activation():
-    found = conclude(make_sweep(("small", "large"), activations=("softmax",)))
-    (pair,) = found.apart
+    found = results_of(make_sweep(("small", "large"), activations=("softmax",)))
+    (pair,) = found.score_differences
     assert (pair.axis, pair.base, pair.setting[1]) == ("model", "small", "large")
 
 
@@ -112,8 +111,8 @@ def test_of_bits_less_is_better_and_p_is_over_seeds():
     for number, key in enumerate(keys(sweep, "score")):
         value = 2.0 + 0.01 * (number % 3) - 0.5 * (number >= 3)
         sweep = changed(sweep, key, metric="bits_per_byte", value=value, right=packed([]))
-    found = conclude(sweep)
-    assert found.apart[0].over == "seeds" and found.apart[0].told
+    found = results_of(sweep)
+    assert found.score_differences[0].over == "seeds" and found.score_differences[0].is_significant
     chart = tasks.sweep_chart("seeds", sweep)
     assert chart.up == "Bits per byte" and max(one.mean for one in chart.marks()) < 3
 
@@ -125,8 +124,8 @@ def test_a_failed_baseline_leaves_nothing_to_compare_with(tmp_path):
     sweep = make_sweep()
     gone = keys(sweep, "score", activation="softmax")
     failed = without(sweep, *gone, state="failed", line="it would not learn")
-    found = conclude(failed)
-    assert found.apart == () and len(found.reached) == 1
+    found = results_of(failed)
+    assert found.score_differences == () and len(found.scores) == 1
     write(tmp_path / "s", study_file(), failed.standings)
     told = tasks.study_report(tmp_path / "s", tmp_path / "r.html")
     page = (tmp_path / "r.html").read_text("utf-8")
@@ -138,15 +137,19 @@ def test_missing_seeds_are_counted_and_pairs_are_of_what_both_have():
     sweep = make_sweep()
     gone = keys(sweep, "score", activation="ymish", seed="2")
     gone += keys(sweep, "curve", activation="softmax", seed="1", method="loo")
-    found = conclude(without(sweep, *gone))
-    (pair,) = found.apart
+    found = results_of(without(sweep, *gone))
+    (pair,) = found.score_differences
     assert len(pair.difference.values) == 2
-    reached = {one.setting[2]: one for one in found.reached}
-    assert reached["ymish"].lacking == 1 and reached["ymish"].seeds == ("1", "3")
-    loo = {one.budget: len(one.difference.values) for one in found.beside if one.method == "loo"}
+    reached = {one.setting[2]: one for one in found.scores}
+    assert reached["ymish"].missing == 1 and reached["ymish"].seeds == ("1", "3")
+    loo = {
+        one.budget: len(one.difference.values)
+        for one in found.method_differences
+        if one.method == "loo"
+    }
     assert set(loo.values()) == {5}
-    (left,) = (one for one in found.left if one.method == "loo" and one.setting[2] == "softmax")
-    assert left.lacking == 1 and left.seeds == ("2", "3")
+    (left,) = (one for one in found.pruning if one.method == "loo" and one.setting[2] == "softmax")
+    assert left.missing == 1 and left.seeds == ("2", "3")
 
 
 @pytest.mark.parametrize("state", ["waiting", "failed"])
@@ -176,7 +179,7 @@ def test_a_damaged_result_is_named(work, broken):
     sweep = make_sweep(seeds=(1,))
     key = keys(sweep, work)[0]
     with pytest.raises(HgvizError, match="damaged") as error:
-        conclude(changed(sweep, key, **broken))
+        results_of(changed(sweep, key, **broken))
     assert key in error.value.do
 
 
@@ -212,7 +215,7 @@ def test_a_report_says_how_it_was_made_and_has_every_number(tmp_path, refusal, f
     for words in ("Does an activation other than softmax", "hgviz study report s -o r.html",
                   "torch", "2.6.0", "alpha", "90.0", "3 seeds"):  # fmt: skip
         assert words in page.replace("&lt;", "<").replace("&#x27;", "'"), words
-    wanted = json.loads(json.dumps(findings.facts(conclude(sweep))))
+    wanted = json.loads(json.dumps(results_of(sweep).to_dict()))
     assert {name: told[name] for name in wanted} == wanted
     assert told["environment"]["seconds of computing"] == "90.0" and told["complete"]
     assert facts("study", "report", tmp_path / "s") == told
@@ -225,8 +228,8 @@ def test_parts_that_are_copied_together_are_the_whole(tmp_path):
         missing = [one.cell.key for one in sweep.standings if one.cell.place["seed"] not in seeds]
         write(tmp_path / name, study_file(), without(sweep, *missing).standings)
     shutil.copytree(tmp_path / "two/cells", tmp_path / "one/cells", dirs_exist_ok=True)
-    read, found = tasks.study_results(tmp_path / "one")
-    assert read.complete and findings.facts(found) == findings.facts(conclude(sweep))
+    read, found = tasks.read_results(tmp_path / "one")
+    assert read.complete and found.to_dict() == results_of(sweep).to_dict()
 
 
 # --- figures --------------------------------------------------------------------------------------
@@ -253,16 +256,16 @@ def test_no_figure_of_a_sweep_has_a_flaw(name, kind):
 
 def test_the_numbers_of_figures_are_those_of_the_findings():
     sweep = make_sweep()
-    found = conclude(sweep)
+    found = results_of(sweep)
     chart = tasks.sweep_chart("seeds", sweep)
-    for row, (mark,) in zip(found.reached, zip(*chart.facets[0].marks, strict=True), strict=True):
+    for row, (mark,) in zip(found.scores, zip(*chart.facets[0].marks, strict=True), strict=True):
         assert mark.mean == pytest.approx(100 * row.score.mean)
         assert (mark.low, mark.high) == pytest.approx((100 * row.score.low, 100 * row.score.high))
     plots = tasks.sweep_chart("budgets", sweep)
     for plot, setting in zip(plots.plots, found.settings, strict=True):
         for line in plot.lines:
             method = "random" if line.label == "random orders" else line.label
-            (row,) = (r for r in found.left if (r.setting, r.method) == (setting, method))
+            (row,) = (r for r in found.pruning if (r.setting, r.method) == (setting, method))
             at = np.flatnonzero(np.isclose(line.x, 0.5))[0]
             assert line.y[at] == pytest.approx(100 * row.at[1].mean)
             assert line.high[at] == pytest.approx(100 * row.at[1].high)

@@ -115,11 +115,11 @@ VERBS = {
 # what asks nothing that takes long, or only wraps other verbs
 IMMEDIATE = {
     "Estimate", "attribution_panel", "attribution_rows", "capture_at", "chart",
-    "conclude", "curve_times", "estimate", "examples_from", "given_words", "head_beside",
+    "curve_times", "estimate", "examples_from", "given_words", "head_beside",
     "heads_from", "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
     "of_tokens", "prompt_from", "question_of", "reach_facts", "reach_panel", "redundancy_panel",
     "results_facts", "said_by", "sources_of", "spec_from", "study_at",
-    "study_results", "sweep_at", "sweep_chart", "tokens_or_slots", "unattending", "with_learned",
+    "read_results", "sweep_at", "sweep_chart", "tokens_or_slots", "unattending", "with_learned",
     "write_report",
 }  # fmt: skip
 

@@ -56,7 +56,7 @@ from hgviz.gui.widgets import (
     vbox,
 )
 from hgviz.study import Standing, State, Sweep
-from hgviz.tasks.plotting import ORDERS
+from hgviz.tasks.study_charts import RANDOM_LABEL
 
 if TYPE_CHECKING:
     from hgviz.figures.charts import Line, Plots, SeedMark, Seeds
@@ -366,7 +366,7 @@ def budgets_chart(content: Plots) -> Chart:
             colour = _colour(number, one.label)
             if one.low is not None and one.high is not None:
                 bands.append(Band(one.x, one.low, one.high, colour, 0.16))
-            style: Any = "dash" if one.label == ORDERS else "solid"
+            style: Any = "dash" if one.label == RANDOM_LABEL else "solid"
             told = partial(_left, one, plot)
             lines += [
                 plots.Line(one.x, one.y, colour, style=style),
@@ -414,7 +414,7 @@ def _limits(marks: list[SeedMark]) -> tuple[float, float]:
 
 
 def _colour(number: int, name: str) -> plots.Colour:
-    return "secondary" if name == ORDERS else number  # what the others are beside is quiet
+    return "secondary" if name == RANDOM_LABEL else number  # what the others are beside is quiet
 
 
 def _nothing(value: float) -> str:
@@ -430,7 +430,7 @@ def _drawn(
         early = begun < before.again and not sweep.complete
         if before.done == done or early:
             return before
-    from hgviz.tasks.plotting import sweep_chart
+    from hgviz.tasks.study_charts import sweep_chart
 
     content = sweep_chart(kind, sweep)
     now = time.monotonic()

@@ -22,7 +22,7 @@ from hgviz.models.data import read_rows
 from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
 from hgviz.tasks.cells import study_of
-from hgviz.tasks.plotting import ORDERS, OWN
+from hgviz.tasks.study_charts import OWN, RANDOM_LABEL
 
 if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes
@@ -198,7 +198,7 @@ def kind(work: str) -> str:
 
 def called(name: str) -> str:
     """A name of the grid; "own" and "random orders" are words, the rest are names."""
-    return tr(name) if name in (OWN, ORDERS) else name
+    return tr(name) if name in (OWN, RANDOM_LABEL) else name
 
 
 def sub(cell: Cell) -> str:

@@ -9,7 +9,6 @@ from .composing import (
     rollout_capture,
     tokens_or_slots,
 )
-from .concluding import conclude
 from .corpus import capture_corpus
 from .drawing import draw, figure, panel, preview, sources_of, spec_from
 from .explaining import explain, head_beside, question_of
@@ -28,14 +27,14 @@ from .opening import (
     study_at,
     unattending,
 )
-from .plotting import sweep_chart
 from .pruning import curve, curve_times, trials_of, try_heads
 from .reaching import pass_times, reach, reach_facts, reach_panel
 from .removing import heads_of_study, prune
 from .repeating import redundancy, redundancy_of_captures, redundancy_panel
 from .reporting import chart
 from .scoring import evaluate, examples_from, train
-from .study_report import results_facts, study_report, study_results
+from .study_charts import sweep_chart
+from .study_report import read_results, results_facts, study_report
 from .studying import importance, keeping, kept_study, study
 from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 
@@ -43,7 +42,7 @@ __all__ = [
     "Estimate", "answers", "attribution_panel",
     "attribution_rows", "capture", "capture_alike", "capture_at", "capture_corpus",
     "capture_written",
-    "chart", "compare", "compare_answers", "compare_models", "conclude", "convert", "curve",
+    "chart", "compare", "compare_answers", "compare_models", "convert", "curve",
     "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",
     "given_words", "habits", "habits_of_model", "habits_of_text", "head_beside", "heads_from",
     "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
@@ -52,7 +51,7 @@ __all__ = [
     "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
     "require_model_of", "results_facts", "rollout",
     "rollout_capture", "run_sweep", "said_by", "save", "sources_of", "spec_from", "study",
-    "study_at", "study_report", "study_results", "sweep_at", "sweep_chart", "tokens_or_slots",
+    "study_at", "read_results", "study_report", "sweep_at", "sweep_chart", "tokens_or_slots",
     "train", "trials_of", "try_heads", "unattending",
     "with_learned", "write", "write_report",
 ]  # fmt: skip

@@ -14,9 +14,9 @@ from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
 from hgviz.tasks.composing import rollout_capture
 from hgviz.tasks.dissecting import neurons_chart
 from hgviz.tasks.opening import Path_, capture_at, study_at
-from hgviz.tasks.plotting import sweep_chart
 from hgviz.tasks.profiling import profile_chart
 from hgviz.tasks.reporting import chart
+from hgviz.tasks.study_charts import sweep_chart
 from hgviz.tasks.sweeping import sweep_at
 
 if TYPE_CHECKING:

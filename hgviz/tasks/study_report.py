@@ -10,24 +10,23 @@ from typing import TYPE_CHECKING, Any
 from hgviz.core import HgvizError, progress
 from hgviz.language import number
 from hgviz.study import Sweep
-from hgviz.tasks.concluding import conclude
-from hgviz.tasks.findings import Findings
-from hgviz.tasks.findings import facts as numbers_of
 from hgviz.tasks.opening import Path_
-from hgviz.tasks.plotting import about, budget, budgets_chart, said, seeds_chart
+from hgviz.tasks.study_charts import about, axis_label, budgets_chart, seeds_chart
+from hgviz.tasks.study_results import StudyResults, results_of
 from hgviz.tasks.sweeping import sweep_at
 
 if TYPE_CHECKING:
     from hgviz.figures.report import Block, Document, Table
 
 TABLES = {  # lists of the JSON, in the order of the page
-    "reached": "Scores over seeds: mean [95 %]",
-    "apart": "Differences of scores, paired by seed; p adjusted by Benjamini and Hochberg",
-    "left": "Scores by the share of heads off, and the mean of the curve",
-    "beside": "Differences from the first method, paired by model and seed",
-    "random": "Differences from random orders; p is one-sided",
+    "scores": "Scores over seeds: mean [95 %]",
+    "score_differences": "Differences of scores, paired by seed; p adjusted by Benjamini and "
+    "Hochberg",
+    "pruning": "Scores by the share of heads off, and the mean of the curve",
+    "method_differences": "Differences from the first method, paired by model and seed",
+    "random_differences": "Differences from random orders; p is one-sided",
     "ranks": "Mean ranks of the methods; 1 leaves the highest score",
-    "alike": "Answers and head metrics compared with the first activation",
+    "agreement": "Answers and head metrics compared with the first activation",
     "missing": "Unfinished cells",
     "environment": "What the cells were computed with",
 }
@@ -43,17 +42,17 @@ def study_report(path: Path_, out: Path_, command: str = "hgviz study report") -
 
     require_page(Path(out))
     progress(0, 2, "reading")
-    sweep, results = study_results(path)
+    sweep, results = read_results(path)
     progress(1, 2, f"writing {Path(out).name}")
     write(_page(sweep, results), Path(out), command)
     return results_facts(sweep, results)
 
 
-def study_results(path: Path_) -> tuple[Sweep, Findings]:
+def read_results(path: Path_) -> tuple[Sweep, StudyResults]:
     """A study and its results. Raises HgvizError where no cell is done."""
     sweep = sweep_at(path)
     if sweep.counts["done"]:
-        return sweep, conclude(sweep)
+        return sweep, results_of(sweep)
     failed = [cell for cell in sweep.standings if cell.state == "failed"]
     raise HgvizError(
         f"{Path(sweep.path).name} has nothing to report: "
@@ -62,11 +61,11 @@ def study_results(path: Path_) -> tuple[Sweep, Findings]:
     )
 
 
-def results_facts(sweep: Sweep, results: Findings) -> dict[str, Any]:
+def results_facts(sweep: Sweep, results: StudyResults) -> dict[str, Any]:
     """Every number of a study as JSON, its unfinished cells, and what computed the others."""
     return {
         "kind": "sweep_report", "title": sweep.title, "question": sweep.asked.question,
-        "complete": sweep.complete, "counts": dict(sweep.counts), **numbers_of(results),
+        "complete": sweep.complete, "counts": dict(sweep.counts), **results.to_dict(),
         "missing": [
             {"cell": cell.cell.label, "key": cell.cell.key, "state": cell.state, "line": cell.line}
             for cell in sweep.standings if cell.state != "done"
@@ -95,23 +94,23 @@ def _environment(sweep: Sweep) -> dict[str, str]:
 # --- the page -------------------------------------------------------------------------------------
 
 
-def _page(sweep: Sweep, results: Findings) -> Document:
+def _page(sweep: Sweep, results: StudyResults) -> Document:
     """Both charts, as far as the study asks for them, and every table that has a row."""
     from hgviz.figures.report import Document, Picture
 
     blocks: list[Block] = []
-    if results.reached:
-        caption = f"{said(results.reached[0].metric)} of every model and seed."
+    if results.scores:
+        caption = f"{axis_label(results.scores[0].metric)} of every model and seed."
         blocks.append(Picture("", "seeds", seeds_chart(results), caption))
-    if results.left:
-        caption = f"{said(results.unit)} as heads are switched off, least important first."
+    if results.pruning:
+        caption = f"{axis_label(results.metric)} as heads are switched off, least important first."
         blocks.append(Picture("", "budgets", budgets_chart(results), caption))
     facts = results_facts(sweep, results)
-    measures = [budget(measure) for measure in results.measures]
+    budgets = ["mean" if budget is None else f"{100 * budget:.3g} %" for budget in results.budgets]
     facts["ranks"] = [{"method": name, "at": ranks} for name, ranks in facts["ranks"].items()]
     facts["environment"] = [facts["environment"]]
     for name, caption in TABLES.items():
-        rows = [dict(_cells("", row, measures)) for row in facts[name]]
+        rows = [dict(_cells("", row, budgets)) for row in facts[name]]
         if rows:
             blocks.append(_table(rows, caption))
     return Document(sweep.title, sweep.asked.question, tuple(blocks), about(results))
@@ -125,18 +124,18 @@ def _table(rows: list[dict[str, str]], caption: str) -> Table:
     return Table("", tuple(name.replace("_", " ") for name in columns), cells, caption=caption)
 
 
-def _cells(name: str, value: Any, measures: list[str]) -> Iterable[tuple[str, str]]:
-    """Columns and words of a value of the JSON; of a list "at" one column for each measure."""
+def _cells(name: str, value: Any, budgets: list[str]) -> Iterable[tuple[str, str]]:
+    """Columns and words of a value of the JSON; of a list "at" one column for each budget."""
     match value:
         case {"mean": mean, "low": low, "high": high}:
             ends = "" if low is None else f" [{number(low)}, {number(high)}]"
             yield name, "–" if mean is None else f"{number(mean)}{ends}"
         case Mapping():
             for key, part in value.items():
-                yield from _cells(key, part, measures)
+                yield from _cells(key, part, budgets)
         case list() if name == "at":
-            for measure, part in zip(measures, value, strict=True):
-                yield from _cells(measure, part, measures)
+            for budget, part in zip(budgets, value, strict=True):
+                yield from _cells(budget, part, budgets)
         case list():
             yield name, ", ".join(map(str, value))
         case bool():
@@ -149,4 +148,4 @@ def _cells(name: str, value: Any, measures: list[str]) -> Iterable[tuple[str, st
             yield name, "–" if value is None else str(value)
 
 
-__all__ = ["results_facts", "study_report", "study_results"]
+__all__ = ["results_facts", "study_report", "read_results"]
