@@ -422,21 +422,25 @@ NO_STREAMING = Streaming()
 
 
 def parse_heads(text: str, layers: Iterable[Layer]) -> HeadSet:
-    """The heads named by "3.5,4.*,5.g1", of a layer's key group 1 all; the empty string names none.
+    """The heads named by "3.5,4.*,5.g1": head 5 of layer 3, all heads of layer 4, and those of key
+    group 1 of layer 5; the empty string names none.
 
-    Errors: HgvizError for others.
+    A layer has its number or the model's own name: "decoder.0.cross.5". Raises HgvizError for
+    other names.
     """
     if not (known := {layer.index: layer for layer in layers}) and text.strip():
         raise no_attention_error()
+    numbers = {layer.name: str(layer.index) for layer in known.values()}
     chosen: set[HeadId] = set()
     for item in filter(None, (part.strip() for part in text.split(","))):
-        layer, dot, head = item.partition(".")
+        layer, dot, head = item.rpartition(".")
+        layer = numbers.get(layer, layer)
         number = head.removeprefix("g")
         if not (dot and layer.isdecimal() and (head == "*" or number.isdecimal())):
             raise HgvizError(
                 f"{item!r} does not name a head: "
                 "a head is LAYER.HEAD, such as 3.5; LAYER.* is a whole layer, LAYER.gGROUP the "
-                "heads of a key group",
+                "heads of a key group, and LAYER may be a name that `hgviz info` shows",
                 "Separate several by commas",
             )
         one = known.get(int(layer))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -77,12 +78,18 @@ def find_sample(path: str | os.PathLike[str]) -> Path:
     """The path, or the bundled file of that name if path begins with sample/ and is not there.
 
     So sample/hourglass names the bundled model in every folder that has no such file of its own.
+    Raises HgvizError for a name that is nearly that of a bundled file.
     """
     given = Path(path)
     if given.parts[:1] != (SAMPLE,) or ".." in given.parts or os.path.lexists(given):
         return given
-    found = resource(given.as_posix())
-    return found if found.exists() else given
+    bundled = resource(given.as_posix())
+    if bundled.exists():
+        return bundled
+    names = [f"{SAMPLE}/{one.name}" for one in resource(SAMPLE).iterdir()]
+    if near := get_close_matches(given.as_posix(), names, 1, 0.85):
+        raise HgvizError(f"there is no {given.as_posix()}", f"Did you mean {near[0]}?")
+    return given
 
 
 # --- names of models ------------------------------------------------------------------------------

@@ -88,7 +88,12 @@ def test_a_verb_without_arguments_is_refused_in_one_line(refusal, verb):
         ("logits x.h5 -o x.csv", ""),
         ("logits SAVED --text a -o x.npy", "is a capture, which has its text"),
         ("convert model", ""),
+        ("map x.h5 --head 2 -o x.npy", "needs its layer: --head LAYER.2"),
+        ("map x.h5 --layer 3 --head 1.2 -o x.npy", "is of layer 1, and --layer is 3"),
+        ("map x.h5 --head g1 -o x.npy", "it is 2, or 11.2 with its layer"),
         ("figure x.h5 --kind pie -o x.pdf", ""),
+        ("figure x.h5 --kind map --metric entropy -o x.pdf", "takes no --metric"),
+        ("figure x.h5 --kind scores --head 1.2 -o x.pdf", "takes no --head"),
         ("figure x.h5 y.h5 --kind scores -o g.svg", "one file"),
         ("--wrong", ""),
         ("frobnicate", ""),
@@ -104,6 +109,8 @@ def test_wrong_use_is_one_line_and_exit_code_2(refusal, saved, words, said):
     ("words", "said"),
     [
         ("info no-such-file.h5", ""),
+        ("info sample/sofmax", "Did you mean sample/softmax?"),
+        ("evaluate sample/softmax --data sample/review.tsv", "Did you mean sample/reviews.tsv?"),
         ("map no-such-file.h5 --layer 0 --head 0 -o x.npy", ""),
         ("map SAVED --layer 99 --head 0 -o x.npy", ""),
         ("map SAVED --layer 0 --head 99 -o x.npy", ""),
@@ -114,6 +121,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(refusal, saved, words, said):
         ("rollout SAVED --signed --fuse min -o x.npy", "does not go with"),
         ("rollout SAVED --heads 99.0 -o x.npy", "no head 99.0"),
         ("rollout SAVED --heads x -o x.npy", "does not name a head"),
+        ("rollout SAVED --heads pre.9.0.1 -o x.npy", "does not name a head"),
         ("figure SAVED --kind map --layer 99 -o x.pdf", ""),
         ("figure SAVED --kind map --head 99 -o x.pdf", ""),
         ("figure SAVED --kind map --query 999999 -o x.pdf", ""),
@@ -306,6 +314,9 @@ def test_map_writes_what_the_capture_reads(run, saved, capture, tmp_path, option
     found = np.load(out) if suffix == ".npy" else np.loadtxt(out, np.float32, delimiter=",")
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found, capture.maps[2].read(1, **reading))
+    assert run("map", saved, "--head", "2.1", *options, "-o", out)[0] == 0
+    again = np.load(out) if suffix == ".npy" else np.loadtxt(out, np.float32, delimiter=",")
+    np.testing.assert_array_equal(again, found)
 
 
 def test_characters_that_no_font_has_are_named(run, tmp_path):

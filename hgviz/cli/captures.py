@@ -34,6 +34,7 @@ from hgviz.cli.options import (
     ends_in,
     heads_of,
     interval,
+    layer_and_head,
     open_model,
 )
 from hgviz.errors import HgvizError, require
@@ -166,7 +167,6 @@ def _describe(out: Path, capture: Capture) -> str:
 
 def map_(
     source: CaptureFile,
-    layer: Layer,
     head: Head,
     out: Annotated[
         Path,
@@ -178,6 +178,7 @@ def map_(
             help="Output file.",
         ),
     ],
+    layer: Layer = None,
     rows: Rows = None,
     columns: Annotated[
         range | None,
@@ -198,8 +199,11 @@ def map_(
     """
     from hgviz import tasks
 
+    layer, number = layer_and_head(layer, head)
+    if layer is None:
+        raise typer.BadParameter(f"--head {head} needs its layer: --head LAYER.{head}.")
     opened = tasks.capture_at(source, item)
-    maps = _maps_of(tasks.of_tokens(opened) if tokens else opened, layer, head)
+    maps = _maps_of(tasks.of_tokens(opened) if tokens else opened, layer, number)
     for name, part, size in zip(("row", "column"), (rows, columns), maps.shape[1:], strict=True):
         if part is not None and part.stop > size:
             raise HgvizError(
@@ -207,7 +211,7 @@ def map_(
                 f"this map has {size:,} {name}s, 0 to {size - 1:,}",
                 f"End the interval at {size} or before",
             )
-    terminal.write(out, maps.read(head, rows, columns, zoom, reduce))
+    terminal.write(out, maps.read(number, rows, columns, zoom, reduce))
 
 
 def _maps_of(capture: Capture, layer: int, head: int) -> Map:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from hgviz.cli import terminal
-from hgviz.cli.options import require_numbers, require_unread
+from hgviz.cli.options import layer_and_head, require_numbers, require_unread
 from hgviz.files import find_sample
 
 HEAD = "Which head, which token"
@@ -70,8 +70,12 @@ def figure(
         typer.Option(min=0, help="Its number, from 0.", rich_help_panel=HEAD),
     ] = None,
     head: Annotated[
-        int | None,
-        typer.Option(min=0, help="Its number in the layer, from 0.", rich_help_panel=HEAD),
+        str | None,
+        typer.Option(
+            metavar="11.2|2",
+            help="A head: LAYER.HEAD, or with --layer HEAD.",
+            rich_help_panel=HEAD,
+        ),
     ] = None,
     query: Annotated[
         int | None,
@@ -257,11 +261,12 @@ def figure(
 ) -> None:
     """Draw a figure for a paper.
 
-    Options that its kind does not use are ignored. The metadata of the file (Keywords of a PDF,
-    Description of an SVG or PNG) end with the command that draws it again.
+    The metadata of the file (Keywords of a PDF, Description of an SVG or PNG) end with the command
+    that draws it again.
     """
     from hgviz import tasks
     from hgviz.figures import FIGURES
+    from hgviz.figures.spec import options_of
 
     asked = {name: one for name, one in context.params.items() if one not in (None, [], ())}
     options = {
@@ -269,7 +274,15 @@ def figure(
         for name, one in asked.items()
         if name not in NO_OPTIONS
     }
+    if head is not None:
+        layer, number = layer_and_head(layer, head)
+        options |= {"head": number} if layer is None else {"head": number, "layer": layer}
     kind = _kind(kind, len(sources))
+    if unused := [name for name in options if name not in options_of(kind)]:
+        raise typer.BadParameter(
+            f"A figure of kind {kind} takes no --{unused[0].replace('_', '-')}; it takes "
+            f"{', '.join(f'--{name}' for name in options_of(kind))}."
+        )
     if out is None:
         raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
     require_unread(out, *sources)

@@ -134,8 +134,13 @@ Item = Annotated[
     int,
     typer.Option("--item", metavar="N", min=0, help="Which text, where many are in one file."),
 ]
-Layer = Annotated[int, typer.Option("--layer", min=0, help="Its number, from 0.")]
-Head = Annotated[int, typer.Option("--head", min=0, help="Its number, from 0.")]
+Layer = Annotated[
+    int | None,
+    typer.Option("--layer", min=0, help="The layer, from 0, where --head does not say it."),
+]
+Head = Annotated[
+    str, typer.Option("--head", metavar="11.2|2", help="A head: LAYER.HEAD, or with --layer HEAD.")
+]
 Rows = Annotated[
     range | None,
     typer.Option(parser=interval, metavar="A:B", help="Only rows from A up to B."),
@@ -493,6 +498,18 @@ def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
 
 
 # --- shared steps of verbs ------------------------------------------------------------------------
+
+
+def layer_and_head(layer: int | None, head: str) -> tuple[int | None, int]:
+    """The numbers of --layer and --head, where --head is 2 or 11.2. Raises BadParameter."""
+    first, dot, second = head.partition(".")
+    if not first.isdecimal() or (dot and not second.isdecimal()):
+        raise typer.BadParameter(f"--head cannot be {head!r}; it is 2, or 11.2 with its layer.")
+    if not dot:
+        return layer, int(first)
+    if layer not in (None, int(first)):
+        raise typer.BadParameter(f"--head {head} is of layer {first}, and --layer is {layer}.")
+    return int(first), int(second)
 
 
 def require_numbers(out: Path | None, numbers: bool, *read: Path | None) -> None:

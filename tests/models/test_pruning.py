@@ -456,6 +456,8 @@ def test_heads_of_a_key_group_keep_its_number(folder, tmp_path):
     path = folder("llama", "LlamaForCausalLM")
     model = open_model(path)
     assert tasks.heads_from("0.g1,1.2", model.spec) == {HeadId(0, 2), HeadId(0, 3), HeadId(1, 2)}
+    name = model.spec.layers[1].name
+    assert tasks.heads_from(f"{name}.2", model.spec) == {HeadId(1, 2)}
     for text, words in [
         ("0.g2", "this model has no head 0.g2"), ("0.g0,0.1", "head 0.1 is named twice"),
         ("0.g", "does not name a head"), ("0.g*", "does not name a head"),
