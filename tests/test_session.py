@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz.core import HeadId, HgvizError, Item, Selection
-from hgviz.session import (
-    Session,
+from hgviz.session import Session, places, saved
+from hgviz.session.navigation import (
     clearest,
-    places,
-    saved,
     step_head,
     step_item,
     step_layer,
@@ -258,7 +256,7 @@ def test_another_model_has_its_heads_on_and_undo_is_of_the_same_checkpoint_alone
         other = dataclasses.replace(heads, digest="another")
         session.put(model=None, capture=None, spec=other, checkpoint=path)
         assert session.off == frozenset()
-        assert tuple(one.was for one in session.history.past) == tuple(
+        assert tuple(one.fields for one in session.history.past) == tuple(
             (("off", one),) for one in past
         )
 

@@ -107,7 +107,7 @@ def text_before(session: Session) -> str:
 
 
 def step(session: Session, by: int) -> bool:
-    from hgviz.session import step_item
+    from hgviz.session.navigation import step_item
 
     return step_item(session, by) is not None
 

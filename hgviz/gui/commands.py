@@ -58,7 +58,8 @@ from hgviz.gui.sources import CaptureRunner, PromptChooser, UnreadError
 from hgviz.gui.studyruns import FolderWatcher, StudyModel
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
-from hgviz.session import Session, step_head, step_item, step_layer, step_level, step_token, undo
+from hgviz.session import Session
+from hgviz.session.navigation import step_head, step_item, step_layer, step_level, step_token
 from hgviz.session.other import Other
 from hgviz.session.places import add_recent
 from hgviz.session.saved import SUFFIX
@@ -617,12 +618,12 @@ class Commands(ExportCommands):
     def undo(self) -> None:
         """Take back what was done last to heads or masks."""
         if self.session.history.past:
-            self.say(tr("Undone: {deed}", deed=tr(undo.undo(self.session).words)))
+            self.say(tr("Undone: {deed}", deed=tr(self.session.undo())))
 
     def redo(self) -> None:
         """Do again what was taken back."""
         if self.session.history.future:
-            self.say(tr("Done again: {deed}", deed=tr(undo.redo(self.session).words)))
+            self.say(tr("Done again: {deed}", deed=tr(self.session.redo())))
 
     def switch_head(self) -> None:
         """The head at hand off, or on."""

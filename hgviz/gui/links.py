@@ -62,7 +62,8 @@ from hgviz.maps.links import (
     link_sides,
     places_of,
 )
-from hgviz.session import Session, step_token
+from hgviz.session import Session
+from hgviz.session.navigation import step_token
 
 if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes

@@ -34,10 +34,10 @@ from hgviz.gui.widgets import Button, IconButton, Words, label, tip
 from hgviz.gui.window import MODES
 from hgviz.palettes import PALETTES
 from hgviz.session import Mode, Session, saved
+from hgviz.session.history import History
 from hgviz.session.other import Other
 from hgviz.session.places import add_recent
 from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, is_session
-from hgviz.session.undo import History
 from hgviz.study import Mask, Study
 
 if TYPE_CHECKING:

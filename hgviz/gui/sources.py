@@ -59,7 +59,8 @@ from hgviz.gui.samples import (
 )
 from hgviz.gui.sentences import counted
 from hgviz.gui.studyruns import trained_as
-from hgviz.session import Session, clearest, places, saved, strongest_key
+from hgviz.session import Session, places, saved
+from hgviz.session.navigation import clearest, strongest_key
 from hgviz.session.saved import (
     Beside,
     Chosen,

@@ -29,7 +29,8 @@ from hgviz.gui.textrows import (
 )
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, hbox, label, vbox
-from hgviz.session import Session, step_item
+from hgviz.session import Session
+from hgviz.session.navigation import step_item
 
 NOTE = "the selected {unit}, and what it looks at"
 NOTES = {

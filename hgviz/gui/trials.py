@@ -38,7 +38,8 @@ from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted
-from hgviz.session import Session, undo
+from hgviz.session import Session
+from hgviz.session.history import unscored
 from hgviz.study import SCORE, Mask, Study
 
 if TYPE_CHECKING:
@@ -248,7 +249,7 @@ class TrialRunner:
     def switch(self, off: HeadSet, along: bool = False) -> None:
         """Have exactly these heads off. along: undone together with the change before."""
         if off != self.session.off:
-            undo.do(self.session, _switching(self.session.off, off), along, off=off)
+            self.session.do(_switching(self.session.off, off), along, off=off)
 
     def keep(self) -> None:
         """Keep the heads that are off under a name, with their score."""
@@ -261,12 +262,12 @@ class TrialRunner:
         if trial and trial.off == session.off:
             mask = _with_score(mask, trial)
         others = (one for one in session.masks if one.off != session.off)
-        undo.do(session, f"keeping the mask {mask.name}", masks=(*others, mask))
+        session.do(f"keeping the mask {mask.name}", masks=(*others, mask))
 
     def drop(self, name: str) -> None:
         """Forget a mask."""
         masks = tuple(one for one in self.session.masks if one.name != name)
-        undo.do(self.session, f"forgetting the mask {name}", masks=masks)
+        self.session.do(f"forgetting the mask {name}", masks=masks)
 
     def save(self, path: str, on_done: Callable[[Any], None]) -> None:
         """Write what was measured, with the masks that were kept; it knows its file then."""
@@ -352,7 +353,7 @@ class TrialRunner:
             self.session.put(model=trials.model)
         if self.known is None and trials.examples.digest != scored:
             history, masks = self.session.history, self.session.masks  # scored on other examples
-            self.session.put(masks=undo.bare(masks), history=undo.unscored(history))
+            self.session.put(masks=unscored(masks), history=history.without_scores())
         self._try()
 
     def open_study(self, study: Study, alone: bool = False) -> None:

@@ -51,7 +51,8 @@ from hgviz.gui.widgets import (
     label,
     vbox,
 )
-from hgviz.session import Session, step_token
+from hgviz.session import Session
+from hgviz.session.navigation import step_token
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec

@@ -22,18 +22,7 @@ from hgviz.core import (
     Selection,
     Side,
 )
-from hgviz.session.steps import (
-    clearest,
-    nearest,
-    step_head,
-    step_item,
-    step_layer,
-    step_level,
-    step_token,
-    strongest_key,
-    within,
-)
-from hgviz.session.undo import Deed, History
+from hgviz.session.history import History, UndoStep
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -95,7 +84,7 @@ class Session:
     this text or over its corpus; shade: the metric that colours heads in place of their maps, "".
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
-    history: what can be taken back (see undo). data: the file a model is tried on; trial: what
+    history: what can be undone. data: the file a model is tried on; trial: what
     it scored there without those heads, so far; study: what was measured of all heads there;
     unsaved: more than its file has, if there is one; score: its method that colours them.
     masks: sets kept by name.
@@ -140,7 +129,7 @@ class Session:
         self.study: Study | None = None
         self.trial: MaskTrial | None = None
         self.masks: tuple[Mask, ...] = ()
-        self.history: History[Deed] = History()
+        self.history = History()
         self.data = self.score = ""
         self.grew = self.stepped = self.unsaved = False
         self.recent: tuple[str, ...] = ()
@@ -232,6 +221,35 @@ class Session:
             if new is not was and (name in ("capture", "model", "beside") or new != was):
                 self.changed.emit(name)
 
+    def do(self, words: str, along: bool = False, **fields: Any) -> None:
+        """Put fields as a step that can be undone. along: as a part of the step before."""
+        before = tuple((name, getattr(self, name)) for name in fields)
+        history = self.history if along else self.history.add(UndoStep(words, before))
+        self.put(history=replace(history, future=()), **fields)
+
+    def undo(self) -> str:
+        """Undo the newest step, of which there must be one; returns its words."""
+        step = self.history.past[-1]
+        self._put_step(step, self.history.undo(step.at(self)))
+        return step.words
+
+    def redo(self) -> str:
+        """Redo the step that was undone last, of which there must be one; returns its words."""
+        step = self.history.future[0]
+        self._put_step(step, self.history.redo(step.at(self)))
+        return step.words
+
+    def _put_step(self, step: UndoStep, history: History) -> None:
+        """Put the fields of a step; masks keep scores that were measured since."""
+        fields = dict(step.fields)
+        if "masks" in fields:
+            scored = {mask.off: mask for mask in self.masks if mask.score is not None}
+            fields["masks"] = tuple(
+                replace(scored[mask.off], name=mask.name) if mask.off in scored else mask
+                for mask in fields["masks"]
+            )
+        self.put(history=history, **fields)
+
     def select(self, **fields: Any) -> None:
         """Change a part of the selection; another layer keeps the tokens as `at` does."""
         chosen = self.selection
@@ -311,7 +329,7 @@ class Session:
         was = (("off", before["off"]),) if before["off"] != blank["off"] else ()
         same = self.checkpoint and self.checkpoint == before["checkpoint"]
         there = was and same and self.spec is not None and before["off"] <= set(self.spec.heads)
-        blank["history"] = History((Deed("opening another model", was),) if there else ())
+        blank["history"] = History((UndoStep("opening another model", was),) if there else ())
         if self.other is not None and self.other.kind in NAMES_HEADS:
             blank["other"] = None
         if self.capture is None:
@@ -455,7 +473,14 @@ def _token(token: int | None, tokens: int) -> int | None:
     return None if token is None or not tokens else within(token, tokens)
 
 
-__all__ = [
-    "FIELDS", "Mode", "Session", "Work", "clearest", "step_head", "step_item", "step_layer",
-    "step_level", "step_token", "strongest_key",
-]  # fmt: skip
+def within(value: int, length: int) -> int:
+    """The nearest number from 0 to length - 1."""
+    return max(0, min(value, length - 1))
+
+
+def nearest(head: int, heads: tuple[int, ...]) -> int:
+    """The head with the nearest number, 0 where there is none."""
+    return min(heads, key=lambda other: (abs(other - head), other)) if heads else 0
+
+
+__all__ = ["FIELDS", "Mode", "Session", "Work", "nearest", "within"]

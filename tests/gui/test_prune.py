@@ -25,7 +25,7 @@ from hgviz.gui.prune import line_of, mask_cells, picture_words
 from hgviz.gui.sides import sides_of
 from hgviz.language import percentage_points
 from hgviz.models import open_model
-from hgviz.session import undo
+from hgviz.session.history import unscored
 from hgviz.session.other import Other
 from hgviz.store import open_study
 from hgviz.study import Mask
@@ -580,7 +580,7 @@ def test_a_mask_that_comes_back_has_the_score_that_is_known_by_now(opened):
     press(opened, Qt.Key.Key_Z)
     assert session.masks == (Mask("a", ONE, score), Mask("b", TWO))
     press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
-    session.put(history=undo.unscored(session.history), masks=undo.bare(session.masks))
+    session.put(history=session.history.without_scores(), masks=unscored(session.masks))
     press(opened, Qt.Key.Key_Z)
     assert session.masks == (Mask("a", ONE), Mask("b", TWO))
 

@@ -1,20 +1,17 @@
-"""From one head, letter or text to the next, and where to begin."""
+"""The next head, layer, level, token or text of a session, and the selection to begin with."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 
 from hgviz.core import Capture, HeadId, Layer, Selection
+from hgviz.session import Session, nearest, within
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from hgviz.session import Session
-
-ROWS = 512  # of a head, at most, are looked at to find its best query
+ROWS = 512  # the most rows of a head that are read to find its first query
 
 
 def step_head(session: Session, by: int) -> Selection:
@@ -124,13 +121,3 @@ def _layer(session: Session) -> Layer | None:
     if session.spec is None or not session.spec.layers:
         return None
     return session.spec.layers[session.selection.layer]
-
-
-def within(value: int, length: int) -> int:
-    """The nearest number from 0 to length - 1."""
-    return max(0, min(value, length - 1))
-
-
-def nearest(head: int, heads: tuple[int, ...]) -> int:
-    """The head with the nearest number, 0 where there is none."""
-    return min(heads, key=lambda one: (abs(one - head), one)) if heads else 0
