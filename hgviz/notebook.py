@@ -1,0 +1,476 @@
+"""Figures and comparisons for notebooks, shown in place as SVG.
+
+Importing this costs little: torch, matplotlib and h5py load when they are needed, Qt never.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from hgviz import tasks
+from hgviz.core import Capture, HeadId, parse_heads
+from hgviz.errors import choose, require
+from hgviz.files import find_sample
+from hgviz.tasks import reaching
+from hgviz.tasks.evidence import role_sentence
+from hgviz.tasks.opening import Path_
+
+if TYPE_CHECKING:
+    from hgviz.figures import Panel, Spec
+    from hgviz.models.model import Model
+    from hgviz.study import Study
+
+Facts = dict[str, Any]
+Head = int | str | tuple[int, int]
+# options whose names differ from those of the command line
+COMMAND_NAMES = {"methods": "method", "metrics": "metric"}
+COMMON = ("layer", "head", "query", "key", "width", "title")  # that every kind takes
+OTHER_OPTIONS = "Other options of figure() are kind, text, item and " + ", ".join(COMMON)
+
+
+class Figure:
+    """A figure that a notebook shows in place.
+
+    captures: what it shows, so that another figure need not run the model again.
+    """
+
+    def __init__(
+        self,
+        make_panel: Callable[[], Panel],
+        find_facts: Callable[[], Facts],
+        captures: Sequence[Capture] = (),
+    ) -> None:
+        self.captures = tuple(captures)
+        self._make_panel, self._find_facts = make_panel, find_facts
+        self._path = Path("figure.pdf")
+
+    @property
+    def capture(self) -> Capture:
+        """The capture it shows, of two the first. Raises HgvizError for a figure of studies."""
+        require(self.captures, "this figure is of studies: it shows no capture alone")
+        return self.captures[0]
+
+    @cached_property
+    def facts(self) -> Facts:
+        """The numbers behind the figure, fit for JSON; measured when they are asked for."""
+        return self._find_facts()
+
+    @property
+    def command(self) -> str:
+        """The command that draws it, in the folder of its files, to the file last saved."""
+        from hgviz.figures import output
+
+        return output.command(self._panel, self._path)
+
+    def save(self, path: Path_) -> Path:
+        """Write the figure as PDF, SVG, PNG or PGF by the ending of path, its numbers as .csv.
+
+        Raises HgvizError.
+        """
+        self._path = Path(tasks.draw(self._panel, path))
+        return self._path
+
+    @cached_property
+    def _panel(self) -> Panel:
+        return self._make_panel()
+
+    @cached_property
+    def _svg(self) -> str:
+        with TemporaryDirectory() as folder:
+            return Path(tasks.draw(self._panel, Path(folder) / "figure.svg")).read_text("utf-8")
+
+    def _repr_svg_(self) -> str:
+        return self._svg
+
+    def __repr__(self) -> str:
+        names = ", ".join(one.spec.name or "a capture" for one in self.captures) or "files"
+        return f"<hgviz figure of {names}; save('figure.pdf') writes it>"
+
+
+def figure(
+    source: Capture | Model | Path_,
+    kind: str = "map",
+    *,
+    text: str | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+    layer: int | None = None,
+    head: Head | None = None,
+    query: int | None = None,
+    key: int | None = None,
+    item: int = 0,
+    width: str = "neurips",
+    title: str | None = None,
+    off: str = "",
+    activation: str | None = None,
+    device: str = "cpu",
+    **options: Any,
+) -> Figure:
+    """A figure of a capture, of a model on a text, or of a study; or of the path of one.
+
+    Args:
+        kind: map, links, wall, levels, rollout, neurons, profile, activation; of studies curve and
+            scores.
+        text, pair, target: what a model reads.
+        off, activation: heads switched off, "3.5,4.*", and another activation for all heads.
+        head: its number in the layer, or both as "12.5".
+        query, key: tokens.
+        item: which text of a corpus.
+        options: those that `hgviz figure --help` has for the kind, by the same names:
+            queries=[3, 5], heads="12.5,11.*", most=4, residual=0.5, palette="magma",
+            limits=(0, 0.5), methods=["loo"].
+
+    Raises HgvizError, and TypeError for an option that the kind does not have.
+    """
+    from hgviz.figures import FIGURES
+    from hgviz.figures.cells import map_of
+
+    asked = {"query": query, "key": key, "width": width, "title": title, **options}
+    study = _study_at(source)
+    if study is not None:
+        return _figure_of_study(study, "curve" if kind == "map" else kind, asked)
+    kinds = [name for name, row in FIGURES.items() if row.of in ("capture", "captures")]
+    asked = _options(kind, kinds, asked)
+    shown = _capture(source, text, pair, target, item, off, activation, device)
+    shown = tasks.of_tokens(shown) if asked.get("tokens") else shown
+    spec = tasks.spec_from(kind, _layer_and_head(shown, layer, head) | asked, [shown])
+    if kind in ("map", "links", "levels", "neurons"):  # an error here, not when it is shown
+        map_of(shown, spec.selection.head_id)
+    return Figure(lambda: tasks.panel(spec, [shown]), lambda: _facts(spec, shown), [shown])
+
+
+def compare(
+    a: Capture | Model | Path_,
+    b: Capture | Model | Path_,
+    text: str | None = None,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    layer: int | None = None,
+    head: Head | None = None,
+    beside: Head | None = None,
+    item: int = 0,
+    width: str = "neurips",
+    title: str | None = None,
+    off: str = "",
+    activation: str | None = None,
+    device: str = "cpu",
+    **options: Any,
+) -> Figure:
+    """A head of A, one of B and their difference, on one scale.
+
+    a, b: captures, models or paths of either; a model reads text, or the text of the other side
+    where that is a capture. beside: the head of B, by default that of A. off, activation: of B
+    alone, so that compare(m, m, text, off="3.5") shows what a head does to the others. options:
+    palette, scale and limits. facts: what `hgviz compare --json` prints of all heads. Raises
+    HgvizError, and TypeError for other options.
+    """
+    asked = _options("compare", ["compare"], {"width": width, "title": title, **options})
+    is_a, is_b = _is_capture(a), _is_capture(b)
+    if is_a and not is_b and text is None:
+        side_a = _capture(a, item=item)
+        side_b = _capture_alike(b, side_a, off, activation, device)
+    elif is_b and not is_a and text is None:
+        side_b = _capture(b, item=item, off=off, activation=activation)
+        side_a = _capture_alike(a, side_b, "", None, device)
+    else:  # of two captures the first refuses a text
+        text_a, text_b = text if is_b or not is_a else None, None if is_b else text
+        side_a = _capture(a, text_a, pair, target, item, "", None, device)
+        side_b = _capture(b, text_b, pair, target, item, off, activation, device)
+    if beside is not None:
+        asked["beside"] = str(_head(side_b, None, beside))
+    sides = [side_a, side_b]
+    spec = tasks.spec_from("compare", _layer_and_head(side_a, layer, head) | asked, sides)
+    return Figure(
+        lambda: tasks.panel(spec, sides), lambda: tasks.compare(side_a, side_b).to_dict(), sides
+    )
+
+
+def capture(
+    model: Model | Path_,
+    text: str,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    off: str = "",
+    activation: str | None = None,
+    device: str = "cpu",
+) -> Capture:
+    """Run a model on a text and return its capture, in memory. Raises HgvizError.
+
+    For many figures of one run: figure(capture, ...) shows it without running it again.
+    """
+    return _capture(model, text, pair, target, 0, off, activation, device)
+
+
+def reach(
+    *models: Model | Path_,
+    text: str | None = None,
+    target: str | None = None,
+    tokens: int | None = None,
+    lengths: Sequence[int] | None = None,
+    width: str = "neurips",
+    title: str | None = None,
+) -> Figure:
+    """How far every output of some models depends on what they read, as `hgviz reach` measures it.
+
+    models: of any family, as paths or open. text, and target of an encoder-decoder, or so many
+    tokens at random; lengths: also time passes of so many tokens. facts: what --json prints.
+    Raises HgvizError.
+    """
+    require(
+        models and (text is None) != (tokens is None),
+        "nothing says what the models read: it is a text, or so many tokens at random",
+        "Give one or more models, and text= or tokens=",
+    )
+    opened = [_model(model, dtype="float64") for model in models]
+    measured = []
+    for model in opened:
+        if text is None:
+            prompts = reaching.drawn_tokens(model, tokens or 0)
+        else:
+            has_target = model.spec.form == "encoder-decoder"
+            prompts = tasks.prompt_from(model, text, target=target if has_target else None)
+        measured.append(tasks.reach(model, *prompts))
+    seconds = None
+    if lengths is not None:
+        seconds = tasks.pass_times([_model(model) for model in models], lengths)
+    asked = {"--text": text, "--target": target, "--tokens": tokens,
+             "--lengths": None if lengths is None else ",".join(map(str, lengths))}  # fmt: skip
+    words = [str(part) for pair in asked.items() if pair[1] is not None for part in pair]
+    paths = [str(find_sample(model)) if _is_path(model) else "" for model in models]
+    panel = tasks.reach_panel(_spec("reach", width, title), measured, seconds, words, paths)
+    facts = tasks.reach_facts(opened, measured, seconds)
+    return Figure(lambda: panel, lambda: facts)
+
+
+def redundancy(
+    source: Model | Capture | Path_ | Sequence[Capture | Path_],
+    *,
+    width: str = "neurips",
+    title: str | None = None,
+) -> Figure:
+    """How similar the heads of each layer are: of a model or its path by its weights, of captures
+    or their paths by their maps.
+
+    facts: what `hgviz redundancy --json` prints. Raises HgvizError.
+    """
+    sources = source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
+    captures = [_capture(one) for one in sources if _is_capture(one)]
+    require(
+        len(captures) == len(sources) if captures else len(sources) == 1,
+        "these cannot be taken together: "
+        "heads are compared by the weights of one model, or by the maps of captures",
+        "Give one model, or captures alone",
+    )
+    first: Any = sources[0]
+    if captures:
+        measured = tasks.redundancy_of_captures(captures)
+    else:
+        measured = tasks.redundancy(find_sample(first) if isinstance(first, str) else first)
+    paths = [os.fspath(one) if _is_path(one) else getattr(one, "path", "") for one in sources]
+    panel = tasks.redundancy_panel(_spec("redundancy", width, title), measured, paths)
+    return Figure(lambda: panel, measured.to_dict, captures)
+
+
+# --- sources --------------------------------------------------------------------------------------
+
+
+def _is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
+    return isinstance(source, str | os.PathLike)
+
+
+def _is_capture(source: Any) -> bool:
+    """Whether it is a capture, or the path of one."""
+    if not _is_path(source):
+        return isinstance(source, Capture)
+    return os.path.lexists(find_sample(source)) and tasks.kind_of(os.fspath(source)) == "capture"
+
+
+def _study_at(source: Any) -> Study | None:
+    """The study at a path, None where there is none."""
+    if not _is_path(source) or not os.path.isfile(source):
+        return None
+    return (
+        tasks.study_at(os.fspath(source)) if tasks.kind_of(os.fspath(source)) == "study" else None
+    )
+
+
+def _capture(
+    source: Any,
+    text: str | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+    item: int = 0,
+    off: str = "",
+    activation: str | None = None,
+    device: str = "cpu",
+) -> Capture:
+    """A capture, the one at a path, or what a model makes of a text. Raises HgvizError."""
+    if _is_capture(source):
+        for name, value in (("text", text), ("off", off), ("activation", activation)):
+            require(
+                not value,
+                f"a capture takes no {name}: it is of one text, as one model read it",
+                "Give the model in its place, or leave it out",
+            )
+        if isinstance(source, Capture):
+            return source
+        return tasks.capture_at(find_sample(source), item)
+    _require_model(source)  # before a text is missed
+    require(
+        text is not None,
+        "a model needs a text: there is nothing to draw before it has read one",
+        'Give one, such as text="The sand ran down."',
+    )
+    model = _model(source, activation, device)
+    prompt, second = tasks.prompt_from(model, text=text, pair=pair, target=target)
+    heads_off = tasks.heads_from(off, model.spec)
+    return tasks.capture(model, prompt, off=heads_off, target=second)
+
+
+def _capture_alike(
+    source: Any, like: Capture, off: str, activation: str | None, device: str
+) -> Capture:
+    """What a model makes of the text of a capture."""
+    _require_model(source)
+    model = _model(source, activation, device)
+    return tasks.capture_alike(model, like, tasks.heads_from(off, model.spec))
+
+
+def _model(
+    source: Any, activation: str | None = None, device: str = "cpu", dtype: str = "float32"
+) -> Model:
+    """An open model, or the one at a path."""
+    if _is_path(source):
+        return tasks.load(find_sample(source), device, dtype, activation=activation)
+    require(
+        activation is None,
+        "the activation of a model that is open cannot be exchanged: "
+        "its layers are built for the one it has",
+        "Give its path in its place",
+    )
+    model: Model = source
+    return model
+
+
+def _require_model(source: Any) -> None:
+    """Require a model, or a path that holds something. Raises HgvizError."""
+    if _is_path(source):
+        tasks.kind_of(os.fspath(source))
+        return
+    require(
+        hasattr(source, "trace"),
+        f"{source!r:.40} cannot be drawn: "
+        "captures and models can, and paths of captures, checkpoints and studies",
+        "Give one of these",
+    )
+
+
+# --- options --------------------------------------------------------------------------------------
+
+
+def _spec(kind: str, width: str, title: str | None) -> Spec:
+    from hgviz.figures import Spec
+
+    return Spec(kind, width=width, title=title)
+
+
+def _options(kind: str, kinds: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a kind by their names on the command line, without those that are None.
+
+    Raises HgvizError for an unknown kind, TypeError for options that it does not have.
+    """
+    from hgviz.figures.spec import options_of
+
+    choose(kind, kinds, "kind of figure")
+    names = COMMAND_NAMES | ({"fuse": "together"} if kind == "links" else {})
+    options = {names.get(name, name): value for name, value in given.items()}
+    if unknown := sorted(set(options) - set(options_of(kind)) - set(COMMON)):
+        raise TypeError(f"a figure of kind {kind} has no option {unknown[0]!r}. {OTHER_OPTIONS}.")
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _layer_and_head(capture: Capture, layer: int | None, head: Head | None) -> dict[str, int]:
+    """The head as options; none where none is chosen."""
+    if layer is None and head is None:
+        return {}
+    chosen = _head(capture, layer, head)
+    return {"layer": chosen.layer, "head": chosen.head}
+
+
+def _head(capture: Capture, layer: int | None, head: Head | None) -> HeadId:
+    """A head as a number in a layer, "12.5" or (12, 5); 0.0 by default."""
+    if isinstance(head, str) and "." in head:
+        heads = parse_heads(head, capture.spec.layers)
+        require(len(heads) == 1, f"{head!r} names {len(heads)} heads: one is drawn", "Name one")
+        return next(iter(heads))
+    if isinstance(head, tuple):
+        return HeadId(*head)
+    require(
+        not isinstance(head, str) or head.isdecimal(),
+        f"{head!r} names no head: a head is 5, or 3.5 with its layer",
+        "Name one",
+    )
+    return HeadId(layer or 0, int(head or 0))
+
+
+# --- facts ----------------------------------------------------------------------------------------
+
+
+def _facts(spec: Spec, capture: Capture) -> Facts:
+    """What identifies a figure, the role and metrics of its head, and of links every one."""
+    from hgviz.figures import output
+
+    facts: Facts = dict(output.record(tasks.panel(spec, capture), [], Path("figure.svg")))
+    head = spec.selection.head_id
+    if spec.kind in ("map", "links"):
+        maps = (one if layer == head.layer else None for layer, one in enumerate(capture.maps))
+        role = tasks.measure(replace(capture, maps=tuple(maps))).get(head)
+        if role is not None:
+            metrics = {str(name): float(value) for name, value in role.metrics.items()}
+            facts |= {"role": role.role, "sentence": role_sentence(role), "metrics": metrics}
+    if spec.kind == "links":
+        facts["links"] = _links(spec, capture)
+    return facts
+
+
+def _links(spec: Spec, capture: Capture) -> list[Facts]:
+    """Every link: query and key by token and in words, the head, the weight."""
+    from hgviz.maps.links import find_links
+
+    links = find_links(capture, spec.selection, spec.links)
+    heads = [links.fuse] if links.single and len(links.heads) > 1 else list(map(str, links.heads))
+    return [
+        {
+            "query": links.queries.token(query), "from": links.queries.words(query),
+            "key": links.keys.token(key), "to": links.keys.words(key), "head": head,
+            "weight": weight,
+        }
+        for query, strands in links.strands.items()
+        for head, strand in zip(heads, strands, strict=True)
+        for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True)
+    ]  # fmt: skip
+
+
+def _figure_of_study(study: Study, kind: str, options: Mapping[str, Any]) -> Figure:
+    from hgviz.figures import FIGURES
+
+    kinds = [name for name, row in FIGURES.items() if row.of in ("study", "studies")]
+    spec = tasks.spec_from(kind, _options(kind, kinds, options), [])
+    chart = tasks.chart(kind, [study], spec.methods, spec.axis)
+
+    def facts() -> Facts:
+        names, *rows = chart.rows()
+        return {**chart.about, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
+
+    return Figure(lambda: tasks.panel(spec, [study]), facts)
+
+
+__all__ = ["Figure", "capture", "compare", "figure", "reach", "redundancy"]
