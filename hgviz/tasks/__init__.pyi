@@ -28,10 +28,10 @@ from .opening import (
     unattending,
 )
 from .pruning import curve, curve_times, trials_of, try_heads
+from .pruning_charts import chart
 from .reaching import pass_times, reach, reach_facts, reach_panel
 from .removing import heads_of_study, prune
 from .repeating import redundancy, redundancy_of_captures, redundancy_panel
-from .reporting import chart
 from .scoring import evaluate, examples_from, train
 from .study_charts import sweep_chart
 from .study_report import read_results, results_facts, study_report

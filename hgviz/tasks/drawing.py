@@ -15,7 +15,7 @@ from hgviz.tasks.composing import rollout_capture
 from hgviz.tasks.dissecting import neurons_chart
 from hgviz.tasks.opening import Path_, capture_at, study_at
 from hgviz.tasks.profiling import profile_chart
-from hgviz.tasks.reporting import chart
+from hgviz.tasks.pruning_charts import chart
 from hgviz.tasks.study_charts import sweep_chart
 from hgviz.tasks.sweeping import sweep_at
 
