@@ -136,11 +136,15 @@ class Neurons(Chart):
 
         def draw_name(name: str, y: float, is_marked: bool) -> None:
             bold = is_marked and may_be_bold(name, left - 5, SMALL)
-            page.text(
-                left - 5, y, elide(name, left - 5, SMALL, bold), size=SMALL, across="right",
-                middle=True, bold=bold,
+            page.small(
+                left - 5,
+                y,
+                elide(name, left - 5, SMALL, bold),
+                across="right",
+                middle=True,
+                bold=bold,
                 colour=LIGHT_PAGE.mark_text if is_marked else LIGHT_PAGE.text,
-            )  # fmt: skip
+            )
 
         draw_name(query, base + 3 + KEY_ROW / 2, is_marked=True)
         for raster, x in zip(rasters, xs, strict=True):
@@ -319,7 +323,7 @@ class Share:
         if not self.name:
             return y
         name = visible(self.name[:1].upper() + self.name[1:], space=" ")
-        page.text(0, y + SMALL, elide(name, page.width, SMALL, bold=True), size=SMALL, bold=True)
+        page.small(0, y + SMALL, elide(name, page.width, SMALL, bold=True), bold=True)
         return y + NAME_ROOM
 
     def draw_sums(self, page: Page, top: float) -> float:
@@ -374,8 +378,13 @@ class KeyBars:
                 page.caption(x, top + SMALL + (line + lines - len(title)) * 8.5, words)
             _draw_row_bars(page, values, x, begin, width - (6 if number < last else 0), is_bare)
         for row, name in enumerate(names):
-            page.text(left - 5, begin + (row + 0.5) * ROW, elide(name, left - 5, SMALL), size=SMALL,
-                      across="right", middle=True)  # fmt: skip
+            page.small(
+                left - 5,
+                begin + (row + 0.5) * ROW,
+                elide(name, left - 5, SMALL),
+                across="right",
+                middle=True,
+            )
         return begin + ROW * len(names) + (10 if is_bare else 1)
 
 
@@ -465,7 +474,7 @@ class Answer(Chart):
         left = first = max(text_width(f"layer {layer}", SMALL) for layer in layers) + 5
         for row, layer in enumerate(layers):
             place, y = places[layer], top + (row + 0.5) * height
-            page.text(0, y, f"layer {layer}", size=SMALL, middle=True)
+            page.small(0, y, f"layer {layer}", middle=True)
             role = place.role if place.role != "self" else ""
             words = " ".join(filter(None, (place.level if has_levels else "", role)))
             page.caption(first, y, words, middle=True)

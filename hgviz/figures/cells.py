@@ -300,8 +300,7 @@ LONGEST = 130.0  # of a bar below a figure
 @dataclass(frozen=True, slots=True)
 class Shades:
     """How weights are coloured: one palette over one range. beyond: whether there are weights below
-    it, and above it, which have the colours of its ends.
-    """
+    it, and above it, which have the colours of its ends."""
 
     palette: str
     limits: tuple[float, float]
@@ -347,7 +346,7 @@ class Shades:
             level = y + height / 2 + (0.5 - at) * (height if len(marks) > 2 else spread)
             tip = y + (1 - at) * height
             page.lines([[(x + BAR, tip), (x + BAR + TICK, tip)]], GREY)
-            page.text(x + BAR + TICK + TICK_GAP, level, words, size=SMALL, middle=True)
+            page.small(x + BAR + TICK + TICK_GAP, level, words, middle=True)
 
     def draw_level(self, page: Page, x: float, y: float, room: float) -> float:
         """Draw a colour bar from x on, its numbers below, lowest value left; returns where it
@@ -363,7 +362,7 @@ class Shades:
         for at, words in marks:
             here = x + at * width
             page.lines([[(here, y + BAR), (here, y + BAR + TICK)]], GREY)
-            page.text(here, y + BAR + TICK + 7, words, size=SMALL, across="center")
+            page.small(here, y + BAR + TICK + 7, words, across="center")
         return y + BAR + TICK + 9
 
     def draw_half(self, page: Page, y: float) -> float:
@@ -415,8 +414,7 @@ MAP_COLUMNS = "head", *QUERY, *KEY, "weight", "state", "reduction"
 
 class TableUnit(NamedTuple):
     """A run of positions along one side of a map: first and last position, first and last token,
-    both counted from 0 and included, "" where no token is behind it; and their text.
-    """
+    both counted from 0 and included, "" where no token is behind it; and their text."""
 
     first: int
     last: int
@@ -500,7 +498,7 @@ def draw_bars(
             fill = sign_colour(value) if has_signs else GREY
             page.box(start, y + 1.8, length, row - 3.6, fill=fill)
         if numbers is not None:
-            page.text(x + width, y + row / 2, numbers[at], size=SMALL, across="right", middle=True)
+            page.small(x + width, y + row / 2, numbers[at], across="right", middle=True)
     bottom = top + row * len(values)
     page.lines([[(zero, top), (zero, bottom)]], GREY)
     if numbers is None:

@@ -191,9 +191,8 @@ class Curves(Chart):
             top + title_room + height + (ceil(count / columns) - 1) * (height + title_room + gap)
         )
         middle = (top + title_room + bottom) / 2
-        page.text(SMALL, middle, self.up, size=SMALL, across="center", turned=True)
-        page.text((left + page.width) / 2, bottom + FOOT - 4, self.across, size=SMALL,
-                  across="center")  # fmt: skip
+        page.small(SMALL, middle, self.up, across="center", turned=True)
+        page.small((left + page.width) / 2, bottom + FOOT - 4, self.across, across="center")
         self._draw_key(page, styles, left, bottom + FOOT + 11)
 
     def _limits(self, y_limits: Limits | None) -> tuple[float, float, float, float]:
@@ -246,9 +245,8 @@ class Curves(Chart):
                 rings.append(place)
         if not panel.title:
             return
-        title = elide(panel.title, axes.width, TEXT, bold=True)
-        axes.page.text(axes.left, axes.top - 3, title, bold=True)
-        room = axes.width - text_width(title, TEXT, bold=True) - 5
+        axes.page.bold(axes.left, axes.top - 3, panel.title, axes.width)
+        room = axes.width - text_width(panel.title, TEXT, bold=True) - 5
         marked = [line.marked for line in panel.lines if line.marked]
         for words in (", ".join(marked), marked[0].split(",")[0] if len(marked) == 1 else ""):
             note = f"{self.mark} {words}"  # as much of what is marked as there is room for
@@ -336,8 +334,7 @@ class Plot:
     ) -> float:  # fmt: skip
         """Draw the axes from inner on, their name at left; returns where they end below."""
         axes = Axes(page, inner, top + 13, left + width - inner - 8, height, *self.ends())
-        title = elide(self.title, left + width - inner, TEXT, bold=True)
-        page.text(inner, top + 13 - 5, title, bold=True)
+        page.bold(inner, top + 13 - 5, self.title, left + width - inner)
         xs = self.xs or round_ticks(axes.x0, axes.x1, axes.width, 26)
         axes.draw_frame(xs, self.y_ticks(height))
         if not self.log[1]:
@@ -352,8 +349,7 @@ class Plot:
                 if len(part):
                     axes.draw_line(line.x[part], line.y[part], styles[line.label], offset)
         axes.draw_y_label(self.up, left)
-        page.text(axes.left + axes.width / 2, axes.bottom + FOOT - 4, self.across, size=SMALL,
-                  across="center")  # fmt: skip
+        page.small(axes.left + axes.width / 2, axes.bottom + FOOT - 4, self.across, across="center")
         return axes.bottom + FOOT
 
 
@@ -494,8 +490,7 @@ class Seeds(Chart):
                 axes = Axes(page, *box, -0.5, len(self.groups) - 0.5, *limits)
                 axes.draw_frame([], ys, numbered=column == 0)
                 if facet.title:
-                    title = elide(facet.title, width, TEXT, bold=True)
-                    page.text(axes.left, axes.top - 4, title, bold=True)
+                    page.bold(axes.left, axes.top - 4, facet.title, width)
                 depth = max(depth, axes.draw_names(self.groups))
                 step = min(0.86 * axes.unit / len(self.series), 31.2)
                 for number, row in enumerate(facet.marks):
@@ -635,7 +630,7 @@ class Strip:
             if all(map(isfinite, ends)):
                 page.lines([[(end, y) for end in ends]], look.colour, 1.8)
             page.marks([(right + 11, y)], look.marker, look.colour, 3.6)
-            page.text(right + 17, y, number_words(mean[0]), size=SMALL, middle=True)
+            page.small(right + 17, y, number_words(mean[0]), middle=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -677,8 +672,7 @@ class Strips(Chart):
 class Place:
     """A layer on the axis of layers. rank, key_rank: how coarse the levels of its queries and keys
     are among those of their text, 0 for the finest; level: the name of the level of its queries;
-    sequence: the text of its queries; known: whether it is captured.
-    """
+    sequence: the text of its queries; known: whether it is captured."""
 
     index: int
     name: str
@@ -847,8 +841,7 @@ class Profile(Chart):
             shape_room = len(shapes) * (shape_height + 1) + 2 if shapes and not start else 0.0
             for column, metric in enumerate(self.metrics[start : start + columns]):
                 left = column * (width + gap)
-                title = elide(visible(metric.label, space=" "), width, TEXT, bold=True)
-                page.text(left, top + TEXT, title, bold=True)
+                page.bold(left, top + TEXT, visible(metric.label, space=" "), width)
                 ticks = [tick for below in self.metrics[column::columns]
                          for tick in round_ticks(*below.limits(), height, 10.4)]  # fmt: skip
                 numbers = max((text_width(words, SMALL) for _, words in ticks), default=0.0)

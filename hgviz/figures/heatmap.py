@@ -46,22 +46,18 @@ from hgviz.figures.cells import (
 from hgviz.figures.charts import Chart
 from hgviz.figures.labels import (
     SMALL,
-    TEXT,
-    Mark,
     axis_marks,
     elide,
-    level_places,
     size_for,
     text_width,
 )
-from hgviz.figures.page import GREY, Many, Page, boxes_of
+from hgviz.figures.page import GREY, LABEL_GAP, AxisLabels, Many, Page, boxes_of
 from hgviz.figures.spec import Row, Spec, points
 from hgviz.language import short_number
 from hgviz.maps.overview import pool
 from hgviz.palettes import LIGHT_PAGE, overlay
 
-TICK, POINTER = 2.5, 3.5
-LABEL_GAP = POINTER + 3  # between a map and its labels
+POINTER = 3.5
 CORNER = ("Key →", "Query ↓")
 OTHER_KEYS = {"slot": "Slot →", "state": "State →"}
 BAR_GAP = 8.0
@@ -69,24 +65,6 @@ HEAD_OFF = "off: this head is switched off"
 
 
 # --- a map with labels ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Labels:
-    """The text of one axis: marks, the size of their words, and for words that are written level
-    over an axis where their middles lie."""
-
-    marks: list[Mark]
-    size: float
-    level: list[float] | None = None
-
-    @property
-    def depth(self) -> float:
-        """What the words take across their axis."""
-        if self.level is not None:
-            return self.size
-        widths = (text_width(mark.words, self.size, mark.bold) for mark in self.marks)
-        return max(widths, default=0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,21 +78,19 @@ class Edge:
     selected: int | None = None
     has_null: bool = False
 
-    def labels(self, cell: float, size: float, room: float) -> _Labels:
+    def labels(self, cell: float, size: float, room: float) -> AxisLabels:
         """The labels of cells of this size, at most so long."""
         marks = axis_marks(self.prompt, self.spans, cell, size, room, self.selected, self.has_null)
-        return _Labels(marks, size)
+        return AxisLabels(marks, size)
 
-    def level_labels(self, cell: float, size: float, room: float) -> _Labels:
+    def level_labels(self, cell: float, size: float, room: float) -> AxisLabels:
         """The labels of columns, level where they fit."""
-        labels = self.labels(cell, size, room)
-        places = level_places(labels.marks, cell, cell * len(self.spans), size)
-        return replace(labels, level=places)
+        return self.labels(cell, size, room).levelled(cell, cell * len(self.spans))
 
     def row_labels(
         self, corner: tuple[str, str], room: float,
         cell_sizes: Callable[[float], tuple[float, float]],
-    ) -> tuple[float, _Labels]:  # fmt: skip
+    ) -> tuple[float, AxisLabels]:  # fmt: skip
         """What labels of rows take at the left, and the labels; cell_sizes: height and width of a
         cell beside so much. Labels depend on the size of a cell, and that on the room they leave.
         """
@@ -142,8 +118,8 @@ class _Grid:
     tall: float
     rows: int
     columns: int
-    down: _Labels
-    across: _Labels
+    down: AxisLabels
+    across: AxisLabels
 
     @property
     def size(self) -> tuple[float, float]:
@@ -161,37 +137,16 @@ class _Grid:
             self.page.hatch(self.x, self.y, *self.size, boxes)
         self.page.box(self.x, self.y, *self.size, edge=LIGHT_PAGE.line)
 
-    def draw_rows(self) -> None:
-        """Draw the labels of the rows at the left."""
-        for mark in self.down.marks:
-            y = self.y + mark.middle * self.tall
-            self.page.lines([[(self.x - TICK, y), (self.x, y)]], LIGHT_PAGE.line)
-            self.page.text(
-                self.x - LABEL_GAP, y, mark.words, size=self.down.size, across="right",
-                middle=True, bold=mark.bold, colour=_ink(mark),
-            )  # fmt: skip
-
-    def draw_columns(self) -> None:
-        """Draw the labels of the columns above, turned where they would meet."""
-        turned = self.across.level is None
-        places = self.across.level or [mark.middle * self.cell for mark in self.across.marks]
-        for mark, place in zip(self.across.marks, places, strict=True):
-            x = self.x + mark.middle * self.cell
-            self.page.lines([[(x, self.y - TICK), (x, self.y)]], LIGHT_PAGE.line)
-            self.page.text(
-                self.x + place, self.y - LABEL_GAP, mark.words, size=self.across.size,
-                bold=mark.bold, across="left" if turned else "center", turned=turned,
-                middle=turned, colour=_ink(mark),
-            )  # fmt: skip
+    def draw_labels(self, with_rows: bool = True) -> None:
+        """Draw the labels of the rows at the left and of the columns above."""
+        if with_rows:
+            self.down.draw_down(self.page, self.x, self.y, self.tall)
+        self.across.draw_across(self.page, self.x, self.y, self.cell)
 
     def draw_corner(self, words: tuple[str, str], x: float) -> None:
         """Say what columns and rows are, where neither has labels."""
         for line, name in enumerate(words):
             self.page.caption(x, self.y - 15 + 8.5 * line, name)
-
-
-def _ink(mark: Mark) -> str:
-    return LIGHT_PAGE.mark_text if mark.chosen else LIGHT_PAGE.text
 
 
 # --- one head -------------------------------------------------------------------------------------
@@ -299,8 +254,7 @@ def _draw_map(page: Page, spec: Spec, capture: Capture, top: float, note: str = 
     if sums_room:
         sums = RowSumBars.of(maps, head.head, zooms[0])
         sums.draw(page, shades, x + width + SUMS_GAP, y, tall * (1 << zooms[0]), y + height)
-    grid.draw_rows()
-    grid.draw_columns()
+    grid.draw_labels()
     grid.draw_corner(corner, x - left + 1)
     _draw_selection(grid, capture, head, rows.selected, columns.selected)
     notes = [HEAD_OFF if is_off else unseen_reason(capture, [head])]
@@ -462,7 +416,7 @@ class RowSumBars:
         if sum(text_width(words, SMALL) / 2 for *_, words in ends) + 2 > width:
             ends = [max(ends, key=lambda end: abs(end[1]))]  # 0 and the farther end are enough
         for place, _, words in ends:
-            page.text(place, end + 7.5, words, size=SMALL, across="center")
+            page.small(place, end + 7.5, words, across="center")
 
 
 # --- all heads ------------------------------------------------------------------------------------
@@ -561,7 +515,7 @@ class Wall(CaptureFigure):
         for row in rows:  # number and level of every layer that has the room for a line
             y = row.y + row.height / 2
             if y >= before + SMALL * 1.15:
-                page.text(start, y, f"layer {row.layer}", size=SMALL, middle=True)
+                page.small(start, y, f"layer {row.layer}", middle=True)
                 page.caption(start + titles, y, names[row.layer], middle=True)
                 before = y
         shades = self._draw_maps(page, spec, maps, rows, columns)
@@ -773,7 +727,7 @@ class ImagePatches(CaptureFigure):
         width = min((page.width - IMAGE_GAP * (columns - 1)) / columns, LARGEST_IMAGE)
         height = width * picture.shape[0] / picture.shape[1]
         pitch = height + IMAGE_TITLE + 10
-        page.text(0, top + IMAGE_TITLE - 3, "Image", size=SMALL)
+        page.small(0, top + IMAGE_TITLE - 3, "Image")
         page.image(picture, 0, top + IMAGE_TITLE, width, height)
         patch = -1 if query is None else query - len(heads[0].added)
         if patch >= 0:  # what is added to the patches has no place
@@ -788,7 +742,7 @@ class ImagePatches(CaptureFigure):
             x, y = column * (width + IMAGE_GAP), top + IMAGE_TITLE + row * pitch
             is_off, role = patches.head in capture.off, self.role(patches.head)
             details = f", {HEAD_OFF}" if is_off else f"  ·  {role}" if role else ""
-            page.text(x, y - 3, elide(f"Head {patches.head}{details}", width, SMALL), size=SMALL)
+            page.small(x, y - 3, elide(f"Head {patches.head}{details}", width, SMALL))
             shown = picture if is_off else overlay(picture, shades.paint(patches.grid))
             page.image(shown, x, y, width, height)
             page.box(x, y, width, height, edge=LIGHT_PAGE.line)
@@ -868,14 +822,13 @@ class Three(Chart):
         for number, name in enumerate(names):
             if number == in_row:
                 x, y = left, bottom + 8
-            page.text(x, y + title_room - 4, elide(name, width, TEXT, bold=True), bold=True)
+            page.bold(x, y + title_room - 4, name, width)
             grid = _Grid(page, x, y + title_room + depth, cell, cell, rows, columns, down, across)
             rgb = shades[number].paint(chart.maps[number], chart.seen[number])
             grid.draw_cells(rgb, chart.seen[number], (chart.zoom, chart.zoom))
+            grid.draw_labels(with_rows=x == left)
             if x == left:
-                grid.draw_rows()
                 grid.draw_corner(CORNER, 0.0)
-            grid.draw_columns()
             x, bottom = x + width + gap, max(bottom, grid.y + height)
         bars = [("Weight", shades[0]), ("Difference, A − B", shades[2])]
         if self.signed:

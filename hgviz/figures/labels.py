@@ -262,8 +262,7 @@ def axis_marks(
 
 def size_for(cell: float) -> float:
     """The size of labels of positions so far apart: as small as all of them need, if that can be
-    read, else the usual, and some are left out.
-    """
+    read, else the usual, and some are left out."""
     needed = cell / LINE
     return min(SMALL, needed) if needed >= LEAST else SMALL
 
@@ -272,8 +271,7 @@ def level_places(
     marks: Sequence[Mark], cell: float, length: float, size: float
 ) -> list[float] | None:
     """Where the middles of labels lie that are written level over an axis of so many points, None
-    where they would meet; those at its ends are moved inwards a little.
-    """
+    where they would meet; those at its ends are moved inwards a little."""
     places: list[float] = []
     before = -inf
     for mark in marks:

@@ -39,7 +39,6 @@ from hgviz.figures.labels import (
     TITLE,
     axis_marks,
     elide,
-    level_places,
     size_for,
     surrounding_word,
     text_width,
@@ -47,7 +46,7 @@ from hgviz.figures.labels import (
     token_words,
     unit_spans,
 )
-from hgviz.figures.page import GREY, Many, Page, dots_per_inch
+from hgviz.figures.page import GREY, AxisLabels, Many, Page, dots_per_inch
 from hgviz.figures.spec import POINTS, Row, Spec
 from hgviz.palettes import LIGHT_PAGE, contrasting_colour
 
@@ -221,9 +220,14 @@ class Levels(CaptureFigure):
                 page.box(cell[0], strip.y - 0.6, cell[1] - cell[0], STRIP + 1.2,
                          edge=LIGHT_PAGE.mark, line=1.1)  # fmt: skip
             for line, words in enumerate(lines[:4]):
-                page.text(0, strip.y + _name_middle(line, len(lines)), words, size=SMALL,
-                          middle=True, bold=line == 0,
-                          colour=LIGHT_PAGE.text if line < 2 else GREY)  # fmt: skip
+                page.small(
+                    0,
+                    strip.y + _name_middle(line, len(lines)),
+                    words,
+                    middle=True,
+                    bold=line == 0,
+                    colour=LIGHT_PAGE.text if line < 2 else GREY,
+                )
         last = strips[-1]
         bottom = last.y + max(STRIP, LINE * len(names[-1]))
         if not last.size:
@@ -427,20 +431,9 @@ class _Strip:
         cell, left = self.width / len(prompt), float(self.edges[0])
         size = size_for(cell)
         marks = axis_marks(prompt, unit_spans(len(prompt)), cell, size, 46.0, selected)
-        places = level_places(marks, cell, cell * len(prompt), size)
-        turned, y, depth = places is None, self.y + STRIP + 3, size
-        places = places or [mark.middle * cell for mark in marks]
-        for mark, place in zip(marks, places, strict=True):
-            x = left + mark.middle * cell
-            self.page.lines([[(x, y - 3), (x, y - 1)]], LIGHT_PAGE.line)
-            self.page.text(
-                left + place, y if turned else y + size, mark.words, size=size, turned=turned,
-                middle=turned, across="right" if turned else "center", bold=mark.bold,
-                colour=LIGHT_PAGE.mark_text if mark.chosen else LIGHT_PAGE.text,
-            )  # fmt: skip
-            if turned:
-                depth = max(depth, text_width(mark.words, size, mark.bold))
-        return y + depth
+        labels = AxisLabels(marks, size).levelled(cell, cell * len(prompt))
+        labels.draw_across(self.page, left, self.y + STRIP, cell, is_below=True)
+        return self.y + STRIP + 3 + max(size, labels.depth)
 
     def draw_silhouette(self, lower: _Strip) -> None:
         """Draw the shape of the model behind this strip and the next."""

@@ -331,8 +331,13 @@ class _Columns(_Layout):
             self.draw_name(self.styles[strand], x, first - 0.3 * PITCH, is_left=False)
             for row, item in enumerate(items[1]):
                 if item.place is not None and item.place in self.keys[strand]:
-                    page.text(x, first + (row + 0.5) * PITCH, self.number(strand, item.place),
-                              size=SMALL, middle=True, across="right")  # fmt: skip
+                    page.small(
+                        x,
+                        first + (row + 0.5) * PITCH,
+                        self.number(strand, item.place),
+                        middle=True,
+                        across="right",
+                    )
         bottom = first + PITCH * max(map(len, items))
         return self._draw_names_below(self.styles[fitting:], bottom)
 

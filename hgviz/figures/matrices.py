@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from hgviz.core import Display
 from hgviz.figures.cells import LONGEST, Shades, shades_of
 from hgviz.figures.charts import Chart, Limits, Plots
-from hgviz.figures.labels import SMALL, TEXT, elide, text_width
+from hgviz.figures.labels import SMALL, text_width
 from hgviz.figures.page import GREY, Many, Page, Tick, boxes_of, round_ticks
 from hgviz.figures.spec import Row, Spec
 from hgviz.palettes import LIGHT_PAGE
@@ -56,7 +56,7 @@ class Grid:
         rows, columns = self.values.shape
         inner = left + max(text_width(name, NAME) for name in self.rows) + 14
         cell = min((left + width - inner) / max(columns, 1), largest)
-        page.text(left, top + TITLE_ROOM - 5, elide(self.title, width, TEXT, bold=True), bold=True)
+        page.bold(left, top + TITLE_ROOM - 5, self.title, width)
         y = top + TITLE_ROOM + 2
         right, bottom = inner + cell * columns, y + cell * rows
         known = np.isfinite(self.values)
@@ -71,10 +71,8 @@ class Grid:
             page.text(inner + (column + 0.5) * cell, bottom + 3, self.columns[column], size=NAME,
                       across="right", turned=True, middle=True, colour=GREY)  # fmt: skip
         depth = max((text_width(self.columns[column], NAME) for column in shown), default=0.0)
-        page.text(left + SMALL, (y + bottom) / 2, self.down, size=SMALL, across="center",
-                  turned=True)  # fmt: skip
-        page.text((inner + right) / 2, bottom + depth + 13, self.across, size=SMALL,
-                  across="center")  # fmt: skip
+        page.small(left + SMALL, (y + bottom) / 2, self.down, across="center", turned=True)
+        page.small((inner + right) / 2, bottom + depth + 13, self.across, across="center")
         return float(bottom + depth + 18)
 
 
@@ -159,19 +157,18 @@ class Square:
     ) -> None:
         """Draw it with outputs down; only the first of a row has their numbers."""
         y, (rows, columns) = top + TITLE_ROOM, self.values.shape
-        page.text(left, y - 5, elide(self.name, side, TEXT, bold=True), bold=True)
+        page.bold(left, y - 5, self.name, side)
         _draw_matrix(page, self.values, self.values > 0, shades, (left, y, side, side))
         for token, words in _token_ticks(columns, side):
             x = left + (token + 0.5) * side / max(columns, 1)
             page.lines([[(x, y + side), (x, y + side + 2)]], GREY)
             page.caption(x, y + side + 9, words, across="center")
-        page.text(left + side / 2, y + side + 18, self.across, size=SMALL, across="center")
+        page.small(left + side / 2, y + side + 18, self.across, across="center")
         if is_first:
             for token, words in _token_ticks(rows, side):
                 middle = y + (token + 0.5) * side / max(rows, 1)
                 page.caption(left - 3, middle, words, across="right", middle=True)
-            page.text(SMALL, y + side / 2, "Output at token", size=SMALL, across="center",
-                      turned=True)  # fmt: skip
+            page.small(SMALL, y + side / 2, "Output at token", across="center", turned=True)
 
 
 def _token_ticks(count: int, room: float) -> list[Tick]:

@@ -97,8 +97,7 @@ def draw(panel: Panel, path: str | Path) -> Path:
 class Preview:
     """A page as a picture. png: at so many dots per inch; width and height: of the page, in points;
     smallest: its smallest text in points, None where it has none; notes: what its file says of how
-    it was drawn.
-    """
+    it was drawn."""
 
     png: bytes
     dots: float

@@ -7,7 +7,7 @@ axes for charts, and the key of their lines.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, isfinite, log10
 from typing import Any
@@ -22,7 +22,19 @@ from matplotlib.patches import PathPatch, Polygon, Rectangle
 from matplotlib.path import Path as Outline
 from numpy.typing import NDArray
 
-from hgviz.figures.labels import DOTS, LEAST, SMALL, TEXT, TITLE, elide, font, text_width, wrap
+from hgviz.figures.labels import (
+    DOTS,
+    LEAST,
+    SMALL,
+    TEXT,
+    TITLE,
+    Mark,
+    elide,
+    font,
+    level_places,
+    text_width,
+    wrap,
+)
 from hgviz.figures.spec import POINTS
 from hgviz.palettes import CATEGORICAL, LIGHT_PAGE, even_ticks
 
@@ -96,9 +108,17 @@ class Page:
             fontproperties=font(size, bold, fixed),
         )  # fmt: skip
 
+    def small(self, x: float, y: float, words: str, **more: Any) -> None:
+        """Draw small text; more: as in text."""
+        self.text(x, y, words, size=SMALL, **more)
+
     def caption(self, x: float, y: float, words: str, **more: Any) -> None:
         """Draw small grey text; more: as in text."""
-        self.text(x, y, words, size=SMALL, **{"colour": GREY, **more})
+        self.text(x, y, words, size=SMALL, colour=GREY, **more)
+
+    def bold(self, x: float, y: float, words: str, room: float) -> None:
+        """Draw a bold line of text that takes no more room, such as the title of axes."""
+        self.text(x, y, elide(words, room, TEXT, bold=True), bold=True)
 
     def box(
         self, x: float, y: float, width: float, height: float, *, fill: Any = None,
@@ -295,6 +315,60 @@ def boxes_of(cells: NDArray[np.bool_], x: float, y: float, cell: tuple[float, fl
         boxes.append(np.stack([left, top, right, bottom], 1))
         first = row
     return np.concatenate([np.zeros((0, 4)), *boxes])
+
+
+# --- labels of an axis ----------------------------------------------------------------------------
+
+LABEL_TICK, LABEL_GAP = 2.5, 6.5  # between a map and its labels
+
+
+@dataclass(frozen=True, slots=True)
+class AxisLabels:
+    """The text of one axis: marks, the size of their words, and for words that are written level
+    over an axis where their middles lie."""
+
+    marks: list[Mark]
+    size: float
+    places: list[float] | None = None
+
+    @property
+    def depth(self) -> float:
+        """What the words take across their axis."""
+        if self.places is not None:
+            return self.size
+        widths = (text_width(mark.words, self.size, mark.bold) for mark in self.marks)
+        return max(widths, default=0)
+
+    def levelled(self, cell: float, length: float) -> AxisLabels:
+        """The same, level where they fit over an axis of such cells."""
+        return replace(self, places=level_places(self.marks, cell, length, self.size))
+
+    def draw_down(self, page: Page, x: float, y: float, cell: float) -> None:
+        """Draw them left of an axis that runs down from (x, y)."""
+        for mark in self.marks:
+            middle = y + mark.middle * cell
+            page.lines([[(x - LABEL_TICK, middle), (x, middle)]], LIGHT_PAGE.line)
+            self._draw(page, mark, x - LABEL_GAP, middle, across="right", middle=True)
+
+    def draw_across(
+        self, page: Page, x: float, y: float, cell: float, is_below: bool = False
+    ) -> None:
+        """Draw them over, or below, an axis that runs from (x, y), turned unless they are level."""
+        turned = self.places is None
+        places = self.places or [mark.middle * cell for mark in self.marks]
+        tick = (y, y + 2) if is_below else (y - LABEL_TICK, y)
+        base = y - LABEL_GAP
+        if is_below:
+            base = y + 3 if turned else y + 3 + self.size
+        side = ("right" if is_below else "left") if turned else "center"
+        for mark, place in zip(self.marks, places, strict=True):
+            middle = x + mark.middle * cell
+            page.lines([[(middle, end) for end in tick]], LIGHT_PAGE.line)
+            self._draw(page, mark, x + place, base, across=side, turned=turned, middle=turned)
+
+    def _draw(self, page: Page, mark: Mark, x: float, y: float, **more: Any) -> None:
+        ink = LIGHT_PAGE.mark_text if mark.chosen else LIGHT_PAGE.text
+        page.text(x, y, mark.words, size=self.size, bold=mark.bold, colour=ink, **more)
 
 
 # --- how lines look -------------------------------------------------------------------------------

@@ -189,19 +189,6 @@ def values_of(chart, name):
     return dict(zip(chart.sides[0].heads, metric.values[0], strict=True))
 
 
-@pytest.mark.parametrize(
-    ("name", "head", "value"),
-    [("entropy", "0.1", 0), ("entropy", "1.1", 0), ("distance", "0.1", 1), ("distance", "1.1", 0),
-     ("previous", "0.1", 1), ("same", "1.1", 1), ("first", "1.0", 1), ("convolution", "0.1", 1)],
-)  # fmt: skip
-def test_metrics_of_planted_heads_are_known(name, head, value):
-    chart = profile_chart([planted()], [name])
-    found = {str(head): number for head, number in values_of(chart, name).items()}
-    assert found[head] == pytest.approx(value, abs=1e-2 if name == "convolution" else 1e-6)
-    # rows with few keys do not count: what does lies between the even rows of some and of all keys
-    assert name != "entropy" or np.log(4) < found["0.0"] < np.log(N)
-
-
 def test_what_is_drawn_is_what_the_heads_measure_and_distances_are_in_letters():
     """A head that looks back by one position at a level of four letters looks four letters back."""
     capture = capture_of("sea")
@@ -268,34 +255,6 @@ def test_what_a_profile_cannot_show_is_said(maps, metrics, error):
 
 
 # --- neurons --------------------------------------------------------------------------------------
-
-DISSECTED = {
-    "softmax": lambda: capture_of("sea"),
-    "signed": lambda: make_capture(SEA, signed=True),
-    "windowed": lambda: make_capture(SEA, windowed=True),
-    "relative": lambda: make_capture(SEA, relative=True),
-    **kinds.KINDS,
-}
-
-
-@pytest.mark.parametrize("name", DISSECTED)
-def test_products_add_up_to_what_they_are_said_to_and_weights_are_the_map_s(name):
-    capture = DISSECTED[name]()
-    for layer in (layer for layer in capture.spec.layers if layer.heads):
-        last = len(capture.query_prompt(layer.index)) - 1
-        for head, query in ((layer.heads[-1], last // 2), (layer.heads[0], None)):
-            chart = neurons_chart(capture, Selection(layer.index, head, query))
-            sums = [stage for stage in chart.stages if stage.kind in ("product", "position")]
-            for products, total in zip(chart.products, sums, strict=True):
-                np.testing.assert_array_equal(products.values, products.left * products.right)
-                np.testing.assert_allclose(products.values.sum(1), total.values, 1e-9, 1e-9)
-            maps = capture.maps[layer.index]
-            row = min(capture.row(layer.index, last if query is None else query), maps.shape[1] - 1)
-            wanted, found = maps.read(head, (row, row + 1))[0], chart.stages[-1].values
-            largest = max(1.0, np.abs(wanted).max(initial=0))
-            assert np.abs(found - wanted[chart.columns]).max(initial=0) < 1e-5 * largest
-            left_out = np.delete(wanted, chart.columns)
-            assert (np.abs(left_out) <= np.abs(found).min(initial=np.inf) + 1e-6).all()
 
 
 def test_a_score_is_the_sum_of_products_over_the_root_of_their_number():
@@ -593,15 +552,6 @@ def test_wrong_use_is_one_clear_line(given, code, error, refusal, tmp_path, monk
     command = (SOFTMAX if word == "softmax" else word for word in given.split())
     assert error in refusal(*command, code=code)
     assert (tmp_path / "my.csv").read_text() == "The sea." and len(list(tmp_path.iterdir())) == 1
-
-
-def test_numbers_of_an_answer_stand_beside_it_or_in_its_place(output, tmp_path):
-    given = ("attribute", HOURGLASS, "--text", "=The sea", "--steps", "4")
-    output(*given, "-o", tmp_path / "f.csv")
-    output(*given, "--numbers", "-o", tmp_path / "g.svg")
-    assert {path.name for path in tmp_path.iterdir()} == {"f.csv", "g.svg", "g.csv"}
-    assert (tmp_path / "f.csv").read_bytes() == (tmp_path / "g.csv").read_bytes()
-    assert len((tmp_path / "f.csv").read_text().splitlines()) == 9
 
 
 def test_several_answers_to_a_text_have_lines_of_their_own_and_share_one_scale():
