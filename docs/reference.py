@@ -137,11 +137,12 @@ def fields() -> str:
     """Every dataset and attribute of captures and studies, as the schema's rows say."""
     import numpy as np
 
-    from hgviz.store.schema import CAPTURE_FIELDS, STUDY_FIELDS, Attribute, Field, Row
+    from hgviz.store.schema import CAPTURE_FIELDS, STUDY_FIELDS, Field
+    from hgviz.store.studies import FOLDER
 
-    def notes(row: Row) -> str:
+    def notes(row: Field) -> str:
         kind = f"{row.kind} layers" if row.kind else ""
-        allowed = row.allowed if isinstance(row, Field) and row.allowed != "any" else ""
+        allowed = "" if row.allowed == "any" else row.allowed
         return ", ".join(filter(None, (kind, "" if row.required else "optional", allowed)))
 
     def form(row: Field) -> str:
@@ -165,19 +166,20 @@ def fields() -> str:
     for noun, groups in (("capture", CAPTURE_FIELDS), ("study", STUDY_FIELDS)):
         for group, rows in groups.items():
             lines += [f"## `{group}` of a {noun}", ""]
-            datasets = [row for row in rows if isinstance(row, Field)]
+            datasets = [row for row in rows if not row.attribute]
             lines += table(
                 "name | holds | type | | meaning",
                 [(f"`{row.path}`", form(row), types(row), notes(row), row.meaning)
                  for row in datasets],
             )  # fmt: skip
-            attributes = [row for row in rows if isinstance(row, Attribute)]
-            if attributes:
-                lines += table(
-                    "attribute | holds | | meaning",
-                    [(f"`{row.name}`", row.form, notes(row), row.meaning) for row in attributes],
-                )
-    return "\n".join(lines)
+            attributes = [(f"`{row.attribute}`", row.form, notes(row), row.meaning)
+                          for row in rows if row.attribute]  # fmt: skip
+            lines += table("attribute | holds | | meaning", attributes) if attributes else []
+    lines += ["## The folder of a study of many runs", "", "Format \"hgviz-sweep\": JSON and TOML, "
+              "in UTF-8; AB are the first two digits of KEY, the key of a cell.", ""]  # fmt: skip
+    files = [(f"`{path}`", ", ".join(getattr(file.kind, "__struct_fields__", ())), file.meaning)
+             for path, file in FOLDER.items()]  # fmt: skip
+    return "\n".join([*lines, *table("file | keys | meaning", files)])
 
 
 PAGES: dict[str, Callable[[], str]] = {

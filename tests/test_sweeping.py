@@ -333,13 +333,6 @@ def test_a_model_that_can_be_trained_is_planned_and_a_family_left_out_is_told(fi
         open_sweep(file)
 
 
-def test_what_is_no_folder_of_a_study_is_told_as_what_it_is(file):
-    told = {"study.toml": "it is a file", ".": "it has no plan.json", "no": "no such folder"}
-    for name, why in told.items():
-        with pytest.raises(HgvizError, match=f"not the folder of a study: .*{why[3:]}"):
-            SweepFolder(file.parent / name).sweep()
-
-
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
 def test_a_folder_that_cannot_be_written_is_told(file):
     file.parent.chmod(0o500)

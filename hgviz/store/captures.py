@@ -626,23 +626,23 @@ def capture_of(
         why = f"they are {answers.dtype} {np.shape(answers)}, for {count:,} tokens"
         what = f"the logits cannot be kept: {why}"
         raise HgvizError(what, "Give numbers, (tokens, vocabulary)")
-    maps = []
-    for index, layer in enumerate(layers):
+    made, maps, width = [], [], 0
+    for index, arrays in enumerate(layers):
         try:
-            maps.append(_map_of(layer, count))
+            layer_map = _map_of(arrays, count)
         except HgvizError as error:
             what = f"layer {index} cannot be kept: {error.what}"
             raise HgvizError(what, error.do) from None
+        heads, activations = layer_map.heads, ("softmax",) * len(layer_map.heads)
+        if isinstance(layer_map, LazyMap):
+            activations = layer_map.factors.rule.activations
+            width = max(width, len(heads) * layer_map.factors.q.shape[2])
+        layer_name = _one_line(arrays.get("name", f"layer.{index}"))
+        causal = bool(arrays.get("causal", False))
+        made.append(Layer(index, layer_name, "self", 0, 0, heads, activations, causal))
+        maps.append(layer_map)
     spec = ModelSpec(
-        family="given", name=_one_line(name), levels=(Level(0),),
-        layers=tuple(
-            Layer(index, _one_line(layer.get("name", f"layer.{index}")), "self", 0, 0, found.heads,
-                  found.factors.rule.activations if isinstance(found, LazyMap)
-                  else ("softmax",) * len(found.heads), bool(layer.get("causal", False)))
-            for index, (layer, found) in enumerate(zip(layers, maps, strict=True))
-        ),
-        width=max((len(found.heads) * found.factors.q.shape[2]
-                   for found in maps if isinstance(found, LazyMap)), default=0),
+        family="given", name=_one_line(name), levels=(Level(0),), layers=tuple(made), width=width,
         vocabulary=0 if answers is None else answers.shape[1],
     )  # fmt: skip
     positions = np.arange(count, dtype=np.int64)

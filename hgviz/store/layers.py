@@ -46,7 +46,6 @@ from hgviz.store.arrays import (
 from hgviz.store.hdf5 import Refused, attribute, has, numbers, reading, require, subgroup
 from hgviz.store.schema import (
     CAPTURE_FIELDS,
-    Attribute,
     Field,
     nest,
     open_field,
@@ -69,12 +68,11 @@ Datasets = dict[str, h5py.Dataset | Packed]
 Pyramids = Callable[[int], Pyramid]
 
 
-def rows_of(kind: Literal["lazy", "dense"]) -> tuple[list[Field], list[Attribute]]:
+def rows_of(kind: Literal["lazy", "dense"]) -> tuple[list[Field], list[Field]]:
     """The rows of datasets and attributes in a layer of a kind, without coarse levels."""
-    rows = [row for row in CAPTURE_FIELDS["/layers/000"] if row.kind in ("", kind)]
-    fields = [row for row in rows
-              if isinstance(row, Field) and not row.source.startswith("levels.")]  # fmt: skip
-    return fields, [row for row in rows if isinstance(row, Attribute)]
+    rows = [row for row in CAPTURE_FIELDS["/layers/000"]
+            if row.kind in ("", kind) and not row.source.startswith("levels.")]  # fmt: skip
+    return [row for row in rows if not row.attribute], [row for row in rows if row.attribute]
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -434,7 +432,7 @@ def _read_levels(
     group: h5py.Group, path: str, sizes: dict[str, int], signed: bool
 ) -> Pyramids | None:
     """What gives the coarse levels of the head at a place; None where the file has none."""
-    rows = {row.source: row for row in CAPTURE_FIELDS["/layers/000"] if isinstance(row, Field)}
+    rows = {row.source: row for row in CAPTURE_FIELDS["/layers/000"]}
     limits = read_field(group, rows["levels.ranges"], sizes)
     if limits is None:
         return None

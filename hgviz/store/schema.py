@@ -111,7 +111,8 @@ ALLOWED: dict[str, Callable[[NDArray[Any]], Any]] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A dataset: where it lies, what it holds, and which attribute of which object that is.
+    """A dataset, or an attribute of the group ("@name"): where it lies, what it holds, and which
+    attribute of which object that is.
 
     form: "JSON" (texts in it are cut to a short line), "JSON as it is", "text", "any" shape, or the
     dimensions by name; those of one name agree, a number is a size.
@@ -119,6 +120,8 @@ class Field:
     is kept as u1. source: an attribute, seen from the object that its group describes. kind: only
     in layers of that kind. axis: the one that large datasets are cut along. checksum: "own", its
     crc32 (chunks have their own); "heads" and "summary", part of an attribute of the layer.
+    Of an attribute form is "text", "names" (one a head, separated by spaces, "-" for None), "flag",
+    "number", "integer", "positive" (an integer of at least 1) or "integers".
     document: the type of JSON. allowed: what its numbers are, "any" or a name of ALLOWED.
     """
 
@@ -136,6 +139,11 @@ class Field:
     allowed: str = "any"
 
     @property
+    def attribute(self) -> str:
+        """The name of an attribute, "" of a dataset."""
+        return self.path[1:] if self.path[0] == "@" else ""
+
+    @property
     def dimensions(self) -> tuple[str, ...]:
         """The dimensions by name or size."""
         return _words(self.form)
@@ -151,70 +159,52 @@ def _words(words: str) -> tuple[str, ...]:
     return tuple(words.replace("bool", "u1").split())
 
 
-@dataclass(frozen=True, slots=True)
-class Attribute:
-    """An attribute of a group, with the object that it comes from, as in Field.
-
-    form: "text", "names" (one a head, separated by spaces, "-" for None), "flag", "number",
-    "integer", "positive" (an integer of at least 1) or "integers".
-    """
-
-    name: str
-    form: Literal["text", "names", "flag", "number", "integer", "positive", "integers"]
-    source: str
-    meaning: str
-    required: bool = True
-    kind: Kind = ""
-
-
-Row = Field | Attribute
-
 _OPERANDS = "f2 f4 f8 u2"
 _HEADS: dict[str, Any] = {"kind": "lazy", "axis": 1, "checksum": "heads", "packing": "large"}
 _TERMS: dict[str, Any] = {**_HEADS, "required": False}
 _SUMMARY: dict[str, Any] = {"axis": 1, "checksum": "summary", "packing": "large"}
 
 _OF_LAYERS = (
-    Attribute("kind", "text", "kind", '"lazy", "streaming" (lazy, of which some heads stream) or '
+    Field("@kind", "text", "", "kind", '"lazy", "streaming" (lazy, of which some heads stream) or '
               '"dense"'),
-    Attribute("name", "text", "layer.name", "as the spec says it, with the next four"),
-    Attribute("role", "text", "layer.role", '"self", "down", "up" or "cross"'),
-    Attribute("level", "integer", "layer.level", "the level of the queries"),
-    Attribute("key_level", "integer", "layer.key_level", "the level of the keys"),
-    Attribute("heads", "integers", "layer.heads", "the heads' numbers"),
-    Attribute("signed", "flag", "map.signed", "whether weights may be negative"),
-    Attribute("causal", "flag", "causal", "whether later keys are hidden"),
-    Attribute("stride_q", "positive", "rule.stride_q", "tokens a row stands for", kind="lazy"),
-    Attribute("stride_k", "positive", "rule.stride_k", "tokens a column stands for", kind="lazy"),
-    Attribute("scale", "number", "rule.scale", "what q . k is multiplied by", kind="lazy"),
-    Attribute("windowed", "flag", "rule.windowed", "whether a row sees only its own group of "
+    Field("@name", "text", "", "layer.name", "as the spec says it, with the next four"),
+    Field("@role", "text", "", "layer.role", '"self", "down", "up" or "cross"'),
+    Field("@level", "integer", "", "layer.level", "the level of the queries"),
+    Field("@key_level", "integer", "", "layer.key_level", "the level of the keys"),
+    Field("@heads", "integers", "", "layer.heads", "the heads' numbers"),
+    Field("@signed", "flag", "", "map.signed", "whether weights may be negative"),
+    Field("@causal", "flag", "", "causal", "whether later keys are hidden"),
+    Field("@stride_q", "positive", "", "rule.stride_q", "tokens a row stands for", kind="lazy"),
+    Field("@stride_k", "positive", "", "rule.stride_k", "tokens a column stands for", kind="lazy"),
+    Field("@scale", "number", "", "rule.scale", "what q . k is multiplied by", kind="lazy"),
+    Field("@windowed", "flag", "", "rule.windowed", "whether a row sees only its own group of "
               "max(stride_q, stride_k) tokens", kind="lazy"),
-    Attribute("empty_rows", "text", "rule.empty_rows", 'what a row without a key reads: "zeros" or '
-              '"uniform"', kind="lazy"),
-    Attribute("activations", "names", "rule.activations", "one a head", kind="lazy"),
-    Attribute("norms", "names", "rule.norms", 'one a head, "-" for none', kind="lazy"),
-    Attribute("top_k", "positive", "rule.top_k", "how many keys a row of the activation topk has",
+    Field("@empty_rows", "text", "", "rule.empty_rows", 'what a row without a key reads: "zeros" '
+              'or "uniform"', kind="lazy"),
+    Field("@activations", "names", "", "rule.activations", "one a head", kind="lazy"),
+    Field("@norms", "names", "", "rule.norms", 'one a head, "-" for none', kind="lazy"),
+    Field("@top_k", "positive", "", "rule.top_k", "how many keys a row of the activation topk has",
               False, "lazy"),
-    Attribute("band", "integers", "rule.band", "(behind, ahead): a row sees columns from i - "
+    Field("@band", "integers", "", "rule.band", "(behind, ahead): a row sees columns from i - "
               "behind to i + ahead", False, "lazy"),
-    Attribute("chunk", "positive", "rule.chunk", "a row sees its own chunk of so many columns",
+    Field("@chunk", "positive", "", "rule.chunk", "a row sees its own chunk of so many columns",
               False, "lazy"),
-    Attribute("softcap", "number", "rule.softcap", "c: a scaled score s becomes c tanh(s / c)",
+    Field("@softcap", "number", "", "rule.softcap", "c: a scaled score s becomes c tanh(s / c)",
               False, "lazy"),
-    Attribute("near", "integers", "near", "two numbers for each head, see below; 0 0 for one that "
+    Field("@near", "integers", "", "near", "two numbers for each head, see below; 0 0 for one that "
               "sees all", False, "lazy"),
-    Attribute("unit", "integer", "unit", "of relative positions, -1 for distances backwards",
+    Field("@unit", "integer", "", "unit", "of relative positions, -1 for distances backwards",
               False, "lazy"),
-    Attribute("verify_max_abs", "number", "difference", "the largest difference between the proof "
+    Field("@verify_max_abs", "number", "", "difference", "the largest difference between the proof "
               "rows and the tiles of the program that wrote the file", kind="lazy"),
-    Attribute("crc32", "integers", "crc32", "one a head: over its q, k, stat, norm, threshold and "
+    Field("@crc32", "integers", "", "crc32", "one a head: over its q, k, stat, norm, threshold and "
               "relative terms, in this order, those that are there", kind="lazy"),
-    Attribute("summary32", "integers", "summary32", "one a head: over its thumb, rowmax, entropy "
+    Field("@summary32", "integers", "", "summary32", "one a head: over its thumb, rowmax, entropy "
               "and hist", False),
-    Attribute("committed", "integer", "committed", "1, written last"),
+    Field("@committed", "integer", "", "committed", "1, written last"),
 )  # fmt: skip
 
-CAPTURE_FIELDS: dict[str, tuple[Row, ...]] = {
+CAPTURE_FIELDS: dict[str, tuple[Field, ...]] = {
     "/": (
         Field("spec", "JSON", "", "spec", "the model: family, name, levels, layers, width, ...",
               document=ModelSpec),
@@ -324,7 +314,7 @@ CAPTURE_FIELDS: dict[str, tuple[Row, ...]] = {
     ),
 }  # fmt: skip
 
-STUDY_FIELDS: dict[str, tuple[Row, ...]] = {
+STUDY_FIELDS: dict[str, tuple[Field, ...]] = {
     "/": (
         Field("spec", "JSON", "", "spec", "the model, as in a capture; its digest is that of the "
               "checkpoint", document=ModelSpec),
@@ -371,14 +361,14 @@ STUDY_FIELDS: dict[str, tuple[Row, ...]] = {
               allowed="finite or NaN"),
     ),
     "/learned/000": (
-        Attribute("method", "text", "method", "how training gave each head its importance"),
+        Field("@method", "text", "", "method", "how training gave each head its importance"),
         Field("runs", "runs heads", "f4", "runs", "one row a seed", allowed="finite"),
         Field("note", "text", "", "note", "how, for people"),
     ),
     "/curves/000": (
-        Attribute("method", "text", "method", "the score along whose order heads go, or random"),
-        Attribute("unit", "text", "unit", "what the metric is"),
-        Attribute("seed", "integer", "seed", "of a random order"),
+        Field("@method", "text", "", "method", "the score along whose order heads go, or random"),
+        Field("@unit", "text", "", "unit", "what the metric is"),
+        Field("@seed", "integer", "", "seed", "of a random order"),
         Field("order", "off 2", "i8", "order", "heads, the first goes first"),
         Field("removed", "points", "i8", "removed", "how many heads were off",
               allowed="ascending from 0 or more"),
@@ -411,22 +401,21 @@ def value_of(target: Any, source: str) -> Any:
     return target
 
 
-def write_fields(group: h5py.Group, rows: Iterable[Row], target: Any) -> None:
-    """Write what an object has of some rows, in their order."""
-    for row in rows:
-        value = value_of(target, row.source)
-        if value is None:
-            continue
-        if isinstance(row, Field):
-            write_field(group, row, value)
-            continue
-        if row.form == "names":
-            value = " ".join(part or "-" for part in value)
-        store_attributes(group.id, {row.name: float(value) if row.form == "number" else value})
+def write_fields(group: h5py.Group, fields: Iterable[Field], target: Any) -> None:
+    """Write what an object has of some fields, in the order of their rows."""
+    for field in fields:
+        if (value := value_of(target, field.source)) is not None:
+            write_field(group, field, value)
 
 
 def write_field(group: h5py.Group, field: Field, value: Any) -> None:
-    """Write one dataset by its row."""
+    """Write one dataset or attribute by its row."""
+    if field.attribute:
+        if field.form == "names":
+            value = " ".join(part or "-" for part in value)
+        value = float(value) if field.form == "number" else value
+        store_attributes(group.id, {field.attribute: value})
+        return
     if field.form == "text":
         store_text(group, field.path, value)
         return
@@ -455,17 +444,12 @@ def to_json(value: Any) -> Any:
     return document
 
 
-def read_fields(group: h5py.Group, rows: Iterable[Row], sizes: dict[str, int]) -> dict[str, Any]:
-    """The values of rows by their sources, see nest; None for those that are not there. Raises
+def read_fields(
+    group: h5py.Group, fields: Iterable[Field], sizes: dict[str, int]
+) -> dict[str, Any]:
+    """The values of fields by their sources, see nest; None for those that are not there. Raises
     Refused."""
-    return nest(
-        {
-            row.source: read_field(group, row, sizes)
-            if isinstance(row, Field)
-            else _read_attribute(group, row)
-            for row in rows
-        }
-    )
+    return nest({field.source: read_field(group, field, sizes) for field in fields})
 
 
 def nest(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -481,7 +465,10 @@ def nest(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> Any:
-    """What a small dataset holds, None for an optional one that is not there. Raises Refused."""
+    """What an attribute or a small dataset holds, None for an optional one that is not there.
+    Raises Refused."""
+    if field.attribute:
+        return _read_attribute(group, field)
     if not field.required and not has(group, field.path):
         return None
     if field.form == "text":
@@ -520,14 +507,15 @@ def open_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> h5py.D
     return stored
 
 
-def _read_attribute(group: h5py.Group, row: Attribute) -> Any:
-    if not row.required and not h5py.h5a.exists(group.id, row.name.encode()):
+def _read_attribute(group: h5py.Group, field: Field) -> Any:
+    name = field.attribute
+    if not field.required and not h5py.h5a.exists(group.id, name.encode()):
         return None
     like: dict[str, Any] = {"text": "", "names": "", "flag": False, "number": 0.0, "integers": ()}
-    value = attribute(group, row.name, like.get(row.form, 0))
-    if row.form == "positive" and not 1 <= value < 1 << 31:
-        raise Refused(f"the attribute {row.name} of {group.name} is {value}")
-    if row.form == "names":
+    value = attribute(group, name, like.get(field.form, 0))
+    if field.form == "positive" and not 1 <= value < 1 << 31:
+        raise Refused(f"the attribute {name} of {group.name} is {value}")
+    if field.form == "names":
         return tuple(None if part == "-" else part for part in value.split())
     return value
 
@@ -679,7 +667,6 @@ def read_logits(group: h5py.Group, path: str, spec: ModelSpec) -> Any:
     if not has(group, "output/logits"):
         return None
     (field,) = CAPTURE_FIELDS["/output"]
-    assert isinstance(field, Field)
     forms = {"classes": "classes", "tags": "positions classes", "ends": "2 positions"}
     field = replace(field, form=forms.get(spec.goal, "positions vocabulary"))
     sizes = {"classes": len(spec.labels)} if spec.labels else {}

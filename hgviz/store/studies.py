@@ -1,14 +1,7 @@
 """Studies on disk: the HDF5 file of one, and the folder of a study of many runs.
 
-The rows of schema.STUDY_FIELDS write, read and check the file. The folder, format "hgviz-sweep":
-
-    study.toml                 the study file, as it was given
-    plan.json                  {"format", "format_version", "changes", "cells"}: all cells; changes:
-                               what is another since some results were made
-    cells/AB/KEY.json          {"found", "made"}: a cell that is done; AB: the first two of its key
-    cells/AB/KEY.h5            what it measured of heads, where it did: a study
-    cells/AB/KEY.failed.json   a cell that failed: why, as one line
-    models/KEY/                a model that it trained: a checkpoint; state.pt: how far it is
+The rows of schema.STUDY_FIELDS write, read and check the file. The folder has the format
+"hgviz-sweep" and the files that FOLDER lists.
 
 Every file is written beside its place and moved there, so each is whole or not there. A cell is
 written by the one that computes it, its .json last, and nothing has to be merged before it can be
@@ -26,7 +19,7 @@ import stat
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import IO, Annotated, Any, TypeVar, get_args
@@ -137,7 +130,6 @@ def require_place(path: str | Path) -> None:
 def _own_array(name: str) -> Field:
     """The row of an array that a score has of its own."""
     (row,) = STUDY_FIELDS["/arrays"]
-    assert isinstance(row, Field)
     return replace(row, path=name)
 
 
@@ -150,9 +142,9 @@ def _finite(values: NDArray[Any]) -> NDArray[Any]:
 
 def _mask_row(mask: Mask) -> list[Any]:
     score: list[Any] | None = None
-    if (found := mask.score) is not None:
-        ends = [end if np.isfinite(end) else None for end in (found.low, found.high)]
-        score = [found.metric, found.value, *ends, found.seen, found.total]
+    if (estimate := mask.score) is not None:
+        ends = [end if np.isfinite(end) else None for end in (estimate.low, estimate.high)]
+        score = [estimate.metric, estimate.value, *ends, estimate.seen, estimate.total]
     return [mask.name, mask.off, score]
 
 
@@ -188,8 +180,8 @@ def _read_study(file: h5py.File, path: str) -> Study:
     require(values["off"] <= {*heads}, "it has other heads off than there are")
     _check_measurements(values, about, spec)
     own = _read_own_arrays(file, sizes)
-    found = {name: array for name, array in values["arrays"].items() if array is not None}
-    values |= about | {"arrays": found | own, "masks": _read_masks(values, heads)}
+    arrays = {name: array for name, array in values["arrays"].items() if array is not None}
+    values |= about | {"arrays": arrays | own, "masks": _read_masks(values, heads)}
     del values["mask_changes"]
     learned = [_read_learned(part, sizes["heads"]) for part in _parts(file, "learned")]
     curves = [_read_curve(part, heads, sizes["examples"]) for part in _parts(file, "curves")]
@@ -335,7 +327,6 @@ def _damaged(path: Path, why: str) -> HgvizError:
 
 SWEEP, SWEEP_VERSION = "hgviz-sweep", (1, 0)
 FILE, PLAN, CELLS, MODELS = "study.toml", "plan.json", "cells", "models"
-PLAN_LIMIT, RESULT_LIMIT = 1 << 29, 1 << 25  # bytes
 CHANGES_LIMIT = 100  # kept in a plan
 SNAPSHOT = "state.pt"  # of a training, see models.training
 
@@ -347,7 +338,7 @@ class _Head(msgspec.Struct):
     format_version: tuple[int, int] = (0, 0)
 
 
-class _Plan(msgspec.Struct):
+class _Plan(_Head, kw_only=True):
     """PLAN: what there is to do."""
 
     cells: Annotated[tuple[Cell, ...], msgspec.Meta(max_length=MOST_CELLS)]
@@ -369,6 +360,28 @@ class _Failure(msgspec.Struct):
     host: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class FolderFile:
+    """A file of the folder: what it is, the type of its JSON or TOML, and its bytes at most."""
+
+    meaning: str
+    kind: Any = None
+    limit: int = 0
+
+
+FOLDER = {  # AB: the first two digits of KEY, which is the key of a cell
+    FILE: FolderFile("the study file, as it was given", StudyFile, MOST_BYTES),
+    PLAN: FolderFile("all cells, and what is another since some results were made", _Plan, 1 << 29),
+    "cells/AB/KEY.json": FolderFile("a cell that is done: what it measured, and where",
+                                    _Result, 1 << 25),
+    "cells/AB/KEY.h5": FolderFile("what it measured of heads, where it did: the file of a study"),
+    "cells/AB/KEY.failed.json": FolderFile("a cell that failed: why, as one line and in detail",
+                                           _Failure, 1 << 25),
+    "models/KEY": FolderFile(f"a model that it trained: a checkpoint; {SNAPSHOT} in it: how far "
+                             "it is"),
+}  # fmt: skip
+
+
 class SweepFolder:
     """A folder of cells; it need not be there yet."""
 
@@ -383,9 +396,10 @@ class SweepFolder:
         head = {"format": SWEEP, "format_version": SWEEP_VERSION}
         body = {"changes": list(changes)[-CHANGES_LIMIT:], "cells": [*map(asdict, cells)]}
         plan = json.dumps(head | body, separators=(",", ":"))
-        if len(plan) > PLAN_LIMIT:
+        limit = FOLDER[PLAN].limit
+        if len(plan) > limit:
             raise HgvizError(
-                f"the plan of {len(cells):,} cells is larger than {PLAN_LIMIT >> 20:,} MB: "
+                f"the plan of {len(cells):,} cells is larger than {limit >> 20:,} MB: "
                 "nobody could read it",
                 "Ask for fewer seeds, sizes or methods",
             )
@@ -412,7 +426,7 @@ class SweepFolder:
                 + (f"it has no {PLAN}" if self.path.is_dir() else other),
                 "Choose the folder that hgviz study run wrote into",
             )
-        content = _read_plain(path, PLAN_LIMIT)
+        content = _read_plain(path, FOLDER[PLAN].limit)
         head = _decode(path, content, _Head)
         if head.format != SWEEP:
             raise _damaged(path, "it is no plan of a study")
@@ -430,7 +444,7 @@ class SweepFolder:
     def asked(self) -> StudyFile:
         """The study file it was begun with. Raises HgvizError."""
         with suppress(FileNotFoundError):
-            _read_plain(self.path / FILE, MOST_BYTES)  # neither a link nor a pipe
+            _read_plain(self.path / FILE, FOLDER[FILE].limit)  # neither a link nor a pipe
         return read_study_file(self.path / FILE)
 
     def result_at(self, key: str, ending: str = ".json") -> Path:
@@ -453,7 +467,8 @@ class SweepFolder:
 
     def found(self, key: str) -> Mapping[str, Any]:
         """What a cell that is done measured. Raises HgvizError."""
-        return self._read(key, ".json", _Result).found
+        result: _Result = self._read(key, ".json")
+        return result.found
 
     def keep(self, key: str, found: Mapping[str, Any], made: Mapping[str, Any]) -> None:
         """Keep the result of a cell. Raises HgvizError where it cannot be written."""
@@ -464,9 +479,9 @@ class SweepFolder:
 
     def fail(self, key: str, line: str, details: str = "") -> None:
         """Keep why a cell failed, as one line and in detail. Raises HgvizError for a full disk."""
-        content = msgspec.json.encode(_Failure(line, details, socket.gethostname()))
+        content = {"line": line, "details": details, "host": socket.gethostname()}
         with writing(self.result_at(key), "what is done is kept"):
-            write_atomic(self.result_at(key, ".failed.json"), content)
+            write_atomic(self.result_at(key, ".failed.json"), json.dumps(content))
 
     def forgive(self) -> int:
         """Forget which cells failed, so that they are computed again; return how many did."""
@@ -475,9 +490,9 @@ class SweepFolder:
             file.unlink(missing_ok=True)
         return len(failed)
 
-    def _read(self, key: str, ending: str, kind: type[Document]) -> Document:
-        path = self.result_at(key, ending)
-        return _decode(path, _read_plain(path, RESULT_LIMIT), kind, nan=True)
+    def _read(self, key: str, ending: str) -> Any:
+        path, row = self.result_at(key, ending), FOLDER[f"cells/AB/KEY{ending}"]
+        return _decode(path, _read_plain(path, row.limit), row.kind, nan=True)
 
     # --- how all stand ----------------------------------------------------------------------------
 
@@ -508,20 +523,20 @@ class SweepFolder:
 
     def _endings(self) -> dict[str, set[str]]:
         """The endings of the files of every cell: one look at each folder, none through a link."""
-        found: dict[str, set[str]] = {}
+        endings: dict[str, set[str]] = {}
         cells = self.path / CELLS
         for folder in [] if cells.is_symlink() else _entries(cells):
             for entry in _entries(folder.path) if folder.is_dir(follow_symlinks=False) else ():
                 key, dot, ending = entry.name.partition(".")
                 if re.fullmatch("[0-9a-f]{24}", key):
-                    found.setdefault(key, set()).add(dot + ending)
-        return found
+                    endings.setdefault(key, set()).add(dot + ending)
+        return endings
 
     def _standing(self, cell: Cell, endings: set[str]) -> Standing:
         """How a cell stands by its own files."""
         with suppress(FileNotFoundError):
             if ".json" in endings:
-                result = self._read(cell.key, ".json", _Result)
+                result: _Result = self._read(cell.key, ".json")
                 host, seconds = str(result.made.get("host", "")), result.made.get("seconds", 0)
                 good = isinstance(seconds, int | float) and 0 <= seconds < 1e18
                 return Standing(
@@ -529,7 +544,7 @@ class SweepFolder:
                     made=result.made,
                 )  # fmt: skip
             if ".failed.json" in endings:
-                failure = self._read(cell.key, ".failed.json", _Failure)
+                failure = self._read(cell.key, ".failed.json")
                 return Standing(cell, "failed", **msgspec.structs.asdict(failure))
         return Standing(cell)
 

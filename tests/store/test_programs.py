@@ -69,19 +69,16 @@ def test_other_activations_have_their_formula(tmp_path, name, formula):
     assert capture.maps[0].signed is (name == "ymish")
 
 
-def test_weights_are_kept_as_they_are(tmp_path):
-    weights = RANDOM.normal(size=(3, 5, 5)).astype(np.float32)
-    capture = written(tmp_path, weights=weights, name="mine")
-    assert np.array_equal(capture.maps[0].read(2), weights[2])
-    assert capture.spec.layers[0].name == "mine"
-
-
-def test_several_layers_and_logits(tmp_path):
+def test_layers_of_weights_and_logits_are_kept_as_they_are(tmp_path):
     logits = RANDOM.normal(size=(5, 11)).astype(np.float32)
-    layers = [{"q": Q, "k": K}, {"weights": softmax(RANDOM.normal(size=(4, 5, 5)))}]
+    weights = RANDOM.normal(size=(3, 5, 5)).astype(np.float32)
+    layers = [{"q": Q, "k": K}, {"weights": weights, "name": "mine"}]
     path = write_capture(tmp_path / "o.h5", tokens=TOKENS, layers=layers, name="m", logits=logits)
-    assert np.array_equal(open_capture(path).logits, logits)
-    assert [layer["heads"] for layer in describe(path)["layers"]] == [2, 4]
+    capture = open_capture(path)
+    assert np.array_equal(capture.logits, logits)
+    assert np.array_equal(capture.maps[1].read(2), weights[2])
+    assert [layer["heads"] for layer in describe(path)["layers"]] == [2, 3]
+    assert [layer.name for layer in capture.spec.layers] == ["layer.0", "mine"]
 
 
 @pytest.mark.parametrize("layer, words", [

@@ -135,30 +135,22 @@ def folder(tmp_path, one):
     return folder_of(tmp_path / "study", [one, cell(2, needs=(one,))])
 
 
-def test_a_plan_is_read_as_it_was_written(folder, one):
+def test_what_was_planned_and_kept_is_read(folder, one):
     cells = folder.cells()
     assert cells[0] == one and cells[1].needs == (one.key,) and is_sweep(folder.path)
-    assert folder.cells() == cells and [one.state for one in folder.sweep().standings] == [
-        "waiting", "waiting",
-    ]  # fmt: skip
-
-
-def test_a_result_is_read_as_it_was_kept_and_ends_the_snapshot_of_a_training(folder, one):
-    assert studies.SNAPSHOT == training.STATE
-    at = folder.model_at(one.key) / studies.SNAPSHOT
-    at.parent.mkdir(parents=True)
-    at.write_bytes(b"one")
-    folder.keep(one.key, {"a": 1}, {"seconds": 2})
-    assert folder.found(one.key) == {"a": 1} and folder.sweep().standings[0].seconds == 2
-    assert not at.exists()
-
-
-def test_failed_cells_are_forgiven(folder, one):
+    assert folder.sweep().counts == {"waiting": 2}
     folder.fail(one.key, "it cannot be", "Traceback")
     first, second = folder.sweep().standings
     assert (first.state, first.line) == ("failed", "it cannot be")
     assert (second.state, second.line) == ("blocked", "do: seed 1 failed")
     assert folder.forgive() == 1 and folder.sweep().counts == {"waiting": 2}
+    assert studies.SNAPSHOT == training.STATE
+    at = folder.model_at(one.key) / studies.SNAPSHOT
+    at.parent.mkdir(parents=True)
+    at.write_bytes(b"one")
+    folder.keep(one.key, {"a": 1, "b": float("nan")}, {"seconds": 2})
+    assert folder.found(one.key)["a"] == 1 and folder.sweep().standings[0].seconds == 2
+    assert not at.exists()
 
 
 # --- disks ----------------------------------------------------------------------------------------
@@ -214,7 +206,8 @@ def test_a_plan_of_a_stranger_is_told_in_one_line(tmp_path, content, why):
 
 
 def test_a_plan_that_is_endless_is_not_read(folder, monkeypatch):
-    monkeypatch.setattr(studies, "PLAN_LIMIT", 100)
+    plan = replace(studies.FOLDER["plan.json"], limit=100)
+    monkeypatch.setitem(studies.FOLDER, "plan.json", plan)
     with pytest.raises(HgvizError, match="is larger than"):
         folder.sweep()
     with pytest.raises(HgvizError, match="the plan of 1 cells is larger"):
@@ -271,9 +264,10 @@ def test_nothing_outside_of_the_folder_is_read_and_nothing_is_waited_for(tmp_pat
         (folder.path / name).write_bytes(before)
 
 
-def test_a_folder_without_a_plan_is_none(tmp_path):
-    with pytest.raises(HgvizError, match="is not the folder of a study.*no plan.json"):
-        SweepFolder(tmp_path).sweep()
-    with pytest.raises(HgvizError, match="is not the folder of a study"):
-        SweepFolder(tmp_path / "nothing").sweep()
-    assert not is_sweep(tmp_path) and not is_sweep(tmp_path / "nothing")
+def test_what_is_no_folder_of_a_study_is_told_as_what_it_is(tmp_path):
+    (tmp_path / "file").touch()
+    rows = (("file", "it is a file"), (".", "it has no plan.json"), ("no", "there is no such"))
+    for name, why in rows:
+        with pytest.raises(HgvizError, match=f"not the folder of a study: {why}"):
+            SweepFolder(tmp_path / name).sweep()
+        assert not is_sweep(tmp_path / name)
