@@ -5,7 +5,6 @@ import json
 import shutil
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,10 +13,12 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
-from hgviz.core import HeadId
+from hgviz.core import HeadId, HgvizError
+from hgviz.files import resource
 from hgviz.models import open_model, pruning
-from hgviz.store import open_capture, write_capture, write_study
-from tests.making import make_capture
+from hgviz.store import write_study
+from hgviz.tasks.alike import prompts_like
+from tests.gui.kinds import listener, translator
 from tests.models.building import write_checkpoint, write_transformer
 from tests.studying import make_study
 from tests.test_evaluate import classifier, rows
@@ -101,7 +102,9 @@ def test_a_model_is_no_different_from_itself(run, letters):
     assert f"Logits at {len(TEXT)} of {len(TEXT)} places: at most 0 apart" in out
 
 
-def test_another_activation_and_heads_that_are_off_change_b(facts, letters):
+def test_another_activation_heads_that_are_off_and_pruned_heads_change_b(
+    run, facts, letters, tmp_path
+):
     found = facts("compare", letters[0], letters[0], "--text", TEXT, "--activation", "ymish")
     first = found["heads"][0]
     assert (first["activation_a"], first["activation_b"]) == ("softmax", "ymish")
@@ -109,19 +112,14 @@ def test_another_activation_and_heads_that_are_off_change_b(facts, letters):
     off = facts("compare", letters[0], letters[0], "--text", TEXT, "--off", "0.0")
     assert (off["a"]["off"], off["b"]["off"]) == ([], ["0.0"])
     assert off["heads"][0]["largest"] == 0 and off["logits"]["largest"] > 0
-
-
-def test_a_pruned_model_lacks_heads_that_are_listed(run, facts, letters, tmp_path):
     gone = frozenset({HeadId(0, 0), HeadId(2, 0), HeadId(2, 1)})
     tasks.prune(letters[0], gone, tmp_path / "less")
-    code, out, _ = run("compare", letters[0], tmp_path / "less", "--text", TEXT)
-    assert code == 0 and "Only in A: 3 heads, 0.0, 2.*." in out
-    found = facts("compare", letters[0], tmp_path / "less", "--text", TEXT)
+    pair = letters[0], tmp_path / "less", "--text", TEXT
+    assert "Only in A: 3 heads, 0.0, 2.*." in run("compare", *pair)[1]
+    found = facts("compare", *pair)
     assert found["only_a"] == ["0.0", "2.0", "2.1"] and found["only_b"] == []
     # a narrower product adds in another order on some processors: equal but for rounding
     assert found["heads"][0]["head"] == "0.1" and found["heads"][0]["largest"] < 1e-6
-    off = facts("compare", letters[0], letters[0], "--text", TEXT, "--off", "0.0,2.*")
-    assert off["heads"][1]["head"] == "0.1" and off["heads"][1]["largest"] == 0
 
 
 def test_other_texts_and_other_tokenizers_meet_where_they_can(facts, letters, words, captured):
@@ -148,14 +146,6 @@ def test_what_is_written_is_what_is_printed(run, facts, letters, tmp_path):
         table = list(csv.DictReader(file))
     assert [one["head"] for one in table] == [one["head"] for one in found["heads"]]
     assert float(table[0]["js"]) == found["heads"][0]["js"]
-
-
-def test_a_capture_without_logits_is_compared_and_says_so(run, tmp_path):
-    one = make_capture("A short text.")
-    write_capture(tmp_path / "a.h5", one)
-    write_capture(tmp_path / "b.h5", replace(one, logits=None))
-    code, out, _ = run("compare", tmp_path / "a.h5", tmp_path / "b.h5")
-    assert code == 0 and "B has no logits." in out and "Logits at" not in out
 
 
 def test_weights_that_are_no_numbers_stay_json(run, facts, letters, tmp_path):
@@ -300,9 +290,26 @@ def test_captures_are_compared_without_torch(captured):
     assert done.returncode == 0, done.stderr
 
 
-def test_an_interrupted_capture_is_compared_as_far_as_it_goes(letters, captured):
-    whole = open_capture(captured / "a.h5")
-    part = replace(whole, maps=(*whole.maps[:2], *(None,) * (len(whole.maps) - 2)), logits=None)
-    found = tasks.compare(whole, part)
-    assert {one.head.layer for one in found.heads} == {0, 1}
-    assert found.notes[0].startswith("B was interrupted: it has no layers 2")
+# --- the text of one capture, read by another model -----------------------------------------------
+
+
+def test_a_model_reads_the_text_of_a_capture_in_its_own_way(letters):
+    text = "The fish was not wonderful, but the evening was."
+    hourglass, reviews = open_model(letters[0]), open_model(resource("sample/softmax"))
+    a = tasks.capture(reviews, tasks.prompt_from(reviews, text)[0])
+    same = tasks.capture_alike(open_model(resource("sample/ymish")), a)
+    assert same.prompt is a.prompt and same.spec.name != a.spec.name  # the very same tokens
+    b = tasks.capture_alike(hourglass, a)
+    assert b.prompt.text == text and len(b.prompt) == len(text.encode())
+    assert tasks.capture_alike(reviews, b).prompt.pieces == a.prompt.pieces
+    without = tasks.capture_alike(hourglass, b, frozenset({HeadId(0, 0)}))
+    assert np.array_equal(tasks.capture_alike(hourglass, b).logits, b.logits)
+    assert without.off == {HeadId(0, 0)} and not np.array_equal(without.logits, b.logits)
+    for like in (translator(), listener()):  # the decoder's own text; states are no text
+        prompt, target = prompts_like(hourglass, like)
+        assert target is None and prompt.text == like.target.text
+    ids = tasks.capture(hourglass, hourglass.from_ids(np.array([65, 66, 67])))
+    assert prompts_like(hourglass, ids)[0] is ids.prompt
+    long = tasks.capture(hourglass, hourglass.tokenize("good " * 400))
+    with pytest.raises(HgvizError, match="too long"):
+        prompts_like(reviews, long)

@@ -91,14 +91,16 @@ def heads(
             raise typer.BadParameter("--item is for a capture of many texts.")
     require_unread(out, source, corpus, *inputs.files)
     if kind == "capture":
-        work = partial(tasks.habits, tasks.capture_at(source, item or 0), alone=item is not None)
+        work = partial(
+            tasks.roles_of_capture, tasks.capture_at(source, item or 0), alone=item is not None
+        )
     else:
         model = open_model(source, device, activation=activation)
         heads_off = heads_of(off, model)
         if corpus is not None:
-            work = partial(tasks.habits_of_model, model, corpus, heads_off)
+            work = partial(tasks.roles_of_model, model, corpus, heads_off)
         else:
-            work = partial(tasks.habits_of_text, model, *inputs.read(model), heads_off)
+            work = partial(tasks.roles_of_text, model, *inputs.read(model), heads_off)
     _show_roles(terminal.run(work, "Measuring heads"), out, as_json)
 
 

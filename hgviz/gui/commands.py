@@ -306,9 +306,9 @@ class Commands(ExportCommands):
         query, key = example.query, example.key
         self.session.select(layer=head.layer, head=head.head, query=query, key=key)
 
-    def take_habits(self, habits: CorpusRoles) -> None:
+    def take_roles(self, roles: CorpusRoles) -> None:
         """Keep what was found of all heads: other panes show it, too."""
-        self.session.put(habits=habits)
+        self.session.put(roles=roles)
 
     def open_item(self, number: int) -> None:
         """Open another text of the corpus on screen; the newest asked for wins."""

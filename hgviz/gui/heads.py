@@ -445,9 +445,9 @@ ORANGE = 1  # of the colours of series
 
 @dataclass(frozen=True, slots=True)
 class HeadMeasures:
-    """What a request found: habits, of one text or of all, and whether they are whole."""
+    """What a request found: roles, of one text or of all, and whether they are whole."""
 
-    habits: CorpusRoles
+    roles: CorpusRoles
     scope: str
     capture: Capture
     whole: bool = True
@@ -553,14 +553,14 @@ class HeadsView(ChartView):
     def draw(self, result: HeadMeasures) -> None:
         """Fill the picture, the table and what is said."""
         assert self.session is not None  # results come while it is bound
-        new = self.known is None or self.known.habits is not result.habits
+        new = self.known is None or self.known.roles is not result.roles
         self.known = result
-        habits, spec = result.habits, result.habits.spec
-        self._fill(habits)
-        self.table.show_heads(habits.heads, spec, self._unit)
+        roles, spec = result.roles, result.roles.spec
+        self._fill(roles)
+        self.table.show_heads(roles.heads, spec, self._unit)
         self._redraw()
         self.head.note.say(_noted(result))
-        notes = "; ".join(map(tr, corpus_notes(habits)))
+        notes = "; ".join(map(tr, corpus_notes(roles)))
         self.note.setText(f"{notes[:1].upper()}{notes[1:]}")
         self.note.setVisible(bool(notes))
         capture = self.session.capture
@@ -568,7 +568,7 @@ class HeadsView(ChartView):
         self.more.setVisible(long and not result.whole)
         self.noticed("selection")
         if new and result.whole:
-            self.found.emit(habits)
+            self.found.emit(roles)
 
     def noticed(self, name: str) -> None:
         """Mark the chosen head and the one pointed at, at once."""
@@ -579,8 +579,8 @@ class HeadsView(ChartView):
             self.picture.mark(chosen, hover.head_id if hover is not None else None)
         if name == "selection":
             self.table.mark(chosen)
-            facts = self.known.habits.heads.get(chosen)
-            self.deeds.show_head(facts, self.known.habits.texts > 1)
+            facts = self.known.roles.heads.get(chosen)
+            self.deeds.show_head(facts, self.known.roles.texts > 1)
 
     def figure(self, session: Session) -> Spec | None:
         """The two numbers that are drawn, layer by layer."""
@@ -609,9 +609,9 @@ class HeadsView(ChartView):
         capture = self.session.capture if self.session is not None else None
         return capture.main.unit if capture is not None else "letter"
 
-    def _fill(self, habits: CorpusRoles) -> None:
+    def _fill(self, roles: CorpusRoles) -> None:
         """Offer the metrics that say something of these heads; choices stay where they can."""
-        names = applicable(one.metrics for one in habits.heads.values())
+        names = applicable(one.metrics for one in roles.heads.values())
         for picker, first in zip((self.across, self.up), AXES, strict=True):
             now = picker.currentData() or first
             titles = [metric_name(name, self._unit) for name in names]
@@ -632,7 +632,7 @@ class HeadsView(ChartView):
         if across is None or up is None:
             self.picture.show_chart(Chart())
             return
-        spec, every = self.known.habits.spec, sorted(self.known.habits.heads.items())
+        spec, every = self.known.roles.spec, sorted(self.known.roles.heads.items())
         facts = [one for _, one in every if across in one.metrics and up in one.metrics]
         for picker, metric in ((self.across, across), (self.up, up)):
             picker.setToolTip("\n".join([picker.accessibleName(), explained(metric, self._unit)]))
@@ -741,7 +741,7 @@ def _range(values: Sequence[float]) -> str:
 
 def _noted(known: HeadMeasures) -> str:
     """How many heads are shown, measured on what."""
-    heads, texts = sentences.counted(len(known.habits.heads), "head"), known.habits.texts
+    heads, texts = sentences.counted(len(known.roles.heads), "head"), known.roles.texts
     if texts == 1 and (known.whole or known.scope == ONE):
         return tr("{heads} on this text", heads=heads)
     so_far = not known.whole and known.scope == ALL
@@ -754,12 +754,12 @@ def _in_depth(capture: Capture, at_hand: CorpusRoles) -> HeadMeasures:
     if at_hand.heads:
         progress(0, 1, "measuring heads", HeadMeasures(at_hand, ONE, capture, whole=False))
     with _known_so_far(ONE, capture):
-        return HeadMeasures(tasks.habits(capture, alone=True), ONE, capture)
+        return HeadMeasures(tasks.roles_of_capture(capture, alone=True), ONE, capture)
 
 
 def _over_all(capture: Capture) -> HeadMeasures:
     with _known_so_far(ALL, capture):
-        return HeadMeasures(tasks.habits(capture), ALL, capture)
+        return HeadMeasures(tasks.roles_of_capture(capture), ALL, capture)
 
 
 def _known_so_far(scope: str, capture: Capture) -> AbstractContextManager[None]:

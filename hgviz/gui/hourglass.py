@@ -220,7 +220,7 @@ class HourglassView(View):
     title = "Hourglass"
     topic = "hourglass"
     icon = "hourglass"
-    needs = ("spec", "capture", "display", "dark", "shade", "facts", "habits", "off")
+    needs = ("spec", "capture", "display", "dark", "shade", "facts", "roles", "off")
     watches = ("selection", "opened", "hover", "work", "model")
     empty = (
         "Open a model to look inside",
@@ -302,7 +302,7 @@ class HourglassView(View):
 
     def _shades(self, session: Session) -> MetricShades | None:
         """The numbers that colour heads, None where their maps are shown."""
-        facts = session.habits.heads if session.habits is not None else session.facts
+        facts = session.roles.heads if session.roles is not None else session.facts
         unit = session.capture.main.unit if session.capture is not None else "letter"
         found = shades_of(facts, session.shade, unit)
         self.shade.show_metrics(facts, unit, found, session.display.palette)
@@ -435,7 +435,7 @@ def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
     if spec is None:
         return None
     unit = session.capture.main.unit if session.capture is not None else "letter"
-    facts = session.habits.heads if session.habits is not None else session.facts
+    facts = session.roles.heads if session.roles is not None else session.facts
     shade = [session.shade] if session.shade in METRICS else []
     metrics = dict.fromkeys(("focus", "entropy", *shade))
     out = [[tr("Head"), tr("Level"), tr("Role"), *(metric_name(one, unit) for one in metrics)]]

@@ -357,7 +357,7 @@ class InspectPage(QWidget):
     def join(self, commands: Commands) -> None:
         """Have done what people do in looks that come later."""
         self.heads.example.connect(commands.show_example)
-        self.heads.found.connect(commands.take_habits)
+        self.heads.found.connect(commands.take_roles)
 
     @property
     def views(self) -> tuple[View, ...]:

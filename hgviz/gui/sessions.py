@@ -491,7 +491,7 @@ class Sessions:
         self.session.put(
             capture=None, model=None, spec=None, checkpoint="", activation="", study=None,
             trial=None, masks=(), data="", off=frozenset(), history=History(), ids="", facts={},
-            habits=None, question=None, explained=None, shade="",
+            roles=None, question=None, explained=None, shade="",
         )  # fmt: skip
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # what was found of one model, and goes when another is opened
 OF_MODEL: dict[str, Any] = {
-    "study": None, "trial": None, "masks": (), "data": "", "facts": {}, "habits": None,
+    "study": None, "trial": None, "masks": (), "data": "", "facts": {}, "roles": None,
     "opened": {}, "hover": None, "ids": "", "beside": None, "question": None, "explained": None,
 }  # fmt: skip
 NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
@@ -49,7 +49,7 @@ FIELDS = (
     "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "look", "beside",
-    "other", "habits", "shade", "question", "explained", "unsaved",
+    "other", "roles", "shade", "question", "explained", "unsaved",
     "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
 
@@ -80,7 +80,7 @@ class Session:
     "" for its own. look: which of LOOKS is in the middle. written: the first token of the text that
     the model wrote itself, or None. grew: whether the capture is the one before, gone on with;
     stepped: another text of the same corpus. beside: a second capture, B, to compare with;
-    other: how it comes to be from the one at hand. habits: what is known of all heads in depth, of
+    other: how it comes to be from the one at hand. roles: what is known of all heads in depth, of
     this text or over its corpus; shade: the metric that colours heads in place of their maps, "".
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
@@ -110,7 +110,7 @@ class Session:
         self.hover: Selection | None = None
         self.opened: Mapping[int, HeadId] = {}
         self.facts: Mapping[HeadId, HeadRole] = {}
-        self.habits: CorpusRoles | None = None
+        self.roles: CorpusRoles | None = None
         self.shade = ""
         self.display = Display()
         self.off: HeadSet = frozenset()
@@ -262,7 +262,7 @@ class Session:
         changes. One that has changed meanwhile is not what lies there."""
         places = [one for one in ("capture", "beside", "study") if getattr(self, one) is saved]
         if places:
-            kept: dict[str, Any] = {"text": self.text, "second": self.second, "habits": self.habits}
+            kept: dict[str, Any] = {"text": self.text, "second": self.second, "roles": self.roles}
             self.put(**kept | dict.fromkeys(places, replace(saved, path=path)))
 
     def at(self, head: HeadId) -> Selection:
@@ -357,8 +357,8 @@ class Session:
             self.grew = new.continues(old)
             same = (old.path, old.spec) == (new.path, new.spec)
             self.stepped = same and bool(new.items) and not self.grew
-        if "habits" not in fields and not (self.stepped and self.habits and self.habits.texts > 1):
-            self.habits = None
+        if "roles" not in fields and not (self.stepped and self.roles and self.roles.texts > 1):
+            self.roles = None
         if not self.grew and "written" not in fields:
             self.written = None if new is None else new.first_generated
         if new is None:

@@ -15,7 +15,7 @@ from .explaining import explain, head_beside, question_of
 from .generating import capture_written, generate, write
 from .learning import learned, with_learned
 from .looking import answers, measure, model_of, require_model_of
-from .observing import habits, habits_of_model, habits_of_text
+from .observing import roles_of_capture, roles_of_model, roles_of_text
 from .opening import (
     capture_at,
     convert,
@@ -44,12 +44,13 @@ __all__ = [
     "capture_written",
     "chart", "compare", "compare_answers", "compare_models", "convert", "curve",
     "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",
-    "given_words", "habits", "habits_of_model", "habits_of_text", "head_beside", "heads_from",
+    "given_words", "head_beside", "heads_from",
     "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
     "learned", "load", "measure", "model_of", "of_tokens",
     "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
     "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
-    "require_model_of", "results_facts", "rollout",
+    "require_model_of", "results_facts", "roles_of_capture", "roles_of_model", "roles_of_text",
+    "rollout",
     "rollout_capture", "run_sweep", "said_by", "save", "sources_of", "spec_from", "study",
     "study_at", "read_results", "study_report", "sweep_at", "sweep_chart", "tokens_or_slots",
     "train", "trials_of", "try_heads", "unattending",

@@ -18,12 +18,12 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
 
 
-_HELD = 1 << 26  # numbers, of captures that are kept for the second pass
-_MOST = 512  # of them
-_CUT = 40  # characters: the index keeps at least so many of a text
+CACHE_NUMBERS = 1 << 26  # of captures that are cached for the second pass
+CACHE_CAPTURES = 512
+INDEX_CHARACTERS = 40  # the index of a corpus keeps at least so many of a text
 
 
-def habits(capture: Capture, alone: bool = False) -> CorpusRoles:
+def roles_of_capture(capture: Capture, alone: bool = False) -> CorpusRoles:
     """What every head does over all texts of the file that a capture is of, or on its own text.
 
     alone: only its own text, though there are others. What 256 MB do not hold is opened again for
@@ -37,12 +37,12 @@ def habits(capture: Capture, alone: bool = False) -> CorpusRoles:
 
     numbers = [one.number for one in capture.items]
     # a list of all texts in each of them would be a square of it
-    opened = _Kept(lambda number: replace(open_capture(capture.path, number), items=()))
+    opened = CaptureCache(lambda number: replace(open_capture(capture.path, number), items=()))
     progress(0, len(numbers), "reading the texts")
     return corpus_roles(opened, numbers, _lexicon(capture))
 
 
-def habits_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> CorpusRoles:
+def roles_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> CorpusRoles:
     """The same of a model on every text of a file; nothing is written.
 
     The model reads a text again for the second pass where 256 MB do not hold what it attended with.
@@ -60,34 +60,34 @@ def habits_of_model(model: Model, corpus: Path_, off: HeadSet = frozenset()) -> 
             raise HgvizError(f"{read.name}, line {one.line:,} has no tokens", "Take it out")
     numbers = range(len(read.texts))
     lexicon = Lexicon(one.text for one in read.texts) if len(numbers) > 1 else None
-    opened = _Kept(partial(_captured, model, read, off))
+    opened = CaptureCache(partial(_captured, model, read, off))
     return corpus_roles(opened, numbers, lexicon)
 
 
-def habits_of_text(
+def roles_of_text(
     model: Model, prompt: Prompt, target: Prompt | None = None, off: HeadSet = frozenset()
 ) -> CorpusRoles:
     """The same of a model on one text."""
     captured = capture_text(model, prompt, off=off, target=target, logits=False)
-    return habits(captured)
+    return roles_of_capture(captured)
 
 
-class _Kept:
-    """Captures by number, as many of the first as 256 MB hold; others are made when asked for."""
+class CaptureCache:
+    """Captures by number: the first, as many as 256 MB hold, are made once, others at each call."""
 
-    def __init__(self, captured: Callable[[int], Capture]) -> None:
-        self._captured, self._kept, self._room = captured, dict[int, Capture](), _HELD
+    def __init__(self, make: Callable[[int], Capture]) -> None:
+        self._make, self._captures, self._room = make, dict[int, Capture](), CACHE_NUMBERS
 
     def __call__(self, number: int) -> Capture:
-        if number in self._kept:
-            return self._kept[number]
-        found = self._captured(number)
-        layers = len(found.spec.layers)
+        if number in self._captures:
+            return self._captures[number]
+        capture = self._make(number)
+        layers = len(capture.spec.layers)
         # queries and keys of every layer
-        self._room -= 2 * layers * found.spec.width * max(map(len, found.spans))
-        if self._room >= 0 and len(self._kept) < _MOST:
-            self._kept[number] = found
-        return found
+        self._room -= 2 * layers * capture.spec.width * max(map(len, capture.spans))
+        if self._room >= 0 and len(self._captures) < CACHE_CAPTURES:
+            self._captures[number] = capture
+        return capture
 
 
 def _captured(model: Model, read: Corpus, off: HeadSet, number: int) -> Capture:
@@ -103,7 +103,11 @@ def _lexicon(capture: Capture) -> Lexicon:
     from hgviz.store import open_capture
 
     longest = max(len(one.text) for one in capture.items)
-    cut = [one.number for one in capture.items if len(one.text) == longest and longest >= _CUT]
+    cut = [
+        one.number
+        for one in capture.items
+        if len(one.text) == longest and longest >= INDEX_CHARACTERS
+    ]
     whole = {number: _text(open_capture(capture.path, number)) for number in cut}
     return Lexicon(whole.get(one.number, one.text) for one in capture.items)
 
@@ -112,4 +116,4 @@ def _text(capture: Capture) -> str:
     return capture.prompt.text
 
 
-__all__ = ["habits", "habits_of_model", "habits_of_text"]
+__all__ = ["roles_of_capture", "roles_of_model", "roles_of_text"]

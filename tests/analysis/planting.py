@@ -1,5 +1,6 @@
 """Captures whose maps are planted: dense arrays that do a known thing."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -50,6 +51,28 @@ def pieces(*parts: str) -> Prompt:
     known = sorted(set(parts))
     ids = np.array([known.index(part) for part in parts], np.int64)
     return Prompt("".join(parts), ids, parts, spans)
+
+
+def spaced(words: Sequence[str]) -> Prompt:
+    """A text with each word its own token, a space before all but the first."""
+    return pieces(*[("" if at == 0 else " ") + word for at, word in enumerate(words)])
+
+
+def tagged(*parts: str) -> Prompt:
+    """Word pieces of parts such as [CLS], film, ##s; special ones stand for no characters."""
+    texts = ["" if part[0] == "[" else part.removeprefix("##") for part in parts]
+    gaps = [" " * (part[0] != "[" and not part.startswith("##")) for part in parts]
+    ends = np.cumsum([len(gap + text) for gap, text in zip(gaps, texts, strict=True)])
+    spans = np.stack([ends - [len(text) for text in texts], ends], axis=1)
+    spans[[part[0] == "[" for part in parts]] = -1
+    text = "".join(gap + text for gap, text in zip(gaps, texts, strict=True))
+    ids = np.array([sorted(set(parts)).index(part) for part in parts], np.int64)
+    return Prompt(text, ids, tuple(parts), spans)
+
+
+def even_rows(values: np.ndarray) -> np.ndarray:
+    """Rows divided by their sums."""
+    return values / np.maximum(values.sum(-1, keepdims=True), 1e-300)
 
 
 def plant(prompt: Prompt, maps: list[np.ndarray], *, causal=True, signed=False) -> Capture:

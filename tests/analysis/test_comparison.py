@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
+from statsmodels.stats.contingency_tables import mcnemar
 
-from hgviz.analysis.comparison import compare
+from hgviz import examples
+from hgviz.analysis.comparison import LISTED_EXAMPLES, compare, compare_answers
 from hgviz.analysis.metrics import NEAR_ZERO, distance_of, divergence, spectra
+from hgviz.analysis.statistics import Answers, paired_difference, ratio_interval
 from hgviz.analysis.tokens import Layout
 from hgviz.core import Capture, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule
@@ -83,15 +86,6 @@ def test_every_head_agrees_with_its_whole_maps(kind):
             assert head.rank == pytest.approx(tuple(ranks), abs=1e-6)
 
 
-def test_a_capture_is_no_different_from_itself(capture):
-    found = compare(capture, capture)
-    assert found.logits.largest == 0 and found.logits.same == 1
-    for one in found.heads:
-        assert one.largest == one.mean == one.relative_largest == one.relative_mean == one.js == 0
-        for pair in (one.entropy, one.near_zero, one.negative, one.rank, one.outside):
-            assert pair[0] == pair[1]
-
-
 def test_sides_change_places():
     one, other = make_capture(TEXT, heads=3), make_capture(TEXT + "More. ", seed=1, heads=2)
     there, back = compare(one, other), compare(other, one)
@@ -104,13 +98,19 @@ def test_sides_change_places():
             assert getattr(first, name) == pytest.approx(getattr(second, name)[::-1]), name
 
 
-def test_layers_that_one_module_computes_are_told_apart_by_their_order():
+def test_layers_meet_by_name_and_order_or_by_number():
     one = make_capture(TEXT, strides=(1,), seed=1)
     alike = tuple(replace(layer, name="shared") for layer in one.spec.layers)
-    one = replace(one, spec=replace(one.spec, layers=alike))
+    one = replace(one, spec=replace(one.spec, layers=alike))  # one module computes all layers
     found = compare(one, one)
-    assert [each.head for each in found.heads] == list(one.spec.heads)
-    assert all(each.head == each.other and each.largest == 0 for each in found.heads)
+    assert [head.head for head in found.heads] == list(one.spec.heads)
+    assert all(head.head == head.other and head.largest == 0 for head in found.heads)
+    weights = rows_of(np.random.default_rng(0), 1, 4, 4)
+    found = compare(dense(weights), dense(weights, name="block 0"))
+    assert found.heads[0].largest == 0
+    assert found.notes == (
+        "layers meet by their numbers, as no names are alike", "neither has logits",
+    )  # fmt: skip
 
 
 def test_positions_of_one_piece_are_put_together():
@@ -204,16 +204,6 @@ def test_rows_that_lie_far_apart_or_are_many_are_read_in_parts(size, monkeypatch
         assert getattr(one, name) == pytest.approx(hand[name], abs=1e-6), name
 
 
-def test_layers_of_other_names_meet_by_their_numbers():
-    weights = rows_of(np.random.default_rng(0), 1, 4, 4)
-    found = compare(dense(weights), dense(weights, name="block 0"))
-    assert found.heads[0].largest == 0
-    assert found.notes == (
-        "layers meet by their numbers, as no names are alike",
-        "neither has logits",
-    )
-
-
 def test_rows_that_are_no_numbers_are_left_out_and_told():
     weights = rows_of(np.random.default_rng(0), 2, 4, 4)
     other = weights.copy()
@@ -225,12 +215,6 @@ def test_rows_that_are_no_numbers_are_left_out_and_told():
     nothing = compare(dense(weights), dense(other * np.nan))
     json.dumps(nothing.to_dict(), allow_nan=False)
     assert nothing.to_dict()["heads"][0]["largest"] is None
-
-
-def test_rows_of_no_weight_are_no_difference():
-    (one,) = compare(dense(np.zeros((1, 3, 3))), dense(np.zeros((1, 3, 3)))).heads
-    assert one.largest == one.mean == one.relative_largest == 0
-    assert np.isnan(one.js) and one.rank == (0, 0)
 
 
 def test_texts_without_a_common_token_are_refused_in_a_line():
@@ -334,6 +318,10 @@ def test_steps_carry_what_is_measured_so_far(capture):
     sizes = [len(step.value) for step in steps]
     assert sizes == sorted(sizes) and sizes[-1] == len(capture.spec.heads)
     assert all(0 <= step.done <= step.total for step in steps)
+    assert compare(capture, capture).logits.to_dict() == {
+        "largest": 0, "mean": 0, "same": 1, "places": len(capture.prompt),
+        "of": len(capture.prompt),
+    }  # fmt: skip
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -391,3 +379,99 @@ def test_rows_agree_with_another_implementation_and_do_not_care_which_is_a(seed,
         turned = getattr(back, name)
         turned = turned[::-1] if isinstance(turned, tuple) else turned
         assert getattr(there, name) == turned
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+LABELS = ("no", "yes", "maybe")
+
+
+def classes(wanted, labels=LABELS[:2]):
+    texts = [
+        Prompt(f"text {i}", np.array([i]), ("a",), np.array([[0, 1]])) for i in range(len(wanted))
+    ]
+    return examples.classification_examples(texts, wanted, labels, None)
+
+
+def answers(given, loss=None):
+    loss = np.ones(len(given)) if loss is None else loss
+    return Answers(np.asarray(loss, np.float32), np.asarray(given, np.int64))
+
+
+def of_classes(wanted, a, b, **labels):
+    """The answers a and b of two models to the same rows."""
+    asked = classes(wanted), classes(wanted, **labels)
+    return compare_answers(asked, (answers(a), answers(b)), LABELS.__getitem__)
+
+
+def test_classes_are_paired_row_by_row_whichever_side_is_a():
+    wanted, a, b = np.random.default_rng(0).integers(0, 2, (3, 200))
+    found, back = of_classes(wanted, a, b), of_classes(wanted, b, a)
+    right, wins = a == wanted, b == wanted
+    assert found.a.score.value == right.mean() and found.b.score.value == wins.mean()
+    assert (found.a_only, found.b_only) == ((right & ~wins).sum(), (wins & ~right).sum())
+    value, low, high = found.difference
+    assert value == pytest.approx(wins.mean() - right.mean())
+    assert (low, high) == paired_difference(found.a_only, found.b_only, 200)
+    assert back.difference == pytest.approx((-value, -high, -low))
+    table = [[0, found.a_only], [found.b_only, 0]]
+    assert found.p == back.p == pytest.approx(mcnemar(table, exact=True).pvalue)
+    assert found.agreement == back.agreement == (a == b).mean()
+    assert len(found.differing) == (a != b).sum()
+    answer = found.differing[0]
+    at = answer.example
+    assert (answer.text, answer.wanted) == (f"text {at}", LABELS[wanted[at]])
+    assert (answer.a, answer.b) == (LABELS[a[at]], LABELS[b[at]])
+    assert answer.right == ("a" if right[at] else "b")
+    same = of_classes(wanted, a, a)
+    assert same.difference[1] < same.difference[0] == 0 < same.difference[2]
+    assert (same.agreement, same.p, same.differing) == (1, 1, ())
+
+
+def test_classes_are_those_of_the_same_name():
+    wanted = np.array([0, 1, 1, 0])
+    turned = classes(1 - wanted, LABELS[1::-1])
+    given = answers(wanted), answers(1 - wanted)
+    found = compare_answers((classes(wanted), turned), given, LABELS.__getitem__)
+    assert (found.agreement, found.b.score.value) == (1, 1)
+    found = of_classes(np.array([0, 1]), [0, 1], [0, 2], labels=LABELS)
+    assert found.differing[0].b == "another class"
+
+
+def test_those_that_one_side_gets_right_come_first_and_the_list_is_short():
+    a = np.where(np.arange(60) < 50, 1, 0)
+    asked = (classes(np.zeros(60, np.int64), LABELS),) * 2
+    found = compare_answers(asked, (answers(a), answers(np.full(60, 2))), LABELS.__getitem__)
+    assert [answer.example for answer in found.differing[:11]] == [*range(50, 60), 0]
+    facts = found.to_dict()
+    assert len(facts["examples"]) == LISTED_EXAMPLES and facts["differing"] == 60
+    assert len(found.to_dict(None)["examples"]) == 60
+
+
+def test_tokens_are_paired_and_bits_have_an_interval_over_windows():
+    random, text = np.random.default_rng(0), "to be or not to be "
+    asked = examples.next_token_examples([byte_prompt(text * 20)], None, 50)
+    losses = random.random((2, len(asked.wanted)))
+    given = random.integers(0, 256, losses.shape)
+    given[0, :9] = asked.wanted[:9]
+    sides = tuple(answers(one, loss) for one, loss in zip(given, losses, strict=True))
+    found = compare_answers((asked, asked), sides, chr)
+    value, low, high = found.difference
+    assert value == pytest.approx(found.b.score.value - found.a.score.value, abs=1e-6)
+    more = np.add.reduceat(losses[1] - losses[0], asked.places[:-1]) / np.log(2)
+    sizes = np.array([row.size for row in asked.rows])
+    assert (value, low, high) == pytest.approx(ratio_interval(more, sizes), abs=1e-5)
+    first, fourth = found.differing[0], found.differing[3]
+    assert (first.example, first.place, first.right) == (0, 0, "a")
+    assert (first.text, first.wanted, first.a) == (text[0], text[1], text[1])
+    assert (fourth.text, fourth.wanted) == (text[:4], text[4])
+    other = examples.next_token_examples([byte_prompt(text * 20)], None, 60)
+    found = compare_answers((asked, other), (answers(asked.wanted), answers(other.wanted)), chr)
+    assert found.difference is None and found.p is None and found.differing == ()
+    assert found.notes == ("answers are not paired: the tokens are not the same",)
+    assert found.to_dict()["differing"] is None
+    window = examples.next_token_examples([byte_prompt("to be or not")])
+    sides = answers(window.wanted), answers(0 * window.wanted)
+    facts = compare_answers((window, window), sides, chr).to_dict()
+    facts = json.loads(json.dumps(facts, allow_nan=False))
+    assert facts["difference"] == {"value": 0.0, "low": None, "high": None}

@@ -58,7 +58,7 @@ def view(session):
 def test_every_head_is_a_point_at_its_two_numbers(view, small):
     choose(view.across, "entropy")
     choose(view.up, "convolution")
-    facts, (plot,) = view.known.habits.heads, view.picture.chart.plots
+    facts, (plot,) = view.known.roles.heads, view.picture.chart.plots
     there = [
         (head, float(x), float(y), part, at)
         for part in plot.of(Points)
@@ -95,7 +95,7 @@ def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session,
 
 
 def test_the_table_holds_every_number_sorts_and_opens(view, session, qtbot):
-    facts, table = view.known.habits.heads, view.table
+    facts, table = view.known.roles.heads, view.table
     assert table.model().rowCount() == len(facts)
     table.setCurrentIndex(table.model().index(0, 0))
     qtbot.keyClick(table, Qt.Key.Key_Down)
@@ -128,7 +128,7 @@ def test_every_number_is_copied_in_full_in_the_order_shown(view, session):
     assert lines[0] == list(view.table.rows.titles) and len(lines) == len(session.facts) + 1
     values = [float(one[column]) for one in lines[1:]]
     assert values == sorted(values, reverse=True)
-    facts = {str(head): one for head, one in view.known.habits.heads.items()}
+    facts = {str(head): one for head, one in view.known.roles.heads.items()}
     assert all(facts[one[0]].metrics["focus"] == float(one[column]) for one in lines[1:])
 
 
@@ -146,7 +146,7 @@ def test_another_theme_or_text_keeps_choice_and_order(view, session):
 
 
 def test_the_chosen_head_has_its_evidence_and_examples(view, session, qtbot):
-    facts = view.known.habits.heads
+    facts = view.known.roles.heads
     head = next(one.head for one in facts.values() if len(role_words(one)) > 1 and one.examples)
     session.select(layer=head.layer, head=head.head)
     for one in role_words(facts[head]):
@@ -179,7 +179,7 @@ def test_captures_without_layers_or_with_some_show_what_there_is(small):
     part = replace(small, maps=(*small.maps[:2], *[None] * (len(small.maps) - 2)))
     session = session_of(part, layer=4, head=0, query=3, facts=True)
     with showing(HeadsView, session, 704, 620) as view:
-        assert {head.layer for head in view.known.habits.heads} == {0, 1}
+        assert {head.layer for head in view.known.roles.heads} == {0, 1}
         assert "not captured" in view.deeds.sentence.full
         session.select(layer=0, head=0)
         assert view.deeds.sentence.full.startswith("0.0:")
@@ -194,7 +194,7 @@ def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(view, se
         assert not view.content.isVisible()
     session.put(facts=tasks.measure(session.capture))
     view.settle()
-    assert view.known is not before and len(view.known.habits.heads) == len(session.facts)
+    assert view.known is not before and len(view.known.roles.heads) == len(session.facts)
 
 
 def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, qtbot):
@@ -214,12 +214,12 @@ def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, 
 def test_all_texts_of_a_corpus_are_measured_when_asked_and_stay_for_the_next_text(corpus):
     session = session_of(corpus, layer=0, head=0, query=3, facts=True)
     with showing(HeadsView, session, 704, 620) as view:
-        assert view.scope.isVisible() and view.known.habits.texts == 1
+        assert view.scope.isVisible() and view.known.roles.texts == 1
         view.scope.choose("corpus")
         view.scope.chosen.emit("corpus")
         view.settle()
-        assert view.known.habits.texts == 3 and "3 texts" in view.head.note.full
-        assert any(one.text > 0 for f in view.known.habits.heads.values() for one in f.examples)
+        assert view.known.roles.texts == 3 and "3 texts" in view.head.note.full
+        assert any(one.text > 0 for f in view.known.roles.heads.values() for one in f.examples)
         known = view.known
         session.put(capture=open_capture(corpus.path, 1))
         view.settle()
@@ -227,7 +227,7 @@ def test_all_texts_of_a_corpus_are_measured_when_asked_and_stay_for_the_next_tex
         view.scope.choose("text")
         view.scope.chosen.emit("text")
         view.settle()
-        assert view.known.habits.texts == 1
+        assert view.known.roles.texts == 1
 
 
 def test_examples_open_their_text_and_query(program, corpus, until):
@@ -238,11 +238,11 @@ def test_examples_open_their_text_and_query(program, corpus, until):
     view = program.inspect.heads
     view.scope.choose("corpus")
     view.scope.chosen.emit("corpus")
-    until(lambda: view.known is not None and view.known.whole and view.known.habits.texts == 3)
-    assert program.session.habits is view.known.habits
+    until(lambda: view.known is not None and view.known.whole and view.known.roles.texts == 3)
+    assert program.session.roles is view.known.roles
     head, example = next(
         (head, one)
-        for head, facts in view.known.habits.heads.items()
+        for head, facts in view.known.roles.heads.items()
         for one in facts.examples
         if one.text == 2 and one.key is not None
     )
@@ -250,7 +250,7 @@ def test_examples_open_their_text_and_query(program, corpus, until):
     until(lambda: program.session.capture.item == 2)
     chosen = program.session.selection
     assert chosen.head_id == head and (chosen.query, chosen.key) == (example.query, example.key)
-    assert program.session.habits is not None  # of the same corpus
+    assert program.session.roles is not None  # of the same corpus
     program.settle()
 
 

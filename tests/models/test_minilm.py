@@ -76,7 +76,7 @@ def test_its_states_and_all_its_maps_are_those_of_transformers(folder, model):
 
 
 def test_its_heads_have_roles_and_scores_by_how_far_they_move_its_sentences(folder, model, data):
-    roles = roles_to_dict(tasks.habits_of_model(model, data))
+    roles = roles_to_dict(tasks.roles_of_model(model, data))
     heads = {one["head"]: one for one in roles["heads"]}
     assert heads["0.2"]["role"] == "previous token" and heads["0.2"]["score"] > 0.99
     roles = [one["role"] for one in heads.values()]

@@ -96,7 +96,7 @@ def test_a_capture_without_logits_never_makes_them(folder, tmp_path, kind):
     assert found.logits is not None and len(outputs) == 1
     for one, other in zip(found.maps, without.maps, strict=True):
         assert all((one.read(head) == other.read(head)).all() for head in one.heads)
-    assert tasks.habits_of_text(model, prompt) and len(outputs) == 1
+    assert tasks.roles_of_text(model, prompt) and len(outputs) == 1
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,9 @@ import csv
 import pytest
 
 from hgviz import tasks
-from hgviz.core import HeadId
 from hgviz.models import open_model
 from hgviz.store import open_capture, write_study
-from hgviz.tasks.observing import _Kept
+from hgviz.tasks.observing import CaptureCache
 from tests.models.building import write_checkpoint
 from tests.studying import make_study
 
@@ -46,11 +45,13 @@ def test_a_capture_of_many_texts_and_the_model_on_the_same_file_say_the_same(fol
 
 def test_one_text_of_many_is_what_it_is_alone(folder, facts):
     alone = facts("heads", folder / "texts.h5", "--item", 1)
-    other = facts("heads", folder / "model", "--text", TEXTS[1])
+    words = ("heads", folder / "model", "--text", TEXTS[1])
+    other, off = facts(*words)["heads"], facts(*words, "--off", "0.*")["heads"]
     assert alone["texts"] == 1 and alone["tokens"] == len(TEXTS[1])
-    for one, same in zip(alone["heads"], other["heads"], strict=True):
+    for one, same in zip(alone["heads"], other, strict=True):
         assert one["focus"] == pytest.approx(same["focus"], abs=1e-6)
         assert one["variance"] is None  # nothing to compare it with
+    assert other[0]["focus"] == off[0]["focus"] and other[-1]["focus"] != off[-1]["focus"]
 
 
 def test_the_table_is_written_and_the_rest_is_said(folder, run, tmp_path):
@@ -61,12 +62,6 @@ def test_the_table_is_written_and_the_rest_is_said(folder, run, tmp_path):
     spec = open_capture(folder / "texts.h5").spec
     assert [one["head"] for one in rows] == list(map(str, spec.heads))
     assert all("query" in one["examples"] for one in rows if one["role"] != "one key")
-
-
-def test_heads_that_are_switched_off_change_those_after_them_alone(folder, facts):
-    words = ("heads", folder / "model", "--text", TEXTS[0])
-    whole, off = facts(*words)["heads"], facts(*words, "--off", "0.*")["heads"]
-    assert whole[0]["focus"] == off[0]["focus"] and whole[-1]["focus"] != off[-1]["focus"]
 
 
 @pytest.mark.parametrize(
@@ -92,17 +87,9 @@ def test_what_cannot_be_measured_is_one_line(folder, refusal, monkeypatch, words
 
 
 def test_captures_that_do_not_fit_are_made_again(folder, monkeypatch):
-    asked = []
-    first = open_capture(folder / "texts.h5")
-    monkeypatch.setattr("hgviz.tasks.observing._HELD", 2 * 5 * 8 * 40)
-    kept = _Kept(lambda number: asked.append(number) or first)
+    made, first = [], open_capture(folder / "texts.h5")
+    monkeypatch.setattr("hgviz.tasks.observing.CACHE_NUMBERS", 2 * 5 * 8 * 40)
+    cached = CaptureCache(lambda number: made.append(number) or first)
     for number in (0, 1, 2, 0, 1, 2):
-        assert kept(number) is first
-    assert asked[:3] == [0, 1, 2] and 0 not in asked[3:] and asked[3:]
-
-
-def test_a_capture_in_memory_is_measured_too(folder):
-    model = open_model(folder / "model")
-    prompt, _ = tasks.prompt_from(model, TEXTS[0])
-    found = tasks.habits(tasks.capture(model, prompt))
-    assert found.texts == 1 and HeadId(0, 0) in found.heads
+        assert cached(number) is first
+    assert made[:3] == [0, 1, 2] and 0 not in made[3:] and made[3:]

@@ -1,0 +1,725 @@
+"""Roles of heads: planted heads are named for what they do, those that do nothing are not."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hgviz.analysis.metrics import METRICS, applicable
+from hgviz.analysis.roles import ROLES, corpus_roles, notable_heads, rank, roles, top_keys
+from hgviz.analysis.tokens import Lexicon
+from hgviz.core import HeadId, Layer, Level, Selection, slot_prompt
+from hgviz.maps import DenseMap, LazyMap
+from hgviz.tasks.evidence import (
+    corpus_notes,
+    role_evidence,
+    role_sentence,
+    role_words,
+    roles_to_dict,
+)
+from tests.analysis.planting import (
+    Planted,
+    even_rows,
+    hourglass,
+    key_of,
+    letters,
+    pieces,
+    plant,
+    spaced,
+    tagged,
+    translated,
+)
+from tests.making import (
+    byte_prompt,
+    layer_shape,
+    level_spans,
+    make_capture,
+    make_factors,
+    make_spec,
+)
+from tests.progress import steps_of
+
+FIRST = HeadId(0, 0)
+TEXT = (
+    "The hourglass was used at sea. When the sand of the hourglass had run down, the sailor on "
+    "watch turned the hourglass, and rang the bell. Four bells, then eight: Anna Karlsson counted "
+    "them, wrote 16 and 24 into the book, and went below. Nobody counted the sand. The sand ran on."
+)
+N = len(TEXT)
+SOURCE = [
+    "the", "old", "bridge", "was", "too", "low", "for", "the", "ships", "that", "came", "up", "the",
+    "river", "in", "the", "spring",
+]  # fmt: skip
+TARGET = [
+    "in", "spring", "the", "ships", "on", "the", "river", "were", "too", "high", "for", "that",
+    "low", "bridge",
+]  # fmt: skip
+PARTS = (
+    "[CLS]", "the", "un", "##believ", "##able", "story", "of", "a", "fisher", "##man", "[SEP]",
+    "the", "fisher", "##man", "never", "tell", "##s", "the", "story", "[SEP]",
+)  # fmt: skip
+COUNT = len(PARTS)
+
+
+def looking(wanted, share=0.6, rows=N, columns=0):
+    """(rows, columns): `share` of each row's weight evenly on wanted(row), the rest evenly; causal
+    where no columns are named."""
+    seen = np.ones((rows, columns)) if columns else np.tril(np.ones((rows, rows)))
+    weights = even_rows(seen)
+    for row in range(rows):
+        if keys := [key for key in wanted(row) if 0 <= key < seen.shape[1] and seen[row, key]]:
+            weights[row] *= 1 - share
+            weights[row, keys] += share / len(keys)
+    return weights
+
+
+def role_of(weights, prompt=None, **how):
+    """What is found of one head on a text."""
+    return roles(plant(prompt or letters(TEXT), [weights[None]], **how))[FIRST]
+
+
+def over(*captures, lexicon=None):
+    """The roles over some captures."""
+    return corpus_roles(captures.__getitem__, range(len(captures)), lexicon)
+
+
+def previous(count):
+    weights = np.eye(count, k=-1)
+    weights[0, 0] = 1
+    return weights
+
+
+# --- every role -----------------------------------------------------------------------------------
+
+
+def last(is_member):
+    return lambda i: [j for j in range(i + 1) if is_member(TEXT[j])][-1:]
+
+
+def every(is_member):
+    return lambda i: [j for j in range(i + 1) if is_member(TEXT[j])]
+
+
+def after_same(size):
+    return lambda i: [j for j in range(size, i) if TEXT[j - size : j] == TEXT[i - size + 1 : i + 1]]
+
+
+def word_first(i):
+    if not TEXT[i].isalnum():
+        return []
+    while i and TEXT[i - 1].isalnum():
+        i -= 1
+    return [i]
+
+
+def word_at(i):
+    return TEXT[word_first(i)[0] :].split()[0].strip(".,:").lower()
+
+
+def same_word(i):
+    start = word_first(i)
+    return [j for j in range(*start or (0,)) if TEXT[j].isalnum() and word_at(j) == word_at(i)]
+
+
+def previous_word(i):
+    if not TEXT[i].isalnum() or not word_first(i)[0]:
+        return []
+    end = word_first(i)[0] - 1
+    return range(end - len(TEXT[:end].split()[-1]), end)
+
+
+def sentence_first(i):
+    stops = [j for j in range(i) if TEXT[j] == "."]
+    return [stops[-1] + 2] if stops else [0]
+
+
+PLANTED = {
+    "previous token": lambda i: [i - 1],
+    "two back": lambda i: [i - 2],
+    "three back": lambda i: [i - 3],
+    "local": lambda i: range(i - 4, i + 1),
+    "current token": lambda i: [i],
+    "first token": lambda i: [0],
+    "word start": word_first,
+    "current word": lambda i: range(word_first(i)[0], i + 1) if TEXT[i].isalnum() else [],
+    "previous word": previous_word,
+    "last space": last(str.isspace),
+    "last punctuation": last(lambda letter: letter in ".,:"),
+    "sentence start": sentence_first,
+    "capitals": every(str.isupper),
+    "punctuation": every(lambda letter: letter in ".,:"),
+    "spaces": every(str.isspace),
+    "word starts": lambda i: [j for j in range(i + 1) if word_first(j) == [j]],
+    "digits": every(str.isdigit),
+    "vowels": every(lambda letter: letter.lower() in "aeiou"),
+    "last duplicate": lambda i: [j for j in range(i) if TEXT[j] == TEXT[i]][-1:],
+    "duplicate token": lambda i: [j for j in range(i) if TEXT[j] == TEXT[i]],
+    "same word": same_word,
+    "induction": after_same(1),
+    "induction 2": after_same(2),
+    "induction 3": after_same(3),
+}
+
+
+@pytest.mark.parametrize("role", PLANTED)
+def test_a_planted_head_has_its_role(role):
+    found = role_of(looking(PLANTED[role]))
+    assert key_of(found) == role, found
+    assert found.score > 0.5 and "by chance" in role_evidence(found)
+    assert found.role and role_sentence(found) and "{" not in found.role + role_sentence(found)
+    if role in ("previous token", "word start", "last punctuation", "same word"):
+        half = role_of(looking(PLANTED[role], share=0.2))
+        assert key_of(half) == role and role_sentence(half) == f"Leans towards: {half.role}"
+
+
+@pytest.mark.parametrize(
+    ("role", "wanted", "label"),
+    [
+        ("first token", lambda i: [0], "first token"),
+        ("separator", lambda i: [10, 19], "separators"),
+        ("special", lambda i: [0, 10, 19], "special tokens"),
+        ("last token", lambda i: [19], "last token"),
+        ("previous token", lambda i: [i - 1], "previous token"),
+        ("next token", lambda i: [i + 1], "next token"),
+        ("neighbours", lambda i: range(i - 2, i + 3), "its neighbours"),
+        ("same elsewhere", lambda i: [j for j in range(COUNT) if PARTS[j] == PARTS[i] and j != i],
+         "the same token elsewhere"),
+    ],
+)  # fmt: skip
+def test_word_pieces_are_tokens_and_special_ones_are_told_apart(role, wanted, label):
+    found = role_of(looking(wanted, 0.7, COUNT, COUNT), tagged(*PARTS), causal=False)
+    assert (key_of(found), found.role) == (role, label)
+
+
+def same_place(i):
+    n, m = len(TARGET), len(SOURCE)
+    return [j for j in range(m) if j * n < (i + 1) * m and (j + 1) * n > i * m]
+
+
+def crossing(wanted):
+    """A capture whose layer 3 looks from the target at wanted tokens of the source."""
+    n, m = len(TARGET), len(SOURCE)
+    maps = np.stack([looking(wanted, 0.7, n, m), np.full((n, m), 1 / m)])
+    words = sorted({*SOURCE, *TARGET})
+    source, target = (
+        replace(spaced(side), ids=np.array([words.index(word) for word in side]))
+        for side in (SOURCE, TARGET)
+    )
+    return translated(source, target, {"decoder.0.cross": maps})
+
+
+@pytest.mark.parametrize(
+    ("role", "wanted", "sentence"),
+    [
+        ("same place", same_place, "Follows the source in order"),
+        ("same token", lambda i: [j for j, word in enumerate(SOURCE) if word == TARGET[i]],
+         "Looks at the same token of the source"),
+        ("first token", lambda i: [0], "Rests on the first token of the source"),
+        ("last token", lambda i: [len(SOURCE) - 1], "Rests on the last token of the source"),
+        ("", lambda i: [SOURCE.index("ships")], "Rests on “ships”"),
+    ],
+)  # fmt: skip
+def test_a_head_between_two_texts_has_the_roles_of_both(role, wanted, sentence):
+    found = roles(crossing(wanted))[HeadId(3, 0)]
+    assert (key_of(found), role_sentence(found)) == (role, sentence)
+    if not role:
+        assert found.most == SOURCE.index("ships") and found.most_share > 0.7
+        assert "over all rows, goes there" in role_evidence(found)
+
+
+def test_the_other_text_of_a_pair_is_a_role():
+    kinds = np.repeat([0, 1], [len(SOURCE), len(TARGET)])
+    prompt = replace(spaced(SOURCE + TARGET), token_type_ids=kinds)
+    weights = looking(lambda i: np.flatnonzero(kinds != kinds[i]), 0.9, len(kinds), len(kinds))
+    assert role_of(weights, prompt, causal=False).role == "the other text"
+
+
+def test_one_place_near_by_comes_before_its_neighbourhood():
+    near = looking(lambda i: [i - 1], share=0.55) + looking(PLANTED["local"], share=0.98)
+    assert key_of(role_of(near)) == "local"  # 38 % on the previous letter, 77 % near by
+    near = looking(lambda i: [i - 1], share=0.99) + looking(PLANTED["local"], share=0.99)
+    found = role_of(near)
+    assert key_of(found) == "previous token" and found.role == "previous letter"
+
+
+# --- no role --------------------------------------------------------------------------------------
+
+
+def softmax(scores):
+    scores = np.where(np.tril(np.ones_like(scores)) > 0, scores, -np.inf)
+    return even_rows(np.exp(scores - scores.max(-1, keepdims=True)))
+
+
+@pytest.mark.parametrize("sharpness", [0.5, 2, 5, 20])
+def test_heads_that_look_at_random_have_no_role(sharpness):
+    random = np.random.default_rng(int(sharpness * 10))
+    maps = softmax(sharpness * random.normal(size=(40, N, N)))
+    found = roles(plant(letters(TEXT), [maps]))
+    assert {key_of(head) for head in found.values()} == {""}
+    assert {head.role for head in found.values()} <= {"", "everything"}
+    assert notable_heads(found) == []
+
+
+def test_heads_with_a_favourite_place_have_no_meaning():
+    random = np.random.default_rng(5)
+    favourites = 8 * (random.permuted(np.tile(np.arange(N) == 100, (60, 1)), axis=1))
+    maps = softmax(favourites[:, None, :] + random.normal(size=(60, N, N)))
+    assert {key_of(head) for head in roles(plant(letters(TEXT), [maps])).values()} <= {
+        "", "first token",
+    }  # fmt: skip
+
+
+def test_an_even_head_spreads():
+    found = role_of(looking(lambda i: []))
+    assert (found.role, found.clarity) == ("everything", 0.0)
+    assert role_evidence(found) == "its rows are 100 % as even as they could be"
+
+
+@pytest.mark.parametrize("text", ["", "a", "ab", "😀😀", "مرحبا بالعالم", "     ", "\n\n"])
+def test_short_and_strange_texts_have_no_roles(text):
+    n = len(text)
+    found = over(plant(letters(text), [np.tril(np.ones((2, n, n)))]))
+    assert not any(map(key_of, found.heads.values())) and len(found.heads) == 2
+    for head in roles(hourglass(letters(text), (1, 2))).values() if text else ():
+        assert key_of(head) == "" and role_sentence(head)
+        assert np.isfinite(list(head.metrics.values())).all()
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 7), (7, 1), (2, 2)])
+def test_the_shortest_pairs_of_texts_have_no_roles(n, m):
+    found = roles(translated(spaced(SOURCE[:n]), spaced(TARGET[:m])))
+    for head in found.values():
+        assert key_of(head) == "" and np.isfinite(list(head.metrics.values())).all()
+    if n == 1:
+        alone = found[HeadId(3, 0)]
+        assert alone.role == "one key" and "there is a single key" in role_evidence(alone)
+
+
+def test_slots_and_states_are_no_words():
+    layer, count = Layer(0, "middle.0", "self", 0, 1, (0,), ("softmax",), False), len(SOURCE)
+    base, at = plant(spaced(SOURCE), [np.eye(count)[None]], causal=False), np.arange(5)
+    levels = Level(0), Level(1, sequence="slots")
+    for weights, role, sentence in (
+        (looking(lambda i: [2], 0.7, count, 5), "one slot", "Rests on “slot 2”"),
+        (np.full((count, 5), 0.2), "everything", "Spreads over everything it sees"),
+    ):
+        capture = replace(
+            base, spec=replace(base.spec, levels=levels, layers=(layer,)),
+            maps=(Planted(weights[None]),), spans=(base.spans[0], np.stack([at, at + 1], axis=1)),
+        )  # fmt: skip
+        found = roles(capture)[FIRST]
+        assert (found.role, role_sentence(found)) == (role, sentence)
+        assert set(found.metrics) == {"focus", "entropy"}
+    states = replace(slot_prompt(9), pieces=tuple(f"state {i}" for i in range(9)),
+                     states=np.zeros((9, 4), np.float32))  # fmt: skip
+    for key, sentence in ((0, "Rests on the first state of the source"), (4, "Rests on “state 4”")):
+        weights = np.stack([looking(lambda i, key=key: [key], 0.7, len(TARGET), 9)] * 2)
+        maps = {"decoder.0.cross": weights}
+        capture = translated(states, spaced(TARGET), maps, encoder=0)
+        assert role_sentence(roles(capture)[HeadId(1, 0)]) == sentence
+
+
+def test_padding_does_not_count():
+    is_kept = np.arange(N) < N - 50
+    prompt = replace(letters(TEXT), attention_mask=is_kept)
+    found = role_of(looking(lambda i: [i - 1] if i < N - 50 else [i]), prompt)
+    assert key_of(found) == "previous token" and found.metrics["same"] < 0.02
+    capture = crossing(same_place)
+    mask = np.arange(len(SOURCE)) < 12
+    maps = list(capture.maps)
+    maps[3] = Planted(even_rows(maps[3].weights * mask))
+    source = replace(capture.prompt, attention_mask=mask)
+    found = roles(replace(capture, prompt=source, maps=tuple(maps)))[HeadId(3, 1)]
+    assert found.role == "everything"  # even over what there is
+
+
+# --- levels, signs, words -------------------------------------------------------------------------
+
+
+def test_shortened_levels_speak_of_positions_and_groups():
+    def weights(layer, seen):
+        rows, columns = np.indices(seen.shape)
+        own = {"self": rows, "down": rows * 2 + 1, "up": rows // 2}[layer.role]
+        step, far = 2 if layer.role == "down" else 1, own - columns
+        first = np.where((far >= step) & (far < 2 * step), 0.8, 0.01) * seen
+        second = np.where((far >= 0) & (far < step), 0.8, 0.01) * seen
+        return even_rows(np.stack([first, second]))
+
+    capture = hourglass(letters(TEXT), (1, 2, 4), weights=weights)
+    found = roles(capture)
+    for layer in capture.spec.layers:
+        place = "letter" if layer.level == 0 else "position"
+        place = place if layer.role == "self" else "group"
+        assert found[HeadId(layer.index, 0)].role == f"previous {place}", layer.name
+        assert found[HeadId(layer.index, 1)].role == f"the {place} itself", layer.name
+
+
+def test_what_a_shortened_position_stands_for_decides():
+    def weights(layer, seen):
+        stride, shift = 2**layer.key_level, {"down": 1}.get(layer.role, 0)
+        ends = (np.arange(seen.shape[1]) - shift) * stride + 1
+        parts = [TEXT[max(end - stride, 0) : max(end, 0)] for end in ends]
+        marks = [part != part.lower() for part in parts]
+        return np.broadcast_to(even_rows(np.where(marks, 20.0, 0.2) * seen), (2, *seen.shape))
+
+    for found in roles(hourglass(letters(TEXT), (1, 2, 4), weights=weights)).values():
+        assert key_of(found) == "capitals", found
+
+
+def test_windows_with_a_single_key_are_trivial():
+    capture = hourglass(letters(TEXT), (1, 2, 4), form="windowed")
+    maps = [
+        Planted(np.where(one.weights > 0, np.indices(one.shape)[2] % 2 * 0.8 + 0.1, 0))
+        if layer.role == "down" else one
+        for layer, one in zip(capture.spec.layers, capture.maps, strict=True)
+    ]  # fmt: skip
+    kinds = {layer.index: layer.role for layer in capture.spec.layers}
+    for head, found in roles(replace(capture, maps=tuple(maps))).items():
+        if kinds[head.layer] == "up":
+            assert role_sentence(found) == "One key, always 1 (trivial)" and found.clarity == 0
+        if kinds[head.layer] == "down":
+            assert found.role == "newest of its group"
+
+
+def test_heads_of_one_layer_speak_each_of_its_own_sign():
+    n = len(SOURCE)
+    signed = np.where(np.arange(n) == 0, 0.4, -0.02) * np.ones((n, n))
+    maps = np.stack([looking(lambda i: [0], 0.7, n, n), signed])
+    capture = plant(spaced(SOURCE), [maps], causal=False, signed=True)
+    layer = replace(capture.spec.layers[0], activations=("softmax", "ymish"))
+    capture = replace(capture, spec=replace(capture.spec, layers=(layer,)))
+    plain, both = roles(capture).values()
+    assert (key_of(plain), key_of(both)) == ("first token", "first token")
+    assert "of its weight," in role_evidence(plain) and "above 0" not in role_evidence(plain)
+    assert "of the size of its weights" in role_evidence(both)
+    below = 0.02 * (n - 1)
+    assert f"a row adds up to 0.40 above 0 and −{below:.2f} below" in role_evidence(both)
+    assert not {"positive", "negative"} & set(plain.metrics)
+    numbers = {name: both.metrics[name] for name in ("positive", "negative", "first")}
+    assert numbers == pytest.approx(
+        {"positive": 0.4, "negative": -below, "first": 0.4 / (0.4 + below)}
+    )
+    nothing = role_of(np.zeros((n, n)), spaced(SOURCE), causal=False, signed=True)
+    assert key_of(nothing) == "" and nothing.most is None
+    assert nothing.metrics["positive"] == nothing.metrics["negative"] == 0
+
+
+def test_tokens_are_called_tokens_and_letters_letters():
+    words = [f" {word}" for word in TEXT.split()]
+    found = role_of(looking(lambda i: [i - 1], rows=len(words)), pieces(*words))
+    assert (found.role, role_sentence(found)) == ("previous token", "Looks at the previous token")
+    assert METRICS["distance"].named("token") == "Distance, tokens"
+    later = role_of(np.eye(N, k=1) * 0.9 + 0.1 / N, causal=False)
+    assert later.role == "next letter" and ROLES["next token"].later
+
+
+def test_a_head_on_the_rarest_word_of_each_sentence_is_named_where_a_corpus_counts_words():
+    random, common, sentences = np.random.default_rng(4), [f"w{at}" for at in range(8)], []
+    texts = []
+    for number in range(30):
+        words = list(random.choice(common, size=9))
+        place = int(random.integers(1, 8))
+        words.insert(place, f"rare{number}")
+        weights = looking(lambda i, place=place: [place], 0.9, 10, 10)
+        sentences.append(" ".join(words))
+        texts.append(plant(spaced(words), [np.stack([weights, np.eye(10)])], causal=False))
+    lexicon = Lexicon(sentences, common=8)
+    assert lexicon.rare == 30 and lexicon.uses("rare3") == 1 and lexicon.uses("w1") == np.inf
+    rare, same = over(*texts, lexicon=lexicon).heads.values()
+    assert rare.metrics["rare"] == 1 and same.metrics["rare"] == pytest.approx(0.1)
+    assert key_of(rare) == "rare word" and "rarest" in role_sentence(rare)
+    plain = over(*texts).heads[FIRST]
+    assert "rare" not in plain.metrics and key_of(plain) != "rare word"
+    notes = corpus_notes(over(*texts, lexicon=Lexicon(sentences)))
+    assert any("no word is rare" in note for note in notes)
+
+
+# --- metrics beside roles -------------------------------------------------------------------------
+
+
+def test_known_maps_have_the_numbers_they_must():
+    n = 64
+    far = np.arange(n)[:, None] - np.arange(n)
+    sink = np.eye(n)[np.zeros(n, int)]
+    toeplitz = even_rows(0.5 ** far.clip(0) * (far >= 0))
+    even = even_rows(np.tril(np.ones((n, n))))
+    maps = np.stack([np.eye(n), previous(n), even, sink, toeplitz])
+    found = over(plant(letters("ab" * (n // 2)), [maps])).heads
+    rows = np.arange(16, n + 1)  # keys of the rows that count
+    wanted = (
+        {"focus": 1, "entropy": 0, "same": 1, "offset": 0, "positional": 1, "convolution": 1},
+        {"focus": 1, "entropy": 0, "previous": 1, "offset": -1, "positional": 1},
+        {"focus": np.mean(1 / rows), "entropy": np.mean(np.log(rows)),
+         "same": np.mean(1 / rows), "previous": np.mean(1 / rows), "first": np.mean(1 / rows),
+         "distance": np.mean((rows - 1) / 2)},
+        {"focus": 1, "entropy": 0, "first": 1, "positional": 1 / len(rows),
+         "distance": np.mean(rows - 1)},
+        {"offset": 0, "positional": 1},
+    )  # fmt: skip
+    names = []
+    for head, numbers in zip(found.values(), wanted, strict=True):
+        assert {name: head.metrics[name] for name in numbers} == pytest.approx(numbers)
+        names.append([words.name for words in role_words(head)])
+    convolution = [head.metrics["convolution"] for head in found.values()]
+    assert convolution[1] > 0.99 and convolution[4] > 0.99 and convolution[3] < 0.5
+    assert np.isnan(convolution[2])  # nothing tells its rows apart
+    assert [names[head][0] for head in (0, 1, 3)] == [
+        "current token", "previous token", "first token",
+    ]  # fmt: skip
+    assert {"positional", "convolution"} <= {*names[0]} & {*names[1]}
+    assert not {"positional", "convolution"} & {*names[3]}
+
+
+def dense_numbers(maps, n):
+    """Row by row in float64, written differently: loops over rows, no blocks of columns."""
+    weights = maps.read(maps.heads[0]).astype(float)
+    shares = [row[: at + 1] / row[: at + 1].sum() for at, row in enumerate(weights)]
+    mass = np.zeros(n)  # by how far back
+    for row in shares:
+        mass[: len(row)] += row[::-1]
+    p = mass / np.arange(n, 0, -1)
+    norm, rows = np.cumsum(p), range(15, n)  # 16 keys and more count
+    apart = sum(((row - p[at::-1] / norm[at]) ** 2).sum() for at, row in enumerate(shares))
+    uneven = sum((row**2).sum() - 1 / len(row) for row in shares)
+    centre = -(p * np.arange(n)).sum() / p.sum()
+    offsets = [int(shares[at].argmax()) - at for at in rows]
+    values, times = np.unique(offsets, return_counts=True)
+    means = {
+        "focus": np.max, "same": lambda row: row[-1], "previous": lambda row: row[-2],
+        "first": lambda row: row[0], "entropy": lambda row: -(row * np.log(row)).sum(),
+        "distance": lambda row: (row * np.arange(len(row))[::-1]).sum(),
+    }  # fmt: skip
+    return {name: np.mean([of(shares[at]) for at in rows]) for name, of in means.items()} | {
+        "positional": times.max() / len(rows), "offset": values[times.argmax()],
+        "convolution": 1 - apart / uneven, "centre": centre,
+        "width": np.sqrt((p * (np.arange(n) + centre) ** 2).sum() / p.sum()),
+    }  # fmt: skip
+
+
+class Watched:
+    """A map that knows the most cells that were ever asked of it at once."""
+
+    def __init__(self, maps):
+        self._maps, self.most = maps, 0
+        self.shape, self.heads, self.signed = maps.shape, maps.heads, maps.signed
+
+    def read(self, *where, **how):
+        weights = self._maps.read(*where, **how)
+        self.most = max(self.most, weights.size)
+        return weights
+
+
+@pytest.mark.parametrize("n", [1536, pytest.param(8192, marks=pytest.mark.soak)])
+def test_every_metric_equals_a_dense_computation_without_a_whole_map(n, monkeypatch):
+    prompt = byte_prompt("Some words, again and again. " * (n // 29 + 1))
+    spec = make_spec((1,), heads=1)
+    spec = replace(spec, layers=spec.layers[:1])
+    shape = layer_shape(spec, spec.layers[0], len(prompt))
+    factors = make_factors(np.random.default_rng(0), *shape, spec.layers[0], spec, prompt)
+    maps, spans = LazyMap(factors, (0,)), level_spans(len(prompt), (1,), causal=True)
+    watched = Watched(maps)
+    base = plant(letters("x"), [np.ones((1, 1, 1))])
+    capture = replace(base, spec=spec, prompt=prompt, spans=spans, maps=(watched,))
+    monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 1 << 40)  # every row
+    few = {name: ROLES[name] for name in ("previous token", "current token", "first token")}
+    monkeypatch.setattr("hgviz.analysis.roles.roles_for", lambda layout: few)
+    found = over(capture).heads[FIRST].metrics
+    assert watched.most <= 256 * len(prompt)
+    for name, value in dense_numbers(maps, len(prompt)).items():
+        assert found[name] == pytest.approx(value, abs=1e-5, rel=1e-5), name
+
+
+def test_metrics_of_keys_are_means_over_the_rows_that_have_such_a_key():
+    weights = looking(lambda i: [i - 1], share=0.5)
+    metrics = role_of(weights).metrics
+    for name, keys in (
+        ("same token", PLANTED["duplicate token"]), ("induction", PLANTED["induction"]),
+    ):  # fmt: skip
+        shares = [weights[i, [*keys(i)]].sum() for i in range(15, N) if keys(i)]
+        assert metrics[name] == pytest.approx(np.mean(shares), rel=1e-5)
+    assert np.isnan(metrics["diagonal"]) and applicable([metrics]) == tuple(metrics)
+    head = looking(lambda i: [10, 19], 0.8, COUNT, COUNT)
+    special = role_of(head, tagged(*PARTS), causal=False).metrics
+    numbers = {name: special[name] for name in ("focus", "words", "separators")}
+    assert numbers == pytest.approx({"focus": 0.41, "words": 0.01, "separators": 0.82})
+    eye = np.eye(len(SOURCE))
+    assert not {"words", "separators"} & {*role_of(eye, spaced(SOURCE), causal=False).metrics}
+
+
+def test_between_two_texts_nothing_is_said_of_distances():
+    found = over(crossing(same_place)).heads
+    cross, decoder = found[HeadId(3, 0)], found[HeadId(2, 0)]
+    assert not {
+        "distance", "previous", "same", "next", "induction", "same token", "offset", "positional",
+        "convolution", "centre",
+    } & {*cross.metrics}  # fmt: skip
+    assert {"focus", "entropy", "first", "last", "diagonal", "nearest"} <= {*cross.metrics}
+    assert cross.metrics["diagonal"] > 0.7 and "diagonal" not in decoder.metrics
+    assert rank("distance", cross.head, found) == (0, 0) and decoder.metrics["distance"] > 0
+    assert notable_heads(found)[-1].head == cross.head
+
+
+def test_offsets_of_a_shortened_level_are_in_tokens():
+    def weights(layer, seen):
+        out = np.eye(*seen.shape, k=-1) * seen
+        out[~out.any(1), 0] = 1
+        return np.stack([out, out])
+
+    capture = hourglass(letters("ab" * 60), (1, 4), weights=weights)
+    middle = next(one for one in capture.spec.layers if one.level == 1 and one.role == "self")
+    metrics = over(capture).heads[HeadId(middle.index, 0)].metrics
+    assert metrics["offset"] == -4 and metrics["positional"] > 0.95
+    assert metrics["centre"] == pytest.approx(-4, abs=0.3) and metrics["convolution"] > 0.9
+
+
+@pytest.mark.parametrize("signed", [False, True])
+def test_dense_maps_blocks_of_rows_and_a_single_pass_give_the_same(signed, monkeypatch):
+    lazy = make_capture("A short text, read at two levels. " * 3, (1, 2), signed=signed)
+    values = [np.stack([maps.read(head) for head in maps.heads]) for maps in lazy.maps]
+    dense = replace(lazy, maps=tuple(
+        DenseMap(weights, layer.heads, maps.signed)
+        for weights, layer, maps in zip(values, lazy.spec.layers, lazy.maps, strict=True)
+    ))  # fmt: skip
+    whole = over(lazy)
+    sides = [over(dense).heads, roles(lazy)]
+    monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 33)
+    monkeypatch.setattr("hgviz.analysis.roles.BLOCK_COLUMNS", 47)
+    sides.append(over(lazy, lazy).heads)  # twice the same text is that text
+    for other in sides:
+        assert [*other] == [*whole.heads] == [*lazy.spec.heads]
+        for head, found in whole.heads.items():
+            assert found.role == other[head].role or other is sides[2]  # more rows tell more
+            for name in {*found.metrics} & {*other[head].metrics}:
+                value = pytest.approx(other[head].metrics[name], abs=1e-5)
+                assert found.metrics[name] == value, (head, name)
+    assert any("signed" in note for note in corpus_notes(whole)) == signed
+    facts = json.loads(json.dumps(roles_to_dict(whole), allow_nan=False))
+    assert len(facts["heads"]) == len(lazy.spec.heads)
+    assert {*facts["metrics"]} <= {*facts["heads"][0]}
+
+
+def test_of_very_long_texts_some_rows_are_measured_and_it_is_said(monkeypatch):
+    monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 16)
+    monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 16 * N * 8)
+    found = role_of(looking(lambda i: [i - 1]))
+    assert key_of(found) == "previous token"
+    assert "; measured on 1" in role_evidence(found) and f"of {N} rows" in role_evidence(found)
+
+
+# --- many texts -----------------------------------------------------------------------------------
+
+
+def test_over_texts_every_row_counts_once():
+    texts = [plant(letters("ab" * (len(one) // 2)), [np.stack([one, np.eye(len(one))])])
+             for one in (np.eye(60), previous(30))]  # fmt: skip
+    found = over(*texts)
+    share = 23 / (46 + 23)  # rows with a quarter of all keys, at most 16
+    moving, still = found.heads.values()
+    assert found.texts == 2 and found.tokens == 90
+    numbers = {name: moving.metrics[name] for name in ("previous", "same", "positional")}
+    assert numbers == pytest.approx({"previous": share, "same": 1 - share, "positional": 1 - share})
+    assert role_evidence(moving).endswith("over 2 texts")
+    assert still.metrics["variance"] == 0 < moving.metrics["variance"]
+
+
+def test_roles_show_over_texts_too_short_to_show_one_alone():
+    texts = [plant(spaced(SOURCE[:7]), [previous(7)[None]])] * 12
+    assert not over(texts[0]).heads[FIRST].role
+    found = over(*texts).heads[FIRST]
+    assert key_of(found) == "previous token" and found.score == pytest.approx(1)
+
+
+def test_examples_are_the_rows_that_do_it_most_quoted_from_their_texts():
+    random, texts, text = np.random.default_rng(3), [], TEXT[:40]
+    for _ in range(5):
+        strength = random.uniform(0.5, 1, size=(40, 1))
+        weights = strength * previous(40) + (1 - strength) * np.eye(40)
+        texts.append(plant(letters(text), [weights[None]]))
+    found = over(*texts).heads[FIRST]
+    numbers = [example.text for example in found.examples]
+    assert key_of(found) == "previous token" and len(numbers) == 8
+    assert max(map(numbers.count, range(5))) <= 2
+    every = np.stack([one.maps[0].weights[0].diagonal(-1)[14:] for one in texts])
+    above_chance = every - 1 / np.arange(16, 41)
+    for example in found.examples:
+        row = example.query - 15
+        assert example.share == pytest.approx(every[example.text, row], abs=1e-6)
+        assert row in np.argsort(above_chance[example.text])[-2:]
+        query, key = example.query, example.key
+        assert key == query - 1 and example.to[1] == text[key]
+        assert example.at == (
+            text[max(0, query - 24) : query], text[query], text[query + 1 : query + 25],
+        )  # fmt: skip
+
+
+def test_steps_carry_what_is_known_so_far_and_missing_layers_are_named():
+    texts = [plant(letters("ab" * 20), [previous(40)[None]])] * 6
+    steps = steps_of(corpus_roles, texts.__getitem__, range(6))
+    assert [step.value.texts for step in steps if step.value is not None] == [1, 2, 4]
+    shares = [step.done for step in steps]
+    assert shares == sorted(shares) and shares[-1] < steps[-1].total == 6
+    capture = hourglass(letters(TEXT[:40]), (1, 2))
+    part = replace(capture, maps=(capture.maps[0], None, *capture.maps[2:]))
+    steps = steps_of(roles, part)
+    values = [step.value for step in steps if step.value is not None]
+    assert len(values) == len(capture.spec.layers) == steps[-1].done == steps[-1].total
+    assert {head.layer for head in values[-1]} == {0, 2, 3, 4}
+    assert "layers 1 are not captured" in corpus_notes(over(part))
+
+
+def test_pruned_heads_keep_their_numbers():
+    weights = np.stack([np.eye(40), previous(40)])
+    whole = plant(letters("ab" * 20), [weights])
+    layer = replace(whole.spec.layers[0], heads=(3, 5))
+    maps = DenseMap(weights.astype(np.float32), (3, 5))
+    found = over(replace(whole, spec=replace(whole.spec, layers=(layer,)), maps=(maps,))).heads
+    assert [*found] == [HeadId(0, 3), HeadId(0, 5)]
+    assert key_of(found[HeadId(0, 5)]) == "previous token"
+    assert found[HeadId(0, 5)].nearest == HeadId(0, 3)
+
+
+# --- among heads, and top keys --------------------------------------------------------------------
+
+
+def test_notable_heads_differ_in_role_and_ranks_are_among_self_attention():
+    shares = {"previous token": 0.9, "last punctuation": 0.6, "first token": 0.9}
+    maps = [looking(PLANTED[role], share) for role, share in shares.items()]
+    maps.insert(1, looking(PLANTED["previous token"], 0.8))
+    best = notable_heads(roles(plant(letters(TEXT), [np.stack(maps)])))
+    assert [key_of(head) for head in best] == [*shares] and best[0].head == FIRST
+    assert len(notable_heads({head.head: head for head in best}, count=1)) == 1
+    found = roles(hourglass(letters(TEXT), (1, 2)))
+    own = sorted(
+        (head for head in found.values() if head.kind == "self"), key=lambda h: -h.metrics["focus"]
+    )
+    ranks = [rank("focus", head.head, found) for head in own]
+    assert ranks == [(at + 1, len(own)) for at in range(len(own))]
+
+
+def test_top_keys_name_tokens_and_columns():
+    capture = hourglass(letters(TEXT), (1, 2, 4))
+    for layer in capture.spec.layers:
+        weights = capture.maps[layer.index].weights[1, capture.row(layer.index, 60)]
+        found = top_keys(capture, Selection(layer.index, 1, query=60), count=5)
+        columns = np.argsort(-weights)[:5]
+        assert [column for _, column, _ in found] == [*columns]
+        assert [weight for *_, weight in found] == pytest.approx(weights[columns], rel=1e-6)
+        assert [token for token, *_ in found] == [
+            capture.column_token(layer.index, int(column)) for column in columns
+        ]
+    crossed = crossing(lambda i: [i])
+    assert top_keys(crossed, Selection(3, 0, 2))[0][:2] == (2, 2)
+    assert top_keys(crossed, Selection(3, 0))[0][:2] == (len(TARGET) - 1,) * 2
+
+
+def test_the_zeros_of_the_shift_have_no_token():
+    def weights(layer, seen):
+        raw = seen * np.where(np.arange(seen.shape[1]) == 0, 9.0, 0.1)
+        return np.broadcast_to(even_rows(raw), (2, *seen.shape))
+
+    capture = hourglass(letters(TEXT[:20]), (1, 2), weights=weights)
+    down = next(layer.index for layer in capture.spec.layers if layer.role == "down")
+    token, column, weight = top_keys(capture, Selection(down, 0, query=10))[0]
+    assert (token, column) == (None, 0) and weight > 0.5
+    assert top_keys(replace(capture, maps=(None,) * 5), Selection(0, 0)) == []

@@ -1,0 +1,93 @@
+"""How the tokens of a text are read: words, sentences, special tokens, repetitions."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from hgviz.analysis.tokens import Lexicon, TokenReading
+from hgviz.core import Prompt, slot_prompt
+from tests.analysis.planting import letters, pieces, spaced, tagged
+from tests.making import byte_prompt
+
+
+def marked(flags, text):
+    return "".join(letter for letter, flag in zip(text, flags, strict=True) if flag)
+
+
+def test_words_begin_and_end_where_letters_do():
+    text = "Don't stop: it's 12 o'clock"
+    found = TokenReading(letters(text))
+    assert marked(found.starts_word, text) == "Dsi1o"
+    assert [text[found.word_first[i] : found.word_end[i]] for i in (2, 8, 14, 18, 25)] == [
+        "Don't", "stop", "it's", "12", "o'clock",
+    ]  # fmt: skip
+    assert found.word_first[5] == -1 and found.word[5] == -1
+    alike = TokenReading(letters("The cat and the dog")).spelling
+    assert alike[0] == alike[12] != alike[4]
+
+
+def test_sentences_begin_after_full_stops_and_not_after_abbreviations():
+    text = "It fell, e.g. by 3.5 m. Then it stopped! Why? 天気。明日。\nend"
+    found = TokenReading(letters(text))
+    assert marked(found.starts_sentence, text) == "ITW天明e"
+    assert found.sentence_first[text.index("stopped")] == text.index("Then")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "wanted"),
+    [
+        (pieces("The", " old", " clock", ".", " It", " rang"),
+         {"unit": "token", "starts_word": [1, 1, 1, 0, 1, 1], "is_stop": [0, 0, 0, 1, 0, 0],
+          "starts_sentence": [1, 0, 0, 0, 1, 0], "is_capital": [1, 0, 0, 0, 1, 0]}),
+        (byte_prompt("né là"),
+         {"unit": "letter", "word": [0, 0, 0, -1, 1, 1, 1],
+          "starts_word": [1, 0, 0, 0, 1, 0, 0]}),
+        (tagged("[CLS]", "Hi", "[SEP]"),
+         {"unit": "token", "word": [-1, 0, -1], "is_capital": [0, 1, 0], "is_space": [0, 0, 0],
+          "special": [1, 0, 1], "opening": [1, 0, 0], "separator": [0, 0, 1]}),
+        (replace(tagged("[CLS]", "a", "[SEP]"), text="", spans=np.full((3, 2), -1)),
+         {"special": [1, 0, 1]}),  # ids without a text: known by their names
+        (replace(tagged("[CLS]", "a", "[SEP]", "[PAD]"), attention_mask=np.arange(4) < 3),
+         {"separator": [0, 0, 1, 0], "end": 2}),
+        (tagged("[CLS]", "[CLS]", "a", "[SEP]"), {"opening": [1, 1, 0, 0]}),
+        (tagged("[CLS]", "이", "##다", "[SEP]"), {"unit": "token"}),
+        (tagged("a", "##b"), {"unit": "token"}),
+        (replace(letters("ab"), spans=np.full((2, 2), -1)), {"unit": "token"}),
+        (slot_prompt(3), {"unit": "slot", "ids": [-1, -1, -1]}),
+        (letters("abcab"), {"same_before": [-1, -1, -1, 0, 1]}),
+        (Prompt("one two three four", np.arange(3), ("one two ", "three", " four"),
+                np.array([[0, 8], [8, 13], [13, 18]])),  # a token of two words starts one
+         {"word": [0, 1, 2], "starts_word": [1, 1, 1], "spelling": [0, 2, 3]}),
+        (letters(""), {"word": [], "sentence_first": []}),
+    ],
+)  # fmt: skip
+def test_tokens_count_for_what_they_hold(prompt, wanted):
+    found = TokenReading(prompt)
+    for name, value in wanted.items():
+        own = getattr(found, name)
+        assert (own.tolist() if isinstance(own, np.ndarray) else own) == value, name
+
+
+def test_the_last_letters_together_have_a_number():
+    grams = TokenReading(letters("abcab")).grams
+    assert grams[2][1] == grams[2][4] != grams[2][2]
+    assert grams[2][0] == -1 and (grams[3][2:] >= 0).all()
+    assert len(TokenReading(letters("")).grams[3]) == 0
+
+
+def test_a_word_of_a_million_letters_is_read_once():
+    text, spans = "A" * 1_000_000 + " " + "a" * 1_000_000, [[0, 1_000_000], [1_000_001, 2_000_001]]
+    found = TokenReading(Prompt(text, np.arange(2), ("A", "a"), np.array(spans)))
+    assert found.spelling.tolist() == [0, 0]
+
+
+def test_in_a_causal_map_the_rarest_word_is_the_rarest_so_far():
+    prompt = spaced(["the", "the", "odd", "the", "odder", "the"])
+    lexicon = Lexicon(["the the the odd odd odder"], common=1)
+    first, end = TokenReading(prompt, lexicon).rarest_word(causal=True)
+    assert first.tolist() == [-1, -1, 2, 2, 4, 4] and end.tolist() == [-1, -1, 3, 3, 5, 5]
+    first, _ = TokenReading(prompt, lexicon).rarest_word(causal=False)
+    assert first.tolist() == [4] * 6
+    assert TokenReading(prompt).rarest_word(causal=False)[0].tolist() == [-1] * 6
+    assert TokenReading(letters(""), lexicon).rarest_word(causal=True)[0].tolist() == []
