@@ -361,6 +361,7 @@ def test_weights_below_zero_are_dashed_and_every_head_is_named():
     heads = tuple(HeadId(layer, n) for layer in range(2) for n in range(4))
     page = linked(signed, LinkOptions(queries=(3, 4), heads=heads, most=4), 0, 1, 4)
     assert {str(head) for head in heads} <= set(words(page)) and not overlaps(texts(page))
+    assert len({one.get_edgecolor() for one in page.axes.patches}) > len(heads) // 2
 
 
 def test_a_long_text_has_the_ends_of_its_links_and_says_what_is_left_out():
@@ -406,14 +407,14 @@ REVIEW = "A dull plot, but she never bores."
 SOFTMAX, HOURGLASS = (str(resource(f"sample/{name}")) for name in ("softmax", "hourglass"))
 
 
-def composed(panel):
+def page_of(panel):
     return compose(panel.spec, panel.content)
 
 
 def test_bars_go_up_for_what_adds_and_down_for_what_takes_away():
     capture = plain(["good", "bad", "so", "so"], special=False)
     found = replace(answer_of(capture, classes=True), tokens=np.array([3.0, -1.5, 0.0, 1.5]))
-    page = composed(answer_panel(capture, "tokens", found=found))
+    page = page_of(answer_panel(capture, "tokens", found=found))
     assert {"−3", "+3", "0"} <= set(words(page))  # the bar of colours is symmetric
     colours = [tuple(float(part) / 255 for part in palettes.colours("blue-red")[at])
                for at in (40, 215)]  # fmt: skip
@@ -430,14 +431,14 @@ def test_bars_go_up_for_what_adds_and_down_for_what_takes_away():
 
 def test_completeness_what_is_not_heard_and_heads_that_are_off_are_said():
     sea = capture_of("sea")
-    said = " ".join(words(composed(answer_panel(sea, "tokens"))))
+    said = " ".join(words(page_of(answer_panel(sea, "tokens"))))
     assert "the answer changes by +3.500" in said
     assert f"{100 * answer_of(sea).error:,.0f} % is missing" in said
     panel = answer_panel(sea, "tokens", found=answer_of(sea, position=20))
     assert len(panel.content.texts[0].values) == 21
-    assert "does not hear of the rest" in " ".join(words(composed(panel)))
+    assert "does not hear of the rest" in " ".join(words(page_of(panel)))
     off = replace(sea, off=frozenset({HeadId(0, 1)}))
-    said = words(composed(answer_panel(off, "heads", "neurips")))
+    said = words(page_of(answer_panel(off, "heads", "neurips")))
     assert said.count("off") == 1 and "Switched off: 0.1." in said
     panel = answer_panel(sea, "attention")
     assert len(panel.content.keys.spans) == MOST
@@ -451,10 +452,10 @@ def test_letters_are_added_up_to_characters_words_and_stretches_and_nothing_is_l
     for cells in (share.cells_by_token(), share.cells_by_word()):
         assert sum(cell.value for cell in cells) == pytest.approx(values.sum())
     assert [cell.words for cell in share.cells_by_word()] == ["모래시계는", "a"]
-    page = composed(answer_panel(make_capture(SEA * 6), "tokens"))
+    page = page_of(answer_panel(make_capture(SEA * 6), "tokens"))
     assert "hourglass" in words(page) and page.notes == ["tokens are added up to words"]
     long = replace(plain(["a"]), prompt=byte_prompt("word " * 820))  # 4,100 letters
-    page = composed(answer_panel(long, "tokens"))
+    page = page_of(answer_panel(long, "tokens"))
     assert page.height < 2 * page.width
     assert any("each bar is the sum of" in note for note in page.notes)
 
@@ -562,7 +563,7 @@ def test_several_answers_to_a_text_have_lines_of_their_own_and_share_one_scale()
     bright = replace(dark, question=Question(1), tokens=np.array([-4.0, 1.0]))
     spec = Spec("attribution", width="acl")
     panel = attribution_panel(spec, dark, capture, "tokens", others=[(bright, "")])
-    said = set(words(composed(panel)))
+    said = set(words(page_of(panel)))
     assert {"What “dark” and “bright” come from", "“dark”", "“bright”", "+4"} <= said
     assert [row[0] for row in panel.content.rows()] == ["answer", *2 * ["dark"], *2 * ["bright"]]
     assert "--target-class dark --target-class bright" in " ".join(panel.content.asked)

@@ -433,7 +433,7 @@ class Fact:
 
 def test_levels_take_the_heads_chosen_else_the_clearest():
     facts = {head: Fact(head.head == 3) for head in CAPTURE.spec.heads}
-    spec = Spec("levels", Selection(12, 2, 5), heads=(HeadId(3, 1),))
+    spec = Spec("levels", Selection(12, 2, 5), heads=(HeadId(3, 1), HeadId(12, 0)))
     said = words(compose(spec, Looked(CAPTURE, facts)))
     assert [text for text in said if text.startswith("head ")] == [
         "head 0.3", "head 3.1", "head 5.3", "head 9.3", "head 12.2",
