@@ -11,6 +11,7 @@ from hgviz import cli
 from hgviz.analysis.composition import of_tokens
 from hgviz.core import HeadId
 from hgviz.figures import FIGURES
+from hgviz.figures.spec import options_of
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from hgviz.store import Writer, open_capture
@@ -211,8 +212,10 @@ def test_every_kind_of_figure_is_drawn_of_every_family(made, run, family, kind, 
     last = len(open_capture(out).maps) - 1
     file = tmp_path / "figure.svg"
     files = (out, out) if FIGURES[kind].of == "pair" else (out,)
-    code, said, error = run("figure", *files, "--kind", kind, "--layer", last, "--head", 1,
-                            "--query", 0, "--width", "acl", "-o", file)  # fmt: skip
+    options = {"layer": last, "head": 1, "query": 0, "width": "acl"}
+    words = [word for name in options_of(kind) if name in options
+             for word in (f"--{name}", options[name])]  # fmt: skip
+    code, said, error = run("figure", *files, "--kind", kind, *words, "-o", file)
     assert (code, error) == (0, "") and str(file) in said
     drawn = file.read_text()
     if family == "both" and kind == "map":

@@ -11,6 +11,7 @@ from hgviz import tasks
 from hgviz.core import HeadId, Selection
 from hgviz.figures import Spec
 from hgviz.figures.cells import seen_cells, unseen_reason
+from hgviz.figures.spec import options_of
 from hgviz.gui import follow as trace
 from hgviz.gui import program, theme
 from hgviz.gui.follow import FollowOptions, FollowRoom, FollowView, char_edges, follow, lay
@@ -261,8 +262,8 @@ def test_the_null_group_looks_at_itself_and_is_called_none():
 def test_figures_show_segments(tmp_path, kind):
     write_capture(tmp_path / "c.h5", segmented())
     out = tmp_path / "figure.svg"
-    given = ("--layer", 3, "--head", 1, "-o", out)
-    assert call("figure", tmp_path / "c.h5", "--kind", kind, *given) == 0
+    head = () if kind == "wall" else ("--layer", 3, "--head", 1)
+    assert call("figure", tmp_path / "c.h5", "--kind", kind, *head, "-o", out) == 0
     words = out.read_text()
     assert "segments" in words and (kind == "wall" or ">every<" in words or ">e<" in words)
 
@@ -333,8 +334,11 @@ def test_only_with_its_decoder_a_text_grows_back(app):
 def test_figures_show_a_funnel(tmp_path, kind):
     write_capture(tmp_path / "c.h5", funnel())
     out = tmp_path / "f.svg"
-    asked = ("--kind", kind, "--layer", 2, "--head", 1, "--query", N - 1, "-o", out)
-    assert call("figure", tmp_path / "c.h5", *asked) == 0 and out.stat().st_size > 1000
+    options = {"layer": 2, "head": 1, "query": N - 1}
+    words = [word for name in options_of(kind) if name in options
+             for word in (f"--{name}", options[name])]  # fmt: skip
+    assert call("figure", tmp_path / "c.h5", "--kind", kind, *words, "-o", out) == 0
+    assert out.stat().st_size > 1000
 
 
 # --- a Byte Latent Transformer in the window: bytes, patches and bytes as an hourglass ------------
