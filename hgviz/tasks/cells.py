@@ -1,8 +1,8 @@
-"""What a cell of a sweep does, wherever it is computed: one row of WORK for each kind.
+"""Computing the cells of a study, one function of WORK for each kind.
 
-A cell is a pure function of what its key is made of. It opens its model itself, with as many
-threads as the study says, and leaves one result file; so the same study gives the same numbers in
-one process and on a cluster.
+A cell is a pure function of what its key is made of: it opens its model itself, with the number of
+threads of the study, and writes one result file. So a study gives the same numbers in one process
+and on a cluster.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 import hgviz
 from hgviz.cluster import Outcome
 from hgviz.core import HgvizError, progress
-from hgviz.errors import to_hgviz_error
-from hgviz.study import NO_PREDICTION, UNKNOWN, Cell, PruningCurve, Study
+from hgviz.errors import require, to_hgviz_error
+from hgviz.study import NO_PREDICTION, UNKNOWN, Cell, PruningCurve, Study, unmeasured
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -33,42 +33,44 @@ if TYPE_CHECKING:
 
 Facts = dict[str, Any]
 Measure = Callable[["SweepFolder", Cell], Facts]
-MODELS = 2  # that a process keeps open from one cell to the next: both sides of a comparison
+MODELS = 2  # kept open from one cell to the next: both sides of a comparison
 
 _models: OrderedDict[tuple[str, ...], Model] = OrderedDict()
 
 
 def work_in(path: str, measure: Measure | None = None) -> Callable[[Cell], Outcome]:
-    """What computes the cells of a folder; measure: what gives the result of one, see WORK."""
-    return partial(_computed, path, measure or _measured)
+    """The function that computes the cells of a folder. measure: returns the result of a cell, by
+    default as WORK says."""
+    return partial(_compute, path, measure or _measure_cell)
 
 
-def _computed(path: str, measure: Measure, cell: Cell) -> Outcome:
-    """Compute a cell to its result file, or to the file that says why it failed."""
+def _compute(path: str, measure: Measure, cell: Cell) -> Outcome:
+    """Write the result file of a cell, or the file that says why it failed."""
     from hgviz.store.studies import SweepFolder
 
     folder = SweepFolder(path)
-    if folder.is_done(cell.key):  # by a worker that died before it could say so
+    if folder.is_done(cell.key):  # by a worker that died before it returned
         return "done"
     if folder.is_failed(cell.key):
         return "failed"
-    begun = time.perf_counter()
+    start = time.perf_counter()
     try:
-        found = measure(folder, cell)
-        folder.keep(cell.key, found, _made(time.perf_counter() - begun))
+        result = measure(folder, cell)
+        folder.keep(cell.key, result, _provenance(time.perf_counter() - start))
     except Exception as error:
         if _is_full_disk(error):
-            raise HgvizError("the disk is full: "
-f"what is done is kept in {folder.path}",
-"Free some space, then run the same command") from error  # fmt: skip
-        line, details = to_hgviz_error(error).lines, traceback.format_exception(error)
-        folder.fail(cell.key, " ".join(line), "".join(details))
+            raise HgvizError(
+                f"the disk is full: what is done is kept in {folder.path}",
+                "Free some space, then run the same command",
+            ) from error
+        lines, details = to_hgviz_error(error).lines, traceback.format_exception(error)
+        folder.fail(cell.key, " ".join(lines), "".join(details))
         return "failed"
     return "done"
 
 
 def _is_full_disk(error: BaseException | None) -> bool:
-    """Whether an error, or one that it hides, is a full disk, which would stop every other cell."""
+    """Whether an error, or one of its causes, is a full disk, which would fail every other cell."""
     from hgviz.store.hdf5 import is_full
 
     while error is not None:
@@ -78,8 +80,8 @@ def _is_full_disk(error: BaseException | None) -> bool:
     return False
 
 
-def _made(seconds: float) -> dict[str, Any]:
-    """Where and by what a result was computed."""
+def _provenance(seconds: float) -> dict[str, Any]:
+    """Where and by which versions a result was computed."""
     from hgviz.tasks.capturing import versions
 
     return {
@@ -88,15 +90,15 @@ def _made(seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _measured(folder: SweepFolder, cell: Cell) -> Facts:
+def _measure_cell(folder: SweepFolder, cell: Cell) -> Facts:
     progress(0, 1, "loading torch")
     from hgviz.models import devices
 
-    if cell.work not in WORK:
-        raise HgvizError(
-            f"there is no work {cell.work[:40]!r}: another version of hgviz planned it",
-            "Run the study with that version",
-        )
+    require(
+        cell.work in WORK,
+        f"there is no work {cell.work[:40]!r}: another version of hgviz planned it",
+        "Run the study with that version",
+    )
     threads = cell.given.get("threads") or cell.given["plan"]["recipe"]["threads"]
     with devices.threads(int(threads)):
         return WORK[cell.work](folder, cell)
@@ -106,7 +108,7 @@ def _measured(folder: SweepFolder, cell: Cell) -> Facts:
 
 
 def _train(folder: SweepFolder, cell: Cell) -> Facts:
-    """Train a model into the folder; a try that died is gone on with from its last snapshot."""
+    """Train a model into the folder, from the last snapshot of an interrupted training."""
     from hgviz.models import training
 
     for name, path in cell.paths.items():
@@ -114,7 +116,7 @@ def _train(folder: SweepFolder, cell: Cell) -> Facts:
     plan = training.plan_with_files(cell.given["plan"], cell.paths)
     out = folder.model_at(cell.key)
     if not (out / training.STATE).exists():
-        shutil.rmtree(out, ignore_errors=True)  # of a result that somebody deleted
+        shutil.rmtree(out, ignore_errors=True)  # its result was deleted
     report = training.train(plan, out, keep_state=True)
     return {
         "metric": report.metric, "value": report.value, "figures": report.figures,
@@ -123,20 +125,20 @@ def _train(folder: SweepFolder, cell: Cell) -> Facts:
 
 
 def _score(folder: SweepFolder, cell: Cell) -> Facts:
-    """What a model reaches on data, text by text where it is right or wrong."""
+    """The score of a model on data, and which answers are right."""
     from hgviz.tasks.scoring import evaluate
 
     model = _open(folder, cell.given, cell.paths, cell.given["device"])
-    data = _data(cell)
-    found = evaluate(model, data, *cell.given["columns"])
+    evaluation = evaluate(model, _data(cell), *cell.given["columns"])
+    right = {} if evaluation.right is None else {"right": packed(evaluation.right)}
     return {
-        **found.to_dict(), "parameters": model.spec.parameters, "model": model.spec.digest,
-        **({} if found.right is None else {"right": packed(found.right)}),
+        **evaluation.to_dict(), "parameters": model.spec.parameters, "model": model.spec.digest,
+        **right,
     }  # fmt: skip
 
 
 def _measure(folder: SweepFolder, cell: Cell) -> Facts:
-    """Some arrays of what every head is worth, as a study beside the result."""
+    """Arrays of the importance of every head, in a study file beside the result."""
     from hgviz.store import write_study
     from hgviz.tasks.studying import importance
 
@@ -154,38 +156,38 @@ def _measure(folder: SweepFolder, cell: Cell) -> Facts:
 
 
 def _curve(folder: SweepFolder, cell: Cell) -> Facts:
-    """What is left as heads go, along the order of one method or along random ones."""
+    """The pruning curve of one method, or of random orders."""
     from hgviz.store import open_study, write_study
     from hgviz.tasks.pruning import curve, random_curves
 
     trials = _trials(folder, cell)
-    how = cell.given
+    given = cell.given
+    method, least, points = given["method"], given["least"], given["points"]
     study = replace(open_study(folder.result_at(cell.needs[-1], ".h5")), path="")
-    if how["method"] == "random":
-        found = random_curves(trials, study, how["random"], how["least"], how["points"])
+    if method == "random":
+        study = random_curves(trials, study, given["random"], least, points)
     else:
-        method, least, most = how["method"], how["least"], how["points"]
-        found = curve(trials, study, method, random=0, least=least, most=most)
-    write_study(folder.result_at(cell.key, ".h5"), found, force=True)
-    return {"curves": [_told(one) for one in found.curves], "heads": len(found.heads)}
+        study = curve(trials, study, method, random=0, least=least, most=points)
+    write_study(folder.result_at(cell.key, ".h5"), study, force=True)
+    return {"curves": [_curve_facts(one) for one in study.curves], "heads": len(study.heads)}
 
 
 def _compare(folder: SweepFolder, cell: Cell) -> Facts:
-    """Two models beside each other, as `hgviz compare --data` says it."""
+    """The comparison of two models, as `hgviz compare --data --json` prints it."""
     from hgviz.tasks.comparison import compare_models
 
     sides = []
     for side in "ab":
-        begins = f"{side} "
-        paths = {name.removeprefix(begins): path for name, path in cell.paths.items()
-                 if name.startswith(begins)}  # fmt: skip
+        prefix = f"{side} "
+        paths = {name.removeprefix(prefix): path for name, path in cell.paths.items()
+                 if name.startswith(prefix)}  # fmt: skip
         sides.append(_open(folder, cell.given[side], paths, cell.given["device"]))
     text_column, label_column = cell.given["columns"]
-    found = compare_models(
+    comparison = compare_models(
         sides[0], sides[1], _data(cell), "", text_column, label_column,
         limit=cell.given["limit"] or None, texts=cell.given["texts"],
     )  # fmt: skip
-    return found.to_dict()
+    return comparison.to_dict()
 
 
 WORK: Mapping[str, Callable[[SweepFolder, Cell], Facts]] = {
@@ -193,13 +195,13 @@ WORK: Mapping[str, Callable[[SweepFolder, Cell], Facts]] = {
 }  # fmt: skip
 
 
-# --- inside ---------------------------------------------------------------------------------------
+# --- models and data of a cell --------------------------------------------------------------------
 
 
 def _open(
     folder: SweepFolder, given: Mapping[str, Any], paths: Mapping[str, str], device: str = "cpu"
 ) -> Model:
-    """The model of a cell: one that the study trained, or a checkpoint as it was planned."""
+    """The model of a cell: one that the study trained, or a checkpoint that has not changed."""
     from hgviz.models import checkpoints, open_model
     from hgviz.tasks.planning import digest_of_model
 
@@ -237,12 +239,13 @@ def _data(cell: Cell) -> str:
 
 
 def _require_same(name: str, path: str, digest: str) -> None:
-    """Errors: HgvizError where a file is another one than was planned with."""
+    """Require the file that the study was planned with. Raises HgvizError."""
     from hgviz.models import checkpoints
     from hgviz.tasks.planning import digest_of_file, digest_of_model
 
-    now = digest_of_model(checkpoints.read(path)) if name == "from" else digest_of_file(path)
-    if now != digest:
+    is_model = name == "from"
+    present = digest_of_model(checkpoints.read(path)) if is_model else digest_of_file(path)
+    if present != digest:
         raise _changed(path)
 
 
@@ -262,88 +265,85 @@ def _trials(folder: SweepFolder, cell: Cell) -> Trials:
     return trials_of(model, _data(cell), columns[0], columns[1], limit=limit)
 
 
-def _told(one: Any) -> Facts:
-    """A curve as JSON: shares of heads that are off, and what is left."""
+def _curve_facts(curve: PruningCurve) -> Facts:
+    """A curve as JSON: numbers of heads off, and the scores there."""
+    columns = {name: [float(value) for value in getattr(curve, name)]
+               for name in ("values", "loss", "change")}  # fmt: skip
     return {
-        "method": one.method, "seed": one.seed, "unit": one.unit, "examples": len(one.rows),
-        "order": [str(head) for head in one.order], "off": one.removed.tolist(),
-        **{name: [float(x) for x in getattr(one, name)] for name in ("values", "loss", "change")},
+        "method": curve.method, "seed": curve.seed, "unit": curve.unit,
+        "examples": len(curve.rows), "order": [str(head) for head in curve.order],
+        "off": curve.removed.tolist(), **columns,
     }  # fmt: skip
 
 
 def packed(bits: Sequence[bool]) -> Facts:
-    """Many yes and no as hexadecimal digits."""
+    """Booleans as hexadecimal digits."""
     return {"count": len(bits), "bits": np.packbits(np.array(bits, bool)).tobytes().hex()}
 
 
-def unpacked(told: Mapping[str, Any]) -> np.ndarray:
-    """(count,) bool: what packed was given."""
-    found = np.unpackbits(np.frombuffer(bytes.fromhex(told["bits"]), np.uint8))
-    return found[: int(told["count"])].astype(bool)
+def unpacked(facts: Mapping[str, Any]) -> np.ndarray:
+    """(count,) booleans from what packed returned."""
+    bits = np.unpackbits(np.frombuffer(bytes.fromhex(facts["bits"]), np.uint8))
+    return bits[: int(facts["count"])].astype(bool)
+
+
+# --- studies of several cells ---------------------------------------------------------------------
 
 
 def study_of(folder: SweepFolder, cells: Sequence[Cell]) -> Study:
-    """What some cells of one model and data measured, as one study."""
+    """The measurements of cells of one model and data as one study.
+
+    Each value comes from the first cell that has it. Raises HgvizError for several models, data,
+    sets of heads or seeds.
+    """
     from hgviz.store import open_study
 
-    return united([open_study(folder.result_at(one.key, ".h5")) for one in cells])
-
-
-def united(studies: Sequence[Study]) -> Study:
-    """Studies of one model, data and set of heads as one: each value from the first that has it.
-
-    Errors: HgvizError where they are of several.
-    """
+    studies = [open_study(folder.result_at(cell.key, ".h5")) for cell in cells]
     first = studies[0]
-    for one in studies[1:]:
-        _require_alike(first, one)
+    for study in studies[1:]:
+        _require_alike(first, study)
     loss, given = first.loss.copy(), first.given.copy()
     arrays: dict[str, Any] = {}
-    for one in studies:
-        new = (given == NO_PREDICTION) & one.answered
-        loss[new], given[new] = one.loss[new], one.given[new]
-        for name, values in one.arrays.items():
+    for study in studies:
+        new = (given == NO_PREDICTION) & study.answered
+        loss[new], given[new] = study.loss[new], study.given[new]
+        for name, values in study.arrays.items():
             arrays[name] = _filled(arrays.get(name), values)
-    curves = {_curve_key(curve): curve for one in reversed(studies) for curve in one.curves}
-    learned = {curve.method: curve for one in reversed(studies) for curve in one.learned}
-    masks = {mask.name: mask for one in reversed(studies) for mask in one.masks}
+    curves = {(curve.method, curve.seed, curve.order): curve
+              for study in reversed(studies) for curve in study.curves}  # fmt: skip
+    learned = {one.method: one for study in reversed(studies) for one in study.learned}
+    masks = {mask.name: mask for study in reversed(studies) for mask in study.masks}
     return replace(
         first, loss=loss, given=given, curves=tuple(curves.values()),
         learned=tuple(learned.values()), masks=tuple(masks.values()), path="", arrays=arrays,
     )  # fmt: skip
 
 
-def _require_alike(one: Study, other: Study) -> None:
+def _require_alike(a: Study, b: Study) -> None:
     pairs = {
-        "models": (one.spec.digest, other.spec.digest),
-        "data": (one.data_digest, other.data_digest),
-        "sets of heads switched off": (one.off, other.off),
-        "seeds": (one.seed, other.seed),
+        "models": (a.spec.digest, b.spec.digest),
+        "data": (a.data_digest, b.data_digest),
+        "sets of heads switched off": (a.off, b.off),
+        "seeds": (a.seed, b.seed),
     }
-    for words, (mine, its) in pairs.items():
-        if mine != its:
-            raise HgvizError(
-                f"these studies are of two {words}: one study has one", "Keep them apart"
-            )
+    for name, (in_a, in_b) in pairs.items():
+        require(
+            in_a == in_b, f"these studies are of two {name}: one study has one", "Keep them apart"
+        )
 
 
 def _filled(old: NDArray[Any] | None, values: NDArray[Any]) -> NDArray[Any]:
-    """What is measured in old, then what is in values; the longer of both."""
+    """The measurements of old and, where it has none, those of values; as long as the longer."""
     if old is None:
         return values.copy()
     if len(values) > len(old):
-        nothing = UNKNOWN if values.dtype == np.int8 else np.nan
-        old = np.concatenate(
-            [old, np.full((len(values) - len(old), old.shape[1]), nothing, old.dtype)]
-        )
+        blank = UNKNOWN if values.dtype == np.int8 else np.nan
+        more = np.full((len(values) - len(old), old.shape[1]), blank, old.dtype)
+        old = np.concatenate([old, more])
     part = old[: len(values)]
-    missing = part == UNKNOWN if values.dtype == np.int8 else np.isnan(part)
+    missing = unmeasured(part)
     part[missing] = values[missing]
     return old
-
-
-def _curve_key(one: PruningCurve) -> tuple[Any, ...]:
-    return one.method, one.seed, one.order
 
 
 __all__ = ["WORK", "forget_models", "packed", "study_of", "unpacked", "work_in"]
