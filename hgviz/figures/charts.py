@@ -862,12 +862,12 @@ class Profile(Chart):
                 bottom = axes.bottom
         base = bottom + 12 + 19
         key = Key(page, 0.0, base)
-        has_kinds = len({one.kind for one in series}) > 1
-        for one in series if len(series) > 1 else ():
-            names = (one.side.name if len(self.sides) > 1 else "",
-                     f"{one.kind}-attention" if has_kinds else "")  # fmt: skip
+        has_kinds = len({line.kind for line in series}) > 1
+        for line in series if len(series) > 1 else ():
+            names = (line.side.name if len(self.sides) > 1 else "",
+                     f"{line.kind}-attention" if has_kinds else "")  # fmt: skip
             label = visible(", ".join(filter(None, names)), space=" ")
-            key.add_line(elide(label, page.width - LINE_SAMPLE - 2, SMALL), one.look, 1.2)
+            key.add_line(elide(label, page.width - LINE_SAMPLE - 2, SMALL), line.look, 1.2)
         start_of_notes = key.base if len(series) > 1 else base - 10
         page.close(page.footnotes(self.notes, 0.0, start_of_notes) + 4)
 
@@ -880,7 +880,7 @@ class Profile(Chart):
 
     def _shapes(self) -> list[ProfileSide]:
         """The sides whose shape is drawn: those that have one, once for equal shapes."""
-        shaped = [side for side in self.sides if len({one.level for one in side.layers}) > 1]
+        shaped = [side for side in self.sides if len({place.level for place in side.layers}) > 1]
         return shaped[:1] if len({side.shape for side in self.sides}) == 1 else shaped
 
 
@@ -893,9 +893,9 @@ def _draw_metric(axes: Axes, metric: Measured, series: Sequence[_Series], is_low
     xs = [(float(layer), str(layer) if is_lowest else "") for layer in range(0, layers, step)]
     axes.draw_frame(xs, round_ticks(axes.y0, axes.y1, axes.height, 10.4))
     axes.draw_zero()
-    for one in series:
-        one.draw_heads(axes, metric.values[one.number])
-    for one in series:
-        one.draw_means(axes, metric.values[one.number])
+    for line in series:
+        line.draw_heads(axes, metric.values[line.number])
+    for line in series:
+        line.draw_means(axes, metric.values[line.number])
     if is_lowest:
         axes.page.caption(axes.left + axes.width / 2, axes.bottom + 19, "Layer", across="center")

@@ -170,11 +170,9 @@ class HeadMap(CaptureFigure):
     def rows(self, spec: Spec) -> Iterator[Row]:
         """A row for each cell, reduced as the figure is where it has more than dots."""
         head = spec.selection.head_id
-        shape = map_of(self.capture, head).shape[1:]
+        map_of(self.capture, head)
         _selected_edges(spec, self.capture)
-        zooms = table_zooms(shape, zooms_of(self.capture, head, points(spec.width)))
-        yield MAP_COLUMNS
-        yield from map_rows(self.capture, head, str(head), zooms)
+        yield from _map_table(self.capture, head, str(head), spec)
 
 
 class Rollout(CaptureFigure):
@@ -201,11 +199,7 @@ class Rollout(CaptureFigure):
 
     def rows(self, spec: Spec) -> Iterator[Row]:
         """A row for each cell."""
-        head = HeadId(0, 0)
-        shape = map_of(self.capture, head).shape[1:]
-        zooms = table_zooms(shape, zooms_of(self.capture, head, points(spec.width)))
-        yield MAP_COLUMNS
-        yield from map_rows(self.capture, head, "all", zooms)
+        yield from _map_table(self.capture, HeadId(0, 0), "all", spec)
 
     def _limits(self, page: Page) -> tuple[float, float] | None:
         """Limits from all but the first rows, which see few keys, so that their weights are the
@@ -219,6 +213,12 @@ class Rollout(CaptureFigure):
             return None
         high = float(f"{high:.2g}")
         return (-high if (weights < 0).any() else 0.0), high
+
+
+def _map_table(capture: Capture, head: HeadId, name: str, spec: Spec) -> Iterator[Row]:
+    zooms = zooms_of(capture, head, points(spec.width))
+    yield MAP_COLUMNS
+    yield from map_rows(capture, head, name, table_zooms(map_of(capture, head).shape[1:], zooms))
 
 
 def _draw_map(page: Page, spec: Spec, capture: Capture, top: float, note: str = "") -> None:
@@ -467,13 +467,13 @@ class Wall(CaptureFigure):
         maps = [map_of(self.capture, HeadId(layer.index, layer.heads[0])) for layer in layers]
         zoom = 0
         while (
-            sum(len(one.heads) * prod(cell_counts(one.shape[1:], (zoom, zoom))) for one in maps)
+            sum(len(row.heads) * prod(cell_counts(row.shape[1:], (zoom, zoom))) for row in maps)
             > MOST_WALL_CELLS
         ):
             zoom += 1
         yield MAP_COLUMNS
-        for layer, one in zip(layers, maps, strict=True):
-            for number in one.heads:
+        for layer, row in zip(layers, maps, strict=True):
+            for number in row.heads:
                 head = HeadId(layer.index, number)
                 yield from map_rows(self.capture, head, str(head), (zoom, zoom))
 
@@ -484,7 +484,7 @@ class Wall(CaptureFigure):
         if not layers:
             raise HgvizError("this capture has no heads: every one was removed from the model")
         maps = {row.index: map_of(capture, HeadId(row.index, row.heads[0])) for row in layers}
-        heads = [HeadId(layer, head) for layer, one in maps.items() for head in one.heads]
+        heads = [HeadId(layer, head) for layer, row in maps.items() for head in row.heads]
         count = 1 + max(head.head for head in heads)
         titles = max(text_width(f"layer {layer}", SMALL) for layer in maps) + 5
         names = {layer: level_name(capture, layer) for layer in maps}
