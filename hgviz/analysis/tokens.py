@@ -14,10 +14,10 @@ from hgviz.core import Capture, Floats, Integers, Prompt
 Bools = NDArray[np.bool_]
 
 _STOPS = frozenset(",.;:!?…،؛؟。、，！？；：")
-_SENTENCE_ENDS = frozenset(".!?…؟。！？")
-_WIDE_ENDS = frozenset("。！？")  # end a sentence without a space after them
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+# wide stops end a sentence without a space after them
+_SENTENCE_END = re.compile(r"[.!?…؟](?=\s|\Z)|[。！？]|\n")
 _VOWELS = frozenset("aeiouyäöüáéíóúàèìòùâêîôûåøæœ")
-_APOSTROPHES = frozenset("'’")
 _SPECIAL = re.compile(r"\[[A-Z]+\]|</?[a-z]+>|<\|[a-z]+\|>")
 COMMON_WORDS = 500  # of a corpus; all others are rare (Voita et al. 2019)
 
@@ -153,36 +153,27 @@ def _grams(ids: Integers, size: int) -> Integers:
 
 def _words(text: str) -> tuple[Integers, list[str]]:
     """For each character the number of its word or -1, and the words in lower case."""
-    numbers = np.full(len(text), -1, np.int64)
-    ends: list[list[int]] = []
-    inside = False
-    for at, character in enumerate(text):
-        joins = character in _APOSTROPHES and inside and text[at + 1 : at + 2].isalnum()
-        is_inside = character.isalnum() or joins
-        if is_inside and not inside:
-            ends.append([at, at])
-        if is_inside:
-            ends[-1][1] = at + 1
-            numbers[at] = len(ends) - 1
-        inside = is_inside
-    return numbers, [text[start:end].lower() for start, end in ends]
+    numbers, words = np.full(len(text), -1, np.int64), list[str]()
+    for match in _WORD.finditer(text):
+        numbers[slice(*match.span())] = len(words)
+        words.append(match.group().lower())
+    return numbers, words
 
 
 def _sentence_numbers(text: str) -> Integers:
-    """For each character the number of its sentence, -1 for the spaces before a sentence."""
+    """For each character the number of its sentence, -1 for what stands between sentences."""
     numbers = np.full(len(text), -1, np.int64)
-    count, is_between = -1, True
-    for at, character in enumerate(text):
-        if is_between and character.isalnum():
-            count, is_between = count + 1, False
-        if not is_between:
-            numbers[at] = count
-        if character == "\n":
-            is_between = True
-        elif character in _SENTENCE_ENDS:
-            rest = text[at + 1 : at + 40]
-            is_apart = character in _WIDE_ENDS or not rest or rest[0].isspace()
-            is_between |= is_apart and not rest.lstrip()[:1].islower()
+    ends = [
+        match.end() for match in _SENTENCE_END.finditer(text)
+        # a small letter goes on with the sentence, as after an abbreviation
+        if match.group() == "\n" or not text[match.end() : match.end() + 39].lstrip()[:1].islower()
+    ]  # fmt: skip
+    start = count = 0
+    for end in [*ends, len(text)]:
+        if first := _WORD.search(text, start, end):
+            numbers[first.start() : end] = count
+            count += 1
+        start = end
     return numbers
 
 
