@@ -349,14 +349,20 @@ class _LayerPair:
                     side.read(head, row_pieces, pieces)
                     for side, row_pieces in zip(self.sides, (self.rows.a, self.rows.b), strict=True)
                 ]
-                broken = ~np.isfinite(sum(weights.sum(1, dtype=float) for weights, _, _ in read))
-                is_broken[rows] = broken
-                cells = []
-                for weights, exists, _ in read:
-                    good = np.where(broken[:, None], np.nan, weights) if broken.any() else weights
-                    cells.append(Cells(rows, slice(0, self.columns), good[None], exists))
-                for side, summed, sample in zip(cells, sums, samples, strict=True):
+                cells = [
+                    Cells(rows, slice(0, self.columns), weights[None], exists)
+                    for weights, exists, _ in read
+                ]
+                for side, summed in zip(cells, sums, strict=True):
                     summed.add(side)
+                broken = ~np.isfinite(sums[0].mass[0, rows] + sums[1].mass[0, rows])
+                is_broken[rows] = broken
+                if broken.any():
+                    cells = [
+                        side._replace(weights=np.where(broken[:, None], np.nan, side.weights))
+                        for side in cells
+                    ]
+                for side, sample in zip(cells, samples, strict=True):
                     sample.add(side)
                 between[:, rows] = _row_differences(cells, sums)
             outside[:, rows] = [share for *_, share in read]
