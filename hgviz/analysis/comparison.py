@@ -34,9 +34,9 @@ from hgviz.analysis.metrics import (
     TextMetrics,
     distance_of,
     divergence,
+    effective_ranks,
     ratio,
     row_blocks,
-    spectra,
 )
 from hgviz.analysis.statistics import (
     COSINE_TO_A,
@@ -403,7 +403,7 @@ class _LayerPair:
             entropy=both("entropy"),
             near_zero=both("near_zero"),
             negative=both("negative_mass"),
-            rank=(float(spectra(maps[0])[0][0]), float(spectra(maps[1])[0][0])),
+            rank=(float(effective_ranks(maps[0])[0]), float(effective_ranks(maps[1])[0])),
             rank_rows=maps[0].shape[1],
             outside=(_mean(outside[0, has_weight[0]]), _mean(outside[1, has_weight[1]])),
             broken=int(is_broken.sum()),
@@ -878,14 +878,13 @@ Triple = tuple[float, float, float]  # a value and its interval of 95 %
 class ModelMetrics:
     """The metrics of a model's N heads over many texts, each of which is one observation.
 
-    values: by metric (texts, N); the rest as in TextMetrics: spectra and apart as means over texts,
-    cells, at_scores and at_weights as sums.
+    values: by metric (texts, N); the rest as in TextMetrics: apart as the mean over texts, cells,
+    at_scores and at_weights as sums.
     """
 
     spec: ModelSpec
     heads: tuple[HeadId, ...]
     values: dict[str, Doubles]
-    spectra: Doubles
     apart: Doubles
     cells: Doubles
     at_scores: Doubles
@@ -930,11 +929,6 @@ class MetricChange:
     difference: Triple
     p: float
     exact: bool = False
-
-    @property
-    def measured(self) -> bool:
-        """Whether both sides have it."""
-        return math.isfinite(self.a[0]) and math.isfinite(self.b[0])
 
     @property
     def differs(self) -> bool:
@@ -999,7 +993,7 @@ class MetricCollector:
     def __init__(self, spec: ModelSpec) -> None:
         self.spec = spec
         self._texts: list[dict[str, Doubles]] = []
-        names = ("spectra", "apart", "cells", "at_scores", "at_weights")
+        names = ("apart", "cells", "at_scores", "at_weights")
         self._means = {name: NanMean() for name in names}
 
     def add(self, text: TextMetrics) -> None:
@@ -1012,7 +1006,6 @@ class MetricCollector:
         """The metrics over all texts so far, of which there is at least one."""
         values = {name: np.stack([text[name] for text in self._texts]) for name in self._texts[0]}
         found: dict[str, Any] = {name: mean.total for name, mean in self._means.items()}
-        for name in ("spectra", "apart"):
-            mean = self._means[name].value()
-            found[name] = np.full(found[name].shape, np.nan) if mean is None else mean
+        apart = self._means["apart"].value()
+        found["apart"] = np.full_like(found["apart"], np.nan) if apart is None else apart
         return ModelMetrics(self.spec, self.spec.heads, values, **found)

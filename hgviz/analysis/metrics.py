@@ -620,7 +620,7 @@ def _measure_head(head: HeadId, maps: Map, layout: Layout, names: Sequence[str])
     metrics = means.metrics()[0]
     metrics.rows, metrics.all_rows = means.rows, int(layout.real.sum())
     if "rank" in names:
-        metrics["rank"] = float(sample.ranks()[0][0])
+        metrics["rank"] = float(sample.ranks()[0])
     return metrics
 
 
@@ -645,11 +645,11 @@ class RankSample:
         """(H, rows, K) the rows that are sampled."""
         return np.concatenate(self._parts, axis=1) if self._parts else np.zeros((1, 0, 0))
 
-    def ranks(self) -> tuple[Doubles, Doubles]:
-        """(H,) effective ranks over the smaller side, and (H, SINGULAR) singular values over the
-        largest."""
-        ranks, values = spectra(self.maps())
-        return ranks / max(1, min(self.maps().shape[1:])), values
+    def ranks(self) -> Doubles:
+        """(H,) effective ranks over the smaller side."""
+        maps = self.maps()
+        ranks: Doubles = effective_ranks(maps) / max(1, min(maps.shape[1:]))
+        return ranks
 
 
 def peers(capture: Capture, head: HeadId) -> list[HeadId]:
@@ -668,7 +668,6 @@ def peers(capture: Capture, head: HeadId) -> list[HeadId]:
 
 # --- heads of a model on a text, with gradients ---------------------------------------------------
 
-SINGULAR = 12  # singular values that are kept
 DISTANCE_ROWS = 64  # of a map, spread evenly, whose distances are taken
 DISTANCE_CELLS = 1 << 25  # of pairs of heads whose distance is taken in one text
 EDGES = (0.0, 0.125, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, np.inf)  # of |score|
@@ -690,14 +689,13 @@ class GradientPass(Protocol):
 class TextMetrics:
     """The metrics for REPORT of all N heads of a model on one text.
 
-    values: by metric (N,), NaN where there is none. spectra (N, SINGULAR): singular values over the
-    largest. apart (N, N): Jensen-Shannon distances, NaN between maps of other shapes. cells,
-    at_scores, at_weights (N, bins of EDGES): how many cells have so large a score, and what |dM/dS|
-    and |dM/dA| add up to there. shares: by queries and keys, columns and sampled rows of p.
+    values: by metric (N,), NaN where there is none. apart (N, N): Jensen-Shannon distances, NaN
+    between maps of other shapes. cells, at_scores, at_weights (N, bins of EDGES): how many cells
+    have so large a score, and what |dM/dS| and |dM/dA| add up to there. shares: by queries and
+    keys, columns and sampled rows of p.
     """
 
     values: dict[str, Doubles]
-    spectra: Doubles
     apart: Doubles
     cells: Doubles
     at_scores: Doubles
@@ -711,7 +709,7 @@ def measure_text(gradients: GradientPass, spec: ModelSpec) -> TextMetrics:
     count, bins = len(layer_of), len(EDGES) - 1
     text = TextMetrics(
         {name: np.full(count, np.nan) for name in metrics_for(REPORT)},
-        np.full((count, SINGULAR), np.nan), np.full((count, count), np.nan),
+        np.full((count, count), np.nan),
         *np.zeros((3, count, bins)),
     )  # fmt: skip
     by_shape: dict[tuple[int, int], list[int]] = {}
@@ -760,9 +758,7 @@ def _measure_layer(
     means.add(sums, sums.seen > 0)
     for name, values in means.columns().items():
         text.values[name][at] = values
-    ranks, spectrum = sample.ranks()
-    text.values["rank"][at] = ranks
-    text.spectra[at, : spectrum.shape[1]] = spectrum
+    text.values["rank"][at] = sample.ranks()
     return np.concatenate(shares.parts, axis=1)
 
 
@@ -803,26 +799,23 @@ class _ScoreBins:
 # --- ranks and distances --------------------------------------------------------------------------
 
 
-def spectra(maps: Array) -> tuple[Doubles, Doubles]:
-    """Effective ranks (H,) of maps (H, rows, K) and their first SINGULAR singular values over the
-    largest.
+def effective_ranks(maps: Array) -> Doubles:
+    """Effective ranks (H,) of maps (H, rows, K): exp of the entropy of the singular values, divided
+    by their sum (Roy and Vetterli 2007).
 
-    The effective rank is exp of the entropy of the singular values, divided by their sum (Roy and
-    Vetterli 2007): from 1 to the smaller side; 0 for a map of zeros, NaN for one that is empty or
-    holds NaN.
+    From 1 to the smaller side; 0 for a map of zeros, NaN for one that is empty or holds NaN.
     """
     if not maps.size:
-        return np.full(len(maps), np.nan), np.full((len(maps), 0), np.nan)
+        return np.full(len(maps), np.nan)
     is_broken: Array = (~np.isfinite(maps)).sum((1, 2)) > 0
     with one_thread():  # as many threads as there are cores wait for each other
         finite_maps = np.where(is_broken[:, None, None], 0.0, maps.astype(float))
         sizes = np.linalg.svd(finite_maps, compute_uv=False)
     shares = ratio(sizes, sizes.sum(-1, keepdims=True))
     logs = np.log(np.where(shares > 0, shares, 1.0))
-    ranks = sizes.any(-1) * np.exp(-(shares * logs).sum(-1))
-    first = ratio(sizes, sizes[:, :1])[:, :SINGULAR]
-    ranks[is_broken], first[is_broken] = np.nan, np.nan
-    return ranks, first
+    ranks: Doubles = sizes.any(-1) * np.exp(-(shares * logs).sum(-1))
+    ranks[is_broken] = np.nan
+    return ranks
 
 
 _ALMOST = -1 + 2.0**-53

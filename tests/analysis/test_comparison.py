@@ -13,7 +13,7 @@ from statsmodels.stats.contingency_tables import mcnemar
 
 from hgviz import examples
 from hgviz.analysis.comparison import LISTED_EXAMPLES, compare, compare_answers
-from hgviz.analysis.metrics import NEAR_ZERO, distance_of, divergence, spectra
+from hgviz.analysis.metrics import NEAR_ZERO, distance_of, divergence, effective_ranks
 from hgviz.analysis.statistics import Answers, paired_difference, ratio_interval
 from hgviz.analysis.tokens import Layout
 from hgviz.core import Capture, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt
@@ -82,7 +82,7 @@ def test_every_head_agrees_with_its_whole_maps(kind):
         for name, value in hand.items():
             assert getattr(head, name) == pytest.approx(value, abs=1e-6), (kind, head.head, name)
         if len(a) <= 256:
-            ranks = spectra(np.stack([a, b]))[0]
+            ranks = effective_ranks(np.stack([a, b]))
             assert head.rank == pytest.approx(tuple(ranks), abs=1e-6)
 
 

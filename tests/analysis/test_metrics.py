@@ -172,8 +172,6 @@ def test_closed_forms_of_maps():
     for head, sizes in enumerate((np.ones(N), [1], [1], [np.sqrt(2), *np.ones(N - 2)], band)):
         p = np.array(sizes)[np.array(sizes) > 1e-12] / np.sum(sizes)
         assert found.values["rank"][head] * N == pytest.approx(np.exp(-(p * np.log(p)).sum()))
-        singular = np.pad(np.array(sizes) / sizes[0], (0, N - len(sizes)))[: metrics.SINGULAR]
-        assert np.allclose(found.spectra[head], singular, atol=1e-12)
 
 
 def test_distances_of_maps():
@@ -230,7 +228,7 @@ def test_blocks_of_rows_give_what_the_whole_map_gives(monkeypatch):
     parts = metrics.measure_text(planted, spec_of(maps, "tanh"))
     for name in metrics.metrics_for(metrics.REPORT):
         assert np.allclose(whole.values[name], parts.values[name], rtol=1e-12), name
-    for name in ("spectra", "apart", "cells", "at_scores", "at_weights"):
+    for name in ("apart", "cells", "at_scores", "at_weights"):
         assert np.allclose(getattr(whole, name), getattr(parts, name), rtol=1e-12), name
     size = np.abs(slopes[0][1])
     assert np.isclose(whole.values["small"][1], (size[seen] < 1e-3 * size.max()).mean())
