@@ -145,7 +145,7 @@ ROWS = {"tokens": "tokens", "layers": "layers", "heads": "heads", "attention": "
 
 
 @dataclass(frozen=True)
-class Asked(Group):
+class QuestionOptions(Group):
     """Which output of a model is attributed, and how."""
 
     target_class: Annotated[
@@ -175,7 +175,7 @@ class Asked(Group):
         typer.Option(help="Where the path begins: the average token, a mask or space, nothing."),
     ] = "blank"
 
-    def questions(self, model: Model, seen: Capture) -> list[Question]:
+    def questions(self, model: Model, capture: Capture) -> list[Question]:
         """A question for each answer that is named, or the one about the likeliest answer.
 
         Raises BadParameter for an answer that the model does not have, HgvizError for a model
@@ -196,8 +196,8 @@ class Asked(Group):
             )
         if not is_classifier and self.target_class:
             raise typer.BadParameter("--target-class is for classifiers; use --token and --says.")
-        _require_token(self.token, len(seen.main))
-        question = tasks.question_of(goal, seen.logits, seen.main, self.token)
+        _require_token(self.token, len(capture.main))
+        question = tasks.question_of(goal, capture.logits, capture.main, self.token)
         assert question is not None
         question = replace(question, steps=self.steps, baseline=self.baseline)
         if self.target_class:
@@ -210,7 +210,7 @@ class Asked(Group):
 def attribute(
     model: Checkpoint,
     inputs: TextsOrIds,
-    asked: Asked,
+    options: QuestionOptions,
     page: Page,
     method: Annotated[
         Literal["tokens", "layers", "heads", "attention"],
@@ -251,21 +251,21 @@ def attribute(
 
     inputs.require_one()
     is_figure = page.require(out, model, *inputs.files)
-    answers = dict.fromkeys([*(asked.target_class or ()), *(asked.says or ())])
+    answers = dict.fromkeys([*(options.target_class or ()), *(options.says or ())])
     if len(answers) > 1 and not (is_figure and method == "tokens"):
         raise typer.BadParameter("Several answers are for a figure of tokens: -o FIG.pdf.")
     loaded = open_model(model, device, activation=activation)
     heads_off = heads_of(off, loaded)
     chosen = _one_head(head, loaded) if method == "attention" else None
     prompt, target = inputs.read(loaded)
-    seen = terminal.run(
+    capture = terminal.run(
         partial(tasks.capture, loaded, prompt, off=heads_off, target=target), "Reading"
     )
-    questions = asked.questions(loaded, seen)
+    questions = options.questions(loaded, capture)
     at = query if query is not None else questions[0].position
     if chosen is not None:
-        _require_token(at, len(seen.query_prompt(chosen.layer)))
-    found = [
+        _require_token(at, len(capture.query_prompt(chosen.layer)))
+    attributions = [
         terminal.run(
             partial(
                 tasks.explain, loaded, prompt, question, target, heads_off,
@@ -275,7 +275,7 @@ def attribute(
         )
         for question in questions
     ]  # fmt: skip
-    first, question = found[0], questions[0]
+    first, question = attributions[0], questions[0]
     if question.position is None:
         answer: dict[str, Any] = {
             "class": question.number,
@@ -283,7 +283,7 @@ def attribute(
         }
     else:
         answer = {
-            "at": question.position, "after": seen.main.label(question.position),
+            "at": question.position, "after": capture.main.label(question.position),
             "token": question.number, "says": tasks.said_by(loaded, question.number),
         }  # fmt: skip
     facts: dict[str, Any] = {
@@ -294,21 +294,23 @@ def attribute(
     }  # fmt: skip
     keys = None
     if chosen is not None:
-        keys = terminal.run(partial(tasks.head_beside, first, seen, chosen, at), "Reading the head")
+        keys = terminal.run(
+            partial(tasks.head_beside, first, capture, chosen, at), "Reading the head"
+        )
         pairs = "attention_and_gradient", "attention_and_tokens", "gradient_and_tokens"
-        agreements = (None if math.isnan(one) else one for one in keys.agreements)
+        agreements = (None if math.isnan(value) else value for value in keys.agreements)
         agreement = dict(zip(pairs, agreements, strict=True))
         facts |= {"head": str(chosen), "query": at, "agreement": agreement}
-    facts[ROWS[method]] = rows = tasks.attribution_rows(first, seen, method, keys)
+    facts[ROWS[method]] = rows = tasks.attribution_rows(first, capture, method, keys)
     if is_figure and out is not None:
         is_classifier = loaded.spec.goal == "classes"
         panel = tasks.attribution_panel(
-            page.spec("attribution", display=Display(scale="linear")), first, seen, method,
+            page.spec("attribution", display=Display(scale="linear")), first, capture, method,
             says=answer.get("says", ""), beside=keys, query=at,
             given=command_words(inputs.options() | {"--activation": activation}), model=str(model),
             others=[
-                (each, "" if is_classifier else tasks.said_by(loaded, each.question.number))
-                for each in found[1:]
+                (other, "" if is_classifier else tasks.said_by(loaded, other.question.number))
+                for other in attributions[1:]
             ],
         )  # fmt: skip
         page.draw(panel, out)
@@ -319,7 +321,7 @@ def attribute(
     elif out is None:
         terminal.show(facts)
     else:
-        size = counted(len(found) * len(rows), "row")
+        size = counted(len(attributions) * len(rows), "row")
         is_table = out.name.lower().endswith((".json", ".csv"))
         terminal.say(f"{out}: {size if is_table else 'where the answer comes from'}.")
 
@@ -422,7 +424,7 @@ def reach(
     is_matrix = out is not None and out.name.lower().endswith(".npy")
     if is_matrix and len(models) > 1:
         raise typer.BadParameter("A .npy holds the matrix of one model.")
-    opened, found = [], []
+    opened, reaches = [], []
     for path in models:
         model = open_model(path, "cpu", dtype="float64")
         if tokens is not None:
@@ -431,18 +433,20 @@ def reach(
             has_target = model.spec.form == "encoder-decoder"
             own = inputs if has_target else replace(inputs, target=None)
             prompts = own.read(model)
-        found.append(terminal.run(partial(tasks.reach, model, *prompts), f"Measuring {path.name}"))
+        reaches.append(
+            terminal.run(partial(tasks.reach, model, *prompts), f"Measuring {path.name}")
+        )
         opened.append(model)
     seconds = None
     if times is not None:  # in the precision that models are used in
         usual = [open_model(path, "cpu") for path in models]
         seconds = terminal.run(partial(tasks.pass_times, usual, times), "Timing")
-    facts = tasks.reach_facts(opened, found, seconds)
+    facts = tasks.reach_facts(opened, reaches, seconds)
     if is_figure and out is not None:
         words = command_words(inputs.options() | {"--tokens": tokens, "--lengths": lengths})
-        page.draw(tasks.reach_panel(page.spec("reach"), found, seconds, words, models), out)
+        page.draw(tasks.reach_panel(page.spec("reach"), reaches, seconds, words, models), out)
     elif is_matrix and out is not None:
-        terminal.write(out, found[0].matrix)
+        terminal.write(out, reaches[0].matrix)
     elif out is not None:
         terminal.write_facts(out, facts, [])
     if as_json:
@@ -450,11 +454,11 @@ def reach(
     elif out is None:
         rows = [{key: row[key] for key in REACH_COLUMNS} for row in facts["reach"]]
         terminal.show({**facts, "reach": rows})
-        for name, one in zip(reaching.names_of(found), found, strict=True):
-            terminal.say(reaching.told(name, one))
+        for name, measured in zip(reaching.names_of(reaches), reaches, strict=True):
+            terminal.say(reaching.told(name, measured))
     elif not is_matrix:
-        verb = "reaches" if len(found) == 1 else "reach"
-        terminal.say(f"{out}: how far {counted(len(found), 'model')} {verb}.")
+        verb = "reaches" if len(reaches) == 1 else "reach"
+        terminal.say(f"{out}: how far {counted(len(reaches), 'model')} {verb}.")
 
 
 def redundancy(
@@ -495,19 +499,19 @@ def redundancy(
         work = partial(tasks.redundancy, sources[0])
     else:
         work = partial(tasks.redundancy_of_captures, [tasks.capture_at(path) for path in sources])
-    found = terminal.run(work, "Comparing heads")
+    similarity = terminal.run(work, "Comparing heads")
     if is_figure and out is not None:
-        page.draw(tasks.redundancy_panel(page.spec("redundancy"), found, sources), out)
+        page.draw(tasks.redundancy_panel(page.spec("redundancy"), similarity, sources), out)
     elif out is not None:
-        terminal.write_facts(out, found.to_dict(), [])
+        terminal.write_facts(out, similarity.to_dict(), [])
     if as_json:
-        print(json.dumps(found.to_dict(), allow_nan=False))
+        print(json.dumps(similarity.to_dict(), allow_nan=False))
     elif out is None:
-        terminal.show({"layers": [_redundancy_row(layer) for layer in found.layers]})
-        for note in found.notes:
+        terminal.show({"layers": [_redundancy_row(layer) for layer in similarity.layers]})
+        for note in similarity.notes:
             terminal.say(note)
     else:
-        terminal.say(f"{out}: {counted(len(found.layers), 'layer')}.")
+        terminal.say(f"{out}: {counted(len(similarity.layers), 'layer')}.")
 
 
 def _redundancy_row(layer: Redundancy) -> dict[str, Any]:
