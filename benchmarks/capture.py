@@ -22,7 +22,7 @@ BYTES = 2048
 def main():
     """Print sizes with their limits, then the errors of each layer."""
     model = tasks.load(resource("sample/hourglass"), "cpu")
-    prompt, _ = tasks.prompt_from(model, "".join(topics.values()).encode()[:BYTES].decode())
+    prompt, _ = tasks.read_prompts(model, "".join(topics.values()).encode()[:BYTES].decode())
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "capture.h5"
         tasks.capture(model, prompt, out)

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from hgviz import tasks
+from hgviz.analysis.roles import roles as head_roles
 from hgviz.core import HeadId
 from hgviz.files import resource
 from hgviz.models.data import read_rows
@@ -96,7 +97,7 @@ def roles(model, texts):
     found = {}
     for text in texts:
         capture = tasks.capture(model, model.tokenize(text))
-        for head, fact in tasks.measure(capture).items():
+        for head, fact in head_roles(capture).items():
             if fact.role:
                 found.setdefault(head, {}).setdefault(fact.role, []).append(fact.score)
     best = {head: max(one, key=lambda role: len(one[role])) for head, one in found.items()}

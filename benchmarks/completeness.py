@@ -34,7 +34,7 @@ def missed(folder, text):
     from hgviz.tasks.explaining import Question
 
     model = tasks.load(folder, "cpu")
-    prompt, _ = tasks.prompt_from(model, text)
+    prompt, _ = tasks.read_prompts(model, text)
     number = int(model.run(prompt.ids).logits.argmax())
     return tasks.explain(model, prompt, Question(number, None, steps=STEPS)).error
 

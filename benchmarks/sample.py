@@ -15,7 +15,7 @@ import torch
 from hgviz import tasks
 from hgviz.files import resource
 from hgviz.models.objectives import bits_per_byte
-from hgviz.tasks.evidence import role_evidence
+from hgviz.tasks.heads import role_evidence
 
 LENGTHS = (256, 512, 1024, 2048, 4096)
 HELP = "".join(topics.values()).encode()[: 1 << 16]

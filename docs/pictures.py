@@ -97,7 +97,7 @@ def compared(folder: Path) -> None:
 
     first = open_capture(resource(FIRST))
     other = tasks.load(resource(SAMPLE), "cpu", activation="ymish")
-    prompt, _ = tasks.prompt_from(other, first.prompt.text)
+    prompt, _ = tasks.read_prompts(other, first.prompt.text)
     tasks.capture(other, prompt, out=folder / "other.h5")
     with opened(resource(FIRST)) as (program, frame):
         program.session.put(mode="compare", beside=open_capture(folder / "other.h5"))
@@ -180,7 +180,7 @@ def written(model: Path, text: str, file: Path) -> Path:
     from hgviz import tasks
 
     opened = tasks.load(model, "cpu")
-    prompt, _ = tasks.prompt_from(opened, text)
+    prompt, _ = tasks.read_prompts(opened, text)
     tasks.generate(opened, prompt, 96, out=file, seed=4, temperature=0.7)
     return file
 
@@ -190,7 +190,7 @@ def captured(model: Path, text: str, file: Path) -> Path:
     from hgviz import tasks
 
     opened = tasks.load(model, "cpu")
-    prompt, _ = tasks.prompt_from(opened, text)
+    prompt, _ = tasks.read_prompts(opened, text)
     tasks.capture(opened, prompt, out=file)
     return file
 

@@ -14,12 +14,13 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from hgviz import tasks
+from hgviz.analysis.composition import of_tokens
+from hgviz.analysis.roles import roles
 from hgviz.core import Capture, HeadId, parse_heads
 from hgviz.errors import choose, require
 from hgviz.files import find_sample
 from hgviz.tasks import reaching
-from hgviz.tasks.evidence import role_sentence
-from hgviz.tasks.opening import Path_
+from hgviz.tasks.heads import role_sentence
 
 if TYPE_CHECKING:
     from hgviz.figures import Panel, Spec
@@ -68,7 +69,7 @@ class Figure:
 
         return output.command(self._panel, self._path)
 
-    def save(self, path: Path_) -> Path:
+    def save(self, path: str | Path) -> Path:
         """Write the figure as PDF, SVG, PNG or PGF by the ending of path, its numbers as .csv.
 
         Raises HgvizError.
@@ -94,7 +95,7 @@ class Figure:
 
 
 def figure(
-    source: Capture | Model | Path_,
+    source: Capture | Model | str | Path,
     kind: str = "map",
     *,
     text: str | None = None,
@@ -138,7 +139,7 @@ def figure(
     kinds = [name for name, row in FIGURES.items() if row.of in ("capture", "captures")]
     asked = _options(kind, kinds, asked)
     shown = _capture(source, text, pair, target, item, off, activation, device)
-    shown = tasks.of_tokens(shown) if asked.get("tokens") else shown
+    shown = of_tokens(shown) if asked.get("tokens") else shown
     spec = tasks.spec_from(kind, _layer_and_head(shown, layer, head) | asked, [shown])
     if kind in ("map", "links", "levels", "neurons"):  # an error here, not when it is shown
         map_of(shown, spec.selection.head_id)
@@ -146,8 +147,8 @@ def figure(
 
 
 def compare(
-    a: Capture | Model | Path_,
-    b: Capture | Model | Path_,
+    a: Capture | Model | str | Path,
+    b: Capture | Model | str | Path,
     text: str | None = None,
     *,
     pair: str | None = None,
@@ -175,10 +176,10 @@ def compare(
     is_a, is_b = _is_capture(a), _is_capture(b)
     if is_a and not is_b and text is None:
         side_a = _capture(a, item=item)
-        side_b = _capture_alike(b, side_a, off, activation, device)
+        side_b = _capture_like(b, side_a, off, activation, device)
     elif is_b and not is_a and text is None:
         side_b = _capture(b, item=item, off=off, activation=activation)
-        side_a = _capture_alike(a, side_b, "", None, device)
+        side_a = _capture_like(a, side_b, "", None, device)
     else:  # of two captures the first refuses a text
         text_a, text_b = text if is_b or not is_a else None, None if is_b else text
         side_a = _capture(a, text_a, pair, target, item, "", None, device)
@@ -193,7 +194,7 @@ def compare(
 
 
 def capture(
-    model: Model | Path_,
+    model: Model | str | Path,
     text: str,
     *,
     pair: str | None = None,
@@ -210,7 +211,7 @@ def capture(
 
 
 def reach(
-    *models: Model | Path_,
+    *models: Model | str | Path,
     text: str | None = None,
     target: str | None = None,
     tokens: int | None = None,
@@ -236,7 +237,7 @@ def reach(
             prompts = reaching.drawn_tokens(model, tokens or 0)
         else:
             has_target = model.spec.form == "encoder-decoder"
-            prompts = tasks.prompt_from(model, text, target=target if has_target else None)
+            prompts = tasks.read_prompts(model, text, target=target if has_target else None)
         measured.append(tasks.reach(model, *prompts))
     seconds = None
     if lengths is not None:
@@ -251,7 +252,7 @@ def reach(
 
 
 def redundancy(
-    source: Model | Capture | Path_ | Sequence[Capture | Path_],
+    source: Model | Capture | str | Path | Sequence[Capture | str | Path],
     *,
     width: str = "neurips",
     title: str | None = None,
@@ -330,18 +331,18 @@ def _capture(
         'Give one, such as text="The sand ran down."',
     )
     model = _model(source, activation, device)
-    prompt, second = tasks.prompt_from(model, text=text, pair=pair, target=target)
-    heads_off = tasks.heads_from(off, model.spec)
+    prompt, second = tasks.read_prompts(model, text=text, pair=pair, target=target)
+    heads_off = parse_heads(off, model.spec.layers)
     return tasks.capture(model, prompt, off=heads_off, target=second)
 
 
-def _capture_alike(
+def _capture_like(
     source: Any, like: Capture, off: str, activation: str | None, device: str
 ) -> Capture:
     """What a model makes of the text of a capture."""
     _require_model(source)
     model = _model(source, activation, device)
-    return tasks.capture_alike(model, like, tasks.heads_from(off, model.spec))
+    return tasks.capture_like(model, like, parse_heads(off, model.spec.layers))
 
 
 def _model(
@@ -432,7 +433,7 @@ def _facts(spec: Spec, capture: Capture) -> Facts:
     head = spec.selection.head_id
     if spec.kind in ("map", "links"):
         maps = (one if layer == head.layer else None for layer, one in enumerate(capture.maps))
-        role = tasks.measure(replace(capture, maps=tuple(maps))).get(head)
+        role = roles(replace(capture, maps=tuple(maps))).get(head)
         if role is not None:
             metrics = {str(name): float(value) for name, value in role.metrics.items()}
             facts |= {"role": role.role, "sentence": role_sentence(role), "metrics": metrics}

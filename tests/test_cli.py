@@ -10,11 +10,12 @@ from safetensors.torch import load_file, save_file
 import hgviz
 from hgviz import cli, tasks
 from hgviz.analysis.composition import rollout
+from hgviz.analysis.roles import roles
 from hgviz.core import HeadId, HgvizError, RolloutOptions, Selection, progress
 from hgviz.figures import Spec
 from hgviz.models import open_model
 from hgviz.store import open_capture, write_capture
-from hgviz.tasks import opening
+from hgviz.tasks import files
 from tests.making import make_capture
 from tests.models.building import write_checkpoint
 from tests.models.folders import write_bert, write_gpt2
@@ -39,7 +40,7 @@ def spy(monkeypatch, capture):
         progress(1, 1)
         return asked
 
-    def prompt_from(model, text, text_file, ids_file, *_):
+    def read_prompts(model, text, text_file, ids_file, **_):
         asked.prompt = (text, text_file, ids_file)
         return capture.prompt, None
 
@@ -49,7 +50,7 @@ def spy(monkeypatch, capture):
         return capture
 
     monkeypatch.setattr(tasks, "load", load)
-    monkeypatch.setattr(tasks, "prompt_from", prompt_from)
+    monkeypatch.setattr(tasks, "read_prompts", read_prompts)
     monkeypatch.setattr(tasks, "capture", capture_)
     return asked
 
@@ -183,7 +184,7 @@ def test_what_cannot_be_read_is_said_and_not_taken_for_another_kind(saved, monke
     def closed(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(opening, "open", closed, raising=False)
+    monkeypatch.setattr(files, "open", closed, raising=False)
     with pytest.raises(HgvizError) as caught:
         tasks.kind_of(saved)
     assert caught.value.what.endswith("Permission denied") and "owner" in caught.value.do
@@ -328,7 +329,7 @@ def test_characters_that_no_font_has_are_named(run, tmp_path):
 
 
 def test_a_figure_measures_no_heads_that_are_known(tmp_path, capture, monkeypatch):
-    facts = tasks.measure(capture)
+    facts = roles(capture)
     monkeypatch.setattr("hgviz.analysis.roles.roles", None)
     spec = Spec("levels", Selection(0, 0, 5))
     assert tasks.figure(spec, capture, tmp_path / "a.pdf", facts=facts)

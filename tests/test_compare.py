@@ -16,8 +16,8 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.files import resource
 from hgviz.models import open_model, pruning
+from hgviz.models.prompts import prompts_like
 from hgviz.store import write_study
-from hgviz.tasks.alike import prompts_like
 from tests.gui.kinds import listener, translator
 from tests.models.building import write_checkpoint, write_transformer
 from tests.studying import make_study
@@ -296,14 +296,14 @@ def test_captures_are_compared_without_torch(captured):
 def test_a_model_reads_the_text_of_a_capture_in_its_own_way(letters):
     text = "The fish was not wonderful, but the evening was."
     hourglass, reviews = open_model(letters[0]), open_model(resource("sample/softmax"))
-    a = tasks.capture(reviews, tasks.prompt_from(reviews, text)[0])
-    same = tasks.capture_alike(open_model(resource("sample/ymish")), a)
+    a = tasks.capture(reviews, tasks.read_prompts(reviews, text)[0])
+    same = tasks.capture_like(open_model(resource("sample/ymish")), a)
     assert same.prompt is a.prompt and same.spec.name != a.spec.name  # the very same tokens
-    b = tasks.capture_alike(hourglass, a)
+    b = tasks.capture_like(hourglass, a)
     assert b.prompt.text == text and len(b.prompt) == len(text.encode())
-    assert tasks.capture_alike(reviews, b).prompt.pieces == a.prompt.pieces
-    without = tasks.capture_alike(hourglass, b, frozenset({HeadId(0, 0)}))
-    assert np.array_equal(tasks.capture_alike(hourglass, b).logits, b.logits)
+    assert tasks.capture_like(reviews, b).prompt.pieces == a.prompt.pieces
+    without = tasks.capture_like(hourglass, b, frozenset({HeadId(0, 0)}))
+    assert np.array_equal(tasks.capture_like(hourglass, b).logits, b.logits)
     assert without.off == {HeadId(0, 0)} and not np.array_equal(without.logits, b.logits)
     for like in (translator(), listener()):  # the decoder's own text; states are no text
         prompt, target = prompts_like(hourglass, like)

@@ -9,6 +9,7 @@ from PIL import Image
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers, processors
 
 from hgviz import tasks
+from hgviz.core import parse_heads
 from hgviz.models import open_model
 from hgviz.store import write_capture
 from tests.making import make_capture
@@ -234,7 +235,7 @@ def test_a_model_beside_itself_with_heads_off_moves_as_evaluate_says(facts, fold
     )
     found = facts("compare", path, path, "--data", data, "--off", "0.1,1.2", "--limit", 10)
     model = open_model(path)
-    off = tasks.heads_from("0.1,1.2", model.spec)
+    off = parse_heads("0.1,1.2", model.spec.layers)
     trials = tasks.trials_of(model, data, limit=10)
     alone = np.concatenate([
         trials.without(batch, off)[0] for block in trials.blocks for batch in block

@@ -53,7 +53,6 @@ def test_of_all_layers_one_is_held_at_a_time(tmp_path, model, monkeypatch, corpu
         return write(group, layer, maps, *more)
 
     monkeypatch.setattr(captures, "write_layer", watched)
-    monkeypatch.setattr("hgviz.tasks.corpus.LIVELY", -1)  # a step after each layer
 
     def held(step):
         assert all(one() is None for one in seen[:-1])  # the last is of the layer that attends

@@ -14,7 +14,7 @@ from hgviz.jobs import Lane
 from hgviz.maps.rule import Rule
 from hgviz.maps.tiles import in_threads
 from hgviz.models import attention, devices, layers, open_model
-from hgviz.tasks import capturing
+from hgviz.tasks import captures
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint
 from tests.models.running import captured_layer
@@ -35,8 +35,8 @@ def model(tmp_path):
 @pytest.fixture
 def short(monkeypatch):
     """Texts of 200 tokens are long."""
-    monkeypatch.setattr(capturing, "QUICK", 200)
-    monkeypatch.setattr(capturing, "LENGTHS", (32, 128))
+    monkeypatch.setattr(captures, "QUICK", 200)
+    monkeypatch.setattr(captures, "LENGTHS", (32, 128))
 
 
 def text(length):
@@ -44,7 +44,7 @@ def text(length):
 
 
 def test_a_short_text_is_not_worth_an_estimate(model):
-    steps = steps_of(tasks.estimate, model, text(capturing.QUICK))
+    steps = steps_of(tasks.estimate, model, text(captures.QUICK))
     assert steps == []
     assert tasks.estimate(model, text(50)) == tasks.Estimate(50)
 
@@ -53,7 +53,7 @@ def test_a_short_text_is_not_worth_an_estimate(model):
 def test_what_is_kept_is_what_a_capture_keeps(model, short, length):
     found = tasks.estimate(model, text(length))
     maps = tasks.capture(model, model.tokenize(text(length))).maps
-    held = sum(capturing._held(one) for one in maps)
+    held = sum(captures._map_bytes(one) for one in maps)
     assert found.kept == pytest.approx(held, rel=0.05)
     assert found.memory > found.kept and found.seconds > 0 and "about" in found.words
 
@@ -83,10 +83,10 @@ def test_the_command_says_what_takes_long_or_does_not_fit(
 
 
 def test_tokens_of_a_long_text_are_counted_by_its_beginning(model, monkeypatch):
-    monkeypatch.setattr(capturing, "COUNTED", 1000)
-    assert capturing.tokens_of(model, text(900)) == 900
-    assert capturing.tokens_of(model, text(123_456)) == 123_456
-    assert capturing.tokens_of(model, "ö" * 5000) == 10_000
+    monkeypatch.setattr(captures, "SAMPLE", 1000)
+    assert captures.count_tokens(model, text(900)) == 900
+    assert captures.count_tokens(model, text(123_456)) == 123_456
+    assert captures.count_tokens(model, "ö" * 5000) == 10_000
 
 
 def test_the_memory_of_a_control_group_is_the_end_of_the_machine(monkeypatch, tmp_path):

@@ -20,7 +20,7 @@ from hgviz.models import open_model
 from hgviz.models.layers import attention_modules
 from hgviz.store import open_capture, open_study, schema, studies, write_capture, write_study
 from hgviz.study import Study
-from hgviz.tasks.evidence import role_sentence
+from hgviz.tasks.heads import role_sentence
 from tests.analysis.planting import letters, plant
 from tests.making import make_capture
 from tests.models.building import write_checkpoint

@@ -9,7 +9,7 @@ from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Prompt
 from hgviz.models import open_model
 from hgviz.store import describe, open_capture
-from hgviz.tasks import generating
+from hgviz.tasks import captures
 from tests.models.building import write_checkpoint, write_transformer
 from tests.models.folders import write_bert, write_gpt2
 from tests.progress import cancelled, steps_of, with_steps
@@ -90,7 +90,7 @@ def test_a_seed_draws_the_same_text_again_and_others_draw_others(tmp_path):
 
 @pytest.mark.parametrize("name", MAKERS)
 def test_the_progress_carries_the_text_so_far(tmp_path, name, monkeypatch):
-    monkeypatch.setattr(generating, "SHOWN_EVERY", 0.0)
+    monkeypatch.setattr(captures, "SHOWN_EVERY", 0.0)
     model, prompt, target = made(name, tmp_path)
     begin = len(prompt if target is None else target)
     final, steps = with_steps(tasks.generate, model, prompt, 9, target=target)
@@ -105,7 +105,7 @@ def test_the_progress_carries_the_text_so_far(tmp_path, name, monkeypatch):
 def test_texts_under_way_are_no_more_than_can_be_seen(tmp_path, monkeypatch):
     model, prompt, _ = made("decoder", tmp_path)
     clock = iter(np.arange(0, 100, 0.03))
-    monkeypatch.setattr(generating.time, "monotonic", lambda: float(next(clock)))
+    monkeypatch.setattr(captures.time, "monotonic", lambda: float(next(clock)))
     steps = steps_of(tasks.generate, model, prompt, 40)
     texts = [step for step in steps if isinstance(step.value, Prompt)]
     assert 2 < len(texts) < 32 and len(steps) > 40

@@ -12,8 +12,8 @@ from hgviz import tasks
 from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model, pruning
+from hgviz.models.prompts import prompts_like
 from hgviz.store import open_study
-from hgviz.tasks.alike import prompts_like
 from tests.models.zoo import write
 
 WORDS = ("[PAD]", "[UNK]", "</s>", "<s>", "the", "cat", "sat", "on", "a", "mat", "dog", "ran",
@@ -92,7 +92,7 @@ def test_a_score_is_that_of_transformers(folder, table, kind, name):
 @pytest.mark.parametrize("kind, name", KINDS)
 def test_a_capture_is_of_the_run_that_is_scored(folder, tmp_path, kind, name):
     model, (first, second) = open_model(folder(kind, name)), PAIRS[1]
-    source, target = tasks.prompt_from(model, first, target=second)
+    source, target = tasks.read_prompts(model, first, target=second)
     captured = tasks.capture(model, source, target=target)
     (tmp_path / "one.tsv").write_text(f"text\ttarget\n{first}\t{second}\n")
     row = tasks.examples_from(model, tmp_path / "one.tsv").rows[0]
@@ -179,7 +179,7 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
         with torch.no_grad():
             out = net(torch.tensor([ids]), output_attentions=True)
         logits.append(out.logits[0].numpy())
-        prompt, target = tasks.prompt_from(model, text)
+        prompt, target = tasks.read_prompts(model, text)
         capture = tasks.capture(model, prompt, target=target)
         assert np.abs(capture.logits - logits[-1]).max() < 1e-5
         assert capture.target.ids.tolist()[1:] == ids[:-1] and capture.target.spans[0, 0] == -1

@@ -7,7 +7,7 @@ import pytest
 from hgviz import tasks
 from hgviz.models import open_model
 from hgviz.store import open_capture, write_study
-from hgviz.tasks.observing import CaptureCache
+from hgviz.tasks.heads import CaptureCache
 from tests.models.building import write_checkpoint
 from tests.studying import make_study
 
@@ -88,7 +88,7 @@ def test_what_cannot_be_measured_is_one_line(folder, refusal, monkeypatch, words
 
 def test_captures_that_do_not_fit_are_made_again(folder, monkeypatch):
     made, first = [], open_capture(folder / "texts.h5")
-    monkeypatch.setattr("hgviz.tasks.observing.CACHE_NUMBERS", 2 * 5 * 8 * 40)
+    monkeypatch.setattr("hgviz.tasks.heads.CACHE_NUMBERS", 2 * 5 * 8 * 40)
     cached = CaptureCache(lambda number: made.append(number) or first)
     for number in (0, 1, 2, 0, 1, 2):
         assert cached(number) is first

@@ -66,10 +66,9 @@ def _stored(given):
 
 # of each verb: the call, made anew every time, since some write files
 VERBS = {
-    "answers": lambda it: (tasks.answers, it.model, it.prompt),
     "capture": lambda it: (tasks.capture, it.model, it.prompt),
     "capture to a file": lambda it: (tasks.capture, it.model, it.prompt, it.out(".h5")),
-    "capture_alike": lambda it: (tasks.capture_alike, it.model, it.capture, OFF),
+    "capture_like": lambda it: (tasks.capture_like, it.model, it.capture, OFF),
     "capture_corpus": lambda it: (
         tasks.capture_corpus, it.model, it.folder / "texts.txt", it.out(".h5")
     ),
@@ -90,7 +89,6 @@ VERBS = {
     "heads_of_study": lambda it: (tasks.heads_of_study, _stored(it), it.bert, "2", "signed"),
     "importance": lambda it: (tasks.importance, it.trials, NEEDS),
     "load": lambda it: (tasks.load, it.bert, "cpu"),
-    "measure": lambda it: (tasks.measure, it.capture),
     "model_of": lambda it: (tasks.model_of, it.study, [it.bert]),
     "open_sweep": lambda it: (tasks.open_sweep, it.sweep),
     "panel": lambda it: (tasks.panel, Spec("profile"), it.capture),
@@ -116,11 +114,11 @@ VERBS = {
 IMMEDIATE = {
     "Estimate", "attribution_panel", "attribution_rows", "capture_at", "chart",
     "curve_times", "estimate", "examples_from", "given_words", "head_beside",
-    "heads_from", "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
-    "of_tokens", "prompt_from", "question_of", "reach_facts", "reach_panel", "redundancy_panel",
+    "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
+    "read_prompts", "question_of", "reach_facts", "reach_panel", "redundancy_panel",
     "results_facts", "said_by", "sources_of", "spec_from", "study_at",
-    "read_results", "sweep_at", "sweep_chart", "tokens_or_slots", "unattending", "with_learned",
-    "write_report",
+    "read_results", "sweep_at", "sweep_chart", "tokens_or_slots",
+    "blocks_without_attention", "with_learned", "write_report",
 }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 A head has a role when the mean share of a row's weight on the keys of the role is well above the
 share that an even row would put there (after Voita et al. 2019, who name heads by what they do on
-text). Results are numbers; hgviz.tasks.evidence puts them into sentences.
+text). Results are numbers; hgviz.tasks.heads puts them into sentences.
 """
 
 from __future__ import annotations

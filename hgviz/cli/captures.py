@@ -202,8 +202,10 @@ def map_(
     layer, number = layer_and_head(layer, head)
     if layer is None:
         raise typer.BadParameter(f"--head {head} needs its layer: --head LAYER.{head}.")
+    from hgviz.analysis.composition import of_tokens
+
     opened = tasks.capture_at(source, item)
-    maps = _maps_of(tasks.of_tokens(opened) if tokens else opened, layer, number)
+    maps = _maps_of(of_tokens(opened) if tokens else opened, layer, number)
     for name, part, size in zip(("row", "column"), (rows, columns), maps.shape[1:], strict=True):
         if part is not None and part.stop > size:
             raise HgvizError(
@@ -274,7 +276,8 @@ def logits(
         text = written.words(start, len(written))
         terminal.quote(text or " ".join(written.pieces[start:]))
         prompt, target = (written, None) if target is None else (prompt, written)
-    terminal.write(out, terminal.run(partial(tasks.answers, model, prompt, target), "Answering"))
+    answer = terminal.run(partial(model.trace, prompt, target), "Answering")
+    terminal.write(out, answer)
 
 
 def rollout(

@@ -225,12 +225,12 @@ def _capture_again(model: Model, other: Capture, inputs: TextsOrSignals, off: He
     from hgviz import tasks
 
     if other.prompt.signal is not None:
-        return tasks.capture_alike(model, other, off)
+        return tasks.capture_like(model, other, off)
     text, second = other.texts
     pair, target = inputs.text_pair, inputs.target
     if second:
         pair, target = (None, second) if model.spec.needs_target else (second, None)
-    prompt, second_prompt = tasks.prompt_from(model, text, pair=pair, target=target)
+    prompt, second_prompt = tasks.read_prompts(model, text, pair=pair, target=target)
     return tasks.capture(model, prompt, off=off, target=second_prompt)
 
 

@@ -105,7 +105,7 @@ def heads(
 
 
 def _show_roles(roles: CorpusRoles, out: Path | None, as_json: bool) -> None:
-    from hgviz.tasks.evidence import roles_to_dict
+    from hgviz.tasks.heads import roles_to_dict
 
     facts = roles_to_dict(roles)
     if out is not None:

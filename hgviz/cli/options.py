@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from hgviz.cli import terminal
+from hgviz.core import parse_heads
 from hgviz.errors import require
 from hgviz.files import find_sample
 
@@ -283,9 +284,9 @@ class Texts(Group):
 
         self.require_read_by(model.spec)
         ids = getattr(self, "ids", None)
-        return tasks.prompt_from(
-            model, self.text, self.text_file, ids, self.text_pair, self.target, boundaries,
-            self.signal, writes,
+        return tasks.read_prompts(
+            model, self.text, text_file=self.text_file, ids_file=ids, pair=self.text_pair,
+            target=self.target, boundaries=boundaries, signal_file=self.signal, writes=writes,
         )  # fmt: skip
 
     def full_text(self) -> str:
@@ -381,10 +382,9 @@ class StreamingHeads(Group):
 
     def of(self, spec: ModelSpec) -> Streaming:
         """The heads of a model with their windows. Raises HgvizError for no head of it."""
-        from hgviz import tasks
         from hgviz.core import Streaming
 
-        return Streaming(tasks.heads_from(self.streaming, spec), self.sink, self.recent)
+        return Streaming(parse_heads(self.streaming, spec.layers), self.sink, self.recent)
 
 
 @dataclass(frozen=True)
@@ -531,9 +531,8 @@ def open_model(path: Path, device: str = "auto", **more: Any) -> Model:
 
 def heads_of(names: str, model: Model) -> HeadSet:
     """The heads of a model that 3.5,4.* names. Raises HgvizError."""
-    from hgviz import tasks
 
-    return tasks.heads_from(names, model.spec)
+    return parse_heads(names, model.spec.layers)
 
 
 def command_words(options: dict[str, Any]) -> tuple[str, ...]:

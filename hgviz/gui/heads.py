@@ -55,7 +55,7 @@ from hgviz.gui.widgets import (
     splitter,
     vbox,
 )
-from hgviz.tasks.evidence import corpus_notes, role_evidence, role_sentence, role_words
+from hgviz.tasks.heads import corpus_notes, role_evidence, role_sentence, role_words
 
 if TYPE_CHECKING:
     from hgviz.session import Session

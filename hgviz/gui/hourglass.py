@@ -25,12 +25,11 @@ from hgviz.gui.sentences import explained, measured, metric_name
 from hgviz.gui.tables import Table
 from hgviz.gui.view import View
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, tip, vbox
-from hgviz.tasks.evidence import role_sentence
+from hgviz.tasks.heads import role_sentence
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
     from hgviz.session import Session
-    from hgviz.tasks.opening import Unattending
 
 # --- shades ---------------------------------------------------------------------------------------
 
@@ -346,7 +345,7 @@ class HourglassView(View):
         ]
         note = "; ".join(filter(None, notes))
         self.head.note.say(note if told is None else told.sentence(not self.shade.roomy))
-        others = () if session.model is None else tasks.unattending(session.model)
+        others = () if session.model is None else tasks.blocks_without_attention(session.model)
         self.mapless.setText(mapless_words(others))
         self.mapless.setToolTip(tip(mapless_names(others)))
         self.mapless.setVisible(bool(others))
@@ -505,7 +504,7 @@ def _only(layer: Layer) -> bool:
     )
 
 
-def mapless_words(others: Unattending) -> str:
+def mapless_words(others: tuple[tuple[str, str], ...]) -> str:
     """24 layers have no map: MambaMixer."""
     if not others:
         return ""
@@ -515,7 +514,7 @@ def mapless_words(others: Unattending) -> str:
     return tr("{n:,} layers have no map: {made}", n=len(others), made=made)
 
 
-def mapless_names(others: Unattending) -> str:
+def mapless_names(others: tuple[tuple[str, str], ...]) -> str:
     """model.layers.0: MambaMixer, a line each; of many the first and how many more."""
     lines = [f"{name}: {tr(parts)}" for name, parts in others[:NAMED]]
     more = len(others) - NAMED

@@ -77,7 +77,7 @@ from hgviz.gui.widgets import (
 )
 from hgviz.maps import LazyMap
 from hgviz.session import Session
-from hgviz.tasks.evidence import role_evidence, role_sentence
+from hgviz.tasks.heads import role_evidence, role_sentence
 
 # --- corpus ---------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.samples import FIRST, SAMPLE, TEXT
 from hgviz.gui.sentences import counted
-from hgviz.tasks.evidence import role_evidence, role_sentence
+from hgviz.tasks.heads import role_evidence, role_sentence
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
@@ -58,7 +58,7 @@ def _demo(folder: Path) -> Iterator[str]:
         f"that attend, at {sizes}."
     )
     file = folder / "demo.h5"
-    prompt, _ = tasks.prompt_from(model, TEXT)
+    prompt, _ = tasks.read_prompts(model, TEXT)
     tasks.capture(model, prompt, out=file, force=True)
     capture = open_capture(file)
     yield (
@@ -166,7 +166,7 @@ def _resources() -> str:
 
 def _captured(file: Path) -> str:
     model = tasks.load(resource(SAMPLE), "cpu")
-    capture = tasks.capture(model, tasks.prompt_from(model, TEXT)[0], out=file)
+    capture = tasks.capture(model, tasks.read_prompts(model, TEXT)[0], out=file)
     return f"{counted(len(capture.prompt), 'byte')}, {counted(len(capture.spec.heads), 'head')}"
 
 
@@ -195,7 +195,7 @@ def _figure(file: Path, folder: Path, form: str) -> str:
 def _attributed() -> str:
     """By captum, of words that tokenizers cut."""
     model = tasks.load(resource(PAIR[0]), "cpu")
-    prompt, _ = tasks.prompt_from(model, "a fine and moving film")
+    prompt, _ = tasks.read_prompts(model, "a fine and moving film")
     seen = tasks.capture(model, prompt)
     question = tasks.question_of(model.spec.goal, seen.logits, prompt, None)
     assert question is not None
@@ -211,7 +211,7 @@ def _transformers(folder: Path) -> str:
 
     path = pretrained.random_model(folder / "gemma2")
     model = tasks.load(path, "cpu")
-    seen = tasks.capture(model, tasks.prompt_from(model, "a fine film")[0])
+    seen = tasks.capture(model, tasks.read_prompts(model, "a fine film")[0])
     rules = [one.factors.rule.band for one in seen.maps]  # type: ignore[union-attr]
     if rules != [(3, 0), None]:
         raise ValueError(f"its layers see {rules}")

@@ -291,7 +291,7 @@ def bring(source: SideSource, a: Capture) -> SideCapture:
             off = {"off": other.off, "activation": a.off}.get(other.kind, frozenset())
             # with some heads off the others are as in A, and with none it is the whole model
             few = a.streaming if other.kind == "activation" or off else NO_STREAMING
-            captured = tasks.capture_alike(model, a, off, few)
+            captured = tasks.capture_like(model, a, off, few)
     return SideCapture(other, captured, model, source.opened)
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from PySide6.QtWidgets import QFileDialog
 
 from hgviz import settings, tasks
+from hgviz.analysis.roles import roles
 from hgviz.core import (
     NO_STREAMING,
     Capture,
@@ -258,7 +259,7 @@ def measure(capture: Capture) -> OpenedFile:
     """What every head does, a selection that shows the clearest, and the clearest of each level."""
     from hgviz.analysis.roles import notable_heads
 
-    facts = tasks.measure(capture)
+    facts = roles(capture)
     best = [one.head for one in notable_heads(facts)]
     opened: dict[int, HeadId] = {}
     for level in capture.spec.levels:
@@ -426,13 +427,13 @@ def _prompts(wish: CaptureRequest, model: Model) -> tuple[Prompt, Prompt | None]
     """What the model reads; a decoder that was given none of its own reads the source again."""
     if wish.ids and model.spec.modality != "text":
         target = wish.second or None
-        return tasks.prompt_from(model, signal_file=wish.ids, target=target, writes=True)
+        return tasks.read_prompts(model, signal_file=wish.ids, target=target, writes=True)
     if wish.ids:
-        return tasks.prompt_from(model, ids_file=wish.ids)
+        return tasks.read_prompts(model, ids_file=wish.ids)
     both = model.spec.needs_target
     target = (wish.second or wish.text) if both and not model.takes_states else None
     pair = wish.second if wish.second and not both else None
-    return tasks.prompt_from(model, wish.text, pair=pair, target=target)
+    return tasks.read_prompts(model, wish.text, pair=pair, target=target)
 
 
 def _fitted(wish: CaptureRequest, model: Model) -> CaptureRequest:

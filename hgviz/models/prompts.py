@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import HgvizError, Prompt
+from hgviz.core import Capture, HgvizError, Prompt
 from hgviz.errors import require
 from hgviz.files import first_line
 from hgviz.models.data import Corpus, read_corpus
@@ -178,6 +178,83 @@ def corpus_prompts(model: Model, corpus: Corpus, number: int) -> Prompts:
         return from_text(model, text.text, text.pair, text.target)
     except HgvizError as error:
         raise HgvizError(f"{corpus.name}, line {text.line:,}: {error.what}", error.do) from None
+
+
+# --- the text of another capture ------------------------------------------------------------------
+
+
+def prompts_like(model: Model, like: Capture) -> Prompts:
+    """What a model reads of the text of a capture, which another model may have read.
+
+    The same token ids where both tokenizers agree on them, else the text as the model's own
+    tokenizer splits it. A model of one text reads what a decoder wrote; one without token types
+    reads a pair as one text. Raises HgvizError where the model cannot read it.
+    """
+    main, target = like.prompt, like.target
+    if model.takes_states:
+        what = f"B cannot read the text of A: {NO_ENCODER}"
+        require(
+            main.states is not None and target is not None, what, "Choose a model that reads texts"
+        )
+        assert target is not None
+        return main, _read_again(model, target)
+    require(
+        (main.signal is None) == (model.spec.modality == "text"),
+        "B cannot read what A read: "
+        f"A reads {READS[like.spec.modality]} and B {READS[model.spec.modality]}",
+        "Choose two models of one kind",
+    )
+    if main.signal is not None:
+        own = model.again(main)
+        if not model.spec.two_texts:
+            return own, None
+        return own, model.beginning() if target is None else _target_like(model, target)
+    if model.spec.needs_target:
+        return _read_again(model, main), _target_like(model, main if target is None else target)
+    if target is not None and like.main.text:
+        return _tokenize_again(model, like.main), None
+    pair = like.texts[1] if target is None and getattr(model.config, "segments", 0) > 1 else ""
+    return _read_again(model, like.main, pair), None
+
+
+def _target_like(model: Model, prompt: Prompt) -> Prompt:
+    """What the decoder of an encoder-decoder reads of a text that another model read."""
+    start, same = model.decoder_start, _same_ids(model, prompt)
+    if same is not None and (not prompt.text or start is None or same.ids[0] == start):
+        return same
+    if prompt.text and prompt.states is None:
+        return model.tokenize_target(prompt.text)
+    return model.with_decoder_start(_tokenize_again(model, prompt))
+
+
+def _read_again(model: Model, prompt: Prompt, pair: str = "") -> Prompt:
+    return _same_ids(model, prompt) or _tokenize_again(model, prompt, pair)
+
+
+def _same_ids(model: Model, prompt: Prompt) -> Prompt | None:
+    """The prompt itself where its ids are the same pieces of text in the model, else None."""
+    limit, ids = model.spec.max_positions, prompt.ids
+    if prompt.states is not None or (limit is not None and len(prompt) > limit):
+        return None
+    if prompt.token_type_ids is not None and not getattr(model.config, "segments", 0):
+        return None
+    if len(ids) and not (ids.min() >= 0 and ids.max() < model.spec.vocabulary):
+        return None
+    return prompt if model.tokenizer.decode(ids).pieces == prompt.pieces else None
+
+
+def _tokenize_again(model: Model, prompt: Prompt, pair: str = "") -> Prompt:
+    """A text, or a pair, as the model's own tokenizer splits it; the ids where there is no text."""
+    require(
+        prompt.states is None,
+        "B cannot read the text of A: there is none: A was given the states of an encoder",
+        "Choose a model that takes states, or open a capture",
+    )
+    if not prompt.text:
+        return model.from_ids(prompt.ids, prompt.attention_mask)
+    if pair:
+        return model.tokenize(prompt.text[: -len(pair) - 1], pair)
+    return model.tokenize(prompt.text)
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -1,32 +1,40 @@
-from .alike import capture_alike
 from .attributing import attribution_panel, attribution_rows, given_words, said_by
-from .capturing import Estimate, capture, estimate, save
+from .captures import (
+    Estimate,
+    capture,
+    capture_corpus,
+    capture_like,
+    capture_written,
+    estimate,
+    generate,
+    read_prompts,
+    save,
+    write,
+)
 from .comparison import compare, compare_answers, compare_models
 from .comparison_report import write_report
-from .composing import (
-    of_tokens,
+from .drawing import draw, figure, panel, preview, sources_of, spec_from
+from .explaining import explain, head_beside, question_of
+from .files import (
+    blocks_without_attention,
+    capture_at,
+    convert,
+    info,
+    kind_of,
+    load,
+    model_of,
+    require_model_of,
+    study_at,
+)
+from .heads import (
+    roles_of_capture,
+    roles_of_model,
+    roles_of_text,
     rollout,
     rollout_capture,
     tokens_or_slots,
 )
-from .corpus import capture_corpus
-from .drawing import draw, figure, panel, preview, sources_of, spec_from
-from .explaining import explain, head_beside, question_of
-from .generating import capture_written, generate, write
 from .learning import learned, with_learned
-from .looking import answers, measure, model_of, require_model_of
-from .observing import roles_of_capture, roles_of_model, roles_of_text
-from .opening import (
-    capture_at,
-    convert,
-    heads_from,
-    info,
-    kind_of,
-    load,
-    prompt_from,
-    study_at,
-    unattending,
-)
 from .pruning import curve, curve_times, trials_of, try_heads
 from .pruning_charts import chart
 from .reaching import pass_times, reach, reach_facts, reach_panel
@@ -39,20 +47,16 @@ from .studying import importance, keeping, kept_study, study
 from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 
 __all__ = [
-    "Estimate", "answers", "attribution_panel",
-    "attribution_rows", "capture", "capture_alike", "capture_at", "capture_corpus",
-    "capture_written",
-    "chart", "compare", "compare_answers", "compare_models", "convert", "curve",
-    "curve_times", "draw", "estimate", "evaluate", "examples_from", "explain", "figure", "generate",
-    "given_words", "head_beside", "heads_from",
+    "Estimate", "attribution_panel", "attribution_rows", "blocks_without_attention", "capture",
+    "capture_at", "capture_corpus", "capture_like", "capture_written", "chart", "compare",
+    "compare_answers", "compare_models", "convert", "curve", "curve_times", "draw", "estimate",
+    "evaluate", "examples_from", "explain", "figure", "generate", "given_words", "head_beside",
     "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
-    "learned", "load", "measure", "model_of", "of_tokens",
-    "open_sweep", "panel", "pass_times", "preview", "prompt_from", "prune", "question_of", "reach",
-    "reach_facts", "reach_panel", "redundancy", "redundancy_of_captures", "redundancy_panel",
-    "require_model_of", "results_facts", "roles_of_capture", "roles_of_model", "roles_of_text",
-    "rollout",
+    "learned", "load", "model_of", "open_sweep", "panel", "pass_times", "preview", "prune",
+    "question_of", "reach", "reach_facts", "reach_panel", "read_prompts", "read_results",
+    "redundancy", "redundancy_of_captures", "redundancy_panel", "require_model_of",
+    "results_facts", "roles_of_capture", "roles_of_model", "roles_of_text", "rollout",
     "rollout_capture", "run_sweep", "said_by", "save", "sources_of", "spec_from", "study",
-    "study_at", "read_results", "study_report", "sweep_at", "sweep_chart", "tokens_or_slots",
-    "train", "trials_of", "try_heads", "unattending",
-    "with_learned", "write", "write_report",
+    "study_at", "study_report", "sweep_at", "sweep_chart", "tokens_or_slots", "train",
+    "trials_of", "try_heads", "with_learned", "write", "write_report",
 ]  # fmt: skip

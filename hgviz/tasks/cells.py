@@ -82,7 +82,7 @@ def _is_full_disk(error: BaseException | None) -> bool:
 
 def _provenance(seconds: float) -> dict[str, Any]:
     """Where and by which versions a result was computed."""
-    from hgviz.tasks.capturing import versions
+    from hgviz.tasks.captures import versions
 
     return {
         "seconds": seconds, "host": socket.gethostname(), "program": hgviz.__version__,

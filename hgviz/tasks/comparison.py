@@ -22,8 +22,7 @@ from hgviz.core import (
 from hgviz.errors import require
 from hgviz.examples import WINDOW, Examples, describe_sample
 from hgviz.tasks.attributing import said_by
-from hgviz.tasks.capturing import capture
-from hgviz.tasks.opening import Path_, prompt_from, require_attention
+from hgviz.tasks.captures import capture, read_prompts, require_attention
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
@@ -131,7 +130,7 @@ def compare(a: Capture, b: Capture, every_row: bool = False) -> Comparison:
 def compare_answers(
     a: Model,
     b: Model,
-    data: Path_,
+    data: str | Path,
     text_column: str = "",
     label_column: str = "",
     off: HeadSet = frozenset(),
@@ -170,7 +169,7 @@ def compare_answers(
 def compare_models(
     a: Model,
     b: Model,
-    data: Path_,
+    data: str | Path,
     text: str = "",
     text_column: str = "",
     label_column: str = "",
@@ -178,7 +177,7 @@ def compare_models(
     limit: int | None = None,
     texts: int | None = None,
     labels: tuple[Names, Names] = (None, None),
-    signal: Path_ | None = None,
+    signal: str | Path | None = None,
 ) -> ModelComparison:
     """Compare two models on the same data: their answers to all of it, the metrics of their heads
     on some of it, and their maps of one text.
@@ -199,7 +198,7 @@ def compare_models(
         )
     shown = None
     if text or signal is not None:
-        shown = tuple(prompt_from(m, text or None, signal_file=signal)[0] for m in (a, b))
+        shown = tuple(read_prompts(m, text or None, signal_file=signal)[0] for m in (a, b))
     with _part("answers"):
         answers = compare_answers(a, b, data, text_column, label_column, off, limit, labels)
     progress(SHARES["answers"], 1, f"reading {Path(data).name}")
@@ -278,7 +277,7 @@ def require_widths(a: Trials, b: Trials) -> None:
 
 def _examples(
     models: tuple[Model, Model],
-    data: Path_,
+    data: str | Path,
     text_column: str,
     label_column: str,
     labels: tuple[Names, Names],

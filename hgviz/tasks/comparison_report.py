@@ -14,7 +14,6 @@ from hgviz.core import ModelSpec, Selection, progress
 from hgviz.language import number, one_line, p_value, percent, percentage_points
 from hgviz.tasks.charting import pair_chart
 from hgviz.tasks.comparison import ModelComparison
-from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import HeadDifference, MetricChange
@@ -31,7 +30,9 @@ FEWEST = 0.05  # per cent of the cells: sizes of scores with fewer are not drawn
 FRACTIONS = {0.125: "⅛", 0.25: "¼", 0.5: "½"}
 
 
-def write_report(comparison: ModelComparison, out: Path_, command: str = "hgviz compare") -> str:
+def write_report(
+    comparison: ModelComparison, out: str | Path, command: str = "hgviz compare"
+) -> str:
     """Write the comparison of two models as an HTML page and return its path.
 
     command: what makes the page again; it stands at its end. The same numbers give the same bytes.

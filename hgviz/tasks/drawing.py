@@ -11,9 +11,9 @@ from hgviz.core import Capture, HeadId, HgvizError, progress
 from hgviz.language import counted
 from hgviz.study import Sweep
 from hgviz.tasks.charting import activation_chart, activations_of, pair_chart
-from hgviz.tasks.composing import rollout_capture
 from hgviz.tasks.dissecting import neurons_chart
-from hgviz.tasks.opening import Path_, capture_at, study_at
+from hgviz.tasks.files import capture_at, study_at
+from hgviz.tasks.heads import rollout_capture
 from hgviz.tasks.profiling import profile_chart
 from hgviz.tasks.pruning_charts import chart
 from hgviz.tasks.study_charts import sweep_chart
@@ -34,7 +34,7 @@ ROLES = 4096  # tokens up to which figures do
 def figure(
     spec: Spec,
     of: Of | Sequence[Of],
-    path: Path_,
+    path: str | Path,
     facts: Facts | None = None,
     *,
     numbers: bool = False,
@@ -48,7 +48,7 @@ def figure(
     return draw(ready, path, numbers=numbers)
 
 
-def draw(ready: Panel, path: Path_, *, numbers: bool = False) -> str:
+def draw(ready: Panel, path: str | Path, *, numbers: bool = False) -> str:
     """Draw what panel made ready; numbers: also write them beside it, as FIG.csv.
     Errors: HgvizError."""
     from hgviz.figures import output
@@ -69,7 +69,7 @@ def preview(ready: Panel, dots: float) -> Preview:
 
 
 def sources_of(
-    kind: str, files: Sequence[Path_], items: Sequence[int] = (0,)
+    kind: str, files: Sequence[str | Path], items: Sequence[int] = (0,)
 ) -> list[Capture | Study | Sweep]:
     """What a figure of this kind is drawn of: captures, which text of each of them, studies, or the
     folder of a sweep.

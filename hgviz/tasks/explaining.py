@@ -25,7 +25,7 @@ from hgviz.core import (
     progress,
     progress_within,
 )
-from hgviz.tasks.opening import require_attention
+from hgviz.tasks.captures import require_attention
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from hgviz.core import ModelSpec
 from hgviz.study import LearnedImportance, Study
-from hgviz.tasks.opening import Path_
 
 
-def learned(gates: Sequence[Path_], spec: ModelSpec) -> tuple[LearnedImportance, ...]:
+def learned(gates: Sequence[str | Path], spec: ModelSpec) -> tuple[LearnedImportance, ...]:
     """What trainings gave the heads of a model, a run each.
 
     gates: folders that hgviz train wrote, or their gates.json. Errors: HgvizError for files that

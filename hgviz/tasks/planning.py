@@ -12,7 +12,6 @@ from hgviz.core import HgvizError, progress
 from hgviz.errors import choose, file_error, require
 from hgviz.files import find_sample
 from hgviz.study import MOST_CELLS, Cell, Source, StudyFile, measured_together, source_name
-from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.models.layers import Configuration
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from hgviz.models.training import Plan
 
 
-def plan(asked: StudyFile, here: Path_) -> tuple[Cell, ...]:
+def plan(asked: StudyFile, here: str | Path) -> tuple[Cell, ...]:
     """All cells of a study file, those that others need first; here: the folder it lies in.
 
     Files are read for their digests; no model is built. Raises HgvizError for what is not there or
@@ -260,7 +259,7 @@ class _Model:
         return tuple(cell.key for cell in self.cells)
 
 
-def digest_of_file(path: Path_) -> str:
+def digest_of_file(path: str | Path) -> str:
     """SHA-256 of a file, hexadecimal. Raises HgvizError where it cannot be read."""
     try:
         with open(path, "rb") as file:

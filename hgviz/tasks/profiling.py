@@ -198,7 +198,7 @@ def _notes(
     captures: Sequence[Capture], sides: Sequence[ProfileSide], shown: Sequence[Measured]
 ) -> list[str]:
     from hgviz.analysis.metrics import row_blocks, signed_heads
-    from hgviz.tasks.evidence import sample_words
+    from hgviz.tasks.heads import sample_words
 
     notes = ["A mark is a head; a line is the mean of the heads of a layer."]
     if any(side.off.any() for side in sides):

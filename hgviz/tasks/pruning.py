@@ -31,7 +31,6 @@ from hgviz.core import (
 )
 from hgviz.errors import require
 from hgviz.study import SCORE, PruningCurve, Study
-from hgviz.tasks.opening import Path_
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ TIMED = 16  # texts of a pass that is timed
 
 def trials_of(
     model: Model,
-    data: Path_,
+    data: str | Path,
     text_column: str = "",
     label_column: str = "",
     off: HeadSet = frozenset(),

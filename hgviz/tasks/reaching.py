@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from hgviz.core import ModelSpec, Prompt, progress
 from hgviz.errors import require
-from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.figures import Panel, Spec
@@ -291,7 +291,7 @@ def reach_panel(
     found: Sequence[Reach],
     seconds: Times | None = None,
     given: Sequence[str] = (),
-    models: Sequence[Path_] = (),
+    models: Sequence[str | Path] = (),
 ) -> Panel:
     """A figure of what was measured, ready to be drawn. given: the words of the command line for
     the text and the lengths; models: where they lie."""

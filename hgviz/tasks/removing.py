@@ -7,11 +7,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from hgviz.core import HeadId, HeadSet, HgvizError, ModelSpec, progress
+from hgviz.core import HeadId, HeadSet, HgvizError, ModelSpec, parse_heads, progress
 from hgviz.errors import require
 from hgviz.files import resource, short_path
 from hgviz.study import SCORE
-from hgviz.tasks.opening import Path_, heads_from
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
@@ -27,12 +26,12 @@ BEST = ("loo", SCORE, "shapley")  # the loss itself, and what foretells it best
 
 
 def prune(
-    path: Path_,
+    path: str | Path,
     off: HeadSet | str,
-    out: Path_,
+    out: str | Path,
     form: Form = "smaller",
     compensate: Compensation = "none",
-    data: Path_ | None = None,
+    data: str | Path | None = None,
     text_column: str = "",
     label_column: str = "",
     labels: Mapping[str, str] | None = None,
@@ -50,7 +49,7 @@ def prune(
 
     with pruning.staged_folder(Path(out)) as stage:
         model = open_model(path, "cpu")
-        heads = heads_from(off, model.spec) if isinstance(off, str) else off
+        heads = parse_heads(off, model.spec.layers) if isinstance(off, str) else off
         found = checkpoints.read(path)
         require(
             heads,
@@ -67,7 +66,7 @@ def prune(
         )
 
 
-def heads_of_study(study: Path_, model: Path_, keep: str, method: str = "") -> HeadSet:
+def heads_of_study(study: str | Path, model: str | Path, keep: str, method: str = "") -> HeadSet:
     """The heads that a study finds least needed, all but N or P % of them.
 
     method: one of analysis.importance; left out, the first that the study has measured of those
@@ -113,7 +112,7 @@ def kept_count(keep: str, spec: ModelSpec) -> int:
 
 def proof_texts(
     model: Model,
-    data: Path_ | None,
+    data: str | Path | None,
     text: str = "",
     label: str = "",
     labels: Mapping[str, str] | None = None,

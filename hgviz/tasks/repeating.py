@@ -12,7 +12,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Capture, HeadId, HgvizError, Layer, progress, progress_within
-from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.figures import Panel, Spec
@@ -145,7 +144,7 @@ class Repeating:
         }  # fmt: skip
 
 
-def redundancy(given: Path_ | Model) -> Repeating:
+def redundancy(given: str | Path | Model) -> Repeating:
     """How much the heads of every layer repeat each other, by the weights of a checkpoint or a
     model that is open.
 
@@ -205,7 +204,7 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> Repeating:
     )  # fmt: skip
 
 
-def redundancy_panel(spec: Spec, found: Repeating, sources: Sequence[Path_] = ()) -> Panel:
+def redundancy_panel(spec: Spec, found: Repeating, sources: Sequence[str | Path] = ()) -> Panel:
     """A figure of what was measured, ready to be drawn; sources: the checkpoint or the captures."""
     from hgviz.figures import Panel
     from hgviz.figures.charts import Plots

@@ -20,7 +20,7 @@ from hgviz.core import (
 )
 from hgviz.errors import LISTED, HgvizWarning, require
 from hgviz.maps.rule import Grouped
-from hgviz.tasks.opening import Path_, require_causal
+from hgviz.tasks.captures import require_causal
 
 if TYPE_CHECKING:
     from hgviz.analysis.statistics import Evaluation
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 MOST_SIGNALS = 4 << 30  # bytes of the images or sounds that are scored on
 
 
-def train(config: Path_, out: Path_) -> Report:
+def train(config: str | Path, out: str | Path) -> Report:
     """Train a model from a TOML file into a folder; started again, it goes on where it was."""
     progress(0, 1, "loading torch")
     from hgviz.models import training
@@ -41,7 +41,7 @@ def train(config: Path_, out: Path_) -> Report:
 
 def evaluate(
     model: Model,
-    data: Path_,
+    data: str | Path,
     text_column: str = "",
     label_column: str = "",
     off: HeadSet = frozenset(),
@@ -108,7 +108,7 @@ def _cached(model: Model, ids: Integers, off: HeadSet, streaming: Streaming) -> 
 
 def examples_from(
     model: Model,
-    data: Path_,
+    data: str | Path,
     text_column: str = "",
     label_column: str = "",
     labels: Mapping[str, str] | None = None,
@@ -131,7 +131,7 @@ def examples_from(
 
 def _read(
     model: Model,
-    data: Path_,
+    data: str | Path,
     text_column: str,
     label_column: str,
     labels: Mapping[str, str] | None,

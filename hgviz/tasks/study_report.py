@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from hgviz.core import HgvizError, progress
 from hgviz.language import number
 from hgviz.study import Sweep
-from hgviz.tasks.opening import Path_
 from hgviz.tasks.study_charts import about, axis_label, budgets_chart, seeds_chart
 from hgviz.tasks.study_results import StudyResults, results_of
 from hgviz.tasks.sweeping import sweep_at
@@ -32,7 +31,9 @@ TABLES = {  # lists of the JSON, in the order of the page
 }
 
 
-def study_report(path: Path_, out: Path_, command: str = "hgviz study report") -> dict[str, Any]:
+def study_report(
+    path: str | Path, out: str | Path, command: str = "hgviz study report"
+) -> dict[str, Any]:
     """Write the results of a study as a page and return them as JSON.
 
     The same results give the same bytes, wherever the folder lies. Raises HgvizError for what is
@@ -48,7 +49,7 @@ def study_report(path: Path_, out: Path_, command: str = "hgviz study report") -
     return results_facts(sweep, results)
 
 
-def read_results(path: Path_) -> tuple[Sweep, StudyResults]:
+def read_results(path: str | Path) -> tuple[Sweep, StudyResults]:
     """A study and its results. Raises HgvizError where no cell is done."""
     sweep = sweep_at(path)
     if sweep.counts["done"]:

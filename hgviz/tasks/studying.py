@@ -18,8 +18,7 @@ from hgviz.core import HeadSet, HgvizError, Step, current_listener, listening, p
 from hgviz.errors import require
 from hgviz.examples import EACH
 from hgviz.study import ARRAYS, NO_PREDICTION, UNKNOWN, Study, unmeasured
-from hgviz.tasks.capturing import provenance
-from hgviz.tasks.opening import Path_, require_attention
+from hgviz.tasks.captures import provenance, require_attention
 
 if TYPE_CHECKING:
     from hgviz.examples import Batch
@@ -37,7 +36,7 @@ Numbers = NDArray[np.int64]
 def study(
     trials: Trials,
     needs: Collection[str],
-    out: Path_,
+    out: str | Path,
     data: str = "",
     seed: int = 0,
     permutations: int = PERMUTATIONS,
@@ -53,7 +52,7 @@ def study(
 
 
 def kept_study(
-    out: Path_, trials: Trials, seed: int | None = None, do: str = OTHER_FILE
+    out: str | Path, trials: Trials, seed: int | None = None, do: str = OTHER_FILE
 ) -> Study | None:
     """The study in a file, None where there is no file. Errors: HgvizError for one of another
     model, other examples or other heads off, and of another seed where one is given."""
@@ -76,7 +75,7 @@ def kept_study(
     return found
 
 
-def keeping(out: Path_, work: Callable[[], Study]) -> Study:
+def keeping(out: str | Path, work: Callable[[], Study]) -> Study:
     """Call a function whose progress carries the study so far, and write that every few seconds,
     when it ends and when it is stopped. Raises HgvizError where it cannot be written."""
     from hgviz.store import require_place, write_study

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 from hgviz.cluster import HERE, Outcome, require_scheduler, run
 from hgviz.core import HgvizError, progress
 from hgviz.study import Cell, Standing, Sweep
-from hgviz.tasks.opening import Path_
 
 if TYPE_CHECKING:
     from hgviz.store.studies import SweepFolder
 
 
 def run_sweep(
-    file: Path_,
-    out: Path_,
+    file: str | Path,
+    out: str | Path,
     scheduler: str = HERE,
     again: bool = False,
     part: tuple[int, int] = (1, 1),
@@ -70,7 +69,7 @@ def give_up(folder: SweepFolder, cell: Cell) -> Outcome:
     return "failed"
 
 
-def sweep_at(path: Path_, before: Sweep | None = None) -> Sweep:
+def sweep_at(path: str | Path, before: Sweep | None = None) -> Sweep:
     """How the cells of a folder stand; before: how they stood, so that less is read again.
 
     Errors: HgvizError for what is no folder of a study.
@@ -80,14 +79,14 @@ def sweep_at(path: Path_, before: Sweep | None = None) -> Sweep:
     return SweepFolder(path).sweep(before)
 
 
-def is_sweep_file(path: Path_) -> bool:
+def is_sweep_file(path: str | Path) -> bool:
     """Whether a path is a study file, by its ending, or the folder of a study."""
     from hgviz.store.studies import is_sweep
 
     return is_sweep(path) or (Path(path).suffix.lower() == ".toml" and Path(path).is_file())
 
 
-def open_sweep(path: Path_) -> Sweep:
+def open_sweep(path: str | Path) -> Sweep:
     """The folder of a study as it stands; of a study file the one of its name beside it, or what
     would be computed there. Errors: HgvizError for what is neither."""
     from hgviz.store.studies import FILE, is_sweep

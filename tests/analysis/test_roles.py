@@ -11,7 +11,7 @@ from hgviz.analysis.roles import ROLES, corpus_roles, notable_heads, rank, roles
 from hgviz.analysis.tokens import Lexicon
 from hgviz.core import HeadId, Layer, Level, Selection, slot_prompt
 from hgviz.maps import DenseMap, LazyMap
-from hgviz.tasks.evidence import (
+from hgviz.tasks.heads import (
     corpus_notes,
     role_evidence,
     role_sentence,

@@ -16,6 +16,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from hgviz import tasks
+from hgviz.analysis.roles import roles
 from hgviz.core import Capture, Display, HeadId, HgvizError, RolloutOptions, Selection, Streaming
 from hgviz.figures import WIDTHS, Looked, Panel, Spec, labels, output, points
 from hgviz.figures.cells import read_cells, seen_cells, shades_of, unseen_reason
@@ -449,7 +450,7 @@ def test_only_heads_that_may_be_shown_are_measured(long, monkeypatch):
     first, *rest = stages_of(CAPTURE)
     chosen = [HeadId(stage[-1], 1) for stage in rest]
     spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))
-    whole = tasks.measure(CAPTURE)
+    whole = roles(CAPTURE)
     wanted = {*first} if long else {*first, *(head.layer for head in chosen)}
     for known in (None, whole):
         facts = tasks.panel(spec, CAPTURE, known).content.facts

@@ -118,7 +118,7 @@ def compare(program: Any, inputs: Path) -> None:
 
     open_sample(program)
     other = tasks.load(resource("sample/hourglass"), "cpu", activation="ymish")
-    prompt, _ = tasks.prompt_from(other, program.session.capture.prompt.text)
+    prompt, _ = tasks.read_prompts(other, program.session.capture.prompt.text)
     program.session.put(mode="compare", beside=tasks.capture(other, prompt))
 
 

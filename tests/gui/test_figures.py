@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import settings, tasks
 from hgviz.__main__ import main
+from hgviz.analysis.roles import roles
 from hgviz.core import Display, HeadId, Selection, progress
 from hgviz.figures.levels import stages_of
 from hgviz.gui import sources, theme
@@ -224,7 +225,7 @@ def test_a_study_without_a_model_can_be_drawn(program, until):
 
 def test_the_heads_of_a_figure_cover_every_stage_of_a_long_text(short, monkeypatch):
     """So that nobody waits until all heads are measured: the clearest that is known, else one."""
-    facts = tasks.measure(short)
+    facts = roles(short)
     session = session_of(short, facts=facts, selection=Selection(4, 2, 40, 20))
     assert followed(session) == tuple(session.opened.values())
     monkeypatch.setattr(drawing, "ROLES", 10)
@@ -467,7 +468,7 @@ def test_figures_of_two_captures_have_b_where_it_differs(short):
 def asked(checkpoint):
     """A session whose model was asked where its answer comes from."""
     model = tasks.load(str(checkpoint), "cpu")
-    prompt, _ = tasks.prompt_from(model, "Sand ran.")
+    prompt, _ = tasks.read_prompts(model, "Sand ran.")
     capture = tasks.capture(model, prompt)
     session = session_of(capture, model=model, checkpoint=str(checkpoint))
     session.put(selection=Selection(0, 0, 5, 2))

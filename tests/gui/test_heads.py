@@ -7,6 +7,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 
 from hgviz import tasks
 from hgviz.analysis.metrics import METRICS
+from hgviz.analysis.roles import roles
 from hgviz.core import HeadId
 from hgviz.gui.charts import Points
 from hgviz.gui.heads import FIXED, MEANT, HeadsView
@@ -14,7 +15,7 @@ from hgviz.gui.sentences import explained, measured, metric_name
 from hgviz.models import open_model
 from hgviz.session import Session
 from hgviz.store import open_capture
-from hgviz.tasks.evidence import role_words
+from hgviz.tasks.heads import role_words
 from tests.gui.screen import choose, session_of, showing
 from tests.making import make_capture
 from tests.models.building import write_checkpoint
@@ -192,7 +193,7 @@ def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(view, se
     for _ in range(3):  # not measured yet, however often it is asked for
         view.settle()
         assert not view.content.isVisible()
-    session.put(facts=tasks.measure(session.capture))
+    session.put(facts=roles(session.capture))
     view.settle()
     assert view.known is not before and len(view.known.roles.heads) == len(session.facts)
 

@@ -611,7 +611,7 @@ TEXT = "A sailor turned the glass, and the sand ran down again. "
 def streamed(program, checkpoint, tmp_path, until):
     """A program that shows a capture in which a head streams, from its file."""
     model, path = tasks.load(checkpoint, "cpu"), str(tmp_path / "few.h5")
-    prompt, _ = tasks.prompt_from(model, TEXT)
+    prompt, _ = tasks.read_prompts(model, TEXT)
     tasks.capture(model, prompt, path, streaming=FEW)
     program.commands.show_found(sources.look(path))
     program.session.put(checkpoint=str(checkpoint), selection=Selection(*FIRST, 40, 10))

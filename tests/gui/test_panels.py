@@ -11,7 +11,7 @@ from hgviz.analysis.roles import notable_heads, top_keys
 from hgviz.core import Display, HeadId, Selection
 from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, NotablePanel
 from hgviz.gui.sentences import measured
-from hgviz.tasks.evidence import role_evidence, role_sentence
+from hgviz.tasks.heads import role_evidence, role_sentence
 from tests.gui.screen import picture, session_of, showing, shown
 
 pytestmark = pytest.mark.usefixtures("app")

@@ -12,7 +12,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import cli, settings, tasks
-from hgviz.core import HeadId, HgvizError, progress
+from hgviz.core import HeadId, HgvizError, parse_heads, progress
 from hgviz.gui.removal import Removal, change
 from hgviz.gui.sentences import named
 from hgviz.models import checkpoints as own
@@ -270,7 +270,7 @@ def test_it_fits_the_smallest_window(asking, scored, until, size, dark):
 def test_heads_of_whole_layers_are_named_by_a_star(tiny):
     spec = tiny.spec
     for off in (OFF, frozenset(spec.heads), frozenset({HeadId(1, 1)})):
-        assert tasks.heads_from(named(off, spec.layers), spec) == off
+        assert parse_heads(named(off, spec.layers), spec.layers) == off
     assert named(OFF, spec.layers) == "0.0,2.*"
     wish = Removal("a model", spec, OFF, out="new folder")
     assert shlex.split(wish.command) == [

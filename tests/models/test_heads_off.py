@@ -12,9 +12,8 @@ import torch
 import torch.nn.functional as F
 from captum.attr import FeatureAblation, Saliency
 
-from hgviz import tasks
 from hgviz.analysis.importance import removal_costs, savings
-from hgviz.core import HeadId, HgvizError
+from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.models import checkpoints, open_model, trials
 from hgviz.models.checkpoints import save
 from hgviz.models.head_weights import head_costs
@@ -213,7 +212,7 @@ def test_heads_off_in_models_of_transformers(folder, kind, name, output):
     path = folder(kind, name)
     dtype, close = ("float32", 1e-5) if kind in SINGLE else ("float64", 1e-12)
     spec = open_model(path).spec
-    heads = tasks.heads_from("0.*,1.0", spec)  # a layer without any, and half a key group
+    heads = parse_heads("0.*,1.0", spec.layers)  # a layer without any, and half a key group
     found = dict(ways_off(path, heads, dtype))
     assert largest(found["off"], found["whole"]) > 1e-3
     assert ("removed" in found) == (kind not in OWN_CODE)

@@ -661,7 +661,7 @@ def test_where_an_answer_starts_and_ends_is_given_over_all_tokens(folder):
 def test_an_answer_is_attributed_and_a_text_written(folder):
     path, ids = folder("llama", "LlamaForCausalLM", vocab_size=256), ids_of(9)
     model = open_model(path, "cpu", "float64")
-    prompt, _ = tasks.prompt_from(model, "the sand ran")
+    prompt, _ = tasks.read_prompts(model, "the sand ran")
     capture = tasks.capture(model, prompt)
     question = tasks.question_of(model.spec.goal, capture.logits, prompt, None)
     explained = tasks.explain(model, prompt, replace(question, steps=64))

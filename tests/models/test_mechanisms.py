@@ -25,7 +25,7 @@ from hgviz.models.run import CaptureRecorder, Run
 from hgviz.models.transformer import SCORES
 from hgviz.models.trials import GateGradientRecorder
 from hgviz.store import open_capture, write_capture
-from hgviz.tasks.evidence import role_words
+from hgviz.tasks.heads import role_words
 from tests.models.building import (
     PLAIN,
     make_transformer,

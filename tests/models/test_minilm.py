@@ -14,7 +14,7 @@ from tqdm import tqdm
 from hgviz import tasks
 from hgviz.core import HeadId
 from hgviz.models import open_model
-from hgviz.tasks.evidence import roles_to_dict
+from hgviz.tasks.heads import roles_to_dict
 from tests.closeness import scaled_error
 
 tqdm.monitor_interval = 0  # no thread of its own
@@ -67,7 +67,7 @@ def theirs(folder, text, off=()):
 
 
 def test_its_states_and_all_its_maps_are_those_of_transformers(folder, model):
-    capture = tasks.capture(model, tasks.prompt_from(model, SENTENCES[2])[0])
+    capture = tasks.capture(model, tasks.read_prompts(model, SENTENCES[2])[0])
     states, maps = theirs(folder, SENTENCES[2])
     assert scaled_error(capture.logits, states) < 2e-5
     for one, other in zip(capture.maps, maps, strict=True):

@@ -13,7 +13,7 @@ import torch
 
 from hgviz import tasks
 from hgviz.analysis.importance import METHODS, importance, removal_costs, savings
-from hgviz.core import HeadId, HgvizError
+from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.examples import classification_examples
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import save
@@ -455,20 +455,20 @@ def test_an_entry_belongs_to_its_weights(narrow, folder, tmp_path):
 def test_heads_of_a_key_group_keep_its_number(folder, tmp_path):
     path = folder("llama", "LlamaForCausalLM")
     model = open_model(path)
-    assert tasks.heads_from("0.g1,1.2", model.spec) == {HeadId(0, 2), HeadId(0, 3), HeadId(1, 2)}
+    assert parse_heads("0.g1,1.2", model.spec.layers) == {HeadId(0, 2), HeadId(0, 3), HeadId(1, 2)}
     name = model.spec.layers[1].name
-    assert tasks.heads_from(f"{name}.2", model.spec) == {HeadId(1, 2)}
+    assert parse_heads(f"{name}.2", model.spec.layers) == {HeadId(1, 2)}
     for text, words in [
         ("0.g2", "this model has no head 0.g2"), ("0.g0,0.1", "head 0.1 is named twice"),
         ("0.g", "does not name a head"), ("0.g*", "does not name a head"),
         ("0.gg1", "does not name a head"), ("3.g0", "this model has no head 3.g0"),
     ]:  # fmt: skip
         with pytest.raises(HgvizError, match=words):
-            tasks.heads_from(text, model.spec)
+            parse_heads(text, model.spec.layers)
     found, _ = small(path, {HeadId(0, 0), HeadId(0, 1)}, tmp_path / "a")
-    assert tasks.heads_from("0.g1", found.spec) == {HeadId(0, 2), HeadId(0, 3)}
+    assert parse_heads("0.g1", found.spec.layers) == {HeadId(0, 2), HeadId(0, 3)}
     with pytest.raises(HgvizError, match="no head 0.g0"):
-        tasks.heads_from("0.g0", found.spec)
+        parse_heads("0.g0", found.spec.layers)
     assert [one["key_groups"] for one in tasks.info(tmp_path / "a")["layers"]] == [1, 2]
     tasks.capture(model, model.from_ids(IDS), out=tmp_path / "a.h5")
     assert open_capture(tmp_path / "a.h5").spec.layers[0].groups == {0: (0, 1), 1: (2, 3)}

@@ -240,7 +240,7 @@ def test_a_decoder_writes_of_what_it_hears_as_transformers_does(folder, sound):
 
     path = folder("whisper", "WhisperForConditionalGeneration", HEARD)
     model = open_model(path)
-    prompt, begins = tasks.prompt_from(model, signal_file=sound, writes=True)
+    prompt, begins = tasks.read_prompts(model, signal_file=sound, writes=True)
     made = tasks.generate(model, prompt, 6, target=begins)
     other = transformers.WhisperForConditionalGeneration.from_pretrained(path).eval()
     ids = torch.tensor([[0]])

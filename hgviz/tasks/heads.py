@@ -1,9 +1,13 @@
-"""Roles of heads in words: a sentence, the evidence, and what JSON and tables show."""
+"""What heads do: roles measured over a text or a corpus, roles in words, and attention rollout."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hgviz.analysis import composition
 from hgviz.analysis.metrics import HEADS, metrics_for
 from hgviz.analysis.roles import (
     DISTANCE_TEXTS,
@@ -12,11 +16,100 @@ from hgviz.analysis.roles import (
     CorpusRoles,
     HeadRole,
     RoleFit,
+    corpus_roles,
 )
+from hgviz.analysis.tokens import Lexicon
+from hgviz.core import Capture, Floats, HeadSet, Prompt, RolloutOptions, progress
 from hgviz.language import decimals, rounded_percent
+from hgviz.tasks.captures import capture as capture_text
+from hgviz.tasks.captures import read_corpus
 
-OTHER_ROLES = 3  # that are named beside the clearest
-STRONG = 0.3  # the share from which on a sentence says what a head does, not what it leans to
+if TYPE_CHECKING:
+    from hgviz.models.model import Model
+
+CACHE_NUMBERS = 1 << 26  # of the captures that are kept for the second pass
+CACHE_CAPTURES = 512
+INDEX_CHARACTERS = 40  # a corpus file's index keeps at least this much of each text
+OTHER_ROLES = 3  # that are named beside the strongest
+STRONG = 0.3  # share of attention from which a sentence states a role without "Leans towards"
+
+
+# --- measured -------------------------------------------------------------------------------------
+
+
+def roles_of_capture(capture: Capture, alone: bool = False) -> CorpusRoles:
+    """The roles of all heads over every text of a capture file; alone: over this text only."""
+    if alone or len(capture.items) < 2:
+        return corpus_roles(lambda number: capture, [capture.item])
+    from hgviz.store import open_capture
+
+    def open_text(number: int) -> Capture:
+        # without the list of all texts, which would make memory grow with its square
+        return replace(open_capture(capture.path, number), items=())
+
+    progress(0, len(capture.items), "reading the texts")
+    numbers = [item.number for item in capture.items]
+    return corpus_roles(CaptureCache(open_text), numbers, _lexicon(capture))
+
+
+def roles_of_model(model: Model, corpus: str | Path, off: HeadSet = frozenset()) -> CorpusRoles:
+    """The roles of all heads of a model over every text of a file; nothing is written.
+
+    A second pass reads texts again that the cache does not hold. Raises HgvizError for a file or
+    a text that cannot be read, naming its line.
+    """
+    from hgviz.models.prompts import corpus_prompts
+
+    texts, lengths = read_corpus(model, corpus)
+
+    def capture_number(number: int) -> Capture:
+        prompt, target = corpus_prompts(model, texts, number)
+        return capture_text(model, prompt, off=off, target=target, logits=False)
+
+    lexicon = Lexicon(text.text for text in texts.texts) if len(lengths) > 1 else None
+    return corpus_roles(CaptureCache(capture_number), range(len(lengths)), lexicon)
+
+
+def roles_of_text(
+    model: Model, prompt: Prompt, target: Prompt | None = None, off: HeadSet = frozenset()
+) -> CorpusRoles:
+    """The roles of all heads of a model on one text."""
+    captured = capture_text(model, prompt, off=off, target=target, logits=False)
+    return roles_of_capture(captured)
+
+
+class CaptureCache:
+    """Captures by number: the first ones, up to 256 MB, are made once, later ones at each call."""
+
+    def __init__(self, make: Callable[[int], Capture]) -> None:
+        self._make, self._captures, self._room = make, dict[int, Capture](), CACHE_NUMBERS
+
+    def __call__(self, number: int) -> Capture:
+        if number in self._captures:
+            return self._captures[number]
+        capture = self._make(number)
+        layers = len(capture.spec.layers)
+        # queries and keys of every layer
+        self._room -= 2 * layers * capture.spec.width * max(map(len, capture.spans))
+        if self._room >= 0 and len(self._captures) < CACHE_CAPTURES:
+            self._captures[number] = capture
+        return capture
+
+
+def _lexicon(capture: Capture) -> Lexicon:
+    """How often words are used; texts that the index of a corpus file cuts are read whole."""
+    from hgviz.store import open_capture
+
+    longest = max(len(item.text) for item in capture.items)
+    return Lexicon(
+        open_capture(capture.path, item.number).prompt.text
+        if len(item.text) == longest >= INDEX_CHARACTERS
+        else item.text
+        for item in capture.items
+    )
+
+
+# --- in words -------------------------------------------------------------------------------------
 
 
 class RoleWords(NamedTuple):
@@ -174,3 +267,37 @@ def _rest(head: HeadRole) -> str:
 
 def _weight(head: HeadRole) -> str:
     return "the size of its weights" if head.signed else "its weight"
+
+
+# --- rollout --------------------------------------------------------------------------------------
+
+
+def rollout(
+    capture: Capture, rows: tuple[int, int] | None = None, options: RolloutOptions | None = None
+) -> Floats:
+    """All maps composed into one. Shapes and errors: as analysis.composition.rollout."""
+    progress(0, 1, composition.NOTE)
+    return composition.rollout(capture, rows, options)
+
+
+def rollout_capture(
+    capture: Capture, options: RolloutOptions | None = None, row: int | None = None
+) -> Capture:
+    """All maps composed, as a capture of one head.
+
+    Its layer's name says how much of a row, or of all rows for None, went through each level.
+    Raises HgvizError as rollout does, and for texts of more than 8,192 tokens.
+    """
+    composed = composition.Rollout(capture, options)
+    rows = composed.all_rows()
+    shares = composition.describe_shares(capture, rows if row is None else composed.row(row), row)
+    return composition.rollout_capture(capture, rows.weights, composed.options, shares)
+
+
+def tokens_or_slots(capture: Capture) -> Capture:
+    """A capture of slots with tokens for keys, and the other way round.
+
+    Raises HgvizError as analysis.composition.of_tokens does.
+    """
+    is_of_tokens = composition.is_of_tokens(capture)
+    return (composition.of_slots if is_of_tokens else composition.of_tokens)(capture)

@@ -1,0 +1,287 @@
+"""What a path holds, and opening it: checkpoints, captures, studies, folders of studies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from hgviz.core import HgvizError, Modality, ModelSpec, progress
+from hgviz.errors import require
+from hgviz.files import find_path, path_errors
+
+if TYPE_CHECKING:
+    from hgviz.core import Capture
+    from hgviz.models.model import Model
+    from hgviz.study import Study
+
+Kind = Literal["checkpoint", "capture", "study", "sweep"]
+
+
+def kind_of(path: str | Path) -> Kind:
+    """What a path holds, by its content. Raises HgvizError naming what can be opened."""
+    from hgviz.models.checkpoints import recognises
+    from hgviz.store import is_capture, is_study
+    from hgviz.store.studies import is_sweep
+
+    path = find_path(path)
+    require(
+        os.path.lexists(path),
+        f"there is no {path}: no file or folder has that name",
+        "Check the path",
+    )
+    if os.path.isfile(path):
+        with path_errors(path), open(path, "rb"):
+            pass  # a file that cannot be read would be taken for an unknown kind
+    if is_capture(path):
+        return "capture"
+    if is_study(path):
+        return "study"
+    if is_sweep(path):
+        return "sweep"
+    _require_no_sweep(path)
+    if recognises(path):
+        return "checkpoint"
+    raise HgvizError(
+        f"{path} cannot be opened: "
+        "it is no capture (.h5), no study (.h5), no folder of a study of many runs and no "
+        "checkpoint folder with config.json",
+        "Choose the folder that holds config.json, or a file that hgviz wrote",
+    )
+
+
+def _require_no_sweep(path: str | Path) -> None:
+    """Raise HgvizError for the file or the folder of a study of many runs."""
+    from hgviz.store.studies import MODELS, is_sweep
+
+    require(
+        not is_sweep(path),
+        f"{path} is the folder of a study of many runs: "
+        f"its models lie in {Path(path) / MODELS}, what was measured beside them",
+        f"Open one of these, or see how it stands: hgviz study status {path}",
+    )
+    require(
+        not (str(path).lower().endswith(".toml") and os.path.isfile(path)),
+        f"{path} is a file that asks for runs: it holds no model and nothing measured",
+        f"Run a study file: hgviz study run {path} -o DIR; a training file: hgviz train",
+    )
+
+
+def capture_at(path: str | Path, item: int = 0) -> Capture:
+    """A text of a capture file. Raises HgvizError for what is no capture."""
+    from hgviz.store import is_capture, is_study, open_capture
+
+    _require_no_sweep(path)
+    require(
+        not (os.path.isfile(path) and is_study(path)),
+        f"{path} is no capture: it is a study, what was measured of all heads",
+        f"Give a capture, or draw it: hgviz figure {path} --kind scores -o FIG.pdf",
+    )
+    require(
+        is_capture(path) or not os.path.isdir(path),
+        f"{path} is no capture: it is a folder, and a capture is a file that hgviz capture wrote",
+        f"Capture a text first: hgviz capture {path} --text T -o OUT.h5",
+    )
+    return open_capture(path, item)
+
+
+def study_at(path: str | Path) -> Study:
+    """The study of a file. Raises HgvizError for what is no study."""
+    from hgviz.store import is_study, open_study
+
+    require(
+        is_study(path) or not os.path.isfile(path),
+        f"{path} is no study: figures of this kind show what was measured of all heads",
+        "Measure them first: hgviz importance MODEL --data D -o STUDY.h5",
+    )
+    return open_study(path)
+
+
+def load(
+    path: str | Path,
+    device: str = "auto",
+    dtype: str = "float32",
+    masking: str | None = None,
+    activation: str | None = None,
+    reads: Modality = "text",
+) -> Model:
+    """Open a checkpoint; see models.open_model for the arguments and errors."""
+    _require_no_sweep(path)
+    progress(0, 1, "loading torch")
+    from hgviz.models import open_model
+
+    progress(0.5, 1, f"reading {Path(path).name}")
+    return open_model(path, device, dtype, masking, activation, reads)
+
+
+def convert(
+    path: str | Path,
+    out: str | Path,
+    force: bool = False,
+    hierarchy: str | None = None,
+    attention_upsampling: Literal["repeat", "none"] | None = None,
+    tokenizer: Path | None = None,
+) -> ModelSpec:
+    """Write any checkpoint as a folder of hgviz, or of transformers where it is one of its models.
+
+    force: also into a folder that is not empty. The other arguments say what weights of trax do
+    not show; see models.foreign.read_trax.
+    """
+    progress(0, 2, "loading torch")
+    from hgviz.models import checkpoints
+
+    checkpoints.require_free(Path(out), force)
+    if hierarchy or attention_upsampling or tokenizer:
+        from hgviz.models.foreign import read_trax
+
+        checkpoint = read_trax(Path(path), hierarchy, attention_upsampling, tokenizer)
+    else:
+        checkpoint = checkpoints.read(path)
+    progress(1, 2, f"writing {Path(out).name}")
+    return checkpoints.convert(checkpoint, Path(out))
+
+
+def model_of(study: Study, paths: Iterable[str | Path]) -> str:
+    """The first checkpoint among some paths whose weights a study measured, "" for none."""
+    for path in map(str, paths):
+        try:
+            return require_model_of(study, path)
+        except HgvizError:
+            continue
+    return ""
+
+
+def require_model_of(study: Study, path: str | Path) -> str:
+    """The path of the checkpoint that a study measured. Raises HgvizError for another one."""
+    from hgviz.models import checkpoints
+
+    name = Path(path).name
+    progress(0, 1, f"looking at {name}")
+    require(
+        checkpoints.recognises(path) and checkpoints.read(path).digest == study.spec.digest,
+        f"{name} is not the model of this study: "
+        f"it measured {study.spec.name or 'another'}, whose weights are others",
+        "Choose the checkpoint it was made with",
+    )
+    return str(path)
+
+
+# --- hgviz info -----------------------------------------------------------------------------------
+
+
+def info(path: str | Path) -> dict[str, Any]:
+    """What a path holds, as `hgviz info --json` prints it."""
+    from hgviz.store import describe, open_study
+
+    return {
+        "capture": describe,
+        "study": lambda path: _describe_study(open_study(path)),
+        "sweep": _describe_sweep,
+        "checkpoint": _describe_checkpoint,
+    }[kind_of(path)](path)
+
+
+def _describe_checkpoint(path: str | Path) -> dict[str, Any]:
+    from hgviz.models import open_model
+
+    model = open_model(path)
+    spec = model.spec
+    optional = {
+        "unattending_blocks": [
+            {"name": name, "made_of": parts} for name, parts in blocks_without_attention(model)
+        ],
+        "reads": spec.modality, "width": spec.width,
+        "widths": getattr(model.config, "widths", 0),
+        "cls_width": getattr(model.config, "cls_width", 0),
+    }  # fmt: skip
+    return {
+        "kind": "checkpoint", **_describe_spec(spec),
+        **{key: value for key, value in optional.items() if value},
+        "vocabulary": spec.vocabulary,
+        "parameters": spec.parameters, **({"not_read": list(model.unread)} if model.unread else {}),
+        "max_positions": spec.max_positions, "items": 0, "complete": True,
+        "masking": model.masking, "provenance": {"checkpoint": spec.digest},
+    }  # fmt: skip
+
+
+def blocks_without_attention(model: Model) -> tuple[tuple[str, str], ...]:
+    """The names of the blocks of a model that do not attend, such as Mamba's, and their kinds."""
+    blocks: tuple[tuple[str, str], ...] = getattr(model.config, "unattending", ())
+    return blocks
+
+
+def _describe_spec(spec: ModelSpec) -> dict[str, Any]:
+    apart = any(level.apart for level in spec.levels)
+    parts = any(level.parts > 1 for level in spec.levels)
+    scores = any(layer.scores != "dot" for layer in spec.layers)
+    groups = any(layer.shared > 1 for layer in spec.layers)
+    levels = [
+        {
+            "index": level.index, "stride": level.stride, "key_shift": level.shift,
+            "sequence": level.sequence, **({"apart": level.apart} if apart else {}),
+            **({"parts": level.parts} if parts else {}),
+        }
+        for level in spec.levels
+    ]  # fmt: skip
+    layers = [
+        {
+            "index": layer.index, "name": layer.name, "role": layer.role, "level": layer.level,
+            "key_level": layer.key_level, "heads": len(layer.heads),
+            **({"key_groups": len(layer.groups)} if groups else {}), "queries": None, "keys": None,
+            "activations": list(layer.activations), **({"scores": layer.scores} if scores else {}),
+        }
+        for layer in spec.layers
+    ]  # fmt: skip
+    return {
+        "family": spec.family, "name": spec.name, "form": spec.form, "goal": spec.goal,
+        "labels": list(spec.labels), "levels": levels, "layers": layers,
+    }  # fmt: skip
+
+
+def _describe_study(study: Study) -> dict[str, Any]:
+    from hgviz.analysis.importance import METHODS
+
+    shares, answered = study.measured(), study.answered
+    return {
+        "kind": "study", **_describe_spec(study.spec),
+        "data": study.data, "asked": study.asked, "items": len(study), "places": len(study.wanted),
+        "complete": all(share == 1 for share in shares.values()),
+        "right": float(study.right[answered].mean()) if answered.any() else None,
+        "loss": float(study.loss[answered].mean(dtype=float)) if answered.any() else None,
+        "off": [str(head) for head in sorted(study.off)], "seed": study.seed,
+        "measured": [{"what": name, "share": share} for name, share in shares.items()],
+        "methods": [name for name, method in METHODS.items() if method.is_measured(study)],
+        "curves": [
+            {
+                "method": curve.method, "seed": curve.seed,
+                "heads": len(curve.order), "points": len(curve.removed),
+                "examples": len(curve.rows),
+            }
+            for curve in study.curves
+        ],
+        "masks": [
+            {"name": mask.name, "off": [*map(str, sorted(mask.off))]} for mask in study.masks
+        ],
+        "provenance": {
+            **asdict(study.made), "versions": dict(study.made.versions),
+            "model": study.spec.digest, "data": study.data_digest,
+        },
+    }  # fmt: skip
+
+
+def _describe_sweep(path: str | Path) -> dict[str, Any]:
+    from hgviz.store.studies import SweepFolder
+
+    sweep = SweepFolder(path).sweep()
+    works = dict.fromkeys(standing.cell.work for standing in sweep.standings)
+    return {
+        "kind": "sweep", "title": sweep.title, "question": sweep.asked.question,
+        "cells": len(sweep.standings), "complete": sweep.complete, "items": sweep.counts["done"],
+        **{state: count for state, count in sweep.counts.items() if state != "done"},
+        "models": list(sweep.names("model")), "activations": list(sweep.names("activation")),
+        "seeds": list(sweep.names("seed")), "data": list(sweep.names("data")),
+        "methods": list(sweep.names("method")), "changed": sweep.changed,
+        "works": [{"work": work, "cells": len(sweep.of(work))} for work in works],
+    }  # fmt: skip
