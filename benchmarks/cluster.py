@@ -23,6 +23,7 @@ import tempfile
 import time
 from collections import Counter
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -31,8 +32,7 @@ from table import heading, line
 from hgviz import cluster
 from hgviz.store.studies import SweepFolder, read_study_file
 from hgviz.study import Cell
-from hgviz.tasks.cells import work_in
-from hgviz.tasks.planning import plan
+from hgviz.tasks.studies import compute_cell, plan
 
 CELLS, SECONDS = 240, 1.0
 ROUNDS = 3
@@ -76,26 +76,16 @@ asyncio.run(stay())
 """
 
 
-class Waiting:
-    """A second of nothing, begun and kept as every cell is."""
-
-    def __init__(self, path):
-        self.path = path
-
-    def __call__(self, cell):
-        folder = SweepFolder(self.path)
-        time.sleep(SECONDS)
-        folder.keep(cell.key, {"value": 1.0}, {"seconds": SECONDS})
-        return "done"
-        yield
+def wait(path, cell):
+    """Wait for a second, and write a result as every cell does."""
+    time.sleep(SECONDS)
+    SweepFolder(path).keep(cell.key, {"value": 1.0}, {"seconds": SECONDS})
+    return True
 
 
-class Nothing:
-    """What a cell costs that does nothing."""
-
-    def __call__(self, cell):
-        return "done"
-        yield
+def nothing(cell):
+    """Do nothing, to see what a cell costs."""
+    return True
 
 
 def main():
@@ -113,10 +103,10 @@ def overhead(path):
     cells = [Cell("wait", {"number": number}) for number in range(CELLS)]
     folder = SweepFolder(path)
     folder.write_plan('models = [{name = "none", d_model = 8}]\ndata = [{valid = "x"}]\n', cells)
-    took = timed(cells, Waiting(str(path)), "local:2")
+    took = timed(cells, partial(wait, str(path)), "local:2", path)
     ideal = CELLS * SECONDS / 2
     line("wall time beyond the work", f"{100 * (took / ideal - 1):.1f} %", "at most 5 %")
-    line("of it the start and end of the cluster", f"{timed([], Nothing(), 'local:2'):.1f} s")
+    line("of it the start and end of the cluster", f"{timed([], nothing, 'local:2', path):.1f} s")
 
 
 def gain(path):
@@ -134,7 +124,7 @@ def gain(path):
             if scheduler == "apart":
                 times.append(apart(cells, str(out)))
             else:
-                times.append(timed(cells, work_in(str(out)), scheduler))
+                times.append(timed(cells, partial(compute_cell, str(out)), scheduler, out))
             shutil.rmtree(out)
     one, two, two_apart = (statistics.median(times) for times in found.values())
     line("one worker", f"{one:.1f} s")
@@ -153,9 +143,8 @@ def apart(cells, path):
 
 def half(path, cells):
     """Compute cells one after the other."""
-    work = work_in(path)
     for cell in cells:
-        work(cell)
+        compute_cell(path, cell)
 
 
 def large(path):
@@ -252,7 +241,7 @@ def cells_on(there):
         def took(count=2000):
             cells = [Cell("nothing", {"number": number}) for number in range(count)]
             begun = time.perf_counter()
-            cluster._there(cluster.Order(cells), Nothing(), client, "")
+            cluster.compute_with(client, cells, nothing, nothing)
             return count, time.perf_counter() - begun
 
         yield owner, client, took
@@ -337,10 +326,10 @@ def counted(scheduler):
     return heard, sent
 
 
-def timed(cells, work, scheduler):
+def timed(cells, work, scheduler, path):
     """Seconds that some cells take."""
     begun = time.perf_counter()
-    cluster.run(cells, work, scheduler)
+    cluster.compute(cells, work, scheduler, str(path), work)
     return time.perf_counter() - begun
 
 

@@ -351,7 +351,7 @@ class Cell:
     """One run: what is done, and with what.
 
     key: a hash of work, given and needs, 24 hexadecimal digits: the same anywhere. work: its name
-    in the table of tasks.cells. given: JSON, all that decides what comes out: names, numbers and
+    in the table of tasks.studies. given: JSON, all that decides what comes out: names, numbers and
     digests, no paths. paths: where what has a digest lies here. needs: cells whose results are
     read. place: where in the grid it stands, by AXES.
     """

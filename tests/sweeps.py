@@ -6,6 +6,7 @@ import signal
 import time
 import tomllib
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,8 +15,7 @@ import numpy as np
 from hgviz.core import progress
 from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, StudyFile, Sweep
-from hgviz.tasks import cells as real
-from hgviz.tasks.cells import packed
+from hgviz.tasks.studies import compute_cell, packed
 
 FILE = """
 title = "Which activation, which heads"
@@ -159,7 +159,7 @@ def cell(number, do="note", needs=(), **given):
 
 def work_in(path):
     """What computes them."""
-    return real.work_in(str(path), measure)
+    return partial(compute_cell, str(path), measure=measure)
 
 
 def measure(folder, cell):

@@ -15,7 +15,7 @@ from hgviz.analysis.statistics import sign_test_of_counts
 from hgviz.core import HgvizError
 from hgviz.figures import Spec, labels
 from hgviz.figures.output import compose
-from hgviz.tasks.cells import packed, unpacked
+from hgviz.tasks.studies import packed, unpacked
 from hgviz.tasks.study_results import results_of
 from tests.figures.flaws import flaws, texts
 from tests.sweeps import make_sweep, study_file, without, write

@@ -13,9 +13,7 @@ from hgviz.files import resource
 from hgviz.store.studies import SweepFolder, read_study_file
 from hgviz.study import Cell, Source
 from hgviz.tasks import info, kind_of, run_sweep
-from hgviz.tasks.cells import WORK
-from hgviz.tasks.planning import needed_first, plan
-from hgviz.tasks.sweeping import open_sweep
+from hgviz.tasks.studies import WORK, open_sweep, plan
 from tests.sweeps import STUDY, cell, folder_of
 
 # --- study files ----------------------------------------------------------------------------------
@@ -96,19 +94,6 @@ def test_the_key_of_a_cell_is_of_what_decides_its_result():
         Cell("score", {"a": float("nan")})
 
 
-def test_cells_that_others_need_come_before_them_and_each_once():
-    first = Cell("a", {})
-    second = Cell("b", {}, (first.key,))
-    third = Cell("c", {}, (second.key, first.key))
-    assert needed_first([third, second, first, third]) == (first, second, third)
-
-
-def test_too_many_cells_are_told(monkeypatch):
-    monkeypatch.setattr("hgviz.tasks.planning.MOST_CELLS", 2)
-    with pytest.raises(HgvizError, match="has 3 cells.*at most 2"):
-        needed_first([Cell("a", {"n": n}) for n in range(3)])
-
-
 # --- planning -------------------------------------------------------------------------------------
 
 
@@ -132,8 +117,17 @@ def test_a_study_file_of_the_pages_can_be_planned(file, beside):
     trained = [one for one in cells if one.work == "train"]
     models = len(asked.models) * len(asked.seeds) * len(asked.activations) * len(asked.data)
     assert len(trained) == (0 if "checkpoint" in asked.models[0] else models)
-    assert len({one.key for one in cells}) == len(cells)
+    seen = set()
+    for one in cells:
+        assert one.key not in seen and seen.issuperset(one.needs)
+        seen.add(one.key)
     assert asked.title and asked.question
+
+
+def test_too_many_cells_are_refused(beside, monkeypatch):
+    monkeypatch.setattr("hgviz.tasks.studies.MOST_CELLS", 2)
+    with pytest.raises(HgvizError, match=r"has \d+ cells.*at most 2"):
+        plan(read_study_file(KEPT / "which-score.toml"), beside)
 
 
 def test_the_files_that_the_page_shows_can_be_planned(beside):

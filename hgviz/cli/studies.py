@@ -118,7 +118,7 @@ def _run_with_lines(work: Callable[[], Sweep]) -> Sweep:
     from hgviz.study import Sweep
 
     def print_line(step: Step) -> Step:
-        if isinstance(step.value, tuple) and step.value[1] == "failed":
+        if isinstance(step.value, tuple) and not step.value[1]:
             terminal.complain(f"Failed: {step.value[0].label}.")
         elif isinstance(step.value, Sweep) and step.value.changed:
             terminal.complain(_changed(step.value))

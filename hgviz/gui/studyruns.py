@@ -21,7 +21,7 @@ from hgviz.language import duration
 from hgviz.models.data import read_rows
 from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
-from hgviz.tasks.cells import study_of
+from hgviz.tasks.studies import study_of
 from hgviz.tasks.study_charts import OWN, RANDOM_LABEL
 
 if TYPE_CHECKING:

@@ -41,10 +41,10 @@ from .reaching import pass_times, reach, reach_facts, reach_panel
 from .removing import heads_of_study, prune
 from .repeating import redundancy, redundancy_of_captures, redundancy_panel
 from .scoring import evaluate, examples_from, train
+from .studies import is_sweep_file, open_sweep, run_sweep, sweep_at
 from .study_charts import sweep_chart
 from .study_report import read_results, results_facts, study_report
 from .studying import importance, keeping, kept_study, study
-from .sweeping import is_sweep_file, open_sweep, run_sweep, sweep_at
 
 __all__ = [
     "Estimate", "attribution_panel", "attribution_rows", "blocks_without_attention", "capture",

@@ -16,8 +16,8 @@ from hgviz.tasks.files import capture_at, study_at
 from hgviz.tasks.heads import rollout_capture
 from hgviz.tasks.profiling import profile_chart
 from hgviz.tasks.pruning_charts import chart
+from hgviz.tasks.studies import sweep_at
 from hgviz.tasks.study_charts import sweep_chart
-from hgviz.tasks.sweeping import sweep_at
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from hgviz.core import HgvizError, progress
 from hgviz.language import number
 from hgviz.study import Sweep
+from hgviz.tasks.studies import sweep_at
 from hgviz.tasks.study_charts import about, axis_label, budgets_chart, seeds_chart
 from hgviz.tasks.study_results import StudyResults, results_of
-from hgviz.tasks.sweeping import sweep_at
 
 if TYPE_CHECKING:
     from hgviz.figures.report import Block, Document, Table

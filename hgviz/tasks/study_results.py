@@ -29,7 +29,7 @@ from hgviz.analysis.statistics import (
 )
 from hgviz.core import HgvizError
 from hgviz.study import Standing, Sweep
-from hgviz.tasks.cells import unpacked
+from hgviz.tasks.studies import unpacked
 
 RANDOM = "random"  # the method of random orders
 LOWER_IS_BETTER = ("bits_per_byte",)
