@@ -132,7 +132,7 @@ class _Distances(CaptureFigure):
             yield distance, float(np.diagonal(weights, -distance).mean())
 
     def draw(self, page, spec):
-        top = self.draw_heading(page, spec, f"Head {spec.selection.head_id}")
+        top = page.heading(f"Head {spec.selection.head_id}")
         values = np.array([weight for _, weight in [*self.rows(spec)][1:]])
         draw_bars(page, values, 0, top, 10, page.width, page.width, None, 2)
         page.close(top + 10 * len(values) + 10)

@@ -4,13 +4,17 @@ spec has the kinds and their options, heatmap, levels, links, charts, matrices a
 draws them; page, labels and cells are what these stand on; report puts charts on one HTML page.
 """
 
-from hgviz.figures.content import Content, Fact, Facts, Looked, Panel
 from hgviz.figures.spec import (
     ANSWERS,
     FIGURES,
     FORMATS,
     WIDTHS,
+    Content,
+    Fact,
+    Facts,
     Kind,
+    Looked,
+    Panel,
     Spec,
     format_of,
     kind_of,

@@ -6,9 +6,11 @@ Widths and heights are in points.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from math import ceil
+from typing import NamedTuple
 
 import numpy as np
 
@@ -49,6 +51,7 @@ KEY_ROW, QUERY_GAP = 8.4, 3.0  # heights of a key, and of the gap below the quer
 LEAST_RASTER = 30.0  # where there is less room, the keys themselves are left out
 NUMBERS, BARE = 46.0, 28.5  # of a column of numbers: written out, and as bars alone
 COLOUR_BAR = 60.0
+_Raster = tuple[str, tuple[str, Many] | None, Many]  # name, query (name, (d,)), keys (keys, d)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -69,15 +72,6 @@ class ScoreStep:
     kind: str
     title: str
     values: Many
-
-
-@dataclass(frozen=True, slots=True)
-class _Raster:
-    """Elements to draw: a name, the query (its name and (d,)) or None, and the keys (keys, d)."""
-
-    name: str
-    query: tuple[str, Many] | None
-    keys: Many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,8 +103,7 @@ class Neurons(Chart):
             words = ""
             if end > 0:
                 words = self.keys.words(int(start), int(end)) or self.keys.label(int(start))
-            row: list[object] = [str(column), words]
-            row += [stage.values[place] for stage in self.stages]
+            row = [str(column), words, *(stage.values[place] for stage in self.stages)]
             for products in self.products:
                 row += [*products.left, *products.right[place], *products.values[place]]
             table.append(tuple(row))
@@ -118,93 +111,87 @@ class Neurons(Chart):
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the query, its keys, their products and what comes of them."""
-        top = self.draw_heading(page, spec)
+        top = page.heading(self.title, self.more)
         names = [_key_name(self.keys, span) for span in self.spans]
         query = _key_name(*self.query)
         widest = max(text_width(name, SMALL, bold=True) for name in (*names, f"{query} asks"))
         left = min(max(widest, 22.0), 0.24 * page.width) + 5
-        stages = self._stages(page.width)
+        # all stages where there is room, else the score and the weight
+        stages, most = self.stages, max(1, int((0.55 * page.width) // (BARE + BETWEEN)))
+        if len(stages) > most:
+            stages = tuple(step for step in stages if step.kind in ("score", "weight"))[-most:]
         has_room = len(stages) * NUMBERS + 2 * LEAST_RASTER * len(self.products) + left < page.width
         column = NUMBERS if has_room and page.width > 260 else BARE
         room = page.width - left - len(stages) * (column + BETWEEN) - 1
-        rasters = self._rasters(room)
-        width = (room - BETWEEN * (len(rasters) - 1)) / len(rasters)
+        rasters, width = self._rasters(room)
         xs = [left + number * (width + BETWEEN) for number in range(len(rasters))]
-        base = top + SMALL
-        begin = base + 3 + KEY_ROW + QUERY_GAP
-        bottom = begin + KEY_ROW * len(names)
+        base, count = top + SMALL, len(names)
+        y, begin = base + 3, base + 3 + KEY_ROW + QUERY_GAP
+        bottom = begin + KEY_ROW * count
 
         def draw_name(name: str, y: float, is_marked: bool) -> None:
             bold = is_marked and may_be_bold(name, left - 5, SMALL)
-            page.small(
-                left - 5,
-                y,
-                elide(name, left - 5, SMALL, bold),
-                across="right",
-                middle=True,
-                bold=bold,
-                colour=LIGHT_PAGE.mark_text if is_marked else LIGHT_PAGE.text,
-            )
+            colour = LIGHT_PAGE.mark_text if is_marked else LIGHT_PAGE.text
+            words = elide(name, left - 5, SMALL, bold)
+            page.small(left - 5, y, words, across="right", middle=True, bold=bold, colour=colour)
 
-        draw_name(query, base + 3 + KEY_ROW / 2, is_marked=True)
-        for raster, x in zip(rasters, xs, strict=True):
-            _draw_query(page, raster, x, base, width)
-        for raster, x in zip(rasters, xs, strict=True):
-            _draw_keys(page, spec, raster, x, begin, width)
+        draw_name(query, y + KEY_ROW / 2, is_marked=True)
+        for (name, asking, _), x in zip(rasters, xs, strict=True):
+            if asking and text_width(f"{asking[0]}, then {name}", SMALL) <= width:
+                name = f"{asking[0]}, then {name}"
+            page.caption(x, base, elide(name, width, SMALL))
+            if asking:
+                _draw_elements(page, Display(), asking[1][None], x, y, width)
+                page.box(x, y, width, KEY_ROW, edge=LIGHT_PAGE.mark, line=0.6)
+        for (_, _, keys), x in zip(rasters, xs, strict=True):
+            _draw_elements(page, spec.display, keys, x, begin, width)
+            if count == 1:
+                page.box(x, begin, width, KEY_ROW, edge=LIGHT_PAGE.mark, line=0.6)
+            elif count > 1:
+                levels = [begin + KEY_ROW * key for key in range(1, count)]
+                lines = [[(x, level), (x + width, level)] for level in levels]
+                page.lines(lines, LIGHT_PAGE.paper, 0.8)
+            page.box(x, begin, width, KEY_ROW * count, edge=LIGHT_PAGE.line, line=0.3)
         end = left + room + BETWEEN
         for number, stage in enumerate(stages):
-            _draw_stage(page, stage, end + number * (column + BETWEEN), base, begin, column)
+            x, bars, numbers = end + number * (column + BETWEEN), column, None
+            if column >= NUMBERS:
+                numbers = [short_number(float(value)) for value in stage.values]
+                longest = max((text_width(words, SMALL) for words in numbers), default=0.0)
+                bars = min(max(12.0, column - longest - 4), 21.0)
+            page.caption(x, base, elide(stage.title, column, SMALL))
+            draw_bars(page, stage.values, x, begin, KEY_ROW, column, bars, numbers, 1.5)
         for place, name in enumerate(names):
             draw_name(name, begin + (place + 0.5) * KEY_ROW, place == self.marked)
         if self.marked is not None:
             y = begin + self.marked * KEY_ROW
             page.box(left, y, end - BETWEEN - left, KEY_ROW, edge=LIGHT_PAGE.mark, line=0.8)
-        for raster, x in zip(rasters, xs, strict=True):
-            _draw_element_numbers(page, raster.keys.shape[1], x, bottom, width)
+        for (_, _, keys), x in zip(rasters, xs, strict=True):  # the first and the last element
+            last = f"{keys.shape[1] - 1:,}"
+            ends = text_width("0", SMALL) + text_width(last, SMALL)
+            if ends + 3 <= width:
+                page.caption(x, bottom + 8, "0")
+                page.caption(x + width, bottom + 8, last, across="right")
+                if text_width("Element", SMALL) + 8 <= width - ends:
+                    page.caption(x + width / 2, bottom + 8, "Element", across="center")
         foot = _draw_element_colours(page, spec, rasters, bottom + 20)
         page.close(page.footnotes([*self.notes, *page.notes], 0.0, foot + 1) + 4)
 
-    def _stages(self, width: float) -> tuple[ScoreStep, ...]:
-        """All stages where there is room, else the score and the weight."""
-        most = max(1, int((0.55 * width) // (BARE + BETWEEN)))
-        if len(self.stages) <= most:
-            return self.stages
-        return tuple(stage for stage in self.stages if stage.kind in ("score", "weight"))[-most:]
-
-    def _rasters(self, room: float) -> list[_Raster]:
-        """Keys and products of every sum; where these are too narrow, the products alone."""
-        rasters: list[_Raster] = []
-        for products in self.products:
-            left, right, both = products.names
-            rasters.append(_Raster(right, (left, products.left), products.right))
-            rasters.append(_Raster(both, None, products.values))
-        if (room - BETWEEN * (len(rasters) - 1)) / len(rasters) >= LEAST_RASTER:
-            return rasters
-        return [_Raster(products.names[2], (products.names[0], products.left), products.values)
-                for products in self.products]  # fmt: skip
-
-
-def _draw_query(page: Page, raster: _Raster, x: float, base: float, width: float) -> None:
-    """Draw the name of a part, and the query above the keys that it meets."""
-    name = raster.name
-    if raster.query and text_width(f"{raster.query[0]}, then {name}", SMALL) <= width:
-        name = f"{raster.query[0]}, then {name}"
-    page.caption(x, base, elide(name, width, SMALL))
-    if raster.query:
-        _draw_elements(page, Display(), raster.query[1][None], x, base + 3, width)
-        page.box(x, base + 3, width, KEY_ROW, edge=LIGHT_PAGE.mark, line=0.6)
-
-
-def _draw_keys(page: Page, spec: Spec, raster: _Raster, x: float, y: float, width: float) -> None:
-    """Draw the elements of all keys, a line of paper between two of them."""
-    count = len(raster.keys)
-    _draw_elements(page, spec.display, raster.keys, x, y, width)
-    if count == 1:
-        page.box(x, y, width, KEY_ROW, edge=LIGHT_PAGE.mark, line=0.6)
-    elif count > 1:
-        levels = [y + KEY_ROW * key for key in range(1, count)]
-        page.lines([[(x, level), (x + width, level)] for level in levels], LIGHT_PAGE.paper, 0.8)
-    page.box(x, y, width, KEY_ROW * count, edge=LIGHT_PAGE.line, line=0.3)
+    def _rasters(self, room: float) -> tuple[list[_Raster], float]:
+        """Keys and products of every sum, and the width of each; where that is too narrow, the
+        products alone."""
+        for has_keys in (True, False):
+            rasters: list[_Raster] = []
+            for products in self.products:
+                left, right, both = products.names
+                query = left, products.left
+                if has_keys:
+                    rasters.append((right, query, products.right))
+                rasters.append((both, None if has_keys else query, products.values))
+            width = (room - BETWEEN * (len(rasters) - 1)) / len(rasters)
+            if width >= LEAST_RASTER:
+                break
+        return rasters, width
 
 
 def _draw_elements(
@@ -223,31 +210,6 @@ def _draw_elements(
     page.image(shades.paint(values.astype(np.float32)), x, y, width, KEY_ROW * len(values))
 
 
-def _draw_element_numbers(page: Page, count: int, x: float, bottom: float, width: float) -> None:
-    """Draw the numbers of the first and the last element below a raster, if there is room."""
-    last, y = f"{count - 1:,}", bottom + 8
-    ends = text_width("0", SMALL) + text_width(last, SMALL)
-    if ends + 3 > width:
-        return
-    page.caption(x, y, "0")
-    page.caption(x + width, y, last, across="right")
-    if text_width("Element", SMALL) + 8 <= width - ends:
-        page.caption(x + width / 2, y, "Element", across="center")
-
-
-def _draw_stage(
-    page: Page, stage: ScoreStep, x: float, base: float, top: float, width: float
-) -> None:
-    """Draw a number of every key as a bar, written out if there is room."""
-    bars, numbers = width, None
-    if width >= NUMBERS:
-        numbers = [short_number(float(value)) for value in stage.values]
-        longest = max((text_width(words, SMALL) for words in numbers), default=0.0)
-        bars = min(max(12.0, width - longest - 4), 21.0)
-    page.caption(x, base, elide(stage.title, width, SMALL))
-    draw_bars(page, stage.values, x, top, KEY_ROW, width, bars, numbers, 1.5)
-
-
 def _draw_element_colours(page: Page, spec: Spec, rasters: list[_Raster], y: float) -> float:
     """Draw the colour bar, and say where the colours of each part end; returns where it ends."""
     shades = symmetric_shades(spec.display, np.ones(1))
@@ -256,18 +218,17 @@ def _draw_element_colours(page: Page, spec: Spec, rasters: list[_Raster], y: flo
     for share, words, across in ((0.0, "−", "left"), (0.5, "0", "center"), (1.0, "+", "right")):
         page.caption(share * COLOUR_BAR, y + BAR + 7, words, across=across)
     parts: list[tuple[str, Many]] = []
-    for raster in rasters:
-        parts += [raster.query] if raster.query else []
-        parts.append((raster.name, raster.keys))
-    ends = [f"{name} ±{short_number(float(np.abs(values).max(initial=0.0)))}"
-            for name, values in parts]  # fmt: skip
+    for name, query, keys in rasters:
+        parts += [query, (name, keys)] if query else [(name, keys)]
+    limits = (float(np.abs(values).max(initial=0.0)) for _, values in parts)
+    ends = [f"{name} ±{short_number(end)}" for (name, _), end in zip(parts, limits, strict=True)]
     scale = {"sqrt": "by the square root", "log": "by the logarithm"}.get(shades.scale, "")
     sentence = ", ".join(filter(None, ("Colours end at " + ", ".join(ends), scale))) + "."
-    base = y + 6
+    base = y - 3
     for line in wrap(sentence, page.width - COLOUR_BAR - 10, SMALL):
-        page.caption(COLOUR_BAR + 8, base, line)
         base += 9
-    return max(base - 9, y + BAR + 7)
+        page.caption(COLOUR_BAR + 8, base, line)
+    return max(base, y + BAR + 7)
 
 
 # --- where an answer comes from -------------------------------------------------------------------
@@ -280,18 +241,12 @@ NUMBER = 30.0  # beside a bar
 HEAD_NUMBER = 5.6  # the size of a number in the cell of a head
 
 
-@dataclass(frozen=True, slots=True)
-class TokenCell:
+class TokenCell(NamedTuple):
     """Tokens that are drawn as one: their characters, their width, and the sum of what they add."""
 
     words: str
     width: float
     value: float
-
-    @classmethod
-    def of(cls, words: str, values: Many) -> TokenCell:
-        """The cell of some characters, never too narrow to be seen."""
-        return cls(words, max(text_width(words, TEXT), 3.2) + 2 * PAD, float(values.sum()))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -303,20 +258,17 @@ class Share:
     prompt: Prompt
     values: Many
 
-    def cells_by_token(self) -> list[TokenCell]:
-        """A cell for each token; tokens that share a character share one."""
-        marks = token_marks(self.prompt, unit_spans(len(self.values)))
-        return [TokenCell.of(mark.words, self.values[mark.start : mark.end]) for mark in marks]
-
-    def cells_by_word(self) -> list[TokenCell]:
-        """A cell for each word, with the space after it."""
-        marks = word_marks(self.prompt, unit_spans(len(self.values)))
-        starts = [0, *(mark.start for mark in marks[1:])]
-        ends = [*starts[1:], len(self.values)]
+    def cells(self, by_word: bool) -> list[TokenCell]:
+        """A cell for each token, or for each word with the space after it; tokens that share a
+        character share one, and none is too narrow to be seen."""
+        marks_of = word_marks if by_word else token_marks
+        marks = marks_of(self.prompt, unit_spans(len(self.values)))
+        edges = [0, *(mark.start for mark in marks[1:]), len(self.values)]
         return [
-            TokenCell.of(mark.words, self.values[start:end])
-            for mark, start, end in zip(marks, starts, ends, strict=True)
-        ]
+            TokenCell(mark.words, max(text_width(mark.words, TEXT), 3.2) + 2 * PAD,
+                      float(self.values[start:end].sum()))
+            for mark, (start, end) in zip(marks, pairwise(edges), strict=False)
+        ]  # fmt: skip
 
     def draw_name(self, page: Page, y: float) -> float:
         """Draw the name, if there is one; returns where it ends."""
@@ -342,10 +294,9 @@ class Share:
         axes.draw_frame(xs, ys)
         zero, step = axes.top + height / 2, axes.width / len(sums)
         for number, value in enumerate(sums.tolist()):
-            length = height / 2 * abs(value) / limit
+            length, fill = height / 2 * abs(value) / limit, sign_colour(value)
             y = zero - length if value > 0 else zero
-            page.box(left + number * step, y, max(0.5, step * 0.85), length,
-                     fill=sign_colour(value))  # fmt: skip
+            page.box(left + number * step, y, max(0.5, step * 0.85), length, fill=fill)
         page.lines([[(left, zero), (left + axes.width, zero)]], GREY, 0.5)
         words = f"{self.prompt.unit.capitalize()}; a bar adds up {size:,}"
         page.caption(left + axes.width / 2, axes.bottom + 18, words, across="center")
@@ -378,13 +329,8 @@ class KeyBars:
                 page.caption(x, top + SMALL + (line + lines - len(title)) * 8.5, words)
             _draw_row_bars(page, values, x, begin, width - (6 if number < last else 0), is_bare)
         for row, name in enumerate(names):
-            page.small(
-                left - 5,
-                begin + (row + 0.5) * ROW,
-                elide(name, left - 5, SMALL),
-                across="right",
-                middle=True,
-            )
+            words = elide(name, left - 5, SMALL)
+            page.small(left - 5, begin + (row + 0.5) * ROW, words, across="right", middle=True)
         return begin + ROW * len(names) + (10 if is_bare else 1)
 
 
@@ -412,7 +358,7 @@ class Answer(Chart):
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place whichever of the four there is."""
-        top = self.draw_heading(page, spec)
+        top = page.heading(self.title, self.more)
         notes: list[str] = []
         if self.keys is not None:
             bottom = self.keys.draw(page, top)
@@ -435,23 +381,16 @@ class Answer(Chart):
             "does not hear of the rest."
             for share in self.texts if len(share.values) < len(share.prompt)
         ]  # fmt: skip
-        room = 1.5 * page.width / max(1, len(self.texts))
-
-        def lines_of(
-            cells: Callable[[Share], list[TokenCell]],
-        ) -> list[list[list[TokenCell]]] | None:
-            """The lines of each text, None where they take too much room."""
-            texts = [_lines(cells(share), page.width) for share in self.texts]
-            fits = all(len(lines) * (TOKENS + LANE + LINE_GAP) <= room for lines in texts)
-            return texts if fits else None
-
-        texts, y = lines_of(Share.cells_by_token), top
-        if texts is None:
-            texts = lines_of(Share.cells_by_word)
-            if texts is None:
-                for share in self.texts:
-                    y = share.draw_sums(page, share.draw_name(page, y))
-                return y - 6, notes
+        room, y = 1.5 * page.width / max(1, len(self.texts)), top
+        for by_word in (False, True):
+            texts = [_lines(share.cells(by_word), page.width) for share in self.texts]
+            if all(len(lines) * (TOKENS + LANE + LINE_GAP) <= room for lines in texts):
+                break
+        else:
+            for share in self.texts:
+                y = share.draw_sums(page, share.draw_name(page, y))
+            return y - 6, notes
+        if by_word:
             notes.append("What the tokens of a word add is added up.")
             page.note("tokens are added up to words")
         values = [cell.value for lines in texts for line in lines for cell in line]

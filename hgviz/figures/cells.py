@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, Display, Floats, HeadId, HgvizError, Integers, Layer, Map, Prompt
-from hgviz.figures.content import Facts
 from hgviz.figures.labels import DOTS, SMALL, text_width
 from hgviz.figures.page import GREY, Many, Page, dots_per_inch
-from hgviz.figures.spec import POINTS, Row, Spec
+from hgviz.figures.spec import POINTS, Facts, Row, Spec
 from hgviz.language import short_number
 from hgviz.maps import LazyMap, Rule, SlotMap, pool
 from hgviz.palettes import (
@@ -55,10 +54,6 @@ class CaptureFigure:
     def role(self, head: HeadId) -> str:
         """What a head does, "" where that is not known."""
         return self.facts[head].role if head in self.facts else ""
-
-    def draw_heading(self, page: Page, spec: Spec, bold: str, plain: str = "") -> float:
-        """Draw the title, the spec's own if it has one; returns where it ends."""
-        return page.heading(bold, plain) if spec.title is None else page.heading(spec.title)
 
 
 # --- heads and tokens that are there --------------------------------------------------------------

@@ -5,17 +5,18 @@ Widths and heights are in points.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from math import ceil, dist, isfinite
+from math import ceil, dist, isfinite, log10
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import HeadId
-from hgviz.figures.labels import SMALL, TEXT, elide, text_width, visible
+from hgviz.core import Display, HeadId
+from hgviz.figures.cells import LONGEST, Shades, shades_of
+from hgviz.figures.labels import SMALL, TEXT, elide, round_step, text_width, visible
 from hgviz.figures.page import (
     GAP,
     GREY,
@@ -26,6 +27,7 @@ from hgviz.figures.page import (
     Many,
     Page,
     Tick,
+    boxes_of,
     label_room,
     line_style,
     power_ticks,
@@ -62,11 +64,6 @@ class Chart:
         """Place the chart on a page and cut the page below it."""
         raise NotImplementedError
 
-    def draw_heading(self, page: Page, spec: Spec) -> float:
-        """Draw the title, the spec's own if it has one; returns where it ends."""
-        title = (self.title, self.more) if spec.title is None else (spec.title, "")
-        return page.heading(*title)
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
@@ -90,19 +87,16 @@ class Line:
         return zip(self.x, self.y, low, high, strict=True)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Band:
-    """Where most of many lines lie: x, low, middle, high (points,)."""
-
-    x: Many
-    low: Many
-    middle: Many
-    high: Many
-
-
 def _even_columns(count: int, most: int) -> int:
     """Columns for so many panels, at most `most`, so that no row is much shorter than others."""
     return ceil(count / ceil(count / max(1, most)))
+
+
+def _finite(values: Iterable[Many]) -> Many:
+    """All numbers of some arrays."""
+    joined: Many = np.concatenate([np.zeros(0), *values])
+    finite: Many = joined[np.isfinite(joined)]
+    return finite
 
 
 def _padded(low: float, high: float, share: float) -> Limits:
@@ -118,6 +112,16 @@ def _styles(lines: Iterable[Line]) -> dict[str, LineStyle]:
 
 
 # --- curves over a band ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Band:
+    """Where most of many lines lie: x, low, middle, high (points,)."""
+
+    x: Many
+    low: Many
+    middle: Many
+    high: Many
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -154,22 +158,21 @@ class Curves(Chart):
             if (band := panel.band) is not None:
                 points = zip(band.x, band.middle, band.low, band.high, strict=True)
                 table += [(panel.title, self.banded, *point, "") for point in points]
-            for line in panel.lines:
-                table += [
-                    (panel.title, line.label, *point, line.marked if at == line.mark else "")
-                    for at, point in enumerate(line.rows())
-                ]
+            table += [
+                (panel.title, line.label, *point, line.marked if at == line.mark else "")
+                for line in panel.lines
+                for at, point in enumerate(line.rows())
+            ]
         return table
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the panels in a grid; only the outer ones have numbers."""
-        count = len(self.panels)
+        count, gap = len(self.panels), 9.0
         columns = _even_columns(count, int((page.width - 30) // 92))
-        has_titles = any(panel.title for panel in self.panels)
-        top = self.draw_heading(page, spec) + (0 if has_titles else HALF_NUMBER)
+        title_room = 11.0 if any(panel.title for panel in self.panels) else 0.0
+        top = page.heading(self.title, self.more) + (title_room or HALF_NUMBER)
         limits = self._limits(spec.display.limits)
         right = text_width("100 %", SMALL) / 2 if self.percent else 4.0
-        gap, title_room = 9.0, 11.0 if has_titles else 0.0
 
         def width_beside(left: float) -> float:
             return (page.width - left - right - gap * (columns - 1)) / columns
@@ -178,58 +181,54 @@ class Curves(Chart):
         if columns >= count:  # in one row the name of the axis stands beside it
             height = max(height, text_width(self.up, SMALL) + 4)
         ys = round_ticks(*limits[2:], height, Y_SPACING)
-        left = label_room(ys)
+        left, pitch = label_room(ys), height + title_room + gap
         width = width_beside(left)
         styles = _styles(line for panel in self.panels for line in panel.lines)
         for at, panel in enumerate(self.panels):
             row, column = divmod(at, columns)
-            x, y = left + column * (width + gap), top + title_room
-            y += row * (height + title_room + gap)
+            x, y = left + column * (width + gap), top + row * pitch
             axes = Axes(page, x, y, width, height, *limits)
             self._draw_panel(panel, axes, ys, styles, column == 0, at + columns >= count)
-        bottom = (
-            top + title_room + height + (ceil(count / columns) - 1) * (height + title_room + gap)
-        )
-        middle = (top + title_room + bottom) / 2
-        page.small(SMALL, middle, self.up, across="center", turned=True)
+        bottom = top + height + (ceil(count / columns) - 1) * pitch
+        page.small(SMALL, (top + bottom) / 2, self.up, across="center", turned=True)
         page.small((left + page.width) / 2, bottom + FOOT - 4, self.across, across="center")
         self._draw_key(page, styles, left, bottom + FOOT + 11)
 
     def _limits(self, y_limits: Limits | None) -> tuple[float, float, float, float]:
-        xs, ys = [], []
+        across, ys = [], []
         for panel in self.panels:
-            if panel.band is not None:
-                xs.append(panel.band.x)
-                ys += [panel.band.low, panel.band.high]
+            if (band := panel.band) is not None:
+                across.append(band.x)
+                ys += [band.low, band.high]
             for line in panel.lines:
-                xs.append(line.x)
-                ys += [line.y, *(self._interval(panel, line) or ())]
-        values, across = np.concatenate(ys), np.concatenate(xs)
+                across.append(line.x)
+                ys += [line.y, *self._interval(panel, line)]
+        xs, values = np.concatenate(across), np.concatenate(ys)
         limits = y_limits or _padded(float(values.min()), float(values.max()), 0.04)
         if self.timed:
-            air = 0.04 * float(np.ptp(across)) or 0.5
-            return float(across.min()) - air, float(across.max()) + air, *limits
-        return 0.0, float(across.max(initial=0.0)) or 1.0, *limits
+            air = 0.04 * float(np.ptp(xs)) or 0.5
+            return float(xs.min()) - air, float(xs.max()) + air, *limits
+        return 0.0, float(xs.max(initial=0.0)) or 1.0, *limits
 
-    def _interval(self, panel: CurvePanel, line: Line) -> tuple[Many, Many] | None:
+    def _interval(self, panel: CurvePanel, line: Line) -> tuple[()] | tuple[Many, Many]:
         """The interval of a line that has its panel to itself; of several, none could be read."""
         if line.low is None or line.high is None or len(panel.lines) > 1 or self.timed:
-            return None
+            return ()
         return line.low, line.high
 
     def _draw_panel(
         self, panel: CurvePanel, axes: Axes, ys: list[Tick], styles: dict[str, LineStyle],
         is_first: bool, is_lowest: bool,
     ) -> None:  # fmt: skip
+        page = axes.page
         if (band := panel.band) is not None:
             axes.draw_ribbon(band.x, band.low, band.high, LIGHT_PAGE.band, 1.0)
             axes.draw_stroke(band.x, band.middle, LIGHT_PAGE.band_line, 0.8)
-        if self.percent:
-            ticks = round_ticks(100 * axes.x0, 100 * axes.x1, axes.width, 22)
-            xs = [(value / 100, f"{words} %") for value, words in ticks]
-        else:
-            xs = round_ticks(axes.x0, axes.x1, axes.width, 22, whole=not self.timed)
-        axes.draw_frame([(x, words if is_lowest else "") for x, words in xs], ys, is_first)
+        scale, unit = (100, " %") if self.percent else (1, "")
+        is_whole = not (self.percent or self.timed)
+        ticks = round_ticks(scale * axes.x0, scale * axes.x1, axes.width, 22, is_whole)
+        xs = [(x / scale, words + unit if is_lowest else "") for x, words in ticks]
+        axes.draw_frame(xs, ys, is_first)
         for line in panel.lines:
             if interval := self._interval(panel, line):
                 axes.draw_ribbon(line.x, *interval, styles[line.label].colour, 0.13)
@@ -241,17 +240,17 @@ class Curves(Chart):
                 place = axes.point(line.x[line.mark], line.y[line.mark])
                 # rings at one place lie within each other
                 size = max(1.0, 5.0 - 2.1 * sum(dist(place, ring) < 2.5 for ring in rings))
-                axes.page.marks([place], "o", styles[line.label].colour, size, hollow=True)
+                page.marks([place], "o", styles[line.label].colour, size, hollow=True)
                 rings.append(place)
         if not panel.title:
             return
-        axes.page.bold(axes.left, axes.top - 3, panel.title, axes.width)
+        page.bold(axes.left, axes.top - 3, panel.title, axes.width)
         room = axes.width - text_width(panel.title, TEXT, bold=True) - 5
         marked = [line.marked for line in panel.lines if line.marked]
         for words in (", ".join(marked), marked[0].split(",")[0] if len(marked) == 1 else ""):
             note = f"{self.mark} {words}"  # as much of what is marked as there is room for
             if words and text_width(note, SMALL) <= room:
-                axes.page.caption(axes.left + axes.width, axes.top - 3, note, across="right")
+                page.caption(axes.left + axes.width, axes.top - 3, note, across="right")
                 break
 
     def _draw_key(self, page: Page, styles: dict[str, LineStyle], left: float, base: float) -> None:
@@ -301,22 +300,19 @@ class Plot:
         plot = self
         if self.log[0]:
             lines = tuple(replace(line, x=_powers(line.x)) for line in plot.lines)
-            xs = tuple((math.log10(x), words) for x, words in self.xs)
-            plot = replace(plot, lines=lines, xs=xs)
+            plot = replace(plot, lines=lines, xs=tuple((log10(x), words) for x, words in self.xs))
         if self.log[1]:
             lines = tuple(replace(line, y=_powers(line.y)) for line in plot.lines)
             largest = float(np.nanmax(np.concatenate([line.y for line in lines])))
-            limits = self.limits and (math.log10(self.limits[0]), math.log10(self.limits[1]))
+            limits = self.limits and (log10(self.limits[0]), log10(self.limits[1]))
             plot = replace(plot, lines=lines, least=largest, most=largest, limits=limits)
         return plot
 
     def ends(self) -> tuple[float, float, float, float]:
         """x0, x1, y0, y1 of the axes."""
         xs = np.concatenate([line.x for line in self.lines])
-        columns = [end for line in self.lines for end in (line.y, line.low, line.high)
-                   if end is not None]  # fmt: skip
-        ys = np.concatenate([*columns, [self.least, self.most]])
-        ys = ys[np.isfinite(ys)]
+        ends = (end for line in self.lines for end in (line.y, line.low, line.high))
+        ys = _finite([np.array([self.least, self.most]), *(end for end in ends if end is not None)])
         low, high = float(ys.min()), float(ys.max())
         air = 0.05 * (high - low) or 1.0
         wide = 0.03 * float(np.ptp(xs)) if self.xs else 0.0
@@ -362,19 +358,13 @@ class Plots(Chart):
 
     def rows(self) -> list[Row]:
         """A row for each point."""
-        return [
-            ("plot", "line", "x", "y", "low", "high"),
-            *(
-                (plot.title, line.label, *point)
-                for plot in self.plots
-                for line in plot.lines
-                for point in line.rows()
-            ),
-        ]
+        lines = [(plot.title, line) for plot in self.plots for line in plot.lines]
+        points = ((title, line.label, *point) for title, line in lines for point in line.rows())
+        return [("plot", "line", "x", "y", "low", "high"), *points]
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the plots; limits of the spec are those of the first."""
-        top = self.draw_heading(page, spec)
+        top = page.heading(self.title, self.more)
         first, *others = self.plots
         if spec.display.limits is not None:
             first = replace(first, limits=spec.display.limits)
@@ -388,13 +378,13 @@ class Plots(Chart):
         width = (page.width - gap * (columns - 1)) / columns
         height = min(0.62 * width - 20, 160.0)
         bottom = top
-        for start in range(0, len(plots), columns):
-            top = bottom
-            for column, plot in enumerate(plots[start : start + columns]):
-                left = column * (width + gap)
-                room = max(label_room(other.y_ticks(height)) for other in plots[column::columns])
-                end = plot.draw(page, styles, left, left + room, top, width, height)
-                bottom = max(bottom, end)
+        for at, plot in enumerate(plots):
+            column = at % columns
+            top = top if column else bottom
+            left = column * (width + gap)
+            room = max(label_room(other.y_ticks(height)) for other in plots[column::columns])
+            end = plot.draw(page, styles, left, left + room, top, width, height)
+            bottom = max(bottom, end)
         key = Key(page, 0.0, bottom + 11)
         for label, look in styles.items():
             key.add_line(label, look)
@@ -418,21 +408,19 @@ class SeedMark:
 
     def draw(self, axes: Axes, x: float, gap: float, look: LineStyle) -> None:
         """Draw the seeds left of x, in points, and their mean with its interval right of it."""
-        page, size = axes.page, min(2.8, 2 * gap)
-        has_seeds = len(self.values) > 1
+        page, has_seeds = axes.page, len(self.values) > 1
         if has_seeds:
-            places = [(x - gap, axes.point(0, value)[1])
-                      for value in self.values[axes.contains(self.values)]]  # fmt: skip
-            page.marks(places, look.marker, look.colour, size, alpha=0.55)
+            shown = self.values[axes.contains(self.values)]
+            places = [(x - gap, axes.point(0, value)[1]) for value in shown]
+            page.marks(places, look.marker, look.colour, min(2.8, 2 * gap), alpha=0.55)
             x += gap
         if isfinite(self.low) and isfinite(self.high):
             low, high = (float(np.clip(end, axes.y0, axes.y1)) for end in (self.low, self.high))
             if low < high:
-                ends = [(x, axes.point(0, end)[1]) for end in (low, high)]
-                page.lines([ends], look.colour, 1.0)
+                page.lines([[(x, axes.point(0, end)[1]) for end in (low, high)]], look.colour, 1.0)
         if axes.y0 <= self.mean <= axes.y1:
-            page.marks([(x, axes.point(0, self.mean)[1])], look.marker, look.colour,
-                       min(4.2, 3 * gap + 1), hollow=not has_seeds)  # fmt: skip
+            place = x, axes.point(0, self.mean)[1]
+            page.marks([place], look.marker, look.colour, min(4.2, 3 * gap + 1), not has_seeds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -473,7 +461,7 @@ class Seeds(Chart):
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the facets, as many beside each other as have room."""
-        y = self.draw_heading(page, spec) + HALF_NUMBER
+        y = page.heading(self.title, self.more) + HALF_NUMBER
         limits = spec.display.limits or self._limits()
         title_room = 12.0 if any(facet.title for facet in self.facets) else 0.0
         need = max(150.0, 13 * len(self.groups) * len(self.series))
@@ -517,8 +505,7 @@ class Seeds(Chart):
     def _limits(self) -> Limits:
         """All values, and intervals as far as they leave the values to be seen."""
         marks = self.marks()
-        values = np.concatenate([np.zeros(0), *(np.append(m.values, m.mean) for m in marks)])
-        values = values[np.isfinite(values)]
+        values = _finite(np.append(mark.values, mark.mean) for mark in marks)
         if not len(values):
             return 0.0, 1.0
         low, high = float(values.min()), float(values.max())
@@ -549,10 +536,9 @@ class Scores(Chart):
         return [("head", "group", self.up, "low", "high"), *zip(*columns, strict=True)]
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place a marker and an interval for each head."""
-        top = self.draw_heading(page, spec) + HALF_NUMBER
-        ends = [end[np.isfinite(end)] for end in (self.low, self.high)]
-        values = np.concatenate([[0.0], *ends, self.value])
+        """Place a marker for each head, hollow where its interval includes 0, and the interval."""
+        top = page.heading(self.title, self.more) + HALF_NUMBER
+        values = np.concatenate([[0.0], _finite([self.low, self.high]), self.value])
         limits = spec.display.limits or _padded(float(values.min()), float(values.max()), 0.05)
         height = max(min(0.5 * page.width, 200.0), text_width(self.up, SMALL) + 4)
         ys = round_ticks(*limits, height, Y_SPACING)
@@ -560,34 +546,29 @@ class Scores(Chart):
         axes = Axes(page, left, top, page.width - left - 4, height, -0.8, count - 0.2, *limits)
         axes.draw_frame([], ys)
         axes.draw_zero()
-        self._draw_heads(axes)
+        x, has_zero = np.arange(count, dtype=float), (self.low <= 0) & (self.high >= 0)
+        ends = np.clip([self.low, self.high], axes.y0, axes.y1)
+        size = min(3.6, max(1.8, 0.8 * axes.width / count))
+        for group in range(len(self.group_names)):
+            heads, look = np.array(self.groups) == group, line_style(group)
+            intervals = [axes.points(x[[i, i]], ends[:, i]) for i in np.flatnonzero(heads)]
+            page.lines(intervals, look.colour, 0.8)
+            heads &= axes.contains(self.value)
+            for hollow in (False, True):
+                chosen = heads & (has_zero == hollow)
+                places = axes.points(x[chosen], self.value[chosen])
+                page.marks(places, look.marker, look.colour, size, hollow)
         bottom = axes.bottom + axes.draw_names(self.names)
         axes.draw_y_label(self.up)
         key = Key(page, left, bottom + 11)
         for number, name in enumerate(self.group_names):
             key.add_mark(name, line_style(number), 3.6)
-        if ((self.low <= 0) & (self.high >= 0)).any():
+        if has_zero.any():
             key.add("hollow: the interval includes 0", 0.0, GREY)
         notes = [*self.notes]
-        if beyond := int(((self.value < axes.y0) | (self.value > axes.y1)).sum()):
+        if beyond := int((~axes.contains(self.value)).sum()):
             notes.append(f"{counted(beyond, 'head')} beyond the axis")
         page.close(page.footnotes(notes, left, key.base) + 5)
-
-    def _draw_heads(self, axes: Axes) -> None:
-        """Draw markers, hollow where the interval includes 0, and intervals up to the ends."""
-        x = np.arange(len(self.names), dtype=float)
-        low, high = (np.clip(end, axes.y0, axes.y1) for end in (self.low, self.high))
-        size = min(3.6, max(1.8, 0.8 * axes.width / len(x)))
-        for group in range(len(self.group_names)):
-            heads = np.flatnonzero(np.array(self.groups) == group)
-            look = line_style(group)
-            intervals = [axes.points(x[[i, i]], np.array([low[i], high[i]])) for i in heads]
-            axes.page.lines(intervals, look.colour, 0.8)
-            heads = heads[axes.contains(self.value[heads])]
-            has_zero = (self.low[heads] <= 0) & (self.high[heads] >= 0)
-            for chosen, hollow in ((heads[~has_zero], False), (heads[has_zero], True)):
-                places = axes.points(x[chosen], self.value[chosen])
-                axes.page.marks(places, look.marker, look.colour, size, hollow)
 
 
 # --- metrics of heads -----------------------------------------------------------------------------
@@ -604,11 +585,9 @@ class Strip:
 
     def draw(self, page: Page, left: float, right: float, top: float, lane: float) -> None:
         """Draw the name of the metric, an axis of its own, and a lane of marks for A and for B."""
-        values = np.concatenate([*self.heads, *np.array(self.means)])
-        values = values[np.isfinite(values)]
+        values = _finite([*self.heads, *np.array(self.means)])
         low, high = float(values.min(initial=0.0)), max(float(values.max(initial=0.0)), 1e-12)
-        if not len(values):
-            high = 1.0
+        high = high if len(values) else 1.0
         air = 0.03 * (high - low)
         low, high = low - (air if low < 0 else 0.0), high + air
         axes = Axes(page, left, top, right - left, 2 * lane, low, high, 0.0, 2.0)
@@ -642,19 +621,15 @@ class Strips(Chart):
 
     def rows(self) -> list[Row]:
         """A row for each head."""
-        return [
-            ("metric", "model", "head", "value"),
-            *(
-                (strip.label, name, float(head), value)
-                for strip in self.strips
-                for name, values in zip(self.names, strip.heads, strict=True)
-                for head, value in enumerate(values)
-            ),
-        ]
+        table: list[Row] = [("metric", "model", "head", "value")]
+        for strip in self.strips:
+            for name, values in zip(self.names, strip.heads, strict=True):
+                table += [(strip.label, name, float(at), x) for at, x in enumerate(values)]
+        return table
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the strips below each other."""
-        top, lane = self.draw_heading(page, spec), 11.0
+        top, lane = page.heading(self.title, self.more), 11.0
         left, right = min(0.27 * page.width, 120.0), page.width - 62
         page.caption(right + 8, top + 4, "mean")
         y = top + 10
@@ -750,7 +725,7 @@ class Measured:
 
     def limits(self) -> Limits:
         """From 0, or from below it, with a little air."""
-        values = np.concatenate([side[np.isfinite(side)] for side in self.values])
+        values = _finite(self.values)
         low, high = float(values.min(initial=0)), float(values.max(initial=0))
         air = 0.06 * (high - low) or 1.0
         return (low - air if low < 0 else 0.0), high + air
@@ -758,10 +733,10 @@ class Measured:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Series:
-    """The layers of one kind (self, cross) of one side, a line of their own."""
+    """The layers of one kind (self, cross) of one of so many sides, a line of their own."""
 
     side: ProfileSide
-    number: int  # of the side
+    number: int
     kind: str
     look: LineStyle
     sides: int
@@ -777,9 +752,8 @@ class _Series:
         x = np.array([head.layer for head in self.side.heads], float) + self.offset(axes)
         kinds = {place.index: place.kind for place in self.side.layers}
         shown = np.array([kinds[head.layer] == self.kind for head in self.side.heads], bool)
-        shown &= np.isfinite(values)
         for off in (False, True):
-            heads = shown & (self.side.off == off)
+            heads = shown & np.isfinite(values) & (self.side.off == off)
             places, alpha = axes.points(x[heads], values[heads]), 1.0 if off else 0.55
             axes.page.marks(places, self.look.marker, self.look.colour, size, off, alpha)
 
@@ -790,14 +764,12 @@ class _Series:
         for (is_number, _), run in groupby(
             means, lambda pair: (isfinite(pair[1]), pair[0].sequence)
         ):
-            points = list(run)
-            if not is_number:
-                continue
-            x = np.array([place.index for place, _ in points], float) + self.offset(axes)
-            y = np.array([mean for _, mean in points])
+            points = [(place.index + self.offset(axes), mean) for place, mean in run]
             if len(points) == 1:
-                x, y = x[0] + np.array([-0.3, 0.3]), np.repeat(y, 2)
-            axes.page.stroke(axes.points(x, y), self.look.colour, 1.2, self.look.dash)
+                points = [(points[0][0] + end, points[0][1]) for end in (-0.3, 0.3)]
+            if is_number:
+                places = axes.points(*np.array(points).T)
+                axes.page.stroke(places, self.look.colour, 1.2, self.look.dash)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -815,20 +787,27 @@ class Profile(Chart):
         for metric in self.metrics:
             for side, values in zip(self.sides, metric.values, strict=True):
                 for layer in side.layers:
-                    place = (metric.label, side.name, str(layer.index), layer.name, layer.level,
-                             layer.role)  # fmt: skip
+                    place = metric.label, side.name, str(layer.index), layer.name, layer.level
                     heads = np.flatnonzero(side.of_layer(layer.index))
-                    for head in heads:
-                        off = "yes" if side.off[head] else ""
-                        table.append((*place, str(side.heads[head]), off, values[head]))
+                    table += [
+                        (*place, layer.role, str(side.heads[head]), "yes" if side.off[head] else "",
+                         values[head])
+                        for head in heads
+                    ]  # fmt: skip
                     if len(heads):
-                        table.append((*place, "mean", "", side.mean(values, layer.index)))
+                        mean = side.mean(values, layer.index)
+                        table.append((*place, layer.role, "mean", "", mean))
         return table
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the metrics, the shape of the model above each column of them."""
-        bottom = self.draw_heading(page, spec)
-        series = list(self._series())
+        bottom = page.heading(self.title, self.more)
+        styles = map(line_style, range(2 * len(self.sides)))
+        series = [
+            _Series(side, number, kind, next(styles), len(self.sides))
+            for number, side in enumerate(self.sides)
+            for kind in dict.fromkeys(place.kind for place in side.layers)
+        ]
         layers, gap, shape_height = max(len(side.layers) for side in self.sides), 12.0, 13.0
         need = max(96.0, 3.0 * layers + 24)
         most = min(len(self.metrics), int((page.width + gap) // (need + gap)))
@@ -864,19 +843,12 @@ class Profile(Chart):
         key = Key(page, 0.0, base)
         has_kinds = len({line.kind for line in series}) > 1
         for line in series if len(series) > 1 else ():
-            names = (line.side.name if len(self.sides) > 1 else "",
-                     f"{line.kind}-attention" if has_kinds else "")  # fmt: skip
-            label = visible(", ".join(filter(None, names)), space=" ")
-            key.add_line(elide(label, page.width - LINE_SAMPLE - 2, SMALL), line.look, 1.2)
+            name = line.side.name if len(self.sides) > 1 else ""
+            names = filter(None, (name, f"{line.kind}-attention" if has_kinds else ""))
+            label = elide(visible(", ".join(names), space=" "), page.width - LINE_SAMPLE - 2, SMALL)
+            key.add_line(label, line.look, 1.2)
         start_of_notes = key.base if len(series) > 1 else base - 10
         page.close(page.footnotes(self.notes, 0.0, start_of_notes) + 4)
-
-    def _series(self) -> Iterator[_Series]:
-        """Self-attention and cross-attention of each side, where there are such."""
-        styles = map(line_style, range(2 * len(self.sides)))
-        for number, side in enumerate(self.sides):
-            for kind in dict.fromkeys(place.kind for place in side.layers):
-                yield _Series(side, number, kind, next(styles), len(self.sides))
 
     def _shapes(self) -> list[ProfileSide]:
         """The sides whose shape is drawn: those that have one, once for equal shapes."""
@@ -884,12 +856,11 @@ class Profile(Chart):
         return shaped[:1] if len({side.shape for side in self.sides}) == 1 else shaped
 
 
-def _draw_metric(axes: Axes, metric: Measured, series: Sequence[_Series], is_lowest: bool) -> None:
+def _draw_metric(axes: Axes, metric: Measured, series: list[_Series], is_lowest: bool) -> None:
     """Draw a pair of axes of a profile: the numbers of layers only if it is the lowest."""
     layers = round(axes.x1 + 0.5)
     need = text_width(str(layers - 1), SMALL) + 3
-    step = next(step for power in range(9) for step in (10**power, 2 * 10**power, 5 * 10**power)
-                if step * axes.width / layers >= need or step >= layers)  # fmt: skip
+    step = round_step(min(need * layers / axes.width, layers))
     xs = [(float(layer), str(layer) if is_lowest else "") for layer in range(0, layers, step)]
     axes.draw_frame(xs, round_ticks(axes.y0, axes.y1, axes.height, 10.4))
     axes.draw_zero()
@@ -899,3 +870,199 @@ def _draw_metric(axes: Axes, metric: Measured, series: Sequence[_Series], is_low
         line.draw_means(axes, metric.values[line.number])
     if is_lowest:
         axes.page.caption(axes.left + axes.width / 2, axes.bottom + 19, "Layer", across="center")
+
+
+# --- matrices: distances of heads, and how far outputs reach --------------------------------------
+
+TITLE_ROOM = 13.0
+NAME = 5.5  # the size of the names of heads
+APART = 14.0  # between grids, and before the lines below
+
+
+def _draw_matrix(
+    page: Page, values: Many, known: NDArray[np.bool_], shades: Shades,
+    box: tuple[float, float, float, float],
+) -> None:  # fmt: skip
+    """Draw values (rows, columns) over a box (left, top, width, height), hatched if not known."""
+    left, top, width, height = box
+    rows, columns = values.shape
+    page.image(shades.paint(values.astype(np.float32), known), *box)
+    if not known.all():
+        cell = width / max(columns, 1), height / max(rows, 1)
+        page.hatch(*box, boxes_of(~known, left, top, cell))
+    page.box(*box, edge=LIGHT_PAGE.line)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grid:
+    """A matrix: values (rows, columns), NaN where there is none; down and across name its sides."""
+
+    title: str
+    values: Many
+    rows: tuple[str, ...]
+    columns: tuple[str, ...]
+    down: str
+    across: str
+
+    def draw(
+        self, page: Page, shades: Shades, left: float, top: float, width: float, largest: float
+    ) -> float:
+        """Draw it with cells of at most `largest`; returns where it ends below."""
+        rows, columns = self.values.shape
+        inner = left + max(text_width(name, NAME) for name in self.rows) + 14
+        cell = min((left + width - inner) / max(columns, 1), largest)
+        page.bold(left, top + TITLE_ROOM - 5, self.title, width)
+        y = top + TITLE_ROOM + 2
+        right, bottom = inner + cell * columns, y + cell * rows
+        known = np.isfinite(self.values)
+        box = inner, y, right - inner, bottom - y
+        _draw_matrix(page, np.where(known, self.values, 0.0), known, shades, box)
+        look: Any = {"size": NAME, "across": "right", "middle": True, "colour": GREY}
+        step = max(1, ceil(1.15 * NAME / cell))
+        for row in range(0, rows, step):
+            page.text(inner - 3, y + (row + 0.5) * cell, self.rows[row], **look)
+        for column in range(0, columns, step):
+            name = self.columns[column]
+            page.text(inner + (column + 0.5) * cell, bottom + 3, name, turned=True, **look)
+        depth = max((text_width(name, NAME) for name in self.columns[::step]), default=0.0)
+        page.small(left + SMALL, (y + bottom) / 2, self.down, across="center", turned=True)
+        page.small((inner + right) / 2, bottom + depth + 13, self.across, across="center")
+        return float(bottom + depth + 18)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Grids(Chart):
+    """Grids side by side on one scale from limits[0] to limits[1]; unit: what its numbers are."""
+
+    grids: tuple[Grid, ...]
+    unit: str
+    limits: Limits = (0.0, 1.0)
+
+    def rows(self) -> list[Row]:
+        """A row for each cell."""
+        table: list[Row] = [("grid", "row", "column", self.unit)]
+        for grid in self.grids:
+            for name, values in zip(grid.rows, grid.values, strict=True):
+                cells = zip(grid.columns, values, strict=True)
+                table += [(grid.title, name, column, value) for column, value in cells]
+        return table
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the grids, and one colour bar for all."""
+        end = self.draw_below(page, page.heading(self.title, self.more))
+        page.close(page.footnotes(self.notes, 0.0, end) + 5)
+
+    def draw_below(
+        self, page: Page, top: float, narrowest: float = 120.0, largest: float = 22.0
+    ) -> float:
+        """Place the grids from top down, each at least so wide, their cells at most so; returns
+        where the colour bar ends."""
+        shades = shades_of(Display(limits=self.limits, scale="linear"), self.limits[0] < 0, [])
+        columns = max(1, min(len(self.grids), int(page.width // narrowest)))
+        width = (page.width - APART * (columns - 1)) / columns
+        bottom = top
+        for at, grid in enumerate(self.grids):
+            top = top if at % columns else bottom
+            end = grid.draw(page, shades, at % columns * (width + APART), top, width, largest)
+            bottom = max(bottom, end)
+        return shades.draw_half(page, page.footnotes([self.unit], 0.0, bottom - 2) + 4)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Repeats(Chart):
+    """How much the heads of a model repeat each other: a grid of every two heads for each layer,
+    and lines over layers."""
+
+    grids: Grids
+    lines: Plots
+
+    def rows(self) -> list[Row]:
+        """A row for each two heads and each point."""
+        cells = [("heads", *row) for row in self.grids.rows()[1:]]
+        points = self.lines.rows()[1:]
+        lines = [(plot, line, float(x), "", float(y)) for plot, line, x, y, *_ in points]
+        return [("shown", "of", "x", "y", "value"), *cells, *lines]
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the grids and the lines."""
+        y = self.grids.draw_below(page, page.heading(self.title, self.more), 84.0, 13.0)
+        self.lines.draw_below(page, page.footnotes(self.notes, 0.0, y) + APART)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Square:
+    """A reach matrix: values (outputs, inputs) over the largest of them, 0.0 where nothing goes;
+    name: of its model; across: what its inputs are."""
+
+    name: str
+    values: Many
+    across: str = "Input token"
+
+    def draw(
+        self, page: Page, shades: Shades, left: float, top: float, side: float, is_first: bool
+    ) -> None:
+        """Draw it with outputs down; only the first of a row has their numbers."""
+        y, (rows, columns) = top + TITLE_ROOM, self.values.shape
+
+        def ticks(count: int) -> list[Tick]:
+            tokens = round_ticks(0, max(count - 1, 1), side, 26.0, whole=True)
+            return [((token + 0.5) * side / max(count, 1), words) for token, words in tokens]
+
+        page.bold(left, y - 5, self.name, side)
+        _draw_matrix(page, self.values, self.values > 0, shades, (left, y, side, side))
+        for x, words in ticks(columns):
+            page.lines([[(left + x, y + side), (left + x, y + side + 2)]], GREY)
+            page.caption(left + x, y + side + 9, words, across="center")
+        page.small(left + side / 2, y + side + 18, self.across, across="center")
+        if is_first:
+            for middle, words in ticks(rows):
+                page.caption(left - 3, y + middle, words, across="right", middle=True)
+            page.small(SMALL, y + side / 2, "Output at token", across="center", turned=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Reaches(Chart):
+    """How outputs of models depend on tokens: squares on one scale, and below them lines over
+    distance, and over length where times were measured.
+
+    asked: what follows the models in the command `hgviz reach` that measures it; notes say of each
+    model how far it reaches.
+    """
+
+    squares: tuple[Square, ...]
+    lines: Plots
+    asked: tuple[str, ...] = ()
+
+    def rows(self) -> list[Row]:
+        """A row for each cell and each point."""
+        table: list[Row] = [("model", "shown", "x", "y", "value")]
+        for square in self.squares:
+            shown = square.name, f"output by {square.across.lower()}"
+            cells = np.ndenumerate(square.values)
+            table += [(*shown, *place, float(value)) for place, value in cells]
+        points = self.lines.rows()[1:]
+        return table + [(line, plot, float(x), "", float(y)) for plot, line, x, y, *_ in points]
+
+    def draw(self, page: Page, spec: Spec) -> None:
+        """Place the squares, one colour bar for all, and the lines."""
+        top = page.heading(self.title, self.more)
+        display = Display(spec.display.palette, spec.display.limits or (0.0, 1.0), "log")
+        shades = shades_of(display, False, [])
+        start, gap = 24.0, 9.0  # start: the numbers and the name of the outputs
+        room = page.width - start
+        columns = max(1, min(len(self.squares), int(room // 84)))
+        side = min((room - gap * (columns - 1)) / columns, 170.0)
+        pitch = TITLE_ROOM + side + 22
+        for number, square in enumerate(self.squares):
+            row, column = divmod(number, columns)
+            x, y = start + column * (side + gap), top + row * pitch
+            square.draw(page, shades, x, y, side, column == 0)
+        scale = ["Gradient, over the largest of its matrix (logarithm)"]
+        bottom = top + ceil(len(self.squares) / columns) * pitch - 2
+        y = page.footnotes(scale, 0.0, bottom)
+        bar = page.width - 62
+        end = shades.draw_level(page, 3.0, y + 4, bar)
+        if any((square.values == 0).any() for square in self.squares):
+            left = min(LONGEST, bar) + APART
+            page.legend(["exactly 0"], left, y + 3, page.width - left)
+        self.lines.draw_below(page, page.footnotes(self.notes, 0.0, end) + APART)

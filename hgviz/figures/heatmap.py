@@ -165,7 +165,7 @@ class HeadMap(CaptureFigure):
         head = spec.selection.head_id
         map_of(self.capture, head)
         details = head_details(self.capture, head, self.role(head))
-        _draw_map(page, spec, self.capture, self.draw_heading(page, spec, f"Head {head}", details))
+        _draw_map(page, spec, self.capture, page.heading(f"Head {head}", details))
 
     def rows(self, spec: Spec) -> Iterator[Row]:
         """A row for each cell, reduced as the figure is where it has more than dots."""
@@ -194,7 +194,7 @@ class Rollout(CaptureFigure):
         if spec.display.limits is None:
             limits = self._limits(page)
             spec = replace(spec, display=replace(spec.display, limits=limits))
-        top = self.draw_heading(page, spec, f"{name.capitalize()} composed", recipe)
+        top = page.heading(f"{name.capitalize()} composed", recipe)
         _draw_map(page, spec, self.capture, top, ways)
 
     def rows(self, spec: Spec) -> Iterator[Row]:
@@ -497,7 +497,7 @@ class Wall(CaptureFigure):
         right = MARGIN if has_shape else max(0.0, right)
         pitch = (page.width - left - right) / count
         title = "All heads", f"{len(maps):,} layers, {len(heads):,} heads"
-        top = self.draw_heading(page, spec, *title) + SMALL + 8
+        top = page.heading(*title) + SMALL + 8
         side = min(pitch - min(WALL_GAP, 0.1 * pitch), LARGEST_MAP)
         rows = self._rows(maps, side, top, page.width)
         if (height := rows[-1].bottom - top) > TALLEST:
@@ -721,7 +721,7 @@ class ImagePatches(CaptureFigure):
         on = [patches for patches in heads if patches.head not in capture.off]
         shades = shades_of(spec.display, signed, [patches.grid for patches in on])
         words = "all queries" if query is None else f"query {capture.prompt.pieces[query]}"
-        top = self.draw_heading(page, spec, "Where the image is looked at", f"from {words}")
+        top = page.heading("Where the image is looked at", f"from {words}")
         count = len(heads) + 1
         columns = max(1, min(count, int((page.width + IMAGE_GAP) // (NARROWEST + IMAGE_GAP))))
         width = min((page.width - IMAGE_GAP * (columns - 1)) / columns, LARGEST_IMAGE)
@@ -800,7 +800,7 @@ class Three(Chart):
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the maps, three beside each other on a wide page, and the bars of their colours."""
-        top = self.draw_heading(page, spec)
+        top = page.heading(self.title, self.more)
         in_row, gap, title_room = (3 if page.width >= 330 else 2), 12.0, 12.0
         shades = self._shades(spec.display)
         rows, columns = self.shape

@@ -348,12 +348,17 @@ def number_marks(prompt: Prompt, spans: Integers, cell: float) -> list[Mark]:
     newest = spans[:, 1] - 1
     tokens = int(newest.max(initial=0)) + 1
     target = (NUMBER + APART) * tokens / max(len(spans) * cell, 1e-9)
-    step = next(s for p in range(12) for s in (10**p, 2 * 10**p, 5 * 10**p) if s >= target)
-    numbers = range(0, tokens, step)
+    numbers = range(0, tokens, round_step(target))
     places = np.searchsorted(np.maximum.accumulate(newest), numbers).tolist()
     is_timed = prompt.signal is not None and prompt.signal.seconds > 0
     words = [prompt.pieces[number] if is_timed else f"{number:,}" for number in numbers]
     return [Mark(at, at + 1, word) for at, word in zip(places, words, strict=True)]
+
+
+def round_step(least: float) -> int:
+    """The first of 1, 2, 5, 10, 20 ... that is not below least."""
+    steps = (first * 10**power for power in range(15) for first in (1, 2, 5))
+    return next(int(step) for step in steps if step >= least)
 
 
 def token_words(prompt: Prompt, start: int, end: int) -> str:

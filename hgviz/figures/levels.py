@@ -193,7 +193,7 @@ class Levels(CaptureFigure):
         words = elide(words, 0.4 * page.width, TITLE, bold=True)
         word, place = surrounding_word(capture.main, query), f"{capture.main.unit} {query:,}"
         details = f"in “{word}”, {place}" if word else place
-        top = self.draw_heading(page, spec, f"From “{words}”", details)
+        top = page.heading(f"From “{words}”", details)
         names = [self._names(stage, page.width) for stage in stages]
         right = page.width - MARGIN
         left = _left(stages, names, right)

@@ -78,7 +78,7 @@ class TokenLinks(CaptureFigure):
                 name = f"{len(links.heads)} heads, {first} to {links.heads[-1]}"
             name += "" if links.fuse == "each" else f": {links.fuse}"
             title = name, level_name(capture, first.layer)
-        top = self.draw_heading(page, spec, *title)
+        top = page.heading(*title)
         layout = (_Rows if spec.links.across else _Columns)(page, links)
         bottom = layout.draw(top)
         notes = [*spec.links.captions, *_notes(links, layout.missing)]

@@ -28,7 +28,6 @@ from PIL import Image
 import hgviz
 from hgviz.core import Capture, HgvizError
 from hgviz.errors import HgvizWarning
-from hgviz.figures.content import Content, Looked, Panel
 from hgviz.figures.labels import BOX, DOTS, figure_settings, record_missing
 from hgviz.figures.page import Page, dots_per_inch
 from hgviz.figures.pgf import compact_png, render_pgf
@@ -36,6 +35,9 @@ from hgviz.figures.spec import (
     MISSING,
     POINTS,
     TABLE,
+    Content,
+    Looked,
+    Panel,
     Spec,
     answer_command,
     bare_name,
@@ -62,7 +64,7 @@ def compose(spec: Spec, content: Content | Capture) -> Page:
 
     Raises HgvizError for an unknown kind or width, and for a capture that lacks what is shown.
     """
-    kind, page = kind_of(spec.kind), Page(points(spec.width))
+    kind, page = kind_of(spec.kind), Page(points(spec.width), spec.title)
     drawing: Any = Looked(content) if isinstance(content, Capture) else content
     if isinstance(drawing, Looked):
         drawing = kind.load()(drawing.capture, drawing.facts)

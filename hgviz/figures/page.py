@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
-from math import ceil, floor, isfinite, log10
+from math import ceil, floor, log10
 from typing import Any
 
 import matplotlib.axes
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
@@ -60,13 +60,14 @@ def dots_per_inch(width: float) -> float:
 class Page:
     """A sheet to draw on.
 
-    notes: what its file must say about how it was drawn; smallest: the size of its smallest text,
-    None before there is one.
+    title: what stands in place of a figure's own title, "" for none, None for its own. notes: what
+    its file must say about how it was drawn; smallest: the size of its smallest text, None before
+    there is one.
     """
 
-    def __init__(self, width: float) -> None:
-        self.width = width
-        self.height = 0.0
+    def __init__(self, width: float, title: str | None = None) -> None:
+        self.width, self.height = width, 0.0
+        self._title = title
         self.notes: list[str] = []
         self.smallest: float | None = None
         self.figure = Figure(figsize=(width / POINTS, 1), dpi=POINTS)
@@ -114,7 +115,7 @@ class Page:
 
     def caption(self, x: float, y: float, words: str, **more: Any) -> None:
         """Draw small grey text; more: as in text."""
-        self.text(x, y, words, size=SMALL, colour=GREY, **more)
+        self.small(x, y, words, colour=GREY, **more)
 
     def bold(self, x: float, y: float, words: str, room: float) -> None:
         """Draw a bold line of text that takes no more room, such as the title of axes."""
@@ -125,30 +126,17 @@ class Page:
         edge: Any = None, line: float = 0.5,
     ) -> None:  # fmt: skip
         """Draw a rectangle, filled or framed."""
-        self.axes.add_artist(
-            Rectangle(
-                (x, y), width, height, facecolor=fill or "none", edgecolor=edge or "none",
-                linewidth=line if edge else 0, joinstyle="miter", zorder=self._next(),
-            )
-        )  # fmt: skip
+        look: Any = {"fc": fill or "none", "ec": edge or "none", "lw": line if edge else 0}
+        self._add(Rectangle((x, y), width, height, joinstyle="miter", **look))
 
     def polygon(self, corners: Points, fill: Any, alpha: float = 1.0) -> None:
         """Fill an outline, without an edge."""
-        self.axes.add_artist(
-            Polygon(
-                corners, closed=True, facecolor=fill, edgecolor="none", linewidth=0, alpha=alpha,
-                zorder=self._next(),
-            )
-        )  # fmt: skip
+        self._add(Polygon(corners, facecolor=fill, edgecolor="none", linewidth=0, alpha=alpha))
 
     def lines(self, lines: Any, colour: Any, width: float = 0.5, alpha: float = 1.0) -> None:
         """Draw straight lines, each a sequence of points."""
-        self.axes.add_artist(
-            LineCollection(
-                lines, colors=colour, linewidths=width, alpha=alpha, zorder=self._next(),
-                capstyle="butt",
-            )
-        )  # fmt: skip
+        look = {"colors": colour, "linewidths": width, "alpha": alpha, "capstyle": "butt"}
+        self._add(LineCollection(lines, **look))
 
     def curve(
         self, points: Points, colour: Any, width: float, alpha: float = 1.0,
@@ -156,52 +144,39 @@ class Page:
     ) -> None:  # fmt: skip
         """Draw a cubic curve: start, two control points, end; dash: dashes and gaps."""
         codes = [Outline.MOVETO, Outline.CURVE4, Outline.CURVE4, Outline.CURVE4]
-        self.axes.add_artist(
-            PathPatch(
-                Outline(np.array(points), codes), facecolor="none", edgecolor=colour,
-                linewidth=width, alpha=alpha, zorder=self._next(),
-                linestyle=(0, dash) if dash else "-", capstyle="butt" if dash else "round",
-            )
-        )  # fmt: skip
+        look = {"ls": (0, dash), "capstyle": "butt"} if dash else {"ls": "-", "capstyle": "round"}
+        outline = Outline(np.array(points), codes)
+        self._add(PathPatch(outline, fc="none", ec=colour, lw=width, alpha=alpha, **look))
 
     def stroke(
         self, points: Points, colour: Any, width: float, dash: tuple[float, ...] = ()
     ) -> None:
         """Draw a line through points; dash: dashes and gaps."""
-        self.axes.add_artist(
-            Line2D(
-                *zip(*points, strict=True), color=colour, linewidth=width,
-                linestyle=(0, dash) if dash else "-", solid_joinstyle="round",
-                solid_capstyle="butt", dash_capstyle="butt", zorder=self._next(),
-            )
-        )  # fmt: skip
+        look: Any = {"color": colour, "lw": width, "ls": (0, dash) if dash else "-"}
+        look |= {"solid_capstyle": "butt", "dash_capstyle": "butt", "solid_joinstyle": "round"}
+        x, y = zip(*points, strict=True)
+        self._add(Line2D(x, y, **look))
 
     def marks(
         self, points: Points, marker: str, colour: Any, size: float, hollow: bool = False,
         alpha: float = 1.0,
     ) -> None:  # fmt: skip
         """Draw a marker at each point; hollow: filled with the colour of paper."""
-        if not points:
-            return
-        self.axes.add_artist(
-            Line2D(
-                *zip(*points, strict=True), linestyle="none", marker=marker, markersize=size,
-                markerfacecolor=LIGHT_PAGE.paper if hollow else colour, markeredgecolor=colour,
-                markeredgewidth=0.8 if hollow else 0.0, zorder=self._next(), alpha=alpha,
-            )
-        )  # fmt: skip
+        if points:
+            fill, edge = (LIGHT_PAGE.paper, 0.8) if hollow else (colour, 0.0)
+            look: Any = {"mfc": fill, "mec": colour, "mew": edge, "alpha": alpha}
+            x, y = zip(*points, strict=True)
+            self._add(Line2D(x, y, linestyle="none", marker=marker, markersize=size, **look))
 
     def image(
         self, rgb: NDArray[np.uint8], x: float, y: float, width: float, height: float,
         cut: tuple[float, float] | None = None,
     ) -> None:  # fmt: skip
         """Draw a raster over a rectangle; cut: the width and height of it that are shown."""
-        raster = AxesImage(
-            self.axes, extent=(x, x + width, y + height, y), interpolation="none", origin="upper",
-            zorder=self._next(),
-        )  # fmt: skip
+        extent = x, x + width, y + height, y
+        raster = AxesImage(self.axes, extent=extent, interpolation="none", origin="upper")
         raster.set_data(rgb)
-        self.axes.add_artist(raster)
+        self._add(raster)
         if cut:
             raster.set_clip_path(Rectangle((x, y), *cut, transform=self.axes.transData))
 
@@ -231,6 +206,11 @@ class Page:
         ends = [np.stack([start + at, y + height - at], -1) for at in (low, high)]
         self.lines(np.stack(ends, 1), LIGHT_PAGE.hatch, HATCH_LINE)
 
+    def _add(self, artist: Artist) -> None:
+        """Put an artist above all that was drawn before."""
+        artist.set_zorder(self._next())
+        self.axes.add_artist(artist)
+
     def _next(self) -> float:
         """What is drawn later lies above."""
         self._layer += 1e-3
@@ -239,8 +219,10 @@ class Page:
     # --- headings and notes -----------------------------------------------------------------------
 
     def heading(self, bold: str, plain: str = "") -> float:
-        """Write a line in bold and in grey at the top, if any, or as many as it takes; returns
-        where it ends."""
+        """Write the title of the page, if it has one, else these words in bold and in grey, in as
+        many lines as it takes; returns where it ends."""
+        if self._title is not None:
+            bold, plain = self._title, ""
         if not bold:
             return 2.0
         y = TITLE
@@ -516,21 +498,15 @@ class Axes:
         """The parts of a line between y0 and y1, cut where it leaves."""
         if not ((y < self.y0) | (y > self.y1)).any():
             return [(x, y)]
-        parts: list[list[tuple[float, float]]] = [[]]
-        for (x0, y0), (x1, y1) in pairwise(zip(x.tolist(), y.tolist(), strict=True)):
-            rise = y1 - y0
-            if not isfinite(rise) or (not rise and not self.y0 <= y0 <= self.y1):
-                continue
-            ends = sorted((edge - y0) / rise for edge in (self.y0, self.y1)) if rise else [0.0, 1.0]
-            first, last = max(ends[0], 0.0), min(ends[1], 1.0)
-            if first >= last:
-                continue
-            if first > 0 or not parts[-1]:
-                parts.append([(x0 + first * (x1 - x0), y0 + first * rise)])
-            parts[-1].append((x0 + last * (x1 - x0), y0 + last * rise))
-            if last < 1:
-                parts.append([])
-        return [(np.array(part)[:, 0], np.array(part)[:, 1]) for part in parts if part]
+        at = np.arange(len(y))
+        with np.errstate(all="ignore"):
+            cuts = [(edge - y[:-1]) / np.diff(y) for edge in (self.y0, self.y1)]
+        cuts = [(at[:-1] + cut)[(cut > 0) & (cut < 1)] for cut in cuts]
+        places = np.unique(np.concatenate([at, *cuts]))
+        x, y = np.interp(places, at, x), np.interp(places, at, y)
+        is_inside = self.contains((y[1:] + y[:-1]) / 2)
+        ends = np.flatnonzero(np.diff(is_inside.astype(int), prepend=0, append=0)).reshape(-1, 2)
+        return [(x[first : last + 1], y[first : last + 1]) for first, last in ends.tolist()]
 
 
 def round_ticks(
@@ -541,12 +517,9 @@ def round_ticks(
     values = even_ticks(low, high, max(2, int(room // spacing)))
     if whole:
         values = [value for value in values if abs(value - round(value)) < 1e-9]
-    span = max(high - low, 1e-300)
-
-    def are_exact(digits: int) -> bool:
-        return all(abs(round(value, digits) - value) < 1e-6 * span for value in values)
-
-    digits = next((digits for digits in range(12) if are_exact(digits)), 12)
+    hair, digits = 1e-6 * max(high - low, 1e-300), 0
+    while digits < 12 and any(abs(round(value, digits) - value) >= hair for value in values):
+        digits += 1
     return [(value, f"{value + 0.0:.{digits}f}".replace("-", "−")) for value in values]
 
 

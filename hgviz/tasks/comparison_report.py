@@ -18,8 +18,7 @@ from hgviz.tasks.comparison import ModelComparison
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import HeadDifference, MetricChange
     from hgviz.analysis.statistics import Evaluation
-    from hgviz.figures.charts import Plots, Strips
-    from hgviz.figures.matrices import Grids
+    from hgviz.figures.charts import Grids, Plots, Strips
     from hgviz.figures.page import Many
     from hgviz.figures.report import Block, Document, Table
 
@@ -340,7 +339,7 @@ def slopes_chart(comparison: ModelComparison) -> Plots:
 
 def distances_chart(comparison: ModelComparison) -> Grids:
     """Jensen-Shannon distances between heads: within A, within B, and from A to B."""
-    from hgviz.figures.matrices import Grid, Grids
+    from hgviz.figures.charts import Grid, Grids
 
     a, b = (tuple(map(str, side.heads)) for side in (comparison.a, comparison.b))
     grids = [

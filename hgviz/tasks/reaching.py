@@ -296,7 +296,7 @@ def reach_panel(
     """A figure of what was measured, ready to be drawn. given: the words of the command line for
     the text and the lengths; models: where they lie."""
     from hgviz.figures import Panel
-    from hgviz.figures.matrices import Reaches, Square
+    from hgviz.figures.charts import Reaches, Square
     from hgviz.figures.spec import bare_name
 
     names = names_of(found)

@@ -207,8 +207,7 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> Repeating:
 def redundancy_panel(spec: Spec, found: Repeating, sources: Sequence[str | Path] = ()) -> Panel:
     """A figure of what was measured, ready to be drawn; sources: the checkpoint or the captures."""
     from hgviz.figures import Panel
-    from hgviz.figures.charts import Plots
-    from hgviz.figures.matrices import Grid, Grids, Repeats
+    from hgviz.figures.charts import Grid, Grids, Plots, Repeats
     from hgviz.figures.spec import bare_name
 
     grids = []

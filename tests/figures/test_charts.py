@@ -449,9 +449,9 @@ def test_letters_are_added_up_to_characters_words_and_stretches_and_nothing_is_l
     capture = make_capture("모래시계는 a")
     values = answer_of(capture).tokens
     share = Share("", capture.prompt, values)
-    for cells in (share.cells_by_token(), share.cells_by_word()):
+    for cells in (share.cells(False), share.cells(True)):
         assert sum(cell.value for cell in cells) == pytest.approx(values.sum())
-    assert [cell.words for cell in share.cells_by_word()] == ["모래시계는", "a"]
+    assert [cell.words for cell in share.cells(True)] == ["모래시계는", "a"]
     page = page_of(answer_panel(make_capture(SEA * 6), "tokens"))
     assert "hourglass" in words(page) and page.notes == ["tokens are added up to words"]
     long = replace(plain(["a"]), prompt=byte_prompt("word " * 820))  # 4,100 letters

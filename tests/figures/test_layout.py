@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hgviz import tasks
 from hgviz.core import Display, HeadId, HgvizError, Selection, parse_heads
 from hgviz.figures import WIDTHS, Looked, Spec, labels, points
-from hgviz.figures.charts import Line, Plot, Plots, Strip, Strips
+from hgviz.figures.charts import Grid, Grids, Line, Plot, Plots, Strip, Strips
 from hgviz.figures.labels import (
     BOX,
     JOINERS,
@@ -28,7 +28,6 @@ from hgviz.figures.labels import (
     word_marks,
     wrap,
 )
-from hgviz.figures.matrices import Grid, Grids
 from hgviz.figures.output import compose
 from hgviz.figures.page import Page
 from hgviz.maps.links import LinkOptions

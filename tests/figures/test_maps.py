@@ -10,9 +10,8 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from hgviz import tasks
@@ -82,45 +81,12 @@ def fills(page):
 
 # --- colours --------------------------------------------------------------------------------------
 
-weights = arrays(np.float32, st.tuples(st.integers(1, 5), st.integers(1, 5)),
-                 elements=st.floats(-1e6, 1e6, width=32) | st.just(np.nan))  # fmt: skip
 ends = st.tuples(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6)).map(sorted).map(tuple)
 ends |= st.sampled_from([(0.0, 1e-80), (-1e-46, 0.0), (0.0, 0.0), (3.0, 3.0), (-1e308, 1e308)])
 displays = st.builds(
     Display, palette=st.sampled_from(list(PALETTES)), limits=st.none() | ends,
     scale=st.sampled_from(list(SCALES)), shared=st.booleans(),
 )  # fmt: skip
-
-
-@given(st.lists(weights, max_size=3), displays)
-@example([np.array([[141.0]], np.float32)], Display("viridis", (0.0, 4.14e-37), "linear"))
-@example([], Display("viridis", (0.0, 5e-324), "linear"))
-def test_signed_weights_are_symmetric_about_zero_whatever_was_asked(data, display):
-    shades = shades_of(display, True, data)
-    low, high = shades.limits
-    assert low == -high < 0 < high and PALETTES[shades.palette].signed
-    assert (shades.paint(np.zeros(1, np.float32))[0] == colours(shades.palette)[128]).all()
-    for one in data:
-        known = one[np.isfinite(one)]
-        at, other = (
-            palette_coordinates(side, shades.limits, shades.scale, True) for side in (known, -known)
-        )
-        np.testing.assert_allclose(at + other, 1, atol=1e-6)
-        assert (np.sign(at - 0.5) * np.sign(known) >= 0).all()
-    if display.limits is not None and any(display.limits):
-        assert high == max(map(abs, display.limits))
-    elif display.limits is None:
-        known = np.concatenate([np.abs(one[np.isfinite(one)]) for one in data] or [[]])
-        assert high == (known.max(initial=0) or 1)
-
-
-@given(st.lists(weights, max_size=3), displays)
-def test_weights_without_a_sign_begin_at_zero_unless_limits_say_otherwise(data, display):
-    data = [np.abs(one) for one in data]
-    shades = shades_of(display, False, data)
-    assert not PALETTES[shades.palette].signed
-    top = max((np.nanmax(one, initial=0) for one in data), default=0)
-    assert shades.limits == (display.limits or (0, top or 1))
 
 
 def scaled(signed, seed):
