@@ -31,12 +31,12 @@ def main():
 def missed(folder, text):
     """What is missing of one text's answer, as a share of it."""
     from hgviz import tasks
-    from hgviz.tasks.explaining import Question
+    from hgviz.tasks.attribution import Question
 
     model = tasks.load(folder, "cpu")
     prompt, _ = tasks.read_prompts(model, text)
     number = int(model.run(prompt.ids).logits.argmax())
-    return tasks.explain(model, prompt, Question(number, None, steps=STEPS)).error
+    return tasks.attribute(model, prompt, Question(number, None, steps=STEPS)).error
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from hgviz.analysis.statistics import spearman
 from hgviz.core import HeadId
 from hgviz.files import resource
 from hgviz.models import open_model
-from hgviz.tasks.explaining import COMPLETE, Attribution, KeyScores, Question
+from hgviz.tasks.attribution import COMPLETE, Attribution, KeyScores, Question
 from tests.closeness import scaled_error
 from tests.making import make_capture
 
@@ -25,8 +25,8 @@ def review():
     """A classifier, its capture of a text, and where its answer comes from."""
     model = open_model(SOFTMAX)
     capture = tasks.capture(model, model.tokenize(REVIEW))
-    question = tasks.question_of("classes", capture.logits, capture.main, None)
-    return model, capture, tasks.explain(model, capture.prompt, question)
+    question = tasks.default_question("classes", capture.logits, capture.main, None)
+    return model, capture, tasks.attribute(model, capture.prompt, question)
 
 
 def test_it_is_complete_and_says_so(facts, review):
@@ -101,7 +101,7 @@ def test_a_head_beside_its_attention_is_what_autograd_says(review, query):
     """The slope of a weight: the answer's slope with the context, times the value, by hand."""
     model, capture, found = review
     head = HeadId(1, 2)
-    beside = tasks.head_beside(found, capture, head, query)
+    beside = tasks.key_scores(found, capture, head, query)
     weights = capture.maps[1].read(2)
     given = _slopes_by_hand(model, capture, head, found.question.number)
     rows = slice(None) if query is None else slice(query, query + 1)
@@ -148,14 +148,14 @@ def test_completeness_is_what_is_missing_of_the_change(share, start, error):
     capture, other = make_capture(text="short text"), make_capture(text="other text")
     found = made(capture, np.full(10, share), start=start)
     assert found.error == pytest.approx(error, abs=1e-12)
-    assert found.of(capture) and not found.of(other)  # only of its own text and mask
+    assert found.is_of(capture) and not found.is_of(other)  # only of its own text and mask
 
 
 @pytest.mark.parametrize("layer", [0, 2, 3, 4, 6, 8, 10, 12])
 def test_a_column_stands_for_the_tokens_behind_it(layer):
     capture = make_capture(text="a text of some length that is no multiple of four")
     tokens = np.random.default_rng(0).normal(size=len(capture.prompt))
-    found = made(capture, tokens).behind(capture, layer)
+    found = made(capture, tokens).by_key(capture, layer)
     spans = capture.key_spans(layer)
     assert len(found) == capture.maps[layer].shape[2]
     for value, (start, end) in zip(found, spans.tolist(), strict=True):

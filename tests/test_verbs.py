@@ -46,7 +46,7 @@ def given(tmp_path_factory):
     capture = tasks.capture(model, model.tokenize(TEXT))
     trials = tasks.trials_of(model, data)
     study = tasks.importance(trials, NEEDS, "rows.tsv")
-    question = tasks.question_of(model.spec.goal, capture.logits, capture.prompt, None)
+    question = tasks.default_question(model.spec.goal, capture.logits, capture.prompt, None)
     sweep = folder / "sweep"
     tasks.run_sweep(folder / "study.toml", sweep)
     out = (folder / f"out{number}" for number in itertools.count())
@@ -80,7 +80,7 @@ VERBS = {
     "curve": lambda it: (tasks.curve, it.trials, it.study, "signed", 1),
     "draw": lambda it: (tasks.draw, tasks.panel(Spec("map"), it.capture), it.out(".svg")),
     "evaluate": lambda it: (tasks.evaluate, it.model, it.data),
-    "explain": lambda it: (tasks.explain, it.model, it.prompt, it.question),
+    "attribute": lambda it: (tasks.attribute, it.model, it.prompt, it.question),
     "figure": lambda it: (tasks.figure, Spec("map", Selection()), it.capture, it.out(".svg")),
     "generate": lambda it: (tasks.generate, it.writer, it.start, 3),
     "roles_of_capture": lambda it: (tasks.roles_of_capture, it.capture),
@@ -113,10 +113,10 @@ VERBS = {
 # what asks nothing that takes long, or only wraps other verbs
 IMMEDIATE = {
     "Estimate", "attribution_panel", "attribution_rows", "capture_at", "chart",
-    "curve_times", "estimate", "examples_from", "given_words", "head_beside",
+    "curve_times", "estimate", "examples_from", "prompt_options", "key_scores",
     "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
-    "read_prompts", "question_of", "reach_facts", "reach_panel", "redundancy_panel",
-    "results_facts", "said_by", "sources_of", "spec_from", "study_at",
+    "read_prompts", "default_question", "reach_facts", "reach_panel", "redundancy_panel",
+    "results_facts", "token_name", "sources_of", "spec_from", "study_at",
     "read_results", "sweep_at", "sweep_chart", "tokens_or_slots",
     "blocks_without_attention", "with_learned", "write_report",
 }  # fmt: skip

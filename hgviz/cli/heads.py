@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.roles import CorpusRoles
     from hgviz.core import Capture, HeadId
     from hgviz.models.model import Model
-    from hgviz.tasks.explaining import Question
+    from hgviz.tasks.attribution import Question
     from hgviz.tasks.repeating import Redundancy
 
 # --- roles ----------------------------------------------------------------------------------------
@@ -197,7 +197,7 @@ class QuestionOptions(Group):
         if not is_classifier and self.target_class:
             raise typer.BadParameter("--target-class is for classifiers; use --token and --says.")
         _require_token(self.token, len(capture.main))
-        question = tasks.question_of(goal, capture.logits, capture.main, self.token)
+        question = tasks.default_question(goal, capture.logits, capture.main, self.token)
         assert question is not None
         question = replace(question, steps=self.steps, baseline=self.baseline)
         if self.target_class:
@@ -268,7 +268,7 @@ def attribute(
     attributions = [
         terminal.run(
             partial(
-                tasks.explain, loaded, prompt, question, target, heads_off,
+                tasks.attribute, loaded, prompt, question, target, heads_off,
                 layers=method == "layers",
             ),
             "Attributing",
@@ -284,7 +284,7 @@ def attribute(
     else:
         answer = {
             "at": question.position, "after": capture.main.label(question.position),
-            "token": question.number, "says": tasks.said_by(loaded, question.number),
+            "token": question.number, "says": tasks.token_name(loaded, question.number),
         }  # fmt: skip
     facts: dict[str, Any] = {
         "model": model.name, "method": method, "answer": answer, "steps": question.steps,
@@ -295,7 +295,7 @@ def attribute(
     keys = None
     if chosen is not None:
         keys = terminal.run(
-            partial(tasks.head_beside, first, capture, chosen, at), "Reading the head"
+            partial(tasks.key_scores, first, capture, chosen, at), "Reading the head"
         )
         pairs = "attention_and_gradient", "attention_and_tokens", "gradient_and_tokens"
         agreements = (None if math.isnan(value) else value for value in keys.agreements)
@@ -305,13 +305,13 @@ def attribute(
     if is_figure and out is not None:
         is_classifier = loaded.spec.goal == "classes"
         panel = tasks.attribution_panel(
-            page.spec("attribution", display=Display(scale="linear")), first, capture, method,
-            says=answer.get("says", ""), beside=keys, query=at,
-            given=command_words(inputs.options() | {"--activation": activation}), model=str(model),
-            others=[
-                (other, "" if is_classifier else tasks.said_by(loaded, other.question.number))
-                for other in attributions[1:]
+            page.spec("attribution", display=Display(scale="linear")),
+            [
+                (found, "" if is_classifier else tasks.token_name(loaded, found.question.number))
+                for found in attributions
             ],
+            capture, method, keys=keys, query=at, model=str(model),
+            given=command_words(inputs.options() | {"--activation": activation}),
         )  # fmt: skip
         page.draw(panel, out)
     elif out is not None:

@@ -37,7 +37,7 @@ from hgviz.gui.widgets import (
     tip,
     vbox,
 )
-from hgviz.tasks.explaining import Attribution, KeyScores, Question
+from hgviz.tasks.attribution import Attribution, KeyScores, Question
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -75,7 +75,7 @@ def asked(session: Session) -> Question | None:
     position = session.selection.query if mine else None
     if position is not None and position >= len(capture.main):
         position = None
-    found = tasks.question_of(capture.spec.goal, capture.logits, capture.main, position)
+    found = tasks.default_question(capture.spec.goal, capture.logits, capture.main, position)
     if found is None or chosen is None:
         return found
     found = replace(found, steps=chosen.steps, baseline=chosen.baseline)
@@ -169,7 +169,9 @@ def attributed(
     if model is None:
         device = settings.load().device
         model = tasks.load(path, device, activation=activation or None)
-    found = tasks.explain(model, capture.prompt, question, capture.target, capture.off, layers=True)
+    found = tasks.attribute(
+        model, capture.prompt, question, capture.target, capture.off, layers=True
+    )
     return model, found
 
 
@@ -528,7 +530,7 @@ class AttributionView(View):
             self.empty_actions = OPEN_CHECKPOINT
             return None
         found = session.explained
-        there = found is not None and found.of(capture)
+        there = found is not None and found.is_of(capture)
         return partial(self._told, session.model, capture, question, found if there else None,
             session.selection.head_id,
             None if self.rows.choice == "all" else session.selection.query,
@@ -549,7 +551,7 @@ class AttributionView(View):
             return told
         layer = capture.spec.layers[head.layer]
         names = self._named(capture).names(capture, layer.key_level, capture.key_spans(head.layer))
-        beside = tasks.head_beside(found, capture, head, query)
+        beside = tasks.key_scores(found, capture, head, query)
         return replace(told, beside=beside, names=names)
 
     def draw(self, result: AnswerReport) -> None:

@@ -46,9 +46,8 @@ from hgviz.gui.layouts import followed
 from hgviz.gui.view import BAR_AFTER, Busy, Notice, View
 from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words, hbox, label, vbox
 from hgviz.palettes import PALETTES, matching_palette
-from hgviz.tasks.attributing import Method
+from hgviz.tasks.attribution import Attribution, Method
 from hgviz.tasks.charting import activations_of
-from hgviz.tasks.explaining import Attribution
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
@@ -88,17 +87,16 @@ class AttributionFigure:
     def panel(self, spec: Spec) -> Panel:
         """A figure of it made ready; spec.methods: which of LABELS. Errors: HgvizError."""
         method = cast(Method, spec.methods[0])
-        chosen, beside = spec.selection, None
+        chosen, keys = spec.selection, None
         progress(0, 1, "reading the answer")
         if method == "attention":
-            beside = tasks.head_beside(self.found, self.capture, chosen.head_id, chosen.query)
-        given = tasks.given_words(self.model, self.capture)
+            keys = tasks.key_scores(self.found, self.capture, chosen.head_id, chosen.query)
+        given = tasks.prompt_options(self.model, self.capture)
         if given and self.activation:
             given = *given, "--activation", self.activation
         return tasks.attribution_panel(
-            spec, self.found, self.capture, method, says=self.says, beside=beside,
-            query=chosen.query if beside is not None else None, given=given,
-            model=self.checkpoint,
+            spec, [(self.found, self.says)], self.capture, method, keys=keys,
+            query=chosen.query, given=given, model=self.checkpoint,
         )  # fmt: skip
 
     def command(self, spec: Spec, out: str) -> str:
@@ -116,12 +114,12 @@ def answered(session: Session) -> AttributionFigure | None:
     from hgviz.gui.attribution import said
 
     capture, found = session.capture, session.explained
-    if capture is None or found is None or not found.of(capture):
+    if capture is None or found is None or not found.is_of(capture):
         return None
     asked = found.question
     says = "" if asked.position is None else said(capture, asked.number).strip("“”")
     if says and session.model is not None:  # in the words that the command has
-        says = tasks.said_by(session.model, asked.number)
+        says = tasks.token_name(session.model, asked.number)
     return AttributionFigure(
         found, capture, says, session.model, session.checkpoint, session.activation
     )

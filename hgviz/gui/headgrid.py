@@ -59,7 +59,7 @@ from hgviz.gui.tables import is_own
 from hgviz.gui.widgets import hbox, is_plain, keeps_key, label, shows_tip, tip, vbox
 from hgviz.language import decimals
 from hgviz.study import Study
-from hgviz.tasks.explaining import Attribution
+from hgviz.tasks.attribution import Attribution
 
 if TYPE_CHECKING:
     from hgviz.session import Session

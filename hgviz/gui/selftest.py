@@ -197,9 +197,9 @@ def _attributed() -> str:
     model = tasks.load(resource(PAIR[0]), "cpu")
     prompt, _ = tasks.read_prompts(model, "a fine and moving film")
     seen = tasks.capture(model, prompt)
-    question = tasks.question_of(model.spec.goal, seen.logits, prompt, None)
+    question = tasks.default_question(model.spec.goal, seen.logits, prompt, None)
     assert question is not None
-    found = tasks.explain(model, prompt, replace(question, steps=STEPS))
+    found = tasks.attribute(model, prompt, replace(question, steps=STEPS))
     if not abs(found.total - found.change) < 0.05 * abs(found.change):
         raise ValueError(f"attributions add up to {found.total:.3g}, not to {found.change:.3g}")
     return f"{counted(len(prompt), 'token')} say {found.total:.2f} of {found.change:.2f}"

@@ -380,7 +380,7 @@ def spoken(capture: Capture, model: Model | None, token: int) -> str:
     ids = capture.main.ids[:COMPARED]
     if model is None or model.tokenizer.decode(ids).pieces != capture.main.pieces[:COMPARED]:
         return ""
-    text = tasks.said_by(model, token)
+    text = tasks.token_name(model, token)
     return "" if text == str(token) else text
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.session.other import Other
     from hgviz.study import Mask, Study, Sweep
-    from hgviz.tasks.explaining import Attribution, Question
+    from hgviz.tasks.attribution import Attribution, Question
 
 # what was found of one model, and goes when another is opened
 OF_MODEL: dict[str, Any] = {

@@ -1,4 +1,12 @@
-from .attributing import attribution_panel, attribution_rows, given_words, said_by
+from .attribution import (
+    attribute,
+    attribution_panel,
+    attribution_rows,
+    default_question,
+    key_scores,
+    prompt_options,
+    token_name,
+)
 from .captures import (
     Estimate,
     capture,
@@ -14,7 +22,6 @@ from .captures import (
 from .comparison import compare, compare_answers, compare_models
 from .comparison_report import write_report
 from .drawing import draw, figure, panel, preview, sources_of, spec_from
-from .explaining import explain, head_beside, question_of
 from .files import (
     blocks_without_attention,
     capture_at,
@@ -47,16 +54,16 @@ from .study_report import read_results, results_facts, study_report
 from .studying import importance, keeping, kept_study, study
 
 __all__ = [
-    "Estimate", "attribution_panel", "attribution_rows", "blocks_without_attention", "capture",
-    "capture_at", "capture_corpus", "capture_like", "capture_written", "chart", "compare",
-    "compare_answers", "compare_models", "convert", "curve", "curve_times", "draw", "estimate",
-    "evaluate", "examples_from", "explain", "figure", "generate", "given_words", "head_beside",
-    "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
-    "learned", "load", "model_of", "open_sweep", "panel", "pass_times", "preview", "prune",
-    "question_of", "reach", "reach_facts", "reach_panel", "read_prompts", "read_results",
-    "redundancy", "redundancy_of_captures", "redundancy_panel", "require_model_of",
-    "results_facts", "roles_of_capture", "roles_of_model", "roles_of_text", "rollout",
-    "rollout_capture", "run_sweep", "said_by", "save", "sources_of", "spec_from", "study",
-    "study_at", "study_report", "sweep_at", "sweep_chart", "tokens_or_slots", "train",
-    "trials_of", "try_heads", "with_learned", "write", "write_report",
+    "Estimate", "attribute", "attribution_panel", "attribution_rows", "blocks_without_attention",
+    "capture", "capture_at", "capture_corpus", "capture_like", "capture_written", "chart",
+    "compare", "compare_answers", "compare_models", "convert", "curve", "curve_times",
+    "default_question", "draw", "estimate", "evaluate", "examples_from", "figure", "generate",
+    "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study",
+    "key_scores", "kind_of", "learned", "load", "model_of", "open_sweep", "panel", "pass_times",
+    "preview", "prompt_options", "prune", "reach", "reach_facts", "reach_panel", "read_prompts",
+    "read_results", "redundancy", "redundancy_of_captures", "redundancy_panel",
+    "require_model_of", "results_facts", "roles_of_capture", "roles_of_model", "roles_of_text",
+    "rollout", "rollout_capture", "run_sweep", "save", "sources_of", "spec_from", "study",
+    "study_at", "study_report", "sweep_at", "sweep_chart", "token_name", "tokens_or_slots",
+    "train", "trials_of", "try_heads", "with_learned", "write", "write_report",
 ]  # fmt: skip

@@ -21,7 +21,7 @@ from hgviz.core import (
 )
 from hgviz.errors import require
 from hgviz.examples import WINDOW, Examples, describe_sample
-from hgviz.tasks.attributing import said_by
+from hgviz.tasks.attribution import token_name
 from hgviz.tasks.captures import capture, read_prompts, require_attention
 from hgviz.tasks.scoring import examples_from
 
@@ -161,7 +161,7 @@ def compare_answers(
     answers = _answers(trials_a, "model A", 0), _answers(trials_b, "model B", 1)
 
     def name(answer: int) -> str:
-        return examples_a.labels[answer] if examples_a.labels else said_by(a, answer)
+        return examples_a.labels[answer] if examples_a.labels else token_name(a, answer)
 
     return comparison.compare_answers((examples_a, examples_b), answers, name, heads_off)
 

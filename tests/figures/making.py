@@ -20,8 +20,7 @@ from hgviz.core import (
 )
 from hgviz.figures import FIGURES, Looked, Panel, Spec, output
 from hgviz.study import PruningCurve
-from hgviz.tasks.attributing import attribution_panel
-from hgviz.tasks.explaining import Attribution, KeyScores, Question
+from hgviz.tasks.attribution import Attribution, KeyScores, Question, attribution_panel
 from tests.making import make_capture
 from tests.pictures import make_image_capture
 from tests.studying import make_study
@@ -306,8 +305,8 @@ def answer_panel(capture, way, width="acl", found=None, **more):
     """A figure of an answer."""
     spec = Spec("attribution", display=Display(scale="linear"), width=width)
     return attribution_panel(
-        spec, found or answer_of(capture), capture, way, says="e", given=("--text", "a"),
-        beside=keys_of(capture) if way == "attention" else None, model="sample/hourglass", **more,
+        spec, [(found or answer_of(capture), "e")], capture, way, given=("--text", "a"),
+        keys=keys_of(capture) if way == "attention" else None, model="sample/hourglass", **more,
     )  # fmt: skip
 
 

@@ -26,11 +26,11 @@ from hgviz.maps import DenseMap
 from hgviz.maps.links import LinkOptions, find_links
 from hgviz.models import open_model
 from hgviz.store import write_capture
-from hgviz.tasks.attributing import MOST, attribution_panel, attribution_rows, given_words
+from hgviz.tasks.attribution import MOST_KEYS as MOST_SCORED
+from hgviz.tasks.attribution import Question, attribution_panel, attribution_rows, prompt_options
 from hgviz.tasks.charting import activation_chart, pair_chart
 from hgviz.tasks.dissecting import MOST as MOST_KEYS
 from hgviz.tasks.dissecting import neurons_chart
-from hgviz.tasks.explaining import Question
 from hgviz.tasks.profiling import profile_chart
 from tests.analysis.planting import letters, plant
 from tests.figures.flaws import overlaps, texts
@@ -441,8 +441,8 @@ def test_completeness_what_is_not_heard_and_heads_that_are_off_are_said():
     said = words(page_of(answer_panel(off, "heads", "neurips")))
     assert said.count("off") == 1 and "Switched off: 0.1." in said
     panel = answer_panel(sea, "attention")
-    assert len(panel.content.keys.spans) == MOST
-    assert any(f"The {MOST} keys that count most of" in note for note in panel.content.notes)
+    assert len(panel.content.keys.spans) == MOST_SCORED
+    assert any(f"The {MOST_SCORED} keys that count most of" in note for note in panel.content.notes)
 
 
 def test_letters_are_added_up_to_characters_words_and_stretches_and_nothing_is_lost():
@@ -506,15 +506,15 @@ def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
     """As the window does it: one question, layers with it, drawn later."""
     model = open_model(HOURGLASS)
     seen = tasks.capture(model, model.tokenize("The sea"))
-    assert given_words(model, seen) == ("--text", "The sea") and given_words(None, seen) == ()
+    assert prompt_options(model, seen) == ("--text", "The sea") and prompt_options(None, seen) == ()
     other = replace(seen, prompt=replace(seen.prompt, ids=seen.prompt.ids[::-1].copy()))
-    assert given_words(model, other) == ()
-    question = tasks.question_of("next", seen.logits, seen.main, 4)
-    found = tasks.explain(model, seen.prompt, replace(question, steps=4), layers=True)
+    assert prompt_options(model, other) == ()
+    question = tasks.default_question("next", seen.logits, seen.main, 4)
+    found = tasks.attribute(model, seen.prompt, replace(question, steps=4), layers=True)
     spec = Spec("attribution", display=Display(scale="linear"), width="acl")
     panel = attribution_panel(
-        spec, found, seen, "layers", says=tasks.said_by(model, question.number),
-        given=given_words(model, seen), model=HOURGLASS,
+        spec, [(found, tasks.token_name(model, question.number))], seen, "layers",
+        given=prompt_options(model, seen), model=HOURGLASS,
     )  # fmt: skip
     drawn = draw(panel, tmp_path / "f.svg").read_bytes()
     (tmp_path / "again").mkdir()
@@ -562,13 +562,13 @@ def test_several_answers_to_a_text_have_lines_of_their_own_and_share_one_scale()
     dark = replace(answer_of(capture, classes=True), tokens=np.array([2.0, -1.0]))
     bright = replace(dark, question=Question(1), tokens=np.array([-4.0, 1.0]))
     spec = Spec("attribution", width="acl")
-    panel = attribution_panel(spec, dark, capture, "tokens", others=[(bright, "")])
+    panel = attribution_panel(spec, [(dark, ""), (bright, "")], capture, "tokens")
     said = set(words(page_of(panel)))
     assert {"What “dark” and “bright” come from", "“dark”", "“bright”", "+4"} <= said
     assert [row[0] for row in panel.content.rows()] == ["answer", *2 * ["dark"], *2 * ["bright"]]
     assert "--target-class dark --target-class bright" in " ".join(panel.content.asked)
-    same = attribution_panel(spec, dark, capture, "tokens", others=[(dark, "")])
+    same = attribution_panel(spec, [(dark, ""), (dark, "")], capture, "tokens")
     assert [share.name for share in same.content.texts] == ["“dark”", "“dark, 0”"]
     for way, error in (("layers", "not walked through"), ("attention", "no head was read")):
         with pytest.raises(HgvizError, match=error):
-            attribution_panel(spec, replace(dark, layers=None), capture, way)
+            attribution_panel(spec, [(replace(dark, layers=None), "")], capture, way)

@@ -13,7 +13,7 @@ from hgviz.core import HeadId, Selection
 from hgviz.gui import theme
 from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
 from hgviz.models import open_model
-from hgviz.tasks.explaining import KeyScores
+from hgviz.tasks.attribution import KeyScores
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import picture, shown
 from tests.making import make_capture
@@ -25,8 +25,8 @@ def asked_of(tmp_path_factory):
     folder = write_tiny(tmp_path_factory.mktemp("models") / "tiny")
     model = open_model(folder)
     capture = tasks.capture(model, model.tokenize("the sea and the sand"))
-    question = tasks.question_of("next", capture.logits, capture.main, 12)
-    found = tasks.explain(model, capture.prompt, replace(question, steps=32), layers=True)
+    question = tasks.default_question("next", capture.logits, capture.main, 12)
+    found = tasks.attribute(model, capture.prompt, replace(question, steps=32), layers=True)
     return model, capture, found
 
 
@@ -161,7 +161,7 @@ def test_the_window_asks_the_model_and_stops(program, checkpoint, until):
     program.commands.run("attribute")
     until(lambda: program.session.explained is not None and program.session.explained.layers)
     found = program.session.explained
-    assert found.of(program.session.capture) and found.question.position == 9
+    assert found.is_of(program.session.capture) and found.question.position == 9
     assert program.session.look == "attribution" and program.session.model is not None
     program.session.put(explained=None)
     program.commands.run("attribute")

@@ -472,9 +472,9 @@ def asked(checkpoint):
     capture = tasks.capture(model, prompt)
     session = session_of(capture, model=model, checkpoint=str(checkpoint))
     session.put(selection=Selection(0, 0, 5, 2))
-    question = tasks.question_of(capture.spec.goal, capture.logits, capture.main, 5)
+    question = tasks.default_question(capture.spec.goal, capture.logits, capture.main, 5)
     question = replace(question, steps=32)
-    found = tasks.explain(model, capture.prompt, question, layers=True)
+    found = tasks.attribute(model, capture.prompt, question, layers=True)
     session.put(explained=found)
     return session
 
