@@ -465,7 +465,7 @@ def _figure_of_study(study: Study, kind: str, options: Mapping[str, Any]) -> Fig
 
     kinds = [name for name, row in FIGURES.items() if row.of in ("study", "studies")]
     spec = tasks.spec_from(kind, _options(kind, kinds, options), [])
-    chart = tasks.chart(kind, [study], spec.methods, spec.axis)
+    chart = tasks.study_chart(kind, [study], spec.methods, spec.axis)
 
     def facts() -> Facts:
         names, *rows = chart.rows()

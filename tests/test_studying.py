@@ -414,7 +414,7 @@ def test_a_curve_along_which_heads_stay_is_told_from_one_along_which_none_does(w
     for one in (short, long):
         beside = random_curves_beside(study, one)
         assert len(beside) == 20 and {len(other.order) for other in beside} == {len(one.order)}
-    drawn = tasks.chart("curve", [study]).panels[0].lines
+    drawn = tasks.study_chart("curve", [study]).panels[0].lines
     assert {line.label for line in drawn} == {"loo", f"loo, {stay} stay"}
 
 

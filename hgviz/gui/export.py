@@ -47,7 +47,7 @@ from hgviz.gui.view import BAR_AFTER, Busy, Notice, View
 from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words, hbox, label, vbox
 from hgviz.palettes import PALETTES, matching_palette
 from hgviz.tasks.attribution import Attribution, Method
-from hgviz.tasks.charting import activations_of
+from hgviz.tasks.figures import activations_of
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole

@@ -603,10 +603,10 @@ def followed(session: Session) -> tuple[HeadId, ...]:
     A stage that has none of them shows its clearest, which in a long text is named here, as far as
     it is known: to find it for the figure alone takes minutes.
     """
-    from hgviz.tasks.drawing import long
+    from hgviz.tasks.figures import is_long
 
     opened, capture = tuple(session.opened.values()), session.capture
-    if capture is None or not long(capture):
+    if capture is None or not is_long(capture):
         return opened
     chosen = {one.layer for one in (session.selection.head_id, *opened)}
     found = list(opened)

@@ -19,9 +19,10 @@ from .captures import (
     save,
     write,
 )
+from .charts import study_chart
 from .comparison import compare, compare_answers, compare_models
 from .comparison_report import write_report
-from .drawing import draw, figure, panel, preview, sources_of, spec_from
+from .figures import draw, figure, panel, preview, sources_of, spec_from
 from .files import (
     blocks_without_attention,
     capture_at,
@@ -43,7 +44,6 @@ from .heads import (
 )
 from .learning import learned, with_learned
 from .pruning import curve, curve_times, trials_of, try_heads
-from .pruning_charts import chart
 from .reaching import pass_times, reach, reach_facts, reach_panel
 from .removing import heads_of_study, prune
 from .repeating import redundancy, redundancy_of_captures, redundancy_panel
@@ -55,15 +55,15 @@ from .studying import importance, keeping, kept_study, study
 
 __all__ = [
     "Estimate", "attribute", "attribution_panel", "attribution_rows", "blocks_without_attention",
-    "capture", "capture_at", "capture_corpus", "capture_like", "capture_written", "chart",
-    "compare", "compare_answers", "compare_models", "convert", "curve", "curve_times",
-    "default_question", "draw", "estimate", "evaluate", "examples_from", "figure", "generate",
-    "heads_of_study", "importance", "info", "is_sweep_file", "keeping", "kept_study",
-    "key_scores", "kind_of", "learned", "load", "model_of", "open_sweep", "panel", "pass_times",
-    "preview", "prompt_options", "prune", "reach", "reach_facts", "reach_panel", "read_prompts",
+    "capture", "capture_at", "capture_corpus", "capture_like", "capture_written", "compare",
+    "compare_answers", "compare_models", "convert", "curve", "curve_times", "default_question",
+    "draw", "estimate", "evaluate", "examples_from", "figure", "generate", "heads_of_study",
+    "importance", "info", "is_sweep_file", "keeping", "kept_study", "key_scores", "kind_of",
+    "learned", "load", "model_of", "open_sweep", "panel", "pass_times", "preview",
+    "prompt_options", "prune", "reach", "reach_facts", "reach_panel", "read_prompts",
     "read_results", "redundancy", "redundancy_of_captures", "redundancy_panel",
     "require_model_of", "results_facts", "roles_of_capture", "roles_of_model", "roles_of_text",
     "rollout", "rollout_capture", "run_sweep", "save", "sources_of", "spec_from", "study",
-    "study_at", "study_report", "sweep_at", "sweep_chart", "token_name", "tokens_or_slots",
-    "train", "trials_of", "try_heads", "with_learned", "write", "write_report",
+    "study_at", "study_chart", "study_report", "sweep_at", "sweep_chart", "token_name",
+    "tokens_or_slots", "train", "trials_of", "try_heads", "with_learned", "write", "write_report",
 ]  # fmt: skip

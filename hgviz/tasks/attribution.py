@@ -321,7 +321,7 @@ def attribution_panel(
     """
     from hgviz.figures import Panel
     from hgviz.figures.attribution import Answer, KeyBars, Share
-    from hgviz.tasks.profiling import places_of
+    from hgviz.tasks.charts import places_of
 
     first = answers[0][0]
     what = "the layers were not walked through: each takes a walk of its own"

@@ -12,7 +12,7 @@ from hgviz.activations import ACTIVATIONS
 from hgviz.analysis.metrics import EDGES, METRICS, REPORT, metrics_for
 from hgviz.core import ModelSpec, Selection, progress
 from hgviz.language import number, one_line, p_value, percent, percentage_points
-from hgviz.tasks.charting import pair_chart
+from hgviz.tasks.charts import pair_chart
 from hgviz.tasks.comparison import ModelComparison
 
 if TYPE_CHECKING:

@@ -28,10 +28,7 @@ from hgviz.models import open_model
 from hgviz.store import write_capture
 from hgviz.tasks.attribution import MOST_KEYS as MOST_SCORED
 from hgviz.tasks.attribution import Question, attribution_panel, attribution_rows, prompt_options
-from hgviz.tasks.charting import activation_chart, pair_chart
-from hgviz.tasks.dissecting import MOST as MOST_KEYS
-from hgviz.tasks.dissecting import neurons_chart
-from hgviz.tasks.profiling import profile_chart
+from hgviz.tasks.charts import MOST_KEYS, activation_chart, neurons_chart, pair_chart, profile_chart
 from tests.analysis.planting import letters, plant
 from tests.figures.flaws import overlaps, texts
 from tests.figures.making import (
@@ -96,7 +93,7 @@ def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
 
 def test_times_are_drawn_as_they_were_measured_without_random_orders():
     study = timed(study_of(METHODS[:2]), "michel")
-    chart = tasks.chart("curve", [study], axis="time")  # of the one that has them
+    chart = tasks.study_chart("curve", [study], axis="time")  # of the one that has them
     (panel,) = chart.panels
     (line,) = panel.lines
     (times,) = (curve.times for curve in study.curves if curve.method == "michel")
@@ -104,12 +101,12 @@ def test_times_are_drawn_as_they_were_measured_without_random_orders():
     assert (np.diff(line.x) > 0).any() and (np.diff(line.x) < 0).any()  # as noisy as they are
     assert panel.band is None and not chart.banded and "not timed" in chart.notes[1]
     with pytest.raises(HgvizError, match="signed has no times"):
-        tasks.chart("curve", [study], ["signed"], axis="time")
+        tasks.study_chart("curve", [study], ["signed"], axis="time")
 
 
 def test_several_studies_are_drawn_as_changes_of_their_own_whole_models():
     studies = [study_of(("loo", "signed"), seed=seed) for seed in range(3)]
-    chart = tasks.chart("curve", studies)
+    chart = tasks.study_chart("curve", studies)
     assert [panel.title for panel in chart.panels] == ["loo", "signed"]
     for study, line in zip(studies, chart.panels[0].lines, strict=True):
         assert line.y == pytest.approx(100 * study.curves[0].change)
@@ -119,14 +116,14 @@ def test_several_studies_are_drawn_as_changes_of_their_own_whole_models():
 
 def test_bits_of_a_language_model_are_losses_over_the_bytes_of_the_same_rows():
     study = study_of(("loo",), asked="next")
-    curve, line = study.curves[0], tasks.chart("curve", [study]).panels[0].lines[0]
+    curve, line = study.curves[0], tasks.study_chart("curve", [study]).panels[0].lines[0]
     nats = curve.loss.astype(float) * study.places_of(curve.rows).sum()
     assert line.y == pytest.approx(nats / np.log(2) / study.sizes[curve.rows].sum())
     assert line.low is None
 
 
 def test_scores_are_drawn_from_the_most_needed_on_and_hollow_where_they_may_be_nothing():
-    chart = tasks.chart("scores", [study_of()], ["shapley"])
+    chart = tasks.study_chart("scores", [study_of()], ["shapley"])
     assert chart.value.tolist() == sorted(chart.value)  # low is needed
     lines = compose(Spec("scores"), chart).axes.lines
     marks = [line for line in lines if line.get_marker() not in ("None", "")]
@@ -146,7 +143,7 @@ def test_scores_are_drawn_from_the_most_needed_on_and_hollow_where_they_may_be_n
 )
 def test_what_was_not_measured_is_said(kind, study, methods, error):
     with pytest.raises(HgvizError, match=error):
-        tasks.chart(kind, [study()], methods)
+        tasks.study_chart(kind, [study()], methods)
 
 
 def test_activations_are_drawn_with_what_must_be_known_of_them(tmp_path):

@@ -31,8 +31,7 @@ from hgviz.figures.labels import (
 from hgviz.figures.output import compose
 from hgviz.figures.page import Page
 from hgviz.maps.links import LinkOptions
-from hgviz.tasks.charting import activation_chart, pair_chart
-from hgviz.tasks.profiling import profile_chart
+from hgviz.tasks.charts import activation_chart, pair_chart, profile_chart
 from tests.figures.flaws import flaws, overlaps, seen, texts
 from tests.figures.making import (
     HOSTILE,
@@ -162,7 +161,7 @@ def _pair(name):
 
 def _studies(name):
     kind, studies, more = STUDIES[name]()
-    return tasks.chart(kind, studies, **more)
+    return tasks.study_chart(kind, studies, **more)
 
 
 LINKS = {

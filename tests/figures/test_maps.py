@@ -34,8 +34,7 @@ from hgviz.palettes import (
     palette_coordinates,
 )
 from hgviz.store import open_capture, write_capture
-from hgviz.tasks import drawing
-from hgviz.tasks.charting import pair_chart
+from hgviz.tasks.charts import pair_chart
 from tests import making
 from tests.analysis.planting import hourglass, letters, translated
 from tests.figures.making import (
@@ -412,7 +411,7 @@ def test_levels_take_the_heads_chosen_else_the_clearest():
 def test_only_heads_that_may_be_shown_are_measured(long, monkeypatch):
     """Of a long text only a stage without a choice; what is known already makes no other figure."""
     if long:
-        monkeypatch.setattr(drawing, "ROLES", len(CAPTURE.main) - 1)
+        monkeypatch.setattr("hgviz.tasks.figures.MOST_TOKENS", len(CAPTURE.main) - 1)
     first, *rest = stages_of(CAPTURE)
     chosen = [HeadId(stage[-1], 1) for stage in rest]
     spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))

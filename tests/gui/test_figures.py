@@ -28,7 +28,6 @@ from hgviz.gui.view import View
 from hgviz.session import Session
 from hgviz.session.other import Other
 from hgviz.store import open_capture, write_capture
-from hgviz.tasks import drawing
 from tests.gui.screen import busy, error_dialogs
 from tests.making import make_capture
 from tests.studying import make_study
@@ -228,7 +227,7 @@ def test_the_heads_of_a_figure_cover_every_stage_of_a_long_text(short, monkeypat
     facts = roles(short)
     session = session_of(short, facts=facts, selection=Selection(4, 2, 40, 20))
     assert followed(session) == tuple(session.opened.values())
-    monkeypatch.setattr(drawing, "ROLES", 10)
+    monkeypatch.setattr("hgviz.tasks.figures.MOST_TOKENS", 10)
     every = followed(session)
     layers = {one.layer for one in every}
     assert all(layers.intersection(stage) for stage in stages_of(short))

@@ -32,7 +32,7 @@ def test_no_figure_at_any_width_has_a_flaw(name):
 @pytest.mark.parametrize("name", STUDIES)
 def test_no_chart_at_any_width_has_a_flaw(name):
     kind, studies, more = STUDIES[name]()
-    chart = tasks.chart(kind, studies, **more)
+    chart = tasks.study_chart(kind, studies, **more)
     for width in EVERY_WIDTH:
         for title in TITLES:
             require_sound(compose(Spec(kind, width=width, title=title), chart), width, title)

@@ -1,0 +1,230 @@
+"""Figures for papers: what each kind shows, made ready, and its file."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from hgviz.core import Capture, HgvizError, progress
+from hgviz.language import counted
+from hgviz.study import Study, Sweep
+from hgviz.tasks.charts import (
+    Facts,
+    activation_chart,
+    neurons_chart,
+    pair_chart,
+    profile_chart,
+    study_chart,
+)
+from hgviz.tasks.files import capture_at, study_at
+from hgviz.tasks.heads import rollout_capture
+from hgviz.tasks.study_charts import sweep_chart
+from hgviz.tasks.studies import sweep_at
+
+if TYPE_CHECKING:
+    from hgviz.figures import Panel, Spec
+    from hgviz.figures.content import Looked
+    from hgviz.figures.output import Preview
+
+Source = Capture | Study | Sweep
+MOST_TOKENS = 4096  # of texts whose figures name the roles of heads: longer ones take too long
+SOURCES = {  # of a kind of figure: in words, the type, and the least and the largest number
+    "capture": ("one capture", Capture, 1, 1),
+    "pair": ("two captures, A and B", Capture, 2, 2),
+    "captures": ("captures", Capture, 1, None),
+    "study": ("one study", Study, 1, 1),
+    "studies": ("studies", Study, 1, None),
+    "sweep": ("the folder of one study", Sweep, 1, 1),
+}
+
+
+def figure(
+    spec: Spec,
+    sources: Source | Sequence[Source],
+    path: str | Path,
+    facts: Facts | None = None,
+    *,
+    numbers: bool = False,
+) -> str:
+    """Draw a figure: PDF, SVG, PNG, PGF or, for its numbers, CSV, as the path ends.
+
+    sources, facts: as in panel; numbers: as in draw. Returns the path. Raises HgvizError.
+    """
+    return draw(panel(spec, sources, facts), path, numbers=numbers)
+
+
+def draw(panel: Panel, path: str | Path, *, numbers: bool = False) -> str:
+    """Write a figure; numbers: also write its numbers beside it, as FIG.csv. Returns the path."""
+    from hgviz.figures import output
+
+    progress(0, 1, f"drawing {Path(path).name}")
+    file = output.draw(panel, path)
+    if numbers:
+        output.write_numbers(panel, file)
+    return str(file)
+
+
+def preview(panel: Panel, dots: float) -> Preview:
+    """A figure as a screen of so many dots per inch shows it."""
+    from hgviz.figures import output
+
+    progress(0, 1, "drawing")
+    return output.preview(panel, dots)
+
+
+def sources_of(kind: str, files: Sequence[str | Path], items: Sequence[int] = (0,)) -> list[Source]:
+    """The captures, studies or folders that a figure of this kind shows.
+
+    items: the text of each capture; the last one goes for the rest. Raises HgvizError for files
+    that hold something else.
+    """
+    from hgviz.figures import kind_of
+
+    source_type = SOURCES[kind_of(kind).of][1]
+    if source_type is Capture:
+        numbers = [*items, *[items[-1]] * len(files)]
+        return [capture_at(file, number) for file, number in zip(files, numbers, strict=False)]
+    return [(sweep_at if source_type is Sweep else study_at)(file) for file in files]
+
+
+def spec_from(kind: str, options: Mapping[str, Any], sources: Sequence[Source]) -> Spec:
+    """The figure that options ask for; see figures.spec.spec_of."""
+    from hgviz.figures.spec import spec_of
+
+    return spec_of(kind, options, [source for source in sources if isinstance(source, Capture)])
+
+
+def panel(spec: Spec, sources: Source | Sequence[Source], facts: Facts | None = None) -> Panel:
+    """A figure that is ready to be drawn.
+
+    facts: the roles of the heads of the capture, measured where they are needed and not given.
+    Raises HgvizError for sources that the kind does not show, and for what they lack.
+    """
+    from hgviz.figures import Panel, kind_of
+
+    given = list(sources) if isinstance(sources, Sequence) else [sources]
+    kind = kind_of(spec.kind)
+    _require_sources(kind.of, kind.name, given)
+    captures = [source for source in given if isinstance(source, Capture)]
+    studies = [source for source in given if isinstance(source, Study)]
+    sweeps = [source for source in given if isinstance(source, Sweep)]
+    spec, captures = _with_tokens(spec, captures)
+    content: Any
+    match kind.name:
+        case "compare":
+            content = pair_chart(captures[0], captures[1], spec.selection)
+        case "activation":
+            content = activation_chart(activations_of(*captures))
+        case "neurons":
+            content = neurons_chart(captures[0], spec.selection, spec.order)
+        case "profile":
+            content = profile_chart(captures, spec.metrics, facts)
+        case "curve" | "scores":
+            content = study_chart(kind.name, studies, spec.methods, spec.axis)
+        case "seeds" | "budgets":
+            content = sweep_chart(kind.name, sweeps[0], spec.methods)
+        case _:
+            content = _capture_content(spec, captures[0], facts)
+    files = tuple(source.path for source in given)
+    items = tuple(capture.item for capture in captures) or (0,)
+    return Panel(spec, content, files, items if len(set(items)) > 1 else items[0])
+
+
+def activations_of(*captures: Capture) -> tuple[str, ...]:
+    """The activations of the heads of captures, in order."""
+    return tuple(
+        dict.fromkeys(
+            name
+            for capture in captures
+            for layer in capture.spec.layers
+            for name in layer.activations
+        )
+    )
+
+
+def _require_sources(of: str, kind: str, sources: Sequence[Source]) -> None:
+    words, source_type, least, most = SOURCES[of]
+    fits = all(isinstance(source, source_type) for source in sources)
+    if not fits or len(sources) < least or (most is not None and len(sources) > most):
+        nouns = {"capture": Capture, "study": Study, "folder": Sweep}
+        counts = {
+            noun: sum(isinstance(source, type_) for source in sources)
+            for noun, type_ in nouns.items()
+        }
+        given = " and ".join(counted(count, noun) for noun, count in counts.items() if count)
+        raise HgvizError(
+            f"a figure of kind {kind} is of {words}: "
+            f"it was given {given.replace('studys', 'studies') or 'nothing'}",
+            "Give it what it shows",
+        )
+
+
+def _with_tokens(spec: Spec, captures: list[Capture]) -> tuple[Spec, list[Capture]]:
+    """Captures of slots with tokens for keys, where the figure asks for tokens; the spec of a
+    figure of captures that have tokens already asks for them, so that its command does."""
+    from hgviz.analysis.composition import has_slots, is_of_tokens, of_tokens
+
+    if not spec.tokens:
+        return replace(spec, tokens=any(map(is_of_tokens, captures))), captures
+    if not any(map(has_slots, captures)):
+        return spec, [of_tokens(capture) for capture in captures]  # raises HgvizError
+    return spec, [of_tokens(capture) if has_slots(capture) else capture for capture in captures]
+
+
+def _capture_content(spec: Spec, capture: Capture, facts: Facts | None) -> Looked:
+    """A capture, with the roles of the heads that the figure names."""
+    from hgviz.figures import Looked
+
+    if spec.kind == "rollout":
+        query = spec.selection.query
+        is_token = query is not None and 0 <= query < len(capture.main)
+        return Looked(rollout_capture(capture, spec.recipe, query if is_token else None))
+    if spec.kind == "levels":
+        layers = _layers_of_levels(spec, capture)
+        roles = facts or _measure_roles(capture, layers)
+        return Looked(capture, {head: role for head, role in roles.items() if head.layer in layers})
+    if spec.kind in ("map", "links"):
+        return Looked(capture, _role_of_head(spec, capture, facts))
+    return Looked(capture)
+
+
+def _role_of_head(spec: Spec, capture: Capture, facts: Facts | None) -> Facts:
+    """The role of the only head that is shown, measured with its layer where it is not known, so
+    that the window and the command line draw the same figure."""
+    heads = spec.links.heads if spec.kind == "links" else ()
+    head, *others = heads or (spec.selection.head_id,)
+    if others or is_long(capture) or not 0 <= head.layer < len(capture.maps):
+        return {}
+    roles = facts if facts and head in facts else _measure_roles(capture, {head.layer})
+    return {head: roles[head]} if head in roles else {}
+
+
+def _layers_of_levels(spec: Spec, capture: Capture) -> set[int]:
+    """The layers whose roles a figure of all levels needs: of a stage without a selected head all,
+    since it shows the head with the clearest role; of others those of the selected heads."""
+    from hgviz.figures.levels import stages_of  # loads matplotlib
+
+    selected = {head.layer for head in (spec.selection.head_id, *spec.heads)}
+    layers: set[int] = set()
+    for stage in stages_of(capture):
+        chosen = selected.intersection(stage)
+        if not chosen:
+            layers |= set(stage)
+        elif not is_long(capture):
+            layers |= chosen
+    return layers
+
+
+def is_long(capture: Capture) -> bool:
+    """Whether measuring the roles of a text's heads takes longer than drawing its figure."""
+    return max(map(len, capture.spans), default=0) > MOST_TOKENS
+
+
+def _measure_roles(capture: Capture, layers: Collection[int]) -> Facts:
+    """The roles of all heads of some layers: numbers of a head are rounded with its layer's."""
+    from hgviz.analysis.roles import roles
+
+    maps = (one if index in layers else None for index, one in enumerate(capture.maps))
+    return roles(replace(capture, maps=tuple(maps)))
