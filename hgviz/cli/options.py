@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from hgviz.cli import terminal
-from hgviz.core import parse_heads
 from hgviz.errors import require
 from hgviz.files import find_sample
 
@@ -382,7 +381,7 @@ class StreamingHeads(Group):
 
     def of(self, spec: ModelSpec) -> Streaming:
         """The heads of a model with their windows. Raises HgvizError for no head of it."""
-        from hgviz.core import Streaming
+        from hgviz.core import Streaming, parse_heads
 
         return Streaming(parse_heads(self.streaming, spec.layers), self.sink, self.recent)
 
@@ -531,6 +530,7 @@ def open_model(path: Path, device: str = "auto", **more: Any) -> Model:
 
 def heads_of(names: str, model: Model) -> HeadSet:
     """The heads of a model that 3.5,4.* names. Raises HgvizError."""
+    from hgviz.core import parse_heads
 
     return parse_heads(names, model.spec.layers)
 
