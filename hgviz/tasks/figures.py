@@ -24,8 +24,7 @@ from hgviz.tasks.studies import sweep_at
 from hgviz.tasks.study_charts import sweep_chart
 
 if TYPE_CHECKING:
-    from hgviz.figures import Panel, Spec
-    from hgviz.figures.content import Looked
+    from hgviz.figures import Looked, Panel, Spec
     from hgviz.figures.output import Preview
 
 Source = Capture | Study | Sweep
