@@ -48,9 +48,9 @@ def test_of_all_layers_one_is_held_at_a_time(tmp_path, model, monkeypatch, corpu
     """What bounds the memory that a capture takes: a layer goes before the next is computed."""
     seen, write = [], captures.write_layer
 
-    def watched(group, layer, maps, *more):
-        seen.append(weakref.ref(maps.factors.q))
-        return write(group, layer, maps, *more)
+    def watched(group, layer, content, *more):
+        seen.append(weakref.ref(content.q))
+        return write(group, layer, content, *more)
 
     monkeypatch.setattr(captures, "write_layer", watched)
 

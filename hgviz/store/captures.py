@@ -1,8 +1,8 @@
 """Captures on disk: opened complete or interrupted, written layer by layer or from the arrays of
 any program, and described.
 
-While a capture is made, the folder OUT.h5.part holds manifest.json (what is captured), root.h5 (all
-but layers and output) and a file for each layer that is done. That of a corpus holds a file for
+While a capture is made, the folder OUT.h5.part holds root.h5 (what is captured, all but layers and
+output) and a file for each layer that is done. That of a corpus holds a file for
 each text that is done; a long text grows in a folder of its own inside.
 """
 
@@ -25,32 +25,17 @@ from hgviz import errors
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, Item, Layer, Level, Map, ModelSpec, Prompt, readonly
 from hgviz.errors import HgvizError
-from hgviz.files import TEMPORARY, write_atomic
+from hgviz.files import TEMPORARY
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, with_statistics
 from hgviz.maps.lazy import add_sinks
 from hgviz.maps.rule import proof_rows
 from hgviz.maps.tiles import Blocks, tile_blocks
-from hgviz.store import schema
-from hgviz.store.hdf5 import (
-    attribute,
-    check_format,
-    has,
-    numbers,
-    open_file,
-    plain_dataset,
-    reading,
-    require,
-    require_free,
-    says_format,
-    subgroup,
-    whole_hdf5,
-    writing,
-)
-from hgviz.store.layers import maps_of, read_layer, write_layer
+from hgviz.store import hdf5, schema
+from hgviz.store.hdf5 import attribute, has, open_file, reading, require, subgroup, writing
+from hgviz.store.layers import read_layer, write_layer
 
-MANIFEST_LIMIT = 1 << 20  # bytes
+IDENTITY = "identity"  # in the root of a folder: what an unfinished capture is of
 LONG_TEXT = 2048  # tokens from which a text of a corpus is kept layer by layer
-EMPTY_SPEC = ModelSpec("", "", (), (), 0, 0)
 EMPTY_PROMPT = Prompt("", np.empty(0, np.int64), (), np.empty((0, 2), np.int64))
 
 
@@ -76,26 +61,24 @@ def is_capture(path: str | Path) -> bool:
     """Whether a path is, or tries to be, a capture: its own format, or HDF5 that cannot be read."""
     path = str(path)
     if os.path.isdir(path):
-        return path.rstrip("/").endswith(schema.PART) or bool(_read_manifest(Path(path)))
-    try:
-        return says_format(path, schema.CAPTURE)
-    except HgvizError as error:
-        return bool(error.details)  # HDF5 could not open it: opening says why
+        root = os.path.join(path, schema.ROOT)
+        return path.rstrip("/").endswith(schema.PART) or bool(hdf5.has_format(root, schema.CAPTURE))
+    return hdf5.has_format(path, schema.CAPTURE) is not False  # opening says why it cannot be read
 
 
 def _open_file(path: str, item: int = 0) -> Capture:
     with _opened(path) as file:
-        check_format(file, schema.CAPTURE, schema.CAPTURE_VERSION, "capture")
         require(attribute(file, "complete", 0) == 1, "it was never completed")
         return _read_capture(file, path, item)
 
 
 @contextmanager
 def _opened(path: str | Path) -> Iterator[h5py.File]:
-    """Open an HDF5 file, which stays open for maps that are read from it later, but is closed
-    after an error."""
+    """Open the file of a capture, which stays open for maps that are read from it later, but is
+    closed after an error."""
     file = open_file(str(path))
     try:
+        hdf5.check_format(file, schema.CAPTURE, schema.CAPTURE_VERSION, "capture")
         yield file
     except BaseException:
         file.close()
@@ -143,13 +126,12 @@ def _open_part(part: Path, item: int) -> Capture:
     finished = _finished_file(part)
     if finished is not None:
         return _open_file(str(finished), item)
-    nothing = Capture(EMPTY_SPEC, EMPTY_PROMPT, (), (), path=str(part))
+    nothing = Capture(ModelSpec("", "", (), (), 0, 0), EMPTY_PROMPT, (), (), path=str(part))
     if not (part / schema.ROOT).is_file():
         is_empty = part.name.endswith(schema.PART) and not any(part.glob("*.h5"))
         require(is_empty, f"there is no {schema.ROOT} in this folder")
         return nothing
     with _opened(part / schema.ROOT) as file:
-        check_format(file, schema.CAPTURE, schema.CAPTURE_VERSION, "capture")
         if not has(file, "index"):
             return _read_capture(file, str(part), item, part)
         items = schema.read_root(file)["items"]
@@ -157,9 +139,9 @@ def _open_part(part: Path, item: int) -> Capture:
     files: dict[int, Path] = {}
     for known in items:
         name = part / schema.ITEM_FILE.format(known.number)
-        place = name if name.exists() else part_of(name)
-        if place.exists():
-            files[known.number] = place
+        for place in (part_of(name), name):
+            if place.exists():
+                files[known.number] = place
     begun = tuple(known for known in items if known.number in files)
     if not begun:
         return nothing
@@ -171,29 +153,27 @@ def _open_part(part: Path, item: int) -> Capture:
 
 def _layer_group(part: Path, index: int) -> h5py.Group | None:
     """The group of a layer in a folder, None where it is not there, damaged or not committed."""
-    path = part / schema.LAYER_FILE.format(index)
-    if not path.is_file():
-        return None
+    path = str(part / schema.LAYER_FILE.format(index))
+    file = None
     try:
-        with reading(str(path)), _opened(path) as file:
+        with reading(path):
+            file = open_file(path)
             group = subgroup(file, "layer")
             require(attribute(group, "committed", 0) == 1, "it was never completed")
             return group
     except HgvizError:
+        if file is not None:
+            file.close()
         return None
 
 
-def _read_manifest(part: Path) -> dict[str, Any]:
-    """What an unfinished capture is of; empty where there is no manifest to read."""
-    manifest = part / schema.MANIFEST
-    try:
-        if not manifest.is_file() or manifest.stat().st_size > MANIFEST_LIMIT:
-            return {}
-        identity = json.loads(manifest.read_text("utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    good = isinstance(identity, dict) and identity.get("format") == schema.CAPTURE
-    return identity if good and (part / schema.ROOT).is_file() else {}
+def _read_identity(part: Path) -> dict[str, Any]:
+    """What an unfinished capture is of; empty where nothing says so."""
+    root = str(part / schema.ROOT)
+    with suppress(HgvizError), reading(root), open_file(root) as file:
+        identity = hdf5.read_json(file, IDENTITY)
+        return identity if isinstance(identity, dict) else {}
+    return {}
 
 
 def _finished_file(part: Path) -> Path | None:
@@ -201,27 +181,30 @@ def _finished_file(part: Path) -> Path | None:
     the two; None for a folder that still has something to give."""
     file = part.with_name(part.name.removesuffix(schema.PART))
     root = part / schema.ROOT
-    if file == part or not file.is_file():
+    if file == part or not _is_complete(file):
         return None
-    try:
-        with reading(str(file)), open_file(str(file)) as finished:
-            if attribute(finished, "complete", 0) != 1:
-                return None
-            if not root.is_file():
-                return None if (part / schema.MANIFEST).exists() else file
-            with open_file(str(root)) as begun:
-                return file if _contents(finished) == _contents(begun) else None
-    except HgvizError:
-        return None
+    if not root.exists():
+        return file  # removal had begun
+    with suppress(HgvizError):
+        return file if _contents(file) == _contents(root) else None
+    return None
 
 
-def _contents(file: h5py.File) -> list[Any]:
+def _contents(path: Path) -> list[Any]:
     """What a file says that it is of, and when that was begun."""
-    root = schema.read_root(file)
-    names = ("prompt/ids", "prompt/text", "target/ids", "target/text")
-    texts = [numbers(plain_dataset(file, name, ("u1", "i8"))).tobytes()
-             for name in names if has(file, name)]  # fmt: skip
-    return [root | {"made": replace(root["made"], seconds=0.0)}, *texts]
+    with reading(str(path)), open_file(str(path)) as file:
+        root = schema.read_root(file)
+        names = ("prompt/ids", "prompt/text", "target/ids", "target/text")
+        texts = [hdf5.read_numbers(hdf5.open_dataset(file, name, ("u1", "i8"))).tobytes()
+                 for name in names if has(file, name)]  # fmt: skip
+        return [root | {"made": replace(root["made"], seconds=0.0)}, *texts]
+
+
+def _is_complete(path: Path) -> bool:
+    """Whether the file of a capture is there, complete and not damaged."""
+    with suppress(HgvizError), reading(str(path)), open_file(str(path)) as file:
+        return bool(attribute(file, "complete", 0) == 1)
+    return False
 
 
 def _has_layers(part: Path) -> bool:
@@ -234,12 +217,12 @@ def _has_layers(part: Path) -> bool:
 def remove_part(part: Path) -> None:
     """Remove our own files and the folder, if nothing else is in it.
 
-    The manifest goes first: without it, whatever is left after a kill is never resumed.
+    The root goes first: without it, whatever is left after a kill is never resumed.
     """
-    (part / schema.MANIFEST).unlink(missing_ok=True)
+    (part / schema.ROOT).unlink(missing_ok=True)
     for folder in part.glob("item-*.h5" + schema.PART):
         remove_part(folder)
-    for pattern in ("item-*.h5", "layer-*.h5", schema.ROOT, f"*{TEMPORARY}"):
+    for pattern in ("item-*.h5", "layer-*.h5", f"*{TEMPORARY}"):
         for file in part.glob(pattern):
             file.unlink(missing_ok=True)
     with suppress(OSError):
@@ -255,9 +238,9 @@ def refuse_existing(path: Path, force: bool) -> None:
     """Raise HgvizError where there is a file already, unless force, or a folder; parts that stay
     beside a finished file, since the process that wrote it was killed, are removed."""
     part = part_of(path)
-    if path.is_file() and part.is_dir() and _finished_file(part):
+    if part.is_dir() and _finished_file(part):
         remove_part(part)
-    require_free(path, force, "capture")
+    hdf5.require_free(path, force, "capture")
 
 
 # --- writing --------------------------------------------------------------------------------------
@@ -315,7 +298,7 @@ class _GrowingFile:
             return False
         for file in self.part.glob(f"*{TEMPORARY}"):
             file.unlink()
-        if before := _read_manifest(self.part):
+        if before := _read_identity(self.part):
             others = [name for name in identity if before.get(name) != identity[name]]
             if not others:
                 return True
@@ -329,17 +312,16 @@ class _GrowingFile:
         return False
 
     def _begin(self, identity: Mapping[str, Any]) -> None:
-        if self.part.exists() and not self.part.is_dir():
-            raise HgvizError(
-                f"{self.part} is in the way: "
-                "captures grow in a folder of that name, and it is a file",
-                "Move it, or choose another name",
-            )
+        errors.require(
+            self.part.is_dir() or not self.part.exists(),
+            f"{self.part} is in the way: captures grow in a folder of that name, and it is a file",
+            "Move it, or choose another name",
+        )
         self.part.mkdir(exist_ok=True)
         try:
-            with whole_hdf5(self.part / schema.ROOT) as file:
+            with hdf5.whole_hdf5(self.part / schema.ROOT) as file:
                 self._write_root(file)
-            write_atomic(self.part / schema.MANIFEST, json.dumps(identity, indent=2))
+                hdf5.store_text(file, IDENTITY, json.dumps(identity))
         except BaseException:
             remove_part(self.part)
             raise
@@ -353,9 +335,9 @@ class _GrowingFile:
     @contextmanager
     def _write(self, path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
         """Open a file that is written whole or not at all; an error says what stays on the disk."""
-        done, all_ = len(self.committed), len(self.wanted)
-        stays = f"{done:,} of {all_:,} {self.noun} stay in {self.part.name}" if done else ""
-        with writing(self.path, stays), whole_hdf5(path, scratch) as file:
+        done = f"{len(self.committed):,} of {len(self.wanted):,} {self.noun}"
+        stays = f"{done} stay in {self.part.name}" if self.committed else "nothing was written"
+        with writing(self.path, stays), hdf5.whole_hdf5(path, scratch) as file:
             yield file
 
     @contextmanager
@@ -401,10 +383,8 @@ class _Layers:
         settle: with the statistics that hgviz.maps.recompute_statistics gives, at no extra cost.
         blocks: how weights are computed, such as by a device that is faster.
         """
-        described = self._layers[index]
-        maps = maps_of(described, layer)
         with self._new_group(index) as group:
-            write_layer(group, described, maps, settle, blocks)
+            write_layer(group, self._layers[index], layer, settle, blocks)
         self.committed.add(index)
 
 
@@ -471,21 +451,15 @@ class CorpusWriter(_GrowingFile):
         self, path: str | Path, capture: Capture, digest: str, force: bool = False
     ) -> None:
         count = len(capture.items)
-        if not 0 < count <= schema.ITEM_LIMIT:
-            raise HgvizError(
-                f"{count:,} texts are not captured in one file: "
-                f"it takes 1 to {schema.ITEM_LIMIT:,}",
-                "Capture them in several",
-            )
+        errors.require(
+            0 < count <= schema.ITEM_LIMIT,
+            f"{count:,} texts are not captured in one file: it takes 1 to {schema.ITEM_LIMIT:,}",
+            "Capture them in several",
+        )
         super().__init__(path, capture, force, {"corpus": digest}, range(count))
 
     def _is_committed(self, number: int) -> bool:
-        path = str(self.part / schema.ITEM_FILE.format(number))
-        try:
-            with reading(path), open_file(path) as file:
-                return bool(attribute(file, "complete", 0) == 1)
-        except HgvizError:
-            return False
+        return _is_complete(self.part / schema.ITEM_FILE.format(number))
 
     @contextmanager
     def item(self, number: int, capture: Capture) -> Iterator[Writer | _ShortText]:
@@ -513,11 +487,8 @@ class CorpusWriter(_GrowingFile):
                     for name in schema.ITEM_GROUPS:
                         if name in text:
                             text.copy(text[name], group, name=name)
-                for index, layer in group["layers"].items() if number else ():
-                    first = items[schema.ITEM.format(0)]["layers"][index]
-                    if "relative" in layer and _is_same(layer["relative"], first["relative"]):
-                        del layer["relative"]
-                        layer["relative"] = first["relative"]
+                for index, layer in group["layers"].items():
+                    _share("relative", layer, items[schema.ITEM.format(0)]["layers"][index])
         return self.path
 
 
@@ -548,14 +519,19 @@ def _finish_text(group: h5py.Group, logits: NDArray[Any] | None) -> None:
     layers = group.require_group("layers")
     mixed = [layer for layer in layers.values() if "mixture" in layer]
     for layer in mixed[1:]:
-        if np.array_equal(layer["mixture"], mixed[0]["mixture"]):
-            del layer["mixture"]
-            layer["mixture"] = mixed[0]["mixture"]
+        _share("mixture", layer, mixed[0])
     schema.write_logits(group, logits)
 
 
-def _is_same(group: h5py.Group, other: h5py.Group) -> bool:
-    return all(name in other and np.array_equal(group[name], other[name]) for name in group)
+def _share(name: str, layer: h5py.Group, first: h5py.Group) -> None:
+    """Have a layer share what lies under a name with the first one, where that is the same."""
+    if layer == first or name not in layer or name not in first:
+        return
+    both = (group[name] for group in (layer, first))
+    arrays = ([one] if isinstance(one, h5py.Dataset) else [*one.values()] for one in both)
+    if all(map(np.array_equal, *arrays)):
+        del layer[name]
+        layer[name] = first[name]
 
 
 def _fingerprint(prompt: Prompt) -> str:
@@ -577,12 +553,12 @@ def write_capture(
     if capture is None:
         refuse_existing(Path(path), force)  # before anything is computed
         capture = capture_of(tokens, layers, name, logits)
-    if not capture.complete:
-        raise HgvizError(
-            "this capture is not complete: "
-            f"{sum(maps is None for maps in capture.maps)} of its layers are missing",
-            "Capture the text again to the end, then save it",
-        )
+    errors.require(
+        capture.complete,
+        "this capture is not complete: "
+        f"{sum(maps is None for maps in capture.maps)} of its layers are missing",
+        "Capture the text again to the end, then save it",
+    )
     with Writer(path, capture, force) as writer:
         for index, maps in enumerate(capture.maps):
             if index in writer.committed:
@@ -616,54 +592,50 @@ def capture_of(
     Raises HgvizError naming the layer that does not fit.
     """
     pieces = [*map(str, tokens)]
-    count = len(pieces)
-    if not count or not len(layers):
-        raise HgvizError("there is nothing to keep: tokens or layers are empty", "Give some")
+    count, enough = len(pieces), bool(len(tokens) and len(layers))
+    errors.require(enough, "there is nothing to keep: tokens or layers are empty", "Give some")
     answers = None if logits is None else _array(logits)
-    if answers is not None and not (
-        answers.ndim == 2 and len(answers) == count and answers.dtype.kind in "fiu"
-    ):
-        why = f"they are {answers.dtype} {np.shape(answers)}, for {count:,} tokens"
-        what = f"the logits cannot be kept: {why}"
-        raise HgvizError(what, "Give numbers, (tokens, vocabulary)")
-    made, maps, width = [], [], 0
+    errors.require(
+        answers is None or answers.dtype.kind in "fiu" and answers.shape[:-1] == (count,),
+        f"the logits cannot be kept: they are {answers!r:.40}, for {count:,} tokens",
+        "Give numbers, (tokens, vocabulary)",
+    )
+    made, maps = [], []
     for index, arrays in enumerate(layers):
         try:
             layer_map = _map_of(arrays, count)
         except HgvizError as error:
             what = f"layer {index} cannot be kept: {error.what}"
             raise HgvizError(what, error.do) from None
-        heads, activations = layer_map.heads, ("softmax",) * len(layer_map.heads)
-        if isinstance(layer_map, LazyMap):
-            activations = layer_map.factors.rule.activations
-            width = max(width, len(heads) * layer_map.factors.q.shape[2])
-        layer_name = _one_line(arrays.get("name", f"layer.{index}"))
-        causal = bool(arrays.get("causal", False))
-        made.append(Layer(index, layer_name, "self", 0, 0, heads, activations, causal))
+        is_lazy = isinstance(layer_map, LazyMap)
+        activation = arrays.get("activation", "softmax") if is_lazy else "softmax"
+        activations = (str(activation),) * len(layer_map.heads)
+        named, causal = arrays.get("name", f"layer.{index}"), bool(arrays.get("causal", False))
+        made.append(
+            Layer(index, _one_line(named), "self", 0, 0, layer_map.heads, activations, causal)
+        )
         maps.append(layer_map)
+    lazy = [layer_map for layer_map in maps if isinstance(layer_map, LazyMap)]
+    widths = [len(layer_map.heads) * layer_map.factors.q.shape[2] for layer_map in lazy]
     spec = ModelSpec(
-        family="given", name=_one_line(name), levels=(Level(0),), layers=tuple(made), width=width,
-        vocabulary=0 if answers is None else answers.shape[1],
+        family="given", name=_one_line(name), levels=(Level(0),), layers=tuple(made),
+        width=max(widths, default=0), vocabulary=0 if answers is None else answers.shape[1],
     )  # fmt: skip
-    positions = np.arange(count, dtype=np.int64)
-    spans = readonly(np.stack([positions, positions + 1], axis=1))
-    return Capture(spec, _prompt_of(pieces), (spans,), tuple(maps), logits=answers)
+    # one token after the other; with a space between where none brings its own
+    between = "" if any(piece != piece.strip() for piece in pieces) else " "
+    lengths = np.array([*map(len, pieces)], np.int64)
+    ends = np.cumsum(lengths + len(between)) - len(between)
+    vocabulary = {piece: number for number, piece in enumerate(dict.fromkeys(pieces))}
+    ids = readonly(np.array([vocabulary[piece] for piece in pieces], np.int64))
+    spans = readonly(np.stack([ends - lengths, ends], axis=1))
+    prompt = Prompt(between.join(pieces), ids, tuple(pieces), spans)
+    places = np.arange(count, dtype=np.int64)
+    own = readonly(np.stack([places, places + 1], axis=1))
+    return Capture(spec, prompt, (own,), tuple(maps), logits=answers)
 
 
 def _one_line(name: Any) -> str:
     return "".join(char if char.isprintable() else " " for char in str(name)[: schema.NAME_LIMIT])
-
-
-def _prompt_of(tokens: list[str]) -> Prompt:
-    """Tokens one after the other; with a space between where none brings its own."""
-    between = "" if any(token != token.strip() for token in tokens) else " "
-    ends = np.cumsum([len(token) + len(between) for token in tokens], dtype=np.int64)
-    ends -= len(between)
-    starts = ends - [len(token) for token in tokens]
-    vocabulary = {token: number for number, token in enumerate(dict.fromkeys(tokens))}
-    ids = np.array([vocabulary[token] for token in tokens], np.int64)
-    spans = readonly(np.stack([starts, ends], axis=1))
-    return Prompt(between.join(tokens), readonly(ids), tuple(tokens), spans)
 
 
 def _map_of(arrays: Mapping[str, Any], tokens: int) -> LazyMap | DenseMap:
@@ -694,14 +666,14 @@ def _factors_of(arrays: Mapping[str, Any], tokens: int, causal: bool) -> Factors
         f"{activation!r} is not computed from q and k alone; {', '.join(FROM_SCORES)} are",
         "Give its weights in place of q and k",
     )
-    norm = arrays.get("norm", ACTIVATIONS[activation].norm)
+    act = ACTIVATIONS[activation]
+    norm = arrays.get("norm", act.norm)
     errors.require(norm in NORMS, f"there is no norm {norm!r}; there are l2 and l2-literal")
     keep: Any = None if arrays.get("keep") is None else _array(arrays["keep"])
     fits = keep is None or keep.shape == (tokens,)
     errors.require(fits, f"keep is {np.shape(keep)}, for {tokens:,} tokens")
-    features = ACTIVATIONS[activation].features
-    if features is not None:
-        q, k = features(q, np), features(k, np)
+    if act.features is not None:
+        q, k = act.features(q, np), act.features(k, np)
     scale = _array(arrays.get("scale", q.shape[2] ** -0.5))
     finite = scale.ndim == 0 and scale.dtype.kind in "fiu" and np.isfinite(scale)
     errors.require(finite, "its scale is no finite number")
@@ -711,13 +683,12 @@ def _factors_of(arrays: Mapping[str, Any], tokens: int, causal: bool) -> Factors
         largest = longest[0] * longest[1] * max(1.0, abs(float(scale)))
     fits = largest < np.finfo(dtype).max
     errors.require(fits, f"products of q and k are too large for {np.dtype(dtype)}")
-    names, norms = (activation,) * len(q), (norm,) * len(q)
+    heads = len(q)
     keep = None if keep is None else keep.astype(bool)
-    rule = Rule(float(scale), names, norms, causal=causal, keep=keep)
+    rule = Rule(float(scale), (activation,) * heads, (norm,) * heads, causal=causal, keep=keep)
     rows = proof_rows(tokens, tokens)
-    proof = np.stack([_exact_rows(q, k, rule, place, rows) for place in range(len(q))])
-    stat = np.zeros(q.shape[:2])
-    return with_statistics(Factors(q, k, stat, rule, rows, proof, q.dtype.name))
+    proof = np.stack([_exact_rows(q, k, rule, place, rows) for place in range(heads)])
+    return with_statistics(Factors(q, k, np.zeros(q.shape[:2]), rule, rows, proof, q.dtype.name))
 
 
 def _exact_rows(
@@ -782,17 +753,13 @@ def describe(path: str | Path) -> dict[str, Any]:
     spec, made, target = capture.spec, capture.made, capture.target
     segments = any(level.stride is None for level in spec.levels)
     chosen = "found by the model" if capture.prompt.boundaries is None else "given"
-    usual = {"apart": 0, "parts": 1}.items()
-    rare = [name for name, value in usual
-            if any(getattr(level, name) != value for level in spec.levels)]  # fmt: skip
-    empty_rows = {maps.factors.rule.empty_rows
-                  for maps in capture.maps if isinstance(maps, LazyMap)}  # fmt: skip
+    rare = [name for name, usual in (("apart", 0), ("parts", 1))
+            if any(getattr(level, name) != usual for level in spec.levels)]  # fmt: skip
+    rules = [maps.factors.rule for maps in capture.maps if isinstance(maps, LazyMap)]
+    uniform = any(rule.empty_rows == "uniform" for rule in rules)
     return {
         "kind": "capture",
-        "family": spec.family,
-        "name": spec.name,
-        "form": spec.form,
-        "goal": spec.goal,
+        **{name: getattr(spec, name) for name in ("family", "name", "form", "goal")},
         "labels": list(spec.labels),
         "levels": [
             {"index": level.index, "stride": level.stride, "key_shift": level.shift,
@@ -809,62 +776,51 @@ def describe(path: str | Path) -> dict[str, Any]:
         **capture.streaming.to_dict(),
         "boundaries": chosen if segments else None,
         "masking": made.masking,
-        "empty_rows": "uniform" if "uniform" in empty_rows else "zeros",
-        "provenance": {
-            **asdict(made),
-            "versions": dict(made.versions),
-            "model": spec.digest,
-            "text": capture.prompt.digest,
+        "empty_rows": "uniform" if uniform else "zeros",
+        "provenance": asdict(made) | {
+            "versions": dict(made.versions), "model": spec.digest, "text": capture.prompt.digest,
             "target": None if target is None else target.digest,
         },
     }  # fmt: skip
 
 
 def _describe_layers(capture: Capture) -> list[dict[str, Any]]:
+    """A row for each layer; columns that only some captures have stand last."""
     layers = capture.spec.layers
-    grouped = any(layer.shared > 1 for layer in layers)
-    synthesised = any(layer.scores != "dot" for layer in layers)
-    limits = [_describe_limits(maps) for maps in capture.maps]
-    optional = dict.fromkeys(name for known in limits for name in known)
-    rows = []
-    for layer, maps, known in zip(layers, capture.maps, limits, strict=True):
-        shape = (None, None, None) if maps is None else maps.shape
+    is_grouped = any(layer.shared > 1 for layer in layers)
+    is_synthesised = any(layer.scores != "dot" for layer in layers)
+    rows, limits = [], []
+    for layer, maps in zip(layers, capture.maps, strict=True):
+        _, queries, keys = (None, None, None) if maps is None else maps.shape
         source = "weights" if isinstance(maps, DenseMap) else "q, k"
-        row = {
-            "index": layer.index,
-            "name": layer.name,
-            "role": layer.role,
-            "level": layer.level,
-            "key_level": layer.key_level,
-            "heads": len(layer.heads),
-            "queries": shape[1],
-            "keys": shape[2],
-            "activations": list(layer.activations),
+        rows.append({
+            "index": layer.index, "name": layer.name, "role": layer.role, "level": layer.level,
+            "key_level": layer.key_level, "heads": len(layer.heads), "queries": queries,
+            "keys": keys, "activations": list(layer.activations),
             "computed_from": None if maps is None else source,
             "verify_max_abs": maps.verify_max_abs if isinstance(maps, LazyMap) else None,
-        }
-        row |= {"key_groups": len(layer.groups)} if grouped else {}
-        row |= {"scores": layer.scores} if synthesised else {}
-        rows.append(row | {name: known.get(name) for name in optional})
-    return rows
+        })  # fmt: skip
+        limits.append({
+            "key_groups": len(layer.groups) if is_grouped else None,
+            "scores": layer.scores if is_synthesised else None,
+            **(_describe_limits(maps) if isinstance(maps, LazyMap) else {}),
+        })  # fmt: skip
+    shown = [name for name in {name: 0 for limit in limits for name in limit}
+             if any(limit.get(name) is not None for limit in limits)]  # fmt: skip
+    return [row | {name: limit.get(name) for name in shown}
+            for row, limit in zip(rows, limits, strict=True)]  # fmt: skip
 
 
-def _describe_limits(maps: Map | None) -> dict[str, Any]:
+def _describe_limits(maps: LazyMap) -> dict[str, Any]:
     """What else a layer's rule says: its window, such as "4 back" or "3 both ways", the size of
     chunks, the cap of scores, and the mean share of a row that sink logits take."""
-    if not isinstance(maps, LazyMap):
-        return {}
-    rule, band = maps.factors.rule, maps.factors.rule.band
-    window = None
-    if band is not None:
-        both = "both ways" if band[0] == band[1] else f"back, {band[1]} ahead"
-        window = f"{band[0]} {'back' if rule.causal or not band[1] else both}"
+    rule, window = maps.factors.rule, None
+    if rule.band is not None:
+        behind, ahead = rule.band
+        both = "both ways" if behind == ahead else f"back, {ahead} ahead"
+        window = f"{behind} {'back' if rule.causal or not ahead else both}"
     shares = [maps.factors.sink_share(place) for place in range(len(maps.heads))]
     known = [share for share in shares if share is not None]
-    limits = {
-        "window": window,
-        "chunk": rule.chunk,
-        "softcap": rule.softcap,
-        "sink_share": float(np.mean(known)) if known else None,
-    }
-    return {name: value for name, value in limits.items() if value is not None}
+    sink_share = float(np.mean(known)) if known else None
+    chunk, softcap = rule.chunk, rule.softcap
+    return {"window": window, "chunk": chunk, "softcap": softcap, "sink_share": sink_share}

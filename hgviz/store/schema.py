@@ -10,13 +10,11 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cache
-from types import SimpleNamespace
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, get_args
 
 import h5py
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import (
@@ -34,24 +32,14 @@ from hgviz.core import (
     readonly,
 )
 from hgviz.examples import Asked
-from hgviz.store.arrays import Stored, store, store_attributes, store_text
-from hgviz.store.hdf5 import (
-    Packing,
-    Refused,
-    attribute,
-    has,
-    numbers,
-    parsed,
-    plain_dataset,
-    require,
-    subgroup,
-    text,
-)
+from hgviz.maps.rule import Norm
+from hgviz.store import hdf5
+from hgviz.store.hdf5 import Packing, Refused, has, require, store_attributes, subgroup
 from hgviz.study import ARRAYS, UNKNOWN
 
 CAPTURE, CAPTURE_VERSION = "hgviz-capture", (1, 8)
 STUDY, STUDY_VERSION = "hgviz-study", (1, 4)
-MANIFEST, ROOT, LAYER_FILE = "manifest.json", "root.h5", "layer-{:03}.h5"  # of a folder OUT.part
+ROOT, LAYER_FILE = "root.h5", "layer-{:03}.h5"  # of a folder OUT.part
 PART, ITEM, ITEM_FILE = ".part", "{:05}", "item-{:05}.h5"
 ITEM_GROUPS = ("prompt", "target", "levels", "layers", "output")  # what each text has of its own
 ITEM_LIMIT = 100_000
@@ -59,7 +47,6 @@ NAME_LIMIT = 200  # characters of the name of a model, layer, class or version
 TEXT_LIMIT, LABEL_LIMIT, INDEX_LIMIT = 2000, 200, 6_000_000  # characters that an index keeps
 LOGITS_IN_MEMORY = 64 << 20  # bytes; larger ones stay in the file
 
-Document = TypeVar("Document")
 Kind = Literal["", "lazy", "dense"]
 
 
@@ -69,9 +56,7 @@ Count = Annotated[int, msgspec.Meta(ge=0, le=(1 << 63) - 1)]
 Finite = Annotated[float, msgspec.Meta(gt=-(2.0**63), lt=2.0**63)]
 Share = Annotated[float, msgspec.Meta(ge=-1, le=1)]
 Score = tuple[str, Finite, Finite | None, Finite | None, Count, Count]
-Index = Annotated[
-    list[tuple[int, str, Count, str]], msgspec.Meta(max_length=ITEM_LIMIT)
-]  # fmt: skip
+Index = Annotated[list[tuple[int, str, Count, str]], msgspec.Meta(max_length=ITEM_LIMIT)]
 
 
 class StreamingHeads(msgspec.Struct):
@@ -96,16 +81,20 @@ class About(msgspec.Struct):
 
 # --- rows -----------------------------------------------------------------------------------------
 
-ALLOWED: dict[str, Callable[[NDArray[Any]], Any]] = {
+ALLOWED: dict[str, Callable[[Any], Any]] = {
     "finite": np.isfinite,
     "finite or NaN": lambda values: ~np.isinf(values),
     "not NaN": lambda values: ~np.isnan(values),
-    "0 or more": lambda values: np.isfinite(values) & (values >= 0),
-    "more than 0": lambda values: np.isfinite(values) & (values > 0),
+    "0 or more": lambda values: np.isfinite(values) & (np.asarray(values) >= 0),
+    "1 or more": lambda value: 1 <= value < 1 << 31,
+    "more than 0": lambda values: np.isfinite(values) & (np.asarray(values) > 0),
+    "two, 0 or more": lambda values: len(values) == 2 and 0 <= min(values) <= max(values) < 1 << 31,
     "ascending from 0 or more": lambda values: (
         (values[:1] >= 0).all() and (values[1:] > values[:-1]).all()
     ),
     f"-1, 0, 1 or {UNKNOWN}": lambda values: np.isin(values, (-1, 0, 1, UNKNOWN)),
+    "zeros or uniform": lambda name: name in ("zeros", "uniform"),
+    "l2, l2-literal or -": lambda names: {*names} <= {None, *get_args(get_args(Norm)[0])},
 }
 
 
@@ -121,7 +110,7 @@ class Field:
     in layers of that kind. axis: the one that large datasets are cut along. checksum: "own", its
     crc32 (chunks have their own); "heads" and "summary", part of an attribute of the layer.
     Of an attribute form is "text", "names" (one a head, separated by spaces, "-" for None), "flag",
-    "number", "integer", "positive" (an integer of at least 1) or "integers".
+    "number", "integer" or "integers".
     document: the type of JSON. allowed: what its numbers are, "any" or a name of ALLOWED.
     """
 
@@ -174,23 +163,27 @@ _OF_LAYERS = (
     Field("@heads", "integers", "", "layer.heads", "the heads' numbers"),
     Field("@signed", "flag", "", "map.signed", "whether weights may be negative"),
     Field("@causal", "flag", "", "causal", "whether later keys are hidden"),
-    Field("@stride_q", "positive", "", "rule.stride_q", "tokens a row stands for", kind="lazy"),
-    Field("@stride_k", "positive", "", "rule.stride_k", "tokens a column stands for", kind="lazy"),
-    Field("@scale", "number", "", "rule.scale", "what q . k is multiplied by", kind="lazy"),
+    Field("@stride_q", "integer", "", "rule.stride_q", "tokens a row stands for", kind="lazy",
+              allowed="1 or more"),
+    Field("@stride_k", "integer", "", "rule.stride_k", "tokens a column stands for", kind="lazy",
+              allowed="1 or more"),
+    Field("@scale", "number", "", "rule.scale", "what q . k is multiplied by", kind="lazy",
+              allowed="finite"),
     Field("@windowed", "flag", "", "rule.windowed", "whether a row sees only its own group of "
               "max(stride_q, stride_k) tokens", kind="lazy"),
     Field("@empty_rows", "text", "", "rule.empty_rows", 'what a row without a key reads: "zeros" '
-              'or "uniform"', kind="lazy"),
+              'or "uniform"', kind="lazy", allowed="zeros or uniform"),
     Field("@activations", "names", "", "rule.activations", "one a head", kind="lazy"),
-    Field("@norms", "names", "", "rule.norms", 'one a head, "-" for none', kind="lazy"),
-    Field("@top_k", "positive", "", "rule.top_k", "how many keys a row of the activation topk has",
-              False, "lazy"),
+    Field("@norms", "names", "", "rule.norms", 'one a head, "-" for none', kind="lazy",
+              allowed="l2, l2-literal or -"),
+    Field("@top_k", "integer", "", "rule.top_k", "how many keys a row of the activation topk has",
+              False, "lazy", allowed="1 or more"),
     Field("@band", "integers", "", "rule.band", "(behind, ahead): a row sees columns from i - "
-              "behind to i + ahead", False, "lazy"),
-    Field("@chunk", "positive", "", "rule.chunk", "a row sees its own chunk of so many columns",
-              False, "lazy"),
+              "behind to i + ahead", False, "lazy", allowed="two, 0 or more"),
+    Field("@chunk", "integer", "", "rule.chunk", "a row sees its own chunk of so many columns",
+              False, "lazy", allowed="1 or more"),
     Field("@softcap", "number", "", "rule.softcap", "c: a scaled score s becomes c tanh(s / c)",
-              False, "lazy"),
+              False, "lazy", allowed="more than 0"),
     Field("@near", "integers", "", "near", "two numbers for each head, see below; 0 0 for one that "
               "sees all", False, "lazy"),
     Field("@unit", "integer", "", "unit", "of relative positions, -1 for distances backwards",
@@ -394,7 +387,7 @@ STUDY_FIELDS: dict[str, tuple[Field, ...]] = {
 
 
 def value_of(target: Any, source: str) -> Any:
-    """The attribute that a dotted source names, None where there is none on the way."""
+    """The attribute or key that a dotted source names, None where there is none on the way."""
     for part in source.split("."):
         has_keys = isinstance(target, Mapping)
         target = target.get(part) if has_keys else getattr(target, part, None)
@@ -402,7 +395,7 @@ def value_of(target: Any, source: str) -> Any:
 
 
 def write_fields(group: h5py.Group, fields: Iterable[Field], target: Any) -> None:
-    """Write what an object has of some fields, in the order of their rows."""
+    """Write what an object or a dict has of some fields, in the order of their rows."""
     for field in fields:
         if (value := value_of(target, field.source)) is not None:
             write_field(group, field, value)
@@ -415,21 +408,19 @@ def write_field(group: h5py.Group, field: Field, value: Any) -> None:
             value = " ".join(part or "-" for part in value)
         value = float(value) if field.form == "number" else value
         store_attributes(group.id, {field.attribute: value})
-        return
-    if field.form == "text":
-        store_text(group, field.path, value)
-        return
-    if field.form.startswith("JSON"):
-        store_text(group, field.path, json.dumps(to_json(value)))
-        return
-    array = np.atleast_1d(np.asarray(value))
-    if array.dtype.str[1:] not in field.types:
-        array = array.astype(f"<{field.types[0]}")
-    dimensions = field.dimensions
-    if len(dimensions) == 2 and dimensions[1].isdecimal():
-        array = array.reshape(-1, int(dimensions[1]))  # also of none
-    packs = field.packing == "large"
-    store(group, field.path, array, field.axis % array.ndim, field.checksum == "own", packs)
+    elif field.form == "text":
+        hdf5.store_text(group, field.path, value)
+    elif field.form.startswith("JSON"):
+        hdf5.store_text(group, field.path, json.dumps(to_json(value)))
+    else:
+        array = np.atleast_1d(np.asarray(value))
+        if array.dtype.str[1:] not in field.types:
+            array = array.astype(f"<{field.types[0]}")
+        _, *sizes = field.dimensions
+        if len(sizes) == 1 and sizes[0].isdecimal():
+            array = array.reshape(-1, int(sizes[0]))  # also of none
+        checked, packs = field.checksum == "own", field.packing == "large"
+        hdf5.store(group, field.path, array, field.axis % array.ndim, checked, packs)
 
 
 def to_json(value: Any) -> Any:
@@ -445,10 +436,13 @@ def to_json(value: Any) -> Any:
 
 
 def read_fields(
-    group: h5py.Group, fields: Iterable[Field], sizes: dict[str, int]
+    group: h5py.Group, fields: Iterable[Field], sizes: dict[str, int] | None = None
 ) -> dict[str, Any]:
-    """The values of fields by their sources, see nest; None for those that are not there. Raises
-    Refused."""
+    """The values of fields by their sources, see nest; None for those that are not there.
+
+    sizes: as of open_field. Raises Refused.
+    """
+    sizes = {} if sizes is None else sizes
     return nest({field.source: read_field(group, field, sizes) for field in fields})
 
 
@@ -472,18 +466,21 @@ def read_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> Any:
     if not field.required and not has(group, field.path):
         return None
     if field.form == "text":
-        return text(group, field.path)
+        return hdf5.read_text(group, field.path)
     if field.form.startswith("JSON"):
-        document = parsed(group, field.path)
-        if field.form == "JSON":
-            document = plain(document)
-        return convert(document, field.document, f"{group.name.rstrip('/')}/{field.path}")
+        document = hdf5.read_json(group, field.path)
+        document = to_printable(document) if field.form == "JSON" else document
+        try:  # keys that a later version may add are passed over
+            return msgspec.convert(document, field.document)
+        except (msgspec.ValidationError, RecursionError) as error:
+            name = hdf5.name_of(group, field.path)
+            raise Refused(f"{name} does not fit: {str(error)[:NAME_LIMIT]}") from None
     if field.form == "any":
-        values = numbers(plain_dataset(group, field.path, field.types))
+        values = hdf5.read_numbers(hdf5.open_dataset(group, field.path, field.types))
     else:
-        values = numbers(open_field(group, field, sizes))
+        values = hdf5.read_numbers(open_field(group, field, sizes))
     if field.allowed != "any" and not np.all(ALLOWED[field.allowed](values)):
-        name = f"{group.name.rstrip('/')}/{field.path}"
+        name = hdf5.name_of(group, field.path)
         raise Refused(f"the numbers of {name} have to be {field.allowed}")
     return readonly(values, bool if field.dtypes == "bool" else None)
 
@@ -493,49 +490,45 @@ def open_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> h5py.D
 
     sizes gives the dimensions known so far and takes those of this dataset. Raises Refused.
     """
-    stored = plain_dataset(group, field.path, field.types, field.packing)
-    dimensions, shape = field.dimensions, stored.shape
+    dataset = hdf5.open_dataset(group, field.path, field.types, field.packing)
+    dimensions, shape = field.dimensions, dataset.shape
     if len(shape) != len(dimensions):
         many = f"{len(shape)} dimensions instead of {len(dimensions)}"
-        raise Refused(f"{stored.name} has {many}")
+        raise Refused(f"{dataset.name} has {many}")
     for dimension, size in zip(dimensions, shape, strict=True):
         known = int(dimension) if dimension.isdecimal() else sizes.setdefault(dimension, size)
         if known != size:
             expected = ", ".join(str(sizes.get(name, name)) for name in dimensions)
             there = ", ".join(map(str, shape))
-            raise Refused(f"{stored.name} has the shape ({there}) instead of ({expected})")
-    return stored
+            raise Refused(f"{dataset.name} has the shape ({there}) instead of ({expected})")
+    return dataset
+
+
+_LIKE: dict[str, Any] = {
+    "text": "", "names": "", "flag": False, "number": 0.0, "integer": 0, "integers": (),
+}  # fmt: skip
 
 
 def _read_attribute(group: h5py.Group, field: Field) -> Any:
     name = field.attribute
     if not field.required and not h5py.h5a.exists(group.id, name.encode()):
         return None
-    like: dict[str, Any] = {"text": "", "names": "", "flag": False, "number": 0.0, "integers": ()}
-    value = attribute(group, name, like.get(field.form, 0))
-    if field.form == "positive" and not 1 <= value < 1 << 31:
-        raise Refused(f"the attribute {name} of {group.name} is {value}")
+    value = hdf5.attribute(group, name, _LIKE[field.form])
     if field.form == "names":
-        return tuple(None if part == "-" else part for part in value.split())
+        value = tuple(None if part == "-" else part for part in value.split())
+    if field.allowed != "any" and not ALLOWED[field.allowed](value):
+        what = f"the attribute {name} of {group.name} is {value!r:.40}"
+        raise Refused(f"{what}, which has to be {field.allowed}")
     return value
 
 
-def plain(value: Any) -> Any:
+def to_printable(value: Any) -> Any:
     """JSON with every text as it can be shown: on one line, not endless, moving no other text."""
     if isinstance(value, str):
         return "".join(char if char.isprintable() else "\ufffd" for char in value[:NAME_LIMIT])
     if isinstance(value, dict):
-        return {key: plain(part) for key, part in value.items()}
-    return type(value)(map(plain, value)) if isinstance(value, list | tuple) else value
-
-
-def convert(value: Any, kind: type[Document], name: str) -> Document:
-    """JSON as a value of a type; keys that a later version may add are passed over. Raises Refused
-    that names the first part that does not fit."""
-    try:
-        return msgspec.convert(value, kind)
-    except (msgspec.ValidationError, RecursionError) as error:
-        raise Refused(f"{name} does not fit: {str(error)[:NAME_LIMIT]}") from None
+        return {key: to_printable(part) for key, part in value.items()}
+    return type(value)(map(to_printable, value)) if isinstance(value, list | tuple) else value
 
 
 # --- what a file says of itself -------------------------------------------------------------------
@@ -549,26 +542,24 @@ def write_root(file: h5py.File, capture: Capture) -> None:
     limit = min(TEXT_LIMIT, 40 + INDEX_LIMIT // max(1, len(items)))  # so that it is read quickly
     index = [[item.number, item.text[:limit], item.tokens, item.label[:LABEL_LIMIT]]
              for item in items]  # fmt: skip
-    root = SimpleNamespace(
-        spec=capture.spec, off=capture.off, made=capture.made, items=index or None,
-        streaming=streaming if streaming.heads else None,
-    )  # fmt: skip
-    write_fields(file, CAPTURE_FIELDS["/"], root)
+    write_fields(file, CAPTURE_FIELDS["/"], {
+        "spec": capture.spec, "off": capture.off, "made": capture.made, "items": index or None,
+        "streaming": streaming if streaming.heads else None,
+    })  # fmt: skip
 
 
 def read_root(file: h5py.File) -> dict[str, Any]:
     """What a capture says of itself, by the names of Capture. Raises Refused."""
-    root = read_fields(file, CAPTURE_FIELDS["/"], {})
+    root = read_fields(file, CAPTURE_FIELDS["/"])
     spec = check_spec(root["spec"])
-    if (streams := root["streaming"]) is not None:
-        causal = {
-            HeadId(layer.index, head)
-            for layer in spec.layers if layer.can_stream for head in layer.heads
-        }  # fmt: skip
-        require(streams.heads <= causal, "its heads that stream are not those of a causal layer")
-    root["streaming"] = Streaming(**msgspec.structs.asdict(streams)) if streams else NO_STREAMING
+    streams = root["streaming"]
+    streaming = Streaming(**msgspec.structs.asdict(streams)) if streams else NO_STREAMING
+    root["streaming"] = streaming
+    causal = {HeadId(layer.index, head)
+              for layer in spec.layers if layer.can_stream for head in layer.heads}  # fmt: skip
+    require(streaming.heads <= causal, "its heads that stream are not those of a causal layer")
     root["items"] = items = tuple(
-        Item(number, words, tokens, plain(label))
+        Item(number, words, tokens, to_printable(label))
         for number, words, tokens, label in root["items"] or ()
     )
     for at, item in enumerate(items):
@@ -605,7 +596,7 @@ def write_texts(group: h5py.Group, capture: Capture) -> None:
         write_fields(group.create_group("target"), CAPTURE_FIELDS["/prompt"], capture.target)
     for level, positions in enumerate(capture.spans):
         inner = group.require_group(f"levels/{level}")
-        write_fields(inner, CAPTURE_FIELDS["/levels/0"], SimpleNamespace(spans=positions))
+        write_fields(inner, CAPTURE_FIELDS["/levels/0"], {"spans": positions})
 
 
 def read_texts(
@@ -621,7 +612,7 @@ def read_texts(
     levels = []
     for level in spec.levels:
         inner = subgroup(group, f"levels/{level.index}")
-        spans = read_fields(inner, CAPTURE_FIELDS["/levels/0"], {})["spans"]
+        spans = read_fields(inner, CAPTURE_FIELDS["/levels/0"])["spans"]
         _check_spans(spans, limits.get(level.sequence, len(spans)))  # slots are no tokens
         levels.append(spans)
     return prompt, target, tuple(levels)
@@ -633,19 +624,18 @@ def _read_prompt(group: h5py.Group) -> Prompt:
     tokens = sizes["tokens"]
     require(len(values["pieces"]) == tokens, "it does not name every token")
     _check_spans(values["spans"], len(values["text"]))
-    parts = values.pop("signal")
-    signal = None
-    if (array := parts["values"]) is not None:
-        good = 1 <= array.ndim <= 3 and parts["seconds"] is not None
-        require(good, "its picture or sound has other axes than one can have")
-        seconds = float(parts["seconds"][0])
-        require(0 <= seconds < 1e6, f"its sound is {seconds} s long")
-        if (grid := parts["grid"]) is not None:
-            rows, columns = grid = tuple(map(int, grid))
-            good = 0 < rows <= tokens and columns > 0 and rows * columns <= tokens
-            require(good, "the patches of its picture are not its tokens")
-        signal = Signal(**{**parts, "seconds": seconds, "grid": grid})
-    return Prompt(**values, signal=signal)
+    signal = values.pop("signal")
+    if (array := signal["values"]) is None:
+        return Prompt(**values)
+    good = 1 <= array.ndim <= 3 and signal["seconds"] is not None
+    require(good, "its picture or sound has other axes than one can have")
+    signal["seconds"] = seconds = float(signal["seconds"][0])
+    require(0 <= seconds < 1e6, f"its sound is {seconds} s long")
+    if signal["grid"] is not None:
+        signal["grid"] = rows, columns = tuple(map(int, signal["grid"]))
+        good = 0 < rows <= tokens and columns > 0 and rows * columns <= tokens
+        require(good, "the patches of its picture are not its tokens")
+    return Prompt(**values, signal=Signal(**signal))
 
 
 def _check_spans(spans: Integers, limit: int) -> None:
@@ -657,8 +647,8 @@ def _check_spans(spans: Integers, limit: int) -> None:
 def write_logits(group: h5py.Group, logits: Any) -> None:
     """Write what the model answered, unless it is None."""
     if logits is not None:
-        output = SimpleNamespace(logits=np.asarray(logits))
-        write_fields(group.require_group("output"), CAPTURE_FIELDS["/output"], output)
+        output = group.require_group("output")
+        write_fields(output, CAPTURE_FIELDS["/output"], {"logits": np.asarray(logits)})
 
 
 def read_logits(group: h5py.Group, path: str, spec: ModelSpec) -> Any:
@@ -670,7 +660,7 @@ def read_logits(group: h5py.Group, path: str, spec: ModelSpec) -> Any:
     forms = {"classes": "classes", "tags": "positions classes", "ends": "2 positions"}
     field = replace(field, form=forms.get(spec.goal, "positions vocabulary"))
     sizes = {"classes": len(spec.labels)} if spec.labels else {}
-    stored = open_field(subgroup(group, "output"), field, sizes)
-    if stored.chunks is not None and stored.nbytes > LOGITS_IN_MEMORY:
-        return Stored(stored, path)
-    return readonly(numbers(stored))
+    dataset = open_field(subgroup(group, "output"), field, sizes)
+    if dataset.chunks is not None and dataset.nbytes > LOGITS_IN_MEMORY:
+        return hdf5.Stored(dataset, path)
+    return readonly(hdf5.read_numbers(dataset))

@@ -17,12 +17,11 @@ import re
 import socket
 import stat
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import IO, Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, TypeVar, get_args
 
 import h5py
 import msgspec
@@ -32,31 +31,8 @@ from numpy.typing import NDArray
 from hgviz.core import HeadId, HgvizError, MetricEstimate, ModelSpec
 from hgviz.errors import file_error
 from hgviz.files import TEMPORARY, write_atomic
-from hgviz.store.arrays import store_attributes
-from hgviz.store.hdf5 import (
-    check_format,
-    has,
-    open_file,
-    reading,
-    require,
-    require_free,
-    says_format,
-    subgroup,
-    whole_hdf5,
-    writing,
-)
-from hgviz.store.schema import (
-    STUDY,
-    STUDY_FIELDS,
-    STUDY_VERSION,
-    About,
-    Field,
-    check_spec,
-    read_field,
-    read_fields,
-    write_field,
-    write_fields,
-)
+from hgviz.store import hdf5, schema
+from hgviz.store.hdf5 import has, require, subgroup, writing
 from hgviz.study import (
     ARRAYS,
     DEVICES,
@@ -93,28 +69,29 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
     A measurement that is infinite is kept as not measured. Raises HgvizError.
     """
     path = Path(path)
-    require_free(path, force, "study")
+    hdf5.require_free(path, force, "study")
     arrays = {name: _finite(values) for name, values in study.arrays.items()}
     given = np.where(np.isfinite(study.loss), study.given, NO_PREDICTION)
-    study = replace(study, arrays=arrays, loss=_finite(study.loss), given=given)
-    about = About(**{name: getattr(study, name) for name in About.__struct_fields__})
+    about = {name: getattr(study, name) for name in schema.About.__struct_fields__}
     changes = [mask.change for mask in study.masks]
     values = {field.name: getattr(study, field.name) for field in fields(study)} | {
-        "about": about,
+        "about": schema.About(**about),
+        "arrays": {name: values for name, values in arrays.items() if name in ARRAYS},
+        "loss": _finite(study.loss),
+        "given": given,
         "masks": [_mask_row(mask) for mask in study.masks],
         "mask_changes": changes if any(changes) else None,
     }
-    with writing(path), whole_hdf5(path) as file:
-        store_attributes(file.id, {"format": STUDY, "format_version": STUDY_VERSION})
-        write_fields(file, STUDY_FIELDS["/"], SimpleNamespace(**values))
-        for name in study.arrays:
-            if name not in ARRAYS:
-                group = file.require_group("arrays")
-                write_field(group, _own_array(name), study.arrays[name])
+    with writing(path), hdf5.whole_hdf5(path) as file:
+        version = {"format": schema.STUDY, "format_version": schema.STUDY_VERSION}
+        hdf5.store_attributes(file.id, version)
+        schema.write_fields(file, schema.STUDY_FIELDS["/"], values)
+        for name in sorted(arrays.keys() - {*ARRAYS}):
+            schema.write_field(file.require_group("arrays"), _own_array(name), arrays[name])
         for kind in ("learned", "curves"):
             for number, part in enumerate(values[kind]):
                 group = file.create_group(f"{kind}/{number:03}")
-                write_fields(group, STUDY_FIELDS[f"/{kind}/000"], part)
+                schema.write_fields(group, schema.STUDY_FIELDS[f"/{kind}/000"], part)
     return path
 
 
@@ -127,10 +104,10 @@ def require_place(path: str | Path) -> None:
         trace.unlink()
 
 
-def _own_array(name: str) -> Field:
+def _own_array(name: str) -> schema.Field:
     """The row of an array that a score has of its own."""
-    (row,) = STUDY_FIELDS["/arrays"]
-    return replace(row, path=name)
+    (row,) = schema.STUDY_FIELDS["/arrays"]
+    return replace(row, path=name, required=True)
 
 
 def _finite(values: NDArray[Any]) -> NDArray[Any]:
@@ -153,10 +130,7 @@ def _mask_row(mask: Mask) -> list[Any]:
 
 def is_study(path: str | Path) -> bool:
     """Whether a path is a study, judged by what it says of itself."""
-    try:
-        return says_format(str(path), STUDY)
-    except HgvizError:
-        return False
+    return hdf5.has_format(str(path), schema.STUDY) is True
 
 
 def open_study(path: str | Path) -> Study:
@@ -166,23 +140,29 @@ def open_study(path: str | Path) -> Study:
         raise HgvizError(f"there is no {path}: no file has that name", "Check the path")
     if Path(path).is_dir():
         raise HgvizError(f"{path} is a folder: a study is one file", "Choose the file")
-    with reading(path, "Measure"), open_file(path) as file:
-        check_format(file, STUDY, STUDY_VERSION, "study")
+    with hdf5.reading(path, "Measure"), hdf5.open_file(path) as file:
+        hdf5.check_format(file, schema.STUDY, schema.STUDY_VERSION, "study")
         return _read_study(file, path)
 
 
 def _read_study(file: h5py.File, path: str) -> Study:
     sizes: dict[str, int] = {}
-    values = read_fields(file, STUDY_FIELDS["/"], sizes)
-    spec, about = check_spec(values["spec"]), msgspec.structs.asdict(values.pop("about"))
+    values = schema.read_fields(file, schema.STUDY_FIELDS["/"], sizes)
+    spec, about = schema.check_spec(values["spec"]), msgspec.structs.asdict(values.pop("about"))
     values["heads"] = heads = _read_heads(values["heads"], spec.heads)
     require(list(heads) == sorted(heads), "its heads are not in order of computation")
     require(values["off"] <= {*heads}, "it has other heads off than there are")
     _check_measurements(values, about, spec)
-    own = _read_own_arrays(file, sizes)
     arrays = {name: array for name, array in values["arrays"].items() if array is not None}
-    values |= about | {"arrays": arrays | own, "masks": _read_masks(values, heads)}
-    del values["mask_changes"]
+    if has(file, "arrays"):  # of scores that measured their own, known here or not
+        group = subgroup(file, "arrays")
+        require(len(group) <= ARRAY_LIMIT, f"it has {len(group):,} arrays")
+        for name in sorted(group):
+            good = name.isascii() and name.isidentifier() and len(name) <= 64
+            require(good and name not in ARRAYS, "an array of it has no name that can be")
+            arrays[name] = schema.read_field(group, _own_array(name), sizes)
+    masks = _read_masks(values["masks"], values.pop("mask_changes"), heads)
+    values |= about | {"arrays": arrays, "masks": masks}
     learned = [_read_learned(part, sizes["heads"]) for part in _parts(file, "learned")]
     curves = [_read_curve(part, heads, sizes["examples"]) for part in _parts(file, "curves")]
     return Study(**values, learned=tuple(learned), curves=tuple(curves), path=path)
@@ -209,19 +189,6 @@ def _check_measurements(values: dict[str, Any], about: dict[str, Any], spec: Mod
         require(good, f"{name} of it has sizes below 0")
 
 
-def _read_own_arrays(file: h5py.File, sizes: dict[str, int]) -> dict[str, NDArray[Any]]:
-    """The arrays of scores that measured their own, known here or not."""
-    if not has(file, "arrays"):
-        return {}
-    group = subgroup(file, "arrays")
-    require(len(group) <= ARRAY_LIMIT, f"it has {len(group):,} arrays")
-    for name in group:
-        good = name.isascii() and name.isidentifier() and len(name) <= 64 and name not in ARRAYS
-        require(good, "an array of it has no name that can be")
-    return {name: read_field(group, replace(_own_array(name), required=True), sizes)
-            for name in sorted(group)}  # fmt: skip
-
-
 def _parts(file: h5py.File, name: str) -> list[h5py.Group]:
     if not has(file, name):
         return []
@@ -231,14 +198,14 @@ def _parts(file: h5py.File, name: str) -> list[h5py.Group]:
 
 
 def _read_learned(group: h5py.Group, heads: int) -> LearnedImportance:
-    values = read_fields(group, STUDY_FIELDS["/learned/000"], {"heads": heads})
+    values = schema.read_fields(group, schema.STUDY_FIELDS["/learned/000"], {"heads": heads})
     note = values["note"][:NOTE_LIMIT]
     values["note"] = "".join(char if char.isprintable() else " " for char in note)
     return LearnedImportance(**values)
 
 
 def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> PruningCurve:
-    values = read_fields(group, STUDY_FIELDS["/curves/000"], {})
+    values = schema.read_fields(group, schema.STUDY_FIELDS["/curves/000"])
     values["order"] = order = _read_heads(values["order"], heads)
     removed, rows = values["removed"], values["rows"]
     good = len(removed) > 0 and removed[-1] <= len(order)
@@ -247,11 +214,11 @@ def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> 
     return PruningCurve(**values)
 
 
-def _read_masks(values: dict[str, Any], heads: tuple[HeadId, ...]) -> tuple[Mask, ...]:
-    rows, changes = values["masks"], values["mask_changes"]
-    if rows is None:
-        return ()
-    changes = [None] * len(rows) if changes is None else changes
+def _read_masks(
+    rows: list[Any] | None, changes: list[Any] | None, heads: tuple[HeadId, ...]
+) -> tuple[Mask, ...]:
+    rows = rows or []
+    changes = [None] * len(rows) if changes is None or not rows else changes
     require(len(changes) == len(rows), "the changes of its masks are of other masks")
     masks = []
     for (name, off, row), change in zip(rows, changes, strict=True):
@@ -278,30 +245,28 @@ def _read_heads(pairs: NDArray[Any], known: Iterable[HeadId]) -> tuple[HeadId, .
 # --- plain files, which may be a stranger's -------------------------------------------------------
 
 
-@contextmanager
-def _opened(path: Path) -> Iterator[IO[bytes]]:
-    """A file to read, neither a link, that could lead anywhere, nor a pipe, that would be waited
-    for. Raises HgvizError, OSError."""
+def _read_start(path: Path, size: int) -> bytes:
+    """The first bytes of a file that is neither a link, which could lead anywhere, nor a pipe,
+    which would be waited for. Raises HgvizError, FileNotFoundError."""
     flags = os.O_RDONLY
     for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
         flags |= getattr(os, name, 0)
-    with os.fdopen(os.open(path, flags), "rb") as file:
-        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-            raise _damaged(path, "it is no file")
-        yield file
-
-
-def _read_plain(path: Path, limit: int) -> bytes:
-    """What a file of at most so many bytes holds. Raises HgvizError, FileNotFoundError."""
     try:
-        with _opened(path) as file:
-            content = file.read(limit + 1)
+        with os.fdopen(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _damaged(path, "it is no file")
+            return file.read(size)
     except FileNotFoundError:
         raise
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _damaged(path, "it is a link") from None
         raise file_error(f"cannot read {path}", error) from error
+
+
+def _read_plain(path: Path, limit: int) -> bytes:
+    """All of such a file of at most so many bytes. Raises HgvizError, FileNotFoundError."""
+    content = _read_start(path, limit + 1)
     if len(content) > limit:
         raise _damaged(path, f"it is larger than {limit >> 20:,} MB")
     return content
@@ -551,11 +516,9 @@ class SweepFolder:
 
 def is_sweep(path: str | Path) -> bool:
     """Whether a path is the folder of a study."""
-    try:
-        with _opened(Path(path) / PLAN) as file:
-            return SWEEP.encode() in file.read(256)
-    except (OSError, HgvizError):
-        return False
+    with suppress(OSError, HgvizError):
+        return SWEEP.encode() in _read_start(Path(path) / PLAN, 256)
+    return False
 
 
 def _entries(path: str | Path) -> list[os.DirEntry[str]]:

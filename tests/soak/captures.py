@@ -280,9 +280,8 @@ def in_folders(random: Random, good: Path, folder: Path, canary: Path) -> Path:
         with h5py.File(one, "r+") as file:
             _change_attribute(random, file)
     elif chosen == 8:
-        manifest = part / "manifest.json"
-        document = restated(random, json.loads(manifest.read_text()))
-        manifest.write_text(json.dumps(document))
+        with h5py.File(part / "root.h5", "r+") as file:
+            replace_one(random, file, ["identity"])
     else:
         (part / "layer-999.h5").write_bytes(json.dumps(value(random)).encode())
     return part

@@ -30,6 +30,7 @@ from tests.studying import make_study
 NAMES = ("topk", "linear", "softmax", "ymish")
 NORMS = (None, None, "l2", "l2-literal")
 TOKENS = 4100  # of a large map
+RANDOM = np.random.default_rng(0)
 TEXTS = ("A first text. ", "Another one. ", "The third, which is longer than others. ")
 
 
@@ -37,13 +38,13 @@ def small(text="A small text, captured. ", heads=2, **options):
     return make_capture(text, strides=(1, 2), heads=heads, **options)
 
 
-def factors(queries, keys, names=NAMES, norms=NORMS):
+def factors(queries, keys, names=NAMES, norms=NORMS, proof=(0, -1)):
     """Factors of heads that are unlike, with their statistics."""
     rule = Rule(0.4, names, norms, causal=False, top_k=3 if "topk" in names else None)
-    rows = np.array([0, queries - 1])
-    proof = np.zeros((len(names), 2, keys), "f4")
-    found = replace(make(rule, queries, keys, width=4), proof_rows=rows, proof_values=proof)
-    return recompute_statistics(found)
+    rows = np.arange(queries)[list(proof)]
+    values = np.zeros((len(names), len(rows), keys), "f4")
+    made = make(rule, queries, keys, width=4)
+    return replace(made, proof_rows=rows, proof_values=values)
 
 
 def slots(count):
@@ -66,7 +67,7 @@ def of_kind(kind):
         logits = np.ones((len(target), 256), "f4")
     if kind == "states":
         goal, logits = "states", np.ones((len(target), 8))
-        states = np.random.default_rng(0).normal(size=(len(prompt), 8)).astype("f4")
+        states = RANDOM.normal(size=(len(prompt), 8)).astype("f4")
         mask = np.arange(len(prompt)) > 1
         prompt = replace(slot_prompt(len(prompt)), states=states, attention_mask=mask)
     if kind == "slots":
@@ -78,7 +79,7 @@ def of_kind(kind):
     spec = ModelSpec(
         "transformer", kind, tuple(levels), tuple(layers), 8, 256, goal=goal, labels=labels
     )
-    maps = tuple(LazyMap(factors(*size), (0, 1, 2, 3)) for size in sizes)
+    maps = tuple(LazyMap(recompute_statistics(factors(*size)), (0, 1, 2, 3)) for size in sizes)
     return Capture(spec, prompt, tuple(spans), maps, logits=logits, target=target)
 
 
@@ -88,15 +89,12 @@ def large(names=("softmax", "linear", "topk"), norms=(None, None, None)):
     layer = Layer(0, "middle.0", "self", 0, 1, heads=heads, activations=names, causal=False)
     levels = (Level(0), Level(1, sequence="slots"))
     spec = ModelSpec("yubert", "large", levels, (layer,), 8, 256, goal="next")
-    rule = Rule(0.4, names, norms, causal=False, top_k=3 if "topk" in names else None)
-    found = make(rule, TOKENS, 70, width=4)
-    proof = np.zeros((len(names), 3, 70), np.float32)
-    found = replace(found, proof_rows=np.array([0, 300, TOKENS - 1]), proof_values=proof)
-    spans = (slots(TOKENS), slots(70))
-    return Capture(spec, byte_prompt("a" * TOKENS), spans, (LazyMap(found, heads),))
+    maps = LazyMap(factors(TOKENS, 70, names, norms, (0, 300, -1)), heads)
+    return Capture(spec, byte_prompt("a" * TOKENS), (slots(TOKENS), slots(70)), (maps,))
 
 
 def dense(form="float32", size=600):
+    """Weights that are kept themselves, where causal with numbers that nobody may read."""
     array = np.random.default_rng(0).random((2, size, size)).astype(np.float32)
     array = bits(array) if form == "bits" else array.astype(form)
     whole = small()
@@ -149,17 +147,15 @@ def without_heads():
     whole = small()
     first, second, *others = whole.spec.layers
     layers = (replace(first, heads=(3, 7)), replace(second, heads=(), activations=()), *others)
-    found = whole.maps[1].factors
-    none = replace(
-        found, q=found.q[:0], k=found.k[:0], stat=found.stat[:0],
-        proof_values=found.proof_values[:0], rule=replace(found.rule, activations=(), norms=()),
-    )  # fmt: skip
-    maps = (LazyMap(whole.maps[0].factors, (3, 7)), LazyMap(none, ()), *whole.maps[2:])
+    full = whole.maps[1].factors
+    rule = replace(full.rule, activations=(), norms=())
+    parts = {name: getattr(full, name)[:0] for name in ("q", "k", "stat", "proof_values")}
+    none = LazyMap(replace(full, **parts, rule=rule), ())
+    maps = (LazyMap(whole.maps[0].factors, (3, 7)), none, *whole.maps[2:])
     return replace(whole, spec=replace(whole.spec, layers=layers), maps=maps)
 
 
 PICTURE = Signal(np.ones((3, 8, 8), "f4"), np.zeros((8, 8, 3), "u1"), (2, 3))
-RANDOM = np.random.default_rng(0)
 SAMPLES = {
     "small": small,
     **{name: lambda name=name: small("Hourglasses. " * 4, **{name: name != "logits"})

@@ -16,7 +16,7 @@ from h5py._objects import phil
 
 from hgviz.core import HgvizError
 from hgviz.store import is_capture, is_study, open_capture, open_study
-from hgviz.store.arrays import StoredRuns
+from hgviz.store.hdf5 import StoredRuns
 from hgviz.study import Study
 from tests.store.samples import damage, put, refused, said, same, small, write_sample
 
@@ -100,9 +100,10 @@ ROWS = {
         ("layers/000@level", "vlen", BELONGS), ("layers/000@level", [0, 0], BELONGS),
         ("layers/000@stride_q layers/000@stride_k", 0, "the attribute stride_"),
         ("layers/000@stride_k", -3, "stride_k of /layers/000 is -3"),
-        ("layers/000@scale", np.nan, RULE), ("layers/000@empty_rows", np.bytes_("full"), RULE),
-        ("layers/000@activations", np.bytes_("tanh tanh"), RULE),
-        ("layers/000@norms", np.bytes_("l3 -"), RULE),
+        ("layers/000@scale", np.nan, "to be finite"),
+        ("layers/000@empty_rows", np.bytes_("full"), "to be zeros or uniform"),
+        ("layers/000@activations", np.bytes_("tanh tanh"), NAMED),
+        ("layers/000@norms", np.bytes_("l3 -"), "to be l2"),
         ("layers/000@crc32 layers/000@summary32", np.array([1]), "for each of 2 heads"),
         ("layers/000@kind", np.bytes_("pickle"), "is of the kind 'pickle'"),
         ("layers/000@committed", 0, "was never completed"),
@@ -329,7 +330,7 @@ def test_what_is_not_there_or_not_a_file_is_told(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     refused(tmp_path / "pipe", "not a regular file")
     assert not is_capture(tmp_path / "pipe")
-    os.mkfifo(tmp_path / "manifest.json")
+    os.mkfifo(tmp_path / "root.h5")
     assert not is_capture(tmp_path)
 
 
