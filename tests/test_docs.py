@@ -18,7 +18,7 @@ from PIL import Image
 from hgviz.analysis.statistics import student_interval
 from hgviz.cli import app, verbs
 from hgviz.figures import ANSWERS, FIGURES
-from hgviz.tasks.study_results import results_of
+from hgviz.tasks.study_results import StudyResults
 
 DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
@@ -234,7 +234,7 @@ def study(name):
 @functools.cache
 def results(name):
     """What a kept study says."""
-    return results_of(study(name))
+    return StudyResults(study(name))
 
 
 def points(one, told=False):
@@ -263,8 +263,8 @@ def left_rows(name):
     """What methods leave at every budget, the mean of all models and seeds, and their ranks."""
     found = results(name)
     for method in found.methods:
-        some = [one for one in found.pruning if one.method == method]
-        means = np.mean([[at.mean for at in one.at] for one in some], axis=0)
+        rows = [row for row in found.pruning if row["method"] == method]
+        means = np.mean([[at.mean for at in row["at"]] for row in rows], axis=0)
         rank = [found.ranks[method][at].mean for at in (1, 2)]
         words = "random orders" if method == "random" else method
         yield line(words, *map(percent, means), *(f"{one:.1f}" for one in rank))
@@ -273,23 +273,25 @@ def left_rows(name):
 def beside_rows(name, which, measures):
     """What methods leave more than michel, or than random orders."""
     rows = getattr(results(name), which)
-    for method in dict.fromkeys(one.method for one in rows):
-        by = {one.budget: one for one in rows if one.method == method}
-        yield line(method, *(points(by[at].difference, by[at].is_significant) for at in measures))
+    for method in dict.fromkeys(row["method"] for row in rows):
+        by = {row["budget"]: row for row in rows if row["method"] == method}
+        cells = [by[at] for at in measures]
+        yield line(method, *(points(row["difference"], row["significant"]) for row in cells))
 
 
 def reached_rows(name):
     """What every model reaches, its seeds, and the difference from softmax."""
     found = results(name)
-    apart = {one.setting: one for one in found.score_differences}
-    for one in found.scores:
-        mean = f"{percent(one.score.mean)} ({percent(one.score.low)} to {percent(one.score.high)})"
-        beside = apart.get(one.setting)
+    differences = {(row["model"], row["activation"]): row for row in found.score_differences}
+    for row in found.scores:
+        score, names = row["score"], (row["model"], row["activation"])
+        mean = f"{percent(score.mean)} ({percent(score.low)} to {percent(score.high)})"
+        beside = differences.get(names)
         more = ("", "") if beside is None else (
-            points(beside.difference, beside.is_significant), f"{beside.adjusted:.2g}",
+            points(beside["difference"], beside["significant"]), f"{beside['adjusted']:.2g}",
         )  # fmt: skip
-        yield line(one.setting[1], one.setting[2], *map(percent, one.score.values), mean, *more,
-                   f"{one.loss.mean:.3f}", f"{one.parameters:,}")  # fmt: skip
+        yield line(*names, *map(percent, score.values), mean, *more,
+                   f"{row['loss'].mean:.3f}", f"{row['parameters']:,}")  # fmt: skip
 
 
 TABLES = {
@@ -345,11 +347,13 @@ def test_models_that_two_studies_trained_apart_are_the_same():
 def test_what_the_page_says_of_widths_is_so():
     """How much further behind softmax each activation is at width 96 than at 24."""
     found = results(ACTIVATION)
-    by = {one.setting[1:]: one.difference.values for one in found.score_differences}
+    by = {(row["model"], row["activation"]): row["difference"].values
+          for row in found.score_differences}  # fmt: skip
     page = (DOCS / "which-activation-at-which-size.md").read_text("utf-8")
     for name in ("tanh", "ymish", "per-head"):
         assert points(student_interval(by["width 24", name] - by["width 96", name])) in page
-    softmax = {one.setting[1]: one.score.values for one in found.scores if one.setting[2] == BASE}
+    softmax = {row["model"]: row["score"].values
+               for row in found.scores if row["activation"] == BASE}  # fmt: skip
     assert points(student_interval(softmax["width 96"] - softmax["width 24"])) in page
 
 
@@ -368,6 +372,6 @@ def test_what_is_right_as_often_is_equal_though_shares_are_kept_as_float32():
 
     noisy = replace(known, standings=tuple(map(coarse, known.standings)))
     pairs = zip(
-        results_of(noisy).method_differences, results_of(known).method_differences, strict=True
+        StudyResults(noisy).method_differences, StudyResults(known).method_differences, strict=True
     )
-    assert all(one.p == other.p for one, other in pairs)
+    assert all(one["p"] == other["p"] for one, other in pairs)

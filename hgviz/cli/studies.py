@@ -102,7 +102,7 @@ def report(
     if out is None and not as_json:
         raise typer.BadParameter("-o is missing: where to write, such as -o study.html.")
     if out is None:
-        print(json.dumps(tasks.results_facts(*tasks.read_results(folder))))
+        print(json.dumps(tasks.read_results(folder).to_dict()))
         return
     command = shlex.join(["hgviz", "study", "report", str(folder), "-o", str(out)])
     facts = terminal.run(partial(tasks.study_report, folder, out, command), "Writing")

@@ -56,7 +56,7 @@ from hgviz.gui.widgets import (
     vbox,
 )
 from hgviz.study import Standing, State, Sweep
-from hgviz.tasks.study_charts import RANDOM_LABEL
+from hgviz.tasks.study_results import RANDOM_LABEL
 
 if TYPE_CHECKING:
     from hgviz.figures.charts import Line, Plots, SeedMark, Seeds
@@ -430,7 +430,7 @@ def _drawn(
         early = begun < before.again and not sweep.complete
         if before.done == done or early:
             return before
-    from hgviz.tasks.study_charts import sweep_chart
+    from hgviz.tasks.study_results import sweep_chart
 
     content = sweep_chart(kind, sweep)
     now = time.monotonic()

@@ -22,7 +22,7 @@ from hgviz.models.data import read_rows
 from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
 from hgviz.tasks.studies import study_of
-from hgviz.tasks.study_charts import OWN, RANDOM_LABEL
+from hgviz.tasks.study_results import OWN, RANDOM_LABEL
 
 if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes

@@ -49,8 +49,7 @@ from .removing import heads_of_study, prune
 from .repeating import redundancy, redundancy_of_captures, redundancy_panel
 from .scoring import evaluate, examples_from, train
 from .studies import is_sweep_file, open_sweep, run_sweep, sweep_at
-from .study_charts import sweep_chart
-from .study_report import read_results, results_facts, study_report
+from .study_results import read_results, study_report, sweep_chart
 from .studying import importance, keeping, kept_study, study
 
 __all__ = [
@@ -62,7 +61,7 @@ __all__ = [
     "learned", "load", "model_of", "open_sweep", "panel", "pass_times", "preview",
     "prompt_options", "prune", "reach", "reach_facts", "reach_panel", "read_prompts",
     "read_results", "redundancy", "redundancy_of_captures", "redundancy_panel",
-    "require_model_of", "results_facts", "roles_of_capture", "roles_of_model", "roles_of_text",
+    "require_model_of", "roles_of_capture", "roles_of_model", "roles_of_text",
     "rollout", "rollout_capture", "run_sweep", "save", "sources_of", "spec_from", "study",
     "study_at", "study_chart", "study_report", "sweep_at", "sweep_chart", "token_name",
     "tokens_or_slots", "train", "trials_of", "try_heads", "with_learned", "write", "write_report",

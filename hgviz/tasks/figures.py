@@ -21,7 +21,7 @@ from hgviz.tasks.charts import (
 from hgviz.tasks.files import capture_at, study_at
 from hgviz.tasks.heads import rollout_capture
 from hgviz.tasks.studies import sweep_at
-from hgviz.tasks.study_charts import sweep_chart
+from hgviz.tasks.study_results import sweep_chart
 
 if TYPE_CHECKING:
     from hgviz.figures import Looked, Panel, Spec

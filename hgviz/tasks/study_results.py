@@ -1,16 +1,19 @@
-"""The results of a study file's cells: scores over seeds, pruning by method, and their differences.
+"""The results of a study file: scores over seeds, pruning by method, charts, and the report page.
 
 Differences are taken from the first activation of the study file (of a single one: from the first
-model), those of methods from the first method.
+model), those of methods from the first method. hgviz.analysis.statistics has the tests.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from typing import Any, TypeVar
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,491 +30,673 @@ from hgviz.analysis.statistics import (
     student_interval,
     student_test,
 )
-from hgviz.core import HgvizError
-from hgviz.study import Standing, Sweep
-from hgviz.tasks.studies import unpacked
+from hgviz.core import HgvizError, progress
+from hgviz.errors import choose, require
+from hgviz.language import number
+from hgviz.study import AXES, Sweep
+from hgviz.tasks.studies import sweep_at, unpacked
 
-RANDOM = "random"  # the method of random orders
+if TYPE_CHECKING:
+    from hgviz.figures.charts import Line, Plots, Seeds
+    from hgviz.figures.report import Table
+
+RANDOM, RANDOM_LABEL = "random", "random orders"  # a method, and its label in charts
+OWN = "own"  # the name of an activation that is not exchanged
 LOWER_IS_BETTER = ("bits_per_byte",)
 DECIMALS = 7  # shares are stored as float32: equal shares must not differ by 1e-8
-AXES = ("data", "model", "activation", "seed", "method")
-SEED = AXES.index("seed")
+MOST_AXES, MOST_RIBBONS = 12, 4  # of one figure: axes, and intervals that can be told apart
+X_TICKS = (0.0, 0.25, 0.5, 0.75, 1.0)
 
 Doubles = NDArray[np.float64]
-Setting = tuple[str, str, str]  # data, model, activation
-Unit = tuple[str, str, str, str]  # a setting and a seed
+Setting = tuple[str, ...]  # data, model, activation
+Unit = tuple[str, ...]  # a setting and a seed
+Row = dict[str, Any]  # of a table; its keys are those of the JSON
 T = TypeVar("T")
 
-
-class Row:
-    """A row of a table of results; its fields are the keys of the JSON."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The row as JSON: NaN is null, the setting its three names."""
-        values: dict[str, Any] = {}
-        for name in (one.name for one in fields(self)):  # type: ignore[arg-type]
-            value = getattr(self, name)
-            if name == "setting":
-                values |= dict(zip(AXES[:3], value, strict=True))
-            else:
-                values[name] = _to_json(value)
-        if isinstance(self, Difference):
-            values["significant"] = self.is_significant
-        return values
+# --- results of cells -----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ModelScore(Row):
-    """The score of a model on data over seeds; loss in nats.
+class Score(msgspec.Struct):
+    """The result of a cell "score"; right (total,): which answers are, None where none can be."""
 
-    missing: seeds that are not done. trained: by the study; a checkpoint has one seed.
-    """
-
-    setting: Setting
-    metric: str
-    score: Interval
-    loss: Interval
-    seeds: tuple[str, ...]
-    missing: int
-    parameters: int
-    texts: int
-    trained: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Difference(Row):
-    """A difference over seeds; p of no difference, adjusted by Benjamini and Hochberg."""
-
-    difference: Interval
-    p: float
-    adjusted: float = field(default=float("nan"), kw_only=True)
-
-    @property
-    def is_significant(self) -> bool:
-        """Whether 0 lies outside the interval and the adjusted p is small."""
-        return is_significant(self.difference, self.adjusted)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreDifference(Difference):
-    """The score of a setting less that of the first activation or model, paired by seed.
-
-    axis: "activation" or "model"; base: the first on that axis. over: what p is over, "texts" of
-    the models at hand, or "seeds" where answers are not right or wrong.
-    """
-
-    setting: Setting
-    base: str
-    axis: str
-    metric: str
-    over: str
-
-
-@dataclass(frozen=True, slots=True)
-class PrunedScores(Row):
-    """The score with heads off in the order of a method, over seeds: one interval for each budget,
-    and for the mean of the curve last."""
-
-    setting: Setting
-    method: str
-    heads: int
-    at: tuple[Interval, ...]
-    seeds: tuple[str, ...]
-    missing: int
-
-
-@dataclass(frozen=True, slots=True)
-class MethodDifference(Difference):
-    """The score left by a method less that left by another at a budget, None for the mean of the
-    curve; over all settings and seeds that have both.
-
-    p: of the sign test; against random orders one-sided.
-    """
-
-    method: str
-    base: str
-    budget: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Agreement(Row):
-    """Answers and head metrics compared with the first activation: the share of equal answers, and
-    the change of each metric."""
-
-    setting: Setting
-    base: str
-    agreement: Interval
-    metrics: Mapping[str, Interval]
-
-
-@dataclass(frozen=True, slots=True)
-class StudyResults:
-    """All numbers of a study.
-
-    Attributes:
-        budgets: shares of heads off, and None for the mean of the curve, as in PrunedScores.at.
-        shares: the least and largest share at which each budget was read.
-        ranks: of each method at each budget, 1 the best, over units that have all methods.
-        curves: of each unit and method (shares of heads off, share of right answers) of each curve.
-    """
-
-    sweep: Sweep
-    scores: tuple[ModelScore, ...] = ()
-    score_differences: tuple[ScoreDifference, ...] = ()
-    budgets: tuple[float | None, ...] = ()
-    pruning: tuple[PrunedScores, ...] = ()
-    method_differences: tuple[MethodDifference, ...] = ()
-    random_differences: tuple[MethodDifference, ...] = ()
-    ranks: Mapping[str, tuple[Interval, ...]] = field(default_factory=dict)
-    shares: tuple[tuple[float, float], ...] = ()
-    agreement: tuple[Agreement, ...] = ()
-    curves: Mapping[Unit, Mapping[str, tuple[tuple[Doubles, Doubles], ...]]] = field(
-        default_factory=dict
-    )
-    metric: str = ""
-
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """The settings that have curves."""
-        return tuple(dict.fromkeys(unit[:3] for unit in self.curves))
-
-    @property
-    def methods(self) -> tuple[str, ...]:
-        """The methods that have a curve, in the order of the study file, random orders last."""
-        measured = {name for curves in self.curves.values() for name in curves}
-        names = (*(name for name in self.sweep.names("method") if name != RANDOM), RANDOM)
-        return tuple(name for name in names if name in measured)
-
-    def to_dict(self) -> dict[str, Any]:
-        """Every number, as `hgviz study report --json` prints it; unknown numbers are null."""
-        hidden = ("sweep", "curves", "metric")
-        tables = {
-            one.name: _to_json(getattr(self, one.name))
-            for one in fields(self) if one.name not in hidden
-        }  # fmt: skip
-        tables["budgets"] = ["mean" if budget is None else budget for budget in self.budgets]
-        return tables
-
-
-def _to_json(value: Any) -> Any:
-    if isinstance(value, Row | Interval):
-        return value.to_dict()
-    if isinstance(value, Mapping):
-        return {name: _to_json(part) for name, part in value.items()}
-    if isinstance(value, tuple):
-        return [_to_json(part) for part in value]
-    return finite_or_none(value) if isinstance(value, float) else value
-
-
-def results_of(sweep: Sweep) -> StudyResults:
-    """The numbers of all cells that are done. Raises HgvizError naming a damaged result."""
-    return replace(_pruning(sweep), **_scores(sweep), agreement=_agreements(sweep))
-
-
-def scores_of(sweep: Sweep) -> StudyResults:
-    """The scores of models only. Raises as results_of."""
-    return replace(StudyResults(sweep), **_scores(sweep))
-
-
-def curves_of(sweep: Sweep) -> StudyResults:
-    """The curves only, without tests between methods, which take seconds for thousands of cells."""
-    return _pruning(sweep, tests=False)
-
-
-# --- reading cells --------------------------------------------------------------------------------
-
-
-def _read(
-    sweep: Sweep, work: str, read: Callable[[Standing], T]
-) -> tuple[dict[tuple[str, ...], T], dict[tuple[str, ...], int]]:
-    """What is read of each cell of a kind that is done, by its place on AXES, and how many seeds of
-    each place are not done. Raises HgvizError for a damaged result."""
-    results: dict[tuple[str, ...], T] = {}
-    missing: dict[tuple[str, ...], int] = defaultdict(int)
-    for cell in sweep.of(work):
-        place = tuple(cell.cell.place.get(axis, "") for axis in AXES)
-        if cell.state != "done":
-            missing[(*place[:SEED], *place[SEED + 1 :])] += 1
-            continue
-        try:
-            results.setdefault(place, read(cell))
-        except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-            raise HgvizError(
-                f"the result of {cell.cell.label} is damaged: it lacks a number",
-                f"Delete {cell.cell.key}.json in the folder of the study and run it again",
-            ) from error
-    numbers = {axis: {name: at for at, name in enumerate(sweep.names(axis))} for axis in AXES}
-
-    def order(place: tuple[str, ...]) -> tuple[int, ...]:
-        """The place in the grid; seeds by their number, whichever folder they come from."""
-        at = [numbers[axis].get(name, -1) for axis, name in zip(AXES, place, strict=True)]
-        at[SEED] = int(place[SEED]) if place[SEED].isdecimal() else -1
-        return tuple(at)
-
-    return {place: results[place] for place in sorted(results, key=order)}, missing
-
-
-# --- scores ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Score:
     metric: str
     value: float
     loss: float
     parameters: int
-    texts: int
-    right: NDArray[np.bool_] | None
+    total: int
     trained: bool
+    right: Any = None
+
+    def __post_init__(self) -> None:
+        self.right = None if self.right is None else unpacked(self.right).astype(np.int64)
 
 
-def _score(cell: Standing) -> _Score:
-    result: Mapping[str, Any] = cell.found or {}
-    right = unpacked(result["right"]) if "right" in result else None
-    return _Score(
-        str(result["metric"]), float(result["value"]), float(result["loss"]),
-        int(result["parameters"]), int(result["total"]), right, "trained" in cell.cell.given,
-    )  # fmt: skip
+class Points(msgspec.Struct):
+    """A pruning curve: off (points,) how many heads are off, values (points,) right answers."""
+
+    off: Any
+    values: Any
+    unit: str
 
 
-def _scores(sweep: Sweep) -> dict[str, Any]:
-    results, missing = _read(sweep, "score", _score)
-    by_setting: dict[Setting, dict[str, _Score]] = defaultdict(dict)
-    for (data, model, activation, seed, _), score in results.items():
-        by_setting[data, model, activation][seed] = score
-    scores = []
-    for setting, seeds in by_setting.items():
-        first = next(iter(seeds.values()))
-        scores.append(
-            ModelScore(
-                setting, first.metric, student_interval([one.value for one in seeds.values()]),
-                student_interval([one.loss for one in seeds.values()]), tuple(seeds),
-                missing[(*setting, "")], first.parameters, first.texts, first.trained,
-            )
-        )  # fmt: skip
-    axis = 2 if len({setting[2] for setting in by_setting}) > 1 else 1
-    base = sweep.names(AXES[axis])[0] if by_setting else ""
-    differences = []
-    for setting, seeds in by_setting.items():
-        base_setting = (*setting[:axis], base, *setting[axis + 1 :])
-        if base_setting != setting and base_setting in by_setting:
-            difference = _score_difference(setting, base, axis, by_setting[base_setting], seeds)
-            differences.append(difference)
-    return {"scores": tuple(scores), "score_differences": _adjusted(differences)}
-
-
-def _score_difference(
-    setting: Setting,
-    base: str,
-    axis: int,
-    base_seeds: Mapping[str, _Score],
-    seeds: Mapping[str, _Score],
-) -> ScoreDifference:
-    """Paired by seed; p over texts where all models say which answers are right."""
-    pairs = [(base_seeds[seed], seeds[seed]) for seed in seeds if seed in base_seeds]
-    difference = student_interval([other.value - first.value for first, other in pairs])
-    metric = next(iter(seeds.values())).metric
-    answers = [score.right for pair in pairs for score in pair]
-    right = [answer.astype(np.int64) for answer in answers if answer is not None and len(answer)]
-    is_per_text = (
-        bool(pairs) and metric not in LOWER_IS_BETTER and len(right) == len(answers)
-        and len({len(answer) for answer in right}) == 1
-    )  # fmt: skip
-    if is_per_text:
-        p = sign_test_of_counts(np.sum(right[1::2], axis=0) - np.sum(right[::2], axis=0))
-    else:
-        p = student_test(difference.values)
-    over = "texts" if is_per_text else "seeds"
-    return ScoreDifference(difference, p, setting, base, AXES[axis], metric, over)
-
-
-D = TypeVar("D", bound=Difference)
-
-
-def _adjusted(differences: Iterable[D]) -> tuple[D, ...]:
-    """The same with p adjusted for their number."""
-    rows = list(differences)
-    adjusted = benjamini_hochberg(np.array([row.p for row in rows], float))
-    return tuple(replace(row, adjusted=float(p)) for row, p in zip(rows, adjusted, strict=True))
-
-
-# --- pruning --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Curves:
-    """The curves of a cell: heads off, and the share of right answers at each."""
+class Curves(msgspec.Struct):
+    """The result of a cell "curve": one curve, or several of random orders."""
 
     heads: int
+    curves: list[Points]
+
+    def __post_init__(self) -> None:
+        if not self.curves:
+            raise ValueError
+        for curve in self.curves:
+            off = curve.off = np.array(curve.off, np.int64)
+            values = curve.values = np.array(curve.values, np.float64).round(DECIMALS)
+            is_sound = off.ndim == 1 and len(off) and off.shape == values.shape
+            if not (is_sound and (np.diff(off) > 0).all() and off[-1] <= self.heads):
+                raise ValueError
+            if not np.isfinite(values).all():
+                raise ValueError
+
+    def nearest(self, budget: float) -> list[int | None]:
+        """The point of each curve nearest to a share of heads off, None beyond its end."""
+        return [nearest_point(curve.off, self.heads, budget) for curve in self.curves]
+
+    def at(self, budgets: Sequence[float | None]) -> Doubles:
+        """(curves, budgets) the score at each budget, NaN beyond the end of a curve; None is the
+        mean of the curve."""
+        columns = [
+            [mean_along(curve.off, curve.values) for curve in self.curves] if budget is None else
+            [np.nan if point is None else curve.values[point]
+             for curve, point in zip(self.curves, self.nearest(budget), strict=True)]
+            for budget in budgets
+        ]  # fmt: skip
+        return np.array([*zip(*columns, strict=True)], float)
+
+
+class _Change(msgspec.Struct):
     metric: str
-    curves: tuple[tuple[NDArray[np.int64], Doubles], ...]
+    difference: float | None
 
-    def at(self, budgets: Sequence[float]) -> Doubles:
-        """(curves, budgets + 1) the score at each budget, NaN beyond its end, and its mean."""
+
+class _Answers(msgspec.Struct):
+    agreement: float | None = None
+
+
+class Comparison(msgspec.Struct):
+    """The result of a cell "compare", as far as a table shows it."""
+
+    answers: _Answers
+    metrics: list[_Change]
+
+
+def _read(sweep: Sweep, work: str, kind: type[T], depth: int) -> dict[Setting, dict[str, T]]:
+    """The results of a kind of cells that are done, by the first names of their place on AXES, then
+    by the next one, in the order of the grid. Raises HgvizError for a damaged result."""
+    results: dict[tuple[str, ...], T] = {}
+    for standing in sweep.of(work):
+        cell, place = standing.cell, tuple(standing.cell.place.get(axis, "") for axis in AXES)
+        if standing.state != "done" or place in results:
+            continue
+        result = {**(standing.found or {}), "trained": "trained" in cell.given}
+        try:
+            results[place] = msgspec.convert(result, kind, strict=False)
+        except (msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
+            raise HgvizError(
+                f"the result of {cell.label} is damaged: it lacks a number",
+                f"Delete {cell.key}.json in the folder of the study and run it again",
+            ) from error
+    orders = [{name: at for at, name in enumerate(sweep.names(axis))} for axis in AXES]
+    seeds = sweep.names("seed")  # by their number, whichever folder they come from
+    orders[AXES.index("seed")] = {name: int(name) for name in seeds if name.isdecimal()}
+    groups: dict[Setting, dict[str, T]] = defaultdict(dict)
+    for place in sorted(
+        results,
+        key=lambda place: [order.get(name, -1) for order, name in zip(orders, place, strict=True)],
+    ):
+        groups[place[:depth]][place[depth]] = results[place]
+    return dict(groups)
+
+
+# --- all results ----------------------------------------------------------------------------------
+
+
+class StudyResults:
+    """All numbers of a study, each table computed when it is first asked for.
+
+    A table is a list of rows, whose keys are those of the JSON of `hgviz study report`. A row of
+    differences has "difference", the Interval over seeds, "p" of no difference, "adjusted" by
+    Benjamini and Hochberg for the rows of the table, and "significant", whether 0 lies outside the
+    interval and the adjusted p is small. Raises HgvizError from any table for a damaged result.
+    """
+
+    def __init__(self, sweep: Sweep) -> None:
+        self.sweep = sweep
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every number, the unfinished cells, and what computed the others; unknown is null."""
+        sweep = self.sweep
+        tables = (
+            "scores", "score_differences", "budgets", "pruning", "method_differences",
+            "random_differences", "ranks", "shares", "agreement",
+        )  # fmt: skip
+        return {
+            "kind": "sweep_report", "title": sweep.title, "question": sweep.asked.question,
+            "complete": sweep.complete, "counts": dict(sweep.counts),
+            **{name: _to_json(getattr(self, name)) for name in tables},
+            "budgets": ["mean" if budget is None else budget for budget in self.budgets],
+            "missing": [
+                {"cell": one.cell.label, "key": one.cell.key, "state": one.state, "line": one.line}
+                for one in sweep.standings if one.state != "done"
+            ],
+            "environment": self._environment(),
+        }  # fmt: skip
+
+    def _environment(self) -> dict[str, str]:
+        """Versions and hosts of the cells that are done, and their computing time."""
+        done = [standing for standing in self.sweep.standings if standing.state == "done"]
+        values: dict[str, set[str]] = defaultdict(set)
+        for standing in done:
+            values["hgviz"].add(str(standing.made.get("program", "")))
+            for name, version in standing.made.get("versions", {}).items():
+                values[name].add(str(version))
+            values["device"].add(str(standing.cell.given.get("device", "")))
+            values["host"].add(standing.host)
+        joined = {name: ", ".join(sorted(names - {""})) for name, names in values.items()}
+        return {name: names for name, names in joined.items() if names} | {
+            "threads of a cell": str(self.sweep.asked.threads),
+            "seconds of computing": f"{sum(standing.seconds for standing in done):,.1f}",
+        }
+
+    @cached_property
+    def _missing(self) -> Mapping[tuple[str, ...], int]:
+        """How many seeds are not done, by work, setting and method."""
+        axes = [axis for axis in AXES if axis != "seed"]
+        return Counter(
+            (standing.cell.work, *(standing.cell.place.get(axis, "") for axis in axes))
+            for standing in self.sweep.standings if standing.state != "done"
+        )  # fmt: skip
+
+    @cached_property
+    def _scores(self) -> dict[Setting, dict[str, Score]]:
+        return _read(self.sweep, "score", Score, 3)
+
+    @cached_property
+    def scores(self) -> list[Row]:
+        """The score and loss (nats) of each setting over seeds; missing: seeds that are not done;
+        trained: by the study, while a checkpoint has one seed."""
         rows = []
-        for off, values in self.curves:
-            points = (nearest_point(off, self.heads, budget) for budget in budgets)
-            scores = [float("nan") if point is None else float(values[point]) for point in points]
-            rows.append([*scores, mean_along(off, values)])
-        return np.array(rows)
+        for setting, seeds in self._scores.items():
+            first = next(iter(seeds.values()))
+            rows.append({
+                **_names(setting), "metric": first.metric,
+                "score": student_interval([score.value for score in seeds.values()]),
+                "loss": student_interval([score.loss for score in seeds.values()]),
+                "seeds": [*seeds], "missing": self._missing["score", *setting, ""],
+                "parameters": first.parameters, "texts": first.total, "trained": first.trained,
+            })  # fmt: skip
+        return rows
 
-    def shares_at(self, budget: float) -> Iterator[float]:
-        """The share of heads off at which each curve is read for a budget."""
-        for off, _ in self.curves:
-            point = nearest_point(off, self.heads, budget)
-            if point is not None:
-                yield float(off[point]) / self.heads
+    @cached_property
+    def score_differences(self) -> list[Row]:
+        """Each setting less that of the first activation, or of the first model, paired by seed; p
+        over the texts where all models say which answers are right, else over seeds."""
+        axis = 2 if len({setting[2] for setting in self._scores}) > 1 else 1
+        base = next(iter(self.sweep.names(AXES[axis])), "")
+        rows = []
+        for setting, seeds in self._scores.items():
+            others = self._scores.get((*setting[:axis], base, *setting[axis + 1 :]), seeds)
+            if others is seeds:
+                continue
+            pairs = [(others[seed], seeds[seed]) for seed in seeds if seed in others]
+            difference = student_interval([other.value - first.value for first, other in pairs])
+            metric = next(iter(seeds.values())).metric
+            right = [score.right for pair in pairs for score in pair]
+            sizes = {0 if answers is None else len(answers) for answers in right}
+            p, over = student_test(difference.values), "seeds"
+            if metric not in LOWER_IS_BETTER and len(sizes) == 1 and min(sizes):
+                counts = np.sum(right[1::2], axis=0) - np.sum(right[::2], axis=0)
+                p, over = sign_test_of_counts(counts), "texts"
+            about = {**_names(setting), "base": base, "axis": AXES[axis], "metric": metric}
+            rows.append(_difference(difference, p, **about, over=over))
+        return _adjusted(rows)
+
+    @cached_property
+    def agreement(self) -> list[Row]:
+        """Each activation compared with the first: the share of equal answers, and the change of
+        each head metric."""
+        rows = []
+        for setting, seeds in _read(self.sweep, "compare", Comparison, 3).items():
+            changes = [
+                {row.metric: row.difference for row in seeds[seed].metrics} for seed in seeds
+            ]
+            rows.append({
+                **_names(setting), "base": self.sweep.names("activation")[0],
+                "agreement": _interval(seeds[seed].answers.agreement for seed in seeds),
+                "metrics": {name: _interval(change.get(name) for change in changes)
+                            for name in changes[0]},
+            })  # fmt: skip
+        return rows
+
+    @cached_property
+    def units(self) -> dict[Unit, dict[str, Curves]]:
+        """The curves of each model, data and seed, by method."""
+        return _read(self.sweep, "curve", Curves, 4)
+
+    @property
+    def metric(self) -> str:
+        """What the curves are of, such as "accuracy"."""
+        return next(cell.curves[0].unit for unit in self.units.values() for cell in unit.values())
+
+    @property
+    def settings(self) -> tuple[Setting, ...]:
+        """The settings that have curves."""
+        return tuple(dict.fromkeys(unit[:3] for unit in self.units))
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that have a curve, in the order of the study file, random orders last."""
+        measured = {name for methods in self.units.values() for name in methods}
+        names = sorted(self.sweep.names("method"), key=lambda name: name == RANDOM)
+        return tuple(name for name in names if name in measured)
+
+    @cached_property
+    def budgets(self) -> tuple[float | None, ...]:
+        """Shares of heads off at which curves are read, and None for the mean of the curve."""
+        return (*sorted(self.sweep.asked.curve.budgets), None) if self.units else ()
+
+    @cached_property
+    def shares(self) -> list[tuple[float, float]]:
+        """The least and largest share of heads off at which each budget was read."""
+        cells = [cell for methods in self.units.values() for cell in methods.values()]
+        ends = []
+        for budget in self.budgets[:-1]:
+            shares = [
+                float(curve.off[point]) / cell.heads
+                for cell in cells
+                for curve, point in zip(cell.curves, cell.nearest(budget or 0.0), strict=True)
+                if point is not None
+            ]
+            ends.append((min(shares), max(shares)) if shares else (np.nan, np.nan))
+        return ends
+
+    @cached_property
+    def _at(self) -> dict[Unit, dict[str, Doubles]]:
+        """(curves, budgets) scores of each unit and method."""
+        return {
+            unit: {method: cell.at(self.budgets) for method, cell in methods.items()}
+            for unit, methods in self.units.items()
+        }
+
+    @cached_property
+    def pruning(self) -> list[Row]:
+        """What each method leaves of each setting; at: one interval over seeds for each budget."""
+        rows = []
+        for setting in self.settings:
+            units = [unit for unit in self.units if unit[:3] == setting]
+            for method in self.methods:
+                mine = [unit for unit in units if method in self.units[unit]]
+                if mine:
+                    means = np.array([self._at[unit][method].mean(0) for unit in mine])
+                    rows.append({
+                        **_names(setting), "method": method,
+                        "heads": self.units[mine[0]][method].heads,
+                        "at": [*map(student_interval, means.T)],
+                        "seeds": [unit[3] for unit in mine],
+                        "missing": self._missing["curve", *setting, method],
+                    })  # fmt: skip
+        return rows
+
+    @cached_property
+    def method_differences(self) -> list[Row]:
+        """What each method leaves less what the first does, at each budget, over all settings and
+        seeds that have both; p of the sign test."""
+        names = (name for name in self.sweep.names("method") if name != RANDOM)
+        return self._differences(next(names, ""))
+
+    @cached_property
+    def random_differences(self) -> list[Row]:
+        """What each method leaves less what random orders of the same model and seed do, at each
+        budget; p is one-sided."""
+        return self._differences(RANDOM)
+
+    def _differences(self, base: str) -> list[Row]:
+        rows = []
+        for method in self.methods:
+            if method in (base, RANDOM):
+                continue
+            units = [unit for unit in self._at.values() if base in unit and method in unit]
+            for at, budget in enumerate(self.budgets):
+                pairs = [(unit[base][:, at], unit[method][0, at]) for unit in units]
+                pairs = [pair for pair in pairs if np.isfinite(np.hstack(pair)).all()]
+                # the mean of differences: exactly 0 where all orders leave as much
+                difference = student_interval([(mine - first).mean() for first, mine in pairs])
+                firsts, scores = [first for first, _ in pairs], [mine for _, mine in pairs]
+                is_random = base == RANDOM
+                values = difference.values
+                p = random_order_test(scores, firsts) if is_random else sign_test(values)
+                rows.append(_difference(difference, p, method=method, base=base, budget=budget))
+        return _adjusted(rows)
+
+    @cached_property
+    def ranks(self) -> dict[str, list[Interval]]:
+        """Of each method at each budget, 1 the best, over units that have all methods."""
+        methods = self.methods
+        units = [unit for unit in self._at.values() if {*methods} <= unit.keys()]
+        if not units:
+            return {}
+        scores = np.array([[unit[name].mean(0) for name in methods] for unit in units])
+        ranks = [mean_ranks(scores[:, :, at]) for at in range(len(self.budgets))]
+        return {
+            name: [student_interval(rank[:, at]) for rank in ranks]
+            for at, name in enumerate(methods)
+        }
 
 
-def _curves(cell: Standing) -> _Curves:
-    result: Mapping[str, Any] = cell.found or {}
-    heads, rows = int(result["heads"]), result["curves"]
-    curves: tuple[tuple[NDArray[np.int64], Doubles], ...] = tuple(
-        (np.array(row["off"], np.int64), np.array(row["values"], np.float64).round(DECIMALS))
-        for row in rows
-    )
-    is_sound = curves and all(
-        off.ndim == 1 and len(off) and off.shape == values.shape and (np.diff(off) > 0).all()
-        and off[-1] <= heads and np.isfinite(values).all()
-        for off, values in curves
+def _names(setting: Setting) -> dict[str, str]:
+    return dict(zip(AXES, setting, strict=False))
+
+
+def _interval(values: Iterable[float | None]) -> Interval:
+    return student_interval([np.nan if value is None else value for value in values])
+
+
+def _difference(difference: Interval, p: float, **about: Any) -> Row:
+    return {"difference": difference, "p": p, "adjusted": p, **about, "significant": False}
+
+
+def _adjusted(rows: list[Row]) -> list[Row]:
+    """The same with p adjusted for their number."""
+    adjusted = benjamini_hochberg(np.array([row["p"] for row in rows], float))
+    for row, p in zip(rows, adjusted.tolist(), strict=True):
+        row["adjusted"], row["significant"] = p, bool(is_significant(row["difference"], p))
+    return rows
+
+
+def _to_json(value: Any) -> Any:
+    match value:
+        case Interval():
+            return value.to_dict()
+        case Mapping():
+            return {name: _to_json(part) for name, part in value.items()}
+        case list() | tuple():
+            return [_to_json(part) for part in value]
+        case float():
+            return finite_or_none(value)
+    return value
+
+
+# --- charts ---------------------------------------------------------------------------------------
+
+
+def sweep_chart(kind: str, sweep: Sweep, methods: Sequence[str] = ()) -> Seeds | Plots:
+    """The chart of a study. kind: "seeds", the scores of models; "budgets", scores as heads are
+    switched off, by methods, () for all. Raises HgvizError for what is not asked for or not done.
+    """
+    results = StudyResults(sweep)
+    return seeds_chart(results) if kind == "seeds" else budgets_chart(results, methods)
+
+
+def seeds_chart(results: StudyResults) -> Seeds:
+    """A mark for every model and activation, axes for every data."""
+    from hgviz.figures.charts import Facet, SeedMark, Seeds
+
+    _require_results(results, "score", results.scores)
+    metric = results.scores[0]["metric"]
+    scores = [row for row in results.scores if row["metric"] == metric]
+    factor = 1.0 if metric in LOWER_IS_BETTER else 100.0
+    marks = {}
+    for row in scores:
+        score, count = row["score"], len(row["score"].values)
+        names = row["seeds"] if len(row["seeds"]) == count else map(str, range(count))
+        ends = (factor * end for end in (score.mean, score.low, score.high))
+        setting = tuple(row[axis] for axis in AXES[:3])
+        marks[setting] = SeedMark(factor * score.values, tuple(names), *ends)
+    data, models, activations = (tuple(dict.fromkeys(names)) for names in zip(*marks, strict=True))
+    # activations of a single model are along the axis and need no key; "own" says nothing
+    is_single = len(models) == 1 and activations != (OWN,)
+    groups, series = (activations, ("",)) if is_single else (models, activations)
+    facets = []
+    for source in data:
+        rows = [
+            [(source, models[0], group) if is_single else (source, group, name) for group in groups]
+            for name in series
+        ]
+        facet = tuple(tuple(map(marks.get, row)) for row in rows)
+        facets.append(Facet(source if len(data) > 1 else "", facet))
+    single_names = [data, models if is_single else (), activations if activations != (OWN,) else ()]
+    subtitle = [names[0] for names in single_names if len(names) == 1 == len(data)]
+    counts = sorted({len(row["seeds"]) for row in scores})
+    notes = [f"{row['data']} has another score, and is left out"
+             for row in results.scores if row["metric"] != metric]  # fmt: skip
+    if counts[-1] > 1:
+        mean = "a large one their mean with its interval of 95 % over seeds (Student)"
+        notes.insert(0, f"{_seeds(counts)}; a small mark is a seed, {mean}")
+    return Seeds(
+        tuple(facets), groups, series if len(series) > 1 else ("",), axis_label(metric),
+        title=results.sweep.title or "Scores", more=", ".join(subtitle),
+        notes=tuple(dict.fromkeys(notes)), about=_about(results),
     )  # fmt: skip
-    if not is_sound:
-        raise ValueError
-    return _Curves(heads, str(rows[0]["unit"]), curves)
 
 
-def _pruning(sweep: Sweep, tests: bool = True) -> StudyResults:
-    budgets = tuple(sorted(sweep.asked.curve.budgets))
-    results, missing = _read(sweep, "curve", _curves)
-    units: dict[Unit, dict[str, _Curves]] = defaultdict(dict)
-    for (data, model, activation, seed, method), cell in results.items():
-        units[data, model, activation, seed][method] = cell
-    if not units:
-        return StudyResults(sweep)
-    shares = [[x for cell in results.values() for x in cell.shares_at(b)] for b in budgets]
-    study = StudyResults(
-        sweep,
-        budgets=(*budgets, None),
-        metric=next(iter(results.values())).metric,
-        shares=tuple((min(at), max(at)) if at else (np.nan, np.nan) for at in shares),
-        curves={
-            unit: {
-                method: tuple((off / cell.heads, values) for off, values in cell.curves)
-                for method, cell in methods.items()
-            }
-            for unit, methods in units.items()
-        },
-    )
-    if not tests:
-        return study
-    at = {
-        unit: {method: cell.at(budgets) for method, cell in methods.items()}
-        for unit, methods in units.items()
-    }
-    pruning = []
-    for setting in study.settings:
-        for method in study.methods:
-            mine = [unit for unit in at if unit[:3] == setting and method in at[unit]]
-            if mine:
-                means = np.array([at[unit][method].mean(0) for unit in mine])
-                pruning.append(
-                    PrunedScores(
-                        setting, method, units[mine[0]][method].heads,
-                        tuple(map(student_interval, means.T)), tuple(unit[3] for unit in mine),
-                        missing.get((*setting, method), 0),
-                    )
-                )  # fmt: skip
-    return replace(
-        study,
-        pruning=tuple(pruning),
-        method_differences=_adjusted(_method_differences(study, at)),
-        random_differences=_adjusted(_random_differences(study, at)),
-        ranks=_ranks(study, at),
-    )
+def budgets_chart(results: StudyResults, methods: Sequence[str] = ()) -> Plots:
+    """The mean curve over seeds of every method, and of random orders; axes for every setting."""
+    from hgviz.figures.charts import Plot, Plots
 
-
-def _method_differences(
-    study: StudyResults, at: Mapping[Unit, Mapping[str, Doubles]]
-) -> Iterator[MethodDifference]:
-    """Each method less the first, at each budget."""
-    base = next((name for name in study.sweep.names("method") if name != RANDOM), "")
-    for method in study.methods:
-        if method in (base, RANDOM):
-            continue
-        pairs = [(unit[base][0], unit[method][0]) for unit in at.values()
-                 if base in unit and method in unit]  # fmt: skip
-        for number, budget in enumerate(study.budgets):
-            values = [other[number] - first[number] for first, other in pairs]
-            difference = student_interval(values)
-            p = sign_test(difference.values)
-            yield MethodDifference(difference, p, method, base, budget)
-
-
-def _random_differences(
-    study: StudyResults, at: Mapping[Unit, Mapping[str, Doubles]]
-) -> Iterator[MethodDifference]:
-    """Each method less the random orders of the same model and seed, at each budget."""
-    for method in study.methods:
-        if method == RANDOM:
-            continue
-        pairs = [(unit[RANDOM], unit[method][0]) for unit in at.values()
-                 if RANDOM in unit and method in unit]  # fmt: skip
-        for number, budget in enumerate(study.budgets):
-            known = [(orders[:, number], mine[number]) for orders, mine in pairs
-                     if np.isfinite([*orders[:, number], mine[number]]).all()]  # fmt: skip
-            # the mean of differences: exactly 0 where all orders leave as much
-            difference = student_interval([(mine - orders).mean() for orders, mine in known])
-            p = random_order_test([mine for _, mine in known], [orders for orders, _ in known])
-            yield MethodDifference(difference, p, method, RANDOM, budget)
-
-
-def _ranks(
-    study: StudyResults, at: Mapping[Unit, Mapping[str, Doubles]]
-) -> dict[str, tuple[Interval, ...]]:
-    methods = study.methods
-    scores = np.array([
-        [unit[name].mean(0) for name in methods]
-        for unit in at.values() if all(name in unit for name in methods)
-    ])  # fmt: skip
-    if not len(scores):
-        return {}
-    ranks = [mean_ranks(scores[:, :, number]) for number in range(len(study.budgets))]
-    return {
-        name: tuple(student_interval(rank[:, number]) for rank in ranks)
-        for number, name in enumerate(methods)
-    }
-
-
-# --- agreement ------------------------------------------------------------------------------------
-
-
-def _agreements(sweep: Sweep) -> tuple[Agreement, ...]:
-    results, _ = _read(sweep, "compare", _agreement)
-    by_setting: dict[Setting, list[tuple[float, dict[str, float]]]] = defaultdict(list)
-    for (data, model, activation, _, _), pair in results.items():
-        by_setting[data, model, activation].append(pair)
-    base = sweep.names("activation")[:1]
-    return tuple(
-        Agreement(
-            setting, base[0], student_interval([share for share, _ in pairs]),
-            {name: student_interval([metrics.get(name, np.nan) for _, metrics in pairs])
-             for name in pairs[0][1]},
+    _require_results(results, "curve", results.units)
+    for method in methods:
+        choose(method, results.methods, "curve of this study")
+    names = [name for name in results.methods if not methods or name in methods or name == RANDOM]
+    settings = results.settings[:MOST_AXES]
+    lines = {setting: _mean_lines(results, setting, names) for setting in settings}
+    halves = [(line.high - line.low) / 2 for row in lines.values() for line in row
+              if line.low is not None and line.high is not None]  # fmt: skip
+    has_ribbons, width = bool(halves) and len(names) <= MOST_RIBBONS, ""
+    if halves and not has_ribbons:
+        median = float(np.median(np.concatenate(halves)))
+        width = f"; interval of 95 % of a point over seeds (Student): about ± {median:.1f}"
+        for setting, row in lines.items():
+            lines[setting] = [replace(line, low=None, high=None) for line in row]
+    varies = [len(set(column)) > 1 for column in zip(*results.settings, strict=True)]
+    ticks = tuple((share, f"{100 * share:.0f} %") for share in X_TICKS)
+    plots = tuple(
+        Plot(
+            ", ".join(name for name, varying in zip(setting, varies, strict=True) if varying)
+            or setting[1],
+            "Heads off", axis_label(results.metric), tuple(row), ticks,
+            limits=_limits(row, bool(width)),
         )
-        for setting, pairs in by_setting.items()
+        for setting, row in lines.items()
+    )  # fmt: skip
+    counts = sorted({sum(unit[:3] == setting for unit in results.units) for setting in settings})
+    has_random = any(line.label == RANDOM_LABEL for row in lines.values() for line in row)
+    random = f"; {RANDOM_LABEL}: the mean of those of a model and seed" if has_random else ""
+    notes = [f"{_seeds(counts)}{random}{width}"]
+    if len(results.settings) > MOST_AXES:
+        notes.append(f"the first {MOST_AXES} of {len(results.settings)} settings")
+    return Plots(
+        plots, title=results.sweep.title or "Scores as heads are switched off",
+        ribbon="Shaded: the interval of 95 % over seeds (Student)." if has_ribbons else "",
+        notes=tuple(notes), about=_about(results),
     )  # fmt: skip
 
 
-def _agreement(cell: Standing) -> tuple[float, dict[str, float]]:
-    """The share of equal answers, and the change of each metric; NaN for null."""
+def _mean_lines(results: StudyResults, setting: Setting, names: Sequence[str]) -> list[Line]:
+    """The mean over seeds of the curves of each method, at the shares that all seeds have."""
+    from hgviz.figures.charts import Line
 
-    def number(value: Any) -> float:
-        return float("nan") if value is None else float(value)
+    lines = []
+    for name in names:
+        cells = [methods[name] for unit, methods in results.units.items()
+                 if unit[:3] == setting and name in methods]  # fmt: skip
+        if not cells:
+            continue
+        x = [np.round(cell.curves[0].off / cell.heads, 9) for cell in cells]
+        y = [np.mean([curve.values for curve in cell.curves], axis=0) for cell in cells]
+        shares = x[0]
+        for other in x[1:]:
+            shares = np.intersect1d(shares, other)
+        values = np.array(
+            [100 * ys[np.searchsorted(xs, shares)] for xs, ys in zip(x, y, strict=True)]
+        )
+        intervals = [student_interval(column) for column in values.T]
+        means, lows, highs = np.array([(one.mean, one.low, one.high) for one in intervals]).T
+        ends = (lows, highs) if len(values) > 1 else (None, None)
+        lines.append(Line(RANDOM_LABEL if name == RANDOM else name, shares, means, *ends))
+    return lines
 
-    result: Mapping[str, Any] = cell.found or {}
-    metrics = {str(row["metric"]): number(row["difference"]) for row in result["metrics"]}
-    return number(result["answers"].get("agreement")), metrics
+
+def _limits(lines: Sequence[Line], tight: bool) -> tuple[float, float]:
+    """What the y axis shows: the lines alone if tight, else also their intervals, which are wide
+    for few seeds, as far as they take no more room than the lines."""
+    means = np.concatenate([line.y for line in lines])
+    low, high = float(means.min()), float(means.max())
+    if not tight:
+        span = max(high - low, 1.0)
+        ends = [end for line in lines for end in (line.low, line.high) if end is not None]
+        edges = np.concatenate([*ends, means])
+        low = max(float(edges.min()), low - span / 2)
+        high = min(float(edges.max()), high + span / 2)
+    margin = 0.05 * (high - low) or 1.0
+    return low - margin, high + margin
+
+
+def axis_label(metric: str) -> str:
+    """A metric with its unit: "Accuracy, %"."""
+    words = metric.replace("_", " ")
+    return f"{words[:1].upper()}{words[1:]}{'' if metric in LOWER_IS_BETTER else ', %'}"
+
+
+def _seeds(counts: Sequence[int]) -> str:
+    """3 seeds, or 2 to 3 seeds."""
+    numbers = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
+    return f"{numbers} seed{'s' * (counts[-1] > 1)}"
+
+
+def _about(results: StudyResults) -> dict[str, str]:
+    """What identifies the numbers, for the metadata of a file."""
+    sweep = results.sweep
+    digests = {
+        standing.cell.place.get("data", ""): str(standing.cell.given.get("data", ""))
+        for work in ("score", "curve") for standing in sweep.of(work)
+    }  # fmt: skip
+    return {
+        "study": sweep.title, "model": ", ".join(sweep.names("model")),
+        "data": ", ".join(sweep.names("data")), "data digest": ", ".join(digests.values()),
+        "seed": ", ".join(sweep.names("seed")),
+        "cells": f"{sweep.counts['done']} done of {len(sweep.standings)}",
+    }  # fmt: skip
+
+
+def _require_results(results: StudyResults, work: str, rows: object) -> None:
+    """Require that the study asks for a kind of cells, and results of them."""
+    cells = results.sweep.of(work)
+    require(
+        cells,
+        f'this study does not ask for it: "{work}" is not among its asks',
+        "Draw what it asks for, or add it to the study file and run it again",
+    )
+    failed = sum(cell.state in ("failed", "blocked") for cell in cells)
+    why = f"{failed} of {len(cells)} such cells failed" if failed else "no such cell is done yet"
+    require(rows, f"this study has nothing to draw: {why}", "See hgviz study status")
+
+
+# --- the page -------------------------------------------------------------------------------------
+
+TABLES = {  # lists of the JSON, in the order of the page
+    "scores": "Scores over seeds: mean [95 %]",
+    "score_differences": "Differences of scores, paired by seed; p adjusted by Benjamini and "
+    "Hochberg",
+    "pruning": "Scores by the share of heads off, and the mean of the curve",
+    "method_differences": "Differences from the first method, paired by model and seed",
+    "random_differences": "Differences from random orders; p is one-sided",
+    "ranks": "Mean ranks of the methods; 1 leaves the highest score",
+    "agreement": "Answers and head metrics compared with the first activation",
+    "missing": "Unfinished cells",
+    "environment": "What the cells were computed with",
+}
+
+
+def read_results(path: str | Path) -> StudyResults:
+    """The results in the folder of a study. Raises HgvizError where no cell is done."""
+    sweep = sweep_at(path)
+    failed = [standing.line for standing in sweep.standings if standing.state == "failed"]
+    why = f"all that ended failed: {failed[0]}" if failed else "no cell of it is done"
+    require(
+        sweep.counts["done"],
+        f"{Path(sweep.path).name} has nothing to report: {why}",
+        "See hgviz study status; hgviz study run computes what is missing",
+    )
+    return StudyResults(sweep)
+
+
+def study_report(
+    path: str | Path, out: str | Path, command: str = "hgviz study report"
+) -> dict[str, Any]:
+    """Write the results of a study as a page and return them as JSON.
+
+    The same results give the same bytes, wherever the folder lies. Raises HgvizError for what is
+    not the folder of a study, and where no cell is done.
+    """
+    from hgviz.figures.report import Block, Document, Picture, require_page, write
+
+    require_page(Path(out))
+    progress(0, 2, "reading")
+    results = read_results(path)
+    progress(1, 2, f"writing {Path(out).name}")
+    blocks: list[Block] = []
+    if results.scores:
+        caption = f"{axis_label(results.scores[0]['metric'])} of every model and seed."
+        blocks.append(Picture("", "seeds", seeds_chart(results), caption))
+    if results.units:
+        caption = f"{axis_label(results.metric)} as heads are switched off, least important first."
+        blocks.append(Picture("", "budgets", budgets_chart(results), caption))
+    facts = results.to_dict()
+    blocks += _tables(facts, results.budgets)
+    page = Document(facts["title"], facts["question"], tuple(blocks), _about(results))
+    write(page, Path(out), command)
+    return facts
+
+
+def _tables(facts: Mapping[str, Any], budgets: Sequence[float | None]) -> Iterator[Table]:
+    """Every table of the JSON that has a row."""
+    from hgviz.figures.report import Table
+
+    shares = ["mean" if budget is None else f"{100 * budget:.3g} %" for budget in budgets]
+    ranks = [{"method": name, "at": ranks} for name, ranks in facts["ranks"].items()]
+    lists = {**facts, "ranks": ranks, "environment": [facts["environment"]]}
+    for name, caption in TABLES.items():
+        if rows := [dict(_words("", row, shares)) for row in lists[name]]:
+            columns = tuple(dict.fromkeys(column for row in rows for column in row))
+            cells = tuple(tuple(row.get(column, "–") for column in columns) for row in rows)
+            names = tuple(column.replace("_", " ") for column in columns)
+            yield Table("", names, cells, caption=caption)
+
+
+def _words(name: str, value: Any, shares: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Columns and words of a value of the JSON; of a list "at" one column for each budget."""
+    match value:
+        case {"mean": mean, "low": low, "high": high}:
+            ends = "" if low is None else f" [{number(low)}, {number(high)}]"
+            yield name, "–" if mean is None else f"{number(mean)}{ends}"
+        case Mapping():
+            for key, part in value.items():
+                yield from _words(key, part, shares)
+        case list() if name == "at":
+            for share, part in zip(shares, value, strict=True):
+                yield from _words(share, part, shares)
+        case list():
+            yield name, ", ".join(map(str, value))
+        case bool():
+            yield name, "yes" if value else "no"
+        case int():
+            yield name, f"{value:,}"
+        case float():
+            yield name, number(value)
+        case _:
+            yield name, "–" if value is None else str(value)
 
 
 __all__ = [
-    "LOWER_IS_BETTER", "RANDOM", "Setting", "StudyResults", "curves_of", "results_of", "scores_of",
+    "OWN", "RANDOM_LABEL", "StudyResults", "budgets_chart", "read_results", "seeds_chart",
+    "study_report", "sweep_chart",
 ]  # fmt: skip
