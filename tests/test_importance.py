@@ -13,7 +13,7 @@ from hgviz.analysis.importance import METHODS
 from hgviz.models import open_model, pruning
 from hgviz.models.trials import Trials
 from hgviz.store import is_study, open_study, write_capture
-from hgviz.tasks import studying
+from hgviz.tasks import measurements
 from tests.test_evaluate import classifier, rows
 
 MEASURED = sorted(name for name, method in METHODS.items() if not method.learned)
@@ -89,7 +89,7 @@ def test_only_some_examples_are_measured(refusal, facts, output, tmp_path, model
 def test_an_interrupted_study_is_kept_and_gone_on_with(
     run, output, tmp_path, model, data, monkeypatch
 ):
-    monkeypatch.setattr(studying, "OFTEN", 0)
+    monkeypatch.setattr(measurements, "OFTEN", 0)
     out, old = tmp_path / "s.h5", Trials.gate_gradients
 
     def interrupted(*_):

@@ -16,7 +16,7 @@ from hgviz.core import HeadId, HgvizError, listening
 from hgviz.models import open_model, pruning
 from hgviz.store import open_study
 from hgviz.study import NO_PREDICTION, UNKNOWN, PruningCurve, Study
-from hgviz.tasks import studying
+from hgviz.tasks import measurements
 from tests.models.building import write_checkpoint
 from tests.progress import after, cancelled, steps_of
 from tests.store.samples import same
@@ -152,7 +152,7 @@ def test_a_study_that_is_complete_is_not_measured_again(trials, monkeypatch):
 
 @pytest.mark.parametrize("needs", [{"gradient"}, {"change", "loss_change"}, {"alone"}, {"shapley"}])
 def test_a_study_that_was_stopped_goes_on_where_it_was(trials, monkeypatch, needs):
-    monkeypatch.setattr(studying, "OFTEN", 0)
+    monkeypatch.setattr(measurements, "OFTEN", 0)
     whole = tasks.importance(trials, needs, permutations=2)
     steps = len(steps_of(tasks.importance, trials, needs, permutations=2))
     for stop in range(1, steps, 2):
@@ -174,7 +174,7 @@ def test_methods_accumulate_in_a_file(trials, tmp_path):
 
 
 def test_a_study_that_is_stopped_keeps_what_it_has(trials, tmp_path, monkeypatch):
-    monkeypatch.setattr(studying, "OFTEN", 0)
+    monkeypatch.setattr(measurements, "OFTEN", 0)
     out = tmp_path / "a.h5"
     second = after(2)
     cancelled(
@@ -190,7 +190,7 @@ def test_a_study_that_is_stopped_keeps_what_it_has(trials, tmp_path, monkeypatch
 
 def test_a_study_is_written_while_it_grows(trials, tmp_path, monkeypatch):
     for name in ("OFTEN", "SAVED", "SHARE"):
-        monkeypatch.setattr(studying, name, 0)
+        monkeypatch.setattr(measurements, name, 0)
     out, grown = tmp_path / "a.h5", []
 
     def look(step):
@@ -202,7 +202,7 @@ def test_a_study_is_written_while_it_grows(trials, tmp_path, monkeypatch):
 
 
 def test_an_error_keeps_what_was_measured(trials, tmp_path, monkeypatch):
-    monkeypatch.setattr(studying, "OFTEN", 0)
+    monkeypatch.setattr(measurements, "OFTEN", 0)
 
     def fail(*_):
         raise MemoryError

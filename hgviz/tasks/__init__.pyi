@@ -43,6 +43,7 @@ from .heads import (
     tokens_or_slots,
 )
 from .learning import learned, with_learned
+from .measurements import importance, keeping, kept_study, study
 from .pruning import curve, curve_times, trials_of, try_heads
 from .reaching import pass_times, reach, reach_facts, reach_panel
 from .removing import heads_of_study, prune
@@ -50,7 +51,6 @@ from .repeating import redundancy, redundancy_of_captures, redundancy_panel
 from .scoring import evaluate, examples_from, train
 from .studies import is_sweep_file, open_sweep, run_sweep, sweep_at
 from .study_results import read_results, study_report, sweep_chart
-from .studying import importance, keeping, kept_study, study
 
 __all__ = [
     "Estimate", "attribute", "attribution_panel", "attribution_rows", "blocks_without_attention",

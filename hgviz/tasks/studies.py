@@ -560,7 +560,7 @@ def _score(folder: SweepFolder, cell: Cell) -> Facts:
 
 def _measure(folder: SweepFolder, cell: Cell) -> Facts:
     """Arrays of the importance of every head, in a study file beside the result."""
-    from hgviz.tasks.studying import importance
+    from hgviz.tasks.measurements import importance
 
     arrays, permutations = cell.given["arrays"], cell.given.get("permutations", 1)
     name, trials = Path(_data(cell)).name, _trials(folder, cell)
