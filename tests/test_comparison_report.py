@@ -14,7 +14,7 @@ import torch
 
 from hgviz import cli, tasks
 from hgviz.core import HeadId
-from hgviz.figures.report import Document, Notes, Table, write
+from hgviz.figures.output import Document, Notes, Table, write_report
 from hgviz.models import open_model
 from hgviz.models.attribution import example_gradients
 from hgviz.models.layers import Tokens, attention_modules
@@ -230,7 +230,7 @@ def test_a_stranger_s_text_stays_text(words, tmp_path):
     evil = "<script>alert(1)</script> </svg> &amp; \u202e $x_1$ 'good' \x07"
     blocks = (Notes(evil, (evil,)), Table(evil, (evil, evil), ((evil, evil),) * 70))
     report = Document(evil, evil, blocks)
-    write(report, tmp_path / "evil.html", f"hgviz compare {evil}")
+    write_report(report, tmp_path / "evil.html", f"hgviz compare {evil}")
     page = Page((tmp_path / "evil.html").read_text())
     assert "script" not in page.tags
     assert sum(evil in one for one in page.words) > 140

@@ -128,7 +128,7 @@ def compare(
         return
     from hgviz import tasks
     from hgviz.analysis.metrics import METRICS
-    from hgviz.figures.report import require_page
+    from hgviz.figures.output import require_page
 
     if is_report:
         assert out is not None

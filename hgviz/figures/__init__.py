@@ -1,7 +1,7 @@
 """Figures for papers. This package loads without matplotlib; output draws and writes.
 
-spec has the kinds and their options, heatmap, levels, links, charts, matrices and attribution what
-draws them; page, labels and cells are what these stand on; report puts charts on one HTML page.
+spec has the kinds and their options, heatmap, levels, links, charts and attribution what
+draws them; page, labels and cells are what these stand on.
 """
 
 from hgviz.figures.spec import (

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +30,16 @@ from hgviz.figures.labels import (
     word_marks,
     wrap,
 )
-from hgviz.figures.page import GAP, GREY, Axes, Many, Page, dots_per_inch, round_ticks
+from hgviz.figures.page import (
+    GAP,
+    GREY,
+    Axes,
+    Many,
+    Page,
+    dots_per_inch,
+    draw_head_numbers,
+    round_ticks,
+)
 from hgviz.figures.spec import POINTS, Row, Spec
 from hgviz.language import decimals, short_number
 from hgviz.palettes import LIGHT_PAGE, colours, contrasting_colour
@@ -446,12 +454,7 @@ class Answer(Chart):
                 ink = tuple(contrasting_colour(rgb)[0] / 255)
                 page.text(x + width / 2, y + HEAD_HEIGHT / 2, numbers[head], size=HEAD_NUMBER,
                           across="center", middle=True, colour=ink)  # fmt: skip
-        is_full = text_width(f"head {count - 1}", SMALL) + 3 <= width
-        for number in range(0, count, max(1, ceil((last + 3) / width))):
-            words = f"head {number}" if is_full else str(number)
-            page.caption(left + (number + 0.5) * width, top - 4, words, across="center")
-        if not is_full:
-            page.caption(left - 6, top - 4, "head", across="right")
+        draw_head_numbers(page, left, width, count, top - 4, 6)
         start = left if page.width - left > 90 else 0.0
         return _draw_colours(page, shades, start, top + len(layers) * HEAD_HEIGHT + 6)
 

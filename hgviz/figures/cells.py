@@ -354,6 +354,8 @@ class Shades:
         marks = self.ticks(width, max((outer + inner) / 2, inner) + 4)
         if outer + inner + 8 > width:
             marks = [mark for mark in marks if mark[0] in (0.0, 1.0)]
+        if (widths[0] + widths[-1]) / 2 + 1 > width:
+            marks = marks[-1:]
         for at, words in marks:
             here = x + at * width
             page.lines([[(here, y + BAR), (here, y + BAR + TICK)]], GREY)

@@ -701,7 +701,8 @@ class ProfileSide:
             lower = [(x, middle + half) for x, half in reversed(edge)]
             page.polygon(upper + lower, tints[min(places[0].rank, len(tints) - 1)])
             words, size, width = prefix + level, 6.0, axes.unit * len(places)
-            if text_width(words, size) + 2 <= width:
+            is_high = height * 0.78 ** places[0].rank >= size
+            if is_high and text_width(words, size) + 2 <= width:
                 x = edge[0][0] + width / 2
                 page.text(x, middle, words, size=size, across="center", middle=True)
 

@@ -51,7 +51,7 @@ from hgviz.figures.labels import (
     size_for,
     text_width,
 )
-from hgviz.figures.page import GREY, LABEL_GAP, AxisLabels, Many, Page, boxes_of
+from hgviz.figures.page import GREY, LABEL_GAP, AxisLabels, Many, Page, boxes_of, draw_head_numbers
 from hgviz.figures.spec import Row, Spec, points
 from hgviz.language import short_number
 from hgviz.maps.overview import pool
@@ -82,10 +82,6 @@ class Edge:
         """The labels of cells of this size, at most so long."""
         marks = axis_marks(self.prompt, self.spans, cell, size, room, self.selected, self.has_null)
         return AxisLabels(marks, size)
-
-    def level_labels(self, cell: float, size: float, room: float) -> AxisLabels:
-        """The labels of columns, level where they fit."""
-        return self.labels(cell, size, room).levelled(cell, cell * len(self.spans))
 
     def row_labels(
         self, corner: tuple[str, str], room: float,
@@ -240,7 +236,7 @@ def _draw_map(page: Page, spec: Spec, capture: Capture, top: float, note: str = 
     room = _label_room(page.width, counts[0])
     left, down = rows.row_labels(corner, room, cell_sizes)
     tall, cell = cell_sizes(left)
-    across = columns.level_labels(cell, down.size, room)
+    across = columns.labels(cell, down.size, room).levelled(cell, cell * counts[1])
     x = (page.width - left - cell * counts[1] - right) / 2 + left
     y = top + max(across.depth, 17.0) + LABEL_GAP + 1
     grid = _Grid(page, x, y, cell, tall, *counts, down, across)
@@ -359,11 +355,7 @@ def _draw_selection(
 def _sums_room(capture: Capture, head: HeadId, width: float) -> float:
     """What the bars of row sums take beside a signed map on a page so wide, 0 for none."""
     has_room = width >= 180 and is_signed(capture, head)
-    return _sums_width(width) + SUMS_GAP if has_room else 0.0
-
-
-def _sums_width(width: float) -> float:
-    return min(SUMS_WIDTH, 0.135 * width)
+    return min(SUMS_WIDTH, 0.135 * width) + SUMS_GAP if has_room else 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,7 +386,7 @@ class RowSumBars:
     def draw(self, page: Page, shades: Shades, x: float, y: float, row: float, end: float) -> None:
         """Draw bars of rows that are so high from (x, y) down to end, and a line at each sum."""
         low, high = float(self.negative.min(initial=0)), float(self.positive.max(initial=0))
-        width = _sums_width(page.width)
+        width = min(SUMS_WIDTH, 0.135 * page.width)
         scale = width / max(high - low, 1e-30)
         zero = x - low * scale
         limit = max(map(abs, shades.limits)) or 1.0
@@ -406,16 +398,19 @@ class RowSumBars:
             outline = [(zero, edges[0]), *zip(across, down, strict=True), (zero, edges[-1])]
             page.polygon(outline, tuple(fill))
         sums = zero + self.total * scale
-        lines = [[(at, top), (at, bottom)]
-                 for at, top, bottom in zip(sums, edges, edges[1:], strict=False)]  # fmt: skip
+        ends = zip(sums, edges, edges[1:], strict=False)
+        lines = [[(at, top), (at, bottom)] for at, top, bottom in ends]
         page.lines(lines, LIGHT_PAGE.text, min(1.2, max(0.5, row / 6)))
         page.lines([[(zero, y), (zero, end)]], GREY, 0.5)
         page.caption(x + width / 2, y - 6, "Row sum", across="center")
-        ends = [(place, value, short_number(float(f"{value:.2g}"), True))
-                for place, value in ((x, low), (x + width, high)) if value]  # fmt: skip
-        if sum(text_width(words, SMALL) / 2 for *_, words in ends) + 2 > width:
-            ends = [max(ends, key=lambda end: abs(end[1]))]  # 0 and the farther end are enough
-        for place, _, words in ends:
+        numbers = {
+            place: short_number(float(f"{value:.2g}"), True)
+            for value, place in ((low, x), (high, x + width))
+            if value
+        }
+        if sum(text_width(words, SMALL) / 2 for words in numbers.values()) + 2 > width:
+            del numbers[x if -low < high else x + width]  # 0 and the farther end are enough
+        for place, words in numbers.items():
             page.small(place, end + 7.5, words, across="center")
 
 
@@ -430,9 +425,11 @@ MOST_WALL_CELLS = 1 << 18  # of the table of a wall
 
 @dataclass(frozen=True, slots=True)
 class _WallRow:
-    """A layer: rank of its finer level, top, size of its maps, zooms they are read at."""
+    """A layer: the text of its queries, such as the encoder's, rank of its finer level, top, size
+    of its maps, zooms they are read at."""
 
     layer: int
+    sequence: str
     rank: int
     y: float
     width: float
@@ -508,9 +505,9 @@ class Wall(CaptureFigure):
         columns = _WallColumns(count, start + left + pitch * count / 2, pitch)
 
         if has_shape:
-            for _, stack in groupby(rows, key=lambda row: self._sequence(row.layer)):
+            for _, stack in groupby(rows, key=lambda row: row.sequence):
                 _draw_shape(page, list(stack), columns)
-        _draw_head_numbers(page, columns, top - MARGIN - 3)
+        draw_head_numbers(page, columns.x(-0.5), pitch, count, top - MARGIN - 3, 4)
         before = -inf
         for row in rows:  # number and level of every layer that has the room for a line
             y = row.y + row.height / 2
@@ -534,43 +531,33 @@ class Wall(CaptureFigure):
             page.note(f"{reduction_note(zooms)}, or of fewer")
         page.close(page.legend(notes, 0, bottom, page.width, is_hatched=False) + 2)
 
-    def _rows(
-        self, maps: dict[int, Map], side: float, top: float, page: float
-    ) -> list[_WallRow]:  # fmt: skip
+    def _rows(self, maps: dict[int, Map], side: float, top: float, page: float) -> list[_WallRow]:
         """Where each layer lies when a square map at full resolution is side points wide."""
-        levels = self.capture.spec.levels
-        ranks: dict[int, int] = {}  # how coarse a level is among those of its sequence
-        for level in levels:
-            ranks[level.index] = [
-                other for other in levels if other.sequence == level.sequence
-            ].index(level)
-        rows: list[_WallRow] = []
+        levels, rows = self.capture.spec.levels, list[_WallRow]()
+        same = [[b for b in levels if b.sequence == a.sequence] for a in levels]
+        ranks = [row.index(level) for level, row in zip(levels, same, strict=True)]  # 0: finest
         before: object = None
         for layer in (layer for layer in self.capture.spec.layers if layer.index in maps):
             _, queries, keys = maps[layer.index].shape
             rank = min(ranks[layer.level], ranks[layer.key_level])
             longest = side * SHRINK**rank
-            places, y = (layer.level, layer.key_level), top
+            places, sequence, y = (layer.level, layer.key_level), levels[layer.level].sequence, top
             if rows:
                 is_near = places == before or layer.role == "cross"
                 y = rows[-1].bottom
                 y += min(WALL_GAP, 0.1 * side) if is_near else min(8.0, 0.3 * side)
-                if self._sequence(rows[-1].layer) != self._sequence(layer.index):
+                if rows[-1].sequence != sequence:
                     y += min(16.0, 0.3 * side)  # between an encoder and a decoder
             zoom = zoom_for(max(queries, keys), longest, page)
             # a map whose two texts differ greatly in length stays visible
             width = max(longest * min(1.0, keys / queries), 3.0)
             height = max(longest * min(1.0, queries / keys), 3.0)
-            zooms = (min(zoom, zoom_for(queries, height, page)),
-                     min(zoom, zoom_for(keys, width, page)))  # fmt: skip
-            rows.append(_WallRow(layer.index, rank, y, width, height, zooms))
+            sides = (queries, height), (keys, width)
+            tall, wide = (min(zoom, zoom_for(count, length, page)) for count, length in sides)
+            row = _WallRow(layer.index, sequence, rank, y, width, height, (tall, wide))
+            rows.append(row)
             before = places
         return rows
-
-    def _sequence(self, layer: int) -> str:
-        """Whose rows a layer has: the encoder's, the decoder's."""
-        spec = self.capture.spec
-        return spec.levels[spec.layers[layer].level].sequence
 
     def _draw_maps(
         self, page: Page, spec: Spec, maps: dict[int, Map], rows: list[_WallRow],
@@ -626,18 +613,6 @@ def _draw_shape(page: Page, rows: list[_WallRow], columns: _WallColumns) -> None
         corners = [*right, *((-x, y) for x, y in reversed(right))]
         fill = tints[min(row.rank, len(tints) - 1)]
         page.polygon([(columns.middle + x, y) for x, y in corners], fill)
-
-
-def _draw_head_numbers(page: Page, columns: _WallColumns, y: float) -> None:
-    """Draw the numbers of the heads over the columns."""
-    last = columns.count - 1
-    is_full = text_width(f"head {last}", SMALL) + 4 <= columns.pitch
-    step = 1 if is_full else ceil((text_width(str(last), SMALL) + 3) / columns.pitch)
-    if not is_full:
-        page.caption(columns.x(-0.5) - 4, y, "head", across="right")
-    for head in range(0, columns.count, step):
-        words = f"head {head}" if is_full else str(head)
-        page.caption(columns.x(head), y, words, across="center")
 
 
 # --- over an image --------------------------------------------------------------------------------
@@ -812,7 +787,7 @@ class Three(Chart):
 
         left, down = self.down.row_labels(CORNER, max(34.0, 0.16 * page.width), cell_sizes)
         cell = cell_sizes(left)[0]
-        across = self.across.level_labels(cell, down.size, 44.0)
+        across = self.across.labels(cell, down.size, 44.0).levelled(cell, cell * columns)
         depth = max(across.depth, 15.0) + LABEL_GAP
         most = max(self.shape)
         chart = self._at_zoom(zoom_for(most, cell * most, page.width))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import re
 import unicodedata
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -185,14 +186,11 @@ def elide(words: str, room: float, size: float, bold: bool = False, fixed: bool 
     """The text, or as much of its beginning as fits into room, with an ellipsis."""
     if text_width(words, size, bold, fixed) <= room:
         return words
-    low, high = 0, len(words)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if text_width(words[:middle] + "…", size, bold, fixed) <= room:
-            low = middle
-        else:
-            high = middle - 1
-    return words[:low] + "…"
+
+    def is_too_long(end: int) -> bool:
+        return text_width(words[:end] + "…", size, bold, fixed) > room
+
+    return words[: bisect_left(range(1, len(words) + 1), True, key=is_too_long)] + "…"
 
 
 def may_be_bold(words: str, room: float, size: float) -> bool:

@@ -10,11 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Prompt
+from hgviz.core import Capture, Floats, HeadId, Integers, Prompt
+from hgviz.errors import require
 from hgviz.figures.cells import (
     KEY,
     OFF,
@@ -56,6 +58,9 @@ MARGIN, NAME_GAP = 4.5, 9.0  # at right of the strips, and at left of them
 MAX_LAYERS = 12  # that are shown of a model without levels
 LARGEST_TEXT, LEGIBLE_TEXT = 8.0, 5.0  # in the strips
 ARC_KEYS, FAINTEST_ARC = 5, 0.02
+INKS = LIGHT_PAGE.text, LIGHT_PAGE.text, GREY, GREY  # of the lines of a name
+
+Arc = tuple[float, float, float, float]  # from, to along x, height, part of the largest weight
 
 
 # --- stages ---------------------------------------------------------------------------------------
@@ -89,30 +94,23 @@ def stages_of(capture: Capture) -> list[list[int]]:
     the model; where there are two texts, those of the decoder, cross-attention included. Raises
     HgvizError where no heads are left.
     """
-    levels = capture.spec.levels
+    stages: list[list[int]] = []
     if not is_hourglass(capture):
         layers = _attending_layers(capture)
-        if not layers:
-            raise HgvizError(
-                "this capture has no heads to follow a token through: all were removed"
-            )
-        chosen = np.linspace(0, len(layers) - 1, min(len(layers), MAX_LAYERS)).round()
-        return [[layers[place]] for place in chosen.astype(int)]
-    stages: list[list[int]] = []
-    before: object = None
-    for layer in capture.spec.layers:
-        place = layer.level, levels[layer.level].sequence
+        places = np.linspace(0, len(layers) - 1, min(len(layers), MAX_LAYERS)).round()
+        stages = [[layers[place]] for place in places.astype(int)]
+    before = None
+    for layer in capture.spec.layers if is_hourglass(capture) else ():
         if layer.cuts:
             continue
         if layer.role == "self" and layer.heads:
-            if place != before:
+            if layer.level != before:
                 stages.append([])
             stages[-1].append(layer.index)
-            before = place
-        elif layer.role in ("down", "up") and before != place:
+            before = layer.level
+        elif layer.role in ("down", "up") and before != layer.level:
             before = None
-    if not stages:
-        raise HgvizError("this capture has no self-attention: every such head was removed")
+    require(stages, "this capture has no heads to follow a token through: all were removed")
     return stages
 
 
@@ -129,40 +127,36 @@ class Levels(CaptureFigure):
     """The row of one token in every stage."""
 
     def stages(self, spec: Spec) -> list[Stage]:
-        """What each strip shows. Raises HgvizError for a token that is not there."""
-        query = query_in(self.capture.main, spec.selection.query)
-        return [self.stage(spec, layers, query) for layers in stages_of(self.capture)]
+        """What each strip shows: where the position that speaks for the token looks, in one head of
+        the stage. Raises HgvizError for a token that is not there."""
+        capture, levels = self.capture, self.capture.spec.levels
+        query, stages = query_in(capture.main, spec.selection.query), []
+        for layers in stages_of(capture):
+            head = self._head(spec, layers)
+            maps, layer = map_of(capture, head), capture.spec.layers[head.layer]
+            row = min(capture.row(head.layer, query), maps.shape[1] - 1)
+            spans, column = capture.key_spans(head.layer), None
+            seen = seen_cells(capture, head.layer, rows=(row, row + 1), head=head.head)[0]
+            seen &= (spans[:, 1] > 0) & (head not in capture.off)
+            if levels[layer.level].sequence == levels[layer.key_level].sequence:
+                column = min(capture.column(head.layer, query), len(spans) - 1)
+            weights = maps.read(head.head, rows=(row, row + 1))[0]
+            prompt = capture.key_prompt(head.layer)
+            stages.append(Stage(layer.level, head, prompt, weights, seen, spans, column))
+        return stages
 
-    def stage(self, spec: Spec, layers: list[int], query: int) -> Stage:
-        """Where the position that speaks for a token looks, in one head of these layers: the chosen
-        one, else the clearest, else the first that is on."""
-        capture = self.capture
-        chosen = [head for head in (spec.selection.head_id, *spec.heads) if head.layer in layers]
-        if chosen:
-            head = chosen[0]
-        else:
-            heads = [
-                HeadId(layer, number)
-                for layer in layers
-                for number in map_of(
-                    capture, HeadId(layer, capture.spec.layers[layer].heads[0])
-                ).heads
-            ]
-            heads = [head for head in heads if head not in capture.off] or heads
-            scores = [self.facts[head].score if head in self.facts else -np.inf for head in heads]
-            head = heads[int(np.argmax(scores))]
-        maps = map_of(capture, head)
-        row = min(capture.row(head.layer, query), maps.shape[1] - 1)
-        spans = capture.key_spans(head.layer)
-        seen = seen_cells(capture, head.layer, rows=(row, row + 1), head=head.head)[0]
-        layer, levels = capture.spec.layers[head.layer], capture.spec.levels
-        is_same_text = levels[layer.level].sequence == levels[layer.key_level].sequence
-        column = min(capture.column(head.layer, query), len(spans) - 1) if is_same_text else None
-        return Stage(
-            layer.level, head, capture.key_prompt(head.layer),
-            maps.read(head.head, rows=(row, row + 1))[0],
-            seen & (spans[:, 1] > 0) & (head not in capture.off), spans, column,
-        )  # fmt: skip
+    def _head(self, spec: Spec, layers: list[int]) -> HeadId:
+        """The chosen head of these layers, else the clearest, else the first that is on."""
+        for head in (spec.selection.head_id, *spec.heads):
+            if head.layer in layers:
+                return head
+        maps = {layer: map_of(self.capture, HeadId(layer, self._first(layer))) for layer in layers}
+        heads = [HeadId(layer, head) for layer in layers for head in maps[layer].heads]
+        heads = [head for head in heads if head not in self.capture.off] or heads
+        return max(heads, key=lambda head: self.facts[head].score if head in self.facts else -inf)
+
+    def _first(self, layer: int) -> int:
+        return self.capture.spec.layers[layer].heads[0]
 
     def rows(self, spec: Spec) -> Iterator[Row]:
         """A row for each position that the token may look at, in every stage."""
@@ -198,7 +192,7 @@ class Levels(CaptureFigure):
         right = page.width - MARGIN
         left = _left(stages, names, right)
         strips = _strips(page, stages, shades, left, right)
-        highest = max((arc.height for arc in strips[0].arcs(None)), default=0.0)
+        highest = max((height for _, _, height, _ in strips[0].arcs(None)), default=0.0)
         strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
 
         for upper, lower in pairwise(strips):
@@ -217,17 +211,11 @@ class Levels(CaptureFigure):
             strip.draw_text()
             strip.draw_arcs(origin)
             if cell is not None:
-                page.box(cell[0], strip.y - 0.6, cell[1] - cell[0], STRIP + 1.2,
-                         edge=LIGHT_PAGE.mark, line=1.1)  # fmt: skip
+                box = cell[0], strip.y - 0.6, cell[1] - cell[0], STRIP + 1.2
+                page.box(*box, edge=LIGHT_PAGE.mark, line=1.1)
             for line, words in enumerate(lines[:4]):
-                page.small(
-                    0,
-                    strip.y + _name_middle(line, len(lines)),
-                    words,
-                    middle=True,
-                    bold=line == 0,
-                    colour=LIGHT_PAGE.text if line < 2 else GREY,
-                )
+                y, colour = strip.y + _name_middle(line, len(lines)), INKS[line]
+                page.small(0, y, words, middle=True, bold=line == 0, colour=colour)
         last = strips[-1]
         bottom = last.y + max(STRIP, LINE * len(names[-1]))
         if not last.size:
@@ -326,16 +314,6 @@ def _name_middle(line: int, lines: int) -> float:
 # --- strips ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Arc:
-    """From where to where along x, how high, and what part of the largest weight."""
-
-    start: float
-    end: float
-    height: float
-    part: float
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Strip:
     """A stage on the page: edges (tokens + 1,) along x, its top, its size of text (0: none)."""
@@ -384,8 +362,8 @@ class _Strip:
             if is_coarse and self.width / max(len(spans), 1) > 3:
                 # white lines between positions of several tokens, so that they can be counted
                 places = self.edges[np.unique(spans[:, 0])[1:]]
-                page.lines([[(x, self.y), (x, self.y + STRIP)] for x in places],
-                           LIGHT_PAGE.paper, 0.4)  # fmt: skip
+                lines = [[(x, self.y), (x, self.y + STRIP)] for x in places]
+                page.lines(lines, LIGHT_PAGE.paper, 0.4)
         spans = stage.spans[stage.seen]
         if not self.size and len(spans):  # hatched after the query, where no text is printed
             start = float(self.edges[spans[:, 1].max()])
@@ -437,13 +415,11 @@ class _Strip:
 
     def draw_silhouette(self, lower: _Strip) -> None:
         """Draw the shape of the model behind this strip and the next."""
-        a, b = self.edges[[0, -1]], lower.edges[[0, -1]]
-        end, bottom = self.y + STRIP, lower.y + STRIP
-        self.page.polygon(
-            [(a[0], self.y), (a[1], self.y), (a[1], end), (b[1], lower.y), (b[1], bottom),
-             (b[0], bottom), (b[0], lower.y), (a[0], end)],
-            LIGHT_PAGE.unseen,
-        )  # fmt: skip
+        left, right = (
+            [(strip.edges[side], strip.y + y) for strip in (self, lower) for y in (0.0, STRIP)]
+            for side in (0, -1)
+        )
+        self.page.polygon([left[0], *right, *left[:0:-1]], LIGHT_PAGE.unseen)
 
     def draw_tokens_to(self, lower: _Strip) -> None:
         """Draw slanted lines to the same tokens in the next strip."""
@@ -458,17 +434,16 @@ class _Strip:
     def draw_thread_to(self, lower: _Strip) -> None:
         """Draw the selected token on its way to the next strip."""
 
-        def narrowed(left: float, right: float) -> tuple[float, float]:
-            spare = max(0.0, right - left - 3.0) / 2
-            return left + spare, right - spare
-
         assert self.selected is not None
-        a, b = narrowed(*self.selected), narrowed(*(lower.selected or self.selected))
-        end = self.y + STRIP
-        self.page.polygon([(a[0], end), (a[1], end), (b[1], lower.y), (b[0], lower.y)],
-                          LIGHT_PAGE.mark)  # fmt: skip
+        corners = []
+        for (left, right), y in (
+            (self.selected, self.y + STRIP), (lower.selected or self.selected, lower.y)
+        ):  # fmt: skip
+            spare = max(0.0, right - left - 3.0) / 2
+            corners += [(left + spare, y), (right - spare, y)]
+        self.page.polygon([corners[at] for at in (0, 1, 3, 2)], LIGHT_PAGE.mark)
 
-    def arcs(self, origin: float | None) -> list[_Arc]:
+    def arcs(self, origin: float | None) -> list[Arc]:
         """Arcs to the strongest keys, from the selected cell, or from where it lies in its own
         text (origin)."""
         stage, cell = self.stage, self.selected
@@ -485,16 +460,15 @@ class _Strip:
             distance = min(1.0, abs(end - start) / (0.5 * self.page.width))
             part = float(min(float(strength[key]) / limit, 1.0))
             if part >= FAINTEST_ARC:
-                arcs.append(_Arc(start, end, 5.0 + 20.0 * distance, part))
+                arcs.append((start, end, 5.0 + 20.0 * distance, part))
         return arcs
 
     def draw_arcs(self, origin: float | None) -> None:
         """Draw arcs over the strip, wider for more weight, each with a dot at its end."""
         y, turn = self.y - 1, np.linspace(0, 2 * np.pi, 13)[:-1]
         circle = 1.2 * np.stack([np.cos(turn), np.sin(turn)], 1)
-        for arc in self.arcs(origin):
-            high = y - arc.height * 4 / 3  # a cubic curve reaches three quarters of its controls
-            points = [(arc.start, y), (arc.start, high), (arc.end, high), (arc.end, y)]
-            width, alpha = 0.4 + 1.6 * arc.part, 0.35 + 0.65 * arc.part
-            self.page.curve(points, LIGHT_PAGE.mark, width, alpha)
-            self.page.polygon((circle + (arc.end, y)).tolist(), LIGHT_PAGE.mark)
+        for start, end, height, part in self.arcs(origin):
+            high = y - height * 4 / 3  # a cubic curve reaches three quarters of its controls
+            points = [(start, y), (start, high), (end, high), (end, y)]
+            self.page.curve(points, LIGHT_PAGE.mark, 0.4 + 1.6 * part, 0.35 + 0.65 * part)
+            self.page.polygon((circle + (end, y)).tolist(), LIGHT_PAGE.mark)

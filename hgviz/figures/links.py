@@ -6,9 +6,11 @@ their neighbours. Widths and heights are in points.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from hgviz.figures.cells import (
     OFF,
@@ -87,13 +89,12 @@ class TokenLinks(CaptureFigure):
             verb = "is" if len(off) == 1 else "are"
             notes.insert(0, f"off: {', '.join(off)} {verb} switched off")
         page.notes += notes
-        lines: list[str] = []  # short notes beside each other, a dot between
-        for note in notes:
-            longer = f"{lines[-1]}  ·  {note}" if lines else note
-            if lines and text_width(longer, SMALL) <= page.width - 2:
-                lines[-1] = longer
-            else:
-                lines.append(note)
+        lines = notes[:1]  # short notes beside each other, a dot between
+        for note in notes[1:]:
+            longer = f"{lines[-1]}  ·  {note}"
+            lines[-1:] = (
+                [longer] if text_width(longer, SMALL) <= page.width - 2 else [lines[-1], note]
+            )
         page.close(page.footnotes(lines, 0, bottom + 4) + 4)
 
 
@@ -138,19 +139,13 @@ Fits = Callable[[list[Item], tuple[int, ...]], bool]  # items, and on which of t
 def choose_items(links: Links, fits: Fits) -> tuple[list[Item], list[Item]]:
     """The items of the queries and of the keys; the same where both sides have the same units."""
     queries = sorted(links.strands)
-    weight_of: dict[int, float] = {}
-    for strands in links.strands.values():
-        for strand in strands:
-            for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True):
-                weight_of[key] = max(weight_of.get(key, 0.0), abs(weight))
-    keys = sorted(weight_of, key=lambda key: (-weight_of[key], key))
+    strands = [strand for strands in links.strands.values() for strand in strands]
+    ends = np.concatenate([np.zeros(0, int), *(strand.keys for strand in strands)])
+    sizes = np.concatenate([np.zeros(0), *(np.abs(strand.weights) for strand in strands)])
+    keys = list(dict.fromkeys(ends[np.lexsort((ends, -sizes))].tolist()))  # the strongest first
     a, b = links.queries, links.keys
-    if (
-        a.prompt is b.prompt
-        and a.tokens.shape == b.tokens.shape
-        and (a.tokens == b.tokens).all()
-        and (a.shown == b.shown).all()
-    ):
+    is_one_text = a.prompt is b.prompt and np.array_equal(a.tokens, b.tokens)
+    if is_one_text and np.array_equal(a.shown, b.shown):
         both = _choose(len(b), [*queries, *keys], lambda items: fits(items, (0, 1)))
         return both, both
     left = _choose(len(a), queries, lambda items: fits(items, (0,)))
@@ -166,14 +161,9 @@ def _choose(count: int, wanted: list[int], fits: Callable[[list[Item]], bool]) -
         near = [place + side * distance for place in wanted for side in (-1, 1)]
         ranked += [place for place in near if 0 <= place < count]
     ranked = list(dict.fromkeys(ranked))
-    low, high = 0, len(ranked)
-    while low < high:
-        middle = (low + high + 1) // 2
-        if fits(_with_gaps(count, ranked[:middle])):
-            low = middle
-        else:
-            high = middle - 1
-    return _with_gaps(count, ranked[: max(1, low)])
+    places = range(1, len(ranked) + 1)
+    most = bisect_left(places, True, key=lambda end: not fits(_with_gaps(count, ranked[:end])))
+    return _with_gaps(count, ranked[: max(1, most)])
 
 
 def _with_gaps(count: int, places: list[int]) -> list[Item]:
@@ -197,27 +187,25 @@ Colour = str | tuple[float, ...]
 
 @dataclass(frozen=True, slots=True)
 class StrandStyle:
-    """How the links of a head look: colours by sign, and a marker where there are several heads."""
+    """How the links of a head look: colours of weights above and below 0, and a marker where there
+    are several heads."""
 
     name: str
     line: LineStyle
-    positive: Colour
-    negative: Colour
+    colours: tuple[Colour, Colour]
     has_marker: bool
 
 
 def _styles(links: Links) -> list[StrandStyle]:
-    if links.single:
-        name, line = str(links.heads[0]) if len(links.heads) == 1 else links.fuse, line_style(0)
-        pair: tuple[Colour, Colour] = line.colour, line.colour
-        if links.signed:
-            pair = sign_colour(1), sign_colour(-1)
-        return [StrandStyle(name, line, *pair, has_marker=False)]
-    lines = map(line_style, range(len(links.heads)))
-    return [
-        StrandStyle(str(head), line, line.colour, line.colour, has_marker=True)
-        for head, line in zip(links.heads, lines, strict=True)
+    looks = [line_style(number) for number in range(len(links.heads))]
+    styles = [
+        StrandStyle(str(head), look, (look.colour, look.colour), not links.single)
+        for head, look in zip(links.heads, looks, strict=True)
     ]
+    if not links.single:
+        return styles
+    first = replace(styles[0], name=styles[0].name if len(styles) == 1 else links.fuse)
+    return [replace(first, colours=(sign_colour(1), sign_colour(-1))) if links.signed else first]
 
 
 class _Layout:
@@ -230,10 +218,11 @@ class _Layout:
         self.sides = links.queries, links.keys
         self.styles = _styles(links)
         strands = list(links.strands.values())
-        self.keys = [  # that each strand has a link to
-            {int(key) for query in strands for key in query[number].keys}
-            for number in range(len(links.joint))
-        ]
+        self.numbers: list[dict[int | None, str]] = [  # mean weights over the queries, by key
+            {key: decimals(float(weights[key]), signed=links.signed)
+             for query in strands for key in query[number].keys.tolist()}
+            for number, weights in enumerate(links.joint)
+        ]  # fmt: skip
 
     def draw(self, top: float) -> float:
         """Draw texts, curves and numbers; returns where they end."""
@@ -260,7 +249,7 @@ class _Layout:
             else:
                 y1, half = y1 + offset, (x1 - x0) / 2
                 points = [(x0, y0), (x0 + half, y0), (x1 - half, y1), (x1, y1)]
-            colour = look.negative if weight < 0 else look.positive
+            colour = look.colours[weight < 0]
             width, alpha = 0.3 + 2.3 * share, 0.3 + 0.65 * share
             self.page.curve(points, colour, width, alpha, (2.4, 1.5) if weight < 0 else ())
             if look.has_marker:
@@ -285,10 +274,6 @@ class _Layout:
         words = elide(_words(side, item), room, TEXT, is_chosen)
         self.page.text(x, y, words, across=across, middle=True, bold=is_chosen, colour=colour)
 
-    def number(self, strand: int, key: int) -> str:
-        """The mean weight of a key over the queries, as words."""
-        return decimals(float(self.links.joint[strand, key]), signed=self.links.signed)
-
 
 def _words(side: Side, item: Item) -> str:
     if item.place is None:
@@ -309,7 +294,12 @@ class _Columns(_Layout):
             widest = max(text_width(words, TEXT, bold=True) for words in texts)
             widths.append(min(longest, widest) + 1)
         room = page.width - sum(widths) - 4 * PAD - 44  # 44: of curves at least
-        ends = list(accumulate(map(self._width_of_numbers, range(len(self.styles)))))
+        ends = [0.0]  # of the columns of numbers, each with the room before it
+        for look, numbers in zip(self.styles, self.numbers, strict=True):
+            name = text_width(look.name, SMALL) + MARKER_ROOM * look.has_marker
+            width = max([name, *(text_width(words, SMALL) for words in numbers.values())]) + 5
+            ends.append(ends[-1] + width)
+        ends = ends[1:]
         fitting = sum(end <= room for end in ends)
         start = widths[0] + PAD
         end = start + min(300.0, room + 44 - (ends[fitting - 1] if fitting else 0.0))
@@ -330,14 +320,9 @@ class _Columns(_Layout):
             x = end + PAD + widths[1] + ends[strand]
             self.draw_name(self.styles[strand], x, first - 0.3 * PITCH, is_left=False)
             for row, item in enumerate(items[1]):
-                if item.place is not None and item.place in self.keys[strand]:
-                    page.small(
-                        x,
-                        first + (row + 0.5) * PITCH,
-                        self.number(strand, item.place),
-                        middle=True,
-                        across="right",
-                    )
+                if words := self.numbers[strand].get(item.place, ""):
+                    y = first + (row + 0.5) * PITCH
+                    page.small(x, y, words, middle=True, across="right")
         bottom = first + PITCH * max(map(len, items))
         return self._draw_names_below(self.styles[fitting:], bottom)
 
@@ -347,13 +332,6 @@ class _Columns(_Layout):
         return len(items) <= min(
             MOST_UNITS, 1.7 * self.page.width / PITCH if is_cut else MOST_UNITS
         )
-
-    def _width_of_numbers(self, strand: int) -> float:
-        """The width of a strand's column, with the room before it."""
-        look = self.styles[strand]
-        name = text_width(look.name, SMALL) + MARKER_ROOM * look.has_marker
-        numbers = (text_width(self.number(strand, key), SMALL) for key in self.keys[strand])
-        return max([name, *numbers]) + 5
 
     def _draw_names_below(self, styles: list[StrandStyle], y: float) -> float:
         """Name the strands whose numbers have no room; one alone is named in the title."""
@@ -375,7 +353,7 @@ class _Rows(_Layout):
     read across."""
 
     is_across = True
-    numbers, longest = 5.5, 90.0  # the size of numbers; of a word
+    number_size, longest = 5.5, 90.0  # of a word
 
     def draw(self, top: float) -> float:
         page = self.page
@@ -410,9 +388,8 @@ class _Rows(_Layout):
         for strand, look in enumerate(self.styles):
             self.draw_name(look, 0, y, is_left=True)
             for place, x in places[1].items():
-                if place is not None and place in self.keys[strand]:
-                    page.text(x, y, self.number(strand, place), size=self.numbers, middle=True,
-                              across="center")  # fmt: skip
+                if words := self.numbers[strand].get(place, ""):
+                    page.text(x, y, words, size=self.number_size, middle=True, across="center")
             y += PITCH
         return y - PITCH / 2
 
@@ -423,10 +400,7 @@ class _Rows(_Layout):
             is_chosen = side is self.links.queries and item.place in self.links.strands
             words = text_width(_words(side, item), TEXT, is_chosen)
             widths.append(min(self.longest, words) + 4)
-            if side is self.links.keys and item.place is not None:
-                widths += [
-                    text_width(self.number(strand, item.place), self.numbers) + 4
-                    for strand, keys in enumerate(self.keys)
-                    if item.place in keys
-                ]
+            if side is self.links.keys:
+                numbers = (words.get(item.place, "") for words in self.numbers)
+                widths += [text_width(words, self.number_size) + 4 for words in numbers if words]
         return max(widths)

@@ -299,6 +299,20 @@ def boxes_of(cells: NDArray[np.bool_], x: float, y: float, cell: tuple[float, fl
     return np.concatenate([np.zeros((0, 4)), *boxes])
 
 
+def draw_head_numbers(
+    page: Page, left: float, pitch: float, count: int, y: float, gap: float
+) -> None:
+    """Draw the numbers of heads over columns from left on, as many as fit; gap: after "head"."""
+    last = str(count - 1)
+    is_full = text_width(f"head {last}", SMALL) + 4 <= pitch
+    step = 1 if is_full else ceil((text_width(last, SMALL) + 3) / pitch)
+    if not is_full:
+        page.caption(left - gap, y, "head", across="right")
+    for head in range(0, count, step):
+        words = f"head {head}" if is_full else str(head)
+        page.caption(left + (head + 0.5) * pitch, y, words, across="center")
+
+
 # --- labels of an axis ----------------------------------------------------------------------------
 
 LABEL_TICK, LABEL_GAP = 2.5, 6.5  # between a map and its labels

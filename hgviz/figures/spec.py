@@ -173,17 +173,13 @@ class Spec:
 
 
 class Fact(Protocol):
-    """What a figure asks of the facts about a head."""
+    """What a figure asks of the facts about a head: what it does, and how clearly it does so."""
 
     @property
-    def role(self) -> str:
-        """What it does, in a few words."""
-        ...
+    def role(self) -> str: ...
 
     @property
-    def score(self) -> float:
-        """How clearly it does so."""
-        ...
+    def score(self) -> float: ...
 
 
 Facts = Mapping[HeadId, Fact]
@@ -198,16 +194,15 @@ class Looked:
 
 
 class Charted(Protocol):
-    """What has its own numbers, and says what identifies them."""
+    """A chart, as the classes of hgviz.figures.charts: its numbers, what identifies them for the
+    file, and how they are drawn."""
 
     @property
-    def about(self) -> Mapping[str, str]:
-        """What identifies the data, for the file."""
-        ...
+    def about(self) -> Mapping[str, str]: ...
 
-    def rows(self) -> list[tuple[Any, ...]]:
-        """The table of the numbers, the names of its columns first."""
-        ...
+    def rows(self) -> list[Row]: ...
+
+    def draw(self, page: Any, spec: Spec) -> None: ...
 
 
 Content: TypeAlias = "Looked | Charted"

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from hgviz.analysis.comparison import HeadDifference, MetricChange
     from hgviz.analysis.statistics import Evaluation
     from hgviz.figures.charts import Grids, Plots, Strips
+    from hgviz.figures.output import Block, Document, Table
     from hgviz.figures.page import Many
-    from hgviz.figures.report import Block, Document, Table
 
 MOST_DIFFERENT = 8  # rows of the table of heads that differ most
 EXAMPLES = 12  # rows of the table of examples that are answered differently
@@ -36,15 +36,15 @@ def write_report(
 
     command: what makes the page again; it stands at its end. The same numbers give the same bytes.
     """
-    from hgviz.figures.report import write
+    from hgviz.figures.output import write_report
 
     progress(0, 1, f"writing {Path(out).name}")
-    return str(write(report_page(comparison), Path(out), command))
+    return str(write_report(report_page(comparison), Path(out), command))
 
 
 def report_page(comparison: ModelComparison) -> Document:
     """The page: answers first, then the heads that differ most, then all that was measured."""
-    from hgviz.figures.report import Document
+    from hgviz.figures.output import Document
 
     a, b = comparison.models
     blocks = (
@@ -73,7 +73,7 @@ def report_page(comparison: ModelComparison) -> Document:
 
 def _scores(comparison: ModelComparison) -> Table:
     """The score of each model with its interval, and their difference."""
-    from hgviz.figures.report import Table
+    from hgviz.figures.output import Table
 
     answers = comparison.answers
     bits = answers.a.score.metric == "bits_per_byte"
@@ -100,7 +100,7 @@ def _scores(comparison: ModelComparison) -> Table:
 
 
 def _paired_answers(comparison: ModelComparison) -> Table | None:
-    from hgviz.figures.report import Table
+    from hgviz.figures.output import Table
 
     answers = comparison.answers
     if answers.agreement is None or answers.p is None:
@@ -114,7 +114,7 @@ def _paired_answers(comparison: ModelComparison) -> Table | None:
 
 
 def _different_answers(comparison: ModelComparison) -> Table | None:
-    from hgviz.figures.report import Table
+    from hgviz.figures.output import Table
 
     differing = comparison.answers.differing
     if not differing:
@@ -133,7 +133,7 @@ def _different_answers(comparison: ModelComparison) -> Table | None:
 
 
 def _different_heads(comparison: ModelComparison) -> Table | None:
-    from hgviz.figures.report import Table
+    from hgviz.figures.output import Table
 
     if not (heads := _by_distance(comparison)):
         return None
@@ -161,7 +161,7 @@ def _by_distance(comparison: ModelComparison) -> list[HeadDifference]:
 
 def _metrics(comparison: ModelComparison) -> Iterable[Block]:
     """Every metric of both models: the change of its mean, and each head."""
-    from hgviz.figures.report import Picture, Table
+    from hgviz.figures.output import Picture, Table
 
     def row(change: MetricChange) -> tuple[str, ...]:
         return (
@@ -185,7 +185,7 @@ def _metrics(comparison: ModelComparison) -> Iterable[Block]:
 
 def _charts(comparison: ModelComparison) -> Iterable[Block]:
     """The slopes by the size of scores, the distances of heads, and the head that differs most."""
-    from hgviz.figures.report import Picture
+    from hgviz.figures.output import Picture
 
     yield Picture(
         "Gradients by the size of scores", "plots", slopes_chart(comparison),
@@ -207,7 +207,7 @@ def _charts(comparison: ModelComparison) -> Iterable[Block]:
 
 
 def _every_head(comparison: ModelComparison) -> Iterable[Block]:
-    from hgviz.figures.report import Table
+    from hgviz.figures.output import Table
 
     metrics = metrics_for(REPORT)
     for name, side in zip("AB", (comparison.a, comparison.b), strict=True):
@@ -232,7 +232,7 @@ def _every_head(comparison: ModelComparison) -> Iterable[Block]:
 
 
 def _models(comparison: ModelComparison) -> Table:
-    from hgviz.figures.report import Table
+    from hgviz.figures.output import Table
 
     def layers(spec: ModelSpec) -> str:
         counts = [len(layer.heads) for layer in spec.layers]
@@ -260,7 +260,7 @@ def _models(comparison: ModelComparison) -> Table:
 
 
 def _definitions() -> Table:
-    from hgviz.figures.report import Table
+    from hgviz.figures.output import Table
 
     rows = tuple(
         (_heading(name), metric.description, metric.formula, metric.source)
@@ -271,7 +271,7 @@ def _definitions() -> Table:
 
 
 def _method(comparison: ModelComparison) -> Block:
-    from hgviz.figures.report import Notes
+    from hgviz.figures.output import Notes
 
     return Notes(
         "Method",

@@ -38,7 +38,7 @@ from hgviz.tasks.studies import sweep_at, unpacked
 
 if TYPE_CHECKING:
     from hgviz.figures.charts import Line, Plots, Seeds
-    from hgviz.figures.report import Table
+    from hgviz.figures.output import Table
 
 RANDOM, RANDOM_LABEL = "random", "random orders"  # a method, and its label in charts
 OWN = "own"  # the name of an activation that is not exchanged
@@ -637,7 +637,7 @@ def study_report(
     The same results give the same bytes, wherever the folder lies. Raises HgvizError for what is
     not the folder of a study, and where no cell is done.
     """
-    from hgviz.figures.report import Block, Document, Picture, require_page, write
+    from hgviz.figures.output import Block, Document, Picture, require_page, write_report
 
     require_page(Path(out))
     progress(0, 2, "reading")
@@ -653,13 +653,13 @@ def study_report(
     facts = results.to_dict()
     blocks += _tables(facts, results.budgets)
     page = Document(facts["title"], facts["question"], tuple(blocks), _about(results))
-    write(page, Path(out), command)
+    write_report(page, Path(out), command)
     return facts
 
 
 def _tables(facts: Mapping[str, Any], budgets: Sequence[float | None]) -> Iterator[Table]:
     """Every table of the JSON that has a row."""
-    from hgviz.figures.report import Table
+    from hgviz.figures.output import Table
 
     shares = ["mean" if budget is None else f"{100 * budget:.3g} %" for budget in budgets]
     ranks = [{"method": name, "at": ranks} for name, ranks in facts["ranks"].items()]

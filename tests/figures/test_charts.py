@@ -48,6 +48,8 @@ from tests.gui import kinds
 from tests.making import byte_prompt, make_capture
 from tests.studying import make_study
 
+approx = pytest.approx
+
 
 def words(page):
     return [text.get_text() for text in page.axes.texts]
@@ -58,12 +60,13 @@ def table(panel, path):
         return list(csv.DictReader(file))
 
 
-# --- axes and ticks -------------------------------------------------------------------------------
-
-
-def test_data_lie_where_axes_say_and_ticks_have_all_their_digits():
+def test_data_lie_where_axes_say_lines_end_with_them_and_ticks_have_all_their_digits():
     axes = Axes(None, 10, 20, 100, 50, 0, 10, -1, 1)
     assert axes.points(np.array([0.0, 10.0]), np.array([-1.0, 1.0])) == [(10, 70), (110, 20)]
+    x, y = np.array([0.0, 4.0, 8.0, 9.0]), np.array([0.0, 2.0, -2.0, np.nan])
+    parts = axes._inside(x, y)
+    assert [part[0].tolist() for part in parts] == [[0, 2], [5, 7]]
+    assert [part[1].tolist() for part in parts] == [[0, 1], [1, -1]]
     quarters = ["0.00", "0.25", "0.50", "0.75", "1.00", "1.25"]
     assert [written for _, written in round_ticks(0, 1.25, 120, 16)] == quarters
     assert round_ticks(-4, 4, 240, 26)[0][1] == "−4" and round_ticks(2, 2, 100, 20) == [(2, "2")]
@@ -77,13 +80,13 @@ def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
     curve, band = study.curves[0], analysed.random_band(study.curves[1:])
     rows = table(tasks.panel(Spec("curve"), study), tmp_path / "f.csv")
     drawn = [row for row in rows if row["line"] == "loo"]
-    assert [float(row["Accuracy, %"]) for row in drawn] == pytest.approx(100 * curve.values)
-    assert [float(row["low"]) for row in drawn] == pytest.approx(100 * curve.low)
+    assert [float(row["Accuracy, %"]) for row in drawn] == approx(100 * curve.values)
+    assert [float(row["low"]) for row in drawn] == approx(100 * curve.low)
     assert [float(row["Heads switched off"]) for row in drawn] == curve.removed.tolist()
     most, least = analysed.removable_heads(curve)
     assert [row["marked"] for row in drawn if row["marked"]] == [f"{most}, at least {least}"]
-    others = [row for row in rows if row["line"] != "loo"]
-    assert [float(row["high"]) for row in others] == pytest.approx(100 * band.high)
+    randoms = [row for row in rows if row["line"] != "loo"]
+    assert [float(row["high"]) for row in randoms] == approx(100 * band.high)
     svg = draw(tasks.panel(Spec("scores", methods=("loo",)), study), tmp_path / "f.svg").read_text()
     for part in (f"checkpoint: {study.spec.digest}", f"data digest: {study.data_digest}",
                  "command: hgviz figure study.h5 --kind scores --method loo"):  # fmt: skip
@@ -91,34 +94,26 @@ def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
     assert "/home" not in svg
 
 
-def test_times_are_drawn_as_they_were_measured_without_random_orders():
+def test_curves_over_times_of_several_studies_and_of_a_language_model():
     study = timed(study_of(METHODS[:2]), "michel")
-    chart = tasks.study_chart("curve", [study], axis="time")  # of the one that has them
+    chart = tasks.study_chart("curve", [study], axis="time")  # as measured
     (panel,) = chart.panels
     (line,) = panel.lines
     (times,) = (curve.times for curve in study.curves if curve.method == "michel")
     assert line.label == "michel" and line.x.tolist() == times[:, 1].tolist()
-    assert (np.diff(line.x) > 0).any() and (np.diff(line.x) < 0).any()  # as noisy as they are
+    assert (np.diff(line.x) > 0).any() and (np.diff(line.x) < 0).any()
     assert panel.band is None and not chart.banded and "not timed" in chart.notes[1]
-    with pytest.raises(HgvizError, match="signed has no times"):
-        tasks.study_chart("curve", [study], ["signed"], axis="time")
-
-
-def test_several_studies_are_drawn_as_changes_of_their_own_whole_models():
     studies = [study_of(("loo", "signed"), seed=seed) for seed in range(3)]
-    chart = tasks.study_chart("curve", studies)
+    chart = tasks.study_chart("curve", studies)  # changes of their own whole models
     assert [panel.title for panel in chart.panels] == ["loo", "signed"]
     for study, line in zip(studies, chart.panels[0].lines, strict=True):
-        assert line.y == pytest.approx(100 * study.curves[0].change)
+        assert line.y == approx(100 * study.curves[0].change)
     assert len({line.label for line in chart.panels[0].lines}) == 3
     assert "60 random orders" in chart.banded
-
-
-def test_bits_of_a_language_model_are_losses_over_the_bytes_of_the_same_rows():
-    study = study_of(("loo",), asked="next")
+    study = study_of(("loo",), asked="next")  # bits: losses over the bytes of the same rows
     curve, line = study.curves[0], tasks.study_chart("curve", [study]).panels[0].lines[0]
     nats = curve.loss.astype(float) * study.places_of(curve.rows).sum()
-    assert line.y == pytest.approx(nats / np.log(2) / study.sizes[curve.rows].sum())
+    assert line.y == approx(nats / np.log(2) / study.sizes[curve.rows].sum())
     assert line.low is None
 
 
@@ -130,20 +125,6 @@ def test_scores_are_drawn_from_the_most_needed_on_and_hollow_where_they_may_be_n
     hollow = [mark for mark in marks if mark.get_markeredgewidth() > 0.5]
     zero = int(((chart.low <= 0) & (chart.high >= 0)).sum())
     assert 0 < zero < len(chart.names) and sum(len(one.get_xdata()) for one in hollow) == zero
-
-
-@pytest.mark.parametrize(
-    ("kind", "study", "methods", "error"),
-    [
-        ("curve", study_of, ["gates"], "gates"),
-        ("curve", study_of, ["nonsense"], "nonsense"),
-        ("scores", study_of, ["nonsense"], "nonsense"),
-        ("curve", lambda: replace(make_study(), curves=()), [], "no curve"),
-    ],
-)
-def test_what_was_not_measured_is_said(kind, study, methods, error):
-    with pytest.raises(HgvizError, match=error):
-        tasks.study_chart(kind, [study()], methods)
 
 
 def test_activations_are_drawn_with_what_must_be_known_of_them(tmp_path):
@@ -161,9 +142,8 @@ def test_levels_of_an_hourglass_meet_on_tokens(capture):
     chart = pair_chart(capture, capture, Selection(fine.index, fine.heads[0], beside=beside))
     assert chart.shape == capture.maps[fine.index].shape[1:]
     assert np.array_equal(chart.maps[0], capture.maps[fine.index].read(fine.heads[0]))
-    # a row of the upper level is that of the token's group
-    upper = capture.maps[coarse.index].read(coarse.heads[0])
-    assert chart.maps[1][0].sum() == pytest.approx(upper[0].sum(), abs=1e-5)
+    upper = capture.maps[coarse.index].read(coarse.heads[0])  # a row of the token's group
+    assert chart.maps[1][0].sum() == approx(upper[0].sum(), abs=1e-5)
 
 
 # --- profiles -------------------------------------------------------------------------------------
@@ -194,13 +174,13 @@ def test_what_is_drawn_is_what_the_heads_measure_and_distances_are_in_letters():
         for head, value in zip(chart.sides[0].heads, metric.values[0], strict=True):
             np.testing.assert_equal(value, facts[head].metrics[metric.name])
     levels, distance = capture.spec.levels, values_of(chart, "distance")
-    strides = {row.index: levels[row.level].stride for row in capture.spec.layers
-               if row.role == "self"}  # fmt: skip
-    back = [head for head, share in values_of(chart, "previous").items()
-            if share > 0.9 and head.layer in strides]  # fmt: skip
+    selves = [row for row in capture.spec.layers if row.role == "self"]
+    strides = {row.index: levels[row.level].stride for row in selves}
+    shares = values_of(chart, "previous")
+    back = [head for head in shares if shares[head] > 0.9 and head.layer in strides]
     assert len(back) > 2
     for head in back:
-        assert distance[head] == pytest.approx(strides[head.layer], rel=0.35)
+        assert distance[head] == approx(strides[head.layer], rel=0.35)
 
 
 def test_every_head_is_a_mark_where_its_number_is_hollow_and_out_of_the_mean_where_it_is_off():
@@ -208,18 +188,17 @@ def test_every_head_is_a_mark_where_its_number_is_hollow_and_out_of_the_mean_whe
     chart = profile_chart([replace(planted(), off=frozenset({off}))], ["entropy"])
     side, values = chart.sides[0], chart.metrics[0].values[0]
     assert values[list(side.heads).index(off)] > 1
-    assert side.mean(values, 0) == pytest.approx(0, abs=1e-6)
+    assert side.mean(values, 0) == approx(0, abs=1e-6)
     assert any("1 head switched off" in note for note in chart.notes)
     rows = {(row[2], row[6]): row for row in chart.rows()}
     assert rows["0", "0.0"][7] == "yes" and rows["0", "0.1"][7] == ""
     assert rows["0", "mean"][-1] == side.mean(values, 0)
-    marks = [line for line in compose(Spec("profile"), chart).axes.lines
-             if line.get_linestyle() == "None"]  # fmt: skip
+    lines = compose(Spec("profile"), chart).axes.lines
+    marks = [line for line in lines if line.get_linestyle() == "None"]
     hollow = [mark for mark in marks if mark.get_markerfacecolor() != mark.get_markeredgecolor()]
     assert [len(mark.get_xydata()) for mark in hollow] == [1]
     drawn = np.sort(np.concatenate([mark.get_xydata()[:, 1] for mark in marks]))[::-1]
-    wanted = np.sort(values)
-    # y runs down the page, in proportion
+    wanted = np.sort(values)  # y runs down the page, in proportion
     np.testing.assert_allclose(np.interp(wanted, wanted[[0, -1]], drawn[[0, -1]]), drawn, atol=1e-6)
 
 
@@ -231,7 +210,7 @@ def test_a_profile_shows_what_says_something_and_says_what_is_missing(monkeypatc
     said = words(compose(Spec("profile"), profile_chart([capture_of("two texts")])))
     assert {"self-attention", "cross-attention", "decoder"} <= set(said)
     capture = capture_of("sea")
-    maps = tuple(one if at < 4 else None for at, one in enumerate(capture.maps))
+    maps = (*capture.maps[:4], *[None] * (len(capture.maps) - 4))
     chart = profile_chart([replace(capture, maps=maps)], ["entropy"])
     assert "Layers 4 to 12 are not captured." in chart.notes
     assert {head.layer for head in chart.sides[0].heads} == {0, 1, 2, 3}
@@ -240,21 +219,10 @@ def test_a_profile_shows_what_says_something_and_says_what_is_missing(monkeypatc
     assert "Measured on 8 of 24 rows." in profile_chart([planted()], ["distance"]).notes
 
 
-@pytest.mark.parametrize(
-    ("maps", "metrics", "error"),
-    [(True, ["height"], "unknown metric 'height'"), (True, ["negative"], "says nothing"),
-     (True, ["variance"], "says nothing of these heads"), (False, ["entropy"], "no heads")],
-)  # fmt: skip
-def test_what_a_profile_cannot_show_is_said(maps, metrics, error):
-    capture = planted() if maps else replace(planted(), maps=(None, None))
-    with pytest.raises(HgvizError, match=error):
-        profile_chart([capture], metrics)
-
-
 # --- neurons --------------------------------------------------------------------------------------
 
 
-def test_a_score_is_the_sum_of_products_over_the_root_of_their_number():
+def test_a_weight_is_taken_apart_element_by_element(tmp_path):
     chart = neurons_chart(capture_of("sea"), Selection(0, 1, 30))
     (score,) = (stage.values for stage in chart.stages if stage.kind == "score")
     products = chart.products[0]
@@ -262,6 +230,13 @@ def test_a_score_is_the_sum_of_products_over_the_root_of_their_number():
     seen = np.exp(score - score.max())
     assert len(chart.columns) == 31  # all that it sees: the weights are softmax of these alone
     np.testing.assert_allclose(chart.stages[-1].values, seen / seen.sum(), atol=1e-6)
+    rows = table(Panel(Spec("neurons"), chart), tmp_path / "f.csv")
+    assert [int(row["column"]) for row in rows] == list(range(31))
+    width = sum(name.startswith("q × k ") for name in rows[0])
+    for row in rows:
+        products = [float(row[f"q × k {at}"]) for at in range(width)]
+        assert sum(products) == approx(float(row["q·k"]), abs=1e-4)
+        assert products[3] == approx(float(row["q 3"]) * float(row["k 3"]), abs=1e-5)
 
 
 def test_of_many_keys_the_strongest_are_drawn_and_the_chosen_one_is_framed():
@@ -289,12 +264,8 @@ def test_colours_of_elements_are_symmetric_and_no_number_lies_on_the_line_beside
     chart = replace(chart, stages=tuple(replace(one, values=values) for one in chart.stages))
     page = compose(Spec("neurons", width="icml2"), chart)
     boxes = [box for text, box in texts(page) if text in ("−0.000113", "0.987", "−6.29e−5")]
-    zeros = {
-        float(path.vertices[0, 0])
-        for lines in page.axes.collections
-        for path in lines.get_paths()
-        if len(path.vertices) == 2 and np.ptp(path.vertices[:, 0]) == 0
-    }
+    paths = [path.vertices for lines in page.axes.collections for path in lines.get_paths()]
+    zeros = {float(path[0, 0]) for path in paths if len(path) == 2 and np.ptp(path[:, 0]) == 0}
     assert len(zeros) == len(chart.stages) and len(boxes) == len(zeros) * len(values)
     assert not [box for box in boxes for x in zeros if box[0] < x + 1 < box[2] + 1]
     colours, products = palettes.colours("blue-red"), chart.products[0]
@@ -306,26 +277,44 @@ def test_colours_of_elements_are_symmetric_and_no_number_lies_on_the_line_beside
         assert any(one.shape == wanted.shape and np.abs(one - wanted).max() <= 1 for one in rasters)
 
 
-def test_every_element_is_in_the_table(tmp_path):
-    panel = tasks.panel(Spec("neurons", Selection(0, 1, 20)), capture_of("sea"))
-    rows = table(panel, tmp_path / "f.csv")
-    assert [int(row["column"]) for row in rows] == list(range(21))
-    width = sum(name.startswith("q × k ") for name in rows[0])
-    for row in rows:
-        products = [float(row[f"q × k {at}"]) for at in range(width)]
-        assert sum(products) == pytest.approx(float(row["q·k"]), abs=1e-4)
-        assert products[3] == pytest.approx(float(row["q 3"]) * float(row["k 3"]), abs=1e-5)
+def _untimed():
+    study = timed(study_of(METHODS[:2]), "michel")
+    return tasks.study_chart("curve", [study], ["signed"], axis="time")
+
+
+def _curve(*methods, kind="curve", study=study_of):
+    return lambda: tasks.study_chart(kind, [study()], methods)
+
+
+def _profile(*metrics, maps=True):
+    return lambda: profile_chart(
+        [planted() if maps else replace(planted(), maps=(None, None))], metrics
+    )
+
+
+def _neurons(name, *chosen, order="text"):
+    return lambda: neurons_chart(capture_of(name), Selection(*chosen), order)
 
 
 @pytest.mark.parametrize(
-    ("name", "chosen", "order", "error"),
-    [("words", (0, 0, 3), "text", "holds weights alone"), ("sea", (99, 0), "text", "no layer 99"),
-     ("sea", (0, 77), "text", "no head 77"), ("sea", (0, 0, 4000), "text", "no token 4000"),
-     ("sea", (0, 0, 3, 4000), "text", "no token 4000"), ("sea", (), "size", "no order 'size'")],
+    ("make", "error"),
+    [
+        (_untimed, "signed has no times"), (_curve("gates"), "gates"),
+        (_curve("nonsense"), "nonsense"), (_curve("nonsense", kind="scores"), "nonsense"),
+        (_curve(study=lambda: replace(make_study(), curves=())), "no curve"),
+        (_profile("height"), "unknown metric 'height'"), (_profile("negative"), "says nothing"),
+        (_profile("variance"), "says nothing of these heads"),
+        (_profile("entropy", maps=False), "no heads"),
+        (_neurons("words", 0, 0, 3), "holds weights alone"),
+        (_neurons("sea", 99, 0), "no layer 99"), (_neurons("sea", 0, 77), "no head 77"),
+        (_neurons("sea", 0, 0, 4000), "no token 4000"),
+        (_neurons("sea", 0, 0, 3, 4000), "no token 4000"),
+        (_neurons("sea", order="size"), "no order 'size'"),
+    ],
 )  # fmt: skip
-def test_what_cannot_be_taken_apart_is_said(name, chosen, order, error):
+def test_what_a_chart_cannot_show_is_said(make, error):
     with pytest.raises(HgvizError, match=error):
-        neurons_chart(capture_of(name), Selection(*chosen), order)
+        make()
 
 
 # --- links ----------------------------------------------------------------------------------------
@@ -346,6 +335,11 @@ def test_as_many_curves_as_links_and_the_numbers_of_the_row():
     np.testing.assert_allclose(widths, 0.3 + 2.3 * np.sort(best) / best[0], rtol=1e-5)
     narrow = words(linked(BERT, LinkOptions(most=4), 0, 1, 4, width="1.5in"))
     assert "0.1" not in narrow and "Head 0.1" in narrow  # which the title names
+    capture = kinds.translator()
+    layer = next(row.index for row in capture.spec.layers if row.role == "cross")
+    for across in (False, True):
+        page = linked(capture, LinkOptions(across=across), layer, 0, 3)
+        assert {"Der", "The"} <= set(words(page))
 
 
 def test_weights_below_zero_are_dashed_and_every_head_is_named():
@@ -381,15 +375,6 @@ def test_a_long_text_has_the_ends_of_its_links_and_says_what_is_left_out():
     assert sum(item.left_out or 1 for item in left) == len(links.keys)
 
 
-def test_two_texts_stand_beside_each_other():
-    capture = kinds.translator()
-    layer = next(row.index for row in capture.spec.layers if row.role == "cross")
-    for across in (False, True):
-        assert {"Der", "The"} <= set(
-            words(linked(capture, LinkOptions(across=across), layer, 0, 3))
-        )
-
-
 @pytest.mark.parametrize("option", ["queries x", "queries 9999", "heads 0.0,3.0", "values"])
 def test_what_has_no_links_is_one_clear_line(option, tmp_path, refusal):
     write_capture(tmp_path / "c.h5", LONG)
@@ -413,17 +398,15 @@ def test_bars_go_up_for_what_adds_and_down_for_what_takes_away():
     found = replace(answer_of(capture, classes=True), tokens=np.array([3.0, -1.5, 0.0, 1.5]))
     page = page_of(answer_panel(capture, "tokens", found=found))
     assert {"−3", "+3", "0"} <= set(words(page))  # the bar of colours is symmetric
-    colours = [tuple(float(part) / 255 for part in palettes.colours("blue-red")[at])
-               for at in (40, 215)]  # fmt: skip
-    below, above = (
-        [(patch.get_y(), patch.get_height()) for patch in page.axes.patches
-         if np.allclose(patch.get_facecolor()[:3], colour, atol=1e-6) and patch.get_height() < 8.6]
-        for colour in colours
-    )  # fmt: skip
-    assert len(below) == 1 and len(above) == 2  # what adds nothing has no bar
-    zero, length = below[0]
-    assert all(y + high == pytest.approx(zero) for y, high in above)  # y runs down the page
-    assert [high for _, high in above] == pytest.approx([2 * length, length])
+    bars = []  # below and above; what adds nothing has no bar
+    for at in (40, 215):
+        colour = palettes.colours("blue-red")[at] / 255
+        same = [patch for patch in page.axes.patches if patch.get_height() < 8.6
+                and np.allclose(patch.get_facecolor()[:3], colour, atol=1e-6)]  # fmt: skip
+        bars.append([(patch.get_y(), patch.get_height()) for patch in same])
+    ((zero, length),), above = bars
+    assert all(y + high == approx(zero) for y, high in above)  # y runs down the page
+    assert [high for _, high in above] == approx([2 * length, length])
 
 
 def test_completeness_what_is_not_heard_and_heads_that_are_off_are_said():
@@ -446,8 +429,8 @@ def test_letters_are_added_up_to_characters_words_and_stretches_and_nothing_is_l
     capture = make_capture("모래시계는 a")
     values = answer_of(capture).tokens
     share = Share("", capture.prompt, values)
-    for cells in (share.cells(False), share.cells(True)):
-        assert sum(cell.value for cell in cells) == pytest.approx(values.sum())
+    for by_word in (False, True):
+        assert sum(cell.value for cell in share.cells(by_word)) == approx(values.sum())
     assert [cell.words for cell in share.cells(True)] == ["모래시계는", "a"]
     page = page_of(answer_panel(make_capture(SEA * 6), "tokens"))
     assert "hourglass" in words(page) and page.notes == ["tokens are added up to words"]
@@ -462,39 +445,36 @@ def test_the_table_has_every_number_of_an_answer(way, tmp_path):
     capture = capture_of("sea")
     rows = table(answer_panel(capture, way), tmp_path / "f.csv")
     keys = keys_of(capture) if way == "attention" else None
-    wanted = attribution_rows(answer_of(capture), capture, way, keys)
-    for row, numbers in zip(rows, wanted, strict=True):
-        for name, value in numbers.items():
-            if isinstance(value, float):
-                assert float(row[name]) == pytest.approx(value, rel=1e-6)
+    for row, numbers in zip(rows, attribution_rows(answer_of(capture), capture, way, keys),
+                            strict=True):  # fmt: skip
+        wanted = {name: value for name, value in numbers.items() if isinstance(value, float)}
+        assert {name: float(row[name]) for name in wanted} == approx(wanted, rel=1e-6)
 
 
 def command_in(drawn):
-    return html.unescape(re.search(r"command: (hgviz attribute .*? -o f\.svg)", drawn)[1])
+    return shlex.split(
+        html.unescape(re.search(r"command: (hgviz attribute .*? -o f\.svg)", drawn)[1])
+    )
 
 
 @pytest.mark.parametrize(
-    "given",
+    "asked",
     [
-        (SOFTMAX, "--text", REVIEW, "--method", "heads", "--off", "1.2,3.*"),
         (SOFTMAX, "--text", REVIEW, "--method", "attention", "--head", "1.2", "--query", "0"),
         (HOURGLASS, "--text", 'The "sea" $HOME ', "--token", "3", "--says", "x"),
         (SOFTMAX, "--text", REVIEW, "--target-class", "positive", "--target-class", "negative"),
     ],
 )
-def test_the_command_in_a_figure_draws_it_again_to_the_byte(given, tmp_path, output, monkeypatch):
-    first, again = tmp_path / "first", tmp_path / "again"
-    for folder in (first, again):
-        folder.mkdir()
+def test_the_command_in_a_figure_draws_it_again_to_the_byte(asked, tmp_path, output, monkeypatch):
+    (tmp_path / "again").mkdir()
     steps = ("--steps", "8", "--baseline", "mean", "--width", "acl")
-    assert "where the answer comes from" in output("attribute", *given, *steps, "-o",
-                                                   first / "f.svg")  # fmt: skip
-    drawn = (first / "f.svg").read_text()
-    monkeypatch.chdir(again)
-    command = shlex.split(command_in(drawn))
+    output("attribute", *asked, *steps, "-o", tmp_path / "f.svg")
+    drawn = (tmp_path / "f.svg").read_text()
+    monkeypatch.chdir(tmp_path / "again")
+    command = command_in(drawn)
     assert command[:2] == ["hgviz", "attribute"] and "/" not in command[2].removeprefix("sample/")
     output(*command[1:])
-    assert (again / "f.svg").read_text() == drawn and str(tmp_path) not in drawn
+    assert (tmp_path / "again" / "f.svg").read_text() == drawn and str(tmp_path) not in drawn
 
 
 def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
@@ -504,8 +484,8 @@ def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
     model = open_model(HOURGLASS)
     seen = tasks.capture(model, model.tokenize("The sea"))
     assert prompt_options(model, seen) == ("--text", "The sea") and prompt_options(None, seen) == ()
-    other = replace(seen, prompt=replace(seen.prompt, ids=seen.prompt.ids[::-1].copy()))
-    assert prompt_options(model, other) == ()
+    turned = replace(seen, prompt=replace(seen.prompt, ids=seen.prompt.ids[::-1].copy()))
+    assert prompt_options(model, turned) == ()
     question = tasks.default_question("next", seen.logits, seen.main, 4)
     found = tasks.attribute(model, seen.prompt, replace(question, steps=4), layers=True)
     spec = Spec("attribution", display=Display(scale="linear"), width="acl")
@@ -516,7 +496,7 @@ def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
     drawn = draw(panel, tmp_path / "f.svg").read_bytes()
     (tmp_path / "again").mkdir()
     monkeypatch.chdir(tmp_path / "again")
-    output(*shlex.split(command_in(drawn.decode()))[1:])
+    output(*command_in(drawn.decode())[1:])
     assert (tmp_path / "again" / "f.svg").read_bytes() == drawn
 
 
@@ -531,7 +511,7 @@ def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
 
 
 @pytest.mark.parametrize(
-    ("given", "code", "error"),
+    ("asked", "code", "error"),
     [
         ("attribute softmax --text a --width 9ft -o f.pdf", 1, "no width"),
         ("attribute softmax --text a -o f.gif", 2, "does not end in"),
@@ -544,18 +524,18 @@ def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
         ("figure sample/first.h5 --kind attribution -o f.pdf", 2, "hgviz attribute MODEL --text T"),
     ],
 )  # fmt: skip
-def test_wrong_use_is_one_clear_line(given, code, error, refusal, tmp_path, monkeypatch):
+def test_wrong_use_is_one_clear_line(asked, code, error, refusal, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my.csv").write_text("The sea.")
-    command = (SOFTMAX if word == "softmax" else word for word in given.split())
+    command = (SOFTMAX if word == "softmax" else word for word in asked.split())
     assert error in refusal(*command, code=code)
     assert (tmp_path / "my.csv").read_text() == "The sea." and len(list(tmp_path.iterdir())) == 1
 
 
 def test_several_answers_to_a_text_have_lines_of_their_own_and_share_one_scale():
     capture = plain(["good", "bad"], special=False)
-    capture = replace(capture, spec=replace(capture.spec, goal="classes",
-                                            labels=("dark", "bright")))  # fmt: skip
+    labelled = replace(capture.spec, goal="classes", labels=("dark", "bright"))
+    capture = replace(capture, spec=labelled)
     dark = replace(answer_of(capture, classes=True), tokens=np.array([2.0, -1.0]))
     bright = replace(dark, question=Question(1), tokens=np.array([-4.0, 1.0]))
     spec = Spec("attribution", width="acl")
