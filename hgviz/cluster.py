@@ -77,19 +77,14 @@ def compute(cells: Sequence[Any], work: Work, scheduler: str, folder: str, died:
     Raises HgvizError for a scheduler that does not answer or goes away and for workers with
     another version, and whatever work raises; all results that are written stay.
     """
-    with _client(scheduler) as client:
+    with connect(scheduler) as client:
         _require_workers(client, scheduler, folder)
-        compute_with(client, cells, work, died, scheduler)
+        _compute(client, cells, work, scheduler, died)
 
 
-def compute_with(
-    client: Any, cells: Sequence[Any], work: Work, died: Work, scheduler: str = ""
-) -> None:
-    """As compute, with the client of a cluster that has workers.
-
-    As many cells at a time are submitted as there are workers, so that a death concerns one cell;
-    dask computes that cell again on another worker.
-    """
+def _compute(client: Any, cells: Sequence[Any], work: Work, scheduler: str, died: Work) -> None:
+    """Submit as many cells at a time as there are workers, so that a death concerns one cell, which
+    dask computes again on another worker."""
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
 
@@ -106,7 +101,7 @@ def compute_with(
             counted, room = time.monotonic(), max(1, len(client.nthreads()))
         while ready and len(running) < room:
             cell = by_key[ready.popleft()]
-            future = client.submit(compute_here, work, cell, __version__, pure=False)
+            future = client.submit(compute_on_worker, work, cell, __version__, pure=False)
             running[future] = cell
             ended.add(future)
         try:
@@ -136,7 +131,7 @@ def compute_with(
 _one_at_a_time = threading.Lock()  # torch has one number of threads for the whole process
 
 
-def compute_here(work: Work, cell: Any, version: str) -> bool:
+def compute_on_worker(work: Work, cell: Any, version: str) -> bool:
     """Compute a cell on a worker; a worker that is told to close gives it back to the scheduler.
 
     Raises HgvizError where the command is of another version than the worker.
@@ -198,7 +193,7 @@ def _require_version(where: str, theirs: str | None, ours: str) -> None:
 
 
 @contextmanager
-def _client(scheduler: str) -> Iterator[Any]:
+def connect(scheduler: str) -> Iterator[Any]:
     """A client of a scheduler, which is started and ended here unless it has an address."""
     import dask
     from distributed import Client
@@ -230,6 +225,12 @@ def local_workers(count: str) -> Any:
     """Workers of one thread each on this machine; where it has GPUs, one GPU each by turns."""
     from distributed import Nanny, Scheduler, SpecCluster
 
+    class ImpatientNanny(Nanny):
+        """Starts a worker anew when it dies, and does not wait for its cell when it ends it."""
+
+        async def kill(self, timeout: float = 5, reason: str = "nanny-kill") -> None:
+            await super().kill(min(timeout, 0.5), reason)
+
     if "CUDA_VISIBLE_DEVICES" in os.environ:
         gpus = [name for name in os.environ["CUDA_VISIBLE_DEVICES"].split(",") if name]
     else:
@@ -243,7 +244,7 @@ def local_workers(count: str) -> Any:
     workers = {}
     for number in range(int(count)):
         env = {"CUDA_VISIBLE_DEVICES": gpus[number % len(gpus)]} if gpus else {}
-        workers[number] = {"cls": Nanny, "options": {**options, "env": env}}
+        workers[number] = {"cls": ImpatientNanny, "options": {**options, "env": env}}
     address = {"host": "127.0.0.1", "dashboard_address": "127.0.0.1:0", "dashboard": False}
     with _interrupts_kept():
         scheduler = {"cls": Scheduler, "options": address}
@@ -305,4 +306,4 @@ def _interrupts_kept() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-__all__ = ["Work", "compute", "compute_with", "require_scheduler"]
+__all__ = ["Work", "compute", "require_scheduler"]

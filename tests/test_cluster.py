@@ -161,7 +161,7 @@ def test_workers_that_do_not_fit_are_refused_before_any_cell(tmp_path, address, 
     with pytest.raises(HgvizError, match=r"worker tcp://\S+ has hgviz \d.*the run is of hgviz 99"):
         run(folder, [one], address)
     with pytest.raises(HgvizError, match="Install the same version"):  # of one that comes later
-        cluster.compute_here(work_in(tmp_path), one, "98")
+        cluster.compute_on_worker(work_in(tmp_path), one, "98")
     assert not tries(folder, one) and not list(tmp_path.glob(".seen-*"))
 
 

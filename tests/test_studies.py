@@ -129,6 +129,7 @@ def test_the_files_of_the_pages_are_planned_and_each_cell_follows_what_it_needs(
     asked, cells, keys = read(folder, content), planned(folder, content), set()
     for one in cells:
         assert one.key not in keys and keys.issuperset(one.needs)
+        assert one.key == Cell(one.work, one.given, one.needs).key  # nothing was added since
         keys.add(one.key)
     models = len(asked.models) * len(asked.seeds) * len(asked.activations) * len(asked.data)
     trained = sum(one.work == "train" for one in cells)

@@ -15,7 +15,7 @@ import traceback
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -45,8 +45,8 @@ from hgviz.study import (
 from hgviz.tasks.captures import versions
 
 if TYPE_CHECKING:
+    from hgviz.models.layers import Configuration
     from hgviz.models.model import Model
-    from hgviz.models.tensors import Checkpoint
     from hgviz.models.training import Plan
     from hgviz.models.trials import Trials
 
@@ -218,8 +218,7 @@ class _Planner:
     def __init__(self, asked: StudyFile, folder: Path) -> None:
         self.asked, self.folder = asked, folder
         self.cell_options = {"device": asked.device, "threads": asked.threads}
-        self._digests: dict[str, str] = {}
-        self._configs: dict[str, Any] = {}
+        self.digest, self.checkpoint = cache(digest_of_file), cache(read_checkpoint)
         methods = [name for name, method in METHODS.items() if not method.learned]
         self.arrays = {
             name: measured_together(METHODS[choose(name, methods, "method of a study")].needs)
@@ -313,9 +312,10 @@ class _Planner:
             "Give a name as --activation",
         )
         path = self.path(str(model["checkpoint"]))
-        given = {"checkpoint": self.digest_of_model(path), "activation": activation}
+        digest, config = self.checkpoint(path)
         if activation:
-            with_activation(self._configs[path], activation)  # raises where the model has none such
+            with_activation(config, activation)  # raises where the model has none such
+        given = {"checkpoint": digest, "activation": activation}
         return _Model(place, given, {"checkpoint": path})
 
     def _training(
@@ -354,7 +354,7 @@ class _Planner:
         plan["data"] |= {"train": [], "valid": ""}
         plan["recipe"]["device"] = self.asked.device
         digests = {
-            name: self.digest_of_model(path) if name == "from" else self.digest(path)
+            name: self.checkpoint(path)[0] if name == "from" else self.digest(path)
             for name, path in paths.items()
         }
         cell = Cell("train", {"plan": plan, "files": digests}, (), paths, dict(place))
@@ -369,7 +369,7 @@ class _Planner:
             yield Cell("score", data, needs, paths, place)
         if "curve" not in self.asked.asks:
             return
-        data |= {"limit": curve.limit, "seed": seed}
+        data = {**data, "limit": curve.limit, "seed": seed}
         measured = {}
         for arrays in dict.fromkeys(self.arrays.values()):
             given = {**data, "arrays": list(arrays)}
@@ -404,22 +404,6 @@ class _Planner:
         path = self.folder / name
         return str((path if path.exists() else self.folder / find_sample(name)).resolve())
 
-    def digest(self, path: str) -> str:
-        """The digest of a file."""
-        if path not in self._digests:
-            self._digests[path] = digest_of_file(path)
-        return self._digests[path]
-
-    def digest_of_model(self, path: str) -> str:
-        """The digest of a checkpoint."""
-        if path not in self._digests:
-            from hgviz.models import checkpoints
-
-            checkpoint = checkpoints.read(path)
-            self._digests[path] = digest_of_model(checkpoint)
-            self._configs[path] = checkpoint.config
-        return self._digests[path]
-
 
 def _activation_name(activation: Any) -> str:
     if isinstance(activation, str):
@@ -438,18 +422,19 @@ def digest_of_file(path: str | Path) -> str:
         raise file_error(f"cannot read {path}", error) from error
 
 
-def digest_of_model(checkpoint: Checkpoint) -> str:
-    """The digest of a checkpoint and its tokenizer, or its own where it reads bytes or ids.
+def read_checkpoint(path: str) -> tuple[str, Configuration]:
+    """The digest of a checkpoint and its tokenizer, if it has one, and its configuration.
 
     Raises HgvizError for a tokenizer that does not fit.
     """
-    from hgviz.models.checkpoints import tokenizer_json
+    from hgviz.models import checkpoints
 
-    tokenizer = tokenizer_json(checkpoint)
-    if tokenizer is None:
-        return checkpoint.digest
-    both = checkpoint.digest.encode() + hashlib.sha256(tokenizer).digest()
-    return hashlib.sha256(both).hexdigest()
+    checkpoint = checkpoints.read(path)
+    tokenizer, digest = checkpoints.tokenizer_json(checkpoint), checkpoint.digest
+    if tokenizer is not None:
+        both = digest.encode() + hashlib.sha256(tokenizer).digest()
+        digest = hashlib.sha256(both).hexdigest()
+    return digest, checkpoint.config
 
 
 # --- computing ------------------------------------------------------------------------------------
@@ -518,11 +503,6 @@ def measure_cell(folder: SweepFolder, cell: Cell) -> Facts:
     progress(0, 1, "loading torch")
     from hgviz.models import devices
 
-    require(
-        cell.work in WORK,
-        f"there is no work {cell.work[:40]!r}: another version of hgviz planned it",
-        "Run the study with that version",
-    )
     threads = cell.given.get("threads") or cell.given["plan"]["recipe"]["threads"]
     with devices.threads(int(threads)):
         return WORK[cell.work](folder, cell)
@@ -656,11 +636,8 @@ def _data(cell: Cell) -> str:
 
 def _require_same(path: str, digest: str, is_model: bool = False) -> None:
     """Require the file or checkpoint that the study was planned with."""
-    from hgviz.models import checkpoints
-
-    present = digest_of_model(checkpoints.read(path)) if is_model else digest_of_file(path)
     require(
-        present == digest,
+        digest == (read_checkpoint(path)[0] if is_model else digest_of_file(path)),
         f"{path} has changed since the study was planned: "
         "its results would be of two models or data",
         "Put it back, or run the study again: what is of the old one is kept",
@@ -688,7 +665,7 @@ def study_of(folder: SweepFolder, cells: Sequence[Cell]) -> Study:
 
 
 __all__ = [
-    "compute_cell", "compute_here", "digest_of_file", "digest_of_model", "fail_without_worker",
+    "compute_cell", "compute_here", "fail_without_worker",
     "is_sweep_file", "measure_cell", "open_sweep", "packed", "plan", "run_sweep", "study_of",
     "sweep_at", "unpacked",
 ]  # fmt: skip
