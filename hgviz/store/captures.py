@@ -25,7 +25,7 @@ from hgviz import errors
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, Item, Layer, Level, Map, ModelSpec, Prompt, readonly
 from hgviz.errors import HgvizError
-from hgviz.files import TEMPORARY
+from hgviz.files import TEMPORARY, sync_folder
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, with_statistics
 from hgviz.maps.lazy import add_sinks
 from hgviz.maps.rule import proof_rows
@@ -136,35 +136,24 @@ def _open_part(part: Path, item: int) -> Capture:
             return _read_capture(file, str(part), item, part)
         items = schema.read_root(file)["items"]
     file.close()
-    files: dict[int, Path] = {}
-    for known in items:
-        name = part / schema.ITEM_FILE.format(known.number)
-        for place in (part_of(name), name):
-            if place.exists():
-                files[known.number] = place
-    begun = tuple(known for known in items if known.number in files)
+
+    def place_of(number: int) -> Path:
+        file = part / schema.ITEM_FILE.format(number)
+        return file if file.exists() else part_of(file)
+
+    begun = tuple(text for text in items if place_of(text.number).exists())
     if not begun:
         return nothing
     _require_item(str(part), item, begun, " so far")
-    text = files[item]
-    capture = _open_part(text, 0) if text.is_dir() else _open_file(str(text))
+    place = place_of(item)
+    capture = _open_part(place, 0) if place.is_dir() else _open_file(str(place))
     return replace(capture, path=str(part), item=item, items=begun)
 
 
 def _layer_group(part: Path, index: int) -> h5py.Group | None:
-    """The group of a layer in a folder, None where it is not there, damaged or not committed."""
-    path = str(part / schema.LAYER_FILE.format(index))
-    file = None
-    try:
-        with reading(path):
-            file = open_file(path)
-            group = subgroup(file, "layer")
-            require(attribute(group, "committed", 0) == 1, "it was never completed")
-            return group
-    except HgvizError:
-        if file is not None:
-            file.close()
-        return None
+    """The group of a layer in a folder, None where it is not there, damaged or not complete."""
+    path = part / schema.LAYER_FILE.format(index)
+    return subgroup(open_file(str(path)), "layer") if _is_complete(path) else None
 
 
 def _read_identity(part: Path) -> dict[str, Any]:
@@ -179,29 +168,25 @@ def _read_identity(part: Path) -> dict[str, Any]:
 def _finished_file(part: Path) -> Path | None:
     """The finished file of a folder that was not removed, as when the process is killed between
     the two; None for a folder that still has something to give."""
-    file = part.with_name(part.name.removesuffix(schema.PART))
-    root = part / schema.ROOT
+    file, root = part.with_name(part.name.removesuffix(schema.PART)), part / schema.ROOT
     if file == part or not _is_complete(file):
         return None
-    if not root.exists():
-        return file  # removal had begun
+    if not root.exists():  # its removal had begun
+        return file
     with suppress(HgvizError):
-        return file if _contents(file) == _contents(root) else None
+        return file if _root_of(file) == _root_of(root) else None
     return None
 
 
-def _contents(path: Path) -> list[Any]:
-    """What a file says that it is of, and when that was begun."""
+def _root_of(path: Path) -> dict[str, Any]:
+    """What a file of a capture says of itself, but how long it took."""
     with reading(str(path)), open_file(str(path)) as file:
         root = schema.read_root(file)
-        names = ("prompt/ids", "prompt/text", "target/ids", "target/text")
-        texts = [hdf5.read_numbers(hdf5.open_dataset(file, name, ("u1", "i8"))).tobytes()
-                 for name in names if has(file, name)]  # fmt: skip
-        return [root | {"made": replace(root["made"], seconds=0.0)}, *texts]
+        return root | {"made": replace(root["made"], seconds=0.0)}
 
 
 def _is_complete(path: Path) -> bool:
-    """Whether the file of a capture is there, complete and not damaged."""
+    """Whether a file of a capture, of a layer or of a text is there, complete and not damaged."""
     with suppress(HgvizError), reading(str(path)), open_file(str(path)) as file:
         return bool(attribute(file, "complete", 0) == 1)
     return False
@@ -222,7 +207,7 @@ def remove_part(part: Path) -> None:
     (part / schema.ROOT).unlink(missing_ok=True)
     for folder in part.glob("item-*.h5" + schema.PART):
         remove_part(folder)
-    for pattern in ("item-*.h5", "layer-*.h5", f"*{TEMPORARY}"):
+    for pattern in ("item-*.h5", "layer-*.h5", schema.WHOLE, f"*{TEMPORARY}"):
         for file in part.glob(pattern):
             file.unlink(missing_ok=True)
     with suppress(OSError):
@@ -255,7 +240,7 @@ class _GrowingFile:
     another capture (unless force, which removes them), and when the disk is full or not writable.
     """
 
-    noun = ""
+    noun, piece = "", ""  # what it grows by, and the name of the file of each
 
     def __init__(
         self,
@@ -286,10 +271,12 @@ class _GrowingFile:
             if not self._can_resume(identity, force):
                 self._begin(identity)
                 return
-            self.committed = {number for number in self.wanted if self._is_committed(number)}
-            root = str(self.part / schema.ROOT)
-            with suppress(HgvizError), reading(root), open_file(root) as file:
-                created = schema.read_root(file)["made"].created
+            self.committed = {
+                number for number in self.wanted
+                if _is_complete(self.part / self.piece.format(number))
+            }  # fmt: skip
+            with suppress(HgvizError):
+                created = _root_of(self.part / schema.ROOT)["made"].created
                 self.capture = replace(capture, made=replace(made, created=created))
 
     def _can_resume(self, identity: Mapping[str, Any], force: bool) -> bool:
@@ -329,15 +316,12 @@ class _GrowingFile:
     def _write_root(self, file: h5py.File) -> None:
         schema.write_root(file, self.capture)
 
-    def _is_committed(self, number: int) -> bool:
-        raise NotImplementedError
-
     @contextmanager
-    def _write(self, path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
+    def _write(self, path: Path) -> Iterator[h5py.File]:
         """Open a file that is written whole or not at all; an error says what stays on the disk."""
         done = f"{len(self.committed):,} of {len(self.wanted):,} {self.noun}"
         stays = f"{done} stay in {self.part.name}" if self.committed else "nothing was written"
-        with writing(self.path, stays), hdf5.whole_hdf5(path, scratch) as file:
+        with writing(self.path, stays), hdf5.whole_hdf5(path) as file:
             yield file
 
     @contextmanager
@@ -347,11 +331,14 @@ class _GrowingFile:
         _require_all(self.wanted, self.committed)
         made = replace(self.capture.made, seconds=seconds)
         self.capture = replace(self.capture, made=made)
-        with self._write(self.path, self.part / (self.path.name + TEMPORARY)) as file:
+        with self._write(self.part / schema.WHOLE) as file:
             self._write_root(file)
             yield file
             file.attrs["complete"] = 1
-        remove_part(self.part)
+        with writing(self.path):
+            os.replace(self.part / schema.WHOLE, self.path)
+            sync_folder(self.path.parent)
+            remove_part(self.part)
 
     def __enter__(self) -> Self:
         return self
@@ -397,7 +384,7 @@ class Writer(_Layers, _GrowingFile):
     and when the disk is full or not writable.
     """
 
-    noun = "layers"
+    noun, piece = "layers", schema.LAYER_FILE
 
     def __init__(self, path: str | Path, capture: Capture, force: bool = False) -> None:
         _Layers.__init__(self, capture.spec.layers)
@@ -413,16 +400,11 @@ class Writer(_Layers, _GrowingFile):
         super()._write_root(file)
         schema.write_texts(file, self.capture)
 
-    def _is_committed(self, number: int) -> bool:
-        if (group := _layer_group(self.part, number)) is None:
-            return False
-        group.file.close()
-        return True
-
     @contextmanager
     def _new_group(self, index: int) -> Iterator[h5py.Group]:
-        with self._write(self.part / schema.LAYER_FILE.format(index)) as file:
+        with self._write(self.part / self.piece.format(index)) as file:
             yield file.create_group("layer")
+            file.attrs["complete"] = 1
 
     def finish(self, logits: NDArray[Any] | None = None, seconds: float = 0.0) -> Path:
         """Merge all layers into OUT and remove OUT.part. Raises HgvizError, and ValueError where
@@ -445,7 +427,7 @@ class CorpusWriter(_GrowingFile):
     HgvizError, as Writer, and for more texts than a file takes.
     """
 
-    noun = "texts"
+    noun, piece = "texts", schema.ITEM_FILE
 
     def __init__(
         self, path: str | Path, capture: Capture, digest: str, force: bool = False
@@ -457,9 +439,6 @@ class CorpusWriter(_GrowingFile):
             "Capture them in several",
         )
         super().__init__(path, capture, force, {"corpus": digest}, range(count))
-
-    def _is_committed(self, number: int) -> bool:
-        return _is_complete(self.part / schema.ITEM_FILE.format(number))
 
     @contextmanager
     def item(self, number: int, capture: Capture) -> Iterator[Writer | _ShortText]:
@@ -520,7 +499,9 @@ def _finish_text(group: h5py.Group, logits: NDArray[Any] | None) -> None:
     mixed = [layer for layer in layers.values() if "mixture" in layer]
     for layer in mixed[1:]:
         _share("mixture", layer, mixed[0])
-    schema.write_logits(group, logits)
+    if logits is not None:
+        output, fields = group.require_group("output"), schema.CAPTURE_FIELDS["/output"]
+        schema.write_fields(output, fields, {"logits": np.asarray(logits)})
 
 
 def _share(name: str, layer: h5py.Group, first: h5py.Group) -> None:

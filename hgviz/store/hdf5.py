@@ -45,15 +45,9 @@ Packing = Literal["never", "large", "always"]  # which datasets of a name are co
 # --- errors ---------------------------------------------------------------------------------------
 
 
-class Refused(Exception):
-    """What is wrong with a file; `reading` makes it an HgvizError that names the file.
-
-    do: what to do about it, where that is not to make the file anew.
-    """
-
-    def __init__(self, what: str, do: str = "") -> None:
-        super().__init__(what)
-        self.do = do
+class Refused(HgvizError):
+    """What is wrong with a file, and what to do, where that is not to make the file anew; `reading`
+    makes it an HgvizError that names the file."""
 
 
 def require(condition: object, what: str, do: str = "") -> None:
@@ -73,12 +67,12 @@ def reading(path: str, again: str = "Capture") -> Iterator[None]:
     try:
         yield
         return
+    except Refused as reason:
+        why, do = reason.what, reason.do or do
     except HgvizError:
         raise
     except PermissionError as error:
         why, do, cause = "you have no permission to read it", "Ask its owner for it", error
-    except Refused as reason:
-        why, do = str(reason), reason.do or do
     # h5py raises almost any of these for damaged files
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:
         why, cause = "it is damaged, cut short, or was changed while it was open", error
@@ -218,12 +212,9 @@ def _signals_kept(sink: Sink) -> Iterator[None]:
 
 
 @contextmanager
-def whole_hdf5(path: Path, scratch: Path | None = None) -> Iterator[h5py.File]:
-    """Open an HDF5 file to write; it gets its name at the end, or leaves nothing behind.
-
-    scratch: where it grows until then, on the same disk as path; beside path if None.
-    """
-    temporary = scratch or path.with_name(path.name + TEMPORARY)
+def whole_hdf5(path: Path) -> Iterator[h5py.File]:
+    """Open an HDF5 file to write; it gets its name at the end, or leaves nothing behind."""
+    temporary = path.with_name(path.name + TEMPORARY)
     sink = Sink(temporary)
     try:
         with _signals_kept(sink), h5py.File(sink, "w") as file:
@@ -301,8 +292,7 @@ def find(group: h5py.Group, path: str) -> h5py.Group | h5py.Dataset | None:
             where = f"{target.name.rstrip('/')}/{part}"
             raise Refused(f"{where} is a link to somewhere else, which is not read")
         target = target[part]
-    found: h5py.Group | h5py.Dataset = target
-    return found
+    return target
 
 
 def has(group: h5py.Group, path: str) -> bool:
@@ -519,8 +509,8 @@ class Stored:
         filters = [plist.get_filter(at)[0] for at in range(plist.get_nfilters())]
         self._is_packed = h5py.h5z.FILTER_DEFLATE in filters
         if self._is_packed:
-            known = [h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE]
-            require(filters == known, f"{dataset.name} is not packed as captures are")
+            ours = [h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE]
+            require(filters == ours, f"{dataset.name} is not packed as captures are")
             require(dataset.chunks[0] == 1, f"{dataset.name} is not cut as captures are")
 
     def __len__(self) -> int:

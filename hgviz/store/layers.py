@@ -109,10 +109,10 @@ def _write_factors(group: h5py.Group, maps: LazyMap, stat: NDArray[Any] | None) 
         stored = value.stored if isinstance(value, Grouped) else value
 
         def watch(place: int, part: NDArray[Any], shared: int = shared) -> None:
-            found = [checksum([part[top : top + RUN]]) for top in range(0, len(part), RUN)]
+            sums = [checksum([part[top : top + RUN]]) for top in range(0, len(part), RUN)]
             for head in range(place * shared, (place + 1) * shared):
                 crc[head] = zlib.crc32(part.data, crc[head])
-                runs[head] += found
+                runs[head] += sums
 
         identifier = hdf5.store(group, field.path, stored, field.axis, packs=True, watch=watch)
         if not field.path.startswith("relative/"):
@@ -193,15 +193,15 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> An
     """
     name, heads = group.name, len(layer.heads)
     kind = attribute(group, "kind", "")
-    known = ("lazy", "streaming", "dense")
-    require(kind in known, f"{name} is of the kind {kind!r:.40}, which this hgviz does not know")
+    known = kind in ("lazy", "streaming", "dense")
+    require(known, f"{name} is of the kind {kind!r:.40}, which this hgviz does not know")
     fields, attributes = rows_of("dense" if kind == "dense" else "lazy")
     values = schema.read_fields(group, attributes)
     require(values["committed"] == 1, f"{name} was never completed")
-    told = values["layer"]
+    names = values["layer"]
     if kind != "dense":
-        told = {**told, "activations": values["rule"].pop("activations")}
-    for part, value in told.items():
+        names["activations"] = values["rule"].pop("activations")
+    for part, value in names.items():
         if value != getattr(layer, part):
             what = f"{value!r:.40}, its spec says {getattr(layer, part)!r:.40}"
             raise hdf5.Refused(f"the {part} of {name} is {what}")
@@ -242,10 +242,10 @@ def _read_factors(
     checked, parts = _read_checked(group, data, path, values["crc32"]), dict[str, Any]()
     for field in rows_of("lazy")[0]:
         if field.path in data and field.source.startswith(("factors.", "rule.")):
-            stored = data[field.path]
-            small = stored.chunks is None and field.path not in (*checked, "proof/values")
-            whole = hdf5.read_numbers(stored.dataset) if small else stored
-            parts[field.source] = checked.get(field.path, whole)
+            array = checked.get(field.path, data[field.path])
+            if array is data[field.path] and array.chunks is None and field.path != "proof/values":
+                array = hdf5.read_numbers(array.dataset)
+            parts[field.source] = array
     nested = schema.nest(parts)
     rule = values["rule"] | nested.pop("rule", {})
     rule["relative"] = _read_distance(group, data, rule.get("relative", {}), values["unit"])
@@ -268,9 +268,9 @@ def _read_factors(
     )  # fmt: skip
     require(good, f"{group.name} has a rule that this hgviz does not know")
     streaming = tuple(None if window == (0, 0) else window for window in windows)
-    known = {"activations": layer.activations, "causal": values["causal"], "streaming": streaming}
+    rule |= {"activations": layer.activations, "causal": values["causal"], "streaming": streaming}
     dtype = attribute(data["q"].dataset, "dtype", "")
-    return Factors(rule=Rule(**rule, **known), dtype=dtype, **nested["factors"])
+    return Factors(rule=Rule(**rule), dtype=dtype, **nested["factors"])
 
 
 def _read_checked(
@@ -298,11 +298,11 @@ def _read_checked(
 
         def check(place: int) -> None:
             if place not in good_heads:
-                found = checksum(
+                total = checksum(
                     data[name].read_unchecked(place // shared if name == "k" else place)
                     for name in names
                 )
-                require(found == crc[place], f"{group.name} is not what was written to it")
+                require(total == crc[place], f"{group.name} is not what was written to it")
                 good_heads.add(place)
 
         # of their own, since arrays that knew themselves would keep the file open

@@ -39,7 +39,7 @@ from hgviz.study import ARRAYS, UNKNOWN
 
 CAPTURE, CAPTURE_VERSION = "hgviz-capture", (1, 8)
 STUDY, STUDY_VERSION = "hgviz-study", (1, 4)
-ROOT, LAYER_FILE = "root.h5", "layer-{:03}.h5"  # of a folder OUT.part
+ROOT, WHOLE, LAYER_FILE = "root.h5", "whole.h5", "layer-{:03}.h5"  # of a folder OUT.part
 PART, ITEM, ITEM_FILE = ".part", "{:05}", "item-{:05}.h5"
 ITEM_GROUPS = ("prompt", "target", "levels", "layers", "output")  # what each text has of its own
 ITEM_LIMIT = 100_000
@@ -642,13 +642,6 @@ def _check_spans(spans: Integers, limit: int) -> None:
     start, end = spans[:, 0], spans[:, 1]
     good = ((start == -1) & (end == -1)) | ((start >= 0) & (start <= end) & (end <= limit))
     require(good.all(), "it points at text or tokens that are not there")
-
-
-def write_logits(group: h5py.Group, logits: Any) -> None:
-    """Write what the model answered, unless it is None."""
-    if logits is not None:
-        output = group.require_group("output")
-        write_fields(output, CAPTURE_FIELDS["/output"], {"logits": np.asarray(logits)})
 
 
 def read_logits(group: h5py.Group, path: str, spec: ModelSpec) -> Any:

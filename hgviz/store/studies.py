@@ -73,13 +73,20 @@ def write_study(path: str | Path, study: Study, force: bool = False) -> Path:
     arrays = {name: _finite(values) for name, values in study.arrays.items()}
     given = np.where(np.isfinite(study.loss), study.given, NO_PREDICTION)
     about = {name: getattr(study, name) for name in schema.About.__struct_fields__}
+    masks: list[list[Any]] = []
+    for mask in study.masks:
+        score: list[Any] | None = None
+        if (estimate := mask.score) is not None:
+            ends = [end if np.isfinite(end) else None for end in (estimate.low, estimate.high)]
+            score = [estimate.metric, estimate.value, *ends, estimate.seen, estimate.total]
+        masks.append([mask.name, mask.off, score])
     changes = [mask.change for mask in study.masks]
     values = {field.name: getattr(study, field.name) for field in fields(study)} | {
         "about": schema.About(**about),
         "arrays": {name: values for name, values in arrays.items() if name in ARRAYS},
         "loss": _finite(study.loss),
         "given": given,
-        "masks": [_mask_row(mask) for mask in study.masks],
+        "masks": masks,
         "mask_changes": changes if any(changes) else None,
     }
     with writing(path), hdf5.whole_hdf5(path) as file:
@@ -115,14 +122,6 @@ def _finite(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind == "i":
         return values
     return np.where(np.isfinite(values), values, np.float32(np.nan))
-
-
-def _mask_row(mask: Mask) -> list[Any]:
-    score: list[Any] | None = None
-    if (estimate := mask.score) is not None:
-        ends = [end if np.isfinite(end) else None for end in (estimate.low, estimate.high)]
-        score = [estimate.metric, estimate.value, *ends, estimate.seen, estimate.total]
-    return [mask.name, mask.off, score]
 
 
 # --- reading a study ------------------------------------------------------------------------------
@@ -163,7 +162,12 @@ def _read_study(file: h5py.File, path: str) -> Study:
             arrays[name] = schema.read_field(group, _own_array(name), sizes)
     masks = _read_masks(values["masks"], values.pop("mask_changes"), heads)
     values |= about | {"arrays": arrays, "masks": masks}
-    learned = [_read_learned(part, sizes["heads"]) for part in _parts(file, "learned")]
+    learned = []
+    for part in _parts(file, "learned"):
+        known = {"heads": sizes["heads"]}
+        found = schema.read_fields(part, schema.STUDY_FIELDS["/learned/000"], known)
+        note = "".join(char if char.isprintable() else " " for char in found["note"][:NOTE_LIMIT])
+        learned.append(LearnedImportance(**found | {"note": note}))
     curves = [_read_curve(part, heads, sizes["examples"]) for part in _parts(file, "curves")]
     return Study(**values, learned=tuple(learned), curves=tuple(curves), path=path)
 
@@ -195,13 +199,6 @@ def _parts(file: h5py.File, name: str) -> list[h5py.Group]:
     group = subgroup(file, name)
     require(len(group) <= PART_LIMIT, f"it has {len(group):,} {name}")
     return [subgroup(group, f"{number:03}") for number in range(len(group))]
-
-
-def _read_learned(group: h5py.Group, heads: int) -> LearnedImportance:
-    values = schema.read_fields(group, schema.STUDY_FIELDS["/learned/000"], {"heads": heads})
-    note = values["note"][:NOTE_LIMIT]
-    values["note"] = "".join(char if char.isprintable() else " " for char in note)
-    return LearnedImportance(**values)
 
 
 def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> PruningCurve:
@@ -406,12 +403,6 @@ class SweepFolder:
             raise _damaged(path, "a cell of it stands twice")
         return plan
 
-    def asked(self) -> StudyFile:
-        """The study file it was begun with. Raises HgvizError."""
-        with suppress(FileNotFoundError):
-            _read_plain(self.path / FILE, FOLDER[FILE].limit)  # neither a link nor a pipe
-        return read_study_file(self.path / FILE)
-
     def result_at(self, key: str, ending: str = ".json") -> Path:
         """Where the result of a cell lies or will lie."""
         return self.path / CELLS / key[:2] / f"{key}{ending}"
@@ -484,7 +475,10 @@ class SweepFolder:
             standings[cell.key] = standing
         changed = sum(".json" in endings for key, endings in there.items() if key not in standings)
         changes = plan.changes[-CHANGES_LIMIT:] if changed else ()
-        return Sweep(self.asked(), tuple(standings.values()), str(self.path), changed, changes)
+        with suppress(FileNotFoundError):
+            _read_plain(self.path / FILE, FOLDER[FILE].limit)  # neither a link nor a pipe
+        asked = read_study_file(self.path / FILE)
+        return Sweep(asked, tuple(standings.values()), str(self.path), changed, changes)
 
     def _endings(self) -> dict[str, set[str]]:
         """The endings of the files of every cell: one look at each folder, none through a link."""

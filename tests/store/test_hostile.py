@@ -33,13 +33,6 @@ def virtual(file):
     file.create_virtual_dataset("layers/000/q", layout)
 
 
-def nest(file):
-    del file["levels/1"]
-    group = file.create_group("levels/1")
-    for _ in range(3000):
-        group = group.create_group("g")
-
-
 def packed(chunk, name="layers/000/weights"):
     """A change of the packed bytes of one chunk."""
     return lambda file: file[name].id.write_direct_chunk((0,) * file[name].ndim, chunk)
@@ -56,179 +49,140 @@ def of_levels(at=1, **keys):
 CUT = lambda old: old[..., :-1]  # noqa: E731
 FEWER = lambda old: old[:-1]  # noqa: E731
 LATER = lambda old: old + 10**6  # noqa: E731
+NEXT = lambda old: old + 1  # noqa: E731
 DOUBLE = lambda old: old.astype("f8")  # noqa: E731
 BACKWARDS = lambda old: old[::-1]  # noqa: E731
+ZEROS = zlib.compress(bytes(1 << 26), 9)
 WIDE = {"shape": (3, 999, 5), "dtype": "u1", "chunks": (1, 9, 5), "compression": "gzip"}
 MANY = {"shape": (2, 1 << 20, 1 << 20), "dtype": "f4"}
 LAYER_9 = said(lambda spec: spec["layers"].append(dict(spec["layers"][0], index=9)))
 LINK, OTHER, SHAPE = "a link to somewhere else", "takes its data from another file", "has the shape"
-HELD, RULE, NUMBERS = (
-    "more than the file holds",
-    "a rule that this hgviz does not know",
-    "have to be",
-)
-FIT, TEXT, BELONGS = "does not fit", "it points at text or tokens", "is not what belongs there"
-NAMED = "its spec says"
+HELD, NUMBERS, FIT = "more than the file holds", "have to be", "does not fit"
+RULE, TEXT = "a rule that this hgviz does not know", "it points at text or tokens"
+BELONGS, NAMED, WRITTEN = "is not what belongs there", "its spec says", "not what was written"
+UNLIKE, CELLS, MISSING = "disagree about a second text", "not 262144 bytes long", "is missing"
 
 # of a sample: names (datasets, groups, group@attribute, or "" for the file), change, what is said
 ROWS = {
     "small": [
-        ("prompt/text layers layers/000 layers/000/q spec levels/0", ELSEWHERE, LINK),
-        ("layers/001", h5py.SoftLink("/layers/001"), LINK),
+        ("prompt/text layers layers/000/q", ELSEWHERE, LINK), ("", virtual, OTHER),
+        ("layers/001", h5py.SoftLink("/layers/001"), LINK), ("layers/000/q", MANY, HELD),
         ("prompt/text", {"shape": (24,), "dtype": "u1", "external": [("b", 0, 24)]}, OTHER),
-        ("", virtual, OTHER), ("layers/000/q", MANY, HELD),
-        ("layers/000/q", MANY | {"chunks": (1, 1024, 1024)}, HELD),
-        ("prompt/text", {"shape": (1 << 42,), "dtype": "u1"}, HELD),
-        ("prompt/text", BOMB, "is compressed"),
+        ("prompt/text", BOMB, "is compressed"), ("prompt/text", {"data": "text"}, "holds object"),
         ("layers/000/stat", lambda old: {"data": old, "compression": "lzf"}, "a filter that"),
-        ("prompt/text", {"data": "text"}, "holds object"), ("@format", "hgviz-capture", BELONGS),
+        ("@format", "hgviz-capture", BELONGS), ("@complete", 0, "it was never completed"),
         ("@format", np.bytes_("hgviz-study"), "not a capture of hgviz"),
-        ("@complete", 0, "it was never completed"),
         ("@format_version", np.array((2, 0)), "a newer hgviz is needed"),
         ("@format_version", np.array((0, 9)), "an older hgviz is needed"),
         ("@format_version", np.array((1,)), "is 1 numbers and not 2"),
-        ("@format_version", np.array((7,) * 999), "is 999 numbers and not 2"),
-        ("", nest, "/levels/1/spans is missing"),
         ("off", np.frombuffer(b"[" * 200_000, "u1"), "/off is not JSON"),
-        *((f"layers/000/{name}", CUT, SHAPE) for name in ("q", "k", "stat", "proof/values",
-                                                           "rowmax")),
-        ("", lambda file: file["prompt/ids"].__setitem__(0, 9), "ids is not what was written"),
-        ("layers/001/k", put(9, (1, 3, 4)), "/layers/001 is not what was written"),
-        ("layers/001/rowmax", put(9, (1, 3)), "summaries of /layers/001 are not what was written"),
+        ("layers/000/q layers/000/rowmax", CUT, SHAPE), ("prompt/ids", FEWER, SHAPE),
+        ("", lambda file: file["prompt/ids"].__setitem__(0, 9), f"ids is {WRITTEN}"),
+        ("layers/001/k", put(9, (1, 3, 4)), f"/layers/001 is {WRITTEN}"),
+        ("layers/001/rowmax", put(9, (1, 3)), f"summaries of /layers/001 are {WRITTEN}"),
         ("layers/000@heads", np.array([0, 5]), NAMED), ("layers/000@level", 1, NAMED),
-        ("layers/000@role", np.bytes_("up"), NAMED),
+        ("layers/000@activations", np.bytes_("tanh tanh"), NAMED),
         ("layers/000@level", "vlen", BELONGS), ("layers/000@level", [0, 0], BELONGS),
-        ("layers/000@stride_q layers/000@stride_k", 0, "the attribute stride_"),
         ("layers/000@stride_k", -3, "stride_k of /layers/000 is -3"),
         ("layers/000@scale", np.nan, "to be finite"),
         ("layers/000@empty_rows", np.bytes_("full"), "to be zeros or uniform"),
-        ("layers/000@activations", np.bytes_("tanh tanh"), NAMED),
         ("layers/000@norms", np.bytes_("l3 -"), "to be l2"),
         ("layers/000@crc32 layers/000@summary32", np.array([1]), "for each of 2 heads"),
         ("layers/000@kind", np.bytes_("pickle"), "is of the kind 'pickle'"),
         ("layers/000@committed", 0, "was never completed"),
         ("spec", said(lambda spec: spec.pop("levels") and None), "required field `levels`"),
-        ("spec", said({"layers": [{}] * 3}), FIT), ("spec", LAYER_9, "/layers/009 is missing"),
+        ("spec", said({"layers": [{}] * 3}), FIT), ("spec", LAYER_9, f"/layers/009 {MISSING}"),
         ("spec", of_layers(heads=[0, 0]), "does not number"),
         ("spec", of_layers(level=10**9), "is on level 1000000000 of 2"),
-        ("spec", of_layers(role="sideways"), FIT),
         ("spec", of_layers(activations=["exec", "softmax"]), "other activations"),
         ("spec", of_layers(index=7), "says that it is number 7"),
         ("spec", of_layers(shared=0), "0 heads that share keys"),
-        *(("spec", of_levels(**keys), FIT) for keys in (
-            {"stride": 0}, {"stride": "2"}, {"shift": -1}, {"shift": 1 << 60})),
-        ("prompt/spans", LATER, TEXT), ("prompt/spans", lambda old: old[:, ::-1], TEXT),
-        ("levels/1/spans", LATER, TEXT), ("prompt/ids", FEWER, SHAPE),
-        ("prompt/ids", DOUBLE, "holds float64, not i8"),
-        ("prompt/pieces", said([1]), FIT), ("prompt/pieces", said(["a"]), "name every token"),
+        ("spec", of_levels(stride=0), FIT), ("spec", of_levels(shift=-1), FIT),
+        ("prompt/spans levels/1/spans", LATER, TEXT),
+        ("prompt/spans", lambda old: old[:, ::-1], TEXT),
+        ("prompt/ids", DOUBLE, "holds float64, not i8"), ("made", said({"device": 3}), FIT),
+        ("prompt/pieces", said(["a"]), "name every token"),
         ("prompt/text", np.array([0xFF], "u1"), "damaged, cut short, or was changed"),
         ("levels/0/spans", lambda old: np.concatenate([old, old]), "24 rows for 48 positions"),
-        ("off", said([[0]]), FIT), ("made", said({"device": 3}), FIT), ("made", said(3), FIT),
     ],
     "picture": [("prompt/signal", put(np.nan), NUMBERS), ("prompt/grid", put(99), "the patches")],
     "sound": [("prompt/seconds", put(-1), "its sound is -1.0 s long")],
     "both": [
-        ("target/ids", None, "/target/ids is missing"), ("target/ids", FEWER, SHAPE),
-        ("target/spans", LATER, TEXT), ("levels/1/spans", lambda old: old + 1, TEXT),
+        ("target/ids", None, f"/target/ids {MISSING}"), ("levels/1/spans", NEXT, TEXT),
         ("output/logits", lambda old: old[0], "1 dimensions instead of 2"),
-        ("target", None, "disagree about a second text"),
+        ("target", None, UNLIKE),
     ],
     "slots": [
-        ("", lambda file: file.copy("prompt", "target"), "disagree about a second text"),
-        ("levels/1/spans", lambda old: old + 1, TEXT),
+        ("", lambda file: file.copy("prompt", "target"), UNLIKE), ("levels/1/spans", NEXT, TEXT),
     ],
-    "states": [("prompt/states", FEWER, SHAPE), ("prompt/states", DOUBLE, "holds float64")],
+    "states": [("prompt/states", FEWER, SHAPE)],
     "classes": [
-        ("output/logits", FEWER, SHAPE),
-        ("output/logits", lambda old: old[None], "2 dimensions instead of 1"),
+        ("output/logits", FEWER, SHAPE), ("layers/000@top_k", 0, "top_k of /layers/000 is 0"),
         ("layers/000/norm layers/000/threshold layers/000/kept", None, RULE),
-        ("layers/000/threshold", CUT, SHAPE),
-        ("layers/000/threshold", lambda old: old + np.float32(1), "not what was written"),
-        ("layers/000/kept", np.zeros((3, 2), "i4"), SHAPE),
-        ("layers/000/kept", np.zeros((3, 3), "f4"), "holds float32, not i4"),
-        *(("layers/000@top_k", number, f"top_k of /layers/000 is {number}")
-          for number in (0, -1, 1 << 40)),
-        *(("spec", said(keys), FIT) for keys in (
-            {"goal": "win"}, {"labels": "no yes"}, {"labels": [1, 2, 3]})),
-        *(("spec", of_levels(0, sequence=name), FIT) for name in ("sideways", None)),
+        ("layers/000/threshold", lambda old: old + np.float32(1), WRITTEN),
+        ("spec", said({"labels": "no yes"}), FIT), ("spec", of_levels(0, sequence="sideways"), FIT),
     ],
     "relative": [("layers/000/relative/bias", None, "lacks a term of its relative positions")],
     "dense float32": [
-        ("", packed(zlib.compress(b"\0" * (1 << 26))), "not 262144 bytes long"),
-        ("", packed(zlib.compress(b"\0" * 99)), "not 262144 bytes long"),
+        ("", packed(ZEROS), CELLS), ("", packed(zlib.compress(b"\0" * 99)), CELLS),
         ("", packed(b"\0" * 600_000), "has a chunk of 600000 bytes"),
         ("", packed(b"not zlib"), "weights is damaged"),
         ("", packed(zlib.compress(bytes(262144))[:-2]), "weights is cut short"),
     ],
     "large": [
-        ("", packed(zlib.compress(bytes(1 << 26), 9), "layers/000/q"), "q has a chunk of"),
+        ("", packed(ZEROS, "layers/000/q"), "q has a chunk of"),
         ("layers/000/max/9", ELSEWHERE, LINK), ("layers/000/max/4", WIDE, SHAPE),
         ("layers/000/mean/4", np.zeros((3, 257, 5), "u1"), "is not compressed"),
         ("layers/000/ranges", put([2.0, 1.0], (0, 0)), "numbers that no map has"),
-        ("layers/000/ranges", put(np.nan, (1, 1)), "numbers that no map has"),
         ("layers/000/runs", lambda old: old[:, 1:], "68 runs instead of 69"),
         ("layers/000/max", np.zeros(3), "/layers/000/max is not a group"),
     ],
     "corpus": [
+        ("items/00001", None, f"/items/00001 {MISSING}"),
         *(("index", said(index), FIT) for index in (
-            [[0, "a", 1]], [[1, "a", 1, ""]], [[0, "a", -1, ""]], [[0, "a", True, ""]],
-            [[0, "a", 1, ""]] * 2, [[0, "a", 1, ""]] * 100_001)),
-        ("items/00001", None, "/items/00001 is missing"),
+            [[0, "a", 1]], [[1, "a", 1, ""]], [[0, "a", -1, ""]], [[0, "a", 1, ""]] * 100_001)),
     ],
     "study": [
-        ("spec loss arrays curves curves/000/values learned/000", ELSEWHERE, LINK),
-        ("loss", h5py.SoftLink("/loss"), LINK),
-        ("lengths", {"shape": (30,), "dtype": "i8", "external": [("b", 0, 240)]}, OTHER),
-        ("wanted", {"shape": (1 << 40,), "dtype": "i8"}, HELD),
+        ("spec loss arrays curves/000/values learned/000", ELSEWHERE, LINK),
         ("wanted", {"shape": (1 << 40,), "dtype": "i8", "chunks": (1 << 16,)}, HELD),
         ("lengths", lambda old: {"data": old, "compression": "gzip"}, "is compressed"),
         ("@format_version", np.array((2, 0)), "a newer hgviz is needed"),
-        ("", lambda file: file["loss_change"].__setitem__((3, 4), 9), "not what was written"),
-        ("loss", put(np.nan), "its losses and answers disagree"), ("loss", put(np.inf), NUMBERS),
+        ("", lambda file: file["loss_change"].__setitem__((3, 4), 9), WRITTEN),
+        ("loss", put(np.nan), "its losses and answers disagree"),
         ("given", put(-1), "its losses and answers disagree"),
         ("given wanted", put(7), "other answers than its model knows"),
         ("given", put(-2), "other answers than its model knows"),
-        ("wanted", put(-1), NUMBERS), ("places", put(1), "its places"),
-        ("places", BACKWARDS, "its places"), ("places", lambda old: old[:1], "its places"),
-        ("lengths", put(-1), NUMBERS), ("lengths", None, "/lengths is missing"),
+        ("about", said({"labels": ["only"]}), "other answers than its model knows"),
+        ("places", put(1), "its places"), ("places", BACKWARDS, "its places"),
+        ("places", lambda old: old[:1], "its places"), ("lengths", None, f"/lengths {MISSING}"),
         ("heads", put([9, 9]), "heads that its model does not have"),
         ("heads", put([0, 1]), "it names a head twice"),
         ("heads", BACKWARDS, "not in order of computation"),
-        ("gradient arrays/context_norm", put(-np.inf), NUMBERS), ("change", put(5), NUMBERS),
         ("gradient arrays/context_norm learned/000/runs curves/000/times", CUT, SHAPE),
-        ("loss_change curves/000/times", FEWER, SHAPE),
-        ("change", lambda old: old.astype("f4"), "holds float32, not i1"),
-        ("alone", DOUBLE, "holds float64, not f4"), ("saved_flops", put(np.nan), NUMBERS),
+        ("loss_change curves/000/times", FEWER, SHAPE), ("alone", DOUBLE, "holds float64, not f4"),
+        ("wanted lengths", put(-1), NUMBERS), ("change", put(5), NUMBERS),
+        ("gradient arrays/context_norm loss curves/000/loss", put(-np.inf), NUMBERS),
+        ("saved_flops curves/000/values curves/000/low learned/000/runs", put(np.nan), NUMBERS),
+        ("curves/000/removed curves/000/rows", BACKWARDS, NUMBERS),
+        ("curves/000/times", put([0, 1]), NUMBERS),
         ("saved_parameters", put([-1, 0, 0]), "sizes below 0"),
         ("arrays/not-a-name", np.zeros((30, 18), "f4"), "no name that can be"),
         ("", lambda file: [file.create_group(f"curves/{at:03}") for at in range(2, 10_002)],
          "it has 10,002 curves"),
-        ("curves/000", None, "/curves/000 is missing"),
+        ("curves/000", None, f"/curves/000 {MISSING}"),
         ("curves/000/order", put([0, 7]), "heads that its model does not have"),
-        ("curves/000/order", lambda old: np.vstack([old[:1], old[:-1]]), "names a head twice"),
-        ("curves/000/removed curves/000/rows", BACKWARDS, NUMBERS),
         ("curves/000/removed", put(99, -1), "not along its order"),
         ("curves/000/rows", put(99, -1), "a curve is of other examples"),
-        ("curves/000/values curves/000/low learned/000/runs", put(np.nan), NUMBERS),
-        ("curves/000/loss", put(np.inf), NUMBERS),
-        ("curves/000/times", put([1, np.nan]), NUMBERS), ("curves/000/times", put([0, 1]), NUMBERS),
-        *(("about", said(about), FIT) for about in (
-            [1], {"asked": "everything"}, {"labels": [1, 2]}, {"texts": -1}, {"seed": 1 << 70})),
-        ("about", said({"labels": ["only"]}), "other answers than its model knows"),
+        *(("about", said(about), FIT) for about in ([1], {"asked": "everything"}, {"texts": -1})),
         ("off", said([[9, 9]]), "other heads off than there are"), ("off", said([[0, 0, 0]]), FIT),
-        ("spec", said({"layers": []}), "heads that its model does not have"),
-        ("made", said({"device": 3}), FIT),
         *(("masks", said(masks), FIT) for masks in (
-            [["a", [[0]], None]], [["a", [], [1]]], [["a", [], ["m", float("nan"), 0, 1, 3, 4]]],
+            [["a", [], [1]]], [["a", [], ["m", float("nan"), 0, 1, 3, 4]]],
             [["a", [], ["m", 10**400, 0, 1, 3, 4]]], [["a", [], ["m", 0.5, True, 1, 3, 4]]])),
         ("masks", said(lambda masks: [["a", [[9, 9]], None], *masks[1:]]), "of another model"),
         ("masks", said(lambda masks: [["a", [], ["m", 0.5, 0, 1, 5, 4]], *masks[1:]]),
          "more examples than there are"),
         ("masks", said(lambda masks: masks[:2]), "of other masks"),
-        ("mask_changes", said([None, None]), "of other masks"),
-        *(("mask_changes", said(changes), FIT) for changes in (
-            [None, [0.1, 0.0], None], [None, [0.1, float("nan"), 0.2], None],
-            [None, [0.1, -2, 0.2], None])),
+        ("mask_changes", said([None, [0.1, -2, 0.2], None]), FIT),
     ],
 }  # fmt: skip
 DAMAGES = [
@@ -283,29 +237,24 @@ def test_cut_files_are_refused_and_random_damage_is_too_or_harmless(tmp_path, go
             opened = open_(other)
             if study:
                 same(opened.arrays["loss_change"], before.arrays["loss_change"])
-            for maps, good_maps in () if study else zip(opened.maps, small_maps(), strict=True):
+            for maps, whole_maps in () if study else zip(opened.maps, small().maps, strict=True):
                 for head in maps.heads:
-                    assert (maps.read(head) == good_maps.read(head)).all()
+                    assert (maps.read(head) == whole_maps.read(head)).all()
         except HgvizError as error:
             assert "\n" not in str(error)
-
-
-def small_maps():
-    return small().maps
 
 
 # --- what is no file of ours ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("content", "word"),
-    [(b"", "empty"), (b"PK\x03\x04 zip", "not an HDF5"), (b"\x89HDF\r\n\x1a\n" + b"\xff" * 99, "")],
-)
+@pytest.mark.parametrize(("content", "word"), [
+    (b"", "empty"), (b"PK\x03\x04 zip", "not an HDF5"), (b"\x89HDF\r\n\x1a\n" + b"\xff" * 99, ""),
+])  # fmt: skip
 def test_other_files_are_told_apart(tmp_path, content, word):
     path = tmp_path / "a.h5"
     path.write_bytes(content)
-    refused(path, word)
-    refused(path, word, study=True)
+    for study in (False, True):
+        refused(path, word, study=study)
     assert is_capture(path) is content.startswith(b"\x89HDF") and not is_study(path)
 
 

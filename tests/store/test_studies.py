@@ -71,30 +71,26 @@ def test_what_is_infinite_is_not_measured(tmp_path):
     assert list(opened.answered) == [at != 3 for at in range(len(loss))]
 
 
-def test_a_file_that_is_there_is_not_touched_without_force(tmp_path):
+def full(*_, **options):
+    raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_file_that_is_there_is_touched_only_by_force_and_only_where_there_is_room(
+    tmp_path, monkeypatch
+):
     path = write_study(tmp_path / "a.h5", make_study())
     before = path.read_bytes()
     with pytest.raises(HgvizError, match="exists already"):
         write_study(path, make_study(1))
-    assert path.read_bytes() == before
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "write", full)
+        with pytest.raises(HgvizError, match="disk is full"):
+            write_study(path, make_study(1), force=True)
+    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
     write_study(path, make_study(1), force=True)
     same(make_study(1), open_study(path))
     with pytest.raises(HgvizError, match="is a folder"):
         write_study(tmp_path, make_study(1), force=True)
-
-
-def test_a_full_disk_leaves_the_old_study_whole(tmp_path, monkeypatch):
-    path = write_study(tmp_path / "a.h5", make_study())
-    before = path.read_bytes()
-
-    def full(*_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "write", full)
-    with pytest.raises(HgvizError, match="disk is full"):
-        write_study(path, make_study(1), force=True)
-    monkeypatch.undo()
-    assert path.read_bytes() == before and list(tmp_path.iterdir()) == [path]
 
 
 def test_a_study_of_every_version_opens_and_says_what_it_said(tmp_path):
@@ -153,13 +149,7 @@ def test_what_was_planned_and_kept_is_read(folder, one):
     assert not at.exists()
 
 
-# --- disks ----------------------------------------------------------------------------------------
-
-
 def test_a_full_disk_leaves_what_is_done(folder, one, monkeypatch):
-    def full(*_, **more):
-        raise OSError(28, "No space left on device")
-
     folder.keep(one.key, {"a": 1}, {})
     other = folder.cells()[1]
     monkeypatch.setattr(os, "fsync", full)
@@ -178,25 +168,19 @@ ROW = {"key": "a" * 24, "work": "w", "given": {}, "needs": [], "paths": {}, "pla
 HEAD = {"format": "hgviz-sweep", "format_version": [1, 0]}
 
 
-@pytest.mark.parametrize(
-    ("content", "why"),
-    [
-        (b"", "damaged"), (b"{", "damaged"), (b"\xff\xfe\x00", "damaged"), (b"[]", "damaged"),
-        (b"{}", "no plan"), (b'{"format": 3}', "damaged"), (b"[" * 100_000, "damaged"),
-        ({"format": "hgviz-sweep"}, "version 0"), ({**HEAD, "format_version": [2, 0]}, "version 2"),
-        ({**HEAD, "format_version": "1"}, "damaged"), (HEAD, "damaged.*cells"),
-        ({**HEAD, "cells": {}}, "damaged"), ({**HEAD, "cells": [3]}, "damaged"),
-        ({**HEAD, "cells": [{}]}, "damaged.*work"),
-        ({**HEAD, "cells": [ROW | {"key": "../../../../etc/passwd"}]}, "damaged.*key"),
-        ({**HEAD, "cells": [ROW | {"key": "a" * 24 + "\n"}]}, "damaged.*key"),
-        ({**HEAD, "cells": [ROW | {"key": 3}]}, "damaged.*key"),
-        ({**HEAD, "cells": [ROW | {"needs": ["../x"]}]}, "damaged.*needs"),
-        ({**HEAD, "cells": [ROW | {"place": {"seed": []}}]}, "damaged.*place"),
-        ({**HEAD, "cells": [ROW | {"paths": 3}]}, "damaged.*paths"),
-        ({**HEAD, "cells": [ROW, ROW]}, "damaged.*twice"),
-        (b'{"format": "hgviz-sweep", "format_version": [1, 0], "cells": [], "x": NaN}', "damaged"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("content", "why"), [
+    (b"", "damaged"), (b"{", "damaged"), (b"\xff\xfe\x00", "damaged"), (b"[]", "damaged"),
+    (b"{}", "no plan"), (b'{"format": 3}', "damaged"), (b"[" * 100_000, "damaged"),
+    ({"format": "hgviz-sweep"}, "version 0"), ({**HEAD, "format_version": [2, 0]}, "version 2"),
+    ({**HEAD, "format_version": "1"}, "damaged"), (HEAD, "damaged.*cells"),
+    ({**HEAD, "cells": [3]}, "damaged"), ({**HEAD, "cells": [{}]}, "damaged.*work"),
+    ({**HEAD, "cells": [ROW | {"key": "../../../../etc/passwd"}]}, "damaged.*key"),
+    ({**HEAD, "cells": [ROW | {"key": "a" * 24 + "\n"}]}, "damaged.*key"),
+    ({**HEAD, "cells": [ROW | {"needs": ["../x"]}]}, "damaged.*needs"),
+    ({**HEAD, "cells": [ROW | {"place": {"seed": []}}]}, "damaged.*place"),
+    ({**HEAD, "cells": [ROW, ROW]}, "damaged.*twice"),
+    (b'{"format": "hgviz-sweep", "format_version": [1, 0], "cells": [], "x": NaN}', "damaged"),
+])  # fmt: skip
 def test_a_plan_of_a_stranger_is_told_in_one_line(tmp_path, content, why):
     content = content if isinstance(content, bytes) else json.dumps(content).encode()
     (tmp_path / "plan.json").write_bytes(content)
@@ -214,10 +198,9 @@ def test_a_plan_that_is_endless_is_not_read(folder, monkeypatch):
         folder.write_plan("", [Cell("w", {"x": "x" * 100})])
 
 
-@pytest.mark.parametrize(
-    "content",
-    [b"", b"\xff", b"3", b"[]", b'{"found": 3}', b'{"found": {}, "made": 3}', b"[" * 99999],
-)
+@pytest.mark.parametrize("content", [
+    b"", b"\xff", b"3", b'{"found": 3}', b'{"found": {}, "made": 3}', b"[" * 99999,
+])  # fmt: skip
 def test_a_result_of_a_stranger_is_told_in_one_line(folder, one, content):
     folder.result_at(one.key).write_bytes(content)
     with pytest.raises(HgvizError, match=f"{one.key}.json is damaged.*run the study again") as told:
@@ -249,19 +232,18 @@ def test_nothing_outside_of_the_folder_is_read_and_nothing_is_waited_for(tmp_pat
     result.parent.rmdir()
     result.parent.symlink_to(outside)
     assert folder.sweep().counts == {"waiting": 2}
+    makes = {"no file": os.mkfifo, "a link": lambda path: path.symlink_to(outside)}
     for name in ("plan.json", "study.toml"):
-        before = (folder.path / name).read_bytes()
-        (folder.path / name).unlink()
-        os.mkfifo(folder.path / name)
-        with pytest.raises(HgvizError, match="it is no file"):
-            folder.sweep()
-        assert name == "study.toml" or not is_sweep(folder.path)
-        (folder.path / name).unlink()
-        (folder.path / name).symlink_to(outside / f"{one.key}.json")
-        with pytest.raises(HgvizError, match="it is a link"):
-            folder.sweep()
-        (folder.path / name).unlink()
-        (folder.path / name).write_bytes(before)
+        path = folder.path / name
+        before = path.read_bytes()
+        for why, make in makes.items():
+            path.unlink()
+            make(path)
+            with pytest.raises(HgvizError, match=f"it is {why}"):
+                folder.sweep()
+            assert name == "study.toml" or not is_sweep(folder.path)
+        path.unlink()
+        path.write_bytes(before)
 
 
 def test_what_is_no_folder_of_a_study_is_told_as_what_it_is(tmp_path):
