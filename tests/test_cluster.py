@@ -7,8 +7,10 @@ import subprocess
 import sys
 from contextlib import closing
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
+from distributed import Reschedule
 
 from hgviz import cluster
 from hgviz.core import HgvizError, listening
@@ -138,6 +140,17 @@ def test_a_cell_is_computed_again_when_its_worker_dies_and_given_up_in_the_end(t
     assert [one.state for one in sweep.standings] == ["done", "failed", "done", "blocked"]
     assert "died each time" in sweep.standings[1].line and folder.found(cells[2].key) == {"sum": 4}
     assert len(tries(folder, once)) > 1 and 3 <= len(tries(folder, always)) <= 4
+
+
+def test_a_worker_that_closes_gives_its_cell_back(tmp_path, monkeypatch):
+    one = cell(1)
+    folder = folder_of(tmp_path, [one])
+    monkeypatch.setattr(
+        "distributed.get_worker", lambda: SimpleNamespace(status=SimpleNamespace(name="closing"))
+    )
+    with pytest.raises(Reschedule):
+        cluster.compute_on_worker(work_in(tmp_path), one, cluster.__version__)
+    assert folder.sweep().standings[0].state == "waiting" and not tries(folder, one)
 
 
 def test_a_cell_that_was_done_before_its_worker_died_is_done(tmp_path):

@@ -13,7 +13,7 @@ from hgviz.files import resource
 from hgviz.store.studies import SweepFolder, read_study_file
 from hgviz.study import Cell, Source
 from hgviz.tasks import info, kind_of, run_sweep
-from hgviz.tasks.studies import WORK, open_sweep, plan, study_of
+from hgviz.tasks.studies import WORK, find_changes, open_sweep, plan, study_of
 from tests.progress import cancelled
 from tests.sweeps import STUDY, cell, folder_of
 
@@ -272,6 +272,21 @@ def test_a_study_names_what_changed_and_keeps_its_results(file, run):
     assert kind_of(out) == "sweep" and info(out)["cells"] == 1 and info(out)["changed"] == 2
 
 
+def test_what_changed_is_named_where_it_changed(folder):
+    def cells(file="d", rate=1, columns=()):
+        files, plan = {"valid": file}, {"rate": rate}
+        train = Cell("train", {"plan": plan, "files": files}, (), {"valid": "/a/dev.tsv"})
+        given = {"trained": train.key, "data": "e", "columns": [*columns]}
+        return train, Cell("score", given, (train.key,), {"data": "/a/rows.tsv"})
+
+    out = folder_of(folder / "out", cells())
+    for now, changes in (
+        (cells(), ()), (cells(file="x"), ("dev.tsv",)), (cells(rate=2), ("settings of train",)),
+        (cells(columns=["a"]), ("settings of score",)), (cells()[:1], ("what is asked",)),
+    ):  # fmt: skip
+        assert find_changes(out, now) == changes
+
+
 def test_parts_and_a_stopped_run_add_up_to_the_study(file):
     """Two parts copied together, and a run that was stopped, have the numbers of one run."""
     file.write_text(CURVES.replace("[curve]", TWO_SEEDS + "[curve]").replace("michel", "signed"))
@@ -281,8 +296,8 @@ def test_parts_and_a_stopped_run_add_up_to_the_study(file):
         run_sweep, file, file.parent / "stopped",
         when=lambda step: ended.append(isinstance(step.value, tuple)) or sum(ended) == 3,
     )  # fmt: skip
-    for number in (1, 2):
-        run_sweep(file, file.parent / f"part-{number}", part=(number, 2))
+    parts = [run_sweep(file, file.parent / f"part-{n}", part=(n, 2)) for n in (1, 2)]
+    assert sum(part.counts["done"] for part in parts) == len(whole.standings)
     shutil.copytree(file.parent / "part-2/cells", file.parent / "part-1/cells", dirs_exist_ok=True)
     assert sum(ended) == 3 and whole.complete
     for name in ("stopped", "part-1"):

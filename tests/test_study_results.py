@@ -56,6 +56,8 @@ def test_scores_are_means_of_seeds_and_their_difference_is_paired(sweep, results
         assert row["score"].values.tolist() == one.tolist() and row["seeds"] == ["1", "2", "3"]
         interval = stats.t.interval(0.95, 2, one.mean(), stats.sem(one))
         assert (row["score"].low, row["score"].high) == pytest.approx(interval)
+    mixed = StudyResults(make_sweep(activations=("ymish",), seeds=(10, 2, 1), methods=("loo",)))
+    assert mixed.scores[0]["seeds"] == mixed.pruning[0]["seeds"] == ["1", "2", "10"]
     (row,) = results.score_differences
     assert (row["base"], row["over"]) == ("softmax", "texts")
     assert row["difference"].values == pytest.approx(values["ymish"] - values["softmax"])
@@ -241,6 +243,11 @@ def test_the_numbers_of_figures_are_those_of_the_results(sweep, results):
             half = rows[setting[2], {"random orders": "random"}.get(line.label, line.label)]
             at = np.flatnonzero(np.isclose(line.x, 0.5))[0]
             assert (line.y[at], line.high[at]) == pytest.approx((100 * half.mean, 100 * half.high))
+    (curve,) = sweep.of("curve", method="loo")[0].found["curves"]
+    points = {name: curve[name][::2] for name in ("off", "values")}
+    key = keys(sweep, "curve", method="loo")[0]
+    chart = tasks.sweep_chart("budgets", changed(sweep, key, curves=[{**curve, **points}]), ["loo"])
+    assert len(chart.plots[0].lines[0].x) == len(points["off"])  # what all seeds have
 
 
 def test_an_interval_wider_than_the_axis_is_said():

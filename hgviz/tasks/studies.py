@@ -77,7 +77,7 @@ def run_sweep(
     folder = SweepFolder(Path(out).resolve())
     _require_own_folder(folder.path)
     cells = plan(asked, Path(file).resolve().parent)
-    changes = _changes(folder, cells) if is_sweep(folder.path) else ()
+    changes = find_changes(folder, cells) if is_sweep(folder.path) else ()
     folder.write_plan(Path(file).read_text(encoding="utf-8"), cells, changes)
     if again:
         folder.forgive()
@@ -146,7 +146,7 @@ def _group(cell: Cell) -> tuple[str, ...]:
     return tuple(cell.place.get(axis, "") for axis in ("seed", "data", "model"))
 
 
-def _changes(folder: SweepFolder, cells: Sequence[Cell]) -> tuple[str, ...]:
+def find_changes(folder: SweepFolder, cells: Sequence[Cell]) -> tuple[str, ...]:
     """What differs from when the folder was planned: names of files, or settings."""
     present = {(cell.work, frozenset(cell.place.items())): cell for cell in cells}
     keys = {cell.key for cell in cells}
@@ -665,7 +665,6 @@ def study_of(folder: SweepFolder, cells: Sequence[Cell]) -> Study:
 
 
 __all__ = [
-    "compute_cell", "compute_here", "fail_without_worker",
-    "is_sweep_file", "measure_cell", "open_sweep", "packed", "plan", "run_sweep", "study_of",
-    "sweep_at", "unpacked",
+    "compute_cell", "compute_here", "fail_without_worker", "find_changes", "is_sweep_file",
+    "measure_cell", "open_sweep", "packed", "plan", "run_sweep", "study_of", "sweep_at", "unpacked",
 ]  # fmt: skip
