@@ -1,12 +1,14 @@
 """Sweeps without models, and cells that take no time or misbehave. Workers import this."""
 
 import errno
+import json
 import os
 import signal
 import time
 import tomllib
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 import msgspec
@@ -44,44 +46,40 @@ MADE = {"seconds": 2.0, "host": "alpha", "program": "0.1.0",
 def study_file(models=("small",), activations=("softmax", "ymish"), seeds=(1, 2, 3),
                methods=METHODS):  # fmt: skip
     """The text of a study file."""
-    named = ", ".join(f'{{name = "{one}", family = "bert", goal = "classes"}}' for one in models)
-    words = [", ".join(f'"{one}"' for one in some) for some in (activations, methods)]
-    asks = '"score", "curve"' + ', "compare"' * (len(activations) > 1)
-    return FILE.format(asks=asks, models=named, activations=words[0], methods=words[1],
-                       seeds=", ".join(map(str, seeds)))  # fmt: skip
+    names = ", ".join(f'{{name = "{one}", family = "bert", goal = "classes"}}' for one in models)
+    asks = ["score", "curve", *["compare"] * (len(activations) > 1)]
+    lists = {"asks": asks, "activations": activations, "methods": methods, "seeds": seeds}
+    return FILE.format(models=names, **{name: json.dumps(one)[1:-1] for name, one in lists.items()})
 
 
 def make_sweep(models=("small",), activations=("softmax", "ymish"), seeds=(1, 2, 3),
                methods=METHODS, folder=None):  # fmt: skip
-    """A sweep whose cells are all done, in a folder where one is given."""
+    """A study whose cells are all done, in a folder where one is given."""
     standings = []
-    for model in models:
-        for activation in activations:
-            for seed in seeds:
-                place = {"data": "reviews", "model": model, "activation": activation,
-                         "seed": str(seed)}  # fmt: skip
-                standings += _of_model(place, activations[0], methods)
+    for model, activation, seed in product(models, activations, seeds):
+        place = {"data": "reviews", "model": model, "activation": activation, "seed": str(seed)}
+        standings += _of_model(place, activations[0], methods)
     text = study_file(models, activations, seeds, methods)
     if folder is not None:
-        write(Path(folder), text, standings)
+        write(folder, text, standings)
         return SweepFolder(folder).sweep()
     asked = msgspec.convert(tomllib.loads(text), StudyFile)
     return Sweep(asked, tuple(standings), "which-activation")
 
 
 def write(folder, text, standings):
-    """The folder of some cells; those that are done have results, those that failed their line."""
-    kept = SweepFolder(folder)
-    kept.write_plan(text, [one.cell for one in standings])
+    """Write a folder of cells, with results where they are done and lines where they failed."""
+    study = SweepFolder(folder)
+    study.write_plan(text, [one.cell for one in standings])
     for one in standings:
         if one.state == "done":
-            kept.keep(one.cell.key, one.found, dict(one.made))
+            study.keep(one.cell.key, one.found, dict(one.made))
         elif one.state == "failed":
-            kept.fail(one.cell.key, one.line)
+            study.fail(one.cell.key, one.line)
 
 
 def without(sweep, *keys, state="waiting", line=""):
-    """The same sweep, some cells not done."""
+    """The same study with some cells not done."""
     return replace(sweep, standings=tuple(
         Standing(one.cell, state, line=line) if one.cell.key in keys else one
         for one in sweep.standings
@@ -96,43 +94,44 @@ def _of_model(place, base, methods):
     # texts are as hard for one model as for another
     hard = np.random.default_rng(7).uniform(size=TEXTS)
     right = hard + 0.05 * random.normal(size=TEXTS) < worth
+    score = {"metric": "accuracy", "value": float(right.mean())}
     train = Cell("train", {"plan": {**place}, "files": {"valid": "d" * 64}}, (), {}, place)
+    needs = (train.key,)
+
+    def done(work, result, needs=needs, more_place=(), **given):
+        cell = Cell(work, given, needs, {}, {**place, **dict(more_place)})
+        return Standing(cell, "done", result, seconds=2.0, host="alpha", made=MADE)
+
+    yield done("train", {**score, "figures": {}, "steps": 3, "digest": train.key}, (),
+               **train.given)  # fmt: skip
     data = {"data": "d" * 64, "columns": ["", ""], "device": "cpu", "threads": 1}
-    found = {"metric": "accuracy", "value": float(right.mean()), "figures": {}, "steps": 3,
-             "digest": train.key}  # fmt: skip
-    yield _done(train, found)
-    score = Cell("score", {"trained": train.key, **data}, (train.key,), {}, place)
-    yield _done(score, {
-        "metric": "accuracy", "value": float(right.mean()), "low": 0.0, "high": 1.0,
-        "seen": TEXTS, "total": TEXTS, "off": [], "loss": float(1 - worth), "f1": 0.8, "mcc": 0.6,
-        "cut": 0, "parameters": 12_345, "model": train.key, "right": packed(right),
-    })  # fmt: skip
-    measure = Cell("measure", {"trained": train.key, **data, "seed": seed}, (train.key,), {}, place)
-    yield _done(measure, {"arrays": ["gradient"], "heads": HEADS, "examples": 200, "loss": 0.5,
-                          "model": train.key})  # fmt: skip
+    given = {"trained": train.key, **data}
+    yield done("score", {
+        **score, "low": 0.0, "high": 1.0, "seen": TEXTS, "total": TEXTS, "off": [],
+        "loss": float(1 - worth), "f1": 0.8, "mcc": 0.6, "cut": 0, "parameters": 12_345,
+        "model": train.key, "right": packed(right),
+    }, **given)  # fmt: skip
+    measure = done("measure", {"arrays": ["gradient"], "heads": HEADS, "examples": 200,
+                               "loss": 0.5, "model": train.key}, **given, seed=seed)  # fmt: skip
+    yield measure
     for method in (*methods, "random"):
-        given = {"trained": train.key, **data, "seed": seed, "method": method}
-        cell = Cell("curve", given, (train.key, measure.key), {}, {**place, "method": method})
         curves = [_curve(method, worth, random) for _ in range(ORDERS if method == "random" else 1)]
-        yield _done(cell, {"curves": curves, "heads": HEADS})
+        yield done("curve", {"curves": curves, "heads": HEADS}, (*needs, measure.cell.key),
+                   {"method": method}, **given, seed=seed, method=method)  # fmt: skip
     if place["activation"] != base:
-        cell = Cell("compare", {"a": base, "b": train.key, **data}, (train.key,), {}, place)
         metrics = [{"metric": "entropy", "difference": -0.5 + 0.1 * random.normal()}]
-        yield _done(cell, {"answers": {"agreement": 0.9}, "metrics": metrics, "heads": []})
+        result = {"answers": {"agreement": 0.9}, "metrics": metrics, "heads": []}
+        yield done("compare", result, a=base, b=train.key, **data)
 
 
 def _curve(method, worth, random):
     off = list(range(0, HEADS + 1, 2))
-    share = np.array(off) / HEADS
     bend = BENDS.get(method, 2.0) + 0.3 * random.normal()
-    values = 0.5 + (worth - 0.5) * (1 - share ** max(bend, 0.3))
+    values = 0.5 + (worth - 0.5) * (1 - (np.array(off) / HEADS) ** max(bend, 0.3))
+    numbers = {"values": values, "loss": 1 - values, "change": values - values[0]}
+    lists = {name: array.tolist() for name, array in numbers.items()}
     return {"method": method, "seed": 0, "unit": "accuracy", "examples": 200, "order": [],
-            "off": off, "values": values.tolist(), "loss": (1 - values).tolist(),
-            "change": (values - values[0]).tolist()}  # fmt: skip
-
-
-def _done(cell, found):
-    return Standing(cell, "done", found, seconds=2.0, host="alpha", made=MADE)
+            "off": off, **lists}  # fmt: skip
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -163,25 +162,19 @@ def work_in(path):
 
 
 def measure(folder, cell):
-    """Do what the cell says, and give its number and what it needed."""
+    """Do what the cell says, and return its number added to those of the cells it needs."""
     traces = Path(folder.path) / "traces"
     traces.mkdir(exist_ok=True)
-    trace = traces / f"{cell.key}-{len(list(traces.glob(f'{cell.key}-*')))}-{os.getpid()}"
-    trace.touch()
+    (traces / f"{cell.key}-{len(tries(folder, cell))}-{os.getpid()}").touch()
     progress(0, 1, "begun")
     DO[cell.given["do"]](folder, cell)
-    needed = [folder.found(key)["sum"] for key in cell.needs]
-    return {"sum": cell.given["number"] + sum(needed)}
+    return {"sum": cell.given["number"] + sum(folder.found(key)["sum"] for key in cell.needs)}
 
 
 def tries(folder, cell):
     """The processes that tried a cell."""
-    found = sorted((Path(folder.path) / "traces").glob(f"{cell.key}-*"))
-    return [int(one.name.rpartition("-")[2]) for one in found]
-
-
-def _note(folder, cell):
-    progress(1, 1)
+    traces = sorted((Path(folder.path) / "traces").glob(f"{cell.key}-*"))
+    return [int(trace.name.rpartition("-")[2]) for trace in traces]
 
 
 def _fail(folder, cell):
@@ -189,25 +182,23 @@ def _fail(folder, cell):
 
 
 def _die(folder, cell):
-    progress(0, 1)
     os.kill(os.getpid(), signal.SIGKILL)
 
 
 def _die_once(folder, cell):
     if len(tries(folder, cell)) == 1:
-        os.kill(os.getpid(), signal.SIGKILL)
-    progress(0, 1)
+        _die(folder, cell)
 
 
 def _wait(folder, cell):
-    """Until a file says go, which lies in the folder."""
+    """Wait until the folder has a file "go"."""
     while not (Path(folder.path) / "go").exists():
         time.sleep(0.01)
         progress(0, 1, "waiting")
 
 
 def _full(folder, cell):
-    progress(0, 1)
+    """Find the disk full, as long as the folder has no file "room"."""
     if not (Path(folder.path) / "room").exists():
         try:
             raise OSError(errno.ENOSPC, "No space left on device")
@@ -216,5 +207,6 @@ def _full(folder, cell):
 
 
 DO = {
-    "note": _note, "fail": _fail, "die": _die, "die once": _die_once, "wait": _wait, "full": _full,
+    "note": lambda folder, cell: None, "fail": _fail, "die": _die, "die once": _die_once,
+    "wait": _wait, "full": _full,
 }  # fmt: skip

@@ -84,9 +84,9 @@ def run_sweep(
     sweep = folder.sweep()
     progress(0, len(cells), f"{sweep.counts['done']} of {len(cells)} cells are done", sweep)
     number, parts = part
-    mine = sorted({_group(cell) for cell in cells})[number - 1 :: parts]
+    groups = {*sorted({_group(cell) for cell in cells})[number - 1 :: parts]}
     waiting = {standing.cell.key for standing in sweep.standings if standing.state == "waiting"}
-    cells = tuple(cell for cell in cells if cell.key in waiting and _group(cell) in mine)
+    cells = tuple(cell for cell in cells if cell.key in waiting and _group(cell) in groups)
     path = str(folder.path)
     try:
         if scheduler:
