@@ -6,7 +6,7 @@ heights are in points.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 from math import ceil, log2, prod
@@ -176,7 +176,7 @@ def read_cells(maps: Map, head: int, zooms: Zooms) -> Floats:
     return pooled if rows < columns else pooled.T
 
 
-def cell_counts(shape: tuple[int, ...], zooms: Zooms) -> tuple[int, int]:
+def cell_counts(shape: Sequence[int], zooms: Zooms) -> tuple[int, int]:
     """How many rows and columns of cells a map has."""
     rows, columns = (-(-size >> zoom) for size, zoom in zip(shape, zooms, strict=True))
     return rows, columns

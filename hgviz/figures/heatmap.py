@@ -198,13 +198,10 @@ class Rollout(CaptureFigure):
         yield from _map_table(self.capture, HeadId(0, 0), "all", spec)
 
     def _limits(self, page: Page) -> tuple[float, float] | None:
-        """Limits from all but the first rows, which see few keys, so that their weights are the
-        largest by far; None where they are not."""
+        """Limits of most weights, None where those of the first rows are not larger by far."""
         maps = map_of(self.capture, HeadId(0, 0))
         weights = maps.read(maps.heads[0], zoom=zoom_for(max(maps.shape[1:]), page.width))
-        later = weights[len(weights) // 8 :]
-        sizes = np.abs(later[np.isfinite(later) & (later != 0)])
-        high = float(np.quantile(sizes, 0.995)) if sizes.size else 0.0
+        high = _usual_limit(weights)
         if not 0 < 1.5 * high < np.abs(weights).max():
             return None
         high = float(f"{high:.2g}")
@@ -441,19 +438,6 @@ class _WallRow:
         return self.y + self.height
 
 
-@dataclass(frozen=True, slots=True)
-class _WallColumns:
-    """The heads of the widest level: their number, the middle of all, and the pitch of two."""
-
-    count: int
-    middle: float
-    pitch: float
-
-    def x(self, head: float, rank: int = 0) -> float:
-        """The middle of a head's map in a row of this rank."""
-        return self.middle + (head + 0.5 - self.count / 2) * self.pitch * SHRINK**rank
-
-
 class Wall(CaptureFigure):
     """The maps of all heads of all layers, in the shape of the model, as BertViz's model view
     (Vig 2019)."""
@@ -462,10 +446,9 @@ class Wall(CaptureFigure):
         """A row for each cell of each head, in cells so large that they are not too many."""
         layers = [layer for layer in self.capture.spec.layers if layer.heads]
         maps = [map_of(self.capture, HeadId(layer.index, layer.heads[0])) for layer in layers]
-        zoom = 0
+        zoom, shapes = 0, [row.shape for row in maps]
         while (
-            sum(len(row.heads) * prod(cell_counts(row.shape[1:], (zoom, zoom))) for row in maps)
-            > MOST_WALL_CELLS
+            sum(n * prod(cell_counts(side, (zoom, zoom))) for n, *side in shapes) > MOST_WALL_CELLS
         ):
             zoom += 1
         yield MAP_COLUMNS
@@ -502,12 +485,12 @@ class Wall(CaptureFigure):
             rows = self._rows(maps, side, top, page.width)
         pitch = min(pitch, 1.3 * side)
         start = (page.width - left - right - pitch * count) / 2
-        columns = _WallColumns(count, start + left + pitch * count / 2, pitch)
-
+        half = pitch * count / 2
+        middle = start + left + half
         if has_shape:
             for _, stack in groupby(rows, key=lambda row: row.sequence):
-                _draw_shape(page, list(stack), columns)
-        draw_head_numbers(page, columns.x(-0.5), pitch, count, top - MARGIN - 3, 4)
+                _draw_shape(page, list(stack), middle, half)
+        draw_head_numbers(page, middle - half, pitch, count, top - MARGIN - 3, 4)
         before = -inf
         for row in rows:  # number and level of every layer that has the room for a line
             y = row.y + row.height / 2
@@ -515,11 +498,12 @@ class Wall(CaptureFigure):
                 page.small(start, y, f"layer {row.layer}", middle=True)
                 page.caption(start + titles, y, names[row.layer], middle=True)
                 before = y
-        shades = self._draw_maps(page, spec, maps, rows, columns)
+        places = [(head + 0.5 - count / 2) * pitch for head in range(count)]  # at the finest level
+        shades = self._draw_maps(page, spec, maps, rows, middle, places)
         bottom = rows[-1].bottom + 2 * MARGIN
         notes = [unseen_reason(capture, heads)]
         if shades:
-            edge = columns.x(0) - side / 2
+            edge = middle + places[0] - side / 2
             bottom = shades.draw_level(page, edge, bottom, page.width - edge) + 2
         else:
             notes.append(f"each map is coloured up to its own {100 * QUANTILE:.3g} % quantile")
@@ -560,8 +544,8 @@ class Wall(CaptureFigure):
         return rows
 
     def _draw_maps(
-        self, page: Page, spec: Spec, maps: dict[int, Map], rows: list[_WallRow],
-        columns: _WallColumns,
+        self, page: Page, spec: Spec, maps: dict[int, Map], rows: list[_WallRow], middle: float,
+        places: list[float],
     ) -> Shades | None:  # fmt: skip
         """Draw every map; returns the colours that all of them share, if they do."""
         capture, display = self.capture, spec.display
@@ -579,17 +563,16 @@ class Wall(CaptureFigure):
             shape = maps[row.layer].shape[1:]
             size = row.width, row.height
             for number in maps[row.layer].heads:
-                x, head = columns.x(number, row.rank) - row.width / 2, HeadId(row.layer, number)
+                x = middle + places[number] * SHRINK**row.rank - row.width / 2
+                head = HeadId(row.layer, number)
                 if head not in weights:
                     page.off_card(x, row.y, *size)
                     continue
                 cells = weights[head]
                 shades = shared
-                if shades is None:  # the first rows see few keys, so that their weights are large
-                    later = cells[len(cells) // 8 :]
-                    sizes = np.abs(later[later != 0])
-                    high = float(np.quantile(sizes, QUANTILE)) if sizes.size else 0.0
-                    shades = shades_of(display, signed[head], [np.array([high], np.float32)])
+                if shades is None:
+                    high = np.array([_usual_limit(cells)], np.float32)
+                    shades = shades_of(display, signed[head], [high])
                 # the last cells of a raster may reach beyond the matrix
                 height = row.height * (cells.shape[0] << row.zooms[0]) / shape[0]
                 width = row.width * (cells.shape[1] << row.zooms[1]) / shape[1]
@@ -599,9 +582,17 @@ class Wall(CaptureFigure):
         return shared
 
 
-def _draw_shape(page: Page, rows: list[_WallRow], columns: _WallColumns) -> None:
+def _usual_limit(weights: Floats) -> float:
+    """The QUANTILE of sizes of weights, without the first rows, which see few keys, so that their
+    weights are the largest by far."""
+    later = weights[len(weights) // 8 :]
+    sizes = np.abs(later[np.isfinite(later) & (later != 0)])
+    return float(np.quantile(sizes, QUANTILE)) if sizes.size else 0.0
+
+
+def _draw_shape(page: Page, rows: list[_WallRow], middle: float, half: float) -> None:
     """Draw the shape of the model behind its maps; resampling rows join two levels."""
-    halves = [columns.pitch * columns.count / 2 * SHRINK**row.rank + MARGIN for row in rows]
+    halves = [half * SHRINK**row.rank + MARGIN for row in rows]
     tints, last = LIGHT_PAGE.silhouette, len(rows) - 1
     for number, row in enumerate(rows):
         upper = MARGIN if number == 0 else (row.y - rows[number - 1].bottom) / 2
@@ -612,7 +603,7 @@ def _draw_shape(page: Page, rows: list[_WallRow], columns: _WallColumns) -> None
                  (below, row.bottom + lower)]  # fmt: skip
         corners = [*right, *((-x, y) for x, y in reversed(right))]
         fill = tints[min(row.rank, len(tints) - 1)]
-        page.polygon([(columns.middle + x, y) for x, y in corners], fill)
+        page.polygon([(middle + x, y) for x, y in corners], fill)
 
 
 # --- over an image --------------------------------------------------------------------------------

@@ -85,16 +85,8 @@ def figure_settings() -> Iterator[None]:
 def _families(fixed: bool) -> tuple[str, ...]:
     """The font families of a text: the first that has a character draws it."""
     files = {font.name: font.fname for font in font_manager.fontManager.ttflist}
-    fallbacks = [name for name in FALLBACKS if name in files and _is_truetype(files[name])]
+    fallbacks = [name for name in FALLBACKS if files.get(name, "").lower().endswith(".ttf")]
     return (*((FIXED, PROPORTIONAL) if fixed else (PROPORTIONAL,)), *fallbacks)
-
-
-def _is_truetype(name: str) -> bool:
-    try:
-        with open(name, "rb") as file:
-            return file.read(4) in (b"\0\1\0\0", b"true")
-    except OSError:
-        return False
 
 
 @lru_cache(maxsize=4)

@@ -150,13 +150,11 @@ class Levels(CaptureFigure):
         for head in (spec.selection.head_id, *spec.heads):
             if head.layer in layers:
                 return head
-        maps = {layer: map_of(self.capture, HeadId(layer, self._first(layer))) for layer in layers}
-        heads = [HeadId(layer, head) for layer in layers for head in maps[layer].heads]
+        first = [HeadId(layer, self.capture.spec.layers[layer].heads[0]) for layer in layers]
+        maps = zip(layers, (map_of(self.capture, head) for head in first), strict=True)
+        heads = [HeadId(layer, number) for layer, row in maps for number in row.heads]
         heads = [head for head in heads if head not in self.capture.off] or heads
         return max(heads, key=lambda head: self.facts[head].score if head in self.facts else -inf)
-
-    def _first(self, layer: int) -> int:
-        return self.capture.spec.layers[layer].heads[0]
 
     def rows(self, spec: Spec) -> Iterator[Row]:
         """A row for each position that the token may look at, in every stage."""
