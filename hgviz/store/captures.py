@@ -51,8 +51,8 @@ def open_capture(path: str | Path, item: int = 0) -> Capture:
     Raises HgvizError for everything that is not a capture, damaged, or unsafe.
     """
     path = str(path)
-    if not os.path.lexists(path):
-        raise HgvizError(f"there is no {path}: no file or folder has that name", "Check the path")
+    what = f"there is no {path}: no file or folder has that name"
+    errors.require(os.path.lexists(path), what, "Check the path")
     with reading(path):
         return _open_part(Path(path), item) if os.path.isdir(path) else _open_file(path, item)
 
@@ -107,16 +107,16 @@ def _read_capture(file: h5py.File, path: str, item: int = 0, part: Path | None =
 
 def _require_item(path: str, number: int, items: Iterable[Item], so_far: str = "") -> None:
     """Raise HgvizError for a text that is not there, with those that are."""
-    known = [item.number for item in items] or [0]
-    if number in known:
-        return
-    first, last = min(known), max(known)
-    texts = "1 text" if len(known) == 1 else f"{len(known):,} texts"
-    named = f"{first:,}" if first == last else f"{first:,} to {last:,}"
-    raise HgvizError(
-        f"there is no text {number:,} in {path}: it holds {texts}{so_far}, numbered {named}",
-        "Choose one of them" if len(known) > 1 else f"Choose text {first:,}",
+    numbers = [item.number for item in items] or [0]
+    first, last, single = min(numbers), max(numbers), len(numbers) == 1
+    texts = (
+        f"1 text{so_far}, numbered {first:,}"
+        if single
+        else (f"{len(numbers):,} texts{so_far}, numbered {first:,} to {last:,}")
     )
+    what = f"there is no text {number:,} in {path}: it holds {texts}"
+    do = f"Choose text {first:,}" if single else "Choose one of them"
+    errors.require(number in numbers, what, do)
 
 
 # --- folders of captures that were interrupted ----------------------------------------------------

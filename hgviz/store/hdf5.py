@@ -25,6 +25,7 @@ import numpy as np
 from h5py._objects import phil
 from numpy.typing import NDArray
 
+from hgviz import errors
 from hgviz.errors import HgvizError
 from hgviz.files import TEMPORARY, sync_folder
 from hgviz.maps.tiles import in_threads
@@ -97,16 +98,13 @@ def writing(path: Path, remains: str = "nothing was written") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if is_full(error):
-            raise HgvizError(
-                f"the disk is full: {path.name} could not be written: {remains}",
-                f"Free some space in {path.parent} and run it again",
-            ) from error
         why = error.strerror or str(error)
-        raise HgvizError(
-            f"{path} cannot be written: {why[:1].lower()}{why[1:]}",
-            "Choose a folder you can write to",
-        ) from error
+        what = f"{path} cannot be written: {why[:1].lower()}{why[1:]}"
+        do = "Choose a folder you can write to"
+        if is_full(error):
+            what = f"the disk is full: {path.name} could not be written: {remains}"
+            do = f"Free some space in {path.parent} and run it again"
+        raise HgvizError(what, do) from error
 
 
 def is_full(error: BaseException) -> bool:
@@ -117,12 +115,10 @@ def is_full(error: BaseException) -> bool:
 
 def require_free(path: Path, force: bool, noun: str) -> None:
     """Raise HgvizError where there is a file already, unless force, or a folder."""
-    if path.is_dir():
-        raise HgvizError(f"{path} is a folder: a {noun} is one file", "Give the file a name")
-    if path.exists() and not force:
-        raise HgvizError(
-            f"{path} exists already: it was not touched", "Choose another name, or use --force"
-        )
+    is_folder, is_free = f"{path} is a folder: a {noun} is one file", force or not path.exists()
+    errors.require(not path.is_dir(), is_folder, "Give the file a name")
+    what = f"{path} exists already: it was not touched"
+    errors.require(is_free, what, "Choose another name, or use --force")
 
 
 # --- files that are there whole or not at all -----------------------------------------------------

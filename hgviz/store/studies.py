@@ -16,7 +16,6 @@ import os
 import re
 import socket
 import stat
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, fields, replace
@@ -28,8 +27,8 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz import errors
 from hgviz.core import HeadId, HgvizError, MetricEstimate, ModelSpec
-from hgviz.errors import file_error
 from hgviz.files import TEMPORARY, write_atomic
 from hgviz.store import hdf5, schema
 from hgviz.store.hdf5 import has, require, subgroup, writing
@@ -135,10 +134,9 @@ def is_study(path: str | Path) -> bool:
 def open_study(path: str | Path) -> Study:
     """A study, all of it in memory. Raises HgvizError for everything that is none, or damaged."""
     path = str(path)
-    if not Path(path).exists():
-        raise HgvizError(f"there is no {path}: no file has that name", "Check the path")
-    if Path(path).is_dir():
-        raise HgvizError(f"{path} is a folder: a study is one file", "Choose the file")
+    there, is_folder = f"there is no {path}: no file has that name", Path(path).is_dir()
+    errors.require(Path(path).exists(), there, "Check the path")
+    errors.require(not is_folder, f"{path} is a folder: a study is one file", "Choose the file")
     with hdf5.reading(path, "Measure"), hdf5.open_file(path) as file:
         hdf5.check_format(file, schema.STUDY, schema.STUDY_VERSION, "study")
         return _read_study(file, path)
@@ -258,7 +256,7 @@ def _read_start(path: Path, size: int) -> bytes:
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise _damaged(path, "it is a link") from None
-        raise file_error(f"cannot read {path}", error) from error
+        raise errors.file_error(f"cannot read {path}", error) from error
 
 
 def _read_plain(path: Path, limit: int) -> bytes:
@@ -300,8 +298,8 @@ class _Head(msgspec.Struct):
     format_version: tuple[int, int] = (0, 0)
 
 
-class _Plan(_Head, kw_only=True):
-    """PLAN: what there is to do."""
+class SweepPlan(_Head, kw_only=True):
+    """PLAN: what there is to do, and what is another than as some of the results were made."""
 
     cells: Annotated[tuple[Cell, ...], msgspec.Meta(max_length=MOST_CELLS)]
     changes: tuple[str, ...] = ()
@@ -333,7 +331,8 @@ class FolderFile:
 
 FOLDER = {  # AB: the first two digits of KEY, which is the key of a cell
     FILE: FolderFile("the study file, as it was given", StudyFile, MOST_BYTES),
-    PLAN: FolderFile("all cells, and what is another since some results were made", _Plan, 1 << 29),
+    PLAN: FolderFile("all cells, and what is another since some results were made",
+                     SweepPlan, 1 << 29),
     "cells/AB/KEY.json": FolderFile("a cell that is done: what it measured, and where",
                                     _Result, 1 << 25),
     "cells/AB/KEY.h5": FolderFile("what it measured of heads, where it did: the file of a study"),
@@ -359,49 +358,33 @@ class SweepFolder:
         body = {"changes": list(changes)[-CHANGES_LIMIT:], "cells": [*map(asdict, cells)]}
         plan = json.dumps(head | body, separators=(",", ":"))
         limit = FOLDER[PLAN].limit
-        if len(plan) > limit:
-            raise HgvizError(
-                f"the plan of {len(cells):,} cells is larger than {limit >> 20:,} MB: "
-                "nobody could read it",
-                "Ask for fewer seeds, sizes or methods",
-            )
+        is_large = f"the plan of {len(cells):,} cells is larger than {limit >> 20:,} MB"
+        what = f"{is_large}: nobody could read it"
+        errors.require(len(plan) <= limit, what, "Ask for fewer seeds, sizes or methods")
         with writing(self.path):
             for prefix in {cell.key[:2] for cell in cells}:
                 (self.path / CELLS / prefix).mkdir(parents=True, exist_ok=True)
             write_atomic(self.path / FILE, content)
             write_atomic(self.path / PLAN, plan)
 
-    def cells(self) -> tuple[Cell, ...]:
-        """The cells of the plan. Raises HgvizError where there is none, or a damaged one."""
-        return self._plan().cells
-
-    def changes(self) -> tuple[str, ...]:
-        """What is another than it was as some of the results were made."""
-        return self._plan().changes[-CHANGES_LIMIT:]
-
-    def _plan(self) -> _Plan:
+    def plan(self) -> SweepPlan:
+        """All cells, and the latest changes. Raises HgvizError for no plan, or a damaged one."""
         path = self.path / PLAN
-        if not path.exists():
-            other = "it is a file" if self.path.exists() else "there is no such folder"
-            raise HgvizError(
-                f"{self.path} is not the folder of a study: "
-                + (f"it has no {PLAN}" if self.path.is_dir() else other),
-                "Choose the folder that hgviz study run wrote into",
-            )
+        other = "it is a file" if self.path.exists() else "there is no such folder"
+        why = f"it has no {PLAN}" if self.path.is_dir() else other
+        what = f"{self.path} is not the folder of a study: {why}"
+        errors.require(path.exists(), what, "Choose the folder that hgviz study run wrote into")
         content = _read_plain(path, FOLDER[PLAN].limit)
         head = _decode(path, content, _Head)
         if head.format != SWEEP:
             raise _damaged(path, "it is no plan of a study")
-        if head.format_version[0] != SWEEP_VERSION[0]:
-            raise HgvizError(
-                f"{path} is of version {head.format_version[0]}: "
-                f"this hgviz reads version {SWEEP_VERSION[0]}",
-                "Open it with the hgviz that wrote it",
-            )
-        plan = _decode(path, content, _Plan)
+        theirs, ours = head.format_version[0], SWEEP_VERSION[0]
+        what = f"{path} is of version {theirs}: this hgviz reads version {ours}"
+        errors.require(theirs == ours, what, "Open it with the hgviz that wrote it")
+        plan = _decode(path, content, SweepPlan)
         if len({cell.key for cell in plan.cells}) < len(plan.cells):
             raise _damaged(path, "a cell of it stands twice")
-        return plan
+        return msgspec.structs.replace(plan, changes=plan.changes[-CHANGES_LIMIT:])
 
     def result_at(self, key: str, ending: str = ".json") -> Path:
         """Where the result of a cell lies or will lie."""
@@ -457,7 +440,7 @@ class SweepFolder:
 
         Raises HgvizError for what is no folder of a study.
         """
-        plan, there = self._plan(), self._endings()
+        plan, there = self.plan(), self._endings()
         known = {} if before is None else {
             standing.cell.key: standing for standing in before.standings if standing.state == "done"
         }  # fmt: skip
@@ -474,7 +457,7 @@ class SweepFolder:
                 standing = Standing(cell, "blocked", line=line)
             standings[cell.key] = standing
         changed = sum(".json" in endings for key, endings in there.items() if key not in standings)
-        changes = plan.changes[-CHANGES_LIMIT:] if changed else ()
+        changes = plan.changes if changed else ()
         with suppress(FileNotFoundError):
             _read_plain(self.path / FILE, FOLDER[FILE].limit)  # neither a link nor a pipe
         asked = read_study_file(self.path / FILE)
@@ -536,25 +519,19 @@ _KINDS = {
 
 def read_study_file(path: str | Path) -> StudyFile:
     """Read and check a study file. Raises HgvizError, naming what is wrong in it."""
-    why, do = "", SEE
     try:
         with open(path, "rb") as file:
             content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise HgvizError(f"{path} is no study file: it is longer than 1 MB", "Choose another")
-        asked = msgspec.convert(tomllib.loads(content.decode()), StudyFile)
     except OSError as error:
-        raise file_error(f"cannot read {path}", error) from error
-    except msgspec.ValidationError as error:
-        why, do = _explain(str(error))
-    except UnicodeDecodeError:
-        why = "it is not text"
-    except tomllib.TOMLDecodeError as error:
-        why = str(error)
-    except RecursionError:
-        why = "it is nested too deep"
-    if why:
-        raise HgvizError(f"{path} is not a study file: {why}", do)
+        raise errors.file_error(f"cannot read {path}", error) from error
+    is_long = f"{path} is no study file: it is longer than 1 MB"
+    errors.require(len(content) <= MOST_BYTES, is_long, "Choose another")
+    try:
+        asked = msgspec.toml.decode(content, type=StudyFile)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        plain = {UnicodeDecodeError: "it is not text", RecursionError: "it is nested too deep"}
+        why, do = _explain(plain.get(type(error), str(error)))
+        raise HgvizError(f"{path} is not a study file: {why}", do) from error
     _check(asked)
     return asked
 
@@ -607,8 +584,8 @@ def _check(asked: StudyFile) -> None:
          "[curve] has too small a number"),
     ]  # fmt: skip
     for failed, why in wrong:
-        if failed:
-            raise HgvizError(f"this study file cannot be used: {why}", "Change it and start again")
+        what = f"this study file cannot be used: {why}"
+        errors.require(not failed, what, "Change it and start again")
 
 
 def _repeats(values: Sequence[Any]) -> bool:

@@ -150,8 +150,9 @@ def find_changes(folder: SweepFolder, cells: Sequence[Cell]) -> tuple[str, ...]:
     """What differs from when the folder was planned: names of files, or settings."""
     present = {(cell.work, frozenset(cell.place.items())): cell for cell in cells}
     keys = {cell.key for cell in cells}
-    changes = dict.fromkeys(folder.changes())
-    for old in folder.cells():
+    earlier = folder.plan()
+    changes = dict.fromkeys(earlier.changes)
+    for old in earlier.cells:
         if old.key in keys:
             continue
         new = present.get((old.work, frozenset(old.place.items())))

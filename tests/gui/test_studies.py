@@ -212,7 +212,7 @@ def test_a_file_that_is_no_study_file_is_an_error_in_a_dialog(program, tmp_path,
 
 
 def test_a_damaged_result_is_named_once_and_closes_nothing(program, begun, until):
-    cell = next(one for one in begun.cells() if begun.is_done(one.key))
+    cell = next(one for one in begun.plan().cells if begun.is_done(one.key))
     begun.result_at(cell.key).write_text("{")
     program.commands.open_path(str(begun.path))
     until(lambda: errors(program))

@@ -132,7 +132,7 @@ def folder(tmp_path, one):
 
 
 def test_what_was_planned_and_kept_is_read(folder, one):
-    cells = folder.cells()
+    cells = folder.plan().cells
     assert cells[0] == one and cells[1].needs == (one.key,) and is_sweep(folder.path)
     assert folder.sweep().counts == {"waiting": 2}
     folder.fail(one.key, "it cannot be", "Traceback")
@@ -151,7 +151,7 @@ def test_what_was_planned_and_kept_is_read(folder, one):
 
 def test_a_full_disk_leaves_what_is_done(folder, one, monkeypatch):
     folder.keep(one.key, {"a": 1}, {})
-    other = folder.cells()[1]
+    other = folder.plan().cells[1]
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(HgvizError, match="disk is full.*what is done is kept"):
         folder.keep(other.key, {}, {})
