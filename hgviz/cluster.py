@@ -55,9 +55,10 @@ def require_scheduler(scheduler: str) -> None:
 
     scheduler: "local:N", "tcp://host:8786" or "slurm:profile.yaml".
     """
+    kind, _, rest = scheduler.partition(":")
+    is_local = kind == "local" and rest.isdecimal() and 0 < int(rest) <= 1024
     require(
-        re.match(r"(tcp|tls)://|slurm:.", scheduler)
-        or re.fullmatch(r"local:0*([1-9]\d{0,2}|10[01]\d|102[0-4])", scheduler, re.ASCII),
+        is_local or re.match("(tcp|tls)://|slurm:.", scheduler),
         f"there is no scheduler {scheduler[:60]!r}: "
         "it is local:N, tcp://host:8786 or slurm:profile.yaml",
         "Choose one of these",
@@ -294,15 +295,16 @@ def _interrupts_kept() -> Iterator[None]:
     sets one) is removed again.
     """
     handler = signal.getsignal(signal.SIGINT)
-    resource_tracker.ensure_running()  # it unblocks the signal when it starts
     has_mask = hasattr(signal, "pthread_sigmask")
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT}) if has_mask else None
+    if has_mask:
+        resource_tracker.ensure_running()  # it unblocks the signal when it starts
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         if signal.getsignal(signal.SIGINT) is not handler:
             signal.signal(signal.SIGINT, handler)
-        if mask is not None:
+        if has_mask:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
