@@ -173,12 +173,12 @@ def _require_workers(client: Any, scheduler: str, folder: str) -> None:
     with tempfile.NamedTemporaryFile(prefix=".seen-", dir=folder) as marker:
         seen = client.run(os.path.exists, marker.name)
     blind = [address for address, sees in seen.items() if not sees]
-    require(
-        not blind,
-        f"the worker {(blind or [''])[0]} does not see {folder}: "
-        f"{len(blind)} of {len(seen)} workers share no such folder with this machine",
-        "Choose a folder that all machines have under one name",
-    )
+    if blind:
+        raise HgvizError(
+            f"the worker {blind[0]} does not see {folder}: "
+            f"{len(blind)} of {len(seen)} workers share no such folder with this machine",
+            "Choose a folder that all machines have under one name",
+        )
 
 
 def _require_version(where: str, theirs: str | None, ours: str) -> None:

@@ -215,26 +215,24 @@ class _Measurement:
         self._reported = now if is_due else self._reported
         return Step(step.done, step.total, words, self.study if is_due else None)
 
-    def _missing(self, lacks: Callable[[Batch], bool]) -> Iterator[tuple[int, int, Batch]]:
-        """The batches that lack something, with their number and how many there are."""
+    def _missing(self, names: Sequence[str] = ()) -> Iterator[tuple[int, int, Batch]]:
+        """The batches without a part of some arrays, or of the baseline: number, count, batch."""
+
+        def lacks(batch: Batch) -> bool:
+            places = self.examples.where(batch)
+            if not names:
+                return bool((self.given[places] == NO_PREDICTION).any())
+            is_by_place = names[0] in ARRAYS and ARRAYS[names[0]].rows == "places"
+            rows = (places if is_by_place else batch.rows)[:, None]
+            arrays = [self.arrays[name] for name in names if name in self.needs]
+            return any(bool(unmeasured(array[rows, self.columns]).any()) for array in arrays)
+
         missing = [batch for batch in self.batches if lacks(batch)]
         return ((number, len(missing), batch) for number, batch in enumerate(missing))
 
-    def _lacks(self, names: Collection[str], rows: NDArray[np.int64]) -> bool:
-        """Whether a wanted array is not measured at some of these rows."""
-        return any(
-            bool(unmeasured(self.arrays[name][rows[:, None], self.columns]).any())
-            for name in names
-            if name in self.needs
-        )
-
     def _answer(self, _: Collection[str]) -> None:
         """Fill in the losses and answers of the baseline."""
-
-        def lacks(batch: Batch) -> bool:
-            return bool((self.given[self.examples.where(batch)] == NO_PREDICTION).any())
-
-        for number, count, batch in self._missing(lacks):
+        for number, count, batch in self._missing():
             at = self.examples.where(batch)
             loss, given = self.trials.baseline(batch)
             require(
@@ -250,7 +248,7 @@ class _Measurement:
     ) -> None:
         """Fill arrays whose rows are examples; measure gives (examples, all heads) for each name,
         or the array itself for one name."""
-        for number, count, batch in self._missing(lambda batch: self._lacks(names, batch.rows)):
+        for number, count, batch in self._missing(names):
             found = measure(*arguments, batch)
             for name, values in zip(names, [found] if len(names) == 1 else found, strict=True):
                 if name in self.arrays:
@@ -260,11 +258,7 @@ class _Measurement:
     def _by_head(self, names: Sequence[str], alone: bool) -> None:
         """Fill arrays whose rows are places, head after head: without it, or with it alone in its
         layer."""
-
-        def lacks(batch: Batch) -> bool:
-            return self._lacks(names, self.examples.where(batch))
-
-        for number, count, batch in self._missing(lacks):
+        for number, count, batch in self._missing(names):
             at = self.examples.where(batch)
             wanted = self.examples.wanted[at]
             right = self.given[at] == wanted
