@@ -319,16 +319,6 @@ def test_a_file_that_changes_after_it_was_planned_fails_its_cell(file):
     assert one.state == "failed" and "rows.tsv has changed since the study was planned" in one.line
 
 
-@pytest.mark.skipif(os.name != "posix" or os.geteuid() == 0, reason="root may write anywhere")
-def test_a_folder_that_cannot_be_written_is_refused(file):
-    file.parent.chmod(0o500)
-    try:
-        with pytest.raises(HgvizError, match="cannot be written.*ermission"):
-            run_sweep(file, file.parent / "out")
-    finally:
-        file.parent.chmod(0o700)
-
-
 def test_a_disk_that_takes_nothing_leaves_the_study_as_it_was(file, monkeypatch):
     def fail(number, words):
         def refuse(*_, **__):
@@ -346,7 +336,7 @@ def test_a_disk_that_takes_nothing_leaves_the_study_as_it_was(file, monkeypatch)
     assert run_sweep(file, out).complete
     before = sorted(out.rglob("*"))
     monkeypatch.setattr(os, "replace", fail(30, "Read-only file system"))
-    with pytest.raises(HgvizError, match="read-only"):
+    with pytest.raises(HgvizError, match="cannot be written: read-only|read-only"):
         run_sweep(file, out)
     assert sorted(out.rglob("*")) == before
 

@@ -408,7 +408,7 @@ def _adjusted(rows: list[Row]) -> list[Row]:
     """The same with p adjusted for their number."""
     adjusted = benjamini_hochberg(np.array([row["p"] for row in rows], float))
     for row, p in zip(rows, adjusted.tolist(), strict=True):
-        row["adjusted"], row["significant"] = p, bool(is_significant(row["difference"], p))
+        row["adjusted"], row["significant"] = p, is_significant(row["difference"], p)
     return rows
 
 
