@@ -9,11 +9,11 @@ from hgviz.figures.spec import (
     FIGURES,
     FORMATS,
     WIDTHS,
+    CaptureFacts,
     Content,
     Fact,
     Facts,
     Kind,
-    Looked,
     Panel,
     Spec,
     format_of,
@@ -22,6 +22,6 @@ from hgviz.figures.spec import (
 )
 
 __all__ = [
-    "ANSWERS", "FIGURES", "FORMATS", "WIDTHS", "Content", "Fact", "Facts", "Kind", "Looked",
+    "ANSWERS", "FIGURES", "FORMATS", "WIDTHS", "Content", "Fact", "Facts", "Kind", "CaptureFacts",
     "Panel", "Spec", "format_of", "kind_of", "points",
 ]  # fmt: skip

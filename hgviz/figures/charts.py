@@ -717,7 +717,7 @@ class ProfileSide:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Measured:
+class MetricValues:
     """A metric: values of each side (heads,), NaN where a head has no such number."""
 
     name: str
@@ -778,7 +778,7 @@ class Profile(Chart):
     """Metrics over the layers of one or more captures: a mark for each head, a line of means."""
 
     sides: tuple[ProfileSide, ...]
-    metrics: tuple[Measured, ...]
+    metrics: tuple[MetricValues, ...]
 
     def rows(self) -> list[Row]:
         """A row for each head, and one of the mean for each layer."""
@@ -857,7 +857,7 @@ class Profile(Chart):
         return shaped[:1] if len({side.shape for side in self.sides}) == 1 else shaped
 
 
-def _draw_metric(axes: Axes, metric: Measured, series: list[_Series], is_lowest: bool) -> None:
+def _draw_metric(axes: Axes, metric: MetricValues, series: list[_Series], is_lowest: bool) -> None:
     """Draw a pair of axes of a profile: the numbers of layers only if it is the lowest."""
     layers = round(axes.x1 + 0.5)
     need = text_width(str(layers - 1), SMALL) + 3

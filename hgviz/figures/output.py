@@ -40,9 +40,9 @@ from hgviz.figures.spec import (
     MISSING,
     POINTS,
     TABLE,
-    Charted,
+    CaptureFacts,
+    ChartLike,
     Content,
-    Looked,
     Panel,
     Spec,
     answer_command,
@@ -72,8 +72,8 @@ def compose(spec: Spec, content: Content | Capture) -> Page:
     Raises HgvizError for an unknown kind or width, and for a capture that lacks what is shown.
     """
     kind, page = kind_of(spec.kind), Page(points(spec.width), spec.title)
-    drawing: Any = Looked(content) if isinstance(content, Capture) else content
-    if isinstance(drawing, Looked):
+    drawing: Any = CaptureFacts(content) if isinstance(content, Capture) else content
+    if isinstance(drawing, CaptureFacts):
         drawing = kind.load()(drawing.capture, drawing.facts)
     drawing.draw(page, spec)
     return page
@@ -136,11 +136,12 @@ def preview(panel: Panel, dots: float) -> Preview:
 
 def record(panel: Panel, notes: Sequence[str], path: Path) -> dict[str, str]:
     """What identifies a figure, in words, in the order it is written."""
-    content = panel.content
+    content, spec = panel.content, panel.spec
+    about = _about(spec, content.capture) if isinstance(content, CaptureFacts) else content.about
     entries = {
         "program": f"hgviz {hgviz.__version__}",
-        "kind": panel.spec.kind,
-        **(_about(panel.spec, content.capture) if isinstance(content, Looked) else content.about),
+        "kind": spec.kind,
+        **about,
         "reduction": "; ".join(notes),
         "command": command(panel, path),
     }
@@ -520,7 +521,7 @@ def write_numbers(panel: Panel, path: str | Path) -> Path:
     kind, content = kind_of(panel.spec.kind), panel.content
     out = csv_beside(Path(path))
     require_folder(out)
-    if isinstance(content, Looked):
+    if isinstance(content, CaptureFacts):
         rows = kind.load()(content.capture, content.facts).rows(panel.spec)
     else:
         rows = content.rows()
@@ -606,7 +607,7 @@ class Picture:
 
     title: str
     kind: Literal["plots", "strips", "grids", "three", "seeds", "budgets"]
-    chart: Charted
+    chart: ChartLike
     caption: str
 
 

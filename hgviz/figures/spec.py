@@ -186,14 +186,14 @@ Facts = Mapping[HeadId, Fact]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Looked:
-    """A capture that is looked at, and what is known of its heads."""
+class CaptureFacts:
+    """A capture to draw, and what is known of its heads."""
 
     capture: Capture
     facts: Facts = field(default_factory=dict)
 
 
-class Charted(Protocol):
+class ChartLike(Protocol):
     """A chart, as the classes of hgviz.figures.charts: its numbers, what identifies them for the
     file, and how they are drawn."""
 
@@ -205,7 +205,7 @@ class Charted(Protocol):
     def draw(self, page: Any, spec: Spec) -> None: ...
 
 
-Content: TypeAlias = "Looked | Charted"
+Content: TypeAlias = "CaptureFacts | ChartLike"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

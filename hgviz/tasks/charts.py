@@ -31,7 +31,7 @@ if TYPE_CHECKING:
         Chart,
         Curves,
         Line,
-        Measured,
+        MetricValues,
         Place,
         Plots,
         Profile,
@@ -234,7 +234,7 @@ def profile_chart(
     for these heads, and for captures without heads.
     """
     from hgviz.analysis.metrics import HEADS, metrics_for
-    from hgviz.figures.charts import Measured, Profile
+    from hgviz.figures.charts import MetricValues, Profile
 
     known = metrics_for(HEADS)
     for name in metrics:
@@ -248,7 +248,7 @@ def profile_chart(
     ]
     unit = captures[0].main.unit
     measured = {
-        name: Measured(
+        name: MetricValues(
             name,
             metric.named("token" if unit in ("slot", "state") else unit),
             tuple(
@@ -300,7 +300,7 @@ def _facts(capture: Capture, is_slow: bool, facts: Facts | None, number: int, to
 
 
 def _default_metrics(
-    measured: Mapping[str, Measured], with_values: Sequence[str], sides: Sequence[ProfileSide]
+    measured: Mapping[str, MetricValues], with_values: Sequence[str], sides: Sequence[ProfileSide]
 ) -> list[str]:
     """ALWAYS, then the places with the largest share of any head that is on, in their order."""
     always = [name for name in ALWAYS if name in with_values]
@@ -375,7 +375,7 @@ def places_of(capture: Capture) -> list[Place]:
 
 
 def _profile_notes(
-    captures: Sequence[Capture], sides: Sequence[ProfileSide], metrics: Sequence[Measured]
+    captures: Sequence[Capture], sides: Sequence[ProfileSide], metrics: Sequence[MetricValues]
 ) -> list[str]:
     from hgviz.analysis.metrics import row_blocks, signed_heads
     from hgviz.tasks.heads import sample_words

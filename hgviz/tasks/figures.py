@@ -24,7 +24,7 @@ from hgviz.tasks.studies import sweep_at
 from hgviz.tasks.study_results import sweep_chart
 
 if TYPE_CHECKING:
-    from hgviz.figures import Looked, Panel, Spec
+    from hgviz.figures import CaptureFacts, Panel, Spec
     from hgviz.figures.output import Preview
 
 Source = Capture | Study | Sweep
@@ -172,21 +172,23 @@ def _with_tokens(spec: Spec, captures: list[Capture]) -> tuple[Spec, list[Captur
     return spec, [of_tokens(capture) if has_slots(capture) else capture for capture in captures]
 
 
-def _capture_content(spec: Spec, capture: Capture, facts: Facts | None) -> Looked:
+def _capture_content(spec: Spec, capture: Capture, facts: Facts | None) -> CaptureFacts:
     """A capture, with the roles of the heads that the figure names."""
-    from hgviz.figures import Looked
+    from hgviz.figures import CaptureFacts
 
     if spec.kind == "rollout":
         query = spec.selection.query
         is_token = query is not None and 0 <= query < len(capture.main)
-        return Looked(rollout_capture(capture, spec.recipe, query if is_token else None))
+        return CaptureFacts(rollout_capture(capture, spec.recipe, query if is_token else None))
     if spec.kind == "levels":
         layers = _layers_of_levels(spec, capture)
         roles = facts or _measure_roles(capture, layers)
-        return Looked(capture, {head: role for head, role in roles.items() if head.layer in layers})
+        return CaptureFacts(
+            capture, {head: role for head, role in roles.items() if head.layer in layers}
+        )
     if spec.kind in ("map", "links"):
-        return Looked(capture, _role_of_head(spec, capture, facts))
-    return Looked(capture)
+        return CaptureFacts(capture, _role_of_head(spec, capture, facts))
+    return CaptureFacts(capture)
 
 
 def _role_of_head(spec: Spec, capture: Capture, facts: Facts | None) -> Facts:

@@ -18,7 +18,7 @@ from hgviz.core import (
     readonly,
     slot_prompt,
 )
-from hgviz.figures import FIGURES, Looked, Panel, Spec, output
+from hgviz.figures import FIGURES, CaptureFacts, Panel, Spec, output
 from hgviz.study import PruningCurve
 from hgviz.tasks.attribution import Attribution, KeyScores, Question, attribution_panel
 from tests.making import make_capture
@@ -337,7 +337,7 @@ def panel_of(kind: str, width: str = "acl", text: str = SEA[:40]) -> Panel:
 
 def draw(spec, capture, path):
     """Write a figure of a capture of which nothing is known but itself."""
-    return output.draw(Panel(spec, Looked(capture), (capture.path,), capture.item), path)
+    return output.draw(Panel(spec, CaptureFacts(capture), (capture.path,), capture.item), path)
 
 
 def selections(capture):

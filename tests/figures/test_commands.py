@@ -16,7 +16,7 @@ from PIL import Image
 from hgviz import cli, tasks
 from hgviz.cli import drawing
 from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
-from hgviz.figures import FIGURES, Looked, Panel, Spec
+from hgviz.figures import FIGURES, CaptureFacts, Panel, Spec
 from hgviz.figures.output import command
 from hgviz.figures.spec import (
     ALWAYS,
@@ -300,13 +300,14 @@ def test_the_command_line_has_every_option_and_a_kind_says_once_what_it_uses():
 @pytest.mark.parametrize(
     ("panel", "out", "words"),
     [
-        (Panel(Spec("compare"), Looked(A), ("/a/x.h5", "/b/x.h5")), "f.pdf",
+        (Panel(Spec("compare"), CaptureFacts(A), ("/a/x.h5", "/b/x.h5")), "f.pdf",
          "A.h5 B.h5 --kind compare -o f.pdf"),
-        (Panel(Spec("compare"), Looked(A), ("/a/x.h5", "/a/x.h5")), "f.pdf",
+        (Panel(Spec("compare"), CaptureFacts(A), ("/a/x.h5", "/a/x.h5")), "f.pdf",
          "x.h5 x.h5 --kind compare -o f.pdf"),
-        (Panel(Spec(), Looked(A), ("",)), "f.pdf", "CAPTURE.h5 --kind map -o f.pdf"),
-        (Panel(Spec(format="svg"), Looked(A), ("a.h5",)), "f.svg", "a.h5 --kind map -o f.svg"),
-        (Panel(Spec(format="svg"), Looked(A), ("a.h5",)), "f.dat",
+        (Panel(Spec(), CaptureFacts(A), ("",)), "f.pdf", "CAPTURE.h5 --kind map -o f.pdf"),
+        (Panel(Spec(format="svg"), CaptureFacts(A), ("a.h5",)), "f.svg",
+         "a.h5 --kind map -o f.svg"),
+        (Panel(Spec(format="svg"), CaptureFacts(A), ("a.h5",)), "f.dat",
          "a.h5 --kind map --format svg -o f.dat"),
     ],
 )  # fmt: skip

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hgviz import tasks
 from hgviz.core import Display, HeadId, HgvizError, Selection, parse_heads
-from hgviz.figures import WIDTHS, Looked, Spec, labels, points
+from hgviz.figures import WIDTHS, CaptureFacts, Spec, labels, points
 from hgviz.figures.charts import Grid, Grids, Line, Plot, Plots, Strip, Strips
 from hgviz.figures.labels import (
     BOX,
@@ -63,7 +63,7 @@ MEASURED = ("profile", "neurons")  # of those whose heads can be measured
 def _content(kind, name, chosen):
     capture = capture_of(name)
     if kind in ("map", "links", "wall", "levels"):
-        return Looked(capture)
+        return CaptureFacts(capture)
     if kind == "compare":
         return tasks.panel(Spec(kind, replace(chosen, query=None)), [capture] * 2).content
     chosen = chosen if kind == "neurons" else Selection(0, 0, chosen.query)

@@ -17,7 +17,7 @@ from PIL import Image
 from hgviz import tasks
 from hgviz.analysis.roles import roles
 from hgviz.core import Capture, Display, HeadId, HgvizError, RolloutOptions, Selection, Streaming
-from hgviz.figures import WIDTHS, Looked, Panel, Spec, labels, output, points
+from hgviz.figures import WIDTHS, CaptureFacts, Panel, Spec, labels, output, points
 from hgviz.figures.cells import read_cells, seen_cells, shades_of, unseen_reason
 from hgviz.figures.heatmap import HeadMap, ImagePatches, RowSumBars, zooms_of
 from hgviz.figures.levels import Levels, stages_of
@@ -400,7 +400,7 @@ class Fact:
 def test_levels_take_the_heads_chosen_else_the_clearest():
     facts = {head: Fact(head.head == 3) for head in CAPTURE.spec.heads}
     spec = Spec("levels", Selection(12, 2, 5), heads=(HeadId(3, 1), HeadId(12, 0)))
-    said = words(compose(spec, Looked(CAPTURE, facts)))
+    said = words(compose(spec, CaptureFacts(CAPTURE, facts)))
     assert [text for text in said if text.startswith("head ")] == [
         "head 0.3", "head 3.1", "head 5.3", "head 9.3", "head 12.2",
     ]  # fmt: skip
@@ -543,7 +543,7 @@ def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(longest, largest, width
     shown, seen = rasters(page)[0], seen_cells(longest, 0, side.bit_length() - 1)
     np.testing.assert_array_equal(shown[seen], painted(values, Display(), False, values)[seen])
     assert shown.shape == (cells, cells, 3) and page.notes == [note]
-    record = output.record(Panel(spec, Looked(longest)), page.notes, tmp_path / "f.pdf")
+    record = output.record(Panel(spec, CaptureFacts(longest)), page.notes, tmp_path / "f.pdf")
     assert record["reduction"] == note
     for form in ("pdf", "svg", "png", "pgf"):
         with labels.figure_settings():

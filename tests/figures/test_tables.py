@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
-from hgviz.figures import FIGURES, Looked, Panel, Spec, cells, heatmap, output
+from hgviz.figures import FIGURES, CaptureFacts, Panel, Spec, cells, heatmap, output
 from hgviz.figures.cells import seen_cells
 from hgviz.figures.levels import stages_of
 from hgviz.figures.output import compose, csv_cell, csv_table
@@ -24,7 +24,7 @@ from tests.making import make_capture
 def read(panel):
     """The table of a figure as a program reads it: names of columns -> texts."""
     content, kind = panel.content, kind_of(panel.spec.kind)
-    if isinstance(content, Looked):
+    if isinstance(content, CaptureFacts):
         rows = kind.load()(content.capture, content.facts).rows(panel.spec)
     else:
         rows = content.rows()
@@ -32,7 +32,7 @@ def read(panel):
 
 
 def of(kind, capture, *selection, **more):
-    return Panel(Spec(kind, Selection(*selection), **more), Looked(capture))
+    return Panel(Spec(kind, Selection(*selection), **more), CaptureFacts(capture))
 
 
 def first(name):
@@ -170,7 +170,7 @@ def test_a_head_that_is_off_has_a_line_that_says_so_and_no_weight(small_walls):
 def test_the_numbers_of_all_levels_are_one_row_of_each_stage(name):
     capture = capture_of(name)
     query = len(capture.main) // 2
-    rows = read(Panel(Spec("levels", Selection(query=query)), Looked(capture)))
+    rows = read(Panel(Spec("levels", Selection(query=query)), CaptureFacts(capture)))
     stages = list(dict.fromkeys(column(rows, "stage")))
     assert stages == [str(at + 1) for at in range(len(stages_of(capture)))]
     for stage in stages:
