@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from hgviz.core import Display, HeadId
 from hgviz.figures.cells import LONGEST, Shades, shades_of
-from hgviz.figures.labels import SMALL, TEXT, elide, round_step, text_width, visible
+from hgviz.figures.labels import LEAST, SMALL, TEXT, elide, round_step, text_width, visible
 from hgviz.figures.page import (
     GAP,
     GREY,
@@ -44,6 +44,7 @@ Limits = tuple[float, float]
 Y_SPACING = 16.0  # of the numbers of a y axis
 HALF_NUMBER = 3.0  # what the number at the top of a y axis takes above it
 FOOT = 24.0  # numbers and name of an x axis
+LEVEL_NAME = 6.0  # the size of the name of a level in the shape of a model
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -700,10 +701,12 @@ class ProfileSide:
             upper = [(x, middle - half) for x, half in edge]
             lower = [(x, middle + half) for x, half in reversed(edge)]
             page.polygon(upper + lower, tints[min(places[0].rank, len(tints) - 1)])
-            words, size, width = prefix + level, 6.0, axes.unit * len(places)
-            is_high = height * 0.78 ** places[0].rank >= size
-            if is_high and text_width(words, size) + 2 <= width:
-                x = edge[0][0] + width / 2
+            words, width = prefix + level, axes.unit * len(places)
+            x, reach = edge[0][0] + width / 2, text_width(words, LEVEL_NAME) / 2
+            # as large as the shape is high where the name lies
+            xs, halves = zip(*edge, strict=True)
+            size = min(LEVEL_NAME, *(2 * np.interp((x - reach, x + reach), xs, halves) - 1))
+            if 2 * reach + 2 <= width and size >= LEAST:
                 page.text(x, middle, words, size=size, across="center", middle=True)
 
     def draw_levels(self, axes: Axes) -> None:

@@ -168,7 +168,9 @@ def _covered(all_: Seen, words) -> list[str]:
         ground = -np.inf
         for fill, path, z in met:
             within = (fill[:2] <= box[:2] + 1).all() and (fill[2:] >= box[2:] - 1).all()
-            if within and (path is None or path.contains_points(corners, radius=1).all()):
+            # a point of slack on either side, whichever way round the outline runs
+            if within and (path is None or any(path.contains_points(corners, radius=radius).all()
+                                               for radius in (-1, 1))):  # fmt: skip
                 ground = max(ground, z)
         for _, path, z in met:
             if z > ground and (path is None or path.intersects_bbox(Bbox.from_extents(*box))):

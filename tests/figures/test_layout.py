@@ -172,7 +172,7 @@ LINKS = {
     "every query": LinkOptions(queries=tuple(range(12)), most=2),
 }
 NUMBERS = np.linspace(0, 1, 9), np.zeros(9), 1e-7 * np.arange(9), np.r_[np.nan, 5e4 * np.ones(8)]
-ODD = "one letter", "short", "many layers", "ragged", "states", "slots", "one signed"
+ODD = "one letter", "deep", "many layers", "ragged", "states", "slots", "one signed"
 CHARTS = [
     *((name, "curve", _studies, name) for name in STUDIES),
     *((f"profile {name}", "profile", lambda name: profile_chart(_profiles(name)), name)
