@@ -37,7 +37,7 @@ FIRST_WORKER = 60.0  # s until there is a worker; jobs of Slurm may wait for as 
 ROOM = 5.0  # s between two counts of the workers
 WAIT = 0.5  # s between two reports while nothing ends
 CONFIG = {
-    "distributed.scheduler.allowed-failures": 9,  # so a cell fails when its tenth worker dies
+    "distributed.scheduler.allowed-failures": 4,  # a cell fails when 5 workers die twice
     "distributed.scheduler.work-stealing": False,
     "distributed.worker.memory.terminate": False,
     "distributed.worker.profile.enabled": False,
@@ -84,8 +84,11 @@ def compute(cells: Sequence[Any], work: Work, scheduler: str, folder: str, died:
 
 
 def _compute(client: Any, cells: Sequence[Any], work: Work, scheduler: str, died: Work) -> None:
-    """Submit as many cells at a time as there are workers, so that a death concerns one cell, which
-    dask computes again on another worker."""
+    """Submit as many cells at a time as there are workers.
+
+    dask computes a cell again when its worker dies, and gives it up after some deaths, which it
+    blames on all cells that the worker had; so in the end such a cell is tried alone.
+    """
     from distributed import as_completed
     from distributed.scheduler import KilledWorker
 
@@ -95,9 +98,13 @@ def _compute(client: Any, cells: Sequence[Any], work: Work, scheduler: str, died
     ready = deque(order.get_ready())
     running: dict[Any, Any] = {}  # cells by their futures
     ended = as_completed(loop=client.loop)
+    suspects: dict[str, bool] = {}  # keys of cells whose workers died, and whether they ran alone
     done = room = 0
     counted = -ROOM
-    while ready or running:
+    while ready or running or not all(suspects.values()):
+        if not ready and not running:
+            ready.append(next(key for key, was_alone in suspects.items() if not was_alone))
+            suspects[ready[0]] = True
         if time.monotonic() - counted > ROOM:  # seldom: the answer names every worker
             counted, room = time.monotonic(), max(1, len(client.nthreads()))
         while ready and len(running) < room:
@@ -121,6 +128,8 @@ def _compute(client: Any, cells: Sequence[Any], work: Work, scheduler: str, died
         try:
             is_done = future.result()
         except KilledWorker:
+            if not suspects.setdefault(cell.key, False):
+                continue
             is_done = died(cell)
         if is_done:
             order.done(cell.key)

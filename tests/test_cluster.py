@@ -139,7 +139,7 @@ def test_a_cell_is_computed_again_when_its_worker_dies_and_given_up_in_the_end(t
     sweep = run(folder, cells, address)
     assert [one.state for one in sweep.standings] == ["done", "failed", "done", "blocked"]
     assert "died each time" in sweep.standings[1].line and folder.found(cells[2].key) == {"sum": 4}
-    assert len(tries(folder, once)) > 1 and 3 <= len(tries(folder, always)) <= 4
+    assert len(tries(folder, once)) > 1 and 3 <= len(tries(folder, always)) <= 8
 
 
 def test_a_worker_that_closes_gives_its_cell_back(tmp_path, monkeypatch):
