@@ -104,6 +104,14 @@ def group(process):
     return [int(one.split()[0]) for one in listed if "Z" not in one.split()[1]]
 
 
+def is_gone(process):
+    """Whether it and all that it started end; a killed process may take a moment to."""
+    end = time.monotonic() + 20
+    while group(process) and time.monotonic() < end:
+        time.sleep(0.05)
+    return not group(process)
+
+
 def training(out, since):
     """Whether a training that is not done has left a snapshot since then."""
     seen = (one.stat() for one in out.glob("models/*/state.pt"))
@@ -130,7 +138,7 @@ def test_a_killed_worker_changes_no_number(file, alone, tmp_path):
     err = errors(process)
     assert process.returncode == 0 and not err, err
     assert len(killed) > 1 and found(tmp_path / "out") == alone
-    assert not group(process)
+    assert is_gone(process)
 
 
 @pytest.mark.parametrize("options", [(), ("--scheduler", "local:2")])
@@ -144,10 +152,7 @@ def test_a_killed_study_goes_on_and_computes_nothing_twice(file, alone, tmp_path
         except subprocess.TimeoutExpired:
             os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        end = time.monotonic() + 20
-        while group(process) and time.monotonic() < end:
-            time.sleep(0.05)
-        assert not group(process)
+        assert is_gone(process)
         now = results(tmp_path / "out")
         assert before.items() <= now.items()
         before = now
@@ -173,7 +178,7 @@ def test_a_study_that_is_stopped_ends_soon_and_says_what_it_keeps(
         err = errors(process, timeout=60)
         assert process.returncode == 128 + number and err.count("\n") == 1, err
         assert err.startswith("Stopped. What was done is kept in")
-        assert not group(process)
+        assert is_gone(process)
     assert not SweepFolder(tmp_path / "out").sweep().counts["failed"]
     process = started(file, tmp_path / "out", *options)
     process.communicate()
@@ -186,7 +191,7 @@ def test_a_full_disk_ends_it_with_one_line_and_it_goes_on(file, alone, tmp_path,
         process = started(file, tmp_path / "out", *options, room=room)
         err = errors(process)
         assert process.returncode == 1 and err.count("\n") == 1 and "disk is full" in err
-        assert not group(process)
+        assert is_gone(process)
     process = started(file, tmp_path / "out", *options)
     process.communicate()
     assert found(tmp_path / "out") == alone
