@@ -575,12 +575,11 @@ def capture_of(
     pieces = [*map(str, tokens)]
     count, enough = len(pieces), bool(len(tokens) and len(layers))
     errors.require(enough, "there is nothing to keep: tokens or layers are empty", "Give some")
-    answers = None if logits is None else _array(logits)
-    errors.require(
-        answers is None or answers.dtype.kind in "fiu" and answers.shape[:-1] == (count,),
-        f"the logits cannot be kept: they are {answers!r:.40}, for {count:,} tokens",
-        "Give numbers, (tokens, vocabulary)",
-    )
+    answers, has_logits = _array(logits), logits is not None
+    fits = answers.dtype.kind in "fiu" and answers.shape[:-1] == (count,)
+    why = f"they are {answers.dtype} {answers.shape}, for {count:,} tokens"
+    do = "Give numbers, (tokens, vocabulary)"
+    errors.require(fits or not has_logits, f"the logits cannot be kept: {why}", do)
     made, maps = [], []
     for index, arrays in enumerate(layers):
         try:
@@ -600,7 +599,7 @@ def capture_of(
     widths = [len(layer_map.heads) * layer_map.factors.q.shape[2] for layer_map in lazy]
     spec = ModelSpec(
         family="given", name=_one_line(name), levels=(Level(0),), layers=tuple(made),
-        width=max(widths, default=0), vocabulary=0 if answers is None else answers.shape[1],
+        width=max(widths, default=0), vocabulary=answers.shape[1] if has_logits else 0,
     )  # fmt: skip
     # one token after the other; with a space between where none brings its own
     between = "" if any(piece != piece.strip() for piece in pieces) else " "
@@ -612,7 +611,7 @@ def capture_of(
     prompt = Prompt(between.join(pieces), ids, tuple(pieces), spans)
     places = np.arange(count, dtype=np.int64)
     own = readonly(np.stack([places, places + 1], axis=1))
-    return Capture(spec, prompt, (own,), tuple(maps), logits=answers)
+    return Capture(spec, prompt, (own,), tuple(maps), logits=answers if has_logits else None)
 
 
 def _one_line(name: Any) -> str:

@@ -115,10 +115,10 @@ def is_full(error: BaseException) -> bool:
 
 def require_free(path: Path, force: bool, noun: str) -> None:
     """Raise HgvizError where there is a file already, unless force, or a folder."""
-    is_folder, is_free = f"{path} is a folder: a {noun} is one file", force or not path.exists()
-    errors.require(not path.is_dir(), is_folder, "Give the file a name")
+    what = f"{path} is a folder: a {noun} is one file"
+    errors.require(not path.is_dir(), what, "Give the file a name")
     what = f"{path} exists already: it was not touched"
-    errors.require(is_free, what, "Choose another name, or use --force")
+    errors.require(force or not path.exists(), what, "Choose another name, or use --force")
 
 
 # --- files that are there whole or not at all -----------------------------------------------------
@@ -251,8 +251,8 @@ def open_file(path: str) -> h5py.File:
 
 def check_format(file: h5py.File, name: str, version: tuple[int, int], noun: str) -> None:
     """Raise Refused unless a file says that it is of a format, in a version that is known."""
-    is_other = f"it is an HDF5 file, but not a {noun} of hgviz"
-    require(attribute(file, "format", "") == name, is_other, CHOOSE_FILE)
+    what = f"it is an HDF5 file, but not a {noun} of hgviz"
+    require(attribute(file, "format", "") == name, what, CHOOSE_FILE)
     theirs = attribute(file, "format_version", version)
     require(len(theirs) == 2, f"its format version is {len(theirs)} numbers and not 2")
     which = "a newer" if theirs[0] > version[0] else "an older"

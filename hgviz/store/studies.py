@@ -134,9 +134,10 @@ def is_study(path: str | Path) -> bool:
 def open_study(path: str | Path) -> Study:
     """A study, all of it in memory. Raises HgvizError for everything that is none, or damaged."""
     path = str(path)
-    there, is_folder = f"there is no {path}: no file has that name", Path(path).is_dir()
-    errors.require(Path(path).exists(), there, "Check the path")
-    errors.require(not is_folder, f"{path} is a folder: a study is one file", "Choose the file")
+    what = f"there is no {path}: no file has that name"
+    errors.require(Path(path).exists(), what, "Check the path")
+    what = f"{path} is a folder: a study is one file"
+    errors.require(not Path(path).is_dir(), what, "Choose the file")
     with hdf5.reading(path, "Measure"), hdf5.open_file(path) as file:
         hdf5.check_format(file, schema.STUDY, schema.STUDY_VERSION, "study")
         return _read_study(file, path)
@@ -358,8 +359,8 @@ class SweepFolder:
         body = {"changes": list(changes)[-CHANGES_LIMIT:], "cells": [*map(asdict, cells)]}
         plan = json.dumps(head | body, separators=(",", ":"))
         limit = FOLDER[PLAN].limit
-        is_large = f"the plan of {len(cells):,} cells is larger than {limit >> 20:,} MB"
-        what = f"{is_large}: nobody could read it"
+        size = f"the plan of {len(cells):,} cells is larger than {limit >> 20:,} MB"
+        what = f"{size}: nobody could read it"
         errors.require(len(plan) <= limit, what, "Ask for fewer seeds, sizes or methods")
         with writing(self.path):
             for prefix in {cell.key[:2] for cell in cells}:
@@ -524,8 +525,8 @@ def read_study_file(path: str | Path) -> StudyFile:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise errors.file_error(f"cannot read {path}", error) from error
-    is_long = f"{path} is no study file: it is longer than 1 MB"
-    errors.require(len(content) <= MOST_BYTES, is_long, "Choose another")
+    what = f"{path} is no study file: it is longer than 1 MB"
+    errors.require(len(content) <= MOST_BYTES, what, "Choose another")
     try:
         asked = msgspec.toml.decode(content, type=StudyFile)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
