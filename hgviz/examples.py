@@ -92,7 +92,8 @@ class Examples:
     many texts are longer than the model reads, of which it sees the beginning. among: how many
     there were where these are a sample, drawn with SEED; 0 where they are all. even: whether those
     side by side have to be of one length, for models that read padding. note: what is said of how
-    their classes were found.
+    their classes were found. batch_size: the most examples of a batch, None for TEXTS texts or
+    TOKENS tokens of windows.
     """
 
     asked: Asked
@@ -103,6 +104,7 @@ class Examples:
     among: int = 0
     even: bool = False
     note: str = ""
+    batch_size: int | None = None
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -145,7 +147,7 @@ class Examples:
         order = place[self.order]
         some = tuple(self.rows[row] for row in chosen)
         chosen = order[order != IGNORE_INDEX]
-        return Examples(self.asked, some, chosen, self.labels, even=self.even, note=self.note)
+        return replace(self, rows=some, order=chosen, cut=0, among=0)
 
     def sample(self, most: int) -> Examples:
         """At most so many of them, the first in order."""
@@ -178,8 +180,9 @@ class Examples:
             signals = self.rows[0].signal is not None
             if windows or signals or self.even:  # of one length: nothing is padding
                 parts = np.split(by_length, np.flatnonzero(np.diff(self.lengths[by_length])) + 1)
-            if not windows:  # texts of much the same length together, so that little is padding
-                parts = [one[i : i + TEXTS] for one in parts for i in range(0, len(one), TEXTS)]
+            if self.batch_size or not windows:  # similar lengths together: little is padding
+                size = self.batch_size or TEXTS
+                parts = [part[i : i + size] for part in parts for i in range(0, len(part), size)]
             yield [self.batch(part) for part in parts]
 
     def batch(self, rows: Sequence[int] | Integers) -> Batch:

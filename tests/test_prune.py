@@ -18,7 +18,7 @@ from hgviz.models import open_model, pruning
 from hgviz.models.layers import Tokens
 from hgviz.models.tensors import read_tensors
 from hgviz.store import open_capture, open_study, write_study
-from hgviz.tasks.removing import kept_count
+from hgviz.tasks.pruning import kept_count
 from tests.closeness import scaled_error
 from tests.models import package
 from tests.models.building import write_checkpoint, write_transformer

@@ -383,6 +383,17 @@ def saved_share(study: Study, curve: PruningCurve, key: str) -> FloatArray:
     return shares
 
 
+def bits_per_byte(study: Study, curve: PruningCurve) -> FloatArray | None:
+    """(points,): the loss of a language model along a curve in bits per byte.
+
+    None for other models, and where the number of bytes is not known.
+    """
+    if study.asked == "classes" or study.sizes is None or not study.sizes.sum():
+        return None
+    tokens_per_byte = study.places_of(curve.rows).sum() / study.sizes[curve.rows].sum()
+    return curve.loss.astype(float) * float(tokens_per_byte) / math.log(2)
+
+
 # --- orders ---------------------------------------------------------------------------------------
 
 

@@ -303,7 +303,8 @@ class Answers:
 class Evaluation:
     """What a model scored; fields that its task does not have are None.
 
-    loss: nats per text or token. right: per text in the order of the file. cut: texts longer than
+    loss: nats per text or token. accuracy: of a language model, the share of next tokens that it
+    predicts. right: per text in the order of the file. cut: texts longer than
     the model reads, of which it saw the beginning. windows, texts: a language model was scored on
     so many windows of so many texts. streaming: heads that saw the first and latest keys; cached:
     the part of all keys of the longest text, of `longest` tokens, that these keep.
@@ -314,6 +315,7 @@ class Evaluation:
     f1: float | None = None
     mcc: float | None = None
     perplexity: float | None = None
+    accuracy: float | None = None
     right: tuple[bool, ...] = ()
     cut: int = 0
     windows: int = 0
@@ -336,7 +338,10 @@ class Evaluation:
             "loss": self.loss, "seen": score.seen, "total": score.total,
             "off": [str(head) for head in sorted(score.off)],
         }  # fmt: skip
-        extra = {"f1": self.f1, "mcc": self.mcc, "perplexity": self.perplexity}
+        extra = {
+            "f1": self.f1, "mcc": self.mcc, "perplexity": self.perplexity,
+            "next_token_accuracy": self.accuracy,
+        }  # fmt: skip
         result |= {name: value for name, value in extra.items() if value is not None}
         if self.windows:
             result |= {"windows": self.windows, "texts": self.texts}
@@ -389,6 +394,7 @@ def evaluation_of(examples: Examples, answers: Answers, off: HeadSet = frozenset
         fields |= {"f1": f1_score(table), "mcc": matthews(table), "right": right}
     if examples.asked == "next":  # infinite where a float cannot hold it
         fields["perplexity"] = math.exp(loss) if loss < 700 else math.inf
+        fields["accuracy"] = float((answers.predictions == examples.wanted).mean())
     return Evaluation(estimate(examples, answers, off), loss, **fields)
 
 

@@ -14,6 +14,7 @@ from hgviz.cli import terminal
 from hgviz.cli.options import (
     Activation,
     AsJson,
+    BatchSize,
     Device,
     Item,
     Labelled,
@@ -85,6 +86,7 @@ def compare(
         ),
     ] = None,
     limit: Limit = None,
+    batch_size: BatchSize = None,
     texts: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="A report looks into the heads of so many texts."),
@@ -138,7 +140,8 @@ def compare(
     data_columns = columns.text_column, columns.label_column
     heads_off = heads_of(off, models[1])
     if not is_report:
-        work = partial(tasks.compare_answers, *models, data, *data_columns, heads_off, limit, names)
+        work = partial(tasks.compare_answers, *models, data, *data_columns, heads_off, limit, names,
+                       batch_size)  # fmt: skip
         _show_answers(models, terminal.run(work, "Scoring"), data, out, as_json)
         return
     assert out is not None
@@ -146,7 +149,7 @@ def compare(
         inputs.require_read_by(model.spec)
     measure = partial(
         tasks.compare_models, *models, data, inputs.full_text(), *data_columns, heads_off, limit,
-        texts, names, inputs.signal,
+        texts, names, inputs.signal, batch_size,
     )  # fmt: skip
     comparison = terminal.run(measure, "Measuring")
     options = {

@@ -13,10 +13,12 @@ from hgviz.cli import terminal
 from hgviz.cli.options import (
     Activation,
     AsJson,
+    BatchSize,
     Checkpoint,
     Data,
     Device,
     Force,
+    Limit,
     Off,
     OutFolder,
     StreamingHeads,
@@ -82,6 +84,8 @@ def evaluate(
     data: Data,
     stream: StreamingHeads,
     off: Off = "",
+    limit: Limit = None,
+    batch_size: BatchSize = None,
     activation: Activation = None,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -102,18 +106,24 @@ def evaluate(
     streaming = stream.of(loaded.spec)
     work = partial(
         tasks.evaluate, loaded, data.data, data.text_column, data.label_column,
-        heads_of(off, loaded), data.labels, streaming,
+        heads_of(off, loaded), data.labels, streaming, limit, batch_size,
     )  # fmt: skip
     evaluation = terminal.run(work, "Scoring")
     facts = evaluation.to_dict()
     if as_json:
         print(json.dumps(facts))
         return
-    names = {"loss": "loss", "f1": "F1", "mcc": "Matthews", "perplexity": "perplexity"}
-    more = ", ".join(f"{label} {facts[key]:.3f}" for key, label in names.items() if key in facts)
     cut = f" Too long and cut to what it reads: {evaluation.cut:,}." if evaluation.cut else ""
-    score = f"{describe_score(evaluation.score)}{evaluation.on}"
-    terminal.say(f"{model.name}: {score}; {more}.{cut}")
+    score = describe_score(evaluation.score)
+    if evaluation.accuracy is not None:
+        terminal.say(
+            f"{model.name}: loss {evaluation.loss:.3f}, perplexity {evaluation.perplexity:.3f}, "
+            f"{score}; next-token accuracy {100 * evaluation.accuracy:.1f} %{evaluation.on}.{cut}"
+        )
+    else:
+        names = {"loss": "loss", "f1": "F1", "mcc": "Matthews"}
+        values = (f"{label} {facts[key]:.3f}" for key, label in names.items() if key in facts)
+        terminal.say(f"{model.name}: {score}{evaluation.on}; {', '.join(values)}.{cut}")
     if streaming.heads:
         terminal.say(
             f"Heads that stream: {len(streaming.heads):,}. Of {evaluation.longest:,} tokens the "

@@ -163,6 +163,16 @@ Limit = Annotated[
     int | None,
     typer.Option("--limit", metavar="N", min=1, help="Only so many examples, drawn once."),
 ]
+BatchSize = Annotated[
+    int | None,
+    typer.Option(
+        "--batch-size",
+        metavar="N",
+        min=1,
+        show_default="32 texts, 8,192 tokens of a text",
+        help="The most examples that the model reads at once; fewer take less memory.",
+    ),
+]
 Corpus = Annotated[
     Path | None,
     typer.Option(

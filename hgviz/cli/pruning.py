@@ -14,6 +14,7 @@ from hgviz.cli import terminal
 from hgviz.cli.options import (
     Activation,
     AsJson,
+    BatchSize,
     Checkpoint,
     Data,
     Device,
@@ -71,6 +72,7 @@ def importance(
     ] = None,
     off: Off = "",
     limit: Limit = None,
+    batch_size: BatchSize = None,
     permutations: Annotated[
         int, typer.Option(metavar="N", min=1, help="Random orders of Shapley values.")
     ] = 20,
@@ -95,7 +97,7 @@ def importance(
     learned = tasks.learned(gates or [], loaded.spec)
     if score.learned and not learned and (force or not out.exists()):
         raise typer.BadParameter(f"{score.name} is what trainings learned: name them by --gates.")
-    trials = _trials(loaded, data, heads_of(off, loaded), limit)
+    trials = _trials(loaded, data, heads_of(off, loaded), limit, batch_size)
     needs = () if score.learned else measured_together(score.needs)
     measure = partial(tasks.study, trials, needs, out, data.data.name, seed, permutations, force)
     work = measure
@@ -131,6 +133,7 @@ def curve(
             help="Also time really smaller models along the order: a pass over 16 texts, one core.",
         ),
     ] = False,
+    batch_size: BatchSize = None,
     activation: Activation = None,
     device: Device = "auto",
     as_json: AsJson = False,
@@ -146,7 +149,7 @@ def curve(
     stored = open_study(source)
     loaded = open_model(model, device, activation=activation)
     method = method or _default_score(loaded)
-    trials = _trials(loaded, data, stored.off, len(stored))
+    trials = _trials(loaded, data, stored.off, len(stored), batch_size)
     measure = f"Measure this one first: hgviz importance {model} --data {data.data} -o OTHER.h5"
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
@@ -164,18 +167,26 @@ def curve(
     if as_json:
         print(json.dumps(facts))
         return
-    points = [
-        {name.replace("_", " "): value for name, value in point.items()}
+    metric = measured.unit.replace("_", " ")
+    terminal.show({"points": [
+        {metric if name == "value" else name: value for name, value in point.items()}
         for point in facts["points"]
-    ]
-    terminal.show({"points": points})
+    ]})  # fmt: skip
     timing = "" if measured.times is None else (
         " ms: one pass of the model that really lacks the heads over 16 texts on one core, "
         "and of the whole model in turns with it; medians."
     )  # fmt: skip
+    if study.asked == "next":
+        names = [name for name in ("loss", "perplexity", "bits_per_byte")
+                 if name in facts["points"][0]]  # fmt: skip
+        whole, pruned = (
+            ", ".join(f"{name.replace('_', ' ')} {point[name]:.3f}" for name in names)
+            for point in (facts["points"][0], _point_at(facts, facts["k"]))
+        )
+        terminal.say(f"All heads on: {whole}. At k*: {pruned}.")
     terminal.say(
         f"k*: {facts['k']} of {len(measured.order)} heads go for at most one point of "
-        f"{measured.unit.replace('_', ' ')}, {facts['k_low']} where the interval's end has to stay "
+        f"{metric}, {facts['k_low']} where the interval's end has to stay "
         f"within it, on {study.amount(len(measured.rows))}. Mean {facts['area']:.3f} along the "
         f"curve; p {facts['p']:.3f} that a random order does as well, from {facts['randoms']} of "
         f"them.{timing}"
@@ -239,7 +250,7 @@ def prune(
     )
     work = partial(
         tasks.prune, model, heads, out, form, compensate, data,
-        columns.text_column, columns.label_column, columns.labels,
+        columns.text_column, columns.label_column, columns.labels, terminal.complain,
     )  # fmt: skip
     proof = terminal.run(work, "Pruning", f"Nothing was left in {out}")
     if as_json:
@@ -292,11 +303,15 @@ def _default_score(model: Model) -> str:
     return "loo" if model.spec.goal == "states" else SCORE
 
 
-def _trials(model: Model, data: Data, off: Any, limit: int | None) -> Trials:
+def _trials(
+    model: Model, data: Data, off: Any, limit: int | None, batch_size: int | None
+) -> Trials:
     from hgviz import tasks
 
-    columns = data.text_column, data.label_column
-    work = partial(tasks.trials_of, model, data.data, *columns, off, limit, data.labels)
+    work = partial(
+        tasks.trials_of, model, data.data, data.text_column, data.label_column, off, limit,
+        data.labels, batch_size,
+    )  # fmt: skip
     return terminal.run(work, "Reading")
 
 
@@ -332,9 +347,18 @@ def _importance_table(study: Study, scores: Importance) -> dict[str, Any]:
     }
 
 
+def _point_at(facts: dict[str, Any], off: int) -> dict[str, Any]:
+    """The point of a curve with so many heads off."""
+    point: dict[str, Any] = next(point for point in facts["points"] if point["off"] == off)
+    return point
+
+
 def _curve_facts(study: Study, curve: PruningCurve) -> dict[str, Any]:
-    """As `hgviz curve --json` prints it."""
+    """As `hgviz curve --json` prints it; of language models the loss comes first."""
+    import numpy as np
+
     from hgviz.analysis.importance import (
+        bits_per_byte,
         mean_along,
         random_band,
         random_chance,
@@ -345,16 +369,15 @@ def _curve_facts(study: Study, curve: PruningCurve) -> dict[str, Any]:
     randoms = random_curves_beside(study, curve)
     band = random_band(randoms)
     places = {int(count): at for at, count in enumerate(band.removed)}
+    columns: dict[str, Any] = {"off": curve.removed, "loss": curve.loss}
+    if study.asked == "next":
+        columns["perplexity"] = np.exp(curve.loss.astype(float))
+    if (bits := bits_per_byte(study, curve)) is not None:
+        columns["bits_per_byte"] = bits
+    columns |= {"value": curve.values, "low": curve.low, "high": curve.high}
     points = []
     for at, count in enumerate(curve.removed.tolist()):
-        point = {"off": count}
-        for name, field in (
-            ("value", "values"),
-            ("low", "low"),
-            ("high", "high"),
-            ("loss", "loss"),
-        ):
-            point[name] = float(getattr(curve, field)[at])
+        point = {name: values[at].item() for name, values in columns.items()}
         for name in ("low", "middle", "high"):
             place = places.get(count)
             point[f"random_{name}"] = None if place is None else float(getattr(band, name)[place])

@@ -268,7 +268,7 @@ def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -
     table = read_table(Path(path))
     text, label, has_header = _label_columns(table, text_column, label_column)
     is_named = table.is_json or has_header
-    names = [table.columns[at] if is_named else str(at + 1) for at in (text, label)]
+    names = [table.columns[at] if is_named else str(at) for at in (text, label)]
     rows = table.below(has_header, "labelled rows")
     for line, row in rows if table.is_json else ():
         for name in names:

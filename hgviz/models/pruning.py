@@ -467,6 +467,12 @@ class ProofTexts:
     examples: int
     texts: int = 0
 
+    @property
+    def amount(self) -> str:
+        """How many texts of the source are in the batches, in words."""
+        count = sum(batch.shape[0] for batch in self.batches)
+        return describe_sample(self.asked, self.examples, self.texts, count)
+
 
 @dataclass(frozen=True, slots=True)
 class Proof:
@@ -503,7 +509,7 @@ class Proof:
     @property
     def amount(self) -> str:
         """How many texts logits were compared on, in words."""
-        return describe_sample(self.read.asked, self.read.examples, self.read.texts, self.texts)
+        return self.read.amount
 
     @property
     def limit(self) -> float:

@@ -42,11 +42,18 @@ from .heads import (
     rollout_capture,
     tokens_or_slots,
 )
-from .learning import learned, with_learned
 from .measurements import importance, keeping, kept_study, study
-from .pruning import curve, curve_times, trials_of, try_heads
+from .pruning import (
+    curve,
+    curve_times,
+    heads_of_study,
+    learned,
+    prune,
+    trials_of,
+    try_heads,
+    with_learned,
+)
 from .reaching import pass_times, reach, reach_facts, reach_panel
-from .removing import heads_of_study, prune
 from .repeating import redundancy, redundancy_of_captures, redundancy_panel
 from .scoring import evaluate, examples_from, train
 from .studies import is_sweep_file, open_sweep, run_sweep, sweep_at

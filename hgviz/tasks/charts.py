@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from hgviz.analysis.importance import (
     BAND,
     METHODS,
+    bits_per_byte,
     importance,
     random_curves_beside,
     removable_heads,
@@ -634,7 +634,7 @@ def curves_chart(
     notes = [f"{study.amount(len(first.rows))} of {study.data} that made no order"]
     is_timed = axis == "time"
     has_no_ribbons = is_timed or any(len(panel.lines) > 1 for panel in panels)
-    if has_no_ribbons and not _is_in_bits(study):
+    if has_no_ribbons and bits_per_byte(study, first) is None:
         notes[0] += f"; interval of 95 % of a point: about ± {_median_half_width(every_line):.1f}"
     if is_timed:
         notes.append("Medians of passes over 16 texts on one core, by models that really lack the "
@@ -693,12 +693,8 @@ def _line(study: Study, curve: PruningCurve, axis: str, label: str, is_change: b
 def _y(study: Study, curve: PruningCurve, is_change: bool) -> tuple[Any, Any, Any]:
     """The score in per cent, or its change in points, with its interval; of language models bits
     per byte without one."""
-    if _is_in_bits(study):
-        assert study.sizes is not None
-        places = study.places_of(curve.rows)
-        bits_of_nats = float(places.sum() / study.sizes[curve.rows].sum()) / math.log(2)
-        start = curve.loss[0] if is_change else 0
-        return (curve.loss.astype(float) - start) * bits_of_nats, None, None
+    if (bits := bits_per_byte(study, curve)) is not None:
+        return bits - bits[0] if is_change else bits, None, None
     ends = (
         (curve.change, curve.change_low, curve.change_high)
         if is_change
@@ -706,11 +702,6 @@ def _y(study: Study, curve: PruningCurve, is_change: bool) -> tuple[Any, Any, An
     )
     y, low, high = (100 * end.astype(float) for end in ends)
     return y, low, high
-
-
-def _is_in_bits(study: Study) -> bool:
-    """Whether curves are in bits per byte: of language models whose bytes are known."""
-    return study.asked != "classes" and study.sizes is not None and bool(study.sizes.sum())
 
 
 def _x(study: Study, curve: PruningCurve, axis: str) -> Any:
@@ -757,7 +748,7 @@ def _band(
 
 
 def _y_label(study: Study, is_change: bool) -> str:
-    if _is_in_bits(study):
+    if bits_per_byte(study, study.curves[-1]) is not None:
         return "Bits per byte more" if is_change else "Bits per byte"
     unit = study.curves[-1].unit.replace("_", " ")
     return f"Change of {unit}, points" if is_change else f"{unit.capitalize()}, %"

@@ -136,21 +136,21 @@ def compare_answers(
     off: HeadSet = frozenset(),
     limit: int | None = None,
     labels: tuple[Names, Names] = (None, None),
+    batch_size: int | None = None,
 ) -> Disagreement:
     """Compare the answers of two models to the same data, or their hidden states.
 
-    off: heads that are switched off in B. limit: the largest number of examples, the same for
-    both. labels: the labels of the data and what A and B call them. Raises HgvizError for data
-    that cannot be used, and for models with different goals.
+    off: heads that are switched off in B. limit, batch_size: as in scoring.examples_from, the same
+    examples for both. labels: the labels of the data and what A and B call them. Raises HgvizError
+    for data that cannot be used, and for models with different goals.
     """
     from hgviz.analysis import comparison
     from hgviz.models.trials import Trials
 
     require_alike(a, b)
     progress(0, 2, f"reading {Path(data).name}")
-    examples_a, examples_b = _examples((a, b), data, text_column, label_column, labels)
-    if limit is not None:
-        examples_a, examples_b = examples_a.sample(limit), examples_b.sample(limit)
+    columns = text_column, label_column
+    examples_a, examples_b = _examples((a, b), data, *columns, labels, limit, batch_size)
     heads_off = (frozenset[HeadId](), off)
     trials_a = Trials(a, examples_a, cache_bytes=0)
     trials_b = Trials(b, examples_b, off, cache_bytes=0)
@@ -178,14 +178,15 @@ def compare_models(
     texts: int | None = None,
     labels: tuple[Names, Names] = (None, None),
     signal: str | Path | None = None,
+    batch_size: int | None = None,
 ) -> ModelComparison:
     """Compare two models on the same data: their answers to all of it, the metrics of their heads
     on some of it, and their maps of one text.
 
-    off, limit, labels: as in compare_answers. texts: how many examples the metrics are measured
-    on. text, signal: the text, or the file of an image or a sound, whose maps are compared; by
-    default one that is answered differently. Raises HgvizError for data that cannot be used, for
-    models with different goals, and for models that give hidden states.
+    off, limit, labels, batch_size: as in compare_answers. texts: how many examples the metrics are
+    measured on. text, signal: the text, or the file of an image or a sound, whose maps are
+    compared; by default one that is answered differently. Raises HgvizError for data that cannot
+    be used, for models with different goals, and for models that give hidden states.
     """
     from hgviz.analysis.comparison import metric_changes
 
@@ -200,10 +201,13 @@ def compare_models(
     if text or signal is not None:
         shown = tuple(read_prompts(m, text or None, signal_file=signal)[0] for m in (a, b))
     with _part("answers"):
-        answers = compare_answers(a, b, data, text_column, label_column, off, limit, labels)
+        answers = compare_answers(
+            a, b, data, text_column, label_column, off, limit, labels, batch_size
+        )
     progress(SHARES["answers"], 1, f"reading {Path(data).name}")
-    sides = _examples((a, b), data, text_column, label_column, labels)
-    measured = [_metric_sample(examples, limit, texts) for examples in sides]
+    columns = text_column, label_column
+    sides = _examples((a, b), data, *columns, labels, limit, batch_size)
+    measured = [_metric_sample(examples, texts) for examples in sides]
     with _part("heads"):
         metrics_a, metrics_b, across = _measure_heads((a, b), measured, off)
     is_cut = False
@@ -216,7 +220,7 @@ def compare_models(
         shown = a.tokenize(text), b.tokenize(text)
     else:
         number = answers.differing[0].example if answers.differing else 0
-        rows = [(side.sample(limit) if limit else side).rows[number] for side in sides]
+        rows = [side.rows[number] for side in sides]
         shown = a.of_example(rows[0]), b.of_example(rows[1])
         text = shown[0].text
     with _part("text"):
@@ -281,33 +285,35 @@ def _examples(
     text_column: str,
     label_column: str,
     labels: tuple[Names, Names],
+    limit: int | None,
+    batch_size: int | None,
 ) -> tuple[Examples, Examples]:
     """The data as each model reads it.
 
     Of questions only those whose answer both models read, in one order.
     """
     a, b = (
-        examples_from(model, data, text_column, label_column, names)
+        examples_from(model, data, text_column, label_column, names, batch_size=batch_size)
         for model, names in zip(models, labels, strict=True)
     )
     sources_a, sources_b = ([row.source for row in side.rows] for side in (a, b))
-    if a.asked != "ends" or sources_a == sources_b:
-        return a, b
-    common = {*sources_a} & {*sources_b}
-    require(
-        common,
-        "these two read no answer in common: "
-        "where one reads it, it lies beyond what the other reads",
-        "Take shorter texts",
-    )
-    a, b = (
-        replace(
-            side.part([row for row, source in enumerate(sources) if source in common]),
-            cut=side.cut + len(side) - len(common),
+    if a.asked == "ends" and sources_a != sources_b:
+        common = {*sources_a} & {*sources_b}
+        require(
+            common,
+            "these two read no answer in common: "
+            "where one reads it, it lies beyond what the other reads",
+            "Take shorter texts",
         )
-        for side, sources in ((a, sources_a), (b, sources_b))
-    )
-    return a, replace(b, order=a.order)
+        a, b = (
+            replace(
+                side.part([row for row, source in enumerate(sources) if source in common]),
+                cut=side.cut + len(side) - len(common),
+            )
+            for side, sources in ((a, sources_a), (b, sources_b))
+        )
+        b = replace(b, order=a.order)
+    return (a, b) if limit is None else (a.sample(limit), b.sample(limit))
 
 
 def _states(trials: Trials, name: str, done: int) -> Any:
@@ -334,12 +340,11 @@ def _answers(trials: Trials, name: str, done: int) -> Answers:
 # --- heads ----------------------------------------------------------------------------------------
 
 
-def _metric_sample(examples: Examples, limit: int | None, texts: int | None) -> Examples:
+def _metric_sample(examples: Examples, texts: int | None) -> Examples:
     """The examples on which the metrics of heads are measured."""
-    sample = examples.sample(limit) if limit else examples
-    if texts is None and sample.asked == "next":
-        sample = sample.sample_of(METRIC_TOKENS)
-    return sample.sample(texts or METRIC_TEXTS)
+    if texts is None and examples.asked == "next":
+        examples = examples.sample_of(METRIC_TOKENS)
+    return examples.sample(texts or METRIC_TEXTS)
 
 
 def _measure_heads(

@@ -1,15 +1,17 @@
-"""Switching heads off: what each is worth, and what a model scores without some of them."""
+"""Pruning: trials and curves with heads off, learned importance, and the removal of heads."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from hgviz.analysis.importance import (
+    METHODS,
     POINTS,
     Limits,
     MaskTrial,
@@ -26,16 +28,21 @@ from hgviz.core import (
     HeadSet,
     HgvizError,
     Integers,
+    ModelSpec,
+    parse_heads,
     progress,
     progress_within,
 )
 from hgviz.errors import require
-from hgviz.study import SCORE, PruningCurve, Study
+from hgviz.files import resource, short_path
+from hgviz.study import SCORE, LearnedImportance, PruningCurve, Study
 from hgviz.tasks.scoring import examples_from
 
 if TYPE_CHECKING:
-    from hgviz.examples import Batch
+    from hgviz.examples import Batch, Examples
+    from hgviz.models.layers import Tokens
     from hgviz.models.model import Model
+    from hgviz.models.pruning import Compensation, Form, Proof, ProofTexts
     from hgviz.models.trials import Trials
 
 BAND = 13  # points along a random order, of which there are many
@@ -50,18 +57,18 @@ def trials_of(
     off: HeadSet = frozenset(),
     limit: int | None = None,
     labels: Mapping[str, str] | None = None,
+    batch_size: int | None = None,
 ) -> Trials:
-    """A model ready to be tried on some data.
+    """A model and data, for passes with other heads off.
 
-    labels: what the model calls the labels of the data; limit: on so many of its examples at most,
-    drawn at random, the same ones each time. Errors: HgvizError, as examples_from, and where
+    The other arguments and errors are those of examples_from. Also raises HgvizError where
     switching off a whole layer changes nothing.
     """
     from hgviz.models.trials import Trials
 
     progress(0, 1, f"reading {Path(data).name}")
-    examples = examples_from(model, data, text_column, label_column, labels)
-    trials = Trials(model, examples if limit is None else examples.sample(limit), off)
+    examples = examples_from(model, data, text_column, label_column, labels, limit, batch_size)
+    trials = Trials(model, examples, off)
     trials.require_effect()
     return trials
 
@@ -265,4 +272,173 @@ def _with(study: Study, one: PruningCurve) -> Study:
     return replace(study, curves=(*others, one))
 
 
-__all__ = ["curve", "curve_times", "random_curves", "trials_of", "try_heads"]
+def learned(gates: Sequence[str | Path], spec: ModelSpec) -> tuple[LearnedImportance, ...]:
+    """The importance that trainings with gates gave the heads of a model, one for each training.
+
+    gates: folders that hgviz train wrote, or their gates.json. Raises HgvizError for other files,
+    and for gates of another model.
+    """
+    if not gates:
+        return ()
+    from hgviz.models.training import read_learned
+
+    return read_learned(gates, spec)
+
+
+def with_learned(study: Study, learned: Sequence[LearnedImportance]) -> Study:
+    """The study with learned importance, in place of what it had of the same methods."""
+    methods = {importance.method for importance in learned}
+    others = (importance for importance in study.learned if importance.method not in methods)
+    return replace(study, learned=(*others, *learned))
+
+
+# --- removal --------------------------------------------------------------------------------------
+
+PROOF_TOKENS = 1 << 18  # of the data, in their random order
+SAMPLED = 256  # texts of the sample, where there is no data
+BEST = ("loo", SCORE, "shapley")  # the loss itself, and what foretells it best
+
+
+def prune(
+    path: str | Path,
+    off: HeadSet | str,
+    out: str | Path,
+    form: Form = "smaller",
+    compensate: Compensation = "none",
+    data: str | Path | None = None,
+    text_column: str = "",
+    label_column: str = "",
+    labels: Mapping[str, str] | None = None,
+    announce: Callable[[str], None] | None = None,
+) -> Proof:
+    """Write a checkpoint without these heads into a folder that is new or empty.
+
+    Args:
+        off: heads, or their names such as "3.5,4.*".
+        form: "smaller", a folder of hgviz, of a model of transformers its own, with fewer weights;
+            "zeroed", the original files with zeros in W_O.
+        compensate: as in pruning.compensate; it and the proof read data, or texts of the sample.
+        announce: called, before anything is written, with a sentence that says what will open the
+            folder and which texts the proof reads.
+
+    Raises HgvizError; a folder that fails its proof is not left behind.
+    """
+    progress(0, 1, "loading torch")
+    from hgviz.models import checkpoints, open_model, pruning
+
+    with pruning.staged_folder(Path(out)) as stage:
+        model = open_model(path, "cpu")
+        heads = parse_heads(off, model.spec.layers) if isinstance(off, str) else off
+        found = checkpoints.read(path)
+        require(
+            heads,
+            f"no head is named: {short_path(found.folder)} would only be copied",
+            "Name heads by --off, such as 3.5,4.*",
+        )
+        progress(0, 1, "reading texts")
+        read = proof_texts(model, data, text_column, label_column, labels)
+        if announce is not None:
+            opens = "opens wherever the original does"
+            if form == "smaller":
+                opens = pruning.opened_by(pruning.remove_heads(found, heads)) or "opens in hgviz"
+            announce(f"{Path(out).name} {opens}; the proof reads {read.amount} from {read.source}.")
+        changed = pruning.compensate(found, model, heads, read.batches, compensate)
+        progress(0, 1, f"writing {Path(out).name}")
+        weights = pruning.write_pruned(changed, heads, form, stage)
+        return pruning.prove(
+            found, changed, weights, model, heads, read, form, compensate, Path(out)
+        )
+
+
+def heads_of_study(study: str | Path, model: str | Path, keep: str, method: str = "") -> HeadSet:
+    """The heads that a study finds least needed, all but N or P % of them.
+
+    method: one of analysis.importance; left out, the first that the study has measured of those
+    that tell best. Errors: HgvizError for a study of another model, or one without any score.
+    """
+    progress(0, 1, f"reading {Path(study).name}")
+    from hgviz.models import checkpoints
+    from hgviz.store import open_study
+
+    found = open_study(study)
+    if found.spec.digest != checkpoints.read(model).digest:
+        raise HgvizError(
+            f"{Path(study).name} is about another model: it measured {found.spec.name}",
+            "Choose the model it was made with, or measure this one with `hgviz importance`",
+        )
+    count = kept_count(keep, found.spec)
+    order = _least_needed(found, method)
+    going = len(found.spec.heads) - count - len(found.off)
+    if going > len(order):
+        raise HgvizError(
+            f"{Path(study).name} tells of {len(order)} heads, and {going} are to go: "
+            "it has not measured the others",
+            "Let `hgviz importance` finish it, or keep more heads",
+        )
+    return found.off | frozenset(order[: max(0, going)])
+
+
+def kept_count(keep: str, spec: ModelSpec) -> int:
+    """How many heads "24" or "50%" leaves of a model. Errors: HgvizError."""
+    number, percent, rest = keep.strip().partition("%")
+    total = len(spec.heads)
+    try:
+        value = float(number) * total / 100 if percent else int(number)
+    except ValueError:
+        value = -1
+    if rest or not 0 <= value <= total:
+        raise HgvizError(
+            f"{keep[:40]!r} does not say how many heads to keep: the model has {total}",
+            f"Give a number up to {total}, or a share such as 50%",
+        )
+    return round(value)
+
+
+def proof_texts(
+    model: Model,
+    data: str | Path | None,
+    text: str = "",
+    label: str = "",
+    labels: Mapping[str, str] | None = None,
+) -> ProofTexts:
+    """What a changed model is compared on: data, or texts of the sample where none is given; text
+    and label name its columns, labels what the model calls its labels. Models of images and sounds
+    are compared on random ones where no data is given."""
+    from hgviz.examples import classification_examples
+    from hgviz.models import pruning
+    from hgviz.models.data import read_rows
+
+    spec = model.spec
+
+    def texts_of(examples: Examples, source: str) -> ProofTexts:
+        batches = tuple(pruning.example_batches(examples, spec, PROOF_TOKENS))
+        return pruning.ProofTexts(batches, source, examples.asked, len(examples), examples.texts)
+
+    def random_texts(batch: Tokens, noun: str) -> ProofTexts:
+        return pruning.ProofTexts((batch,), f"random {noun}", "classes", pruning.RANDOM_TEXTS)
+
+    if data is not None:
+        return texts_of(examples_from(model, data, text, label, labels), Path(data).name)
+    if spec.modality != "text":
+        from hgviz.models.huggingface import Transformers
+        from hgviz.models.model import READS
+
+        signals = cast(Transformers, model.module).random_signals(pruning.RANDOM_TEXTS)
+        return random_texts(signals, READS[spec.modality])
+    if not spec.two_texts:
+        rows = read_rows(resource("sample") / "reviews.tsv").texts[:SAMPLED]
+        with suppress(HgvizError):  # a model whose tokens no text has
+            prompts = [model.tokenizer.encode(row) for row in rows]
+            sample = classification_examples(prompts, [0] * len(rows), (), spec.max_positions)
+            return texts_of(sample, "the sample's reviews")
+    return random_texts(pruning.random_batch(spec), "tokens")
+
+
+def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
+    measured = [name for name in (*BEST, *METHODS) if METHODS[name].is_measured(study)]
+    if not method and not measured:
+        raise HgvizError(
+            "the study has no score of its heads: it was stopped before it measured one",
+            "Measure them with `hgviz importance`",
+        )
+    return importance(study, method or measured[0]).least_needed

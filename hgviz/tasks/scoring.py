@@ -47,26 +47,28 @@ def evaluate(
     off: HeadSet = frozenset(),
     labels: Mapping[str, str] | None = None,
     streaming: Streaming = NO_STREAMING,
+    limit: int | None = None,
+    batch_size: int | None = None,
 ) -> Evaluation:
-    """Score a model: a classifier on labelled rows, a language model on a text or a column of them,
-    others as examples_from says. labels: what the model calls the labels of the data.
+    """Score a model on data; see examples_from for what each kind of model is scored on.
 
-    The progress carries the Score so far: texts come in one random order, so it is unbiased and its
-    interval shrinks. streaming: heads that see the first and the latest keys. Errors: HgvizError
-    for data that cannot be used, labels it never learnt, and heads that cannot stream.
+    The progress carries the score so far: examples come in one random order, so it is unbiased and
+    its interval shrinks. streaming: heads that attend to the first and the latest keys. limit,
+    batch_size: as in examples_from. Raises HgvizError for data that cannot be used, labels that
+    the model does not have, and heads that cannot stream.
     """
     from hgviz.analysis.statistics import evaluate as evaluate_answers
     from hgviz.models.trials import Trials
 
     require_causal(model.spec, streaming)
-    if streaming.heads and model.spec.two_texts:
-        raise HgvizError(
-            "heads of this model do not stream while it is scored: "
-            "it reads two texts, and what of both stays in its caches is not known",
-            "Leave --streaming out",
-        )
+    require(
+        not (streaming.heads and model.spec.two_texts),
+        "heads of this model do not stream while it is scored: "
+        "it reads two texts, and what of both stays in its caches is not known",
+        "Leave --streaming out",
+    )
     progress(0, 1, f"reading {Path(data).name}")
-    examples = examples_from(model, data, text_column, label_column, labels)
+    examples = examples_from(model, data, text_column, label_column, labels, limit, batch_size)
     if model.spec.goal == "states":  # from what it gives with all heads on
         trials = Trials(model, examples, streaming=streaming)
         return evaluate_answers(lambda batch: trials.without(batch, off), examples, off)
@@ -112,21 +114,30 @@ def examples_from(
     text_column: str = "",
     label_column: str = "",
     labels: Mapping[str, str] | None = None,
+    limit: int | None = None,
+    batch_size: int | None = None,
 ) -> Examples:
-    """What a model is scored on: labelled rows for a classifier, tokens with their tags for one of
-    tokens, questions for one that answers from a text, the texts of a table or lines of a file for
-    one that gives hidden states; else the tokens of a text, or of each text of a table by itself.
+    """What a model is scored on.
 
-    An encoder-decoder is scored on the second texts of a table, each after its first.
+    Labelled rows for a classifier, words with tags for a model of tokens, questions for one that
+    answers them, the texts of a table or the lines of a file for one of hidden states, the second
+    texts of a table, each after its first, for an encoder-decoder; for language models the tokens
+    of a text, or of each text of a table. Tables of images and sounds name their files, relative
+    to their own folder.
 
-    Of models of images and sounds a table names their files, from its own folder on. labels: what
-    the model calls the labels of the data. Errors: HgvizError for data that cannot be used, and for
-    a model that needs a second text.
+    Args:
+        labels: the model's names of the labels of the data.
+        limit: the most examples, drawn at random, the same ones each time.
+        batch_size: the most examples of a batch, None for the usual number.
+
+    Raises HgvizError for data that cannot be used, and for a model that needs a second text.
     """
-    found = _read(model, data, text_column, label_column, labels)
-    if found.note:
-        warnings.warn(found.note, HgvizWarning, stacklevel=2)
-    return replace(found, even=getattr(model.config, "unpadded", False))
+    examples = _read(model, data, text_column, label_column, labels)
+    if examples.note:
+        warnings.warn(examples.note, HgvizWarning, stacklevel=2)
+    is_even = getattr(model.config, "unpadded", False)
+    examples = replace(examples, even=is_even, batch_size=batch_size)
+    return examples if limit is None else examples.sample(limit)
 
 
 def _read(
