@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from types import ModuleType
 
+COMPLETION = "_HGVIZ_COMPLETE"  # the variable that completion scripts of shells set
 SYSTEM_LIBRARIES = "libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3"
 
 
@@ -37,6 +38,10 @@ def _run(arguments: Sequence[str]) -> int:
         import multiprocessing
 
         multiprocessing.freeze_support()
+    if COMPLETION in os.environ:  # a shell asks for its completion script, or completes a line
+        from hgviz import cli
+
+        return cli.main(arguments, cli.Window(demo, selftest))
     if has_display() and (not arguments or all(map(_surely_a_path, arguments))):
         return window(arguments)
     if has_display() and arguments == ["demo"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from pathlib import Path
@@ -92,7 +92,29 @@ def find_sample(path: str | os.PathLike[str]) -> Path:
     return given
 
 
-# --- names of models ------------------------------------------------------------------------------
+# --- names of paths and models --------------------------------------------------------------------
+
+
+def require_there(path: str | os.PathLike[str], noun: str = "file or folder") -> None:
+    """Raise HgvizError, with the nearest name in the same folder, where a path names nothing."""
+    if not os.path.lexists(path):
+        what = f"there is no {os.fspath(path)}: no {noun} has that name"
+        raise HgvizError(what, nearest_name(path) or "Check the path")
+
+
+def nearest_name(path: str | os.PathLike[str], others: Iterable[str] = ()) -> str:
+    """The question whether a similar name was meant, of the same folder or of others; or "".
+
+    A name without its last ending is similar, too.
+    """
+    place, names = Path(path), list[str]()
+    with suppress(OSError):
+        names = os.listdir(place.parent)
+    near = [name for name in names if Path(name).stem == place.name]
+    near = near or get_close_matches(place.name, names, 1, 0.7)
+    near = [str(place.parent / name) for name in near]
+    near = near or get_close_matches(str(place), list(others), 1, 0.7)
+    return f"Did you mean {near[0]}?" if near else ""
 
 
 def find_path(path: str | os.PathLike[str]) -> Path:
@@ -114,12 +136,14 @@ def find_path(path: str | os.PathLike[str]) -> Path:
             config = try_to_load_from_cache(candidate, CONFIG, cache)
             if isinstance(config, str):
                 return Path(config).parent
+    cached = [_repository(folder) for folder in cache.glob("models--*")]
     home = str(Path.home())
     shown = str(cache).replace(home, "~", 1) if cache.is_relative_to(home) else cache
     raise HgvizError(
         f"there is no {name}: no file or folder has that name, and the Hugging Face cache "
         f"({shown}) holds no {CONFIG} of such a model",
-        f"Check the name, or fetch the model with `hf download {name}`: hgviz downloads nothing",
+        nearest_name(place, cached)
+        or f"Check the name, or fetch the model with `hf download {name}`: hgviz downloads nothing",
     )
 
 
@@ -174,7 +198,10 @@ def path_errors(path: Path, what: str = "could not be read") -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise file_error(f"{short_path(path)} {what}", error) from None
+        wrong = file_error(f"{short_path(path)} {what}", error)
+        if isinstance(error, FileNotFoundError):
+            wrong = HgvizError(wrong.what, nearest_name(path) or wrong.do)
+        raise wrong from None
     except (MemoryError, OverflowError):
         raise HgvizError(f"{short_path(path)} {what}: it does not fit in memory") from None
 

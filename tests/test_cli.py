@@ -93,6 +93,11 @@ def test_a_verb_without_arguments_is_refused_in_one_line(refusal, verb):
         ("map x.h5 --layer 3 --head 1.2 -o x.npy", "is of layer 1, and --layer is 3"),
         ("map x.h5 --head g1 -o x.npy", "it is 2, or 11.2 with its layer"),
         ("figure x.h5 --kind pie -o x.pdf", ""),
+        ("figure x.h5 --kind scroes -o x.pdf", "Did you mean 'scores'?"),
+        ("importance model --data d.tsv -o x.h5 --method lo", "Did you mean 'loo'?"),
+        ("evaluate model --data d.tsv --limt 2", "Did you mean --limit?"),
+        ("evaluate model --data d.tsv --batch-size 0", "greater than or equal to 1"),
+        ("reach sample/softmax --text a --seed 1", "--seed goes with --tokens"),
         ("figure x.h5 --kind map --metric entropy -o x.pdf", "takes no --metric"),
         ("figure x.h5 --kind scores --head 1.2 -o x.pdf", "takes no --head"),
         ("figure x.h5 y.h5 --kind scores -o g.svg", "one file"),
@@ -113,6 +118,9 @@ def test_wrong_use_is_one_line_and_exit_code_2(refusal, saved, words, said):
         ("info sample/sofmax", "Did you mean sample/softmax?"),
         ("evaluate sample/softmax --data sample/review.tsv", "Did you mean sample/reviews.tsv?"),
         ("map no-such-file.h5 --layer 0 --head 0 -o x.npy", ""),
+        ("info NEAR", "Did you mean "),
+        ("map NEAR --layer 0 --head 0 -o x.npy", "Did you mean "),
+        ("evaluate sample/softmax --data NEAR", "Did you mean "),
         ("map SAVED --layer 99 --head 0 -o x.npy", ""),
         ("map SAVED --layer 0 --head 99 -o x.npy", ""),
         ("map SAVED --layer 0 --head 0 --rows 0:999999 -o x.npy", ""),
@@ -139,7 +147,7 @@ def test_what_is_not_there_is_one_line_and_exit_code_1(
     refusal, saved, words, said, tmp_path, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    paths = {"SAVED": saved, "SOURCE": __file__}
+    paths = {"SAVED": saved, "SOURCE": __file__, "NEAR": saved.with_suffix("")}
     assert said in refusal(*(paths.get(word, word) for word in words.split()))
     assert not list(tmp_path.iterdir())
 

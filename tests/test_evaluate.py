@@ -89,6 +89,25 @@ def test_a_classifier_is_scored_as_by_hand_and_its_interval_narrows(run, facts, 
     assert " on 700; loss " in out and "Matthews" in out
 
 
+def test_a_limit_draws_the_same_examples_and_batches_have_at_most_so_many(facts, tmp_path):
+    folder, path = classifier(tmp_path / "model"), rows(tmp_path, 90)
+    model = open_model(folder)
+    every, some = (
+        tasks.examples_from(model, path, limit=most, batch_size=7) for most in (None, 40)
+    )
+    assert (len(some), some.among) == (40, 90)
+    assert {row.text for row in some.rows} == {every.rows[at].text for at in every.order[:40]}
+    for sample in (every, some, some.part(range(20))):
+        sizes = [len(batch.rows) for block in sample.blocks() for batch in block]
+        assert max(sizes) <= 7 and sum(sizes) == len(sample)
+    usual = facts("evaluate", folder, "--data", path, "--limit", 40)
+    assert usual["total"] == 40
+    small = facts("evaluate", folder, "--data", path, "--limit", 40, "--batch-size", 3)
+    assert small.pop("loss") == pytest.approx(usual.pop("loss"), rel=1e-5) and small == usual
+    windows = tasks.examples_from(open_model(speaker(tmp_path / "lm", "next")), path, batch_size=2)
+    assert max(len(batch.rows) for block in windows.blocks() for batch in block) == 2
+
+
 def test_an_early_score_does_not_depend_on_the_order_of_the_file():
     """All right answers at the head of the file: the first score must not be 1."""
     prompts = [Prompt("", np.array([row]), ("a",), np.array([[0, 1]])) for row in range(1000)]
@@ -115,6 +134,7 @@ def test_class_ids_are_read_as_the_names_are_and_said(run, refusal, facts, tmp_p
     code, out, err = run("evaluate", folder, "--data", path, "--json")
     assert (code, json.loads(out)) == (0, named)
     assert err.splitlines()[-1] == "Labels are class ids: 0 is no, 1 is yes."
+    assert run("evaluate", folder, "--data", path, "--json", "--quiet") == (0, out, "")
     path.write_text(text.replace("\t1", "\t2").replace("\t0", "\t1"))
     assert "--labels 1=no,2=yes" in refusal("evaluate", folder, "--data", path)
     assert facts("evaluate", folder, "--data", path, "--labels", "1=no,2=yes") == named
@@ -152,6 +172,12 @@ def nats_of(model, data):
     return -log_softmax(logits, -1)[np.arange(len(data) - 1), data[1:]].sum()
 
 
+def hits_of(model, data):
+    """How many next bytes are the likeliest."""
+    data = np.frombuffer(data, np.uint8).astype(np.int64)
+    return int((model.run(data[:-1]).logits.argmax(-1) == data[1:]).sum())
+
+
 def test_bits_per_byte_are_those_by_hand(run, tmp_path):
     """Of windows that share a byte, and of texts one by one: nothing is padding."""
     folder, path = speaker(tmp_path / "model", "next"), tmp_path / "text.txt"
@@ -165,7 +191,10 @@ def test_bits_per_byte_are_those_by_hand(run, tmp_path):
     assert found.score.low < found.score.value < found.score.high
     assert found.perplexity == pytest.approx(math.exp(nats / count), rel=1e-4)
     code, out, _ = run("evaluate", folder, "--data", path)
-    assert code == 0 and " bits per byte (" in out
+    hits = sum(hits_of(model, data[start : start + 1025]) for start in range(0, count, 1024))
+    assert found.accuracy == pytest.approx(hits / count)
+    assert code == 0 and out.startswith("model: loss ") and " bits per byte (" in out
+    assert f"; next-token accuracy {100 * hits / count:.1f} %, on " in out
     found = tasks.evaluate(model, table(tmp_path / "some.tsv", list("abcde")))
     nats = sum(nats_of(model, text.encode()) for text in SENTENCES)
     count = sum(len(text.encode()) - 1 for text in SENTENCES)

@@ -54,6 +54,22 @@ def asked_for(app):
     ]
 
 
+def test_shells_complete_commands_and_options(app, display, monkeypatch, capsys):
+    for words, number, completed in (("hgviz ev", 1, "evaluate"), ("hgviz map --he", 2, "--head")):
+        monkeypatch.setenv(program.COMPLETION, "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(number))
+        with pytest.raises(SystemExit) as done:
+            program.main([])
+        assert done.value.code == 0 and completed in capsys.readouterr().out.split()
+    for shell in ("bash", "zsh", "fish"):
+        monkeypatch.setenv(program.COMPLETION, f"source_{shell}")
+        with pytest.raises(SystemExit) as done:
+            program.main([])
+        assert done.value.code == 0 and program.COMPLETION in capsys.readouterr().out
+    assert not app.calls
+
+
 @pytest.mark.parametrize(
     ("arguments", "call"),
     [

@@ -336,9 +336,16 @@ def test_no_folder_is_replaced_and_all_heads_may_go(tmp_path, run):
     with pytest.raises(HgvizError, match="no head is named"):
         prune(path, "", tmp_path / "none")
     (tmp_path / "out" / "mine").unlink()
-    code, said, _ = run("prune", path, "--off", "0.*,1.*", "-o", tmp_path / "out")
+    code, said, error = run("prune", path, "--off", "0.*,1.*", "-o", tmp_path / "out")
     assert code == 0 and "No head is left, so nothing attends any more." in said
+    assert error.startswith("out opens in ") and "; the proof reads 256 examples from " in error
     prune(path, "0.1", tmp_path / "deep" / "out")
+    prune(path, "0.1,1.0", tmp_path / "deep" / "out", force=True)
+    assert len(open_model(tmp_path / "deep" / "out").spec.heads) == 4
+    for out, message in ((path, "is the model itself"), (tmp_path, "is there and not empty")):
+        with pytest.raises(HgvizError, match=message):
+            prune(path, "0.1", out, force=True)
+    assert [one.name for one in (tmp_path / "deep").iterdir()] == ["out"]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["deep", "out", "whole"]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -10,6 +11,7 @@ from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
+from typer.completion import completion_init  # type: ignore[attr-defined]
 
 import hgviz
 from hgviz.cli import captures, comparison, drawing, heads, models, pruning, studies, terminal
@@ -59,14 +61,16 @@ app.add_typer(_study, name="study", rich_help_panel="Compare")
 def main(arguments: Sequence[str], window: Window) -> int:
     """Run one command line and give its exit code: 0 done, 2 wrong use, 130 stopped, 1 anything
     else."""
-    debug = "--debug" in arguments
-    words = [word for word in arguments if word != "--debug"]
+    completion_init()  # without it shells are unknown, since the options of typer are left out
+    debug, terminal.quiet = "--debug" in arguments, "--quiet" in arguments
+    words = [word for word in arguments if word not in ("--debug", "--quiet")]
     try:
         with _warnings_as_lines():
             code = app(args=words, prog_name="hgviz", standalone_mode=False, obj=window) or 0
     except typer.TyperException as error:
         verb = getattr(getattr(error, "ctx", None), "command_path", "hgviz")
         message = error.format_message().replace("Value error, ", "").rstrip(".")
+        message = re.sub(r" \(Possible options: ([^,)]*).*\)$", r". Did you mean \1?", message)
         message += "" if message.endswith("?") else "."
         terminal.complain(f"{message} `{verb} --help` shows what it takes.")
         return error.exit_code
@@ -92,7 +96,7 @@ def _warnings_as_lines() -> Iterator[None]:
 
         def line(message: Any, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, HgvizWarning):
-                terminal.complain(str(message))
+                terminal.remark(str(message))
             else:
                 show(message, category, *place, **more)
 
@@ -125,8 +129,12 @@ def always(
         bool,
         typer.Option("--debug", help="Print the traceback of an error (anywhere in the line)."),
     ] = False,
+    quiet: Annotated[
+        bool,
+        typer.Option("--quiet", help="Print results and errors only (anywhere in the line)."),
+    ] = False,
 ) -> None:
-    """The options of no verb; main takes --debug out, it stands here for the help."""
+    """The options of every verb; main takes --debug and --quiet out, the help needs them here."""
 
 
 __all__ = ["VERBS", "Window", "app", "main", "verbs"]

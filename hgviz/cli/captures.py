@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -12,6 +13,7 @@ import typer
 from hgviz.cli import terminal
 from hgviz.cli.options import (
     Activation,
+    AsJson,
     CaptureFile,
     CaptureOrModel,
     Checkpoint,
@@ -83,6 +85,7 @@ def capture(
         Literal["float64", "float32", "bfloat16", "float16"],
         typer.Option(help="What the model computes in."),
     ] = "float32",
+    as_json: AsJson = False,
 ) -> None:
     """Save the attention of every head on a text, image or sound.
 
@@ -120,7 +123,7 @@ def capture(
         work = partial(
             tasks.capture_corpus, loaded, corpus, out, heads_off, force, dense, streaming
         )
-        terminal.say(_describe(out, terminal.run(work, "Capturing", resume, part)))
+        _report(out, terminal.run(work, "Capturing", resume, part), as_json)
         return
     inputs.require_read_by(loaded.spec)
     if inputs.ids is None and inputs.signal is None and loaded.spec.modality == "text":
@@ -128,14 +131,14 @@ def capture(
         estimate = terminal.run(partial(tasks.estimate, loaded, text, into_file=True), "Reading")
         if estimate.seconds > LONG:
             layers = counted(len(loaded.spec.layers), "layer")
-            terminal.complain(f"{layers}, {estimate.tokens:,} tokens: {estimate.words}.")
+            terminal.remark(f"{layers}, {estimate.tokens:,} tokens: {estimate.words}.")
     prompt, target = inputs.read(loaded, boundaries, writes=generate is not None)
     if generate is None:
         work = partial(
             tasks.capture, loaded, prompt, out, heads_off, force, target,
             dense=dense, streaming=streaming,
         )  # fmt: skip
-        terminal.say(_describe(out, terminal.run(work, "Capturing", resume, part)))
+        _report(out, terminal.run(work, "Capturing", resume, part), as_json)
         return
     work = partial(
         tasks.generate, loaded, prompt, generate, out, heads_off, force, target, seed,
@@ -143,9 +146,22 @@ def capture(
     )  # fmt: skip
     written = terminal.run(work, "Writing", "The same command writes the same text and goes on")
     start = len(prompt if target is None else target)
-    text = written.main.words(start, len(written.main))
-    terminal.quote(text or " ".join(written.main.pieces[start:]))
-    terminal.say(f"{_describe(out, written)[:-1]}; the model wrote {written.made.generated}.")
+    text = written.main.words(start, len(written.main)) or " ".join(written.main.pieces[start:])
+    _report(out, written, as_json, text)
+
+
+def _report(out: Path, capture: Capture, as_json: bool, text: str | None = None) -> None:
+    """Print what was captured and, where there is one, the text that the model wrote."""
+    if as_json:
+        from hgviz.store import describe
+
+        print(json.dumps(describe(out) | ({} if text is None else {"written": text})))
+        return
+    line = _describe(out, capture)
+    if text is not None:
+        terminal.quote(text)
+        line = f"{line[:-1]}; the model wrote {capture.made.generated}."
+    terminal.say(line)
 
 
 def _describe(out: Path, capture: Capture) -> str:

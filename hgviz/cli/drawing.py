@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from hgviz.cli import terminal
-from hgviz.cli.options import layer_and_head, require_numbers, require_unread
+from hgviz.cli.options import layer_and_head, one_of, require_numbers, require_unread
 from hgviz.files import find_sample
 
 HEAD = "Which head, which token"
@@ -313,9 +313,7 @@ def _kind(kind: str | None, files: int) -> str:
             f"What {kind} shows is drawn where a model is asked: "
             f"hgviz {ANSWERS[kind].verb} MODEL --text T -o FIG.pdf."
         )
-    if kind not in FIGURES:
-        raise typer.BadParameter(f"There is no kind {kind!r}; there are {', '.join(FIGURES)}.")
-    wanted = FIGURES[kind].of
+    wanted = FIGURES[one_of(kind, FIGURES, "kind of figure")].of
     if files > 1 and wanted in ("capture", "study", "sweep"):
         one = "folder" if wanted == "sweep" else "file"
         raise typer.BadParameter(f"A figure of kind {kind} is of one {one}.")

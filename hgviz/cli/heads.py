@@ -391,6 +391,9 @@ def reach(
         int | None,
         typer.Option(metavar="N", min=1, help="In place of a text: N tokens drawn at random."),
     ] = None,
+    seed: Annotated[
+        int | None, typer.Option(metavar="S", min=0, help="Of the tokens that are drawn; 0.")
+    ] = None,
     lengths: Annotated[
         str | None,
         typer.Option(metavar="64,128,…", help="Also time passes over so many tokens, by turns."),
@@ -419,6 +422,8 @@ def reach(
     from hgviz.tasks import reaching
 
     inputs.require_one(tokens=tokens)
+    if seed is not None and tokens is None:
+        raise typer.BadParameter("--seed goes with --tokens, which are drawn at random.")
     times = None if lengths is None else _lengths(lengths)
     is_figure = page.require(out, *models, *inputs.files)
     is_matrix = out is not None and out.name.lower().endswith(".npy")
@@ -428,7 +433,7 @@ def reach(
     for path in models:
         model = open_model(path, "cpu", dtype="float64")
         if tokens is not None:
-            prompts = reaching.drawn_tokens(model, tokens)
+            prompts = reaching.drawn_tokens(model, tokens, seed or 0)
         else:
             has_target = model.spec.form == "encoder-decoder"
             own = inputs if has_target else replace(inputs, target=None)
@@ -443,7 +448,9 @@ def reach(
         seconds = terminal.run(partial(tasks.pass_times, usual, times), "Timing")
     facts = tasks.reach_facts(opened, reaches, seconds)
     if is_figure and out is not None:
-        words = command_words(inputs.options() | {"--tokens": tokens, "--lengths": lengths})
+        words = command_words(
+            inputs.options() | {"--tokens": tokens, "--seed": seed, "--lengths": lengths}
+        )
         page.draw(tasks.reach_panel(page.spec("reach"), reaches, seconds, words, models), out)
     elif is_matrix and out is not None:
         terminal.write(out, reaches[0].matrix)

@@ -134,12 +134,16 @@ def evaluate(
 def train(
     config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train on what.")],
     out: OutFolder,
+    as_json: AsJson = False,
 ) -> None:
     """Train a small model, or resume its training."""
     from hgviz import tasks
 
     resume = f"The last checkpoint is kept in {out}; the same command goes on from there"
     report = terminal.run(partial(tasks.train, config, out), "Training", resume, out)
+    if as_json:
+        print(json.dumps(report.to_dict()))
+        return
     metric = report.metric.replace("_", " ")
     before = ", ".join(
         f"{name} {score[report.metric]:.3f}" for name, score in report.before.items()
@@ -169,6 +173,7 @@ def convert(
         Path | None,
         typer.Option(metavar="F.json", help="Of trax's WEIGHTS.npz: its tokenizer.json."),
     ] = None,
+    as_json: AsJson = False,
 ) -> None:
     """Convert a checkpoint, with the same logits bit for bit.
 
@@ -188,6 +193,10 @@ def convert(
             "--hierarchy, --attention-upsampling and --tokenizer go with WEIGHTS.npz of trax."
         )
     spec = terminal.run(partial(tasks.convert, model, out, force, *trax_options), "Converting")
+    if as_json:
+        facts = {"path": str(out), "family": spec.family, "parameters": spec.parameters}
+        print(json.dumps(facts))
+        return
     terminal.say(f"{out}: {spec.family}, {spec.parameters:,} parameters.")
     if is_trax and (out / "tokenizer.json").exists():
         terminal.say("Its texts begin with token 0, as trax puts one before them.")

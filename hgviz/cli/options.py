@@ -7,7 +7,7 @@ field when the verb becomes a command.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 import typer
 
 from hgviz.cli import terminal
-from hgviz.errors import require
+from hgviz.errors import HgvizError, choose, require
 from hgviz.files import find_sample
 
 if TYPE_CHECKING:
@@ -103,6 +103,14 @@ def require_unread(out: Path | None, *read: Path | None) -> None:
             continue
         if path.samefile(out) or (path.is_dir() and path.samefile(out.parent)):
             raise typer.BadParameter(f"{out.name} is a file that is read; it would be replaced.")
+
+
+def one_of(name: str, names: Iterable[str], noun: str) -> str:
+    """One of some names. Raises BadParameter with the nearest one, or with all of them."""
+    try:
+        return choose(name, names, noun)
+    except HgvizError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 def require_one(**inputs: object) -> None:

@@ -25,6 +25,7 @@ from hgviz.cli.options import (
     OutFolder,
     OutHdf5,
     heads_of,
+    one_of,
     open_model,
 )
 from hgviz.errors import HgvizError
@@ -46,9 +47,7 @@ def _known_method(name: str | None) -> str | None:
     """The name of a score. Raises BadParameter for one that METHODS does not have."""
     from hgviz.analysis.importance import METHODS
 
-    if name is not None and name not in METHODS:
-        raise typer.BadParameter(f"{name!r} is not one of {', '.join(map(repr, METHODS))}.")
-    return name
+    return None if name is None else one_of(name, METHODS, "score")
 
 
 def importance(
@@ -230,6 +229,7 @@ def prune(
             "that come with hgviz.",
         ),
     ] = None,
+    force: Force = False,
     as_json: AsJson = False,
 ) -> None:
     """Remove heads, and prove that the outputs stay.
@@ -250,7 +250,8 @@ def prune(
     )
     work = partial(
         tasks.prune, model, heads, out, form, compensate, data,
-        columns.text_column, columns.label_column, columns.labels, terminal.complain,
+        columns.text_column, columns.label_column, columns.labels,
+        None if as_json else terminal.remark, force,
     )  # fmt: skip
     proof = terminal.run(work, "Pruning", f"Nothing was left in {out}")
     if as_json:
@@ -369,12 +370,12 @@ def _curve_facts(study: Study, curve: PruningCurve) -> dict[str, Any]:
     randoms = random_curves_beside(study, curve)
     band = random_band(randoms)
     places = {int(count): at for at, count in enumerate(band.removed)}
-    columns: dict[str, Any] = {"off": curve.removed, "loss": curve.loss}
+    columns: dict[str, Any] = {"off": curve.removed}
     if study.asked == "next":
-        columns["perplexity"] = np.exp(curve.loss.astype(float))
+        columns |= {"loss": curve.loss, "perplexity": np.exp(curve.loss.astype(float))}
     if (bits := bits_per_byte(study, curve)) is not None:
         columns["bits_per_byte"] = bits
-    columns |= {"value": curve.values, "low": curve.low, "high": curve.high}
+    columns |= {"value": curve.values, "low": curve.low, "high": curve.high, "loss": curve.loss}
     points = []
     for at, count in enumerate(curve.removed.tolist()):
         point = {name: values[at].item() for name, values in columns.items()}

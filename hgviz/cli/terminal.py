@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MINUTE = 60.0  # s between two lines of a long task where no bar is seen
+quiet = False  # whether bars and remarks are left out; set by --quiet
 
 
 class Stopped(HgvizError):
@@ -49,7 +50,8 @@ def run(
     console = Console(stderr=True)
     words = TextColumn("{task.description}", markup=False)
     parts = (words, BarColumn(), TimeRemainingColumn())
-    with Progress(*parts, console=console, transient=True, disable=not console.is_terminal) as bar:
+    has_bar = console.is_terminal and not quiet
+    with Progress(*parts, console=console, transient=True, disable=not has_bar) as bar:
         line = bar.add_task(title, total=None)
         told = time.monotonic()
 
@@ -60,7 +62,7 @@ def run(
             if not console.is_terminal and time.monotonic() - told > MINUTE:
                 told = time.monotonic()
                 part = f" ({step.done / step.total:.0%})" if step.total else ""
-                complain(f"{title}{part}{': ' if step.note else ''}{step.note}")
+                remark(f"{title}{part}{': ' if step.note else ''}{step.note}")
             note = plain(f"{title}: {step.note}") if step.note else title
             bar.update(line, completed=step.done, total=step.total or None, description=note)
 
@@ -162,6 +164,12 @@ def complain(line: str) -> None:
     """One line on standard error, where there still is one: a closed terminal takes none."""
     with suppress(OSError):
         print(plain(line), file=sys.stderr)
+
+
+def remark(line: str) -> None:
+    """One line on standard error that is no error, unless the command is to be quiet."""
+    if not quiet:
+        complain(line)
 
 
 def plain(value: object) -> str:

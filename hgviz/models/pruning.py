@@ -406,13 +406,16 @@ def write_pruned(checkpoint: Checkpoint, off: HeadSet, form: Form, folder: Path)
 
 
 @contextmanager
-def staged_folder(out: Path) -> Iterator[Path]:
+def staged_folder(out: Path, force: bool = False) -> Iterator[Path]:
     """A folder to write into, which becomes `out` where nothing fails, and else disappears.
 
-    Raises HgvizError where out is there and not empty, or cannot be made.
+    force: `out` may hold a checkpoint, which is replaced as a whole at the end. Raises HgvizError
+    where it is not empty otherwise, or cannot be made.
     """
     out = out.absolute()
-    checkpoints.require_free(out, do="Choose another folder")
+    replaces = force and (out / CONFIG).is_file()
+    do = "Choose another folder" if force else "Choose another folder, or replace it by --force"
+    checkpoints.require_free(out, replaces, do)
     stage = out.with_name(f".{out.name}.new")
     missing = [parent for parent in out.parents if not parent.exists()]
     with path_errors(stage, "could not be written"):
@@ -422,6 +425,12 @@ def staged_folder(out: Path) -> Iterator[Path]:
     try:
         yield stage
         with path_errors(out, "could not be written"):
+            if replaces:
+                replaced = out.with_name(f".{out.name}.old")
+                out.rename(replaced)
+                stage.rename(out)
+                shutil.rmtree(replaced, ignore_errors=True)
+                return
             if not out.exists():
                 stage.rename(out)
                 return

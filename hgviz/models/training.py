@@ -14,7 +14,7 @@ import time
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, cast
@@ -440,6 +440,11 @@ class Report:
     def value(self) -> float:
         """The figure that counts."""
         return self.figures[self.metric]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `hgviz train --json` prints it."""
+        roles = {role: [*map(str, sorted(heads))] for role, heads in self.roles.items()}
+        return {**asdict(self), "value": self.value, "roles": roles}
 
 
 def train(plan: Plan, folder: str | os.PathLike[str], keep_state: bool = False) -> Report:

@@ -25,7 +25,7 @@ from hgviz import errors
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, Item, Layer, Level, Map, ModelSpec, Prompt, readonly
 from hgviz.errors import HgvizError
-from hgviz.files import TEMPORARY, sync_folder
+from hgviz.files import TEMPORARY, require_there, sync_folder
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, with_statistics
 from hgviz.maps.lazy import add_sinks
 from hgviz.maps.rule import proof_rows
@@ -51,8 +51,7 @@ def open_capture(path: str | Path, item: int = 0) -> Capture:
     Raises HgvizError for everything that is not a capture, damaged, or unsafe.
     """
     path = str(path)
-    what = f"there is no {path}: no file or folder has that name"
-    errors.require(os.path.lexists(path), what, "Check the path")
+    require_there(path)
     with reading(path):
         return _open_part(Path(path), item) if os.path.isdir(path) else _open_file(path, item)
 

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from hgviz import errors
 from hgviz.core import HeadId, HgvizError, MetricEstimate, ModelSpec
-from hgviz.files import TEMPORARY, write_atomic
+from hgviz.files import TEMPORARY, require_there, write_atomic
 from hgviz.store import hdf5, schema
 from hgviz.store.hdf5 import has, require, subgroup, writing
 from hgviz.study import (
@@ -134,10 +134,9 @@ def is_study(path: str | Path) -> bool:
 def open_study(path: str | Path) -> Study:
     """A study, all of it in memory. Raises HgvizError for everything that is none, or damaged."""
     path = str(path)
-    what = f"there is no {path}: no file has that name"
-    errors.require(Path(path).exists(), what, "Check the path")
-    what = f"{path} is a folder: a study is one file"
-    errors.require(not Path(path).is_dir(), what, "Choose the file")
+    require_there(path, "file")
+    is_folder = Path(path).is_dir()
+    errors.require(not is_folder, f"{path} is a folder: a study is one file", "Choose the file")
     with hdf5.reading(path, "Measure"), hdf5.open_file(path) as file:
         hdf5.check_format(file, schema.STUDY, schema.STUDY_VERSION, "study")
         return _read_study(file, path)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from hgviz.core import HgvizError, Modality, ModelSpec, progress
 from hgviz.errors import require
-from hgviz.files import find_path, path_errors
+from hgviz.files import find_path, path_errors, require_there
 
 if TYPE_CHECKING:
     from hgviz.core import Capture
@@ -27,11 +27,7 @@ def kind_of(path: str | Path) -> Kind:
     from hgviz.store.studies import is_sweep
 
     path = find_path(path)
-    require(
-        os.path.lexists(path),
-        f"there is no {path}: no file or folder has that name",
-        "Check the path",
-    )
+    require_there(path)
     if os.path.isfile(path):
         with path_errors(path), open(path, "rb"):
             pass  # a file that cannot be read would be taken for an unknown kind

@@ -34,7 +34,7 @@ from hgviz.core import (
     progress_within,
 )
 from hgviz.errors import require
-from hgviz.files import resource, short_path
+from hgviz.files import find_path, resource, short_path
 from hgviz.study import SCORE, LearnedImportance, PruningCurve, Study
 from hgviz.tasks.scoring import examples_from
 
@@ -310,6 +310,7 @@ def prune(
     label_column: str = "",
     labels: Mapping[str, str] | None = None,
     announce: Callable[[str], None] | None = None,
+    force: bool = False,
 ) -> Proof:
     """Write a checkpoint without these heads into a folder that is new or empty.
 
@@ -320,13 +321,19 @@ def prune(
         compensate: as in pruning.compensate; it and the proof read data, or texts of the sample.
         announce: called, before anything is written, with a sentence that says what will open the
             folder and which texts the proof reads.
+        force: replace a checkpoint that the folder holds.
 
     Raises HgvizError; a folder that fails its proof is not left behind.
     """
     progress(0, 1, "loading torch")
     from hgviz.models import checkpoints, open_model, pruning
 
-    with pruning.staged_folder(Path(out)) as stage:
+    require(
+        not (force and Path(out).exists() and Path(out).samefile(find_path(path))),
+        f"{short_path(Path(out))} is the model itself: it would be replaced",
+        "Choose another folder",
+    )
+    with pruning.staged_folder(Path(out), force) as stage:
         model = open_model(path, "cpu")
         heads = parse_heads(off, model.spec.layers) if isinstance(off, str) else off
         found = checkpoints.read(path)

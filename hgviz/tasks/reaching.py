@@ -154,10 +154,10 @@ def reach(model: Model, prompt: Prompt, target: Prompt | None = None) -> Reach:
     return Reach(model.spec, prompt, found.own, found.of, found.source, target)
 
 
-def drawn_tokens(model: Model, count: int) -> tuple[Prompt, Prompt | None]:
+def drawn_tokens(model: Model, count: int, seed: int = SEED) -> tuple[Prompt, Prompt | None]:
     """A text of so many tokens at random, two for an encoder-decoder; states for a decoder alone
     that attends to given ones. Errors: HgvizError for more than the model reads."""
-    random = np.random.default_rng(SEED)
+    random = np.random.default_rng(seed)
 
     def ids() -> Prompt:
         return model.from_ids(random.integers(0, model.spec.vocabulary, count))

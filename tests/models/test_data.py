@@ -113,7 +113,7 @@ def test_what_was_written_is_read(tmp_path_factory, rows):
         ("a.tsv", b"sentence\tlabel\na\t1\nb\n", (), "line 3, column label is missing"),
         ("a.tsv", b"sentence\tlabel\na\t1\nb\t \n", (), "line 3, column label is missing"),
         ("a.tsv", b"sentence\tlabel\n\t1\n", (), "line 2, column sentence is missing"),
-        ("a.tsv", b"a\t1\nb\t\n", ("0", "1"), "line 2, column 2 is missing"),
+        ("a.tsv", b"a\t1\nb\t\n", ("0", "1"), "line 2, column 1 is missing"),
         ("a.tsv", b"a\t1\nb\0\t1\n", (), "line 2 holds a NUL byte"),
         ("a.tsv", b"a\t1\n\xe9\t0\n", (), "line 2 is not UTF-8: byte 0 of it"),
         ("a.tsv", b"a\tb\tc\n1\t2\t3\n", (), "does not say which columns"),
