@@ -19,7 +19,7 @@ from hgviz.models.attribution import mixing_costs
 from hgviz.models.checkpoints import save
 from hgviz.models.config import parse_config
 from hgviz.tasks import pass_times, reach
-from hgviz.tasks.reaching import drawn_tokens
+from hgviz.tasks.reachability import random_prompts
 
 WIDE = {"vocab_size": 256, "d_model": 128}
 HEADS = {**WIDE, "n_heads": 4, "positions": "rotary"}
@@ -58,11 +58,11 @@ def main():
                 line(f"{length:,} tokens", f"{1000 * seconds:.1f} ms")
                 line(f"{length:,} tokens, mixing, multiply-adds", f"{work / 1e6:.0f} M")
             if len(lengths) > 1:
-                line("grows as n to the", f"{found.grows(at):.2f}")
+                line("grows as n to the", f"{found.growth(at):.2f}")
         heading(f"reach over {REACHED} tokens")
         for name, place in zip(MODELS, places, strict=True):
             model = open_model(place, dtype="float64")
-            one = reach(model, *drawn_tokens(model, REACHED))
+            one = reach(model, *random_prompts(model, REACHED))
             line(f"{name}: gradient by a later token", f"{one.later:g}", "at most 0")
             line(f"{name}: furthest token", f"{one.farthest}")
 

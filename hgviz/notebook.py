@@ -19,7 +19,7 @@ from hgviz.analysis.roles import roles
 from hgviz.core import Capture, HeadId, parse_heads
 from hgviz.errors import choose, require
 from hgviz.files import find_sample
-from hgviz.tasks import reaching
+from hgviz.tasks import reachability
 from hgviz.tasks.heads import role_sentence
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def reach(
     measured = []
     for model in opened:
         if text is None:
-            prompts = reaching.drawn_tokens(model, tokens or 0)
+            prompts = reachability.random_prompts(model, tokens or 0)
         else:
             has_target = model.spec.form == "encoder-decoder"
             prompts = tasks.read_prompts(model, text, target=target if has_target else None)

@@ -13,7 +13,7 @@ from hgviz.figures.output import compose
 from hgviz.figures.spec import Spec
 from hgviz.models import open_model
 from hgviz.tasks import reach, reach_panel
-from hgviz.tasks.reaching import Reach, Times, drawn_tokens, told
+from hgviz.tasks.reachability import Reach, Times, random_prompts
 from tests.figures.flaws import flaws
 from tests.models.building import write_checkpoint, write_transformer, write_unattending
 
@@ -61,9 +61,9 @@ def test_where_influence_fades_is_where_it_stays_small():
     found = made(OWN)
     np.testing.assert_allclose(found.profile, FADING)
     assert [found.fades(share) for share in (0.1, 0.01, 0.0)] == [4, 5, 5]
-    assert (found.farthest, found.causal, found.whole, found.lag) == (4, True, False, 0)
+    assert (found.farthest, found.is_causal, found.is_full, found.lag) == (4, True, False, 0)
     assert made(OWN + OWN.T).profile[3] == pytest.approx(0.2)
-    assert not made(OWN.T).causal and made(OWN.T).later == 0.5
+    assert not made(OWN.T).is_causal and made(OWN.T).later == 0.5
     # the lag is what is not in yet; 0 where nothing before is heard at all
     assert [made(own).lag for own in (FIRST, np.eye(5), [[1.0]])] == [3, 0, 0]
 
@@ -79,13 +79,13 @@ def test_where_influence_fades_is_where_it_stays_small():
     ],
 )
 def test_a_sentence_is_true_of_its_numbers(own, said):
-    assert said in told("a", made(own))
+    assert said in made(own).describe("a")
 
 
 def test_the_growth_of_times_is_that_of_their_last_two():
     found = Times((10, 100, 200), ((1.0, 5.0, 20.0), (1.0, 2.0, 4.0)))
-    assert [found.grows(at) for at in (0, 1)] == pytest.approx([2.0, 1.0])
-    assert Times((10,), ((1.0,),)).grows(0) is None
+    assert [found.growth(at) for at in (0, 1)] == pytest.approx([2.0, 1.0])
+    assert Times((10,), ((1.0,),)).growth(0) is None
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -132,7 +132,7 @@ def test_a_text_of_states_and_of_two_sides_can_be_drawn_at_random(folders, tmp_p
     write_transformer(tmp_path, form="decoder", cross=True)
     for path in (tmp_path, folders / "two", folders / "lstm"):
         model = open_model(path, dtype="float64")
-        prompt, target = drawn_tokens(model, 5)
+        prompt, target = random_prompts(model, 5)
         assert len(prompt) == 5 and (target is not None) == model.spec.two_texts
         assert reach(model, prompt, target).own.shape == (5, 5)
 
@@ -145,7 +145,7 @@ def test_no_figure_has_a_flaw(folders, names, width):
     found = []
     for name in names:
         model = open_model(folders / name, dtype="float64")
-        found.append(reach(model, *drawn_tokens(model, 12)))
+        found.append(reach(model, *random_prompts(model, 12)))
     rows = tuple((0.001 * 2**at, 0.003, 0.02) for at in range(len(names)))
     timed = Times((64, 256, 1024), rows)
     for seconds in (None, timed):

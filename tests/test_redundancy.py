@@ -14,7 +14,7 @@ from hgviz.figures import Spec, labels, points
 from hgviz.figures.page import Page
 from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import save
-from hgviz.tasks.repeating import MAP_ROWS, Spectrum, redundancy_of_weights
+from hgviz.tasks.head_similarity import MAP_ROWS, Spectrum, redundancy_of_weights
 from tests.analysis.planting import letters, plant
 from tests.figures.flaws import flaws
 from tests.models.building import write_shared, write_transformer

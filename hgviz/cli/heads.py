@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from hgviz.core import Capture, HeadId
     from hgviz.models.model import Model
     from hgviz.tasks.attribution import Question
-    from hgviz.tasks.repeating import Redundancy
+    from hgviz.tasks.head_similarity import Redundancy
 
 # --- roles ----------------------------------------------------------------------------------------
 
@@ -419,7 +419,7 @@ def reach(
     sequence, multiply-adds. Each output is followed back by itself, in float64 on the CPU.
     """
     from hgviz import tasks
-    from hgviz.tasks import reaching
+    from hgviz.tasks import reachability
 
     inputs.require_one(tokens=tokens)
     if seed is not None and tokens is None:
@@ -433,7 +433,7 @@ def reach(
     for path in models:
         model = open_model(path, "cpu", dtype="float64")
         if tokens is not None:
-            prompts = reaching.drawn_tokens(model, tokens, seed or 0)
+            prompts = reachability.random_prompts(model, tokens, seed or 0)
         else:
             has_target = model.spec.form == "encoder-decoder"
             own = inputs if has_target else replace(inputs, target=None)
@@ -461,8 +461,8 @@ def reach(
     elif out is None:
         rows = [{key: row[key] for key in REACH_COLUMNS} for row in facts["reach"]]
         terminal.show({**facts, "reach": rows})
-        for name, measured in zip(reaching.names_of(reaches), reaches, strict=True):
-            terminal.say(reaching.told(name, measured))
+        for name, measured in zip(reachability.names_of(reaches), reaches, strict=True):
+            terminal.say(measured.describe(name))
     elif not is_matrix:
         verb = "reaches" if len(reaches) == 1 else "reach"
         terminal.say(f"{out}: how far {counted(len(reaches), 'model')} {verb}.")

@@ -34,6 +34,7 @@ from .files import (
     require_model_of,
     study_at,
 )
+from .head_similarity import redundancy, redundancy_of_captures, redundancy_panel
 from .heads import (
     roles_of_capture,
     roles_of_model,
@@ -53,8 +54,7 @@ from .pruning import (
     try_heads,
     with_learned,
 )
-from .reaching import pass_times, reach, reach_facts, reach_panel
-from .repeating import redundancy, redundancy_of_captures, redundancy_panel
+from .reachability import pass_times, reach, reach_facts, reach_panel
 from .scoring import evaluate, examples_from, train
 from .studies import is_sweep_file, open_sweep, run_sweep, sweep_at
 from .study_results import read_results, study_report, sweep_chart

@@ -99,7 +99,7 @@ def test_no_output_depends_on_a_later_token_and_all_on_earlier_ones(tmp_path, ke
     """By gradients, by prefixes read alone, and bit for bit by other endings in float32."""
     for length in (12, 13):
         found = measured(tmp_path / f"{length}", keys, IDS[:length])
-        assert found.later == 0.0 and found.causal and found.whole
+        assert found.later == 0.0 and found.is_causal and found.is_full
         assert (found.own[np.tril_indices(length)] > 0).all() and not np.triu(found.own, 1).any()
         assert (found.lag, found.farthest, found.fades(0.0)) == (0, length - 1, None)
         assert found.of == "logits"
@@ -130,14 +130,14 @@ LEAKS = [
 def test_a_shorter_shift_leaks_and_the_check_finds_it(tmp_path, name, shift, monkeypatch):
     monkeypatch.setattr(Hourglass, "shift", lambda self, factor: factor - shift)
     found = measured(tmp_path, HOURGLASSES[name])
-    assert not found.causal and found.later > 1e-3
+    assert not found.is_causal and found.later > 1e-3
 
 
 @pytest.mark.parametrize("name", ["bert", "classifier", "states", "no positions", "hourglass"])
 def test_models_that_read_both_ways_reach_everything(tmp_path, name):
     keys = PADDED.get(name, {"hierarchy": NESTED, "causal": False})
     found = measured(tmp_path, keys)
-    assert (found.own > 0).all() and found.whole and not found.causal
+    assert (found.own > 0).all() and found.is_full and not found.is_causal
     assert found.of == ("states" if name == "classifier" else "logits")
 
 
@@ -186,7 +186,7 @@ def test_windows_reach_layers_times_radius_and_no_further(tmp_path, window, dept
     found, (rows, columns) = measured(tmp_path, keys), np.indices((13, 13))
     far = depth * (window - 1) // (1 if causal else 2)
     band = (abs(rows - columns) <= far) & (~np.array(causal) | (columns <= rows))
-    assert np.array_equal(found.own > 0, band) and found.causal == causal
+    assert np.array_equal(found.own > 0, band) and found.is_causal == causal
     assert found.farthest == min(far, 12)
     assert not causal or found.fades(0.0) == (far + 1 if far < 12 else None)
 
@@ -199,17 +199,17 @@ def test_an_hourglass_without_layers_around_its_waist_lags(tmp_path, factor):
     wanted = (columns <= rows // factor * factor) | (rows == columns)
     assert np.array_equal(found.own > 0, wanted)
     # of the newest k - 1 the output's own token comes beside the waist
-    assert found.causal and found.lag == factor - 2
+    assert found.is_causal and found.lag == factor - 2
 
 
 def test_a_decoder_reaches_its_own_text_back_and_the_other_whole(tmp_path):
     found = measured(tmp_path / "a", {"form": "encoder-decoder"}, IDS[:7], IDS[:5])
-    assert found.own.shape == (5, 5) and found.source.shape == (5, 7) and found.causal
+    assert found.own.shape == (5, 5) and found.source.shape == (5, 7) and found.is_causal
     assert (found.source > 0).all() and found.matrix.shape == (5, 12)
     model = opened(tmp_path / "b", make({"form": "decoder", "cross": True}), "float64")
     states = model.from_states(np.random.default_rng(0).normal(size=(6, 12)))
     found = reach(model, states, model.from_ids(IDS[:4]))
-    assert found.causal and found.own.shape == (4, 4) and (found.source > 0).all()
+    assert found.is_causal and found.own.shape == (4, 4) and (found.source > 0).all()
 
 
 def test_numbers_are_those_of_one_gradient_after_the_other(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""How much heads repeat each other: measured by weights or by maps, and as a figure."""
+"""How similar the heads of a layer are, by their weights or their maps, and as a figure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, HeadId, HgvizError, Layer, progress, progress_within
+from hgviz.core import Capture, HeadId, Layer, progress, progress_within
+from hgviz.errors import require
 
 if TYPE_CHECKING:
     from hgviz.figures import Panel, Spec
@@ -117,72 +118,77 @@ class Redundancy:
 
 
 @dataclass(frozen=True, slots=True)
-class Repeating:
-    """How much the heads of a model repeat each other, layer by layer; at least one is there."""
+class ModelRedundancy:
+    """How similar the heads of a model are, for each layer that has heads to compare."""
 
     name: str
     digest: str
     layers: tuple[Redundancy, ...]
 
     @property
-    def of_weights(self) -> bool:
-        """Whether by its weights, else by maps."""
+    def is_of_weights(self) -> bool:
+        """Whether measured on weights; otherwise on maps."""
         return self.layers[0].cosines
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What the numbers leave out, as sentences."""
-        every = dict.fromkeys(note for layer in self.layers for note in layer.notes)
-        return tuple(f"{note[0].upper()}{note[1:]}." for note in every)
+        notes = dict.fromkeys(note for layer in self.layers for note in layer.notes)
+        return tuple(f"{note[0].upper()}{note[1:]}." for note in notes)
 
     def to_dict(self) -> dict[str, Any]:
         """As `hgviz redundancy --json` prints it."""
         return {
-            "kind": "weights" if self.of_weights else "maps",
+            "kind": "weights" if self.is_of_weights else "maps",
             "model": self.name, "checkpoint": self.digest,
             "layers": [layer.to_dict() for layer in self.layers],
         }  # fmt: skip
 
 
-def redundancy(given: str | Path | Model) -> Repeating:
-    """How much the heads of every layer repeat each other, by the weights of a checkpoint or a
-    model that is open.
+def redundancy(model: str | Path | Model) -> ModelRedundancy:
+    """How similar the heads of every layer are, by the weights of a checkpoint or an open model.
 
-    Errors: HgvizError where no layer has heads that make scores of queries and keys.
+    Raises HgvizError where no layer computes scores from queries and keys.
     """
     progress(0, 1, "loading torch")
     from hgviz.models import checkpoints
     from hgviz.models.head_weights import query_key_products
     from hgviz.models.pruning import checkpoint_of
 
-    if isinstance(given, str | PathLike):
-        name, read = Path(given).name, checkpoints.read(given)
+    if isinstance(model, str | PathLike):
+        name, checkpoint = Path(model).name, checkpoints.read(model)
     else:
-        name, read = given.spec.name, checkpoint_of(given)
-    every, found = query_key_products(read), []
-    for done, one in enumerate(every):
-        progress(done, len(every), f"layer {one.layer.index}")
-        found.append(redundancy_of_weights(one.layer, one.q, one.mix, one.k, one.width, one.notes))
-    return _required(name, read.digest, found)
+        name, checkpoint = model.spec.name, checkpoint_of(model)
+    products, layers = query_key_products(checkpoint), []
+    for done, product in enumerate(products):
+        progress(done, len(products), f"layer {product.layer.index}")
+        layers.append(
+            redundancy_of_weights(
+                product.layer, product.q, product.mix, product.k, product.width, product.notes
+            )
+        )
+    return _model_redundancy(name, checkpoint.digest, layers)
 
 
-def redundancy_of_captures(captures: Sequence[Capture]) -> Repeating:
-    """The same by the maps of some captures of one model, and of all texts of each.
+def redundancy_of_captures(captures: Sequence[Capture]) -> ModelRedundancy:
+    """How similar the heads of every layer are, by their maps over all texts of some captures.
 
-    Errors: HgvizError for captures of several models, and for one without maps of any head.
+    Raises HgvizError for captures of several models, and for captures without maps.
     """
     from hgviz.analysis.metrics import HeadDistances
     from hgviz.analysis.tokens import Layout, TokenReading
     from hgviz.store import open_capture
 
-    if len({capture.spec.digest for capture in captures}) > 1:
-        raise HgvizError(
-            "these captures are of several models: "
-            "the distances of one model's heads are taken over all texts",
-            "Give captures of one",
-        )
-    texts = [(capture, item.number) for capture in captures for item in capture.items] or [
-        (capture, capture.item) for capture in captures
+    require(
+        len({capture.spec.digest for capture in captures}) == 1,
+        "these captures are of several models: "
+        "the distances of one model's heads are taken over all texts",
+        "Give captures of one",
+    )
+    texts = [
+        (capture, number)
+        for capture in captures
+        for number in ([item.number for item in capture.items] or [capture.item])
     ]
     distances: dict[int, HeadDistances] = {}
     for done, (source, number) in enumerate(texts):
@@ -197,37 +203,21 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> Repeating:
                 with progress_within(start, start + 1 / len(capture.maps), len(texts)):
                     between.add([maps], Layout(capture, layer, readings))
     spec = captures[0].spec
-    return _required(
-        spec.name, spec.digest,
-        [Redundancy(spec.layers[layer], between.distances(), rows=between.rows)
-         for layer, between in sorted(distances.items())],
-    )  # fmt: skip
+    layers = [
+        Redundancy(spec.layers[layer], between.distances(), rows=between.rows)
+        for layer, between in sorted(distances.items())
+    ]
+    return _model_redundancy(spec.name, spec.digest, layers)
 
 
-def redundancy_panel(spec: Spec, found: Repeating, sources: Sequence[str | Path] = ()) -> Panel:
-    """A figure of what was measured, ready to be drawn; sources: the checkpoint or the captures."""
-    from hgviz.figures import Panel
-    from hgviz.figures.charts import Grid, Grids, Plots, Repeats
-    from hgviz.figures.spec import bare_name
-
-    grids = []
-    for one in found.layers:
-        heads = tuple(str(head.head) for head in one.heads)
-        grids.append(Grid(f"Layer {one.layer.index}", one.alike, heads, heads, "Head", "Head"))
-    unit, limits, lines, ribbon = MAPS, (0.0, 1.0), _of_maps(found.layers), ""
-    if found.of_weights:
-        unit, limits, lines = WEIGHTS, (-1.0, 1.0), _of_weights(found.layers)
-        ribbon = "Shaded: from the least to the most of all layers."
-    content = Repeats(
-        Grids(tuple(grids), unit, limits=limits),
-        Plots(lines, ribbon=ribbon if len(grids) > 1 else ""),
-        title="How much heads repeat each other", more=bare_name(found.name), notes=found.notes,
-        about={"model": bare_name(found.name), "checkpoint": found.digest},
-    )  # fmt: skip
-    return Panel(spec, content, tuple(map(str, sources)))
-
-
-# --- inside ---------------------------------------------------------------------------------------
+def _model_redundancy(name: str, digest: str, layers: Sequence[Redundancy]) -> ModelRedundancy:
+    require(
+        layers,
+        f"{name} has no heads that can be compared: "
+        "no layer of it makes scores of queries and keys",
+        "Choose a model that has such layers",
+    )
+    return ModelRedundancy(name, digest, tuple(layers))
 
 
 def redundancy_of_weights(
@@ -251,64 +241,87 @@ def redundancy_of_weights(
     )  # fmt: skip
 
 
-def _required(name: str, digest: str, found: Sequence[Redundancy]) -> Repeating:
-    if not found:
-        raise HgvizError(
-            f"{name} has no heads that can be compared: "
-            "no layer of it makes scores of queries and keys",
-            "Choose a model that has such layers",
-        )
-    return Repeating(name, digest, tuple(found))
+# --- figure ---------------------------------------------------------------------------------------
 
 
-def _of_weights(found: Sequence[Redundancy]) -> tuple[Plot, ...]:
-    """How many dimensions hold how much: layer by layer, and as a spectrum."""
-    from hgviz.figures.charts import Plot
+def redundancy_panel(
+    spec: Spec, measured: ModelRedundancy, sources: Sequence[str | Path] = ()
+) -> Panel:
+    """A figure of redundancy; sources: the paths of the checkpoint or of the captures."""
+    from hgviz.figures import Panel
+    from hgviz.figures.charts import Grid, Grids, Plots, Repeats
+    from hgviz.figures.spec import bare_name
 
-    spectra = [one.stacked for one in found if one.stacked is not None]
-    named: dict[str, list[float]] = {"there are": [one.most for one in spectra]}
+    grids = []
+    for layer in measured.layers:
+        heads = tuple(str(head.head) for head in layer.heads)
+        grids.append(Grid(f"Layer {layer.layer.index}", layer.alike, heads, heads, "Head", "Head"))
+    unit, limits, plots, ribbon = MAPS, (0.0, 1.0), _plots_of_maps(measured.layers), ""
+    if measured.is_of_weights:
+        unit, limits, plots = WEIGHTS, (-1.0, 1.0), _plots_of_weights(measured.layers)
+        ribbon = "Shaded: from the least to the most of all layers."
+    content = Repeats(
+        Grids(tuple(grids), unit, limits=limits),
+        Plots(plots, ribbon=ribbon if len(grids) > 1 else ""),
+        title="How much heads repeat each other", more=bare_name(measured.name),
+        notes=measured.notes,
+        about={"model": bare_name(measured.name), "checkpoint": measured.digest},
+    )  # fmt: skip
+    return Panel(spec, content, tuple(map(str, sources)))
+
+
+def _plots_of_weights(layers: Sequence[Redundancy]) -> tuple[Plot, ...]:
+    """The number of singular values by layer, and the share of energy that the largest hold."""
+    from hgviz.figures.charts import Line, Plot
+
+    spectra = [layer.stacked for layer in layers if layer.stacked is not None]
+    counts: dict[str, list[float]] = {"there are": [spectrum.most for spectrum in spectra]}
     for share in SHARES[::-1]:
-        named[f"hold {100 * share:.0f} %"] = [one.ranks()[share] for one in spectra]
-    layers = Plot("Dimensions of all heads", "Layer", "Dimensions",
-                  tuple(_line(found, name, values) for name, values in named.items()),
-                  _ticks(found))  # fmt: skip
-    longest = max(len(one.values) for one in spectra)
-    held = np.stack([np.pad(one.captured, (0, longest - len(one.values)), mode="edge")
-                     for one in spectra])  # fmt: skip
-    return layers, Plot("What the largest hold", "Dimensions, largest first", "Share of energy",
-                        (_mean(held),), most=1.0)  # fmt: skip
-
-
-def _mean(held: np.ndarray) -> Line:
-    from hgviz.figures.charts import Line
-
-    numbers = np.arange(1, held.shape[1] + 1, dtype=float)
-    ends = (held.min(0), held.max(0)) if len(held) > 1 else (None, None)
-    return Line("mean of layers", numbers, held.mean(0), *ends)
-
-
-def _of_maps(found: Sequence[Redundancy]) -> tuple[Plot, ...]:
-    """How far apart the heads of each layer are, and the two that are nearest."""
-    from hgviz.figures.charts import Plot
-
-    named = {
-        "mean of two heads": [one.mean for one in found],
-        "the two most alike": [one.pairs[0][2] if one.pairs else np.nan for one in found],
-    }
-    return tuple(
-        Plot(f"{name[0].upper()}{name[1:]}", "Layer", "Distance", (_line(found, name, values),),
-             _ticks(found), most=1.0)
-        for name, values in named.items()
+        counts[f"hold {100 * share:.0f} %"] = [spectrum.ranks()[share] for spectrum in spectra]
+    longest = max(len(spectrum.values) for spectrum in spectra)
+    shares = np.stack([
+        np.pad(spectrum.captured, (0, longest - len(spectrum.values)), mode="edge")
+        for spectrum in spectra
+    ])  # fmt: skip
+    ends = (shares.min(0), shares.max(0)) if len(shares) > 1 else (None, None)
+    mean = Line("mean of layers", np.arange(1, longest + 1, dtype=float), shares.mean(0), *ends)
+    return (
+        Plot(
+            "Dimensions of all heads", "Layer", "Dimensions",
+            tuple(_line(layers, name, values) for name, values in counts.items()), _ticks(layers),
+        ),
+        Plot(
+            "What the largest hold", "Dimensions, largest first", "Share of energy", (mean,),
+            most=1.0,
+        ),
     )  # fmt: skip
 
 
-def _line(found: Sequence[Redundancy], name: str, values: Sequence[float]) -> Line:
+def _plots_of_maps(layers: Sequence[Redundancy]) -> tuple[Plot, ...]:
+    """The mean distance of two heads of each layer, and that of the most similar two."""
+    from hgviz.figures.charts import Plot
+
+    distances = {
+        "mean of two heads": [layer.mean for layer in layers],
+        "the two most alike": [layer.pairs[0][2] if layer.pairs else np.nan for layer in layers],
+    }
+    return tuple(
+        Plot(
+            f"{name[0].upper()}{name[1:]}", "Layer", "Distance", (_line(layers, name, values),),
+            _ticks(layers), most=1.0,
+        )
+        for name, values in distances.items()
+    )  # fmt: skip
+
+
+def _line(layers: Sequence[Redundancy], name: str, values: Sequence[float]) -> Line:
     from hgviz.figures.charts import Line
 
-    return Line(name, np.array([one.layer.index for one in found], float), np.array(values, float))
+    numbers = np.array([layer.layer.index for layer in layers], float)
+    return Line(name, numbers, np.array(values, float))
 
 
-def _ticks(found: Sequence[Redundancy]) -> tuple[tuple[float, str], ...]:
+def _ticks(layers: Sequence[Redundancy]) -> tuple[tuple[float, str], ...]:
     """The numbers of at most a dozen layers."""
-    numbers = [one.layer.index for one in found]
-    return tuple((float(at), str(at)) for at in numbers[:: -(-len(numbers) // 12)])
+    numbers = [layer.layer.index for layer in layers]
+    return tuple((float(number), str(number)) for number in numbers[:: -(-len(numbers) // 12)])

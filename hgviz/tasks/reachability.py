@@ -1,0 +1,359 @@
+"""How far the outputs of models reach back, what that costs, and how long passes take."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hgviz.core import ModelSpec, Prompt, progress
+from hgviz.errors import require
+
+if TYPE_CHECKING:
+    from hgviz.figures import Panel, Spec
+    from hgviz.figures.charts import Plots
+    from hgviz.models.model import Model
+
+Matrix = NDArray[np.float64]
+SHARES = (0.1, 0.01)  # of the largest mean influence, below which influence has faded
+LEAST_SHOWN = 1e-8  # share of influence that a figure shows
+TURNS = 5  # of timed passes
+LEAST_SECONDS = 0.02  # of a turn: shorter passes are repeated
+
+
+@dataclass(frozen=True, eq=False)
+class Reach:
+    """The influence of every token on every output of a model, as sizes of gradients.
+
+    own (n, n): outputs by the tokens of the text they stand in. source (n, m): outputs of a decoder
+    by the tokens of the encoder's text, or by the states it is given; None without these.
+    of: what an output is, "logits" or "states".
+    """
+
+    spec: ModelSpec
+    prompt: Prompt
+    own: Matrix
+    of: str = "logits"
+    source: Matrix | None = None
+    target: Prompt | None = None
+
+    @property
+    def main(self) -> Prompt:
+        """The text that outputs stand in."""
+        return self.prompt if self.target is None else self.target
+
+    @property
+    def matrix(self) -> Matrix:
+        """(n, n) own, or (n, m + n) source and own side by side."""
+        return self.own if self.source is None else np.concatenate([self.source, self.own], axis=1)
+
+    @property
+    def later(self) -> float:
+        """The largest influence of a later token on an output."""
+        return float(np.triu(self.own, 1).max(initial=0.0))
+
+    @property
+    def is_causal(self) -> bool:
+        """Whether the influence of later tokens is exactly 0."""
+        return self.later == 0.0
+
+    @property
+    def farthest(self) -> int:
+        """The largest distance in tokens with any influence."""
+        rows, columns = np.nonzero(self.own)
+        return int(np.abs(rows - columns).max(initial=0))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every output depends on all tokens, or on all up to its own if causal."""
+        possible = np.ones(self.own.shape, bool)
+        return bool((self.own != 0)[np.tril(possible) if self.is_causal else possible].all())
+
+    @property
+    def lag(self) -> int:
+        """The most tokens right before an output that do not influence it although earlier do."""
+        lags = [0]
+        for row in range(len(self.own)):
+            earlier = np.flatnonzero(self.own[row, :row])
+            lags += [row - 1 - int(earlier[-1])] if len(earlier) else []
+        return max(lags)
+
+    @cached_property
+    def profile(self) -> Matrix:
+        """(n,): the mean influence by distance; unless causal, of tokens on both sides."""
+
+        def means(sign: int) -> Matrix:
+            distances = range(len(self.own))
+            return np.array([np.diagonal(self.own, sign * at).mean() for at in distances])
+
+        return means(-1) if self.is_causal else (means(-1) + means(1)) / 2
+
+    @property
+    def shares(self) -> Matrix:
+        """(n,): the profile over its largest value."""
+        return self.profile / (self.profile.max(initial=0.0) or 1.0)
+
+    @property
+    def steady(self) -> int:
+        """The number of distances whose means are over at least an eighth of the outputs."""
+        return len(self.own) - len(self.own) // 8
+
+    def fades(self, share: float) -> int | None:
+        """The distance from which influence stays below a share of the largest mean.
+
+        Only steady distances count; share 0 is where all influence is exactly 0. None where it
+        does not fade.
+        """
+        values = self.shares[: self.steady] if share else self.shares
+        strong = np.flatnonzero(values >= share if share else values > 0)
+        distance = int(strong[-1]) + 1 if len(strong) else 0
+        return distance if distance < len(values) else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `hgviz reach --json` prints it."""
+        return {
+            "model": self.spec.name, "family": self.spec.family,
+            "parameters": self.spec.parameters, "tokens": len(self.own), "of": self.of,
+            "causal": self.is_causal, "later": self.later, "farthest": self.farthest,
+            "whole": self.is_full, "lag": self.lag,
+            **{f"below_{100 * share:g}_percent": self.fades(share) for share in SHARES},
+            "zero_from": self.fades(0.0),
+        }  # fmt: skip
+
+    def describe(self, name: str) -> str:
+        """How far a model of this name reaches, in a sentence."""
+        is_near = self.farthest < len(self.own) - 1
+        if self.is_causal:
+            reach = "though not each on all before it"
+            if is_near:
+                reach = f"and none on one more than {self.farthest:,} before it"
+            elif self.is_full:
+                reach = "and each on all up to its own"
+            parts = [f"no output depends on a later token, {reach}"]
+        elif is_near:
+            parts = [f"no output depends on a token more than {self.farthest:,} away"]
+        else:
+            each = "each" if self.is_full else "not each"
+            parts = [f"outputs depend on later tokens, too, {each} on all"]
+        if self.lag:
+            parts.append(f"up to {self.lag:,} right before an output are not in it yet")
+        faded, zero = self.fades(0.01), self.fades(0.0)
+        if zero is not None:
+            parts.append(f"from {zero:,} tokens on influence is exactly 0")
+        elif faded is not None:
+            parts.append(f"from {faded:,} tokens on influence is below 1 % of the strongest")
+        else:
+            parts.append(
+                f"{self.steady - 1:,} tokens apart influence is above 1 % of the strongest"
+            )
+        return f"{name}: {'; '.join(parts)}."
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Median seconds of a forward pass: a row for each model, a column for each length."""
+
+    lengths: tuple[int, ...]
+    seconds: tuple[tuple[float, ...], ...]
+
+    def growth(self, model: int) -> float | None:
+        """The exponent p of seconds ~ length^p between the last two lengths."""
+        if len(self.lengths) < 2:
+            return None
+        (short, long), (fast, slow) = self.lengths[-2:], self.seconds[model][-2:]
+        return math.log(slow / fast) / math.log(long / short)
+
+
+def reach(model: Model, prompt: Prompt, target: Prompt | None = None) -> Reach:
+    """The reach of a model on a text, or on both texts of an encoder-decoder.
+
+    Only a model in float64 tells small influence from none. Errors as measure_reach.
+    """
+    from hgviz.models.attribution import measure_reach
+
+    gradients = measure_reach(model, prompt, target)
+    return Reach(model.spec, prompt, gradients.own, gradients.of, gradients.source, target)
+
+
+def random_prompts(model: Model, count: int, seed: int = 0) -> tuple[Prompt, Prompt | None]:
+    """A text of random tokens, or two for an encoder-decoder, or random states and a text.
+
+    Raises HgvizError for more tokens than the model reads.
+    """
+    random = np.random.default_rng(seed)
+
+    def tokens() -> Prompt:
+        return model.from_ids(random.integers(0, model.spec.vocabulary, count))
+
+    if model.takes_states:
+        return model.from_states(random.normal(size=(count, model.spec.width))), tokens()
+    return tokens(), tokens() if model.spec.needs_target else None
+
+
+def pass_times(models: Sequence[Model], lengths: Sequence[int], turns: int = TURNS) -> Times:
+    """Median seconds of a forward pass over random tokens.
+
+    Models and lengths take turns, so that other work of the machine affects all alike. Raises
+    HgvizError for lengths that a model does not read.
+    """
+    lengths = sorted(set(lengths))
+    require(
+        lengths and lengths[0] >= 1 and turns >= 1,
+        "there is nothing to time: a length and a turn are at least 1",
+        "Ask 1",
+    )
+    for model in models:
+        limit = model.spec.max_positions
+        require(
+            limit is None or lengths[-1] <= limit,
+            f"{model.spec.name} reads at most {limit} tokens: "
+            f"times of {lengths[-1]:,} were asked for",
+            "Choose shorter lengths",
+        )
+    shape = len(models), len(lengths)
+    passes, seconds = np.ones(shape, int), np.zeros((turns + 1, *shape))
+    for turn in range(turns + 1):  # the first turn warms up, and says how long a pass takes
+        for column, length in enumerate(lengths):
+            done = max(turn - 1, 0) * len(lengths) + column
+            progress(done, turns * len(lengths), f"{length:,} tokens")
+            for row, model in enumerate(models):
+                count = passes[row, column]
+                seconds[turn, row, column] = _seconds_of_passes(model, length, count) / count
+        if turn == 0:
+            passes = np.maximum(1, LEAST_SECONDS / np.maximum(seconds[0], 1e-9)).astype(int)
+    medians = np.median(seconds[1:], axis=0)
+    return Times(tuple(lengths), tuple(map(tuple, medians.tolist())))
+
+
+def _seconds_of_passes(model: Model, length: int, count: int) -> float:
+    random = np.random.default_rng(0)
+    ids = random.integers(0, model.spec.vocabulary, length)
+    second: dict[str, Any] = {"decoder_ids": ids} if model.spec.form == "encoder-decoder" else {}
+    if model.takes_states:
+        second = {"encoder_states": random.normal(size=(length, model.spec.width))}
+    start = perf_counter()
+    for _ in range(count):
+        model.run(ids, **second)
+    return perf_counter() - start
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+def reach_facts(
+    models: Sequence[Model], reaches: Sequence[Reach], times: Times | None = None
+) -> dict[str, Any]:
+    """The reach of each model, the costs of its layers for these texts, and times, for JSON."""
+    from hgviz.models.attribution import mixing_costs
+
+    names = names_of(reaches)
+    mixing = [
+        {"model": name, **asdict(cost)}
+        for name, model, reach in zip(names, models, reaches, strict=True)
+        for cost in mixing_costs(model.config, len(reach.main), len(reach.prompt))
+    ]
+    facts: dict[str, Any] = {
+        "reach": [
+            {**reach.to_dict(), "model": name} for name, reach in zip(names, reaches, strict=True)
+        ],
+        "mixing": mixing,
+    }
+    if times is not None:
+        facts["milliseconds"] = [
+            {
+                "model": name,
+                **{
+                    str(length): 1000 * seconds
+                    for length, seconds in zip(times.lengths, times.seconds[row], strict=True)
+                },
+                "grows_as_n_to_the": times.growth(row),
+            }
+            for row, name in enumerate(names)
+        ]
+    return facts
+
+
+def names_of(reaches: Sequence[Reach]) -> list[str]:
+    """The names of models, numbered where two are the same."""
+    names: list[str] = []
+    for reach in reaches:
+        name = reach.spec.name or reach.spec.family
+        names.append(f"{name}, {names.count(name) + 1}" if name in names else name)
+    return names
+
+
+def reach_panel(
+    spec: Spec,
+    reaches: Sequence[Reach],
+    times: Times | None = None,
+    options: Sequence[str] = (),
+    models: Sequence[str | Path] = (),
+) -> Panel:
+    """A figure of reach and times.
+
+    options: those of the command line that give the text and the lengths; models: the paths.
+    """
+    from hgviz.figures import Panel
+    from hgviz.figures.charts import Reaches, Square
+    from hgviz.figures.spec import bare_name
+
+    names = names_of(reaches)
+    squares = []
+    for name, reach in zip(names, reaches, strict=True):
+        squares.append(Square(name, reach.own / (reach.own.max(initial=0.0) or 1.0)))
+        if (source := reach.source) is not None:
+            shares = source / (source.max(initial=0.0) or 1.0)
+            squares.append(Square(f"{name}, by its source", shares, "Source token"))
+    tokens = dict.fromkeys(f"{len(reach.main):,}" for reach in reaches)
+    content = Reaches(
+        tuple(squares),
+        _plots(names, reaches, times),
+        tuple(options),
+        title="How far outputs reach",
+        more=f"{' and '.join(tokens)} tokens",
+        notes=tuple(reach.describe(name) for name, reach in zip(names, reaches, strict=True)),
+        about={
+            "model": ", ".join(bare_name(reach.spec.name) for reach in reaches),
+            "checkpoint": ", ".join(reach.spec.digest for reach in reaches),
+            "text": ", ".join(dict.fromkeys(reach.prompt.digest for reach in reaches)),
+        },
+    )
+    return Panel(spec, content, tuple(map(str, models)))
+
+
+def _plots(names: Sequence[str], reaches: Sequence[Reach], times: Times | None) -> Plots:
+    """Influence over distance, and times over length."""
+    from hgviz.figures.charts import Line, Plot, Plots
+
+    lines = []
+    for name, reach in zip(names, reaches, strict=True):
+        shares = reach.shares[: reach.steady]
+        lines.append(Line(name, np.arange(len(shares), dtype=float), shares))
+    values = np.concatenate([line.y for line in lines])
+    least = float(values[values > 0].min(initial=1.0))
+    limits = (LEAST_SHOWN, 2.0) if least < LEAST_SHOWN else None
+    plots = [
+        Plot("Influence over distance", "Tokens apart", "Gradient, share", tuple(lines),
+             limits=limits, log=(False, True))
+    ]  # fmt: skip
+    notes = ["Over distance: the mean gradient at each, as a share of the largest such mean."]
+    notes += ["A line ends where it is exactly 0."] if (values == 0).any() else []
+    if times is not None:
+        ticks = tuple((float(length), f"{length:,}") for length in times.lengths)
+        lines = [
+            Line(name, np.array(times.lengths, float), 1000 * np.array(seconds))
+            for name, seconds in zip(names, times.seconds, strict=True)
+        ]
+        plots.append(
+            Plot("Time of a forward pass", "Tokens", "Milliseconds", tuple(lines), ticks,
+                 log=(True, True))
+        )  # fmt: skip
+        notes.append("Times are medians of passes that the models take by turns.")
+    return Plots(tuple(plots), notes=tuple(notes))
