@@ -110,10 +110,9 @@ def nearest_name(path: str | os.PathLike[str], others: Iterable[str] = ()) -> st
     place, names = Path(path), list[str]()
     with suppress(OSError):
         names = os.listdir(place.parent)
-    near = [name for name in names if Path(name).stem == place.name]
-    near = near or get_close_matches(place.name, names, 1, 0.7)
-    near = [str(place.parent / name) for name in near]
-    near = near or get_close_matches(str(place), list(others), 1, 0.7)
+    siblings = {Path(name).stem: str(place.parent / name) for name in names}
+    near = [siblings[stem] for stem in get_close_matches(place.stem, siblings, 1, 0.75)]
+    near = near or get_close_matches(str(place), list(others), 1, 0.75)
     return f"Did you mean {near[0]}?" if near else ""
 
 

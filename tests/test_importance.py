@@ -90,17 +90,21 @@ def test_an_interrupted_study_is_kept_and_gone_on_with(
     run, output, tmp_path, model, data, monkeypatch
 ):
     monkeypatch.setattr(measurements, "OFTEN", 0)
-    out, old = tmp_path / "s.h5", Trials.gate_gradients
+    out, old, calls = tmp_path / "s.h5", Trials.gate_gradients, []
 
-    def interrupted(*_):
-        raise KeyboardInterrupt
+    def interrupted(*arguments):
+        calls.append(arguments)
+        if len(calls) > 1:  # the first is timed
+            raise KeyboardInterrupt
+        return old(*arguments)
 
     monkeypatch.setattr(Trials, "gate_gradients", interrupted)
-    code, printed, said = run("importance", model, "--data", data, "-o", out)
+    code, printed, said = run("importance", model, "--data", data, "-o", out, "--quiet")
     assert code == 130 and not printed and said.count("\n") == 1
     assert "kept in" in said and is_study(out) and open_study(out).answered.all()
     monkeypatch.setattr(Trials, "gate_gradients", old)
-    output("importance", model, "--data", data, "-o", out)
+    _, _, said = run("importance", model, "--data", data, "-o", out)
+    assert said.startswith("Measuring gradient") and " of 8 heads on 60 examples: about " in said
     assert open_study(out).measured()["gradient"] == 1
 
 

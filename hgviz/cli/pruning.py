@@ -30,7 +30,7 @@ from hgviz.cli.options import (
 )
 from hgviz.errors import HgvizError
 from hgviz.files import find_sample
-from hgviz.language import counted, join_words, number
+from hgviz.language import counted, duration, join_words, number
 
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
@@ -98,12 +98,23 @@ def importance(
         raise typer.BadParameter(f"{score.name} is what trainings learned: name them by --gates.")
     trials = _trials(loaded, data, heads_of(off, loaded), limit, batch_size)
     needs = () if score.learned else measured_together(score.needs)
-    measure = partial(tasks.study, trials, needs, out, data.data.name, seed, permutations, force)
+
+    def announce(seconds: float) -> None:
+        terminal.remark(
+            f"Measuring {join_words(need.replace('_', ' ') for need in needs)} of "
+            f"{counted(len(trials.heads), 'head')} on {counted(len(trials.examples), 'example')}: "
+            f"about {duration(max(1.0, seconds))}."
+        )
+
+    measure = partial(
+        tasks.study, trials, needs, out, data.data.name, seed, permutations, force,
+        announce if needs and not as_json else None,
+    )  # fmt: skip
     work = measure
     if learned:
         work = partial(tasks.keeping, out, lambda: tasks.with_learned(measure(), learned))
     resume = f"What was measured is kept in {out}; the same command goes on from there"
-    study = terminal.run(work, "Measuring heads", resume)
+    study = terminal.run(work, "Measuring heads", resume, out)
     scores = scores_of(study, score.name)
     if as_json:
         print(json.dumps(scores.to_rows()))

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 OFTEN = 0.2  # s between two reports of the growing study
 SAVED = 10.0  # s between two writes of it
 SHARE = 20  # the least time between two writes, in times of a write
+TIMED_TOKENS = 2048  # of the texts that are timed for an estimate
 PERMUTATIONS = 20  # of Shapley values, unless more are asked for
 
 
@@ -46,14 +47,17 @@ def study(
     seed: int = 0,
     permutations: int = PERMUTATIONS,
     force: bool = False,
+    announce: Callable[[float], None] | None = None,
 ) -> Study:
     """Measure all heads into a file; what a study of the same model and data has is kept.
 
-    The file is written every few seconds and when the work is stopped. Raises HgvizError, also
-    where `out` is a study of something else, unless force, which begins anew.
+    The file is written every few seconds and when the work is stopped. announce: as in importance.
+    Raises HgvizError, also where `out` is a study of something else, unless force, which begins
+    anew.
     """
     known = None if force else kept_study(out, trials, seed)
-    return keeping(out, partial(importance, trials, needs, data, seed, permutations, known))
+    work = partial(importance, trials, needs, data, seed, permutations, known, announce)
+    return keeping(out, work)
 
 
 def kept_study(
@@ -115,19 +119,23 @@ def importance(
     seed: int = 0,
     permutations: int = PERMUTATIONS,
     known: Study | None = None,
+    announce: Callable[[float], None] | None = None,
 ) -> Study:
     """Measure all heads; needs names the arrays that are wanted: of study.ARRAYS, such as
     "gradient", or of a method that measures its own.
 
     known: a study of the same model, examples, heads off and seed, of which only what is missing
     is measured. The progress carries the Study so far, at most every OFTEN; one that is stopped
-    can be saved and resumed. Raises HgvizError where all heads are off or losses are not finite.
+    can be saved and resumed. announce: called with the seconds that this will take, before it
+    begins. Raises HgvizError where all heads are off or losses are not finite.
     """
     require_attention(trials.model.spec)
     require(
         trials.heads, "all heads are off: there is none left to measure", "Leave some of them on"
     )
     measurement = _Measurement(trials, needs, known or _blank(trials, data, seed), permutations)
+    if announce is not None:
+        announce(measurement.seconds())
     measurement.run()
     return measurement.study
 
@@ -207,6 +215,44 @@ class _Measurement:
             with progress_within(done, done + work, total), progress_as(note):
                 measure(names, *arguments)
             done += work
+
+    def seconds(self) -> float:
+        """The seconds that run will take, extrapolated from passes over a few texts."""
+        batch = self.batches[len(self.batches) // 2]
+        most = max(1, TIMED_TOKENS // batch.ids.shape[1])
+        batch = self.examples.batch(batch.rows[:most])
+        heads, count = self.trials.heads, len(self.columns)
+
+        def time_of(work: Callable[..., Any], *arguments: Any) -> float:
+            progress(0, 1, "seeing how long it takes")
+            start = time.perf_counter()
+            work(*arguments)
+            return time.perf_counter() - start
+
+        def for_missing(seconds: float, *names: str) -> float:
+            """The seconds for all batches that lack these arrays, given those of one batch."""
+            tokens = sum(missing.ids.size for *_, missing in self._missing(names))
+            return seconds * tokens / batch.ids.size
+
+        time_of(self.trials.baseline, batch)  # warms up
+        total = for_missing(time_of(self.trials.baseline, batch))
+        for method in self.methods:
+            if method.measure is not None and method.needs in self.needs:
+                total += for_missing(time_of(method.measure, self.trials, batch), method.needs)
+        slopes = ("gradient", "token_gradient")
+        if {*slopes} & {*self.needs}:
+            total += for_missing(time_of(self.trials.gate_gradients, batch), *slopes)
+        sample = [frozenset({heads[at]}) for at in (0, count // 2, -1)]
+        for names in (("loss_change", "change"), ("alone",)):
+            if {*names} & {*self.needs}:
+                passes = [time_of(self.trials.without, batch, off) for off in sample]
+                total += for_missing(count * sum(passes) / len(passes), *names)
+        if "shapley" in self.needs:
+            orders = np.isnan(self.arrays["shapley"][:, self.columns]).any(axis=1).sum()
+            tokens = sum(part.ids.size for part in self.batches) / batch.ids.size
+            half = time_of(self.trials.without, batch, frozenset(heads[::2]))
+            total += half * count * float(orders) * tokens
+        return total
 
     def _with_study(self, words: str, step: Step) -> Step:
         """A step with the study so far, unless that was reported a moment ago."""
