@@ -1,5 +1,6 @@
 """The verbs from a terminal: what they do, what they refuse, and in which words."""
 
+import shlex
 from types import SimpleNamespace
 
 import numpy as np
@@ -71,6 +72,19 @@ def test_the_help_names_every_verb(run):
 @pytest.mark.parametrize("verb", sorted(cli.verbs() - {"demo", "selftest"}))
 def test_a_verb_without_arguments_is_refused_in_one_line(refusal, verb):
     refusal(verb, code=2)
+
+
+def test_every_help_has_an_example_and_those_of_the_sample_work(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    needs_more = {"demo", "selftest", "train", "study run", "study status", "study report"}
+    for name, example in cli.EXAMPLES.items():
+        code, text, _ = run(*name.split(), "--help")
+        assert code == 0 and f"Example: hgviz {name}" in " ".join(text.replace("│", " ").split())
+        if name not in needs_more:
+            assert run(*shlex.split(example), "--quiet")[0] == 0, example
+            assert "-o" not in example or (tmp_path / example.split()[-1]).exists()
+    for name in cli.verbs() - {"study"}:
+        assert name in cli.EXAMPLES
 
 
 @pytest.mark.parametrize(

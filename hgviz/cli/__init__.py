@@ -28,6 +28,30 @@ VERBS: dict[str, tuple[Callable[..., object], ...]] = {  # by the headings of th
     "Train": (models.train,),
     "Files": (models.info, captures.map_, captures.logits, models.convert, models.selftest),
 }
+EXAMPLES = {  # of commands, the words after hgviz; they use files of the sample, and each other's
+    "demo": "demo",
+    "capture": 'capture sample/hourglass --text "The sea" -o sea.h5',
+    "heads": "heads sample/first.h5",
+    "attribute": 'attribute sample/softmax --text "A fine film"',
+    "figure": "figure sample/first.h5 --kind map --head 11.2 -o map.pdf",
+    "evaluate": "evaluate sample/softmax --data sample/reviews.tsv",
+    "reach": 'reach sample/hourglass --text "The sea"',
+    "redundancy": "redundancy sample/softmax",
+    "rollout": "rollout sample/first.h5 -o rollout.npy",
+    "importance": "importance sample/softmax --data sample/reviews.tsv --limit 64 -o study.h5",
+    "curve": "curve study.h5 sample/softmax --data sample/reviews.tsv",
+    "prune": "prune sample/softmax --study study.h5 --keep 50% -o smaller",
+    "compare": 'compare sample/softmax sample/ymish --text "A fine film"',
+    "study run": "study run study.toml -o results",
+    "study status": "study status results",
+    "study report": "study report results -o results.html",
+    "train": "train plan.toml -o model",
+    "info": "info sample/hourglass",
+    "map": "map sample/first.h5 --head 11.2 -o map.npy",
+    "logits": 'logits sample/softmax --text "A fine film" -o logits.npy',
+    "convert": "convert sample/softmax -o copy",
+    "selftest": "selftest",
+}
 
 app = typer.Typer(
     name="hgviz",
@@ -43,10 +67,12 @@ _study = typer.Typer(help="Run the measurements that a study file (.toml) lists.
 
 
 def _add(to: typer.Typer, verb: Callable[..., object], heading: str | None = None) -> None:
-    """Add a verb as a command; lines of its docstring are joined to paragraphs of the help."""
+    """Add a verb as a command; the paragraphs of its docstring and an example are its help."""
+    name = verb.__name__.rstrip("_")
+    example = EXAMPLES[name if to is app else f"study {name}"]
     paragraphs = inspect.cleandoc(verb.__doc__ or "").split("\n\n")
     text = "\n\n".join(paragraph.replace("\n", " ") for paragraph in paragraphs)
-    name = verb.__name__.rstrip("_")
+    text += f"\n\nExample: hgviz {example}"
     to.command(name, help=text, rich_help_panel=heading)(expanded(verb))
 
 

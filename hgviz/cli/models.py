@@ -93,11 +93,12 @@ def evaluate(
     """Score a model on data, with an interval of 95 %.
 
     A classifier: accuracy, F1 and Matthews correlation on labelled rows, of images or sounds on
-    rows with the names of their files. A language model: bits per byte; a masked one: how many of
-    the masked tokens it guesses; on a text, or on each text of a table (.tsv, .csv, .jsonl) by
-    itself. A model of tokens' classes: the share that is right, on lists of words and tags
-    (.jsonl); one that answers questions: of where answers begin and end, on rows as SQuAD's. A
-    model of hidden states: how far they move when heads go off, as 1 - cosine.
+    rows with the names of their files. A language model: loss, perplexity, bits per byte and the
+    accuracy of the next token; a masked one: how many of the masked tokens it guesses; on a text,
+    or on each text of a table (.tsv, .csv, .jsonl) by itself. A model of tokens' classes: the
+    share that is right, on lists of words and tags (.jsonl); one that answers questions: of where
+    answers begin and end, on rows as SQuAD's. A model of hidden states: how far they move when
+    heads go off, as 1 - cosine.
     """
     from hgviz import tasks
     from hgviz.analysis.statistics import describe_score
