@@ -112,7 +112,8 @@ VERBS = {
 }  # fmt: skip
 # what asks nothing that takes long, or only wraps other verbs
 IMMEDIATE = {
-    "Estimate", "attribution_panel", "attribution_rows", "capture_at", "study_chart",
+    "Estimate", "checkpoint_formats", "checkpoint_suffixes", "digest_of", "trials_on",
+    "attribution_panel", "attribution_rows", "capture_at", "study_chart",
     "curve_times", "estimate", "examples_from", "prompt_options", "key_scores",
     "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
     "read_prompts", "default_question", "reach_facts", "reach_panel", "redundancy_panel",

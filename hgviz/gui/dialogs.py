@@ -41,7 +41,7 @@ from PySide6.QtWidgets import (
 from shiboken6 import isValid
 
 import hgviz
-from hgviz import settings
+from hgviz import settings, tasks
 from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
 from hgviz.analysis.importance import METHODS
 from hgviz.core import HgvizError, ModelSpec
@@ -69,7 +69,6 @@ from hgviz.gui.widgets import (
     tip,
     vbox,
 )
-from hgviz.models.checkpoints import file_suffixes
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.session.saved import SUFFIX
 from hgviz.settings import Settings
@@ -1081,7 +1080,7 @@ def _show(control: QWidget, value: Any) -> None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-WEIGHTS = tuple(f"*{one}" for one in file_suffixes())
+WEIGHTS = tuple(f"*{one}" for one in tasks.checkpoint_suffixes())
 ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "*.toml", "config.json", *WEIGHTS)
 FILES = f"Checkpoints, captures, studies and sessions ({' '.join(ENDINGS)});;All files (*)"
 CAPTURES = "Captures (*.h5)"

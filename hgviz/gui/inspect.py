@@ -21,6 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from hgviz import tasks
 from hgviz.gui import theme
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.jobchip import CapturingView
@@ -32,7 +33,6 @@ from hgviz.gui.text import TextStrip
 from hgviz.gui.view import LOOKS, Looks, View, view
 from hgviz.gui.widgets import Button, IconButton, Words, hbox, label, splitter, vbox
 from hgviz.gui.window import SMALLEST, Window
-from hgviz.models.checkpoints import READERS
 from hgviz.session.saved import Layout
 from hgviz.settings import Settings
 
@@ -513,7 +513,7 @@ class EmptyPage(QWidget):
         self.recent = RecentList()
         words.addWidget(self.recent)
         words.addSpacing(8)
-        opens = [*(one.label for one in READERS), "captures", "studies", "sessions"]
+        opens = [*tasks.checkpoint_formats(), "captures", "studies", "sessions"]
         formats = label(
             tr("Opens: {formats}", formats=", ".join(map(tr, opens))), factor=0.92, kind="secondary"
         )

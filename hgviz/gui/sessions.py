@@ -702,13 +702,9 @@ def _readable(path: str) -> None:
     """Read a capture or what a checkpoint says of itself. Errors: HgvizError where that fails."""
     progress(0, 1, "looking at the file")
     if tasks.kind_of(path) == "capture":
-        from hgviz.store import open_capture
-
-        open_capture(path)
+        tasks.capture_at(path)
     else:
-        from hgviz.models.checkpoints import read
-
-        read(path)
+        tasks.digest_of(path)
 
 
 def _no_capture(path: str) -> HgvizError:
@@ -742,14 +738,12 @@ class Snapshot(NamedTuple):
     def write(self, file: Path, study: Path) -> float:
         """Write it to a file, its study to another, unless it lies there already; gives the seconds
         this took. Errors: HgvizError, OSError."""
-        from hgviz.store import write_study
-
         progress(0, 1, "keeping what is open")
         begun, paths = time.monotonic(), self.paths
         if self.study is not None:
             paths = {**paths, "unsaved": str(study)}
             if not study.exists():
-                write_study(study, replace(self.study, masks=self.masks))
+                tasks.save(replace(self.study, masks=self.masks), study)
         saved.write(
             placed(self.session, paths, str(file)), file
         )  # it named the study before, if any

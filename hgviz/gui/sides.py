@@ -260,14 +260,12 @@ def looked(other: Other, a: Capture) -> SideCapture | None:
             "it says what heads are worth, and has no maps to compare",
             "Choose a checkpoint or a capture",
         )
-    from hgviz.store import open_capture
-
-    capture = open_capture(other.path)
+    capture = tasks.capture_at(other.path)
     if capture.items:
         same = [one.number for one in capture.items if one.text == a.main.text]
         numbers = [one.number for one in capture.items]
         number = same[0] if same else a.item if a.item in numbers else capture.item
-        capture = capture if number == capture.item else open_capture(other.path, number)
+        capture = capture if number == capture.item else tasks.capture_at(other.path, number)
     return SideCapture(other, capture)
 
 

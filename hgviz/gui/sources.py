@@ -236,12 +236,8 @@ def look(path: str, item: int = 0) -> OpenedFile:
     if kind == "checkpoint":
         return OpenedFile(path)
     if kind == "study":
-        from hgviz.store import open_study
-
-        return OpenedFile(path, study=open_study(path))
-    from hgviz.store import open_capture
-
-    capture = open_capture(path, item)
+        return OpenedFile(path, study=tasks.study_at(path))
+    capture = tasks.capture_at(path, item)
     if Path(path) == resource(FIRST):
         return OpenedFile(path, capture, selection=CHOSEN, opened=CLEAREST)
     progress(1, 3, "measuring heads")

@@ -114,16 +114,12 @@ def prepare(
 
 def ready(model: Model, examples: Examples) -> Trials:
     """A model ready to be tried on examples, a few at a time. Errors: as tasks.trials_of."""
-    from hgviz.models.trials import Trials
-
     progress(0, 1, "trying whether heads do anything")
     sizes = SIZES[examples.asked]
     if examples.asked == "next":
         each = max(1, int(SHORT / examples.lengths.mean()))
         sizes = tuple(each * size for size in sizes)
-    trials = Trials(model, examples, sizes=sizes)
-    trials.require_effect()
-    return trials
+    return tasks.trials_on(model, examples, sizes=sizes)
 
 
 def trying(trials: Trials, off: HeadSet) -> MaskTrial:
@@ -156,10 +152,7 @@ def both(wish: sources.CaptureRequest, model: Model | None) -> tuple[Capture, Ca
 
 def save(study: Study, path: str) -> str:
     """Write what was measured to a file, in place of one that is there."""
-    from hgviz.store import write_study
-
-    progress(0, 1, f"writing {Path(path).name}")
-    return str(write_study(path, study, force=True))
+    return tasks.save(study, path, force=True)
 
 
 @contextmanager

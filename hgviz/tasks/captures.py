@@ -34,6 +34,7 @@ from hgviz.core import (
 )
 from hgviz.errors import no_attention_error, require
 from hgviz.language import counted, duration, format_size
+from hgviz.study import Study
 
 if TYPE_CHECKING:
     from hgviz.maps import DenseMap, Factors
@@ -200,12 +201,14 @@ def capture_like(
     return capture(model, prompt, off=off, target=target, streaming=streaming)
 
 
-def save(capture: Capture, path: str | Path, force: bool = False) -> str:
-    """Write a capture that is in memory to a file; returns its path."""
-    from hgviz.store import write_capture
+def save(what: Capture | Study, path: str | Path, force: bool = False) -> str:
+    """Write a capture or a study that is in memory to a file; returns its path."""
+    from hgviz.store import write_capture, write_study
 
     progress(0, 1, f"writing {Path(path).name}")
-    return str(write_capture(path, capture, force=force))
+    if isinstance(what, Study):
+        return str(write_study(path, what, force=force))
+    return str(write_capture(path, what, force=force))
 
 
 def versions() -> tuple[tuple[str, str], ...]:

@@ -139,6 +139,28 @@ def convert(
     return checkpoints.convert(checkpoint, Path(out))
 
 
+def digest_of(path: str | Path) -> str:
+    """The digest of a checkpoint's weights. Raises HgvizError for what cannot be read as one."""
+    from hgviz.models import checkpoints
+
+    progress(0, 1, f"looking at {Path(path).name}")
+    return checkpoints.read(path).digest
+
+
+def checkpoint_formats() -> list[str]:
+    """The formats of checkpoints that can be opened, in words."""
+    from hgviz.models.checkpoints import READERS
+
+    return [reader.label for reader in READERS]
+
+
+def checkpoint_suffixes() -> tuple[str, ...]:
+    """The endings of files of weights."""
+    from hgviz.models.checkpoints import file_suffixes
+
+    return tuple(file_suffixes())
+
+
 def model_of(study: Study, paths: Iterable[str | Path]) -> str:
     """The first checkpoint among some paths whose weights a study measured, "" for none."""
     for path in map(str, paths):
@@ -154,9 +176,8 @@ def require_model_of(study: Study, path: str | Path) -> str:
     from hgviz.models import checkpoints
 
     name = Path(path).name
-    progress(0, 1, f"looking at {name}")
     require(
-        checkpoints.recognises(path) and checkpoints.read(path).digest == study.spec.digest,
+        checkpoints.recognises(path) and digest_of(path) == study.spec.digest,
         f"{name} is not the model of this study: "
         f"it measured {study.spec.name or 'another'}, whose weights are others",
         "Choose the checkpoint it was made with",

@@ -64,11 +64,24 @@ def trials_of(
     The other arguments and errors are those of examples_from. Also raises HgvizError where
     switching off a whole layer changes nothing.
     """
+    progress(0, 1, f"reading {Path(data).name}")
+    return trials_on(
+        model,
+        examples_from(model, data, text_column, label_column, labels, limit, batch_size),
+        off,
+    )
+
+
+def trials_on(
+    model: Model, examples: Examples, off: HeadSet = frozenset(), sizes: Sequence[int] = ()
+) -> Trials:
+    """A model and examples, for passes with other heads off; sizes: as in Examples.blocks.
+
+    Raises HgvizError where switching off a whole layer changes nothing.
+    """
     from hgviz.models.trials import Trials
 
-    progress(0, 1, f"reading {Path(data).name}")
-    examples = examples_from(model, data, text_column, label_column, labels, limit, batch_size)
-    trials = Trials(model, examples, off)
+    trials = Trials(model, examples, off, sizes=sizes)
     trials.require_effect()
     return trials
 

@@ -12,7 +12,6 @@ from hgviz.core import (
     NO_STREAMING,
     HeadId,
     HeadSet,
-    HgvizError,
     Integers,
     Prompt,
     Streaming,
@@ -28,11 +27,11 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.models.training import Report
 
-MOST_SIGNALS = 4 << 30  # bytes of the images or sounds that are scored on
+MOST_SIGNALS = 4 << 30  # bytes of the images or sounds that a model is scored on
 
 
 def train(config: str | Path, out: str | Path) -> Report:
-    """Train a model from a TOML file into a folder; started again, it goes on where it was."""
+    """Train a model as a TOML file says, into a folder, or resume its training."""
     progress(0, 1, "loading torch")
     from hgviz.models import training
 
@@ -69,43 +68,46 @@ def evaluate(
     )
     progress(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column, labels, limit, batch_size)
-    if model.spec.goal == "states":  # from what it gives with all heads on
+    if model.spec.goal == "states":  # compared with the states of the whole model
         trials = Trials(model, examples, streaming=streaming)
         return evaluate_answers(lambda batch: trials.without(batch, off), examples, off)
     trials = Trials(model, examples, off, cache_bytes=0, streaming=streaming)
-    found = evaluate_answers(trials.baseline, examples, off)
+    evaluation = evaluate_answers(trials.baseline, examples, off)
     if not streaming.heads:
-        return found
+        return evaluation
     longest = max((row.ids for row in examples.rows), key=len)
-    kept = _cached(model, longest, off, streaming)
-    return replace(found, streaming=streaming, longest=len(longest), cached=kept)
+    share = _cached_share(model, longest, off, streaming)
+    return replace(evaluation, streaming=streaming, longest=len(longest), cached=share)
 
 
-def _cached(model: Model, ids: Integers, off: HeadSet, streaming: Streaming) -> float:
-    """Of the keys (and values) that a text leaves in the caches of all layers, the part that is
-    needed; those that heads share as long as one of them needs them."""
+def _cached_share(model: Model, ids: Integers, off: HeadSet, streaming: Streaming) -> float:
+    """The share of the keys and values of a text, over all layers, that heads with these windows
+    need. Keys that heads share count as long as one of the heads needs them."""
     from hgviz.models.run import CaptureRecorder, DenseWeights
 
-    needed, every = 0, 0
+    needed, total = 0, 0
 
-    def count(index: int, found: Any) -> None:
-        nonlocal needed, every
+    def count(index: int, record: Any) -> None:
+        nonlocal needed, total
         layer, band = model.spec.layers[index], None
-        if isinstance(found, DenseWeights):
-            groups, _, keys = found.values.shape
+        if isinstance(record, DenseWeights):
+            groups, _, keys = record.values.shape
         else:
-            k, band = found.k, found.rule.band
+            k, band = record.k, record.rule.band
             groups, keys = (k.stored if isinstance(k, Grouped) else k).shape[:2]
         most = keys if band is None else min(keys, band[0] + 1)
-        few, shared = min(most, sum(streaming.window)), len(layer.heads) // groups
+        fewest, shared = min(most, sum(streaming.window)), len(layer.heads) // groups
         streams = streaming.places(layer.index, layer.heads)
-        each = [0 if HeadId(layer.index, head) in off else few if at in streams else most
-                for at, head in enumerate(layer.heads)]  # fmt: skip
-        needed += sum(max(each[at : at + shared]) for at in range(0, len(each), shared))
-        every += groups * most
+        by_head = [
+            0 if HeadId(layer.index, head) in off else fewest if place in streams else most
+            for place, head in enumerate(layer.heads)
+        ]
+        starts = range(0, len(by_head), shared)
+        needed += sum(max(by_head[start : start + shared]) for start in starts)
+        total += groups * most
 
     model.observe(model.from_ids(ids), observers=(CaptureRecorder(count),))
-    return needed / every
+    return needed / total
 
 
 def examples_from(
@@ -164,65 +166,66 @@ def _read(
         return model.from_signal(Path(data).parent / text)
 
     if spec.two_texts and spec.goal in ("next", "states"):
-        files = spec.modality != "text"
-        pairs = tables.read_corpus(data, True, False, text_column, label_column, files).texts
-        targets = [model.encode_target(one.target or "") for one in pairs]
-        firsts = _all([one.text for one in pairs], encode)
+        is_file = spec.modality != "text"
+        rows = tables.read_corpus(data, True, False, text_column, label_column, is_file).texts
+        targets = [model.encode_target(row.target or "") for row in rows]
+        sources = _encode_all([row.text for row in rows], encode)
         if spec.goal == "states":
-            return examples.state_examples(targets, limit, firsts)
-        return examples.seq2seq_examples(firsts, targets, limit)
+            return examples.state_examples(targets, limit, sources)
+        return examples.seq2seq_examples(sources, targets, limit)
     if spec.goal == "classes":
-        rows = tables.read_rows(data, text_column, label_column)
-        wanted = rows.class_indices(spec.labels, labels)
-        scored = examples.classification_examples(
-            _all(rows.texts, encode), wanted, spec.labels, limit
-        )
-        ids = rows.numeric_labels(spec.labels, labels).items()
-        said = ", ".join(f"{label} is {spec.labels[number]}" for label, number in [*ids][:LISTED])
+        table = tables.read_rows(data, text_column, label_column)
+        wanted = table.class_indices(spec.labels, labels)
+        prompts = _encode_all(table.texts, encode)
+        scored = examples.classification_examples(prompts, wanted, spec.labels, limit)
+        ids = [*table.numeric_labels(spec.labels, labels).items()][:LISTED]
+        names = ", ".join(f"{label} is {spec.labels[number]}" for label, number in ids)
         scored = repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
-        return replace(scored, note=f"Labels are class ids: {said}." if ids else "")
+        return replace(scored, note=f"Labels are class ids: {names}." if ids else "")
     if spec.goal == "tags":
         tagged = tables.read_tagged(data, text_column, label_column)
-        prompts, marked = tables.tagged_prompts(tagged, spec.labels, encode, labels)
-        return examples.tagging_examples(prompts, marked, spec.labels, limit)
+        prompts, tags = tables.tagged_prompts(tagged, spec.labels, encode, labels)
+        return examples.tagging_examples(prompts, tags, spec.labels, limit)
     if spec.goal == "ends":
-        questions = tables.read_questions(data)
-        asked = examples.question_examples(*tables.question_prompts(questions, model.encode), limit)
-        return repeated_as_target(asked, model.shifted) if spec.reads_twice else asked
+        questions = tables.question_prompts(tables.read_questions(data), model.encode)
+        scored = examples.question_examples(*questions, limit)
+        return repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
     is_whole = spec.goal != "states" and not tables.is_table(data)
-    content = [read_text(data)] if is_whole else tables.read_texts(data, text_column)
+    texts = [read_text(data)] if is_whole else tables.read_texts(data, text_column)
     if spec.goal == "states":
-        return examples.state_examples(_all(content, encode), limit)
-    prompts = [encode(text) for text in content]
+        return examples.state_examples(_encode_all(texts, encode), limit)
+    prompts = [encode(text) for text in texts]
     if spec.goal == "next":
         return examples.next_token_examples(prompts, limit)
-    named = model.tokenizer.encode(
-        "[MASK]"
-    )  # what stands for a hidden token, by the tokenizer's own name
-    masks = [int(one) for one, piece in zip(named.ids, named.pieces, strict=True)
-             if piece in ("[MASK]", "<mask>")]  # fmt: skip
-    require(masks, "the tokenizer has no [MASK]", "Use the model's own tokenizer")
-    return examples.masked_token_examples(prompts, masks[0], limit)
+    mask = model.tokenizer.encode("[MASK]")  # by whichever name the tokenizer has for it
+    names_of_mask = ("[MASK]", "<mask>")
+    ids_of_mask = [
+        int(id_) for id_, piece in zip(mask.ids, mask.pieces, strict=True) if piece in names_of_mask
+    ]
+    require(ids_of_mask, "the tokenizer has no [MASK]", "Use the model's own tokenizer")
+    return examples.masked_token_examples(prompts, ids_of_mask[0], limit)
 
 
-def _all(names: Sequence[str], read: Callable[[str], Prompt]) -> list[Prompt]:
-    """The prompts of some texts, or of some files. Errors: HgvizError where there is no room."""
-    found: list[Prompt] = []
-    held = 0
+def _encode_all(names: Sequence[str], encode: Callable[[str], Prompt]) -> list[Prompt]:
+    """The prompts of texts or of files. Raises HgvizError for signals that do not fit memory."""
+    prompts: list[Prompt] = []
+    size = 0
     for name in names:
-        found.append(read(name))
-        held += 0 if (signal := found[-1].signal) is None else signal.values.nbytes
-        if held > MOST_SIGNALS:
-            raise HgvizError(
-                f"{len(names):,} images or sounds do not fit: "
-                f"the first {len(found):,} take {held / 1e9:.1f} GB as the model reads them",
-                "Take fewer",
-            )
-    return found
+        prompts.append(encode(name))
+        size += 0 if (signal := prompts[-1].signal) is None else signal.values.nbytes
+        require(
+            size <= MOST_SIGNALS,
+            f"{len(names):,} images or sounds do not fit: "
+            f"the first {len(prompts):,} take {size / 1e9:.1f} GB as the model reads them",
+            "Take fewer",
+        )
+    return prompts
 
 
-def repeated_as_target(found: Examples, shifted: Callable[[Integers], Integers]) -> Examples:
-    """Examples that the decoder of an encoder-decoder reads too, one token later, as BART and T5 do
-    where they answer about a text. shifted: the ids that it reads of those of a text."""
-    rows = (replace(row, ids=shifted(row.ids), first=row) for row in found.rows)
-    return replace(found, rows=tuple(rows))
+def repeated_as_target(scored: Examples, shifted: Callable[[Integers], Integers]) -> Examples:
+    """Examples whose text the decoder reads as well, one token later, as BART and T5 classify.
+
+    shifted: the ids that the decoder reads for those of a text.
+    """
+    rows = (replace(row, ids=shifted(row.ids), first=row) for row in scored.rows)
+    return replace(scored, rows=tuple(rows))
