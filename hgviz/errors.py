@@ -107,7 +107,8 @@ _WAYS = {
     errno.EISDIR: "Choose a file",
     **dict.fromkeys((errno.EACCES, errno.EPERM), "Choose another, or have its owner allow it"),
     errno.EROFS: "Choose another place",
-    errno.ENOSPC: "Free some space",
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space"),
+    errno.ENAMETOOLONG: "Choose a shorter name",
 }
 
 

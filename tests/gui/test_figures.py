@@ -549,7 +549,7 @@ def test_a_disk_that_refuses_is_named_and_leaves_the_old_figure(
     drawn, until, tmp_path, monkeypatch
 ):
     (tmp_path / "map.svg").write_text("the figure before")
-    for code, why in ((errno.ENOSPC, "full"), (errno.EROFS, "Read-only")):
+    for code, why in ((errno.ENOSPC, "No space left"), (errno.EROFS, "Read-only")):
 
         def refuse(*some, code=code):
             raise OSError(code, os.strerror(code))
@@ -607,4 +607,5 @@ def test_the_ending_of_the_format_is_added_to_other_names(drawn, until, tmp_path
     assert error.what == "fig1.2.svg is there already"
     drawn.commands._export_to(map_wish(drawn, numbers=True), str(tmp_path / f"{'a' * 300}.svg"))
     error = refused(drawn, until)
-    assert error.what.endswith("its name is too long") and not error.details
+    assert error.what.endswith("File name too long") and not error.details
+    assert error.do == "Choose a shorter name"
