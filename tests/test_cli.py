@@ -74,6 +74,15 @@ def test_a_verb_without_arguments_is_refused_in_one_line(refusal, verb):
     refusal(verb, code=2)
 
 
+def test_workers_are_those_of_a_local_scheduler(run, monkeypatch, tmp_path):
+    seen = []
+    monkeypatch.setattr(tasks, "run_sweep", lambda *given: seen.append(given[2]) or exit(7))
+    for options in ((), ("--workers", 3), ("--scheduler", "local:2")):
+        with pytest.raises(SystemExit):
+            run("study", "run", tmp_path / "s.toml", "-o", tmp_path / "out", *options)
+    assert seen == ["", "local:3", "local:2"]
+
+
 def test_every_help_has_an_example_and_those_of_the_sample_work(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     needs_more = {"demo", "selftest", "train", "study run", "study status", "study report"}
@@ -117,6 +126,8 @@ def test_every_help_has_an_example_and_those_of_the_sample_work(run, tmp_path, m
         ("figure x.h5 y.h5 --kind scores -o g.svg", "one file"),
         ("--wrong", ""),
         ("frobnicate", ""),
+        ("study run s.toml -o out --workers 2 --scheduler local:2", "give one"),
+        ("study run s.toml -o out --workers 0", "greater than or equal to 1"),
         ("compar", "Did you mean 'compare'? `hgviz --help`"),
     ],
 )

@@ -31,12 +31,16 @@ Folder = Annotated[
 def run(
     file: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="What is asked of what.")],
     out: OutFolder,
+    workers: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Compute with N workers on this machine."),
+    ] = None,
     scheduler: Annotated[
         str,
         typer.Option(
             metavar="S",
-            help="Where it is computed: local:N for N workers on this machine, tcp://host:8786, "
-            "slurm:profile.yaml; here when left out.",
+            help="Compute with the workers of a scheduler: tcp://host:8786, slurm:profile.yaml; "
+            "local:N is --workers N.",
         ),
     ] = "",
     part: Annotated[
@@ -64,6 +68,9 @@ def run(
             terminal.complain(_changed(step.value))
         return step
 
+    if workers is not None and scheduler:
+        raise typer.BadParameter("--workers and --scheduler both say where to compute; give one.")
+    scheduler = scheduler if workers is None else f"local:{workers}"
     number, slash, parts = (part or "1/1").partition("/")
     is_part = slash and number.isdecimal() and parts.isdecimal()
     if not (is_part and 1 <= int(number) <= int(parts)):
