@@ -160,7 +160,9 @@ def test_a_score_is_of_what_streams_and_tells_what_the_cache_keeps(own, text, fa
 ])  # fmt: skip
 def test_keys_that_heads_share_stay_while_one_of_them_needs_them(llama, off, streams, share):
     off, heads = (frozenset(HeadId(0, head) for head in each) for each in (off, streams))
-    cached = tasks.scoring._cached(open_model(llama), np.arange(40), off, Streaming(heads, 2, 8))
+    cached = tasks.scoring._cached_share(
+        open_model(llama), np.arange(40), off, Streaming(heads, 2, 8)
+    )
     assert cached == share
 
 
