@@ -349,10 +349,10 @@ def prune(
     with pruning.staged_folder(Path(out), force) as stage:
         model = open_model(path, "cpu")
         heads = parse_heads(off, model.spec.layers) if isinstance(off, str) else off
-        found = checkpoints.read(path)
+        checkpoint = checkpoints.read(path)
         require(
             heads,
-            f"no head is named: {short_path(found.folder)} would only be copied",
+            f"no head is named: {short_path(checkpoint.folder)} would only be copied",
             "Name heads by --off, such as 3.5,4.*",
         )
         progress(0, 1, "reading texts")
@@ -360,13 +360,15 @@ def prune(
         if announce is not None:
             opens = "opens wherever the original does"
             if form == "smaller":
-                opens = pruning.opened_by(pruning.remove_heads(found, heads)) or "opens in hgviz"
+                opens = (
+                    pruning.opened_by(pruning.remove_heads(checkpoint, heads)) or "opens in hgviz"
+                )
             announce(f"{Path(out).name} {opens}; the proof reads {read.amount} from {read.source}.")
-        changed = pruning.compensate(found, model, heads, read.batches, compensate)
+        changed = pruning.compensate(checkpoint, model, heads, read.batches, compensate)
         progress(0, 1, f"writing {Path(out).name}")
         weights = pruning.write_pruned(changed, heads, form, stage)
         return pruning.prove(
-            found, changed, weights, model, heads, read, form, compensate, Path(out)
+            checkpoint, changed, weights, model, heads, read, form, compensate, Path(out)
         )
 
 
@@ -380,22 +382,22 @@ def heads_of_study(study: str | Path, model: str | Path, keep: str, method: str 
     from hgviz.models import checkpoints
     from hgviz.store import open_study
 
-    found = open_study(study)
-    if found.spec.digest != checkpoints.read(model).digest:
+    stored = open_study(study)
+    if stored.spec.digest != checkpoints.read(model).digest:
         raise HgvizError(
-            f"{Path(study).name} is about another model: it measured {found.spec.name}",
+            f"{Path(study).name} is about another model: it measured {stored.spec.name}",
             "Choose the model it was made with, or measure this one with `hgviz importance`",
         )
-    count = kept_count(keep, found.spec)
-    order = _least_needed(found, method)
-    going = len(found.spec.heads) - count - len(found.off)
+    count = kept_count(keep, stored.spec)
+    order = _least_needed(stored, method)
+    going = len(stored.spec.heads) - count - len(stored.off)
     if going > len(order):
         raise HgvizError(
             f"{Path(study).name} tells of {len(order)} heads, and {going} are to go: "
             "it has not measured the others",
             "Let `hgviz importance` finish it, or keep more heads",
         )
-    return found.off | frozenset(order[: max(0, going)])
+    return stored.off | frozenset(order[: max(0, going)])
 
 
 def kept_count(keep: str, spec: ModelSpec) -> int:
