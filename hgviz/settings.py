@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 import msgspec
 import platformdirs
 from msgspec import Meta
 
 from hgviz.files import write_atomic
+
+InterfaceScale = Literal["100 %", "110 %", "125 %", "150 %", "175 %", "200 %"]
+INTERFACE_SCALES: tuple[InterfaceScale, ...] = get_args(InterfaceScale)
 
 
 class Settings(msgspec.Struct, frozen=True):
@@ -28,6 +31,13 @@ class Settings(msgspec.Struct, frozen=True):
         Literal["auto", "light", "dark"],
         Meta(title="Theme", description="Auto follows the system, also while hgviz is open."),
     ] = "auto"
+    interface_scale: Annotated[
+        InterfaceScale,
+        Meta(
+            title="Interface scale",
+            description="hgviz restarts to apply it: Ctrl++ or Ctrl+-.",
+        ),
+    ] = "100 %"
     palette: Annotated[str, Meta(title="Colours of weights", extra={"from": "palettes"})] = (
         "viridis"
     )

@@ -51,7 +51,7 @@ from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, MapsView, plain
-from hgviz.gui.widgets import PaneHead, Picker, hbox, label, shows_tip, vbox
+from hgviz.gui.widgets import ARROWS, PaneHead, Picker, hbox, label, shows_tip, vbox
 from hgviz.session import Session
 
 # --- cache ----------------------------------------------------------------------------------------
@@ -243,6 +243,7 @@ def blend(first: QColor, second: QColor, part: float) -> QColor:
 class CompositionBars(QWidget):
     """A bar for each token that an answer comes from, stacked by the levels it comes through."""
 
+    own_keys = tuple(ARROWS)
     picked = Signal(int)  # a column
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Everything a person can do, one row each, and why it cannot be done now."""
+"""Everything a person can do in the window: one row each, with what it needs."""
 
 from __future__ import annotations
 
@@ -9,261 +9,110 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.session import Session
 
-# --- reasons --------------------------------------------------------------------------------------
+# --- needs ----------------------------------------------------------------------------------------
 
 
-NO_WRITER = {
-    "masked": "This model does not write: it fills in hidden tokens",
-    "classes": "This model does not write: it chooses among classes",
-    "states": "This model does not write: it gives hidden states",
-}
+class Need(NamedTuple):
+    """A condition of an action, and the sentence that says it is not met.
 
-NO_MODELS = {
-    "text": "B is another text: a report compares two models",
-    "head": "B is another head: a report compares two models",
-}
+    The needs of an action are asked in their order: a later one may rely on those before it.
+    """
+
+    is_met: Callable[[Session], object]
+    otherwise: str
 
 
-def always(session: Session) -> str:
-    return ""
+MODEL = Need(lambda s: s.spec, "Open a model first")
+CAPTURE = Need(lambda s: s.capture, "Run a model on a text first")
+COMPLETE = Need(lambda s: s.capture.complete, "The capture is incomplete: some layers are missing")
+CHECKPOINT = Need(lambda s: s.checkpoint, "Open a checkpoint first")
+ANYTHING = Need(lambda s: s.capture or s.checkpoint or s.study, "Nothing is open yet")
+PAGE = Need(lambda s: s.sweep or s.spec, MODEL.otherwise)
+IDLE = Need(lambda s: not s.at_work, "The model is running: stop it first")
+LOADABLE = Need(lambda s: s.model or s.checkpoint, "Open the checkpoint of this capture first")
+OWN_ACTIVATION = Need(
+    lambda s: not s.activation, "Its activation was replaced: open the checkpoint as it is first"
+)
+TEXTS = Need(lambda s: s.capture and s.capture.items, "Run a model on a file of texts first")
+COMPARISON = Need(lambda s: s.beside, "Choose what to compare with first")
+STUDY = Need(lambda s: s.sweep, "Open a study of many runs first")
+DATA = Need(lambda s: s.trial, "Choose data on the Prune page first")
+IMPORTANCE = Need(lambda s: s.study and s.score, "Compute head importance first")
+HEADS_OFF = Need(lambda s: s.off, "No head is switched off")
+LEVELS = Need(lambda s: len(s.spec.levels) > 1, "This model has one resolution")
+RUNNING = Need(lambda s: s.at_work, "Nothing is running")
+ANSWERS = Need(lambda s: s.spec.answers, "This model reads two texts: it cannot be scored")
 
 
-def docked(session: Session) -> str:
-    return "" if session.mode == "inspect" else "The docks are on the page Inspect"
+def _generates(session: Session) -> bool:
+    spec = session.spec
+    if spec is None or spec.goal != "next":
+        return spec is None
+    side = "target" if spec.two_texts else "source"
+    return all(
+        layer.causal
+        for layer in spec.layers
+        if layer.role == "self" and spec.levels[layer.level].sequence == side
+    )
 
 
-def model(session: Session) -> str:
-    return "" if session.spec else "Needs a model: open one first"
-
-
-def capture(session: Session) -> str:
-    return "" if session.capture else "Needs a capture: capture a text first"
-
-
-def drawable(session: Session) -> str:
-    return "" if session.study or session.sweep else capture(session)
-
-
-def b_to_save(session: Session) -> str:
-    if session.beside is None:
-        return "Needs a B: choose what to compare with first"
-    if session.beside is session.capture or session.beside.path:
-        return "B lies in a file already"
-    return "" if session.beside.complete else "Needs the whole capture: some layers are missing"
-
-
-def whole_capture(session: Session) -> str:
-    if session.capture is not None and not session.capture.complete:
-        return "Needs the whole capture: some layers are missing"
-    return capture(session)
-
-
-def can_capture(session: Session) -> str:
-    if not session.checkpoint:
-        return "Needs a checkpoint: open one first"
-    return "The model is at work: stop it first" if session.at_work else ""
-
-
-def capturing(session: Session) -> str:
-    return "" if session.at_work else "Nothing is running"
-
-
-def working(session: Session) -> str:
-    return "" if session.work else "Nothing is running"
-
-
-def levels(session: Session) -> str:
-    if session.spec is not None and len(session.spec.levels) == 1:
-        return "This model has one resolution only"
-    return model(session)
-
-
-def corpus(session: Session) -> str:
-    many = session.capture is not None and session.capture.items
-    return "" if many else "Needs a capture of many texts: capture a file of texts first"
-
-
-def slotted(session: Session) -> str:
-    if session.capture is None:
-        return capture(session)
+def _has_slots(session: Session) -> bool:
     from hgviz.analysis.composition import has_slots, is_of_tokens
 
-    slots = has_slots(session.capture) or is_of_tokens(session.capture)
-    return "" if slots else "This model looks at tokens, not at slots that are mixed of them"
+    return has_slots(session.capture) or is_of_tokens(session.capture)
 
 
-def slots_themselves(session: Session) -> str:
-    if not slotted(session) and all(one.sequence != "slots" for one in session.spec.levels):
-        return "Needs the slots themselves: show them first"
-    return whole_capture(session)
+def _shows_slots(session: Session) -> bool:
+    slots = any(level.sequence == "slots" for level in session.spec.levels)
+    return slots or not _has_slots(session)
 
 
-def next_text(session: Session) -> str:
-    return corpus(session) or ("" if step(session, 1) else "This is the last text")
-
-
-def text_before(session: Session) -> str:
-    return corpus(session) or ("" if step(session, -1) else "This is the first text")
-
-
-def step(session: Session, by: int) -> bool:
+def has_item(session: Session, by: int) -> bool:
+    """Whether the corpus has another text `by` places along."""
     from hgviz.session.navigation import step_item
 
     return step_item(session, by) is not None
 
 
-def askable(session: Session) -> str:
-    if session.capture is not None and session.capture.spec.goal == "states":
-        return "This model gives hidden states, no answer to attribute"
-    if session.capture is not None and session.capture.streaming.heads:
-        return "Heads stream in this capture: only answers of heads that see all are attributed"
-    if session.model is None and not session.checkpoint:
-        return capture(session) or "Needs the model: open its checkpoint first"
-    return whole_capture(session)
-
-
-def attributing(session: Session) -> str:
-    runs = any(one.key == "attribute" and one.state in ("waiting", "running")
-               for one in session.work)  # fmt: skip
-    return "" if runs else "Nothing is being attributed"
-
-
-def can_write(session: Session) -> str:
+def _reads_reviews(session: Session) -> bool:
     spec = session.spec
-    if spec is None or can_capture(session):
-        return can_capture(session)
-    if spec.goal != "next":
-        return NO_WRITER[spec.goal]
-    side = "target" if spec.two_texts else "source"
-    mine = [one for one in spec.layers if spec.levels[one.level].sequence == side]
-    if not all(one.causal for one in mine if one.role == "self"):
-        return "This model does not write: it reads what comes after, too"
-    return ""
+    if spec.modality != "text" or spec.goal in ("tags", "ends"):
+        return False
+    return bool(spec.labels) or spec.goal != "classes"
 
 
-def can_try(session: Session) -> str:
-    spec = session.spec
-    if spec is None or (session.model is None and not session.checkpoint):
-        return "Needs a checkpoint: open one first"
-    if not spec.answers:
-        return "This model cannot be scored: it reads two texts"
-    return ""
+def _importance_is_of_data(session: Session) -> bool:
+    study = session.study
+    return session.trial.examples.digest == study.data_digest and not study.off
 
 
-def bundled(session: Session) -> str:
-    if said := can_try(session):
-        return said
-    if session.spec.modality != "text" or session.spec.goal in ("tags", "ends"):
-        return "The reviews are no data for this model"
-    if not session.spec.labels and session.spec.goal == "classes":
-        return "The reviews have labels that this model does not know"
-    return ""
+def _run_is_done(session: Session) -> bool:
+    return any(
+        run.state == "done" for run in session.sweep.standings if run.cell.key == session.cell
+    )
 
 
-def tried(session: Session) -> str:
-    return "" if session.trial else "Needs data: choose some on the Prune page first"
-
-
-def paused(session: Session) -> str:
-    stopped = session.trial is not None and session.trial.stopped
-    return "" if stopped else "No score was stopped"
-
-
-def studied(session: Session) -> str:
-    return "" if session.study and session.score else "The heads are not measured yet"
-
-
-def traceable(session: Session) -> str:
-    if studied(session) or tried(session):
-        return studied(session) or tried(session)
-    same = session.trial.examples.digest == session.study.data_digest and not session.study.off
-    return "" if same else "The heads were measured on other data: measure them here first"
-
-
-def modelless(session: Session) -> str:
-    waits = session.study and session.model is None and not session.checkpoint
-    return "" if waits else "No study waits for its model"
-
-
-def removable(session: Session) -> str:
-    if not session.checkpoint:
-        return "Needs a checkpoint: open one first"
-    if session.activation:
-        return "Its activation was exchanged: open the checkpoint as it is first"
-    return some_off(session)
-
-
-def undo(session: Session) -> str:
-    return "" if session.history.past else "Nothing to undo"
-
-
-def redo(session: Session) -> str:
-    return "" if session.history.future else "Nothing to redo"
-
-
-def beside(session: Session) -> str:
-    return "" if session.beside else "Needs a B: choose what to compare with first"
-
-
-def reportable(session: Session) -> str:
-    """Why there is no report on A and B, "" where there is one."""
-    other, spec = session.other, session.spec
-    if session.capture is None or session.beside is None or other is None:
-        return "Needs a B: choose what to compare with first"
-    if other.kind in NO_MODELS:
-        return NO_MODELS[other.kind]
-    if other.kind == "model" and session.beside.path == other.path:
-        return "B is a capture: a report compares two models"
-    if not session.checkpoint:
-        return "Needs the checkpoint of A: open it first"
-    if session.activation:
-        return "Its activation was exchanged: open the checkpoint as it is first"
-    if session.off:
-        return "Switch all heads of A on first: a report compares the whole of A"
-    if spec is not None and (spec.two_texts or spec.goal == "states"):
-        return "There is no report on models of two inputs, or of hidden states"
-    return "" if session.data else "Needs data: choose some on the Prune page first"
-
-
-def some_off(session: Session) -> str:
-    return "" if session.off else "No head is switched off"
-
-
-def opened_before(session: Session) -> str:
-    return "" if session.recent else "No file was opened yet"
-
-
-def sweep(session: Session) -> str:
-    return "" if session.sweep else "Needs a study of many runs: open its file or folder first"
-
-
-def seen(session: Session) -> str:
-    return "" if session.sweep else model(session)
-
-
-def runnable(session: Session) -> str:
-    if session.sweep is None:
-        return sweep(session)
-    return "Everything is done" if session.sweep.complete else ""
-
-
-def cell(session: Session) -> str:
-    if session.sweep is None:
-        return sweep(session)
-    found = (one.state for one in session.sweep.standings if one.cell.key == session.cell)
-    state = next(found, "")
-    if not state:
-        return "Needs a cell: choose one first"
-    return "" if state == "done" else "This cell is not done yet"
-
-
-def anything(session: Session) -> str:
-    there = session.capture or session.checkpoint or session.study
-    return "" if there else "Nothing is open yet"
-
-
-def measured(session: Session) -> str:
-    return "" if session.facts else "The heads are not measured yet"
+FIGURE = Need(lambda s: s.study or s.sweep or s.capture, CAPTURE.otherwise)
+SLOTS = Need(_has_slots, "This model attends to tokens, not to slots")
+EVALUABLE = (MODEL, LOADABLE, ANSWERS)
+REPORTABLE = (
+    CAPTURE,
+    COMPARISON,
+    Need(lambda s: s.other, COMPARISON.otherwise),
+    Need(lambda s: s.other.kind not in ("text", "head"), "A report compares two models"),
+    Need(
+        lambda s: s.other.kind != "model" or s.beside.path != s.other.path,
+        "B is a saved capture: a report compares two models",
+    ),
+    CHECKPOINT,
+    OWN_ACTIVATION,
+    Need(lambda s: not s.off, "Switch all heads on first: a report compares full models"),
+    Need(
+        lambda s: s.spec is None or not (s.spec.two_texts or s.spec.goal == "states"),
+        "There is no report for models of two texts or hidden states",
+    ),
+    Need(lambda s: s.data, DATA.otherwise),
+)
 
 
 def reads_text(model: Model) -> bool:
@@ -278,14 +127,12 @@ MENUS = ("File", "Edit", "View", "Heads", "Analyse", "Help")
 
 RECENT = "Open recent"
 
-Reason = Callable[["Session"], str]
-
 
 class Action(NamedTuple):
-    """One thing to do. name: what Commands.method finds it by; why_off: "" while it can be done.
+    """One thing to do. name: what Commands.method finds it by.
 
-    group: a line is drawn in the menu where it changes. keys: in Qt's portable words. under: the
-    menu inside that menu which it stands in.
+    group: a line is drawn in the menu where it changes. keys: in Qt's portable words. submenu: the
+    menu inside that menu which has it.
     """
 
     name: str
@@ -293,117 +140,155 @@ class Action(NamedTuple):
     icon: str
     keys: tuple[str, ...]
     menu: str
-    why_off: Reason = always
+    needs: tuple[Need, ...] = ()
     group: int = 0
-    under: str = ""
+    submenu: str = ""
+
+    def why_off(self, session: Session) -> str:
+        """Why it cannot be done now, "" where it can."""
+        missing = (need.otherwise for need in self.needs if not need.is_met(session))
+        return next(missing, "")
 
 
 # fmt: off
 ACTIONS = (
-    Action("open", "Open a file…", "open", ("Ctrl+O",), "File"),
-    Action("open_folder", "Open a checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
-    Action("open_sweep_file", "Open a study file…", "open", ("F4",), "File"),
-    Action("open_sample", "Open the sample", "hourglass", ("Alt+O",), "File"),
-    Action("clear_recent", "Clear recent files", "close", ("Ctrl+Shift+Del",),
-           "File", opened_before, 0, RECENT),
-    Action("open_studied", "Open the model of this study…", "open", ("Ctrl+Shift+L",),
-           "File", modelless),
-    Action("exchange", "Open with another activation…", "open", ("Alt+X",),
-           "File", can_capture),
-    Action("save", "Save capture…", "save", ("Ctrl+S",), "File", slots_themselves, 1),
-    Action("save_beside", "Save B…", "save", ("Alt+B",), "File", b_to_save, 1),
-    Action("save_session", "Save session", "save", ("Ctrl+Shift+S",), "File", anything, 1),
-    Action("save_session_as", "Save session as…", "save", ("Ctrl+Alt+S",), "File", anything, 1),
-    Action("export", "Export figure…", "export", ("Ctrl+E",), "File", drawable, 1),
-    Action("close_window", "Close window", "close", ("Ctrl+W",), "File", always, 2),
-    Action("quit", "Quit", "close", ("Ctrl+Q",), "File", always, 2),
-    Action("undo", "Undo", "undo", ("Ctrl+Z",), "Edit", undo),
-    Action("redo", "Redo", "redo", ("Ctrl+Shift+Z", "Ctrl+Y"), "Edit", redo),
-    Action("edit_text", "Edit text…", "edit", ("Ctrl+T",), "Edit", can_capture, 1),
-    Action("ids", "Capture ids from a file…", "open", ("Ctrl+I",), "Edit", can_capture, 1),
-    Action("find_text", "Find a text…", "search", ("Ctrl+F",), "Edit", corpus, 1),
-    Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit", seen, 3),
-    Action("copy_table", "Copy values as a table", "table", ("Ctrl+Alt+C",), "Edit", seen, 3),
-    Action("copy_command", "Copy as command", "copy", ("Ctrl+Shift+C",), "Edit", drawable, 3),
-    Action("preferences", "Preferences…", "more", ("Ctrl+,",), "Edit", always, 4),
+    Action("open", "Open file…", "open", ("Ctrl+O",), "File"),
+    Action("open_folder", "Open checkpoint folder…", "open", ("Ctrl+Shift+O",), "File"),
+    Action("open_sweep_file", "Open study file…", "open", ("F4",), "File"),
+    Action("open_sample", "Open sample model", "hourglass", ("Alt+O",), "File"),
+    Action("clear_recent", "Clear recent files", "close", ("Ctrl+Shift+Del",), "File",
+           (Need(lambda s: s.recent, "No file was opened yet"),), 0, RECENT),
+    Action("open_studied", "Locate model…", "open", ("Ctrl+Shift+L",), "File",
+           (Need(lambda s: s.study and s.model is None and not s.checkpoint,
+                 "No study waits for its model"),)),
+    Action("exchange", "Replace activation function…", "open", ("Alt+X",), "File",
+           (CHECKPOINT, IDLE)),
+    Action("save", "Save capture…", "save", ("Ctrl+S",), "File",
+           (CAPTURE, Need(_shows_slots, "Show the slots first: captures keep slots"), COMPLETE), 1),
+    Action("save_beside", "Save comparison capture…", "save", ("Alt+B",), "File",
+           (COMPARISON,
+            Need(lambda s: s.beside is not s.capture and not s.beside.path,
+                 "The comparison is in a file already"),
+            Need(lambda s: s.beside.complete, COMPLETE.otherwise)), 1),
+    Action("save_session", "Save session", "save", ("Ctrl+Shift+S",), "File",
+           (ANYTHING,), 1),
+    Action("save_session_as", "Save session as…", "save", ("Ctrl+Alt+S",), "File",
+           (ANYTHING,), 1),
+    Action("export", "Export figure…", "export", ("Ctrl+E",), "File", (FIGURE,), 1),
+    Action("close_window", "Close window", "close", ("Ctrl+W",), "File", (), 2),
+    Action("quit", "Quit", "close", ("Ctrl+Q",), "File", (), 2),
+    Action("undo", "Undo", "undo", ("Ctrl+Z",), "Edit",
+           (Need(lambda s: s.history.past, "Nothing to undo"),)),
+    Action("redo", "Redo", "redo", ("Ctrl+Shift+Z", "Ctrl+Y"), "Edit",
+           (Need(lambda s: s.history.future, "Nothing to redo"),)),
+    Action("edit_text", "Edit text…", "edit", ("Ctrl+T",), "Edit", (CHECKPOINT, IDLE), 1),
+    Action("ids", "Run token IDs from file…", "open", ("Ctrl+I",), "Edit", (CHECKPOINT, IDLE), 1),
+    Action("find_text", "Find text…", "search", ("Ctrl+F",), "Edit", (TEXTS,), 1),
+    Action("copy", "Copy picture of this pane", "copy", ("Ctrl+C",), "Edit",
+           (PAGE,), 3),
+    Action("copy_table", "Copy values as a table", "table", ("Ctrl+Alt+C",), "Edit",
+           (PAGE,), 3),
+    Action("copy_command", "Copy as command", "copy", ("Ctrl+Shift+C",), "Edit", (FIGURE,), 3),
+    Action("preferences", "Preferences…", "more", ("Ctrl+,",), "Edit", (), 4),
     Action("inspect", "Inspect", "eye", ("Ctrl+1",), "View"),
-    Action("follow", "Follow", "follow", ("Ctrl+2",), "View", model),
-    Action("prune", "Prune", "prune", ("Ctrl+3",), "View", model),
-    Action("compare", "Compare", "compare", ("Ctrl+4",), "View", model),
-    Action("sweep", "Study", "table", ("Ctrl+5",), "View", sweep),
-    Action("fit", "Fit the map", "fit", ("F", "Ctrl+0"), "View", capture, 1),
-    Action("next_pane", "Go to the next pane", "arrow-right", ("F6",), "View", always, 1),
-    Action("last_pane", "Go to the pane before", "arrow-left", ("Shift+F6",),
-           "View", always, 1),
-    Action("next_text", "Next text", "arrow-right", ("Ctrl+PgDown",), "View", next_text, 2),
-    Action("last_text", "Text before", "arrow-left", ("Ctrl+PgUp",), "View", text_before, 2),
-    Action("tokens", "Slots, or the tokens behind them", "eye", ("Alt+K",), "View", slotted, 2),
-    Action("theme", "Switch between light and dark", "moon", ("Ctrl+D",), "View", always, 3),
-    Action("docks", "Show or hide the docks", "table", ("Ctrl+B",), "View", docked, 3),
-    Action("reset_layout", "Reset the layout", "undo", ("Alt+0",), "View", always, 3),
-    Action("full_screen", "Full screen", "fit", ("F11",), "View", always, 3),
-    Action("look_map", "Look: map", "table", ("Alt+1",), "View", capture, 4),
-    Action("look_links", "Look: links", "follow", ("Alt+2",), "View", capture, 4),
-    Action("look_neurons", "Look: neurons", "table", ("Alt+3",), "View", capture, 4),
-    Action("look_attribution", "Look: attribution", "eye", ("Alt+4",), "View", capture, 4),
-    Action("look_across", "Look: across levels", "hourglass", ("Alt+5",), "View", capture, 4),
-    Action("look_heads", "Look: all heads", "table", ("Alt+6",), "View", capture, 4),
-    Action("next_head", "Next head", "arrow-right", ("L",), "Heads", model),
-    Action("last_head", "Head before", "arrow-left", ("H",), "Heads", model),
-    Action("next_layer", "Next layer", "arrow-down", ("J",), "Heads", model),
-    Action("last_layer", "Layer before", "arrow-up", ("K",), "Heads", model),
-    Action("level_in", "Coarser level", "hourglass", ("D",), "Heads", levels, 1),
-    Action("level_out", "Finer level", "hourglass", ("U",), "Heads", levels, 1),
-    Action("next_query", "Next query", "arrow-right", ("Right",), "Heads", capture, 2),
-    Action("last_query", "Query before", "arrow-left", ("Left",), "Heads", capture, 2),
-    Action("next_key", "Next key", "arrow-down", ("Down",), "Heads", capture, 2),
-    Action("last_key", "Key before", "arrow-up", ("Up",), "Heads", capture, 2),
-    Action("strongest", "Go to the strongest key", "eye", ("Shift+S",), "Heads", capture, 2),
-    Action("switch_head", "Switch this head off or on", "prune", ("X",), "Heads", model, 3),
-    Action("all_on", "Switch all heads on", "eye", ("Ctrl+Shift+A",), "Heads", some_off, 3),
-    Action("keep_mask", "Keep this mask", "save", ("Ctrl+Shift+K",), "Heads", model, 3),
-    Action("remove_heads", "Remove for good…", "prune", ("Ctrl+R",), "Heads", removable, 3),
-    Action("before_after", "Before and after, all heads on", "eye", ("B",),
-           "Heads", capture, 3),
-    Action("table", "All heads in a table", "table", ("T",), "Heads", measured, 4),
-    Action("capture", "Capture this text", "capture", ("Ctrl+Return",), "Analyse", can_capture),
-    Action("corpus", "Capture a file of texts…", "capture", ("Ctrl+Shift+Return",),
-           "Analyse", can_capture),
-    Action("write", "Let the model write…", "edit", ("Ctrl+G",), "Analyse", can_write),
-    Action("attribute", "Attribute the answer", "eye", ("Alt+Return",), "Analyse", askable, 1),
-    Action("stop_attributing", "Stop attributing", "stop", ("Alt+.",),
-           "Analyse", attributing, 1),
-    Action("stop", "Stop capturing", "stop", ("Ctrl+.",), "Analyse", capturing, 1),
-    Action("jobs", "All jobs…", "clock", ("Ctrl+J",), "Analyse", working, 1),
-    Action("choose_data", "Score on data…", "prune", ("Ctrl+Shift+D",), "Analyse", can_try, 2),
-    Action("bundled_data", "Score on the bundled reviews", "prune", ("Ctrl+Shift+B",),
-           "Analyse", bundled, 2),
-    Action("resume_score", "Go on with the score", "prune", ("Ctrl+Shift+R",),
-           "Analyse", paused, 2),
-    Action("measure_heads", "Measure what heads are worth…", "prune", ("Ctrl+Shift+M",),
-           "Analyse", tried, 2),
-    Action("trace_curve", "Draw how many heads can go", "prune", ("Ctrl+Shift+H",),
-           "Analyse", traceable, 2),
-    Action("save_study", "Save what was measured…", "save", ("Alt+S",), "Analyse", studied, 2),
-    Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", capture, 3),
-    Action("compare_nothing", "Compare with nothing", "close", ("Alt+C",),
-           "Analyse", beside, 3),
-    Action("report_sides", "Copy the command of a report on A and B", "copy", ("Alt+R",),
-           "Analyse", reportable, 3),
-    Action("run_sweep", "Copy the command that runs this study", "copy", ("F5",),
-           "Analyse", runnable, 4),
-    Action("open_cell", "Open what this cell left", "open", ("Ctrl+F5",), "Analyse", cell, 4),
-    Action("close_sweep", "Close this study", "close", ("Shift+F4",), "Analyse", sweep, 4),
-    Action("find", "Find a command or head…", "search", ("Ctrl+Shift+P", "F1", "Ctrl+?"), "Help"),
-    Action("explain", "What am I looking at?", "info", ("Shift+F1",), "Help", always, 1),
-    Action("pages", "All pages of help", "info", ("Ctrl+Shift+F1",), "Help", always, 1),
-    Action("guide", "Guide", "info", ("Ctrl+Shift+G",), "Help", always, 1),
-    Action("log", "Show the log folder", "open", ("Ctrl+Shift+J",), "Help", always, 2),
-    Action("about", "About hgviz", "info", ("Ctrl+Shift+I",), "Help", always, 2),
+    Action("follow", "Follow", "follow", ("Ctrl+2",), "View", (MODEL,)),
+    Action("prune", "Prune", "prune", ("Ctrl+3",), "View", (MODEL,)),
+    Action("compare", "Compare", "compare", ("Ctrl+4",), "View", (MODEL,)),
+    Action("sweep", "Study", "table", ("Ctrl+5",), "View", (STUDY,)),
+    Action("fit", "Fit map to pane", "fit", ("F", "Ctrl+0"), "View", (CAPTURE,), 1),
+    Action("next_pane", "Next pane", "arrow-right", ("F6",), "View", (), 1),
+    Action("last_pane", "Previous pane", "arrow-left", ("Shift+F6",), "View", (), 1),
+    Action("next_text", "Next text", "arrow-right", ("Ctrl+PgDown",), "View",
+           (TEXTS, Need(lambda s: has_item(s, 1), "This is the last text")), 2),
+    Action("last_text", "Previous text", "arrow-left", ("Ctrl+PgUp",), "View",
+           (TEXTS, Need(lambda s: has_item(s, -1), "This is the first text")), 2),
+    Action("tokens", "Show slots / tokens", "eye", ("Alt+K",), "View", (CAPTURE, SLOTS), 2),
+    Action("theme", "Toggle dark mode", "moon", ("Ctrl+D",), "View", (), 3),
+    Action("larger", "Increase interface scale", "fit", ("Ctrl++", "Ctrl+="), "View", (), 3),
+    Action("smaller", "Decrease interface scale", "fit", ("Ctrl+-",), "View", (), 3),
+    Action("docks", "Show side panels", "table", ("Ctrl+B",), "View",
+           (Need(lambda s: s.mode == "inspect", "Side panels belong to the Inspect page"),), 3),
+    Action("reset_layout", "Reset layout", "undo", ("Alt+0",), "View", (), 3),
+    Action("full_screen", "Full screen", "fit", ("F11",), "View", (), 3),
+    Action("look_map", "Show map", "table", ("Alt+1",), "View", (CAPTURE,), 4),
+    Action("look_links", "Show links", "follow", ("Alt+2",), "View", (CAPTURE,), 4),
+    Action("look_neurons", "Show neurons", "table", ("Alt+3",), "View", (CAPTURE,), 4),
+    Action("look_attribution", "Show attribution", "eye", ("Alt+4",), "View", (CAPTURE,), 4),
+    Action("look_across", "Show rollout across levels", "hourglass", ("Alt+5",), "View",
+           (CAPTURE,), 4),
+    Action("look_heads", "Show all heads", "table", ("Alt+6",), "View", (CAPTURE,), 4),
+    Action("next_head", "Next head", "arrow-right", ("L",), "Heads", (MODEL,)),
+    Action("last_head", "Previous head", "arrow-left", ("H",), "Heads", (MODEL,)),
+    Action("next_layer", "Next layer", "arrow-down", ("J",), "Heads", (MODEL,)),
+    Action("last_layer", "Previous layer", "arrow-up", ("K",), "Heads", (MODEL,)),
+    Action("level_in", "Coarser level", "hourglass", ("D",), "Heads",
+           (MODEL, LEVELS), 1),
+    Action("level_out", "Finer level", "hourglass", ("U",), "Heads",
+           (MODEL, LEVELS), 1),
+    Action("next_query", "Next query", "arrow-right", ("Right",), "Heads", (CAPTURE,), 2),
+    Action("last_query", "Previous query", "arrow-left", ("Left",), "Heads", (CAPTURE,), 2),
+    Action("next_key", "Next key", "arrow-down", ("Down",), "Heads", (CAPTURE,), 2),
+    Action("last_key", "Previous key", "arrow-up", ("Up",), "Heads", (CAPTURE,), 2),
+    Action("strongest", "Go to strongest key", "eye", ("Shift+S",), "Heads", (CAPTURE,), 2),
+    Action("switch_head", "Switch head off or on", "prune", ("X",), "Heads", (MODEL,), 3),
+    Action("all_on", "Switch all heads on", "eye", ("Ctrl+Shift+A",), "Heads", (HEADS_OFF,), 3),
+    Action("keep_mask", "Save mask", "save", ("Ctrl+Shift+K",), "Heads", (MODEL,), 3),
+    Action("remove_heads", "Prune and save model…", "prune", ("Ctrl+R",), "Heads",
+           (CHECKPOINT, OWN_ACTIVATION, HEADS_OFF), 3),
+    Action("before_after", "Toggle pruned / full model", "eye", ("B",), "Heads", (CAPTURE,), 3),
+    Action("table", "All heads in a table", "table", ("T",), "Heads",
+           (Need(lambda s: s.facts, "The heads are not measured yet"),), 4),
+    Action("capture", "Run model on this text", "capture", ("Ctrl+Return",), "Analyse",
+           (CHECKPOINT, IDLE)),
+    Action("corpus", "Run model on a text file…", "capture", ("Ctrl+Shift+Return",), "Analyse",
+           (CHECKPOINT, IDLE)),
+    Action("write", "Generate text…", "edit", ("Ctrl+G",), "Analyse",
+           (CHECKPOINT, IDLE, Need(_generates, "This model does not generate text"))),
+    Action("attribute", "Compute attribution", "eye", ("Alt+Return",), "Analyse",
+           (CAPTURE,
+            Need(lambda s: s.capture.spec.goal != "states",
+                 "This model outputs hidden states: there is no answer to attribute"),
+            Need(lambda s: not s.capture.streaming.heads,
+                 "Heads stream in this capture: attribution needs heads that see every key"),
+            LOADABLE, COMPLETE), 1),
+    Action("stop_attributing", "Stop attribution", "stop", ("Alt+.",), "Analyse",
+           (Need(lambda s: any(job.key == "attribute" and job.state in ("waiting", "running")
+                               for job in s.work), "No attribution is running"),), 1),
+    Action("stop", "Stop the model", "stop", ("Ctrl+.",), "Analyse", (RUNNING,), 1),
+    Action("jobs", "Jobs…", "clock", ("Ctrl+J",), "Analyse",
+           (Need(lambda s: s.work, RUNNING.otherwise),), 1),
+    Action("choose_data", "Evaluate on dataset…", "prune", ("Ctrl+Shift+D",), "Analyse",
+           EVALUABLE, 2),
+    Action("bundled_data", "Evaluate on bundled reviews", "prune", ("Ctrl+Shift+B",), "Analyse",
+           (*EVALUABLE, Need(_reads_reviews, "The bundled reviews do not fit this model")), 2),
+    Action("resume_score", "Resume evaluation", "prune", ("Ctrl+Shift+R",), "Analyse",
+           (Need(lambda s: s.trial and s.trial.stopped, "No evaluation was stopped"),), 2),
+    Action("measure_heads", "Compute head importance…", "prune", ("Ctrl+Shift+M",), "Analyse",
+           (DATA,), 2),
+    Action("trace_curve", "Compute pruning curve", "prune", ("Ctrl+Shift+H",), "Analyse",
+           (IMPORTANCE, DATA, Need(_importance_is_of_data,
+            "Importance was computed on other data: compute it here first")), 2),
+    Action("save_study", "Save importance scores…", "save", ("Alt+S",), "Analyse",
+           (IMPORTANCE,), 2),
+    Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", (CAPTURE,), 3),
+    Action("compare_nothing", "Stop comparing", "close", ("Alt+C",), "Analyse", (COMPARISON,), 3),
+    Action("report_sides", "Copy command of the comparison report", "copy", ("Alt+R",), "Analyse",
+           REPORTABLE, 3),
+    Action("run_sweep", "Copy command that runs this study", "copy", ("F5",), "Analyse",
+           (STUDY, Need(lambda s: not s.sweep.complete, "All runs of this study are done")), 4),
+    Action("open_cell", "Open run output", "open", ("Ctrl+F5",), "Analyse",
+           (STUDY, Need(_run_is_done, "Choose a run that is done first")), 4),
+    Action("close_sweep", "Close study", "close", ("Shift+F4",), "Analyse", (STUDY,), 4),
+    Action("find", "Search…", "search", ("Ctrl+Shift+P", "F1", "Ctrl+?"), "Help"),
+    Action("explain", "What am I looking at?", "info", ("Shift+F1",), "Help", (), 1),
+    Action("pages", "Help topics", "info", ("Ctrl+Shift+F1",), "Help", (), 1),
+    Action("guide", "User guide", "info", ("Ctrl+Shift+G",), "Help", (), 1),
+    Action("log", "Show log folder", "open", ("Ctrl+Shift+J",), "Help", (), 2),
+    Action("about", "About hgviz", "info", ("Ctrl+Shift+I",), "Help", (), 2),
 )
 # fmt: on
 
 
 def by_name(name: str) -> Action:
     """The action of that name; KeyError for none."""
-    return {one.name: one for one in ACTIONS}[name]
+    return {action.name: action for action in ACTIONS}[name]

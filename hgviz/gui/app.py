@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
@@ -30,12 +30,13 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
 from hgviz.gui import theme
-from hgviz.gui.application import application
+from hgviz.gui.application import RESTORE, application
 from hgviz.gui.window import SIZE, SMALLEST, Window
 
 if TYPE_CHECKING:
     from hgviz.gui.program import Program
 
+RESTART = 100  # an exit status of the event loop: start again, with what is open
 TITLE = 40  # px that a title bar may take: not every window manager shrinks a window for it
 
 # What Qt needs to open a window under X, and the Debian packages that have it.
@@ -59,14 +60,30 @@ def window(paths: Sequence[Path], go_on: bool = True) -> int:
         )
         return 1
     gc.disable()  # until the program stands: all that is made before is there to stay
+    environment = dict(os.environ)
+    kept = settings.load()
+    os.environ["QT_SCALE_FACTOR"] = str(scale_factor(kept, environment))
     app = application()
     with closing(Signals(app)):
-        return _shown(app, [str(path) for path in paths], go_on)
+        code = _shown(app, kept, [str(path) for path in paths], go_on)
+    if code == RESTART:
+        launcher = [] if getattr(sys, "frozen", False) else ["-m", "hgviz"]
+        environment |= {RESTORE: "1"}
+        os.execve(sys.executable, [sys.executable, *launcher], environment)
+    return code
 
 
-def _shown(app: QApplication, paths: list[str], go_on: bool) -> int:
-    """Show one window until it is closed, and return the exit status."""
-    kept = settings.load()
+def scale_factor(kept: settings.Settings, environment: Mapping[str, str]) -> float:
+    """How many times larger the window is drawn: the interface scale, on top of the user's own
+    QT_SCALE_FACTOR. Qt reads it when the application starts."""
+    own = float(kept.interface_scale.rstrip(" %")) / 100
+    with suppress(ValueError):
+        return own * float(environment.get("QT_SCALE_FACTOR", 1))
+    return own
+
+
+def _shown(app: QApplication, kept: settings.Settings, paths: list[str], go_on: bool) -> int:
+    """Show one window until it is closed, and return the exit status or RESTART."""
     theme.apply(app, theme.wants_dark(kept.theme))
     frame = Window()
     place(frame, kept)
@@ -78,6 +95,7 @@ def _shown(app: QApplication, paths: list[str], go_on: bool) -> int:
     starter.close()
     if starter.error is not None:
         raise starter.error
+    code = RESTART if frame.restarts else code
     frame.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     return code
@@ -101,11 +119,13 @@ def selftest() -> int:
 
 def place(frame: Window, kept: settings.Settings) -> None:
     """Where the window was, or large in the middle of the screen."""
-    if frame.restoreGeometry(QByteArray.fromBase64(kept.geometry.encode())):
-        return
     room = frame.screen().availableGeometry()
     room.adjust(0, 0, 0, -TITLE)
-    frame.resize(QSize(SIZE).boundedTo(room.size()).expandedTo(SMALLEST))
+    if kept.interface_scale != settings.INTERFACE_SCALES[0]:  # the screen has fewer pixels
+        frame.setMinimumSize(SMALLEST.boundedTo(room.size()))
+    if frame.restoreGeometry(QByteArray.fromBase64(kept.geometry.encode())):
+        return
+    frame.resize(QSize(SIZE).boundedTo(room.size()).expandedTo(frame.minimumSize()))
     frame.move(room.center() - frame.rect().center())
 
 

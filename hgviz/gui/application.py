@@ -11,6 +11,8 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import __version__
 
+RESTORE = "HGVIZ_RESTORE"  # in the environment: open what was open, whatever the settings say
+
 # s that work in another thread keeps the interpreter when the window wants it. With Python's 5 ms a
 # picture that asks for it several times came late while heads were tried.
 TURN = 0.0005

@@ -243,7 +243,7 @@ def cell_words(row: Change, column: int) -> str:
 
 CHANGE_WIDTHS = (0, 100, 130, 130, 104, 110)  # px of each column; the text takes the rest
 CHANGE_HINT = "Enter opens one in Inspect; B shows it before and after"
-KEEP = (("keep_mask", "Keep this mask"), ("remove_heads", "Remove for good…"))
+KEEP = (("keep_mask", "Save mask"), ("remove_heads", "Prune and save model…"))
 KINDS: tuple[tuple[Which, str], ...] = (("lost", "Lost"), ("won", "Won"), ("all", "All"))
 NARROW, NARROWEST = 620, 440  # px: below, the loss is left out
 

@@ -29,7 +29,7 @@ from hgviz.gui.ink import CellCard, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.theme import faint
 from hgviz.gui.view import View
-from hgviz.gui.widgets import RETURN_KEYS, keeps_key
+from hgviz.gui.widgets import RETURN_KEYS
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, even_ticks
 
 # --- plots ----------------------------------------------------------------------------------------
@@ -1176,12 +1176,10 @@ class ChartWidget(QWidget):
 
     # --- keys -------------------------------------------------------------------------------------
 
-    def event(self, event: QEvent) -> bool:
-        """Its keys are its own while it has the keyboard, not those of the window."""
-        return keeps_key(event, self._own) or super().event(event)
-
-    def _own(self, event: QKeyEvent) -> bool:
-        return event.key() not in RETURN_KEYS and self._action(event) is not None
+    @property
+    def own_keys(self) -> Sequence[Qt.Key]:
+        """The keys that move its slider."""
+        return () if self.chart.slider is None else (*ARROWS, *PAGES, *ENDS)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Move the slider by arrows; + and − zoom, Shift and arrows move, 0 shows all; Return opens

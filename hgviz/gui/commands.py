@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
 
 from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, progress
@@ -139,6 +139,8 @@ class Commands(ExportCommands):
             "trace_curve": self.pruning.trace,
             "remove_heads": self.removing.ask,
             "compare_nothing": self.comparing.forget,
+            "larger": partial(self._scale, 1),
+            "smaller": partial(self._scale, -1),
             "next_pane": partial(self._walk, 1),
             "last_pane": partial(self._walk, -1),
             "next_text": partial(self._step_text, 1),
@@ -474,10 +476,39 @@ class Commands(ExportCommands):
         self._keep(**{name: value})
         if name == "theme":
             self.session.put(dark=wants_dark(value))
+        elif name == "interface_scale":
+            self._offer_restart()
         elif name == "side":
             self.laying.page.put_docks(str(value))
         elif name in ("palette", "scale"):
             self.session.put(display=replace(self.session.display, **{name: value}))
+
+    def _scale(self, by: int) -> None:
+        """Choose the next larger interface scale, or the next smaller one."""
+        scales = settings.INTERFACE_SCALES
+        at = scales.index(settings.load().interface_scale) + by
+        if 0 <= at < len(scales):
+            self._keep(interface_scale=scales[at])
+            self._offer_restart()
+        else:
+            self.say(tr("The interface scale is {scale} already", scale=scales[at - by]))
+
+    def _offer_restart(self) -> None:
+        """Offer to start again, which is when Qt reads the interface scale."""
+        scale = settings.load().interface_scale
+        box = QMessageBox(self.window)
+        box.setWindowTitle(tr("Interface scale"))
+        box.setText(tr("Interface scale {scale}", scale=scale))
+        box.setInformativeText(tr("hgviz restarts to apply it. What is open comes back."))
+        restart = box.addButton(tr("Restart now"), QMessageBox.ButtonRole.AcceptRole)
+        box.addButton(tr("Later"), QMessageBox.ButtonRole.RejectRole)
+        box.setDefaultButton(restart)
+        restart.clicked.connect(self._restart)
+        box.open()
+
+    def _restart(self) -> None:
+        self.window.restarts = True
+        self.window.restarts = self.window.close()
 
     def jobs(self) -> None:
         """List all jobs over the status bar."""
@@ -919,7 +950,7 @@ class Commands(ExportCommands):
             Explanation(self.window, topic).open()
 
     def pages(self) -> None:
-        """All pages of help."""
+        """Help topics."""
         Explanation(self.window, help_pages.topics()[0], listed=True).open()
 
     def guide(self) -> None:
@@ -946,7 +977,7 @@ class Commands(ExportCommands):
 
     def show_error(self, error: BaseException) -> None:
         """Show an error in a dialog."""
-        act = None if isinstance(error, HgvizError) else ("log", tr("Show the log folder"))
+        act = None if isinstance(error, HgvizError) else ("log", tr("Show log folder"))
         if isinstance(error, UnreadError):
             text = ModelInputs.of(error.model).text
             act = ("edit_text", tr("Edit text…")) if text else ("ids", tr("Choose a file…"))

@@ -377,8 +377,8 @@ NOTHING = (
     "Put a second model, activation or text beside this one: two maps and their difference appear.",
 )
 ASK = (("compare_with", "Compare with…"),)
-OPEN = (("open_sample", "Open the sample"), ("open_folder", "Open a checkpoint folder…"))
-CAPTURE = (("capture", "Capture this text"),)
+OPEN = (("open_sample", "Open sample model"), ("open_folder", "Open checkpoint folder…"))
+CAPTURE = (("capture", "Run model on this text"),)
 REACHED = "It appears here as soon as the capture has reached it."
 MOST_ROLE = 240  # px
 WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
@@ -418,7 +418,7 @@ class CompareView(CellsView):
         self.way.chosen.connect(self._choose_way)
         self.scale = scale_choice()
         self.scale.chosen.connect(self._choose_scale)
-        self.fit_button = IconButton("fit", tr("Fit the maps (F)"))
+        self.fit_button = IconButton("fit", tr("Fit maps to pane (F)"))
         self.fit_button.clicked.connect(self.fit)
         self.export = self.export_button()
         self.head.add_beside_title(self.role, self.level)

@@ -235,7 +235,7 @@ CELLS = {"seeds": "score", "budgets": "curve"}  # which of a study a figure of i
 HOW = {
     "CAPTURE.h5": "save the capture under that name first (Ctrl+S)",
     "A.h5": "save the capture under that name first (Ctrl+S)",
-    "B.h5": "save B under that name first (File, Save B…)",
+    "B.h5": "save B under that name first (File, Save comparison capture…)",
     "STUDY.h5": "save what was measured under that name first (Analyse)",
 }
 

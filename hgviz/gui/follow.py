@@ -63,7 +63,7 @@ from hgviz.gui.sentences import (
 from hgviz.gui.sentences import share as in_percent
 from hgviz.gui.tables import Table
 from hgviz.gui.view import CAPTURE, View
-from hgviz.gui.widgets import PaneHead, keeps_key, label, shows_tip, vbox
+from hgviz.gui.widgets import PaneHead, label, shows_tip, vbox
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
@@ -1195,6 +1195,7 @@ WALKS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}  # by key: how many letters o
 class FollowCanvas(QAbstractScrollArea):
     """Paints the way of a letter, and says what was clicked."""
 
+    own_keys = tuple(WALKS)
     picked = Signal(int)  # a token
     head_picked = Signal(object)  # HeadId
 
@@ -1253,11 +1254,6 @@ class FollowCanvas(QAbstractScrollArea):
             self.picked.emit(max(0, min(last, self.story.trace.token + by)))
 
     # --- events -----------------------------------------------------------------------------------
-
-    def event(self, event: QEvent) -> bool:
-        """Keep the keys of this page from the window's shortcuts."""
-        own = keeps_key(event, lambda key: key.key() in WALKS and not key.modifiers())
-        return own or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Follow the letter before or after by the arrows."""

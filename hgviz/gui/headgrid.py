@@ -55,8 +55,7 @@ from hgviz.gui.layouts import (
     lay,
 )
 from hgviz.gui.sentences import counted, method_explained
-from hgviz.gui.tables import is_own
-from hgviz.gui.widgets import hbox, is_plain, keeps_key, label, shows_tip, tip, vbox
+from hgviz.gui.widgets import hbox, label, shows_tip, tip, vbox
 from hgviz.language import decimals
 from hgviz.study import Study
 from hgviz.tasks.attribution import Attribution
@@ -839,6 +838,7 @@ ACTS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 class HeadWall(QWidget):
     """Heads as cells. A drag paints one direction; with Shift whole layers are switched."""
 
+    own_keys = (*STEPS, *ENDS, *ACTS)
     switched = Signal(object, bool)  # heads; a stroke goes on: it is undone together with the last
     pointed = Signal(object)  # a head, or None
     chosen = Signal(object)  # the head under the keyboard's cursor
@@ -960,17 +960,12 @@ class HeadWall(QWidget):
     # --- the keyboard -----------------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
-        """Keep the arrows from the window's shortcuts; tell of the cell under the pointer."""
-        if keeps_key(event, lambda key: is_plain(key) and key.key() in (*STEPS, *ENDS, *ACTS)):
-            return True
-        if isinstance(event, QHelpEvent):
-            head = self._at(QPointF(event.pos()))
-            if head is None:
-                QToolTip.hideText()
-            else:
-                QToolTip.showText(event.globalPos(), self.words(head), self)
-            return True
-        return super().event(event)
+        """Show what is known of the head under the pointer."""
+        return shows_tip(event, self, self._words_at) or super().event(event)
+
+    def _words_at(self, place: QPointF) -> str:
+        head = self._at(place)
+        return "" if head is None else self.words(head)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows walk, Space switches, Shift+Space the layer."""
@@ -1291,6 +1286,7 @@ class ConductanceWall(QWidget):
     """A cell for each head, red where it adds to the answer, blue where it takes away; a click
     opens it. Beside each row: the integrated gradients of what the layer attends."""
 
+    own_keys = tuple(ARROWS)
     picked = Signal(object)  # HeadId
 
     def __init__(self) -> None:
@@ -1412,9 +1408,8 @@ class ConductanceWall(QWidget):
         return HeadId(row.index, row.heads[min(max(place, 0), len(row.heads) - 1)])
 
     def event(self, event: QEvent) -> bool:
-        """What a head conducts, under the pointer; arrows are its own while it has the keyboard."""
-        own = keeps_key(event, is_own) or shows_tip(event, self, self.told_at)
-        return own or super().event(event)
+        """Show what the head under the pointer conducts."""
+        return shows_tip(event, self, self.told_at) or super().event(event)
 
     def told_at(self, place: QPointF) -> str:
         """Such as: Head 3.5 conducts +0.712 of the answer."""

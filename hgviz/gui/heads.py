@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from PySide6.QtCore import (
     QAbstractListModel,
     QAbstractTableModel,
-    QEvent,
     QObject,
     QRect,
     QSignalBlocker,
@@ -41,7 +40,7 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, LegendEntry, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explained, explanation, measured, metric_name
-from hgviz.gui.tables import SORT, Index, SortedTable, is_own
+from hgviz.gui.tables import SORT, Index, SortedTable
 from hgviz.gui.view import CAPTURE
 from hgviz.gui.widgets import (
     Button,
@@ -50,7 +49,6 @@ from hgviz.gui.widgets import (
     Segments,
     Words,
     hbox,
-    keeps_key,
     label,
     splitter,
     vbox,
@@ -89,7 +87,7 @@ class HeadExamples(QWidget):
         self.shown.setContentsMargins(PAD, 0, PAD, 2)
         self.title = Words(factor=0.92, weight=600)
         self.title.setContentsMargins(PAD, 2, PAD, 0)
-        self.examples = ExampleList()
+        self.examples = QListView()
         self.rows = ExampleModel(self)
         self.examples.setModel(self.rows)
         self.examples.setItemDelegate(ExamplePainter(self.examples))
@@ -146,14 +144,6 @@ class HeadExamples(QWidget):
     def _go(self) -> None:
         if self._nearest is not None:
             self.picked.emit(self._nearest)
-
-
-class ExampleList(QListView):
-    """The list of examples; arrows walk it while it has the keyboard."""
-
-    def event(self, event: QEvent) -> bool:
-        """Keep the arrows."""
-        return keeps_key(event, is_own) or super().event(event)
 
 
 class ExampleModel(QAbstractListModel):

@@ -52,7 +52,7 @@ from hgviz.gui.ink import CellCard, Cross, MapPicture, MapScene, Pixels, Sentenc
 from hgviz.gui.language import tr
 from hgviz.gui.opened import Lack, OpenedMap, OpenedPair, Opener, There
 from hgviz.gui.tiles import Key, Part, Quality, Readers, Source, Tiles
-from hgviz.gui.widgets import NOTCH, hbox, label, vbox
+from hgviz.gui.widgets import ARROWS, NOTCH, hbox, label, vbox
 from hgviz.maps import Rule
 from hgviz.maps.overview import SIGNED_ERROR, UNSIGNED_ERROR
 from hgviz.maps.rule import StreamingWindow
@@ -422,6 +422,7 @@ Cell = tuple[int | None, int | None]
 class Canvas(QWidget):
     """Shows a Scene; says what the pointer does. It reads nothing: tiles come into its cache."""
 
+    own_keys = tuple(ARROWS)
     pointed = Signal(object)  # (row, column) under the pointer, None when it leaves
     clicked = Signal(int, int)  # row, column
     moved = Signal()  # another part is on screen: its tiles are wanted

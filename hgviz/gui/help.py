@@ -73,7 +73,7 @@ class Explanation(Overlay):
         self.list = QListWidget()
         self.list.setFixedWidth(LIST)
         self.list.setProperty("kind", "topics")
-        self.list.setAccessibleName(tr("All pages of help"))
+        self.list.setAccessibleName(tr("Help topics"))
         for one in topics():
             item = QListWidgetItem(title(one))
             item.setData(Qt.ItemDataRole.UserRole, one)
@@ -81,7 +81,7 @@ class Explanation(Overlay):
             self.list.addItem(item)
         self.list.currentItemChanged.connect(self._listed)
         self.said = label("", factor=0.92, kind="secondary")
-        self.all = Button(tr("All pages of help"), kind="link")
+        self.all = Button(tr("Help topics"), kind="link")
         self.all.clicked.connect(self._unfold)
         self.default = Button(tr("Close"))
         self.default.clicked.connect(self.finish)

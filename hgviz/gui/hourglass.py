@@ -226,7 +226,7 @@ class HourglassView(View):
         "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads "
         "text letter by letter.",
     )
-    empty_actions = (("open_sample", "Open the sample"), ("open_folder", "Open a checkpoint…"))
+    empty_actions = (("open_sample", "Open sample model"), ("open_folder", "Open a checkpoint…"))
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -485,7 +485,7 @@ class EmptyPage(QWidget):
         buttons = QHBoxLayout()
         self._buttons: list[Button] = []
         for action, said, icon, kind in (
-            ("open_sample", "Open the sample", "", "filled"),
+            ("open_sample", "Open sample model", "", "filled"),
             ("open_folder", "Open a checkpoint…", "open", ""),
         ):
             button = Button(tr(said), icon, kind=kind)

@@ -42,12 +42,12 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.view import CAPTURE, Notice, View
 from hgviz.gui.widgets import (
+    ARROWS,
     Flow,
     IconButton,
     PaneHead,
     Picker,
     Words,
-    keeps_key,
     label,
     line,
     turns_along,
@@ -907,6 +907,7 @@ class LinkEnd:
 class LinkCanvas(QAbstractScrollArea):
     """Queries on one side, keys on the other; says what the pointer chooses."""
 
+    own_keys = tuple(ARROWS)
     pointed = Signal(object)  # a LinkEnd, None for nothing
     queried = Signal(int, bool, bool)  # a place; whether it adds to those chosen, or goes up to it
     keyed = Signal(int)  # a place
@@ -1098,12 +1099,6 @@ class LinkCanvas(QAbstractScrollArea):
         event.accept()
 
     # --- keys -------------------------------------------------------------------------------------
-
-    def event(self, event: QEvent) -> bool:
-        """Arrows are taken before they are the menu's."""
-        escape = Qt.Key.Key_Escape
-        own = keeps_key(event, lambda key: key.key() == escape or self._step_of(key) is not None)
-        return own or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and down move the query, with Shift they add to it; left and right the key."""

@@ -74,7 +74,7 @@ class LiveView(ChartView):
         self.head = PaneHead(tr("Accuracy"))
         self.change = Button(tr("Choose data…"))
         self.change.clicked.connect(self._change)
-        self.remove = Button(tr("Remove for good…"))
+        self.remove = Button(tr("Prune and save model…"))
         self.remove.clicked.connect(self._remove)
         self.head.add(self.change, self.remove)
         self.value = label("–", factor=3.5, weight=600)
@@ -121,7 +121,10 @@ class LiveView(ChartView):
         if not session.data:
             if spec is not None and not spec.answers:
                 self.empty = ("This model cannot be scored here", "It reads two texts.")
-                self.empty_actions = (("open", "Open another…"), ("open_sample", "Open the sample"))
+                self.empty_actions = (
+                    ("open", "Open another…"),
+                    ("open_sample", "Open sample model"),
+                )
             elif (said := wanting(session)) is not None:
                 self.empty, self.empty_actions = said
             elif session.model is None and not session.checkpoint:

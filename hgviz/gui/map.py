@@ -27,7 +27,7 @@ from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, NOTHING, CellsView, View, plain, scale_choice
-from hgviz.gui.widgets import IconButton, PaneHead, keeps_key, label, tip, vbox
+from hgviz.gui.widgets import IconButton, PaneHead, label, tip, vbox
 from hgviz.palettes import Colours, Limits
 from hgviz.session import Session
 
@@ -88,7 +88,7 @@ class MapView(CellsView):
         self.full.toggled.connect(self._show_whole)
         self.scale = scale_choice()
         self.scale.chosen.connect(self._choose_scale)
-        self.fit_button = IconButton("fit", tr("Fit the map (F)"))
+        self.fit_button = IconButton("fit", tr("Fit map to pane (F)"))
         self.fit_button.clicked.connect(self.fit)
         self.export = self.export_button()
         self.head.add_beside_title(self.role, self.level, self.streams, self.before)
@@ -126,7 +126,7 @@ class MapView(CellsView):
                 "It appears here as soon as the capture has reached it.",
             )
             going = session.at_work
-            self.empty_actions = (("jobs", "All jobs…"),) if going else CAPTURE[:1]
+            self.empty_actions = (("jobs", "Jobs…"),) if going else CAPTURE[:1]
             return None
         return partial(
             self._opener.open,
@@ -440,6 +440,7 @@ class ImageOverlay:
 class ImageCanvas(QWidget):
     """The image as large as fits, its patches coloured by their weights, and the colours' bar."""
 
+    own_keys = tuple(STEPS)
     picked = Signal(int)  # a position
     pointed = Signal(object)  # a position, or None
     stepped = Signal(int, int)  # rows, columns
@@ -550,10 +551,6 @@ class ImageCanvas(QWidget):
         self.setFocus(Qt.FocusReason.MouseFocusReason)
         if (position := self.position_at(event.position())) is not None:
             self.picked.emit(position)
-
-    def event(self, event: QEvent) -> bool:
-        """Arrows are its own while it has the keyboard, not the window's."""
-        return keeps_key(event, _step_of) or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows go from patch to patch."""

@@ -70,7 +70,6 @@ from hgviz.gui.widgets import (
     Picker,
     Words,
     hbox,
-    keeps_key,
     label,
     tip,
     vbox,
@@ -423,7 +422,7 @@ PAD = 16
 NAMED = 104  # px: the names of the metrics
 VALUE = 44  # px: a number at the right
 TICKS_HEIGHT = 18  # px: a line of ticks
-MEASURING = (("jobs", "All jobs…"),)  # heads are measured by themselves
+MEASURING = (("jobs", "Jobs…"),)  # heads are measured by themselves
 
 
 @dataclass(frozen=True, slots=True)
@@ -733,6 +732,7 @@ class LooksPanel(View):
 class TopKeyList(QWidget):
     """Five rows, painted: glyph, word with the letter bold, bar, weight. A click chooses a key."""
 
+    own_keys = (*STEPS, *TAKE)
     picked = Signal(int)
 
     def __init__(self) -> None:
@@ -750,11 +750,6 @@ class TopKeyList(QWidget):
         said = (f"{one.glyph} {sentences.weight(one.weight)}" for one in keys)
         self.setAccessibleName(tr("Looks at {keys}", keys=", ".join(said)))
         self.update()
-
-    def event(self, event: QEvent) -> bool:
-        """With the keyboard here, Up and Down walk this list, not the keys of the map."""
-        own = keeps_key(event, lambda key: key.key() in (*STEPS, *TAKE) and not key.modifiers())
-        return own or super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and Down go through the rows, Enter or Space chooses the key of one."""
@@ -916,7 +911,7 @@ class TextsPanel(View):
     figureless = "It is a list of texts"
     needs = ("capture",)
     empty = ("One text alone", "Capture a file of texts to search them and step through them.")
-    empty_actions = (("corpus", "Capture a file of texts…"),)
+    empty_actions = (("corpus", "Run model on a text file…"),)
     lane = "here"
 
     picked = Signal(int)  # the number of an item

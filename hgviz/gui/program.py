@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -20,7 +21,7 @@ from hgviz.files import resource
 from hgviz.gui import sentences as verdict
 from hgviz.gui import theme
 from hgviz.gui.actions import RECENT
-from hgviz.gui.application import application
+from hgviz.gui.application import RESTORE, application
 from hgviz.gui.commands import Commands
 from hgviz.gui.commands import chosen as chosen_run
 from hgviz.gui.grid import signed
@@ -382,7 +383,7 @@ class Program:
 
     def _go_on(self) -> None:
         """Open what was open when the window closed, or the sample."""
-        if settings.load().restore and last().exists():
+        if (settings.load().restore or RESTORE in os.environ) and last().exists():
             self.commands.sessions.open_last(self._open_sample)
         else:
             self._open_sample()

@@ -93,7 +93,7 @@ class MaskList(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.keep = Button(tr("Keep this mask"), kind="link")
+        self.keep = Button(tr("Save mask"), kind="link")
         compare = tr("Keep a mask to compare it with others.")
         self.none = Words(compare, factor=0.92, kind="secondary")
         self.list = QTableWidget(0, 3)
@@ -227,7 +227,7 @@ class ScoresView(View):
         "off", "selection", "history", "masks", "trial", "data", "work", "capture",
     )  # fmt: skip
     empty = ("Open a model to switch its heads off", "Every head is one cell here.")
-    empty_actions = (("open_sample", "Open the sample"),)
+    empty_actions = (("open_sample", "Open sample model"),)
 
     topic = "prune-heads"
 
@@ -709,7 +709,7 @@ ONE_BY_ONE = (
 STEPS = (  # what leads to a curve; the last of them that was done shows the next
     ("trace_curve", "Draw the curve"), ("measure_heads", "Measure…"),
     ("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"),
-    ("open_studied", "Open the model…"), ("open", "Open a checkpoint…"),
+    ("open_studied", "Locate model…"), ("open", "Open a checkpoint…"),
 )  # fmt: skip
 NOTE = "cheapest first; drag the mark to try more or fewer"
 MEASURED = "Medians of models that really lack the heads, as they were measured"

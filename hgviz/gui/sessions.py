@@ -97,7 +97,7 @@ class ClosingDialog(Overlay):
         row.addWidget(close)
         row.addStretch(1)
         if unsaved:
-            save = Button(tr("Save what was measured…"))
+            save = Button(tr("Save importance scores…"))
             save.clicked.connect(self._save)
             row.addWidget(save)
         self.default = Button(tr("Stay"), kind="filled")

@@ -703,7 +703,7 @@ class SideBar(View):
             part = menu.addMenu(tr("Beside head {head}", head=session.selection.head_id))
             self._beside(part, session, session.beside)
         self._entry(menu, tr("Compare with…"), partial(self.asked.emit, "compare_with"))
-        said = tr("Compare with nothing")
+        said = tr("Stop comparing")
         nothing = self._entry(menu, said, partial(self.asked.emit, "compare_nothing"))
         nothing.setEnabled(session.beside is not None)
 

@@ -235,7 +235,7 @@ class StudyChartView(ChartView):
         done = tuple(one.cell.key for one in some if one.state == "done")
         if sweep is None or not done:
             self.empty = self.coming if some else self.without
-            self.empty_actions = () if some else (("open_sweep_file", "Open a study file…"),)
+            self.empty_actions = () if some else (("open_sweep_file", "Open study file…"),)
             return None
         return partial(_drawn, self.kind, sweep, done, self._found)
 
@@ -457,7 +457,7 @@ class SummaryView(View):
     needs = ("sweep", "sweep_trouble", "dark")
     lane = "here"
     empty = ("No study is open", "Open a study file (.toml), or the folder that one was run into.")
-    empty_actions = (("open_sweep_file", "Open a study file…"),)
+    empty_actions = (("open_sweep_file", "Open study file…"),)
 
     def __init__(self) -> None:
         super().__init__()
@@ -557,7 +557,7 @@ class CellsView(View):
     watches = ("cell",)
     lane = "here"
     empty = ("No study is open", "Open a study file (.toml), or the folder that one was run into.")
-    empty_actions = (("open_sweep_file", "Open a study file…"),)
+    empty_actions = (("open_sweep_file", "Open study file…"),)
 
     picked = Signal(str)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-
 import numpy as np
 from PySide6.QtCore import (
     QAbstractTableModel,
@@ -36,19 +34,13 @@ from hgviz.core import Integers
 from hgviz.gui import sentences, theme
 from hgviz.gui.grid import Names
 from hgviz.gui.language import tr
-from hgviz.gui.widgets import RETURN_KEYS, keeps_key, shows_tip
+from hgviz.gui.widgets import shows_tip
 
 # --- rows -----------------------------------------------------------------------------------------
 
 
 SORT = Qt.ItemDataRole.UserRole  # what a model gives to be sorted by
 ROW = 28  # px
-ARROWS = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down)
-
-
-def is_own(event: QKeyEvent, keys: Collection[int] = ARROWS) -> bool:
-    """Whether a key that walks a list, and means the text elsewhere, is pressed alone."""
-    return event.key() in keys and not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
 
 
 class SortedTable(QTableView):
@@ -109,10 +101,6 @@ class SortedTable(QTableView):
             self.setCurrentIndex(self._sorted.mapFromSource(self._rows.index(number, 0)))
         self._quiet = False
 
-    def event(self, event: QEvent) -> bool:
-        """Arrows walk its rows while it has the keyboard, and letters stay those of the window."""
-        return keeps_key(event, is_own) or super().event(event)
-
     def _moved(self, now: Index, before: Index) -> None:
         if now.isValid() and not self._quiet:
             self.walked.emit(self._sorted.mapToSource(now).row())
@@ -125,11 +113,6 @@ class SortedTable(QTableView):
 
 
 ROW_HEIGHT = 30  # px
-KEYS = (
-    Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_Home,
-    Qt.Key.Key_End, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown, Qt.Key.Key_Space, *RETURN_KEYS,
-)  # fmt: skip
-
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -197,10 +180,6 @@ class RowTable(QTableView):
         if self.model() is not None and self.model().columnCount():
             self.fit()
 
-    def event(self, event: QEvent) -> bool:
-        """Keep the keys that walk and act here from the window's shortcuts."""
-        return keeps_key(event, lambda key: is_own(key, KEYS)) or super().event(event)
-
 
 def ground(painter: QPainter, box: object, state: QStyle.StateFlag) -> None:
     """The tint of the chosen row, and the ring where the keyboard is."""
@@ -225,6 +204,7 @@ PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
 class KeyList(QAbstractScrollArea):
     """A subclass paints the rows on screen: a text of any length scrolls alike."""
 
+    own_keys = (*ARROW_STEPS, *PAGES)
     picked = Signal(int)  # a column of the map
 
     def __init__(self) -> None:
@@ -297,12 +277,6 @@ class KeyList(QAbstractScrollArea):
     def viewportEvent(self, event: QEvent) -> bool:
         """The pointer rests, and a title or a row is told."""
         return shows_tip(event, self, self.told_at) or super().viewportEvent(event)
-
-    def event(self, event: QEvent) -> bool:
-        """With the keyboard here, the arrows walk this list, not the menu's keys."""
-        own = {**ARROW_STEPS, **PAGES}
-        plain = keeps_key(event, lambda key: key.key() in own and not key.modifiers())
-        return plain or super().event(event)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         """Show that keys act here."""

@@ -97,7 +97,7 @@ class TextStrip(View):
         self.verdict.setToolTip(tr("What the model says of this text"))
         self.verdict.hide()
         self.steps = (
-            IconButton("arrow-left", tr("Text before (Ctrl+PgUp)")),
+            IconButton("arrow-left", tr("Previous text (Ctrl+PgUp)")),
             IconButton("arrow-right", tr("Next text (Ctrl+PgDown)")),
         )
         for one, name in zip(self.steps, ("last_text", "next_text"), strict=True):

@@ -637,7 +637,7 @@ def wanting(session: Session) -> Words | None:
         name = study.spec.name or tr("a model")
         title = tr("This study is of {name}, which is not open", name=name)
         text = tr("Open the model to switch its heads off and see what it scores.")
-        return (title, f"{about(study)}\n{text}"), (("open_studied", "Open the model…"),)
+        return (title, f"{about(study)}\n{text}"), (("open_studied", "Locate model…"),)
     title = tr("Choose data to see what the model scores")
     text = tr(
         "With {data}, masks and curve go on where they were; other data is scored by itself.",

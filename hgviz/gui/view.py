@@ -47,7 +47,6 @@ from hgviz.gui.widgets import (
     Words,
     arrow_of,
     hbox,
-    keeps_key,
     label,
     vbox,
 )
@@ -250,7 +249,7 @@ UNREAD = {  # by what a model reads that cannot read the text at hand
     "image": ("This model reads images", "Choose one, and its maps are shown here."),
     "audio": ("This model reads sound", "Choose a file, and its maps are shown here."),
 }
-IDS = (("ids", "Choose a file…"), ("open_sample", "Open the sample"))
+IDS = (("ids", "Choose a file…"), ("open_sample", "Open sample model"))
 
 
 class View(QWidget):
@@ -720,7 +719,7 @@ class Looks(QWidget):
 # --- maps -----------------------------------------------------------------------------------------
 
 
-CAPTURE = (("capture", "Capture this text"), ("open_sample", "Open the sample"))
+CAPTURE = (("capture", "Run model on this text"), ("open_sample", "Open sample model"))
 OPEN_CHECKPOINT = (("open_folder", "Open a checkpoint…"),)
 SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
 
@@ -780,11 +779,9 @@ class MapsView(View):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """On a map the arrows go where they point: the query runs down, the key across."""
-        if isinstance(event, QKeyEvent):
-            if keeps_key(event, arrow_of):
-                return True
-            if event.type() == QEvent.Type.KeyPress and self._press(event):
-                return True
+        pressed = event.type() == QEvent.Type.KeyPress
+        if isinstance(event, QKeyEvent) and pressed and self._press(event):
+            return True
         return super().eventFilter(watched, event)
 
     def _press(self, event: QKeyEvent) -> bool:

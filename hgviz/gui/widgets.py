@@ -469,21 +469,6 @@ def arrow_of(event: QKeyEvent) -> tuple[int, Any] | None:
     return None if plain else ARROWS.get(Qt.Key(event.key()))
 
 
-def is_plain(event: QKeyEvent) -> bool:
-    """Whether a key is pressed alone or with Shift, on whichever part of the keyboard."""
-    shift, keypad = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.KeypadModifier
-    return not event.modifiers() & ~(shift | keypad)
-
-
-def keeps_key(event: QEvent, wanted: Callable[[QKeyEvent], object]) -> bool:
-    """Whether a widget keeps a key that it wants, which the window takes for a shortcut else."""
-    shortcut = event.type() == QEvent.Type.ShortcutOverride
-    if isinstance(event, QKeyEvent) and shortcut and wanted(event):
-        event.accept()
-        return True
-    return False
-
-
 def shows_tip(event: QEvent, widget: QWidget, words_at: Callable[[QPointF], str]) -> bool:
     """Whether the pointer rests on a widget, which shows what it says of that place then."""
     if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:

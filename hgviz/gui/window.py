@@ -45,8 +45,6 @@ from hgviz.gui.widgets import (
     StatusLine,
     Words,
     hbox,
-    is_plain,
-    keeps_key,
     line,
     tip,
     vbox,
@@ -89,12 +87,12 @@ def fill(
         for number, one in enumerate(rows):
             if number and one.group != rows[number - 1].group:
                 menu.addSeparator()
-            if one.under and one.under not in inside:
-                inside[one.under] = menu.addMenu(tr(one.under))
-                inside[one.under].setToolTipsVisible(True)
+            if one.submenu and one.submenu not in inside:
+                inside[one.submenu] = menu.addMenu(tr(one.submenu))
+                inside[one.submenu].setToolTipsVisible(True)
             action = actions[one.name] = _action(window, one)
             action.triggered.connect(triggered)
-            (inside[one.under] if one.under else menu).addAction(action)
+            (inside[one.submenu] if one.submenu else menu).addAction(action)
     return actions, inside
 
 
@@ -160,6 +158,7 @@ class Window(QMainWindow):
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # so that no button starts with a ring
         self.setFocus()
         self.may_close: Callable[[], bool] = lambda: True  # the program knows what would be lost
+        self.restarts = False  # whether another window comes when this one is closed
         self._painted = False
         self.menuBar().setFixedHeight(28)
         self.actions_by_name, self.menus = fill(self, self._triggered)
@@ -229,8 +228,12 @@ class Window(QMainWindow):
     # --- events -----------------------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
-        """Keep plain keys for the field that has the keyboard."""
-        return keeps_key(event, _is_typed) or super().event(event)
+        """Leave plain keys to what has the keyboard, where they mean something there."""
+        shortcut = event.type() == QEvent.Type.ShortcutOverride
+        if isinstance(event, QKeyEvent) and shortcut and _is_of_focus(event):
+            event.accept()
+            return True
+        return super().event(event)
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Say once when the first frame is painted: that is, when this round of events is over."""
@@ -264,11 +267,16 @@ class Window(QMainWindow):
         self.dropped.emit(paths)
 
 
-def _is_typed(event: QKeyEvent) -> bool:
-    """Whether a key types into the field that has the keyboard."""
+def _is_of_focus(event: QKeyEvent) -> bool:
+    """Whether a key, alone or with Shift, is typed into a field or one of a pane's `own_keys`."""
+    shift, keypad = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.KeypadModifier
+    if event.modifiers() & ~(shift | keypad):
+        return False
+    here = QApplication.focusWidget()
     function_key = Qt.Key.Key_F1 <= event.key() <= Qt.Key.Key_F35
-    typing = isinstance(QApplication.focusWidget(), TYPING)
-    return is_plain(event) and not function_key and typing
+    return event.key() in getattr(here, "own_keys", ()) or (
+        isinstance(here, TYPING) and not function_key
+    )
 
 
 class Toolbar(QFrame):

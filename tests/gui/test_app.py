@@ -8,8 +8,11 @@ from pathlib import Path
 
 import pytest
 import shiboken6
-from PySide6.QtCore import QCoreApplication, QEvent, QObject
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QMessageBox
 
+from hgviz import settings
 from hgviz.files import resource
 from hgviz.gui import app, selftest
 from hgviz.gui.application import application
@@ -213,3 +216,41 @@ def test_no_object_of_a_window_is_left_for_python_to_delete(app, capture, facts)
         gc.set_debug(0)
         gc.garbage.clear()
     assert not left
+
+
+# --- interface scale ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("chosen", "own", "factor"),
+    [("100 %", None, 1.0), ("125 %", None, 1.25), ("200 %", "1.5", 3.0), ("150 %", "wide", 1.5)],
+)
+def test_the_interface_scale_multiplies_that_of_the_desktop(chosen, own, factor):
+    environment = {} if own is None else {"QT_SCALE_FACTOR": own}
+    assert app.scale_factor(settings.Settings(interface_scale=chosen), environment) == factor
+
+
+def test_a_larger_interface_comes_with_a_restart_that_opens_what_was_open(opened, monkeypatch):
+    monkeypatch.setattr(Window, "close", lambda self: True)
+    for action in ["smaller"] + ["larger"] * 7:
+        opened.commands.run(action)
+        for box in opened.frame.findChildren(QMessageBox):
+            box.reject()
+            box.deleteLater()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    assert settings.load().interface_scale == "200 %"
+    assert "already" in opened.frame.chosen_words.full
+    opened.commands.run("smaller")
+    (box,) = opened.frame.findChildren(QMessageBox)
+    assert "175 %" in box.text()
+    QTest.keyClick(box, Qt.Key.Key_Return)
+    assert opened.frame.restarts
+
+    started = []
+    monkeypatch.setattr(app, "_shown", lambda *given: app.RESTART)
+    monkeypatch.setattr(os, "execve", lambda *given: started.append(given))
+    monkeypatch.setenv("QT_SCALE_FACTOR", "1")
+    app.window([Path("a.h5")])
+    ((_, arguments, environment),) = started
+    assert arguments[1:] == ["-m", "hgviz"] and app.RESTORE in environment
+    assert environment["QT_SCALE_FACTOR"] == "1"

@@ -16,7 +16,7 @@ from hgviz.analysis.roles import HeadExample
 from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import commands, sources
-from hgviz.gui.actions import ACTIONS
+from hgviz.gui.actions import ACTIONS, CAPTURE
 from hgviz.gui.commands import Commands
 from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, WritingOptions
 from hgviz.gui.samples import FIRST, TEXT
@@ -207,7 +207,9 @@ def asked(with_model, monkeypatch):
     """Asks for an action that can be done: gives what answers its dialog, and what then acted."""
 
     def ask(name, kind, actor, answer):
-        monkeypatch.setattr(commands, "ACTIONS", [one._replace(why_off=gone) for one in ACTIONS])
+        monkeypatch.setattr(
+            commands, "ACTIONS", [one._replace(needs=(CAPTURE,)) for one in ACTIONS]
+        )
         *path, last = actor.split(".")
         acted = []
         owner = functools.reduce(getattr, path, with_model)
@@ -219,9 +221,6 @@ def asked(with_model, monkeypatch):
         (dialog,) = with_model.frame.findChildren(kind)
         signal = dialog.fileSelected if kind is QFileDialog else dialog.chosen
         return lambda: signal.emit(*answer), acted
-
-    def gone(session):
-        return "" if session.capture else "Needs a capture"
 
     return ask
 
@@ -236,7 +235,7 @@ def test_an_answer_acts_only_while_its_action_can_be_done_with_the_same_model(
     assert acted == [late[3]]
     capture, session.capture = session.capture, None
     answer()
-    assert acted == [late[3]] and said.full == "Needs a capture"
+    assert acted == [late[3]] and said.full == "Run a model on a text first"
     session.capture, session.checkpoint = capture, "another"
     if late[0] == "save_study":
         session.study = SimpleNamespace(spec=session.spec, data_digest="another")

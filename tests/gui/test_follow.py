@@ -90,14 +90,6 @@ def test_arrows_move_the_letter_one_at_a_time(capture):
         assert session.selection.query == 60
 
 
-def test_the_keys_of_the_page_are_kept_from_the_shortcuts(view):
-    for key, kept in ((Qt.Key.Key_Right, True), (Qt.Key.Key_J, False)):
-        event = QKeyEvent(QEvent.Type.ShortcutOverride, key, Qt.KeyboardModifier.NoModifier)
-        event.ignore()
-        QApplication.sendEvent(view.trail, event)
-        assert event.isAccepted() == kept
-
-
 def test_the_strongest_key_has_the_brightest_cell(view):
     pixels = picture(view.trail.viewport()).astype(int)
     strip, look = view.trail.story.course.strips[4], view.trail.looks[4]

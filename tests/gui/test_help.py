@@ -242,4 +242,4 @@ def test_the_folder_of_the_log_is_shown_or_named(program, monkeypatch):
 def test_an_error_nobody_foresaw_offers_the_log(program):
     program.commands.show_error(surprise())
     (dialog,) = program.frame.findChildren(ErrorDialog)
-    assert dialog.default.text() == "Show the log folder"
+    assert dialog.default.text() == "Show log folder"

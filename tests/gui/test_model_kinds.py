@@ -562,7 +562,7 @@ def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
         command = command_for(found[name].of, found[name].spec, "f.pdf").words
         assert " --tokens " in command and "/somewhere/lin.h5" in command
     assert "--tokens" not in command_for(found["rollout"].of, found["rollout"].spec, "f.pdf").words
-    assert "show them first" in by_name("save").why_off(session)
+    assert "Show the slots first" in by_name("save").why_off(session)
     program.commands.run("tokens")
     program.settle()
     assert session.capture.spec == capture.spec and session.off == {HeadId(0, 1)}
@@ -573,7 +573,7 @@ def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
 
 
 def test_a_capture_without_slots_says_so(opened):
-    assert "not at slots" in by_name("tokens").why_off(opened.session)
+    assert "not to slots" in by_name("tokens").why_off(opened.session)
     before = opened.session.capture
     opened.commands.run("tokens")
     assert opened.session.capture is before

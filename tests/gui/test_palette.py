@@ -68,7 +68,7 @@ def test_the_arrows_move_and_go_round(finder):
 def test_what_cannot_be_done_says_why_and_does_nothing(finder):
     said = []
     finder.chosen.connect(said.append)
-    finder.field.setText("stop capturing")
+    finder.field.setText("stop the model")
     assert "Nothing is running" in finder.model.index(0).data()
     QTest.keyClick(finder.field, Qt.Key.Key_Return)
     assert not said and finder.isVisible()

@@ -271,7 +271,7 @@ def test_menus_offer_what_there_is(bench, sides, until):
     assert "tanh" in offered and "softmax" not in offered
     assert any(words.startswith("Without head") for words in offered)
     assert any(words.startswith("Level 1:2") for words in offered)
-    assert "Compare with…" in offered and not offered["Compare with nothing"].isEnabled()
+    assert "Compare with…" in offered and not offered["Stop comparing"].isEnabled()
     offered["tanh"].trigger()
     until(lambda: not busy(bench))
     assert session.other == Other("activation", "tanh")
@@ -316,15 +316,15 @@ def session(capture):
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({"other": Other("text", text="a dog")}, "another text"),
-        ({"other": Other("head")}, "another head"),
-        ({"off": frozenset({HeadId(0, 0)})}, "heads of A on"),
-        ({"activation": "tanh"}, "exchanged"),
-        ({"beside": None}, "Needs a B"),
-        ({"data": ""}, "Needs data"),
-        ({"checkpoint": ""}, "checkpoint of A"),
+        ({"other": Other("text", text="a dog")}, "two models"),
+        ({"other": Other("head")}, "two models"),
+        ({"off": frozenset({HeadId(0, 0)})}, "heads on"),
+        ({"activation": "tanh"}, "replaced"),
+        ({"beside": None}, "what to compare"),
+        ({"data": ""}, "Choose data"),
+        ({"checkpoint": ""}, "checkpoint"),
         ({"other": Other("model", path="b.h5"), "beside": SimpleNamespace(path="b.h5")},
-         "B is a capture"),
+         "saved capture"),
     ],
 )  # fmt: skip
 def test_a_report_that_cannot_be_written_is_refused(session, change, word):

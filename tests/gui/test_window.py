@@ -4,10 +4,10 @@ import ast
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtGui import QKeySequence
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QLineEdit
+from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QWidget
 
 import hgviz
 from hgviz import settings
@@ -48,7 +48,7 @@ def test_an_action_that_cannot_be_done_is_off_and_says_why(opened):
     session.put(facts=facts)
     assert actions["table"].isEnabled()
     session.put(capture=None)
-    assert not actions["save"].isEnabled() and "capture" in actions["save"].toolTip()
+    assert not actions["save"].isEnabled() and "on a text" in actions["save"].toolTip()
     assert actions["open"].isEnabled()
 
 
@@ -253,14 +253,33 @@ def own(one):
     return [QKeySequence(key).toString() for key in one.keys]
 
 
+PLAINLY = Qt.KeyboardModifier.NoModifier
+
+
 def test_every_action_has_a_valid_key_and_plain_keys_only_step():
     """Letters alone act outside of text fields only, so few things have one."""
     for action in ACTIONS:
         assert own(action) and all(own(action)), action.name
         for key in own(action):
-            held, _, last = key.rpartition("+")
+            held, _, last = key.rpartition("+") if key[-1] != "+" else (key[:-2], "", "+")
             function = last[0] == "F" and last[1:].isdigit()
             assert held not in PLAIN or function or key in STEPPING, action.name
+
+
+def test_a_pane_with_the_keyboard_keeps_its_own_keys(opened, monkeypatch):
+    panes = [one for one in opened.frame.findChildren(QWidget) if getattr(one, "own_keys", ())]
+    assert len(panes) >= 10
+    for pane in panes:
+        monkeypatch.setattr(QApplication, "focusWidget", lambda pane=pane: pane)
+        for key, held, own in (
+            *((key, PLAINLY, True) for key in pane.own_keys),
+            (pane.own_keys[0], Qt.KeyboardModifier.ControlModifier, False),
+            (Qt.Key.Key_J, PLAINLY, False),
+        ):
+            event = QKeyEvent(QEvent.Type.ShortcutOverride, key, held)
+            event.ignore()
+            QApplication.sendEvent(opened.frame, event)
+            assert event.isAccepted() == own, (type(pane).__name__, key)
 
 
 def test_no_two_actions_share_a_key_nor_what_the_platform_adds(app):
