@@ -66,6 +66,7 @@ from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import CorpusRoles, HeadExample
+    from hgviz.gui.palette import Entry
     from hgviz.gui.window import Window
     from hgviz.study import Standing, Study, Sweep
 
@@ -347,11 +348,17 @@ class Commands(ExportCommands):
         from hgviz.gui.palette import CommandPalette
 
         self.recent.look()
-        finder = CommandPalette(self.window, self.session, settings.load().used)
-        finder.chosen.connect(self._run_found)
-        finder.head_chosen.connect(self._go_to)
-        finder.path_chosen.connect(self.open_recent)
-        finder.open()
+        palette = CommandPalette(self.window, self.session, settings.load().used)
+        palette.chosen.connect(self._take_entry)
+        palette.open()
+
+    def _take_entry(self, entry: Entry) -> None:
+        """Do what an entry of the palette leads to."""
+        leads: dict[str, Callable[[Any], object]] = {
+            "action": self._run_found, "file": self.open_recent, "head": self._go_to,
+            "metric": self._colour_heads, "setting": self.preferences,
+        }  # fmt: skip
+        leads[entry.kind](entry.value)
 
     def _run_found(self, name: str) -> None:
         self._keep(used=add_recent(settings.load().used, name))
@@ -360,6 +367,9 @@ class Commands(ExportCommands):
     def _go_to(self, head: HeadId) -> None:
         self.session.put(mode="inspect")
         self.session.select(layer=head.layer, head=head.head)
+
+    def _colour_heads(self, metric: str) -> None:
+        self.session.put(mode="inspect", shade=metric)
 
     def open_recent(self, path: str) -> None:
         """Open a file of those opened last; one that has gone can be taken off the list."""
@@ -466,11 +476,13 @@ class Commands(ExportCommands):
 
     # --- the window -------------------------------------------------------------------------------
 
-    def preferences(self) -> None:
-        """What is kept of how hgviz looks and works; a change acts at once."""
+    def preferences(self, setting: str = "") -> None:
+        """Show the settings, one of them with the keyboard; a change acts at once."""
         dialog = dialogs.Preferences(self.window)
         dialog.changed.connect(self._prefer)
         dialog.open()
+        if setting:
+            dialog.controls[setting].setFocus()
 
     def _prefer(self, name: str, value: Any) -> None:
         self._keep(**{name: value})

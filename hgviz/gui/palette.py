@@ -1,23 +1,25 @@
-"""The palette: every command and head by its name, with its keys."""
+"""The palette: commands, heads, metrics, settings and files, found by the words of the field."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from operator import itemgetter
-from typing import TYPE_CHECKING, Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from PySide6.QtCore import (
     QAbstractListModel,
     QEvent,
     QObject,
+    QPoint,
     QRect,
     QSize,
+    QSortFilterProxyModel,
     Qt,
     Signal,
 )
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPen
 from PySide6.QtWidgets import (
+    QDialog,
     QLabel,
     QLineEdit,
     QListView,
@@ -27,20 +29,84 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from hgviz.analysis.metrics import applicable
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS, MENUS
-from hgviz.gui.dialogs import Overlay
+from hgviz.gui.dialogs import offered
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
-from hgviz.gui.sentences import ends
+from hgviz.gui.sentences import ends, measured, metric_name
 from hgviz.gui.sessions import place_of
 from hgviz.gui.tables import Index
-from hgviz.gui.widgets import RETURN_KEYS, hbox, label, line
+from hgviz.gui.widgets import RETURN_KEYS, hbox, label, line, vbox
 from hgviz.gui.window import FIND
 
 if TYPE_CHECKING:
-    from hgviz.core import HeadId
     from hgviz.session import Session
+
+# --- other words ----------------------------------------------------------------------------------
+
+
+# Words of the field that find an action, a metric or a setting although its own words have none
+ACTION_TERMS = {
+    "capture": "forward pass inference attention",
+    "choose_data": "perplexity loss accuracy bits per byte score test set",
+    "bundled_data": "perplexity loss accuracy SST-2",
+    "compare_with": "difference second model checkpoint ymish softmax",
+    "copy": "png image clipboard screenshot",
+    "copy_command": "shell terminal reproduce",
+    "copy_table": "csv spreadsheet numbers",
+    "corpus": "batch dataset corpus",
+    "attribute": "integrated gradients saliency conductance captum explain",
+    "docks": "dock sidebar panels hide",
+    "exchange": "ymish softmax sigmoid relu attention function",
+    "export": "pdf svg png pgf latex paper figure save picture",
+    "find_text": "corpus search",
+    "fit": "zoom out reset",
+    "larger": "font size zoom in text bigger scaling",
+    "log": "error debug",
+    "look_across": "attention rollout flow Abnar Zuidema",
+    "look_attribution": "saliency integrated gradients",
+    "look_links": "arcs bertviz lines",
+    "look_map": "heatmap attention matrix",
+    "look_neurons": "query key dot product bertviz",
+    "measure_heads": "ablation leave-one-out gradient Taylor Shapley Michel",
+    "prune": "ablate mask",
+    "remove_heads": "compress smaller checkpoint delete heads for good",
+    "smaller": "font size zoom out text scaling",
+    "switch_head": "ablate mask zero out knock out",
+    "theme": "theme light colours appearance",
+    "trace_curve": "ablation curve how many heads accuracy",
+    "write": "sample decode continue completion",
+}
+METRIC_TERMS = {
+    "distance": "local locality attention distance",
+    "entropy": "sharp diffuse uniform",
+    "first": "first token bos beginning",
+    "focus": "peak confidence maximum weight",
+    "induction": "in-context copy prefix matching",
+    "last": "last token",
+    "next": "next token",
+    "offset": "relative position",
+    "previous": "previous token head shift",
+    "same": "diagonal self current token itself",
+    "same token": "duplicate token repeated",
+    "separators": "cls sep delimiter special tokens sink",
+}
+SETTING_TERMS = {
+    "device": "gpu cuda cpu mps",
+    "figure_format": "export pdf svg png",
+    "figure_width": "export column neurips icml",
+    "interface_scale": "font size zoom text bigger dpi",
+    "palette": "colormap viridis magma colour scheme",
+    "scale": "logarithmic linear square root color",
+    "theme": "dark light mode appearance",
+}
+# Metrics that say how much a head does one thing: the head that does most of it is its example
+BEHAVIOURS = (
+    "previous", "first", "same", "next", "last", "separators", "words", "same token", "induction",
+    "diagonal", "positional", "rare", "convolution",
+)  # fmt: skip
 
 # --- keys -----------------------------------------------------------------------------------------
 
@@ -56,68 +122,68 @@ LOCAL = (
         ("Next control", ("Tab",)),
         ("Press a button, tick a box", ("Space",)),
         ("Close a dialog", ("Esc",)),
-        ("Do what a dialog offers", ("Return",)),
+        ("Press the default button of a dialog", ("Return",)),
     )),
     ("Maps", (
-        ("Query before, next query", ("Up", "Down")),
-        ("Key before, next key", ("Left", "Right")),
+        ("Previous query, next query", ("Up", "Down")),
+        ("Previous key, next key", ("Left", "Right")),
         ("Zoom in, zoom out", ("+", "-")),
-        ("Let go of what is pointed at or chosen", ("Esc",)),
+        ("Clear the selection", ("Esc",)),
     )),
     ("Text strip", (
-        ("One more query", ("Shift+Left", "Shift+Right")),
+        ("Extend the queries", ("Shift+Left", "Shift+Right")),
     )),
     ("Links", (
-        ("Another query", ("Up", "Down")),
-        ("One more query", ("Shift+Up", "Shift+Down")),
-        ("Another key", ("Left", "Right")),
-        ("Scroll, to either end", ("PgUp", "PgDown", "Home", "End")),
-        ("Let go", ("Esc",)),
+        ("Previous query, next query", ("Up", "Down")),
+        ("Extend the queries", ("Shift+Up", "Shift+Down")),
+        ("Previous key, next key", ("Left", "Right")),
+        ("Scroll", ("PgUp", "PgDown", "Home", "End")),
+        ("Clear the selection", ("Esc",)),
     )),
     ("Follow", (
-        ("Letter before, next letter", ("Left", "Right")),
+        ("Previous token, next token", ("Left", "Right")),
     )),
     ("Lists of keys", (
-        ("Key before, next key", ("Up", "Down")),
-        ("A page of keys", ("PgUp", "PgDown")),
+        ("Previous key, next key", ("Up", "Down")),
+        ("Page of keys", ("PgUp", "PgDown")),
         ("Choose the key", ("Return",)),
     )),
     ("Attribution", (
-        ("Walk the heads", ("Left", "Right", "Up", "Down")),
+        ("Next head", ("Left", "Right", "Up", "Down")),
     )),
     ("Images", (
-        ("From patch to patch", ("Left", "Right", "Up", "Down")),
+        ("Next patch", ("Left", "Right", "Up", "Down")),
     )),
     ("Wall of heads", (
-        ("Walk the heads", ("Left", "Right", "Up", "Down")),
-        ("First, last of a layer", ("Home", "End")),
-        ("Off or on", ("Space",)),
-        ("The whole layer", ("Shift+Space",)),
+        ("Next head", ("Left", "Right", "Up", "Down")),
+        ("First head, last head of a layer", ("Home", "End")),
+        ("Switch head off or on", ("Space",)),
+        ("Switch layer off or on", ("Shift+Space",)),
     )),
-    ("How many heads can go", (
-        ("One head less, one more", ("Left", "Right")),
+    ("Pruning curve", (
+        ("One head fewer, one more", ("Left", "Right")),
         ("Five heads", ("PgDown", "PgUp")),
-        ("None, as many as can go", ("Home", "End")),
+        ("No head, as many as k*", ("Home", "End")),
     )),
     ("Masks", (
-        ("Take one", ("Return",)),
-        ("Forget it", ("Del",)),
+        ("Apply the mask", ("Return",)),
+        ("Delete the mask", ("Del",)),
     )),
     ("Tables", (
-        ("Row before, next row", ("Up", "Down")),
+        ("Previous row, next row", ("Up", "Down")),
         ("Open the row", ("Return",)),
         ("Slices: sort by another column", ("Left", "Right")),
-        ("Slices: turn the order", ("Space",)),
+        ("Slices: reverse the order", ("Space",)),
     )),
     ("Charts", (
         ("Open the head", ("Return",)),
         ("Zoom in, zoom out", ("+", "-")),
-        ("Move what is on screen", ("Shift+Left", "Shift+Right", "Shift+Up", "Shift+Down")),
-        ("Show all of it again", ("0",)),
+        ("Pan", ("Shift+Left", "Shift+Right", "Shift+Up", "Shift+Down")),
+        ("Show everything", ("0",)),
     )),
-    ("Texts that are written", (
-        ("Capture it, compare with it", ("Ctrl+Return",)),
-        ("A new line", ("Return",)),
+    ("Text fields", (
+        ("Run or compare", ("Ctrl+Return",)),
+        ("New line", ("Return",)),
     )),
 )  # fmt: skip
 
@@ -130,107 +196,230 @@ def groups() -> Iterator[tuple[str, list[tuple[str, tuple[str, ...]]]]]:
         yield where, list(rows)
 
 
-# --- palette --------------------------------------------------------------------------------------
+# --- entries --------------------------------------------------------------------------------------
 
 
-ROW, ROWS = 40, 8  # px, rows seen at once
-USED = 19  # what was found lately goes before an equally good match, wherever in its words that is
-STEPS = {
-    Qt.Key.Key_Down: 1,
-    Qt.Key.Key_Up: -1,
-    Qt.Key.Key_PageDown: ROWS,
-    Qt.Key.Key_PageUp: -ROWS,
-}
+class Entry(NamedTuple):
+    """A line of the palette. kind and value: what it leads to, "" for a line that only informs.
 
-
-@dataclass(frozen=True, slots=True)
-class PaletteEntry:
-    """One line: an action by name, a head, or a file that was opened before."""
+    terms: words that find it and are not shown. off: why it cannot be chosen now.
+    """
 
     words: str
     note: str
-    icon: str
+    icon: str = "info"
+    kind: Literal["", "action", "file", "head", "metric", "setting"] = ""
+    value: Any = None
     keys: str = ""
-    action: str = ""
-    head: HeadId | None = None
+    terms: str = ""
     off: str = ""
-    path: str = ""
-    used: bool = False
 
 
-def entries(session: Session, used: tuple[str, ...] = ()) -> list[PaletteEntry]:
-    """All there is to find, first the actions that were found last, the newest of these first."""
-    found = [
-        PaletteEntry(
-            tr(one.words),
-            tr(one.menu),
-            one.icon,
-            one.keys[0] if one.keys else "",
-            action=one.name,
-            off=tr(one.why_off(session)),
-            used=one.name in used,
-        )
-        for one in ACTIONS
-        if one.name != "find"
-    ]
-    found.sort(key=lambda one: used.index(one.action) if one.action in used else len(used))
+def entries(session: Session) -> list[Entry]:
+    """Everything that can be found, in the order in which equally good matches are listed."""
+    return [*_actions(session), *_files(session), *_settings(), *_heads(session), *_pane_keys()]
+
+
+def _actions(session: Session) -> Iterator[Entry]:
+    for action in ACTIONS:
+        if action.name != "find":
+            yield Entry(
+                tr(action.words), tr(action.menu), action.icon, "action", action.name,
+                action.keys[0], ACTION_TERMS.get(action.name, ""), tr(action.why_off(session)),
+            )  # fmt: skip
+
+
+def _files(session: Session) -> Iterator[Entry]:
     for path in session.recent:
         gone = tr("It is not there any more") if path in session.gone else ""
-        name = name_of(path)
-        words = tr("Open {name}", name=name)
-        found.append(PaletteEntry(words, place_of(path), "open", path=path, off=gone))
-    for head in session.spec.heads if session.spec else ():
-        fact = session.facts.get(head)
-        where = ends(session.spec, head.layer)
+        words = tr("Open {name}", name=name_of(path))
+        yield Entry(words, place_of(path), "open", "file", path, off=gone)
+
+
+def _settings() -> Iterator[Entry]:
+    for name, _, meta in offered():
+        title = tr(meta.title or name)
+        terms = SETTING_TERMS.get(name, "")
+        yield Entry(title, tr("Preferences"), "more", "setting", name, terms=terms)
+
+
+def _heads(session: Session) -> Iterator[Entry]:
+    """The best head at each behaviour, each metric as a colour of the heads, and all heads."""
+    spec, facts = session.spec, session.facts
+    unit = session.capture.main.unit if session.capture is not None else "token"
+    for name in applicable(fact.metrics for fact in facts.values()):
+        title, terms = metric_name(name, unit).lower(), METRIC_TERMS.get(name, "")
+        title += f" ({tr('attention sink')})" if name == "first" else ""
+        if name in BEHAVIOURS:
+            values = {head: fact.metrics[name] for head, fact in facts.items()
+                      if name in fact.metrics}  # fmt: skip
+            best = max(values, key=values.__getitem__)
+            words = tr("Best at {behaviour}: {head}, {value}", behaviour=title, head=best,
+                       value=measured(name, values[best]))  # fmt: skip
+            yield Entry(words, tr("head"), "eye", "head", best, terms=terms)
+        words = tr("Colour heads by {metric}", metric=title)
+        yield Entry(words, tr("metric"), "palette", "metric", name, terms=terms)
+    for head in spec.heads if spec else ():
+        fact, level = facts.get(head), ends(spec, head.layer)
+        note = tr("at {level}", level=level) if level else tr("in layer {layer}", layer=head.layer)
         if fact is not None and fact.role:
             note = tr(fact.role)
-        elif where:
-            note = tr("at {level}", level=where)
-        else:
-            note = tr("in layer {layer}", layer=head.layer)
-        found.append(PaletteEntry(tr("Go to head {head}", head=head), note, "eye", head=head))
-    return found
+        terms = "" if fact is None else fact.name  # a role at every resolution: previous token
+        words = tr("Go to head {head}", head=head)
+        yield Entry(words, note, "eye", "head", head, terms=terms)
 
 
-def match(query: str, words: str) -> tuple[int, tuple[int, ...]] | None:
-    """How badly words match a query, 0 best, and which letters do; None where they do not.
+def _pane_keys() -> Iterator[Entry]:
+    for pane, rows in LOCAL:
+        for words, keys in rows:
+            yield Entry(tr(words), tr(pane), keys=keys[0])
 
-    Every part of the query must be there: as a word's start, within a word, or letter by letter.
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+IN_WORD, IN_TERMS, IN_LETTERS = 20, 60, 100  # costs of a match; at a word's start: 0
+OF_PANE = 150  # more for keys of a pane, which only inform
+LATELY = 19  # less for what was found lately: it goes before an equally good match
+NEAREST = 5  # entries that are offered where none matches
+
+Match = tuple[float, tuple[int, ...]]  # the cost, 0 for the best; which letters match
+
+
+def match(query: str, words: str, terms: str = "") -> Match | None:
+    """How badly an entry matches a query, and which letters of its words do; None for no match.
+
+    Every part of the query has to be there: at a word's start, within a word, or letter by letter.
     """
-    low, cost = words.lower(), 0
-    places: list[int] = []
+    cost, places = 0.0, set[int]()
     for part in query.lower().split():
-        at = low.find(part)
-        while at > 0 and low[at - 1].isalnum() and (later := low.find(part, at + 1)) >= 0:
-            at = later
-        if at >= 0:
-            cost += 0 if at == 0 or not low[at - 1].isalnum() else 20
-            cost += min(at, 15)
-            places += range(at, at + len(part))
-            continue
-        at = -1
-        for char in part:
-            before, at = at, low.find(char, at + 1)
-            if at < 0:
-                return None
-            cost += 40 + at - before
-            places.append(at)
-    return cost, tuple(sorted(set(places)))
+        found = _match_part(part, words.lower())
+        if found is None:
+            term = _match_part(part, terms.lower())
+            found = None if term is None else (term[0] + IN_TERMS, ())
+        if found is None:
+            return None
+        cost += found[0]
+        places.update(found[1])
+    return cost, tuple(sorted(places))
 
 
-class CommandPalette(Overlay):
-    """Type, choose with the arrows, press Return."""
+def _match_part(part: str, text: str) -> Match | None:
+    starts = [at for at in range(len(text)) if text.startswith(part, at)]
+    if starts:
+        whole = [at for at in starts if at == 0 or not text[at - 1].isalnum()]
+        at = whole[0] if whole else starts[0]
+        return min(at, 15) + (0 if whole else IN_WORD), tuple(range(at, at + len(part)))
+    places, at = [], -1
+    for letter in part:
+        at = text.find(letter, at + 1)
+        if at < 0:
+            return None
+        places.append(at)
+    spread = places[-1] - places[0] + 1 - len(part)
+    return (IN_LETTERS + spread, tuple(places)) if spread <= 2 * len(part) else None
 
-    chosen = Signal(str)
-    head_chosen = Signal(object)
-    path_chosen = Signal(str)
-    wide = 620
-    top_part = 0.28
 
-    def __init__(self, over: QWidget, session: Session, used: tuple[str, ...] = ()) -> None:
-        super().__init__(over)
-        self.body.setContentsMargins(1, 1, 1, 8)
-        self.body.setSpacing(0)
+class Entries(QAbstractListModel):
+    """All entries, as a list that Qt sorts and filters."""
+
+    def __init__(self, parent: QObject) -> None:
+        super().__init__(parent)
+        self.entries: list[Entry] = []
+
+    def show(self, shown: list[Entry]) -> None:
+        """List these entries."""
+        self.beginResetModel()
+        self.entries = shown
+        self.endResetModel()
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        """The number of entries."""
+        return len(self.entries)
+
+    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
+        """The words for screen readers; the entry for the delegate."""
+        entry = self.entries[index.row()]
+        if role == Qt.ItemDataRole.DisplayRole:
+            return ", ".join(filter(None, (entry.words, entry.off or entry.note, entry.keys)))
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return entry.off or None
+        return entry if role == Qt.ItemDataRole.UserRole else None
+
+
+class Matches(QSortFilterProxyModel):
+    """The entries that match a query, best first; where none does, those spelt most alike."""
+
+    def __init__(self, used: tuple[str, ...], parent: QObject) -> None:
+        super().__init__(parent)
+        self.list = Entries(self)
+        self.is_empty = False  # whether nothing matches, and the nearest entries are shown
+        self._used = used
+        self._costs: dict[int, Match] = {}  # by row of the entries
+        self.setSourceModel(self.list)
+
+    def search(self, query: str) -> None:
+        """Show what matches a query."""
+        self._costs = dict(self._found(query))
+        self.is_empty = not self._costs
+        if self.is_empty:
+            entries = self.list.entries
+            known = {word for entry in entries for word in f"{entry.words} {entry.terms}".split()}
+            nearest = (get_close_matches(part, known, 1, cutoff=0)[0] for part in query.split())
+            alike = sorted(self._found(next(nearest)), key=lambda found: found[1])
+            self._costs = dict(alike[:NEAREST])
+        self.invalidate()
+        self.sort(0)
+
+    def letters(self, index: Index) -> tuple[int, ...]:
+        """The letters of an entry's words that match."""
+        return self._costs[self.mapToSource(index).row()][1]
+
+    def _found(self, query: str) -> Iterator[tuple[int, Match]]:
+        for row, entry in enumerate(self.list.entries):
+            found = match(query, entry.words, f"{entry.note} {entry.terms}")
+            if found is not None:
+                used = entry.kind == "action" and entry.value in self._used
+                # before anything is typed, in the order in which they were used
+                lately = (
+                    LATELY
+                    if query
+                    else len(self._used) - (self._used.index(entry.value) if used else 0)
+                )
+                yield row, (found[0] - lately * used + OF_PANE * (not entry.kind), found[1])
+
+    def filterAcceptsRow(self, row: int, parent: Index) -> bool:
+        """Whether an entry matches."""
+        return row in self._costs
+
+    def lessThan(self, left: Index, right: Index) -> bool:
+        """Whether one entry matches better, or stands first where both match alike."""
+        a, b = left.row(), right.row()
+        return (self._costs[a][0], a) < (self._costs[b][0], b)
+
+
+# --- palette --------------------------------------------------------------------------------------
+
+
+ROW, ROWS, WIDE = 40, 8, 620  # px; rows seen at once; px
+TOP = 0.16  # of the height of the window, above it
+STEPS = {
+    Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: ROWS, Qt.Key.Key_PageUp: -ROWS,
+}  # fmt: skip
+LISTENS = ("capture", "spec", "facts", "work", "checkpoint", "recent", "gone")
+
+
+class CommandPalette(QDialog):
+    """Type, choose with the arrows, press Return. chosen: an Entry."""
+
+    chosen = Signal(object)
+
+    def __init__(self, window: QWidget, session: Session, used: tuple[str, ...] = ()) -> None:
+        super().__init__(window, Qt.WindowType.Popup)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setAccessibleName(tr(FIND))
+        self.setProperty("kind", "float")
+        self.setFixedWidth(min(WIDE, window.width() - 48))
         self.field = QLineEdit()
         self.field.setFrame(False)
         self.field.setStyleSheet("border: 0; background: transparent;")
@@ -238,136 +427,75 @@ class CommandPalette(Overlay):
         self.field.setPlaceholderText(tr(FIND))
         self.field.setAccessibleName(tr(FIND))
         self.field.installEventFilter(self)
-        self.field.textChanged.connect(self._narrow)
+        self.field.textChanged.connect(self._search)
         self.count = label("", factor=0.92, kind="secondary")
         sign = QLabel()
         sign.setPixmap(theme.pixmap("search", 16, theme.current().secondary))
-        self.body.addLayout(
-            hbox(None, sign, (self.field, 1), self.count, margins=(18, 12, 18, 12), spacing=-1)
-        )
-        self.body.addWidget(line())
-        self.body.addSpacing(6)
-        self._session, self._used = session, used
-        session.changed.connect(self._changed)
-        self.model = _Matches(entries(session, used), self)
+        top = hbox(None, sign, (self.field, 1), self.count, margins=(18, 12, 18, 12), spacing=-1)
+        self.nothing = label("", kind="secondary")
+        self.nothing.setContentsMargins(20, 8, 20, 2)
+        self.model = Matches(used, self)
         self.list = QListView()
         self.list.setModel(self.model)
-        self.list.setItemDelegate(_Painter(self.list))
+        self.list.setItemDelegate(EntryDelegate(self.list))
         self.list.setFixedHeight(ROW * ROWS)
         self.list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the field's arrows move in it
-        self.list.setAccessibleName(tr("What was found"))
+        self.list.setAccessibleName(tr("Matches"))
         self.list.setMouseTracking(True)
-        self.list.clicked.connect(self._take)
-        self.body.addWidget(self.list)
-        self._narrow("")
+        self.list.clicked.connect(self._choose)
+        vbox(self, top, line(), self.nothing, self.list, margins=(1, 1, 1, 8))
+        self._session = session
+        session.changed.connect(self._changed)
+        self.finished.connect(lambda: session.changed.disconnect(self._changed))
+        self._changed(LISTENS[0])
 
     def open(self) -> None:
-        """Start in the field."""
-        super().open()
+        """Open it in the upper part of the window."""
+        window = self.parentWidget()
+        left, top = (window.width() - self.width()) // 2, round(window.height() * TOP)
+        self.move(window.mapToGlobal(QPoint(left, top)))
+        self.show()
         self.field.setFocus()
 
-    def finish(self) -> None:
-        """Stop listening too."""
-        if self.isVisible():
-            self._session.changed.disconnect(self._changed)
-        super().finish()
-
     def _changed(self, name: str) -> None:
-        """There may be more to find now, and other reasons."""
-        if name in ("capture", "spec", "facts", "work", "checkpoint", "recent", "gone"):
-            self.model.all = entries(self._session, self._used)
-            self._narrow(self.field.text())
+        if name in LISTENS:
+            self.model.list.show(entries(self._session))
+            self._search(self.field.text())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The field's arrows move in the list; Return takes what is chosen there."""
-        if watched is self.field and isinstance(event, QKeyEvent) and _pressed(event):
-            step = STEPS.get(Qt.Key(event.key()))
-            if step is not None:
-                self._move(step)
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
+            rows, step = self.model.rowCount(), STEPS.get(Qt.Key(event.key()))
+            if step is not None and rows:
+                row = self.list.currentIndex().row() + step
+                row = row % rows if abs(step) == 1 else max(0, min(rows - 1, row))
+                self.list.setCurrentIndex(self.model.index(row, 0))
                 return True
             if event.key() in RETURN_KEYS:
-                self._take(self.list.currentIndex())
+                self._choose(self.list.currentIndex())
                 return True
         return super().eventFilter(watched, event)
 
-    def _narrow(self, query: str) -> None:
-        self.model.narrow(query)
-        self.list.setCurrentIndex(self.model.index(0))
+    def _search(self, query: str) -> None:
+        self.model.search(query)
+        self.list.setCurrentIndex(self.model.index(0, 0))
         self.list.scrollToTop()
-        count, total = self.model.rowCount(), len(self.model.all)
+        count, total = self.model.rowCount(), self.model.list.rowCount()
         self.count.setText(tr("{count} of {total}", count=count, total=total))
+        self.count.setHidden(self.model.is_empty)
+        self.nothing.setText(tr("Nothing matches “{query}”. Similar:", query=query.strip()))
+        self.nothing.setVisible(self.model.is_empty)
 
-    def _move(self, by: int) -> None:
-        rows = self.model.rowCount()
-        if rows:
-            at = self.list.currentIndex().row() + by
-            at = at % rows if abs(by) == 1 else max(0, min(rows - 1, at))
-            self.list.setCurrentIndex(self.model.index(at))
-
-    def _take(self, index: Index) -> None:
-        if not index.isValid():
-            return
-        entry, _ = self.model.shown[index.row()]
-        if entry.off:
-            return  # the reason stands beside it
-        self.finish()
-        if entry.head is not None:
-            self.head_chosen.emit(entry.head)
-        elif entry.path:
-            self.path_chosen.emit(entry.path)
-        else:
-            self.chosen.emit(entry.action)
+    def _choose(self, index: Index) -> None:
+        entry = index.data(Qt.ItemDataRole.UserRole)
+        if entry is not None and entry.kind and not entry.off:  # the reason why not is in its line
+            self.accept()
+            self.chosen.emit(entry)
 
 
-class _Matches(QAbstractListModel):
-    """The entries that match, best first."""
-
-    def __init__(self, every: list[PaletteEntry], parent: QObject) -> None:
-        super().__init__(parent)
-        self.all = every
-        self.shown: list[tuple[PaletteEntry, tuple[int, ...]]] = []
-
-    def narrow(self, query: str) -> None:
-        """Keep what matches the query; the note (a head's role, a menu) counts for less."""
-        found = []
-        for number, entry in enumerate(self.all):
-            lately = -USED if entry.used and query else 0
-            by_words = match(query, entry.words)
-            by_note = match(query, f"{entry.words} {entry.note}")
-            if by_words is not None:
-                found.append((by_words[0] + lately, number, entry, by_words[1]))
-            elif by_note is not None:
-                length = len(entry.words)
-                places = tuple(one for one in by_note[1] if one < length)
-                found.append((by_note[0] + 100 + lately, number, entry, places))
-        self.beginResetModel()
-        found.sort(key=itemgetter(0, 1))
-        self.shown = [(entry, places) for _, _, entry, places in found]
-        self.endResetModel()
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        """How many match."""
-        return len(self.shown)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The words, for the screen and for screen readers; the entry, for the painter."""
-        entry, places = self.shown[index.row()]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return ", ".join(filter(None, (entry.words, entry.off or entry.note, entry.keys)))
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return entry.off or None
-        if role == Qt.ItemDataRole.UserRole:
-            return entry, places
-        return None
-
-
-def _pressed(event: QKeyEvent) -> bool:
-    return event.type() == QEvent.Type.KeyPress
-
-
-class _Painter(QStyledItemDelegate):
-    """One line: icon, words with the letters that match in bold, a note; keys or why it is off."""
+class EntryDelegate(QStyledItemDelegate):
+    """A line: icon, words with the letters that match in bold, note; keys, or why it is off."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
         """All lines are equally high."""
@@ -375,9 +503,9 @@ class _Painter(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         """Draw one line."""
-        entry, places = index.data(Qt.ItemDataRole.UserRole)
-        now = theme.current()
-        box = option.rect.adjusted(8, 0, -8, 0)
+        entry: Entry = index.data(Qt.ItemDataRole.UserRole)
+        letters = index.model().letters(index)  # type: ignore[attr-defined]
+        now, box = theme.current(), option.rect.adjusted(8, 0, -8, 0)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
@@ -385,47 +513,42 @@ class _Painter(QStyledItemDelegate):
             painter.setPen(Qt.PenStyle.NoPen)
             painter.setBrush(now.tint if chosen else now.hover)
             painter.drawRoundedRect(box, 6, 6)
-        ink = now.secondary if entry.off else now.text
         icon = theme.icon(entry.icon, now.press if chosen and not entry.off else now.secondary)
         icon.paint(painter, QRect(box.x() + 12, box.center().y() - 7, 16, 16))
-        right = self._right(painter, entry, box, chosen)
-        x, end = box.x() + 42, right - 12
-        for words, font, colour in _runs(entry, places, ink):
-            painter.setFont(font)
-            painter.setPen(colour)
-            metrics = QFontMetrics(font)
-            room = end - x
-            if room <= 0:
-                break
-            shown = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room)
-            painter.drawText(
-                QRect(x, box.y(), room, box.height()), Qt.AlignmentFlag.AlignVCenter, shown
-            )
-            x += metrics.horizontalAdvance(words)
+        right = box.right() - 12
+        if entry.off:
+            room = QRect(box.center().x(), box.y(), right - box.center().x(), box.height())
+            right -= self._write(painter, room, entry.off, 0.92, 400, now.warning, right=True)
+        else:
+            right = self._draw_keys(painter, box, entry.keys)
+        ink = now.secondary if entry.off else now.text
+        parts = [*_runs(entry.words, letters, ink), (f"   {entry.note}", 0.92, 400, now.secondary)]
+        x = box.x() + 42
+        for words, factor, weight, colour in parts:
+            room = QRect(x, box.y(), right - 12 - x, box.height())
+            if room.width() > 0:
+                x += self._write(painter, room, words, factor, weight, colour)
         painter.restore()
 
-    def _right(self, painter: QPainter, entry: PaletteEntry, box: QRect, chosen: bool) -> int:
-        """Draw what stands at the right end; give where it begins."""
-        now = theme.current()
-        x = box.right() - 12
-        if entry.off:
-            font = theme.font(0.92)
-            room = box.width() // 2
-            words = QFontMetrics(font).elidedText(entry.off, Qt.TextElideMode.ElideRight, room)
-            x -= QFontMetrics(font).horizontalAdvance(words)
-            painter.setFont(font)
-            painter.setPen(now.warning)
-            painter.drawText(
-                QRect(x, box.y(), room, box.height()), Qt.AlignmentFlag.AlignVCenter, words
-            )
-            return x
-        if not entry.keys:
-            return x
-        font = theme.font(0.85)
+    def _write(self, painter: QPainter, room: QRect, words: str, factor: float, weight: int,
+               colour: Any, right: bool = False) -> int:  # fmt: skip
+        """Write words elided into a room; return their width."""
+        font = theme.font(factor, weight)
         metrics = QFontMetrics(font)
-        for key in reversed(entry.keys.split("+")):
+        shown = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room.width())
+        painter.setFont(font)
+        painter.setPen(colour)
+        painter.drawText(room, theme.TO_RIGHT if right else theme.TO_LEFT, shown)
+        return metrics.horizontalAdvance(shown)
+
+    def _draw_keys(self, painter: QPainter, box: QRect, keys: str) -> int:
+        """Draw a cap for each key, from the right; return where they begin."""
+        now, x, font = theme.current(), box.right() - 12, theme.font(0.85)
+        plus = keys.endswith("++")  # the last key is + itself
+        names = [*keys[:-2].split("+"), "+"] if plus else keys.split("+")
+        for key in filter(None, reversed(names)):
             words = tr(SYMBOLS[key]) if key in SYMBOLS else key
-            wide = max(20, metrics.horizontalAdvance(words) + 12)
+            wide = max(20, QFontMetrics(font).horizontalAdvance(words) + 12)
             cap = QRect(x - wide, box.center().y() - 9, wide, 20)
             painter.setPen(QPen(now.edge, 1))
             painter.setBrush(now.pane)
@@ -437,14 +560,10 @@ class _Painter(QStyledItemDelegate):
         return x
 
 
-def _runs(entry: PaletteEntry, places: tuple[int, ...], ink: Any) -> list[tuple[str, Any, Any]]:
-    """The words in runs of bold (what matches) and plain, then the note."""
-    out: list[tuple[str, Any, Any]] = []
-    bold, plain = theme.font(weight=600), theme.font()
+def _runs(words: str, letters: tuple[int, ...], ink: Any) -> Iterator[tuple[str, float, int, Any]]:
+    """Words in runs of bold, which match, and plain ones."""
     start = 0
-    for at in range(1, len(entry.words) + 1):
-        if at == len(entry.words) or (at in places) != (start in places):
-            out.append((entry.words[start:at], bold if start in places else plain, ink))
+    for at in range(1, len(words) + 1):
+        if at == len(words) or (at in letters) != (start in letters):
+            yield words[start:at], 1.0, 600 if start in letters else 400, ink
             start = at
-    out.append((f"   {entry.note}", theme.font(0.92), theme.current().secondary))
-    return out

@@ -153,6 +153,7 @@ QWidget[kind="pane"] { background: $pane; }
 QFrame[kind="toolbar"] { background: $pane; border: 0; border-bottom: 1px solid $line; }
 QFrame[kind="raised"] { background: $raised; border: 0; border-bottom: 1px solid $line; }
 QFrame[kind="float"] { background: $pane; border: 1px solid $edge; border-radius: 10px; }
+QDialog[kind="float"] { background: $pane; border: 1px solid $edge; }
 QFrame[kind="card"] { background: $raised; border: 1px solid $line; border-radius: 8px; }
 QFrame[kind="line"] { background: $line; border: 0; }
 QFrame[kind="drop"] { background: $press; border: 0; }

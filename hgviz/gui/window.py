@@ -136,7 +136,7 @@ MODES = (
     ("inspect", "Inspect", "eye"), ("follow", "Follow", "follow"), ("prune", "Prune", "prune"),
     ("compare", "Compare", "compare"), ("sweep", "Study", "table"),
 )  # fmt: skip
-FIND = "Find a command or head"
+FIND = "Search commands and heads"
 
 
 class Window(QMainWindow):
@@ -328,7 +328,7 @@ class Toolbar(QFrame):
         self.finder.setFixedWidth(max(40, min(300, side - 36)))
         short = self.finder.width() < 260
         self.keys.setVisible(not short)
-        self.finder.setText(tr("Find") if short else tr(FIND))
+        self.finder.setText(tr("Search") if short else tr(FIND))
 
     def _button(self, action: str, words: str, icon: str, kind: str = "") -> Button:
         out = Button(words, icon, kind=kind)

@@ -33,7 +33,7 @@ SAID = {
     "SliceTable": "Tables",
     "ChartWidget": "Charts",
     "Overlay": "Everywhere",
-    "TextDialog": "Texts that are written",
+    "TextDialog": "Text fields",
     "FollowCanvas": "Follow",
     "HeadWall": "Wall of heads",
     "ConductanceWall": "Wall of heads",
@@ -42,7 +42,7 @@ SAID = {
     "KeyList": "Lists of keys",
     "TopKeyList": "Lists of keys",
     "MaskList": "Masks",
-    "CompareDialog": "Texts that are written",
+    "CompareDialog": "Text fields",
 }
 
 

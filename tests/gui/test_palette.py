@@ -1,12 +1,15 @@
-"""The command palette."""
+"""The palette."""
 
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
+from shiboken6 import isValid
 
 from hgviz.core import HeadId
+from hgviz.gui import dialogs, palette
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.palette import CommandPalette, entries, match
+from hgviz.gui.palette import CommandPalette, Entry, Matches, match
+from hgviz.gui.sentences import measured
 
 
 @pytest.fixture
@@ -14,16 +17,22 @@ def finder(opened):
     one = CommandPalette(opened.frame, opened.session)
     one.open()
     yield one
-    one.finish()
+    if isValid(one):
+        one.close()
 
 
-def lines(finder):
-    return [entry.words for entry, _ in finder.model.shown]
+def shown(finder):
+    model = finder.model
+    rows = range(model.rowCount())
+    return [model.index(row, 0).data(Qt.ItemDataRole.UserRole) for row in rows]
 
 
-def test_a_word_s_start_matches_better_than_its_middle():
-    assert match("head", "Next head")[0] < match("ead", "Next head")[0]
-    assert match("nh", "Next head")[0] > match("ead", "Next head")[0]
+def test_a_word_s_start_matches_better_than_its_middle_and_terms_come_last():
+    costs = [
+        match("head", "Next head"), match("ead", "Next head"),
+        match("ablate", "Next head", "ablate"), match("nh", "Next head"),
+    ]  # fmt: skip
+    assert costs == sorted(costs) and len(set(costs)) == 4
     assert match("xyz", "Next head") is None
     assert match("", "Next head") == (0, ())
 
@@ -33,45 +42,109 @@ def test_the_letters_that_match_are_named():
     assert match("ne he", "Next head")[1] == (0, 1, 5, 6)
 
 
-def test_every_action_and_every_head_with_its_role_is_there(opened):
-    found = entries(opened.session)
-    assert {one.action for one in found if one.action} == {one.name for one in ACTIONS} - {"find"}
-    roles = {one.head: one.note for one in found if one.head}
-    assert set(roles) == set(opened.session.spec.heads)
+def test_every_action_head_and_setting_is_there(opened):
+    found = palette.entries(opened.session)
+    values = {kind: [one.value for one in found if one.kind == kind] for kind in
+              ("action", "head", "setting")}  # fmt: skip
+    assert set(values["action"]) == {one.name for one in ACTIONS} - {"find"}
+    assert values["setting"] == [name for name, *_ in dialogs.offered()]
+    assert set(values["head"]) == set(opened.session.spec.heads)
+    roles = {one.value: one.note for one in found if one.words.startswith("Go to")}
     named = [head for head, fact in opened.session.facts.items() if fact.role]
     assert named and all(roles[head] == opened.session.facts[head].role for head in named)
 
 
+@pytest.mark.parametrize(
+    ("query", "kind", "value"),
+    [
+        ("previous token", "metric", "previous"),
+        ("induction", "metric", "induction"),
+        ("sink", "metric", "first"),
+        ("attention sink", "metric", "first"),
+        ("perplexity", "action", "choose_data"),
+        ("perplxity", "action", "choose_data"),
+        ("export pdf", "action", "export"),
+        ("theme", "setting", "theme"),
+        ("font size", "setting", "interface_scale"),
+        ("ablate", "action", "switch_head"),
+        ("rollout", "action", "look_across"),
+        ("cuda", "setting", "device"),
+    ],
+)
+def test_the_words_of_the_field_find_what_they_mean(finder, query, kind, value):
+    finder.field.setText(query)
+    assert (kind, value) in [(one.kind, one.value) for one in shown(finder)[:4]]
+    assert finder.nothing.isHidden()
+
+
+@pytest.mark.parametrize("metric", ["previous", "induction", "first"])
+def test_a_behaviour_finds_the_head_that_does_most_of_it(opened, finder, metric):
+    facts = opened.session.facts
+    best = max(facts, key=lambda head: facts[head].metrics.get(metric, -1))
+    finder.field.setText({"first": "sink"}.get(metric, metric))
+    line = next(one for one in shown(finder) if one.words.startswith("Best at"))
+    assert line.value == best
+    assert line.words.endswith(f": {best}, {measured(metric, facts[best].metrics[metric])}")
+
+
+@pytest.mark.parametrize(("query", "near"), [("qqqqqqq", ""), ("promps zzz", "prune")])
+def test_where_nothing_matches_it_says_so_and_offers_the_nearest(finder, query, near):
+    finder.field.setText(query)
+    assert query in finder.nothing.text() and not finder.nothing.isHidden()
+    assert 0 < len(shown(finder)) <= palette.NEAREST
+    finder.field.setText("")
+    assert finder.nothing.isHidden()
+
+
 def test_typing_narrows_and_return_goes_to_the_head(opened, finder):
-    QTest.keyClicks(finder.field, "5.1")
-    assert lines(finder)[0] == "Go to head 5.1"
+    QTest.keyClicks(finder.field, "head 5.1")
+    assert shown(finder)[0].words == "Go to head 5.1"
     gone = []
-    finder.head_chosen.connect(gone.append)
+    finder.chosen.connect(gone.append)
     QTest.keyClick(finder.field, Qt.Key.Key_Return)
-    assert gone == [HeadId(5, 1)]
+    assert [(one.kind, one.value) for one in gone] == [("head", HeadId(5, 1))]
     assert not finder.isVisible()
 
 
-def test_a_role_is_found_by_its_words(opened, finder):
-    finder.field.setText("previous")
-    assert any("Go to head" in words for words in lines(finder))
+@pytest.mark.parametrize(
+    ("entry", "field", "value"),
+    [
+        (Entry("", "", kind="head", value=HeadId(1, 1)), "selection.head_id", HeadId(1, 1)),
+        (Entry("", "", kind="metric", value="entropy"), "shade", "entropy"),
+        (Entry("", "", kind="action", value="look_links"), "look", "links"),
+    ],
+)
+def test_an_entry_leads_to_what_it_names(opened, entry, field, value):
+    opened.commands.run("find")
+    (finder,) = opened.frame.findChildren(CommandPalette)
+    finder.chosen.emit(entry)
+    finder.close()
+    at = opened.session
+    for name in field.split("."):
+        at = getattr(at, name)
+    assert at == value
+
+
+def test_a_setting_is_shown_in_the_preferences_with_the_keyboard(opened):
+    opened.commands.preferences("interface_scale")
+    (dialog,) = opened.frame.findChildren(dialogs.Preferences)
+    assert dialog.controls["interface_scale"].hasFocus()
 
 
 def test_the_arrows_move_and_go_round(finder):
-    QTest.keyClick(finder.field, Qt.Key.Key_Down)
-    assert finder.list.currentIndex().row() == 1
-    QTest.keyClick(finder.field, Qt.Key.Key_Up)
-    QTest.keyClick(finder.field, Qt.Key.Key_Up)
-    assert finder.list.currentIndex().row() == finder.model.rowCount() - 1
+    for key, row in ((Qt.Key.Key_Down, 1), (Qt.Key.Key_Up, 0), (Qt.Key.Key_Up, -1)):
+        QTest.keyClick(finder.field, key)
+        assert finder.list.currentIndex().row() == row % finder.model.rowCount()
 
 
 def test_what_cannot_be_done_says_why_and_does_nothing(finder):
-    said = []
-    finder.chosen.connect(said.append)
-    finder.field.setText("stop the model")
-    assert "Nothing is running" in finder.model.index(0).data()
-    QTest.keyClick(finder.field, Qt.Key.Key_Return)
-    assert not said and finder.isVisible()
+    chosen = []
+    finder.chosen.connect(chosen.append)
+    for words, said in (("stop the model", "Nothing is running"), ("zoom in, zoom out", "Maps")):
+        finder.field.setText(words)
+        assert said in finder.model.index(0, 0).data()
+        QTest.keyClick(finder.field, Qt.Key.Key_Return)
+    assert not chosen and finder.isVisible()
 
 
 def test_escape_closes_and_letters_do_not_step_heads_while_it_is_open(opened, finder):
@@ -83,19 +156,18 @@ def test_escape_closes_and_letters_do_not_step_heads_while_it_is_open(opened, fi
 
 
 def test_heads_that_come_while_it_is_open_can_be_found(program, capture):
-    one = CommandPalette(program.frame, program.session)
-    one.open()
-    few = one.model.rowCount()
+    finder = CommandPalette(program.frame, program.session)
+    finder.open()
+    before = finder.model.rowCount()
     program.session.put(capture=capture)
-    assert one.model.rowCount() == few + len(capture.spec.heads)
-    assert one.isAncestorOf(program.frame.focusWidget())
+    assert finder.model.rowCount() == before + len(capture.spec.heads)
+    finder.close()
 
 
-def test_keys_do_nothing_where_nothing_is_found(finder):
-    asked = []
-    finder.chosen.connect(asked.append)
-    finder.field.setText("qqqqqqq")
-    assert finder.model.rowCount() == 0
-    for key in (Qt.Key.Key_Return, Qt.Key.Key_Down):
-        QTest.keyClick(finder.field, key)
-    assert not asked and finder.isVisible()
+def test_what_was_used_last_comes_first_and_before_equally_good_matches(app):
+    matches = Matches(("b", "a"), app)
+    matches.list.show([Entry(f"Show {name}", "", kind="action", value=name) for name in "cab"])
+    for query in ("", "show"):
+        matches.search(query)
+        order = [matches.index(row, 0).data(Qt.ItemDataRole.UserRole).value for row in range(3)]
+        assert order == (["b", "a", "c"] if not query else ["a", "b", "c"])
