@@ -15,7 +15,7 @@ from PySide6.QtGui import QFocusEvent, QFontMetricsF, QPainter, QPaintEvent, QPe
 from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
 
 from hgviz import palettes
-from hgviz.analysis.alignment import Alignment, GridAxis, SharedGrid, counterpart
+from hgviz.analysis.alignment import Alignment, SharedGrid, counterpart
 from hgviz.analysis.metrics import PAIR, HeadMetrics, measure, metrics_for, peers
 from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, progress, progress_as
@@ -936,53 +936,12 @@ def _answer(capture: Capture, bits: float | None) -> str:
     return tr("{bits} bits per byte", bits=f"{bits:.2f}")
 
 
-def status(pair: PairedRow, told: SideNames) -> str:
-    """query 60 “s” · key 29 “.” · softmax 0.891 · ymish +0.058 · difference +0.833."""
-    dot = "   ·   "
-    if pair.row is None:
-        return ""
-    query = _number(pair.grid.rows, pair.row)
-    asker = sentences.quoted(_query(pair))
-    parts = [tr("query {number:,} {token}", number=query, token=asker)]
-    if pair.key is None:
-        for name, one in ((told.a, pair.a), (told.b, pair.b)):
-            if one is not None:
-                total = _exact(float(one.weights.sum(dtype=float)))
-                parts.append(tr("{name} row sum {value}", name=name, value=total))
-        return dot.join(parts)
-    cell = pair.key
-    names = pair.names[0] if pair.names[0].there[cell] else pair.names[1]
-    key, token = _number(pair.grid.columns, cell), sentences.quoted(names.text(cell))
-    parts.append(tr("key {number:,} {token}", number=key, token=token))
-    for name, one in ((told.a, pair.a), (told.b, pair.b)):
-        if one is None or not one.there[cell]:
-            parts.append(tr("{name} has none", name=name))
-        else:
-            value = float(one.weights[cell])
-            parts.append(f"{name} {with_sign(value) if one.signed else _exact(value)}")
-    if pair.difference is not None and pair.grid.columns.in_both[cell]:
-        less = with_sign(float(pair.difference[cell]))
-        parts.append(tr("difference {value}", value=less))
-    return dot.join(parts)
-
-
-def _number(edge: GridAxis, cell: int) -> int:
-    """The position of a cell in A, or its token where cells are tokens."""
-    if edge.by_token or not edge.a.there[cell]:
-        return cell
-    return int(edge.a.positions[edge.a.offsets[cell]])
-
-
 def same(a: Capture, b: Capture) -> str:
     """same text; same text, other tokens; two texts: in English, for tr to translate."""
     one, other = a.main, b.main
     if one is other or (one.pieces == other.pieces and one.text == other.text):
         return "same text"
     return "same text, other tokens" if one.text and one.text == other.text else TWO_TEXTS
-
-
-def _exact(value: float) -> str:
-    return weight(value, 3)
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -1132,7 +1091,7 @@ class TextsView(View):
         words = sentence(pair, told, result.alone)
         self.words.setText(words or tr(ASKING, unit=unit))
         self.words.setToolTip(words)
-        self.rows.setAccessibleDescription(" ".join((words, status(pair, told))).strip())
+        self.rows.setAccessibleDescription(words)
 
     def as_table(self) -> list[list[str]] | None:
         """Both rows and their difference, key by key."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,33 +15,29 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
-from hgviz.core import Capture, Display, Prompt, Selection, progress
+from hgviz.core import Capture, Display, Prompt, Selection
 from hgviz.files import resource
-from hgviz.gui import sentences as verdict
 from hgviz.gui import theme
 from hgviz.gui.actions import RECENT
 from hgviz.gui.application import RESTORE, application
 from hgviz.gui.commands import Commands
 from hgviz.gui.commands import chosen as chosen_run
-from hgviz.gui.grid import signed
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.inspect import EmptyPage, FollowPage, InspectPage, WindowLayout
 from hgviz.gui.jobchip import JobChip
 from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.samples import FIRST, TEXT, name_of
-from hgviz.gui.sentences import NULL, counted, glyph, quoted, with_sign
+from hgviz.gui.sentences import NULL, counted, glyph, quoted
 from hgviz.gui.sessions import RecentMenu, Recovery, last
-from hgviz.gui.sides import SideNames, sides_of
 from hgviz.gui.studyruns import line_of, trained_as
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import View
 from hgviz.gui.window import Window
-from hgviz.language import decimals
 from hgviz.session import Session
 
 if TYPE_CHECKING:
-    from hgviz.gui.compare import ComparePage, PairReader
+    from hgviz.gui.compare import ComparePage
     from hgviz.gui.prune import PrunePage
     from hgviz.gui.studies import SweepPage
     from hgviz.gui.widgets import StatusLine, Words
@@ -58,175 +53,90 @@ DEVICES = {"cpu": "CPU", "cuda": "GPU", "mps": "GPU (mps)"}
 
 
 class Status(QObject):
-    """Keeps the two texts of the status bar in step with the session."""
+    """Keeps the two texts of the status bar in step with the session: what is pointed at or chosen,
+    and how what is open was made. Weights are said where they are drawn, not here."""
 
-    def __init__(self, left: StatusLine, right: Words, session: Session, lanes: Lanes) -> None:
+    def __init__(self, left: StatusLine, right: Words, session: Session) -> None:
         super().__init__(left)
-        self._left, self._right = left, right
-        self._session, self._lanes = session, lanes
-        self._reader: PairReader | None = None
-        self._wait = QTimer(self, singleShot=True, interval=30)
-        self._wait.timeout.connect(self._ask)
+        self._left, self._right, self._session = left, right, session
         session.changed.connect(self._heard)
-        left.went_on.connect(self._wait.start)
+        left.went_on.connect(self._say)
         self._heard("capture")
 
     def close(self) -> None:
         """Stop listening."""
         self._session.changed.disconnect(self._heard)
-        self._wait.stop()
 
     def settle(self) -> None:
-        """Read and say it now, in this thread."""
-        self._wait.stop()
+        """Say the selection now, in place of a message that would stay for a while."""
         self._left.go_on()
-        self._lanes.files.cancel("status")  # an earlier answer would come after this one
-        if self._session.capture is not None and self._session.mode == "inspect":
-            shown = self._session.hover or self._session.selection
-            self._left.say(chosen_words(self._session.capture, shown))
-        elif self._compares:
-            self._left.say(self._compared())
-        else:
-            self._ask()
+        self._say()
 
     def _heard(self, name: str) -> None:
         if name in ("capture", "study", "mode", "beside"):
-            study, mode = self._session.study, self._session.mode
-            opened = study is not None and study.path and mode == "prune"
-            said = both_words(self._session) if self._compares else ""
-            self._right.say(
-                said or (study_words(study) if opened else made_words(self._session.capture))
-            )
+            self._right.say(source_words(self._session))
         if name == "models":
             self._left.say("")  # it was of another model
         if name == "hover":
             self._left.go_on()
-        if name in ("capture", "model", "selection", "hover", "mode", "beside"):
-            self._wait.start()
+        if name in ("capture", "model", "selection", "hover", "mode", "beside", "cell", "sweep"):
+            self._say()
 
-    def _ask(self) -> None:
+    def _say(self) -> None:
         session = self._session
-        self._lanes.files.cancel("status")
-        if session.mode == "prune" and session.spec is not None:
-            return  # the wall of heads tells of them
         if session.mode == "sweep" and session.sweep is not None:
             run = chosen_run(session)
             self._left.say(line_of(run) if run is not None else "")
-            return
-        if session.capture is None:
-            if session.model:
-                self._left.say(tr("Capture a text to look inside"))
-            else:
-                self._left.say(tr("Open a checkpoint or a capture to look inside"))
-            return
-        chosen = session.hover or session.selection
-        if session.mode == "follow":
-            self._left.say(followed(session.capture, chosen))
-            return
-        self._lanes.files.submit(
-            "status",
-            "status",
-            self._compared if self._compares else partial(_read, session.capture, chosen),
-            on_done=self._left.say,
-            on_error=_ignore,
-            post=self._lanes.bridge.post,
-        )
-
-    @property
-    def _compares(self) -> bool:
-        session = self._session
-        return session.mode == "compare" and None not in (session.capture, session.beside)
-
-    def _compared(self) -> str:
-        """The same cell of A and B; reads a row of each."""
-        from hgviz.gui.compare import PairReader
-
-        self._reader = self._reader or PairReader()
-        session = self._session
-        a, b, looked = session.capture, session.beside, session.looked_at
-        assert a is not None and b is not None
-        chosen = replace(session.selection, query=looked.query, key=looked.key)
-        return _both(self._reader, a, b, chosen, sides_of(session), session.display)
+        elif session.capture is not None:
+            if session.mode != "prune":  # the wall of heads says what is pointed at there
+                self._left.say(selection_words(session.capture, session.looked_at))
+        elif session.mode != "prune" or session.spec is None:
+            said = "Run the model on a text to see its attention" if session.model else OPEN
+            self._left.say(tr(said))
 
 
-def _both(
-    reader: PairReader, a: Capture, b: Capture, chosen: Selection, told: SideNames, display: Display
-) -> str:
-    from hgviz.gui import compare
-
-    found = reader.read(a, b, chosen, told, display)
-    none = tr("{side} has none", side=told.b)
-    head = DOT.join([tr("Head {head}", head=chosen.head_id), none])
-    return head if found.pair is None or found.alone else compare.status(found.pair, told)
+OPEN = "Open a checkpoint or a capture to see its attention"
 
 
-def _ignore(error: BaseException) -> None:
-    """The pane that shows the same cell says what is wrong with it."""
-
-
-def _read(capture: Capture, chosen: Selection) -> str:
-    progress(0, 1)
-    return chosen_words(capture, chosen)
-
-
-def chosen_words(capture: Capture, chosen: Selection) -> str:
-    """Head 12.5 · query 60 “s” · key 29 “.” · weight 0.890 · row sum 1.000; reads one row."""
+def selection_words(capture: Capture, chosen: Selection) -> str:
+    """Head 12.5 · query 60 “s” · key 29 “.”."""
     parts = [tr("Head {head}", head=chosen.head_id)]
-    layer = capture.maps[chosen.layer]
+    layer, attention = capture.maps[chosen.layer], capture.spec.layers[chosen.layer]
     if layer is None:
         return DOT.join([*parts, tr("not captured yet")])
     if chosen.head not in layer.heads:
         return tr("The model has no such head: all of this layer were removed")
     if chosen.query is not None:
         row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
-        weights = layer.read(chosen.head, rows=(row, row + 1))[0]
-        one = capture.spec.layers[chosen.layer]
-        asking, answering = capture.query_prompt(chosen.layer), capture.key_prompt(chosen.layer)
-        span = capture.query_spans(chosen.layer)[row]
-        words = _quoted(asking, span, capture.null(one.level))
+        words = _quoted(
+            capture.query_prompt(chosen.layer),
+            capture.query_spans(chosen.layer)[row],
+            capture.null(attention.level),
+        )
         parts.append(tr("query {number:,} {words}", number=row, words=words))
-        if chosen.key is not None:
-            column = min(capture.column(chosen.layer, chosen.key), layer.shape[2] - 1)
-            spans = capture.key_spans(chosen.layer)
-            words = _quoted(answering, spans[column], capture.null(one.key_level))
-            parts.append(tr("key {number:,} {words}", number=column, words=words))
-            parts.append(tr("weight {weight}", weight=decimals(float(weights[column]), 3)))
-        said = tr("row sum {total}", total=decimals(float(weights.sum(dtype=np.float64)), 3))
-        if signed(capture, chosen.head_id):
-            sides = (np.maximum(weights, 0), np.minimum(weights, 0))
-            plus, minus = (with_sign(float(one.sum(dtype=np.float64))) for one in sides)
-            said += f" ({plus} {minus})" if "0" not in (plus, minus) else ""
-        parts.append(said)
+    if chosen.query is not None and chosen.key is not None:
+        column = min(capture.column(chosen.layer, chosen.key), layer.shape[2] - 1)
+        words = _quoted(
+            capture.key_prompt(chosen.layer),
+            capture.key_spans(chosen.layer)[column],
+            capture.null(attention.key_level),
+        )
+        parts.append(tr("key {number:,} {words}", number=column, words=words))
     return DOT.join(parts)
 
 
-def followed(capture: Capture, chosen: Selection) -> str:
-    """query 60 “s” · in position 30 of 1:2 (“ss”) · in position 15 of 1:4 (“lass”)."""
-    if chosen.query is None:
-        return ""
-    asking = capture.query_prompt(chosen.layer)
-    words = quoted(glyph(asking, chosen.query, chosen.query + 1))
-    parts = [tr("query {number:,} {words}", number=chosen.query, words=words)]
-    said = verdict.of_text(capture).sentence()
-    if said:
-        parts.append(said)
-    for level in capture.spec.levels[1:]:
-        if level.sequence == capture.spec.levels[0].sequence:
-            at = capture.position(level.index, chosen.query)
-            behind = capture.spans[level.index][at]
-            words, label = _quoted(capture.prompt_of(level.index), behind), level.label
-            if behind[0] >= 0:
-                inside = "in position {number:,} of {level} ({words})"
-                parts.append(tr(inside, number=at, level=label, words=words))
-            else:
-                parts.append(tr("in none of the {level} yet", level=label))
-    return DOT.join(parts)
+def source_words(session: Session) -> str:
+    """How what is on screen was made: two captures, a study, or one capture."""
+    study, a, b = session.study, session.capture, session.beside
+    if session.mode == "compare" and a is not None and b is not None:
+        return both_words(a, b)
+    if session.mode == "prune" and study is not None and study.path:
+        return study_words(study)
+    return "" if a is None else made_words(a)
 
 
-def made_words(capture: Capture | None) -> str:
+def made_words(capture: Capture) -> str:
     """136 bytes captured in 0.01 s · CPU, float32."""
-    if capture is None:
-        return ""
     made, tokens = capture.made, len(capture.main)
     what = counted(tokens, "byte" if capture.spec.vocabulary == 256 else capture.main.unit)
     if capture.target is not None:
@@ -251,12 +161,10 @@ def _device(capture: Capture) -> str:
     return f"{DEVICES.get(made.device.partition(':')[0], made.device)}, {made.dtype}"
 
 
-def both_words(session: Session) -> str:
+def both_words(a: Capture, b: Capture) -> str:
     """same text, 136 bytes · CPU, float32; of two captures."""
     from hgviz.gui import compare
 
-    a, b = session.capture, session.beside
-    assert a is not None and b is not None
     tokens, unit = len(a.main), "byte" if a.spec.vocabulary == 256 else a.main.unit
     made = [_device(one) for one in (a, b)]
     devices = made[0] if made[0] == made[1] else f"A {made[0]}, B {made[1]}"
@@ -339,7 +247,7 @@ class Program:
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.inspect.hourglass.shaded.connect(self.commands.shade)
         self.inspect.hourglass.export_wanted.connect(self._export_map)
-        self.status = Status(frame.chosen_words, frame.made_words, self.session, self.lanes)
+        self.status = Status(frame.chosen_words, frame.made_words, self.session)
         self.chip = JobChip()
         frame.statusBar().insertWidget(1, self.chip)
         self.chip.hide()

@@ -501,7 +501,6 @@ def test_a_text_of_one_letter_and_no_query_can_be_read():
     assert pair_of(a, a, query=0).a.weights.tolist() == [1.0]
     blank = pair_of(a, a, query=None)
     assert blank.a is None and blank.row is None and compare.sentence(blank, TOLD) == ""
-    assert compare.status(blank, TOLD) == ""
 
 
 # --- in words -------------------------------------------------------------------------------------
@@ -535,18 +534,6 @@ def test_the_numbers_of_a_row_are_those_of_closed_forms():
     signed = compare.Facts.of(np.array([1, -1, 2, 0], np.float32))
     assert (signed.mass, signed.top, signed.share, signed.negative) == (4, 2, 0.5, 0.25)
     assert compare.Facts.of(np.zeros(3, np.float32)).mass == 0
-
-
-def test_the_status_bar_says_what_a_cell_weighs_on_both_sides():
-    a, b = make_capture(LONG), make_capture(LONG, seed=3, signed=True)
-    pair = pair_of(a, b, query=60, key=29)
-    said = compare.status(pair, TOLD).split("   ·   ")
-    mine, its = float(pair.a.weights[29]), float(pair.b.weights[29])
-    assert said[:2] == ["query 60 “s”", "key 29 “.”"]
-    assert said[2].startswith("softmax ") and said[3].startswith("ymish ")
-    assert said[4].startswith("difference ")
-    if abs(mine - its) >= 0.001:
-        assert float(said[4].split()[-1].replace("−", "-")) == pytest.approx(mine - its, abs=6e-4)
 
 
 def test_the_bits_per_byte_of_both_models_are_given_where_there_are_logits():

@@ -120,7 +120,7 @@ def test_a_layer_that_reads_one_text_says_so(app):
 
 def test_the_status_bar_and_the_list_of_keys_name_both_texts(app):
     capture = made("translator")
-    said = status.chosen_words(capture, CROSS)
+    said = status.selection_words(capture, CROSS)
     assert "query 6 “gut”" in said and "key 3 “is”" in said
     assert status.made_words(capture).startswith("18 tokens from 18 captured")
     with shown(LooksPanel, (304, 200), capture=capture, selection=CROSS) as (view, _):
@@ -199,7 +199,7 @@ def test_the_keys_of_the_window_walk_layers_texts_and_tokens(program, qtbot):
 
 
 def test_a_settled_pane_is_not_overwritten_by_an_earlier_question(program):
-    """In the status bar and in the panes: a lane is done, but what it says comes later."""
+    """A lane is done, but what it says comes later."""
     program.session.put(capture=made("translator"), selection=Selection(2, 5, 9, 8))
     program.settle()
     shown = [one for one in program.views if one.isVisible() and one.lane != "here"]
@@ -207,19 +207,17 @@ def test_a_settled_pane_is_not_overwritten_by_an_earlier_question(program):
     for view in shown:
         view.draw = drawn.append
         view._ask()
-    program.status._ask()
     deadline = time.monotonic() + 20
     while program.lanes.files.jobs or program.lanes.map.jobs:
         assert time.monotonic() < deadline
         time.sleep(0.01)  # without the event loop: the answers wait
     with program.session.changed.blocked():
         program.session.put(selection=Selection(4, 0, 4, 8))
-    for asked in (*shown, program.status):
-        asked.settle()
+    for view in shown:
+        view.settle()
     settled = len(drawn)
     QApplication.processEvents()
     assert len(drawn) == settled > 2
-    assert program.frame.chosen_words.full.startswith("Head 4.0")
 
 
 @pytest.mark.parametrize("grows", [False, True])
@@ -432,9 +430,6 @@ def test_signed_maps_are_symmetric_about_zero_and_their_sentences_say_the_sign(a
         assert "is taken away" in plain(view.canvas.card.text)
         session.select(key=int(weights[row].argmax()))
         assert "adds" in plain(view.canvas.sentence.text())
-        assert f"row sum {total:.3f} (+{plus:.3f} −".replace("-", "−") in (
-            status.chosen_words(capture, chosen)
-        )
 
 
 def test_the_gutter_says_what_a_row_adds_up_to(app):

@@ -112,7 +112,6 @@ def test_a_letter_before_any_end_reads_the_null_group(app, given):
         edge = null_box(top, height)
         found = colour_at(view.strip, edge.left(), TOP + edge.center().y())
         assert found == theme.current().mark.getRgb()[:3]
-    assert "in none of the segments" in program.followed(given, Selection(3, 0, 2))
 
 
 def test_letters_after_the_last_end_are_in_no_segment(app, given):
@@ -166,7 +165,7 @@ def test_every_segmentation_is_drawn_in_every_look(app, model, dark, ends):
 
 def test_the_null_group_is_named_in_every_pane(app, given):
     chosen = Selection(1, 0, 1, 1)  # before any end
-    assert "query 0 (null group)" in program.chosen_words(given, chosen)
+    assert "query 0 (null group)" in program.selection_words(given, chosen)
     with shown(MapView, capture=given, selection=chosen) as (view, _):
         names = view.canvas.scene.rows
         assert (names.glyph(0), names.place(0)) == ("∅", "null group: no part of the text")
@@ -253,9 +252,6 @@ def test_the_null_group_looks_at_itself_and_is_called_none():
     seen = seen_cells(capture, 2)
     np.testing.assert_array_equal(seen, np.tri(len(seen), dtype=bool))
     assert unseen_reason(capture, [HeadId(2, 0)]) == "not seen: comes after the query"
-    said = program.followed(capture, Selection(0, 0, 0))
-    assert said.endswith("in none of the segments yet")
-    assert "in position 1 of segments (“every·”)" in program.followed(capture, Selection(0, 0, 6))
 
 
 @pytest.mark.parametrize("kind", ["map", "levels", "links", "wall"])

@@ -166,7 +166,7 @@ def test_the_status_bar_says_the_selection_in_words(opened):
     opened.settle()
     words = opened.frame.chosen_words.full
     assert words.startswith("Head 0.0   ·   query 20 “")
-    assert "key 10 “" in words and "weight " in words and "row sum 1.000" in words
+    assert "key 10 “" in words
     count = len(opened.session.capture.prompt)
     assert f"{count} bytes captured" in opened.frame.made_words.full
     assert opened.frame.made_words.full.endswith("CPU, float32")
