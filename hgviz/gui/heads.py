@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
 from PySide6.QtCore import (
     QAbstractListModel,
     QAbstractTableModel,
@@ -37,7 +38,7 @@ from hgviz.core import Capture, HeadId, ModelSpec, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import sentences, theme
-from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, LegendEntry, Plot, Points
+from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, Note, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explained, explanation, measured, metric_name
 from hgviz.gui.tables import SORT, Index, SortedTable
@@ -431,6 +432,7 @@ AXES = ("distance", "focus")  # what is across and up at first
 PARTS = (("scatter", "Picture", ""), ("table", "Table", ""), ("deeds", "This head", ""))
 ONE, ALL = "text", "corpus"
 ORANGE = 1  # of the colours of series
+NAMED = 16  # heads whose numbers stand beside their points
 
 
 @dataclass(frozen=True, slots=True)
@@ -695,32 +697,37 @@ def chart_of(
     if not facts:
         return Chart(words=tr("No head has both numbers"))
     xs, ys = ([one.metrics[metric] for one in facts] for metric in metrics)
-    points, legend = [], []
-    for stays, level in sorted({(one.kind != "self", one.level) for one in facts}):
-        mine = [one for one in facts if (one.kind != "self", one.level) == (stays, level)]
-        # orange means chosen
-        colour, heads = level + (level >= ORANGE), tuple(one.head for one in mine)
-        points.append(
-            Points(
-                [one.metrics[metrics[0]] for one in mine],
-                [one.metrics[metrics[1]] for one in mine], colour, level, 9.0, stays,
-                partial(_told_of, mine, told), heads, tuple(map(str, heads)),
-            )
-        )  # fmt: skip
-        name = levels[level]
-        said = tr("to {level}", level=name) if stays else name
-        legend.append(LegendEntry(said, colour, level, stays))
-    plot = Plot(Axis.around(xs, title=titles[0]), Axis.around(ys, title=titles[1]), tuple(points))
+    parts: list[Points | Note] = [
+        Note(f"  {facts[at].head}", xs[at], ys[at], "secondary", (0, 0.5)) for at in apart(xs, ys)
+    ]
+    for resamples, level in sorted({(one.kind != "self", one.level) for one in facts}):
+        mine = [one for one in facts if (one.kind != "self", one.level) == (resamples, level)]
+        name = tr("to {level}", level=levels[level]) if resamples else levels[level]
+        colour = level + (level >= ORANGE)  # orange means chosen
+        x, y = ([one.metrics[metric] for one in mine] for metric in metrics)
+        words, heads = partial(_words_of, mine, told), tuple(one.head for one in mine)
+        parts.append(Points(x, y, colour, level, 9.0, resamples, words, heads, name))
+    plot = Plot(Axis.around(xs, title=titles[0]), Axis.around(ys, title=titles[1]), tuple(parts))
     said = tr(
         "{heads}; across: {across}, {xs}; up: {up}, {ys}",
         heads=sentences.counted(len(facts), "head"), across=titles[0], up=titles[1],
         xs=_range(xs), ys=_range(ys),
     )  # fmt: skip
-    shown = tuple(legend) if len(legend) > 1 else ()
-    return Chart((plot,), said, shown, of=metrics)
+    return Chart((plot,), said, of=metrics)
 
 
-def _told_of(facts: Sequence[HeadRole], told: Callable[[HeadRole], str], at: int) -> str:
+def apart(xs: Sequence[float], ys: Sequence[float]) -> list[int]:
+    """The points whose numbers have room at their right, those farthest from others first."""
+    places = np.stack([xs, ys], axis=1).astype(float)
+    places /= np.ptp(places, axis=0) + 1e-12
+    dx, dy = (places[None] - places[:, None]).transpose(2, 0, 1)
+    in_the_way = (dx > -0.01) & (dx < 0.09) & (np.abs(dy) < 0.07)
+    far = np.hypot(dx, dy) + np.diag(np.full(len(xs), np.inf))
+    alone = np.flatnonzero(in_the_way.sum(axis=1) == 1)  # itself
+    return sorted(alone.tolist(), key=lambda at: -far[at].min())[:NAMED]
+
+
+def _words_of(facts: Sequence[HeadRole], told: Callable[[HeadRole], str], at: int) -> str:
     return told(facts[at])
 
 

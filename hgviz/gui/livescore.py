@@ -23,7 +23,6 @@ from hgviz.gui.charts import (
     ChartWidget,
     Intervals,
     Line,
-    Mark,
     Note,
     Plot,
     Points,
@@ -51,7 +50,7 @@ class LiveView(ChartView):
     """What the model scores with heads off, from the first texts on."""
 
     title = "Score"
-    figureless = "It is a score on its way: How many heads can go draws what it comes to"
+    figureless = "Export the pruning curve instead"
     icon = "prune"
     needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
     lane = "here"
@@ -241,9 +240,9 @@ def chart_of(trial: MaskTrial | None, title: str) -> Chart:
     low = min(whole, *(one.low for one in calm), 1.0)
     high = max(whole, *(one.high for one in calm), 0.0)
     room = max(0.01, (high - low) * 0.12)
-    up = Axis(max(0.0, low - room), min(1.0, high + room), words=plots.percent)
+    up = Axis(low - room, high + room, words=plots.percent)
     total, last = max(1, trial.total), points[-1]
-    across = Axis(-0.012 * total, 1.012 * total, title, plots.count, whole=True)
+    across = Axis(-0.012 * total, 1.012 * total, title, plots.count)
     seen, values = [one.seen for one in points], [one.value for one in points]
 
     def told(at: int) -> str:
@@ -253,15 +252,14 @@ def chart_of(trial: MaskTrial | None, title: str) -> Chart:
 
     parts = (
         Band(seen, [one.low for one in points], [one.high for one in points]),
-        Mark("y", whole),
+        Line([across.low, across.high], [whole, whole], "text", 1.0, "dash"),
         Line(seen, values),
-        Points(seen, values, size=0.0, told=told),
+        Points(seen, values, size=0.0, words=told),
         Intervals([last.seen], [last.low], [last.high]),
         Points([last.seen], [last.value], size=7.0),
-        Note(tr("whole model"), tuple((total * part, whole) for part in (0.8, 0.6, 0.4)),
-             weight=500),
+        Note(tr("full model"), across.low, whole, anchor=(0, int(2 * whole < up.low + up.high))),
     )  # fmt: skip
-    return Chart((Plot(across, up, parts),), told(len(points) - 1), of=trial.off, reads="x")
+    return Chart((Plot(across, up, parts),), told(len(points) - 1), of=trial.off, by_x=True)
 
 
 def difference(value: float, low: float, high: float) -> str:

@@ -43,7 +43,6 @@ from hgviz.gui.charts import (
     Chart,
     ChartView,
     ChartWidget,
-    Mark,
     Note,
     Plot,
     Points,
@@ -478,11 +477,9 @@ def changed_words(session: Session, said: str) -> str:
 
 
 TITLES = {
-    "heads": "heads switched off",
-    "parameters": "parameters of heads, saved",
-    "flops": "FLOPs of heads, saved",
-    "time": "milliseconds of one pass, as measured: one core, 16 texts at once",
-}
+    "heads": "heads off", "parameters": "parameters of heads removed",
+    "flops": "FLOPs of heads removed", "time": "measured ms per batch of 16 texts, one core",
+}  # fmt: skip
 ELSEWHERE = "The mask is not on this curve; click or press Right to come back to it"
 
 
@@ -538,7 +535,7 @@ def line_of(session: Session, axis: str) -> CurveLine | None:
     x = each[one.removed] if axis != "time" or one.times is None else one.times[:, 1]
     allowed, proven = removable_heads(one)
     return CurveLine(
-        one, band, x, band_x, each, axis == "time", tr("cheapest first"), allowed, proven
+        one, band, x, band_x, each, axis == "time", tr("least important first"), allowed, proven
     )
 
 
@@ -555,55 +552,42 @@ def chart_of(line: CurveLine, axis: str, off: HeadSet) -> Chart:
     lowest = [*one.values, *one.low, *band.low, *band.high, floor]
     high = max(*one.values, *band.high, whole)
     room = max(0.005, (high - min(lowest)) * 0.06)
-    low, high = max(0.0, min(lowest) - room), min(1.0, high + room)
+    low, high = min(lowest) - room, high + room
     x0, x1 = line.ends
     words = {"heads": charts.count, "time": "{:g}".format}.get(axis, charts.percent)
     air = 0.0 if line.timed else 0.012 * (x1 - x0)
-    across = Axis(
-        x0 - air,
-        x1 + air,
-        tr(TITLES[axis]),
-        words,
-        whole=axis == "heads",
-        end=x1 if axis == "heads" else None,
-    )
+    across = Axis(x0 - air, x1 + air, tr(TITLES[axis]), words)
     up = Axis(low, high, words=charts.percent)
     parts: list[charts.Part] = []
     if band.orders:
         parts += [
             Band(line.band_x, band.low, band.high, "secondary", 0.22),
-            charts.Line(line.band_x, band.middle, "secondary", 1.2),
+            charts.Line(line.band_x, band.middle, "secondary", 1.2, name=band_words(band)),
         ]
-    parts.append(Mark("y", floor, "bad", 1.2, "dot"))
     allowed = float(line.each[line.allowed])
     if line.allowed:
         parts.append(charts.Line([allowed, allowed], [whole, low], "good", 1.5, "dot"))
+    side = int(2 * allowed > x0 + x1)
     parts += [
+        charts.Line(
+            [across.low, across.high], [floor, floor], "bad", 1.2, "dot",
+            name=tr("full model − 1 point"),
+        ),
         charts.Line(line.x, one.values),
-        Points(line.x, one.values, told=partial(point_words, line)),
-        Note(allowed_words(line), ((allowed, low + 0.08 * (high - low)),), "good"),
-    ]
-    spread = np.linspace(x0, x1, 9)
-    parts.append(
-        Note(tr("1 point below the whole model"), tuple((x, floor) for x in spread[::-1]), "bad")
-    )
-    if len(one.values) > 2:
-        near = range(len(one.values) * 3 // 4, 0, -1)
-        places = tuple((float(line.x[at]), float(one.values[at])) for at in near)
-        parts.append(Note(line.label, places, "press"))
-    if band.orders and len(line.band_x) > 2:
-        said = tr("random orders: {n} (10 to 90 %)", n=band.orders)
-        places = tuple(zip(line.band_x.tolist(), band.low.tolist(), strict=True))
-        parts.append(Note(said, places, "secondary", 500))
-    if line.timed:
-        said = tr("random orders are not timed")
-        parts.append(Note(said, tuple((x, floor) for x in spread), "secondary", 500))
+        Points(line.x, one.values, words=partial(point_words, line), name=line.label),
+        Note(allowed_words(line), allowed, low, "good", (side, 1)),
+    ]  # fmt: skip
     at = stop_of(line, off)
     said = tr(ELSEWHERE) if at is None else tr("‹  {n} off  ›", n=at)
     return Chart(
         (Plot(across, up, tuple(parts)),), f"{picture_words(line)} · {mark_words(line, at)}",
-        slider=Slider(line.each, at, said, line.allowed), of=(axis, one.order), reads="x",
+        slider=Slider(line.each, at, said, line.allowed), of=(axis, one.order), by_x=True,
     )  # fmt: skip
+
+
+def band_words(band: RandomBand) -> str:
+    """20 random orders (10 to 90 %)."""
+    return tr("{n} random orders (10 to 90 %)", n=band.orders)
 
 
 def mark_words(line: CurveLine, at: int | None) -> str:
@@ -611,7 +595,7 @@ def mark_words(line: CurveLine, at: int | None) -> str:
     if at is None:
         return tr(ELSEWHERE)
     nearest = int(np.abs(line.curve.removed - at).argmin())
-    mark = tr("The mark: {n} of {total} off", n=at, total=len(line.curve.order))
+    mark = tr("{n} of {total} heads off", n=at, total=len(line.curve.order))
     return f"{mark} · {point_words(line, nearest)}".replace("\n", " · ")
 
 
@@ -626,16 +610,15 @@ def _each(study: Study, one: PruningCurve, axis: str) -> np.ndarray:
 
 
 def allowed_words(line: CurveLine) -> str:
-    """42 can go: less than 1 point lost, at 95 % 36."""
+    """42 heads within 1 point of the full model (36 with 95 % confidence)."""
     if not line.allowed:
-        return tr("none can go without losing more than 1 point")
+        return tr("no head within 1 point of the full model")
     if line.proven == line.allowed:
-        return tr("{n} can go: at most 1 point lost, at 95 %", n=line.allowed)
+        return tr("{n} heads within 1 point (95 % confidence)", n=line.allowed)
     if not line.proven:
-        return tr("{n} can go: at most 1 point lost; at 95 % none", n=line.allowed)
-    return tr(
-        "{n} can go: at most 1 point lost; at 95 % {sure} of them", n=line.allowed, sure=line.proven
-    )
+        return tr("{n} heads within 1 point (none with 95 % confidence)", n=line.allowed)
+    said = "{n} heads within 1 point ({sure} with 95 % confidence)"
+    return tr(said, n=line.allowed, sure=line.proven)
 
 
 def picture_words(line: CurveLine) -> str:
@@ -686,8 +669,7 @@ def point_rows(line: CurveLine) -> list[list[str]]:
         rows.append([line.label, f"{count}", *(f"{number:.6g}" for number in numbers)])
     for at, count in enumerate(band.removed):
         numbers = (line.band_x[at], band.middle[at], band.low[at], band.high[at])
-        said = tr("random orders: {n} (10 to 90 %)", n=band.orders)
-        rows.append([said, f"{count}", *(f"{number:.6g}" for number in numbers)])
+        rows.append([band_words(band), f"{count}", *(f"{number:.6g}" for number in numbers)])
     return [[*row, *[""] * (11 - len(row))] for row in rows]
 
 
@@ -711,7 +693,7 @@ STEPS = (  # what leads to a curve; the last of them that was done shows the nex
     ("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"),
     ("open_studied", "Locate model…"), ("open", "Open a checkpoint…"),
 )  # fmt: skip
-NOTE = "cheapest first; drag the mark to try more or fewer"
+NOTE = "least important first; drag the line to switch more or fewer off"
 MEASURED = "Medians of models that really lack the heads, as they were measured"
 UNCOUNTED = "The weights of this model do not go by heads"
 UNTIMED = "Not timed: hgviz curve --time measures milliseconds along a curve"
@@ -720,7 +702,7 @@ UNTIMED = "Not timed: hgviz curve --time measures milliseconds along a curve"
 class CurveView(ChartView):
     """The curve, its random band, k* in words; dragging the mark switches heads off."""
 
-    title = "How many heads can go"
+    title = "Pruning curve"
     figureless = "No curve is drawn yet"
     icon = "prune"
     needs = ("study", "score", "dark", "data", "trial")
@@ -757,7 +739,7 @@ class CurveView(ChartView):
         if found is None:
             study = session.study
             if study is not None and session.score:
-                self.empty = ("How many heads can go",
+                self.empty = ("Pruning curve",
                               tr(ONE_BY_ONE, score=tr(METHODS[session.score].label)))  # fmt: skip
             else:
                 self.empty = type(self).empty

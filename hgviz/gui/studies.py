@@ -34,7 +34,6 @@ from hgviz.gui.charts import (
     ChartView,
     ChartWidget,
     Intervals,
-    LegendEntry,
     Plot,
     Points,
 )
@@ -311,15 +310,15 @@ class BudgetsView(StudyChartView):
 def seeds_chart(content: Seeds) -> Chart:
     """What was reached: a small mark for each seed, a large one for their mean, its interval.
 
-    Facets stand side by side on one scale.
+    Facets have one scale.
     """
     marks = content.marks()
     low, high = _limits(marks)
     count, groups = len(content.series), len(content.groups)
     apart = 0.64 / count  # of the room of a group
-    ticks = tuple((at + 0.5, called(name)) for at, name in enumerate(content.groups))
+    names = tuple((at + 0.5, called(name)) for at, name in enumerate(content.groups))
     found: list[Plot] = []
-    for number, facet in enumerate(content.facets):
+    for facet in content.facets:
         seeds: list[plots.Part] = []
         bars: list[plots.Part] = []
         means: list[plots.Part] = []
@@ -339,14 +338,13 @@ def seeds_chart(content: Seeds) -> Chart:
             name = content.series[series]
             said = [_reached((content.groups[at], name), mark) for at, mark in there]
             y = [mark.mean for _, mark in there]
-            means.append(Points(x, y, series, series, 10.0, told=said.__getitem__))
-        up = Axis(low, high, tr(content.up)) if not number else Axis(low, high, words=_nothing)
+            means.append(
+                Points(x, y, series, series, 10.0, words=said.__getitem__, name=called(name))
+            )
         parts = (*seeds, *bars, *means)
-        found.append(Plot(Axis(0.0, float(groups), ticks=ticks), up, parts, facet.title))
-    legend = tuple(LegendEntry(called(name), at, at) for at, name in enumerate(content.series))
-    return Chart(
-        tuple(found), legend=legend if count > 1 else (), of=content.groups, across=len(found)
-    )
+        across, up = Axis(0.0, float(groups), names=names), Axis(low, high, tr(content.up))
+        found.append(Plot(across, up, parts, facet.title))
+    return Chart(tuple(found), of=content.groups)
 
 
 def budgets_chart(content: Plots) -> Chart:
@@ -356,8 +354,7 @@ def budgets_chart(content: Plots) -> Chart:
     for plot in content.plots:
         xs = np.concatenate([one.x for one in plot.lines])
         ys = np.concatenate([one.y for one in plot.lines])
-        ticks = tuple((one, share(100 * one, 0)) for one, _ in plot.xs) or None
-        across = Axis.around(xs, 0.03, tr(plot.across).lower(), ticks=ticks)
+        across = Axis.around(xs, 0.03, tr(plot.across).lower(), words=plots.percent)
         up = Axis.around(plot.limits or ys, 0.04, tr(plot.up))
         bands: list[plots.Part] = []
         lines: list[plots.Part] = []
@@ -370,13 +367,10 @@ def budgets_chart(content: Plots) -> Chart:
             told = partial(_left, one, plot)
             lines += [
                 plots.Line(one.x, one.y, colour, style=style),
-                Points(one.x, one.y, colour, number, 7.0, told=told),
+                Points(one.x, one.y, colour, number, 7.0, words=told, name=called(one.label)),
             ]
         found.append(Plot(across, up, (*bands, *lines), plot.title))
-    legend = tuple(
-        LegendEntry(called(name), _colour(at, name), at) for at, name in enumerate(names)
-    )
-    return Chart(tuple(found), legend=legend, of=tuple(names))
+    return Chart(tuple(found), of=tuple(names))
 
 
 def _reached(names: tuple[str, str], mark: SeedMark) -> str:
@@ -415,10 +409,6 @@ def _limits(marks: list[SeedMark]) -> tuple[float, float]:
 
 def _colour(number: int, name: str) -> plots.Colour:
     return "secondary" if name == RANDOM_LABEL else number  # what the others are beside is quiet
-
-
-def _nothing(value: float) -> str:
-    return ""
 
 
 def _drawn(

@@ -507,7 +507,7 @@ class TrialRunner:
             return
         self.lanes.engine.cancel(TRIAL)
         work = partial(tracing, self.trials, study, self.session.score, self.urgent)
-        self._start(CURVE, "How many heads can go", work, self._measured)
+        self._start(CURVE, "Pruning curve", work, self._measured)
         self._go_on()
 
     def colour(self, score: str) -> None:

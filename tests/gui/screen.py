@@ -120,3 +120,28 @@ def drag(widget, start, end, button=Qt.MouseButton.LeftButton):
     for part in (0.3, 0.7, 1.0):
         QTest.mouseMove(widget, start + (end - start) * part)
     QTest.mouseRelease(widget, button, pos=end)
+
+
+# --- charts ---------------------------------------------------------------------------------------
+
+
+def place_in(chart, x, y):
+    """Where values of the first plot of a chart are, in px of its view."""
+    QApplication.processEvents()
+    place = chart.plots[0].place(x, y)
+    return QPoint(round(place.x()), round(place.y()))
+
+
+def point_at(chart, place):
+    """Move the pointer over a chart to a place of its view."""
+    QTest.mouseMove(chart.view.viewport(), place + QPoint(3, 3))
+    QTest.mouseMove(chart.view.viewport(), place)
+
+
+def click_chart(chart, place, twice=False):
+    """Click a place of the view of a chart, once or twice."""
+    left, view = Qt.MouseButton.LeftButton, chart.view.viewport()
+    QTest.mouseClick(view, left, pos=place)
+    if twice:
+        QTest.mouseDClick(view, left, pos=place)
+        QTest.mouseRelease(view, left, pos=place)

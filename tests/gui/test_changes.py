@@ -61,7 +61,7 @@ def test_every_pane_gives_its_values_as_a_table(two_off, switch_off):
     assert {len(row) for row in rows} == {len(names)}
     assert [int(row[1]) for row in rows[: len(one.removed)]] == one.removed.tolist()
     assert float(rows[1][3]) == pytest.approx(float(one.values[1]), rel=1e-5)
-    assert rows[-1][0].startswith("random orders: 20")
+    assert rows[-1][0].startswith("20 random orders")
 
     page = two_off.prune
     switch_off(session.spec.heads[:6])
@@ -89,7 +89,7 @@ def test_the_status_bar_says_what_is_under_the_keyboard(two_off, until):
     QTest.keyClick(chart, Qt.Key.Key_Right)
     value = 100 * session.study.curves[0].values[3]
     assert two_off.frame.chosen_words.full == view.words
-    assert view.words.startswith(f"The mark: 3 of {len(session.spec.heads)} off · 3 heads off: ")
+    assert view.words.startswith(f"3 of {len(session.spec.heads)} heads off · 3 heads off: ")
     assert f"{value:.1f} %" in view.words
     with_keyboard = chart.grab().toImage()
     chart.clearFocus()

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import Qt
 
 from hgviz import tasks
 from hgviz.analysis.metrics import METRICS
@@ -16,7 +16,7 @@ from hgviz.models import open_model
 from hgviz.session import Session
 from hgviz.store import open_capture
 from hgviz.tasks.heads import role_words
-from tests.gui.screen import choose, session_of, showing
+from tests.gui.screen import choose, click_chart, place_in, point_at, session_of, showing
 from tests.making import make_capture
 from tests.models.building import write_checkpoint
 
@@ -72,21 +72,20 @@ def test_every_head_is_a_point_at_its_two_numbers(view, small):
         assert x == facts[head].metrics["entropy"]
         assert y == facts[head].metrics["convolution"]
         assert part.shape == small.spec.layers[head.layer].level
-        assert str(head) in part.told(at) and (facts[head].role or "no single") in part.told(at)
+        assert str(head) in part.words(at) and (facts[head].role or "no single") in part.words(at)
     looks = {(one.shape, one.colour, one.hollow) for one in plot.of(Points)}
-    assert len(looks) == len(plot.of(Points)) == len(view.picture.chart.legend)
+    assert len(looks) == len(plot.of(Points)) == len({one.name for one in plot.of(Points)})
 
 
 def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session, qtbot):
     chart = view.picture
-    place = chart.where(0).toPoint()
-    head = chart._spots.key(chart.point_at(QPointF(place)))
-    qtbot.mouseClick(chart, Qt.MouseButton.LeftButton, pos=place)
+    points, *_ = chart.chart.plots[0].of(Points)
+    head, place = points.keys[0], place_in(chart, points.x[0], points.y[0])
+    click_chart(chart, place)
     assert session.selection.head_id == head
     assert view.table.chosen == chart.chosen == head
     assert view.deeds.sentence.full.startswith(f"{head}:")
-    qtbot.mouseMove(chart, QPoint(2, 2))
-    qtbot.mouseMove(chart, place)
+    point_at(chart, place)
     assert session.hover.head_id == chart.ringed
     assert f"Head {session.hover.head_id}" in chart.card.text
     session.put(hover=None)

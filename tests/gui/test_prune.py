@@ -30,7 +30,7 @@ from hgviz.session.other import Other
 from hgviz.store import open_study
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
-from tests.gui.screen import colour_at, errors
+from tests.gui.screen import click_chart, colour_at, errors
 from tests.models.building import write_transformer
 from tests.models.zoo import write
 from tests.progress import steps_of
@@ -208,8 +208,7 @@ def test_the_slider_of_the_curve_is_the_mask(traced, until):
     QTest.keyClick(chart, Qt.Key.Key_Right)
     QTest.keyClick(chart, Qt.Key.Key_Right)
     assert session.off == frozenset(order[:2]) and chart.chart.slider.at == 2
-    end = chart.rect().center()
-    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=end)
+    click_chart(chart, chart.view.rect().center())
     assert session.off == frozenset(order[: chart.chart.slider.at]) and 2 < len(session.off) < len(
         order
     )
@@ -239,7 +238,7 @@ def test_a_curve_that_was_timed_is_drawn_over_milliseconds(traced, until):
     low, high = line.ends
     assert low < line.x.min() and line.x.max() < high
     (points,) = view.chart.chart.plots[0].of(Points)
-    assert "ms without them" in points.told(3) and points.x[3] == line.x[3]
+    assert "ms without them" in points.words(3) and points.x[3] == line.x[3]
     QTest.keyClick(view.chart, Qt.Key.Key_Right)
     assert session.off == one.off(1) and view.chart.chart.slider.at == 1
     view.axis.choose("flops")

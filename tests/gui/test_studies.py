@@ -14,13 +14,14 @@ from PySide6.QtWidgets import QApplication
 from hgviz import tasks
 from hgviz.files import resource
 from hgviz.gui import sources, studyruns
+from hgviz.gui.charts import Points
 from hgviz.gui.samples import FIRST
 from hgviz.gui.sides import model_of
 from hgviz.gui.studies import COLUMNS
 from hgviz.store import open_capture
 from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing
-from tests.gui.screen import error_dialogs, errors
+from tests.gui.screen import error_dialogs, errors, place_in, point_at
 from tests.sweeps import make_sweep, study_file, without, write
 
 SCORE = {"metric": "accuracy", "value": 0.84, "low": 0.82, "high": 0.86, "loss": 0.4, "total": 8,
@@ -229,7 +230,9 @@ def test_charts_have_a_mark_for_each_activation_and_a_line_for_each_method(studi
     studied.settle()
     lines = {one.label for plot in page.budgets._found.content.plots for one in plot.lines}
     assert lines == {"michel", "random orders"}
-    QTest.mouseMove(page.budgets.chart, page.budgets.chart.where(0).toPoint())
+    chart = page.budgets.chart
+    points, *_ = chart.chart.plots[0].of(Points)
+    point_at(chart, place_in(chart, points.x[0], points.y[0]))
     QApplication.processEvents()
     assert page.budgets.chart.card.isVisible() and "of heads off" in page.budgets.chart.card.text
 
