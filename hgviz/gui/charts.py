@@ -527,7 +527,9 @@ class ChartWidget(QWidget):
             if not plots:
                 return
             self.view = graphics().GraphicsView(self)
-            self.view.setFocusProxy(self)
+            for widget in (self.view, self.view.viewport()):  # a click gives the chart the keyboard
+                widget.setFocusPolicy(Qt.FocusPolicy.ClickFocus)
+                widget.setFocusProxy(self)
             self.column.addWidget(self.view, 1)
             self.view.scene().sigMouseMoved.connect(self._move)
             self.view.scene().sigMouseClicked.connect(self._click)

@@ -872,7 +872,7 @@ class MeasureDialog(Overlay):
             grid.addWidget(label(told, factor=0.92, kind="secondary"), row, 1)
             box.toggled.connect(self._fit)
             self.boxes.append(box)
-        self.curve = Check(tr("Then draw how many heads can go"))
+        self.curve = Check(tr("Then compute the pruning curve"))
         self.curve.setChecked(True)
         grid.addWidget(self.curve, len(choices), 0)
         grid.addWidget(label(tr("21 orders"), factor=0.92, kind="secondary"), len(choices), 1)

@@ -175,12 +175,6 @@ LOCAL = (
         ("Slices: sort by another column", ("Left", "Right")),
         ("Slices: reverse the order", ("Space",)),
     )),
-    ("Charts", (
-        ("Open the head", ("Return",)),
-        ("Zoom in, zoom out", ("+", "-")),
-        ("Pan", ("Shift+Left", "Shift+Right", "Shift+Up", "Shift+Down")),
-        ("Show everything", ("0",)),
-    )),
     ("Text fields", (
         ("Run or compare", ("Ctrl+Return",)),
         ("New line", ("Return",)),

@@ -689,7 +689,7 @@ ONE_BY_ONE = (
     "to compare with."
 )
 STEPS = (  # what leads to a curve; the last of them that was done shows the next
-    ("trace_curve", "Draw the curve"), ("measure_heads", "Measure…"),
+    ("trace_curve", "Compute pruning curve"), ("measure_heads", "Measure…"),
     ("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"),
     ("open_studied", "Locate model…"), ("open", "Open a checkpoint…"),
 )  # fmt: skip

@@ -178,7 +178,7 @@ def test_an_empty_pane_offers_the_next_step(pruning, story, until):
 def test_a_stopped_score_is_resumed_from_the_list_of_changes(scored, until):
     session, page = scored.session, scored.prune
     action = scored.frame.actions_by_name["resume_score"]
-    assert not action.isEnabled() and action.toolTip() == "No score was stopped"
+    assert not action.isEnabled() and action.toolTip() == "No evaluation was stopped"
     scored.commands.pruning.switch(OFF)
     scored.commands.pruning.stop_trial()
     scored.settle()

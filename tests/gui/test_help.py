@@ -31,7 +31,7 @@ PRESSED = re.compile(r"\b(?:(?:Ctrl|Alt|Shift)\+)+(?:F\d+|PgUp|PgDown|[A-Za-z0-9
 SAID = {
     "ChangedTable": "Tables",
     "SliceTable": "Tables",
-    "ChartWidget": "Charts",
+    "ChartWidget": "Pruning curve",
     "Overlay": "Everywhere",
     "TextDialog": "Text fields",
     "FollowCanvas": "Follow",
