@@ -21,10 +21,9 @@ class Settings(msgspec.Struct, frozen=True):
 
     One with a title can be changed in the preferences, under it, with its description beneath;
     extra "from" names the table its values stand in, where the type does not say them. Of the rest,
-    geometry and docks are what Qt saved of the window, in base 64; shown_at is where docks that are
-    hidden come back to, folder the last one that a file was opened from or saved to; recent the
-    files opened last and used the actions found last, the newest first; panels the order of the
-    docks. Empty: nothing chosen yet.
+    geometry and docks are what Qt saved of the window, in base 64; folder is the last one that a
+    file was opened from or saved to; recent the files opened last and used the actions found last,
+    the newest first. Empty: nothing chosen yet.
     """
 
     theme: Annotated[
@@ -45,10 +44,6 @@ class Settings(msgspec.Struct, frozen=True):
         Literal["linear", "sqrt", "log"],
         Meta(title="Scale of colours", description="Of weights in maps."),
     ] = "sqrt"
-    side: Annotated[
-        Literal["right", "left", "hidden"],
-        Meta(title="Docks", description="In a narrow window they are tabs under the map."),
-    ] = "right"
     device: Annotated[
         str,
         Meta(
@@ -70,13 +65,11 @@ class Settings(msgspec.Struct, frozen=True):
             description="Without a file to open, the last session comes back.",
         ),
     ] = True
-    shown_at: Literal["right", "left"] = "right"
     geometry: str = ""
     docks: str = ""
     folder: str = ""
     recent: tuple[str, ...] = ()
     used: tuple[str, ...] = ()
-    panels: tuple[str, ...] = ()
 
 
 def settings_path() -> Path:

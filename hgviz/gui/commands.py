@@ -490,8 +490,6 @@ class Commands(ExportCommands):
             self.session.put(dark=wants_dark(value))
         elif name == "interface_scale":
             self._offer_restart()
-        elif name == "side":
-            self.laying.page.put_docks(str(value))
         elif name in ("palette", "scale"):
             self.session.put(display=replace(self.session.display, **{name: value}))
 
@@ -557,17 +555,11 @@ class Commands(ExportCommands):
 
     def docks(self) -> None:
         """Hide the docks, or show them again."""
-        self._keep(side=self.laying.turn())
-
-    def show_docks(self) -> None:
-        """Show the docks where they are hidden."""
-        if self.laying.page.side == "hidden":
-            self.docks()
+        self.laying.page.turn_docks()
 
     def reset_layout(self) -> None:
         """All panes and docks where they were at first."""
-        self.laying.reset()
-        self._keep(side=self.laying.page.side)
+        self.laying.page.arrange()
 
     def shade(self, metric: str) -> None:
         """Colour heads by a metric in place of their maps, "" for the maps."""
@@ -576,7 +568,6 @@ class Commands(ExportCommands):
     def find_text(self) -> None:
         """Search the texts of the corpus."""
         self.session.put(mode="inspect")
-        self.show_docks()
         next(one for one in self.views if isinstance(one, TextsPanel)).search()
 
     def fit(self) -> None:

@@ -412,7 +412,9 @@ class Pointer(QObject):
 # --- heatmap --------------------------------------------------------------------------------------
 
 
-LEFT, TOP, RIGHT, BOTTOM = 88, 71, 68, 60  # logical px around a map: words, numbers, sentence
+LEFT, RIGHT = 88, 68  # logical px beside a map: words, numbers
+TOP, BOTTOM = 71, 60  # above and below it: words, sentence
+LOW_TOP, LOW_BOTTOM, LOW_CANVAS = 42, 40, 430  # the same in a canvas that is lower
 PAD, GAP, GUTTER, UNDER = 13, 13, 48, HIGH
 ROOMY = 420  # px that a sentence is at ease in
 
@@ -453,7 +455,7 @@ class Canvas(QWidget):
 
     def minimumSizeHint(self) -> QSize:
         """Room for a small map."""
-        return QSize(LEFT + RIGHT + 48, TOP + BOTTOM + 48)
+        return QSize(LEFT + RIGHT + 48, LOW_TOP + LOW_BOTTOM + 48)
 
     # --- what is shown ----------------------------------------------------------------------------
 
@@ -573,7 +575,8 @@ class Canvas(QWidget):
     def room(self) -> tuple[int, int]:
         """(height, width) for a map, in device pixels."""
         right = RIGHT + (GUTTER if self.scene is not None and self.scene.signed else 0)
-        height, width = self.height() - TOP - BOTTOM, self.width() - LEFT - right
+        bottom = BOTTOM if self.top == TOP else LOW_BOTTOM
+        height, width = self.height() - self.top - bottom, self.width() - LEFT - right
         return max(8, int(height * self._ratio)), max(8, int(width * self._ratio))
 
     @property
@@ -583,7 +586,9 @@ class Canvas(QWidget):
             return QRectF(self.left, self.top, 0, 0)
         height, width = (size / self._ratio for size in self.view.size)
         left = (self.room[1] - self.view.size[1]) // 2
-        return QRectF(self.left + left / self._ratio, self.top, width, height)
+        spare = (self.room[0] - self.view.size[0]) // self._ratio  # for longer words above
+        top = min(TOP, self.top + spare)
+        return QRectF(self.left + left / self._ratio, top, width, height)
 
     def cell_at(self, place: QPointF) -> Cell:
         """The row and column under a place; None, None outside the map."""
@@ -645,7 +650,7 @@ class Canvas(QWidget):
         scene, view, ratio = self.scene, self.view, self._ratio
         down = self.written.marks(scene.rows, view.down, ratio, self.cross.row)
         across = self.written.marks(scene.columns, view.across, ratio, self.cross.column)
-        ink.axes(painter, rect, (self.left, self.top), down, across, scene.sides)
+        ink.axes(painter, rect, (self.left, round(rect.top())), down, across, scene.sides)
         self._sums(painter)
 
     def _sums(self, painter: QPainter) -> None:
@@ -743,6 +748,7 @@ class Canvas(QWidget):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Keep the part on screen, or all of it."""
+        self.top = LOW_TOP if self.height() < LOW_CANVAS else TOP
         self._resize()
 
     def changeEvent(self, event: QEvent) -> None:
@@ -1003,7 +1009,6 @@ def _order(wanted: Sequence[list[Key]], last_first: bool = False) -> list[Key]:
 # --- pane -----------------------------------------------------------------------------------------
 
 
-WORDS_ABOVE, LOW_WORDS_ABOVE = 71, 42  # logical px above a map, in high windows and in low ones
 FOOT_HEIGHT = 52  # the bar, its values, a note
 ROW_WORDS, BARE = 88, 8  # left of a map with words for its rows, and without
 GUTTER_ROOM, GUTTER_GAP = 46, 3  # its gutter, and what is free beside that
@@ -1028,7 +1033,7 @@ class Pane(Canvas):
         self.most = 0.0  # the largest sum of a row in all three
         self.small_map = False  # whether the whole is shown in a corner
         self.turned: Callable[[Viewport], None] = self.turn
-        self.top, self.below = WORDS_ABOVE, BELOW
+        self.top, self.below = TOP, BELOW
         self.worded = True
         self.card.least = 0
         self.sentence.hide()
@@ -1230,7 +1235,6 @@ def _written(words: QLabel) -> QRectF:
 
 NAMES = ("A", "B", "A − B")
 SEAT = 34  # px over each map
-LOW = 430  # px of height: the words above the maps give way
 ROOMIER = 48  # px more than that where maps leave room
 SIGN = 28  # px between a gutter and the next map, with a sign in it
 BLINK = 500  # ms that A or B is shown
@@ -1419,7 +1423,7 @@ class MapTrio(QWidget):
     @property
     def _top(self) -> int:
         """Px for the words above each map."""
-        return LOW_WORDS_ABOVE if self.height() < LOW else WORDS_ABOVE
+        return LOW_TOP if self.height() < LOW_CANVAS else TOP
 
     def _has_words(self, number: int, corners: tuple[QPoint, ...]) -> bool:
         """A names its rows, B where they are others, A − B where it stands at the left."""

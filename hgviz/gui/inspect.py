@@ -1,22 +1,21 @@
-"""The Inspect page, its docks and its layout."""
+"""The Inspect page with its docks, the Follow page, and the page where nothing is open."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from PySide6.QtCore import QByteArray, QPoint, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QMouseEvent, QPaintEvent, QPen, QPolygonF
+from PySide6.QtCore import QByteArray, QEvent, QPointF, QRectF, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QPaintEvent, QPen, QPolygonF, QResizeEvent
 from PySide6.QtWidgets import (
-    QApplication,
-    QFrame,
+    QAbstractButton,
+    QDockWidget,
     QGridLayout,
     QHBoxLayout,
-    QMenu,
+    QMainWindow,
     QScrollArea,
-    QStackedWidget,
     QTabBar,
+    QTabWidget,
     QVBoxLayout,
     QWidget,
 )
@@ -27,11 +26,11 @@ from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.jobchip import CapturingView
 from hgviz.gui.language import tr
 from hgviz.gui.map import MapView
-from hgviz.gui.panels import PANELS, HeadPanel, TextsPanel
+from hgviz.gui.panels import PANELS, TextsPanel
 from hgviz.gui.sessions import RecentList
 from hgviz.gui.text import TextStrip
 from hgviz.gui.view import LOOKS, Looks, View, view
-from hgviz.gui.widgets import Button, IconButton, Words, hbox, label, splitter, vbox
+from hgviz.gui.widgets import Button, Words, hbox, label, vbox
 from hgviz.gui.window import SMALLEST, Window
 from hgviz.session.saved import Layout
 from hgviz.settings import Settings
@@ -40,275 +39,24 @@ if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
     from hgviz.gui.heads import HeadsView
 
-# --- docks ----------------------------------------------------------------------------------------
-
-
-TABS = 190  # px
-
-
-class DockColumn(QScrollArea):
-    """The docks one below the other, each under a head that can be dragged."""
-
-    arranged = Signal()  # somebody moved one
-
-    def __init__(self, panels: Sequence[View]) -> None:
-        super().__init__()
-        self.setWidgetResizable(True)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # it shows whatever in it has the keyboard
-        inside = QWidget()
-        inside.setProperty("kind", "pane")
-        inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        self._column = vbox(inside)
-        self.sections = {panel.title: Section(panel) for panel in panels}
-        self.usual = tuple(self.sections)  # the order nobody changed
-        for section in self.sections.values():
-            self._column.addWidget(section)
-            section.moved.connect(self._move)
-            section.head.dragged.connect(self._dragged)
-            section.head.dropped.connect(self._dropped)
-        self._column.addStretch(1)
-        self._mark = QFrame(inside)  # where a dock that is dragged will stand
-        self._mark.setProperty("kind", "drop")
-        self._mark.hide()
-        self.setWidget(inside)
-
-    @property
-    def order(self) -> tuple[str, ...]:
-        """The titles of all docks from top to bottom, whether they are there or not."""
-        at = {title: self._column.indexOf(one) for title, one in self.sections.items()}
-        return tuple(sorted(at, key=lambda title: at[title]))
-
-    def arrange(self, order: Iterable[str]) -> None:
-        """Put the docks in this order, and those that it does not name where they usually stand."""
-        named = [title for title in dict.fromkeys(order) if title in self.sections]
-        for at, title in enumerate(self.usual):
-            if title not in named:
-                named.insert(min(at, len(named)), title)
-        for at, title in enumerate(named):
-            self._column.insertWidget(at, self.sections[title])
-
-    def _move(self, title: str, by: int) -> None:
-        """A dock before the one above that is there, or after the one below."""
-        order = [*self.order]
-        there = [one for one in order if self.sections[one].isVisibleTo(self.widget())]
-        at = there.index(title) + by
-        if 0 <= at < len(there):
-            self._put(title, there[at], after=by > 0)
-
-    def _put(self, title: str, beside: str, after: bool) -> None:
-        order = [one for one in self.order if one != title]
-        order.insert(order.index(beside) + after, title)
-        self.arrange(order)
-        self.arranged.emit()
-
-    def _place(self, y: int) -> tuple[str, bool]:
-        """The dock that a height on the screen is at, and whether below its middle."""
-        at = self.widget().mapFromGlobal(QPoint(0, y)).y()
-        there = [one for one in self.order if self.sections[one].isVisibleTo(self.widget())]
-        for title in there:
-            box = self.sections[title].geometry()
-            if at < box.center().y():
-                return title, False
-        return there[-1], True
-
-    def _dragged(self, title: str, y: int) -> None:
-        beside, after = self._place(y)
-        box = self.sections[beside].geometry()
-        top = box.bottom() - 1 if after else max(0, box.top() - 1)
-        self._mark.setGeometry(0, top, box.width(), 3)
-        self._mark.raise_()
-        self._mark.show()
-        self.ensureVisible(0, self.widget().mapFromGlobal(QPoint(0, y)).y(), 0, 24)
-
-    def _dropped(self, title: str, y: int) -> None:
-        self._mark.hide()
-        beside, after = self._place(y)
-        if beside != title:
-            self._put(title, beside, after)
-
-    def take(self, panels: Sequence[View]) -> None:
-        """Take the panels back from the tabs."""
-        for panel in panels:
-            self.sections[panel.title].take(panel)
-
-
-class Section(QWidget):
-    """A dock: its 32 px head and its panel. moved: its title, -1 up or 1 down."""
-
-    moved = Signal(str, int)
-
-    def __init__(self, panel: View) -> None:
-        super().__init__()
-        self.head = SectionHead(panel.title)
-        self.head.menu_wanted.connect(self._menu)
-        self._column = vbox(self, self.head)
-        self.take(panel)
-
-    def take(self, panel: View) -> None:
-        """Hold the panel again."""
-        self.panel = panel
-        self._column.addWidget(panel)
-        panel.show()
-
-    def menu(self) -> QMenu:
-        """What can be done with it."""
-        menu = QMenu(self)
-        menu.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        menu.addAction(tr("What am I looking at?"), self._explain)
-        menu.addAction(tr("Copy as picture"), self.panel.copy)
-        menu.addSeparator()
-        menu.addAction(tr("Move up"), self._up)
-        menu.addAction(tr("Move down"), self._down)
-        return menu
-
-    def _menu(self, at: QPoint) -> None:
-        self.menu().popup(at)
-
-    def _explain(self) -> None:
-        self.panel.asked.emit("explain")
-
-    def _up(self) -> None:
-        self.moved.emit(self.panel.title, -1)
-
-    def _down(self) -> None:
-        self.moved.emit(self.panel.title, 1)
-
-
-class SectionHead(QFrame):
-    """The head of a dock. dragged and dropped: the title, and how far down on the screen."""
-
-    menu_wanted = Signal(QPoint)
-    dragged = Signal(str, int)
-    dropped = Signal(str, int)
-
-    def __init__(self, title: str) -> None:
-        super().__init__()
-        self._title, self._from, self._drags = title, QPoint(), False
-        self.setProperty("kind", "raised")
-        self.setFixedHeight(32)
-        row = hbox(self, label(tr(title), weight=600), 1, margins=(16, 0, 10, 0), spacing=-1)
-        more = IconButton("more", tr("More for {pane}", pane=tr(title)))
-        more.setFixedSize(24, 24)
-        more.clicked.connect(self._more)
-        row.addWidget(more)
-
-    def _more(self) -> None:
-        self.menu_wanted.emit(self.mapToGlobal(QPoint(self.width() - 150, self.height())))
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Here a drag may begin."""
-        self._from, self._drags = event.position().toPoint(), False
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Say where the dock is dragged, once it is more than an unsteady click."""
-        gone = event.position().toPoint() - self._from
-        far = gone.manhattanLength() >= QApplication.startDragDistance()
-        self._drags = self._drags or (far and bool(event.buttons() & Qt.MouseButton.LeftButton))
-        if self._drags:
-            self.setCursor(Qt.CursorShape.ClosedHandCursor)
-            self.dragged.emit(self._title, event.globalPosition().toPoint().y())
-
-    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """End a drag."""
-        if self._drags and event.button() == Qt.MouseButton.LeftButton:
-            self._drags = False
-            self.unsetCursor()
-            self.dropped.emit(self._title, event.globalPosition().toPoint().y())
-
-
-class DockTabs(QWidget):
-    """The docks as tabs under the map; in a low window only the bar, until a tab is pressed."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.bar = QTabBar()
-        self.bar.setDrawBase(False)
-        self.bar.setExpanding(False)
-        self.bar.setFixedHeight(32)
-        self.bar.setUsesScrollButtons(True)
-        self.bar.setAccessibleName(tr("Docks"))
-        self.bar.setFont(theme.font(0.92, 500))
-        self.stack = QStackedWidget()
-        self._titles: list[str] = []  # of the tabs, in the words of the code
-        self._low = self._open = False
-        vbox(self, self.bar, self.stack)
-        self.bar.currentChanged.connect(self.stack.setCurrentIndex)
-        self.bar.tabBarClicked.connect(self._clicked)
-        self._room()
-
-    def take(self, panels: Sequence[View]) -> None:
-        """Take the panels from the column, as far as they have something to say."""
-        for panel in panels:
-            scroll = QScrollArea()
-            scroll.setWidgetResizable(True)
-            scroll.setWidget(panel)
-            panel.show()
-            self.stack.addWidget(scroll)
-            self._titles.append(panel.title)
-            self.bar.addTab(tr(panel.title))
-
-    def release(self) -> None:
-        """Let go of the panels: an area that only lost its widget would go on resizing it."""
-        self._titles.clear()
-        while self.bar.count():
-            self.bar.removeTab(0)
-            scroll = self.stack.widget(0)
-            assert isinstance(scroll, QScrollArea)
-            scroll.takeWidget()
-            self.stack.removeWidget(scroll)
-            scroll.deleteLater()
-
-    def show_tab(self, title: str, there: bool) -> None:
-        """Show or hide one tab."""
-        if title in self._titles:
-            self.bar.setTabVisible(self._titles.index(title), there)
-
-    def choose(self, title: str) -> None:
-        """Show the panel of a tab, in a low window too."""
-        if title in self._titles:
-            self.bar.setCurrentIndex(self._titles.index(title))
-            self._open = True
-            self._room()
-
-    def set_low(self, low: bool) -> None:
-        """A low window has no room for an open tab beside the map."""
-        if low != self._low:
-            self._low, self._open = low, False
-            self._room()
-
-    def _clicked(self, index: int) -> None:
-        if self._low:
-            self._open = not (self._open and index == self.bar.currentIndex())
-            self._room()
-
-    def _room(self) -> None:
-        shown = self._open or not self._low
-        self.stack.setVisible(shown)
-        self.setFixedHeight(TABS if shown else 32)
-
-    def sizeHint(self) -> QSize:
-        """As high as it is."""
-        return QSize(300, self.height())
-
-
 # --- inspect --------------------------------------------------------------------------------------
 
 
-DOCKS, STRIP, STRIP_LOW = 304, 188, 160  # px
-SPARED = 48  # px that a text strip of one row leaves to the map
-# name, page, what it shows, and the button that opens it
-EXAMPLES = (
-    ("inspect", "Inspect", "What a head looks at, letter by letter", "Look at the sample"),
-    ("prune", "Prune", "Which heads a classifier needs", "Score a classifier"),
-    ("compare", "Compare", "What softmax and ymish make of a text", "Compare two models"),
-)
-TABS_BELOW = 1280  # px of width
-FOLD_BELOW, LOW_BELOW = 960, 720  # px of height: the tabs fold, the text strip shrinks
+# px of window from which on more than one dock stands above the tabs, and px of these docks
+HIGH, HIGHEST = 940, 1300
+HEIGHTS = {1: (236,), 2: (268, 182), 3: (268, 182, 420)}
+TABS, LEAST = 36, 280  # px: the tabs, and the width of a dock
+TITLE_BUTTONS = {  # by the names that Qt gives them: icon and words
+    "qt_dockwidget_floatbutton": ("copy", "Float {dock}, or dock it"),
+    "qt_dockwidget_closebutton": ("close", "Hide {dock}"),
+}
+STRIP, STRIP_LOW = 188, 132  # px of the text
+ROW_SPARED = 48  # px that a text of one row leaves to the map
+Area = Qt.DockWidgetArea
 
 
-class InspectPage(QWidget):
-    """Hourglass | map | docks over the text strip; below 1280 px the docks are tabs.
+class InspectPage(QMainWindow):
+    """Hourglass | map | docks, over the text; Qt moves, floats, tabs and hides the docks.
 
     It begins with the map; `complete` brings the other looks.
     """
@@ -317,35 +65,36 @@ class InspectPage(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.hourglass, self.strip = HourglassView(), TextStrip()
-        self.map = MapView()
+        self._titles = QTimer(self, singleShot=True)  # when Qt has moved a dock
+        self._titles.timeout.connect(self._show_titles)
+        self.setWindowFlags(Qt.WindowType.Widget)
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # nobody in particular: arrows are letters
+        self.hourglass, self.strip, self.map = HourglassView(), TextStrip(), MapView()
         self.looks: tuple[View, ...] = (self.map,)
         self.capturing = CapturingView()
         self.panels: tuple[View, ...] = tuple(panel() for panel in PANELS)
         self.texts = next(one for one in self.panels if isinstance(one, TextsPanel))
-        self._many = False  # whether the capture has many texts, which are listed then
-        self.column = DockColumn(self.panels)
-        self.tabs = DockTabs()
         self.tabbed = Looks(self.map, self.capturing)
-        self.middle = splitter(Qt.Orientation.Vertical, self.tabbed, self.tabs)
-        self.across = splitter(Qt.Orientation.Horizontal, self.hourglass, self.middle, self.column)
-        self.down = splitter(Qt.Orientation.Vertical, self.across, self.strip)
-        for panes, stretches in ((self.across, (592, 704, 0)), (self.down, (1, 0))):
-            for number, stretch in enumerate(stretches):
-                panes.setStretchFactor(number, stretch)
+        self.tabbed.setMinimumSize(320, 320)
         self.hourglass.setMinimumWidth(300)
-        self.column.setFixedWidth(DOCKS)
-        self._side = self.shown_at = "right"  # and where docks that are hidden come back to
-        self.tabs.hide()
-        self.tabbed.setMinimumSize(240, 160)
-        vbox(self, self.down, spacing=-1)
-        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # nobody in particular: arrows are letters
-        self._tabbed = self._low = False
+        self.setCentralWidget(self.tabbed)
+        options = self.DockOption
+        self.setDockOptions(
+            options.AllowNestedDocks | options.AllowTabbedDocks | options.GroupedDragging
+        )
+        self.setTabPosition(Area.AllDockWidgetAreas, QTabWidget.TabPosition.North)
+        self.docks = {panel.title: self._dock(panel) for panel in self.panels}
+        self._hourglass = self._fix(self.hourglass, Area.LeftDockWidgetArea)
+        self._fix(self.strip, Area.BottomDockWidgetArea)
+        for corner in (Qt.Corner.BottomLeftCorner, Qt.Corner.BottomRightCorner):
+            self.setCorner(corner, Area.BottomDockWidgetArea)
+        self._above, self._restored = 2, False  # how many docks stand above the tabs at first
+        self._states: dict[int, QByteArray] = {}  # of the docks, by that number
+        self._many = False  # whether the capture has many texts, which are listed then
         self._rows = 3
         self.strip.rows_changed.connect(self._fit_strip)
-        self.texts.wanted.connect(self._reveal_texts)
-        self._show_there()
-        self.arrange(())
+        self.texts.wanted.connect(self._show_texts)
+        self.arrange()
 
     def complete(self) -> None:
         """Have the views of all looks."""
@@ -364,76 +113,158 @@ class InspectPage(QWidget):
         """Every view and panel of the page; F6 walks them in this order."""
         return (self.hourglass, *self.looks, *self.panels, self.strip, self.capturing)
 
-    @property
-    def side(self) -> str:
-        """Where the docks stand: right, left or hidden."""
-        return self._side
+    # --- docks ------------------------------------------------------------------------------------
 
-    def arrange(self, order: Iterable[str]) -> None:
-        """Put the docks in this order, and make the panes as wide as they are at first."""
-        self.column.arrange(order)
-        widths = {self.hourglass: 592, self.middle: 704, self.column: DOCKS}
-        self.across.setSizes([widths[self.across.widget(at)] for at in range(3)])  # type: ignore[index]
-        if self._tabbed:
-            self._fill_tabs()
+    def arrange(self) -> None:
+        """Put all docks where they are at first: some above, the others as tabs below."""
+        docks = [*self.docks.values()]
+        above = docks[: self._above]
+        for dock in docks:
+            self.removeDockWidget(dock)
+        for dock in (*above, docks[len(above)]):
+            self.addDockWidget(Area.RightDockWidgetArea, dock)
+        for dock in docks[len(above) + 1 :]:
+            self.tabifyDockWidget(docks[len(above)], dock)
+        for dock in docks:
+            dock.setFloating(False)
+            dock.show()
+        docks[len(above)].raise_()
+        self._show_many()
+        self._size_docks()
+        self._restored = False
 
-    def put_docks(self, side: str) -> None:
-        """Have the docks at the right or the left of the pictures, or hidden."""
-        self._side = side
-        if side != "hidden":
-            self.shown_at = side
-            self.across.insertWidget(0 if side == "left" else 2, self.column)
-        self._show_docks()
+    def _size_docks(self) -> None:
+        docks = [*self.docks.values()]
+        columns = [self._hourglass, docks[0]]
+        self.resizeDocks(columns, [*_columns(self.width())], Qt.Orientation.Horizontal)
+        heights = [*HEIGHTS[self._above]]
+        heights.append(max(1, self.tabbed.height() - sum(heights) - TABS))
+        self.resizeDocks(docks[: len(heights)], heights, Qt.Orientation.Vertical)
+
+    def turn_docks(self) -> None:
+        """Hide all docks, or show all again."""
+        shown = all(dock.isHidden() for dock in self.docks.values())
+        for dock in self.docks.values():
+            dock.setVisible(shown)
+        self._show_many()
+
+    def state(self) -> QByteArray:
+        """Where the docks are, and how wide."""
+        return self.saveState(self._above)
+
+    def restore(self, state: QByteArray) -> None:
+        """Put the docks where they were, unless they would not fit."""
+        self._restored = self.restoreState(state, self._above)
+        self._show_many()
 
     def show_texts(self, many: bool) -> None:
-        """The list of texts is there for a capture of many."""
+        """List the texts of a capture of many."""
         if many != self._many:
             self._many = many
-            self._show_there()
-            shown = self.texts.title if many else HeadPanel.title
-            self.tabs.bar.setCurrentIndex(self.column.order.index(shown))
+            self._show_many()
+            if many:
+                self.docks[self.texts.title].raise_()
 
     def respond(self, width: int, height: int) -> None:
-        """Turn the docks into tabs below 1280 px, and lower the text below 720 px."""
-        tabbed, self._low = width < TABS_BELOW, height < LOW_BELOW
-        self.strip.show_legend(not self._low)
-        self._fit_strip(self._rows)
-        if tabbed != self._tabbed:
-            self._tabbed = tabbed
-            if tabbed:
-                self._fill_tabs()
+        """Have fewer docks above the tabs in a low window, and a lower text."""
+        above = 1 if height < HIGH else 2 if height < HIGHEST else 3
+        if above != self._above:
+            self._states[self._above], self._above = self.state(), above
+            if above in self._states:
+                self.restore(self._states[above])
+                self._size_docks()  # they were as large as they could be in the other window
             else:
-                self.tabs.release()
-                self.column.take(self.panels)
-                self._show_there()
-            self._show_docks()
-        self.tabs.set_low(height < FOLD_BELOW)
+                self.arrange()
+            self.strip.show_legend(above > 1)
+            self._fit_strip(self._rows)
 
-    def _fill_tabs(self) -> None:
-        """The tabs stand in the order of the docks."""
-        self.tabs.release()
-        self.tabs.take([self.column.sections[title].panel for title in self.column.order])
-        self._show_there()
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Have the hourglass and the docks as large a part of the width as before."""
+        super().resizeEvent(event)
+        before, now = event.oldSize().width(), self.width()
+        if before <= 0 and not self._restored:
+            self.arrange()
+        elif before > 0 and before != now:
+            right = next(iter(self.docks.values()))
+            docks = [self._hourglass, right]
+            widths = zip(docks, _columns(before), _columns(now), strict=True)
+            sizes = [round(dock.width() * new / old) for dock, old, new in widths]
+            self.resizeDocks(docks, sizes, Qt.Orientation.Horizontal)
 
-    def _show_there(self) -> None:
-        self.column.sections[self.texts.title].setVisible(self._many)
-        self.tabs.show_tab(self.texts.title, self._many)
+    def _dock(self, panel: View) -> QDockWidget:
+        """The dock of a panel, which is hidden while another tab is in front of it."""
+        dock = QDockWidget(tr(panel.title))
+        dock.setObjectName(panel.topic)
+        dock.setFont(theme.font(weight=600))
+        scroll = QScrollArea()
+        scroll.setWidgetResizable(True)
+        scroll.setMinimumSize(LEAST, 96)
+        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll.setFont(theme.font())
+        scroll.setWidget(panel)
+        dock.setWidget(scroll)
+        dock.visibilityChanged.connect(panel.setVisible)
+        for change in (dock.dockLocationChanged, dock.topLevelChanged, dock.visibilityChanged):
+            change.connect(self._titles.start)
+        return dock
 
-    def _show_docks(self) -> None:
-        shown = self._side != "hidden"
-        self.column.setVisible(shown and not self._tabbed)
-        self.tabs.setVisible(shown and self._tabbed)
+    def _fix(self, pane: View, area: Qt.DockWidgetArea) -> QDockWidget:
+        """A pane that stays at its side of the map."""
+        dock = QDockWidget()
+        dock.setObjectName(pane.topic)
+        dock.setFeatures(dock.DockWidgetFeature.NoDockWidgetFeatures)
+        dock.setTitleBarWidget(QWidget())
+        dock.setWidget(pane)
+        self.addDockWidget(area, dock)
+        return dock
 
-    def _reveal_texts(self) -> None:
-        self.column.ensureWidgetVisible(self.column.sections[self.texts.title])
-        if self._tabbed:
-            self.tabs.choose(self.texts.title)
+    def changeEvent(self, event: QEvent) -> None:
+        """Draw the buttons of the docks in the colours of another theme."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange:
+            self._titles.start()
+
+    def _show_titles(self) -> None:
+        """Name a dock among tabs by its tab alone; Qt makes tabs and buttons anew when it moves."""
+        for dock in self.docks.values():
+            tabbed = bool(self.tabifiedDockWidgets(dock)) and not dock.isFloating()
+            if tabbed != (dock.titleBarWidget() is not None):
+                dock.setTitleBarWidget(QWidget() if tabbed else None)
+            for name, (icon, words) in TITLE_BUTTONS.items():
+                button = dock.findChild(QAbstractButton, name)
+                button.setIcon(theme.icon(icon))
+                button.setToolTip(tr(words, dock=dock.windowTitle()))
+                button.setAccessibleName(button.toolTip())
+                button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        for bar in self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
+            bar.setVisible(bar.count() > 0)  # Qt keeps those that it may use again
+            bar.setDrawBase(False)
+            bar.setExpanding(False)
+            bar.setAccessibleName(tr("Docks"))
+            bar.setFont(theme.font(0.92, 500))
+
+    def _show_many(self) -> None:
+        *others, dock = self.docks.values()
+        dock.toggleViewAction().setVisible(self._many)
+        dock.setVisible(self._many and not all(one.isHidden() for one in others))
+
+    def _show_texts(self) -> None:
+        dock = self.docks[self.texts.title]
+        dock.show()
+        dock.raise_()
 
     def _fit_strip(self, rows: int) -> None:
         """A text at one resolution needs less."""
         self._rows = rows
-        high = STRIP_LOW if self._low else STRIP
-        self.strip.setFixedHeight(high - SPARED if rows == 1 else high)
+        high = STRIP if self._above > 1 else STRIP_LOW
+        self.strip.setFixedHeight(high - ROW_SPARED if rows == 1 else high)
+
+
+def _columns(width: int) -> tuple[int, int]:
+    """The widths of the hourglass and of the docks at first; the map has the rest."""
+    docks = min(max(LEAST, width * 19 // 100), 420)
+    return max(300, min(width * 37 // 100, width - docks - 500)), docks
 
 
 class FollowPage(QWidget):
@@ -455,6 +286,14 @@ class FollowPage(QWidget):
 
     def respond(self, width: int, height: int) -> None:
         """The view makes room by itself."""
+
+
+# name, page, what it shows, and the button that opens it
+EXAMPLES = (
+    ("inspect", "Inspect", "What a head looks at, letter by letter", "Look at the sample"),
+    ("prune", "Prune", "Which heads a classifier needs", "Score a classifier"),
+    ("compare", "Compare", "What softmax and ymish make of a text", "Compare two models"),
+)
 
 
 class EmptyPage(QWidget):
@@ -577,56 +416,32 @@ class WindowLayout:
 
     def restore(self, kept: Settings) -> None:
         """As it was when the window closed."""
-        self.page.shown_at = kept.shown_at
-        self.page.put_docks(kept.side)
-        self.page.arrange(kept.panels)
-        if kept.docks:
-            self.page.across.restoreState(QByteArray.fromBase64(kept.docks.encode()))
+        self.page.respond(self.frame.width(), self.frame.height())
+        self.page.restore(QByteArray.fromBase64(kept.docks.encode()))
 
     def kept(self) -> dict[str, object]:
         """What the settings keep of it."""
         return {
             "geometry": _text(self.frame.saveGeometry()),
-            "docks": _text(self.page.across.saveState()),
-            "panels": self.page.column.order,
-            "side": self.page.side,
-            "shown_at": self.page.shown_at,
+            "docks": _text(self.page.state()),
         }
 
     def layout(self) -> Layout:
         """What a session keeps of it."""
-        size, column = self.frame.normalGeometry().size(), self.page.column
+        size = self.frame.normalGeometry().size()
         whole = self.frame.isMaximized() or self.frame.isFullScreen()
-        widths = tuple(self.page.across.sizes()) if column.isVisible() else ()
-        return Layout((size.width(), size.height()), whole, widths, column.order)
+        return Layout((size.width(), size.height()), whole, _text(self.page.state()))
 
     def lay_out(self, wanted: Layout) -> None:
         """As a session has it, no larger than the screen."""
-        frame, page = self.frame, self.page
+        frame = self.frame
         if wanted.size is not None and not (frame.isMaximized() or frame.isFullScreen()):
             if wanted.whole:
                 frame.showMaximized()
             else:
                 room = frame.screen().availableGeometry().size()
                 frame.resize(QSize(*wanted.size).boundedTo(room).expandedTo(SMALLEST))
-        if wanted.panels:
-            page.arrange(wanted.panels)
-        if len(wanted.across) == page.across.count() and page.column.isVisible():
-            page.across.setSizes([*wanted.across])
-
-    def reset(self) -> None:
-        """As it is at first."""
-        first = Settings()
-        self.page.put_docks(first.side)
-        self.page.arrange(first.panels)
-
-    def turn(self) -> str:
-        """Hide the docks, or show them where they were; gives the side they are at now."""
-        if self.page.side == "hidden":
-            self.page.put_docks(self.page.shown_at)
-        else:
-            self.page.put_docks("hidden")
-        return self.page.side
+        self.page.restore(QByteArray.fromBase64(wanted.docks.encode()))
 
 
 def _text(state: QByteArray) -> str:

@@ -678,7 +678,7 @@ class TopKeys:
 class LooksPanel(View):
     """The five keys that the chosen query looks at most in the chosen head."""
 
-    title = "Where it looks"
+    title = "Top keys"
     topic = "looks"
     icon = "eye"
     figureless = "It is a list of keys: Links draws them"
@@ -1088,7 +1088,7 @@ class NotableHead:
 class NotablePanel(View):
     """The clearest heads of different roles; a click opens one, a table holds them all."""
 
-    title = "Heads worth a look"
+    title = "Notable heads"
     topic = "worth"
     icon = "table"
     figureless = "It is a list of heads: Hourglass draws all of them"
@@ -1268,4 +1268,4 @@ def _worth(
 # --- all panels -----------------------------------------------------------------------------------
 
 
-PANELS = (TextsPanel, HeadPanel, LooksPanel, NotablePanel, DisplayPanel)
+PANELS = (HeadPanel, LooksPanel, NotablePanel, DisplayPanel, TextsPanel)

@@ -149,6 +149,17 @@ QListView[kind="topics"]::item:selected { background: $tint; color: $text; }
 QTextBrowser { background: $pane; color: $text; border: 1px solid $line; border-radius: 6px; }
 QTextBrowser:focus { border: 1px solid $press; }
 
+QMainWindow::separator { background: $line; width: 1px; height: 1px; }
+QDockWidget { color: $text; }
+QDockWidget::title { background: $raised; border-bottom: 1px solid $line; padding: 8px 12px; }
+QDockWidget::close-button, QDockWidget::float-button { subcontrol-origin: margin;
+    subcontrol-position: top right; top: 7px; width: 18px; height: 18px; border-radius: 4px; }
+QDockWidget::close-button { right: 10px; }
+QDockWidget::float-button { right: 34px; }
+QDockWidget::close-button:hover, QDockWidget::float-button:hover { background: $hover; }
+QDockWidget::close-button:focus, QDockWidget::float-button:focus { border: 1px solid $press; }
+QDockWidget > QAbstractButton:focus { border: 1px solid $press; }
+QDockWidget > QWidget, QDockWidget QScrollArea { background: $pane; border: 0; }
 QWidget[kind="pane"] { background: $pane; }
 QFrame[kind="toolbar"] { background: $pane; border: 0; border-bottom: 1px solid $line; }
 QFrame[kind="raised"] { background: $raised; border: 0; border-bottom: 1px solid $line; }
@@ -156,7 +167,6 @@ QFrame[kind="float"] { background: $pane; border: 1px solid $edge; border-radius
 QDialog[kind="float"] { background: $pane; border: 1px solid $edge; }
 QFrame[kind="card"] { background: $raised; border: 1px solid $line; border-radius: 8px; }
 QFrame[kind="line"] { background: $line; border: 0; }
-QFrame[kind="drop"] { background: $press; border: 0; }
 QLabel[kind="secondary"] { color: $secondary; }
 QLabel[kind="mark"] { color: $mark_text; }
 QLabel[kind="warning"] { color: $warning; }

@@ -95,12 +95,11 @@ class Shown(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How the window is laid out: its size, the widths across, the docks in order."""
+    """How the window is laid out: its size, and what Qt saved of the docks, in base 64."""
 
     size: tuple[Pixels, Pixels] | None = None
     whole: bool = False
-    across: Annotated[tuple[Pixels, ...], Meta(max_length=8)] = ()
-    panels: Few = ()
+    docks: Annotated[str, Meta(max_length=16384)] = ""
 
 
 class Saved(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -246,7 +246,7 @@ def test_finding_a_text_shows_the_panel_in_every_window(corpus, size, hidden):
     QApplication.processEvents()
     if hidden:
         corpus.commands.run("docks")
-        assert corpus.inspect.side == "hidden"
+        assert corpus.inspect.docks["Texts"].isHidden()
     corpus.commands.run("find_text")
     QApplication.processEvents()
     assert corpus.inspect.texts.field.isVisible() and corpus.inspect.texts.field.hasFocus()

@@ -143,24 +143,6 @@ def test_nothing_open_shows_the_empty_page(program):
     assert asked == ["open_sample"]
 
 
-@pytest.mark.parametrize(
-    ("size", "tabbed"), [((1600, 1000), False), ((1279, 800), True), ((1100, 700), True)]
-)
-def test_the_docks_become_tabs_in_a_narrow_window(opened, size, tabbed):
-    opened.frame.resize(*size)
-    QApplication.processEvents()
-    opened.settle()
-    page = opened.inspect
-    assert page.tabs.isVisible() == tabbed
-    assert page.column.isVisible() != tabbed
-    assert opened.frame.size().toTuple() == size
-    assert page.map.height() >= 160
-    for view in page.views:
-        if view.isVisible() and view not in page.panels:
-            corner = view.mapTo(opened.frame, view.rect().bottomRight())
-            assert opened.frame.rect().contains(corner), view.title
-
-
 def test_the_status_bar_says_the_selection_in_words(opened):
     opened.session.put(selection=Selection(0, 0, 20, 10))
     opened.settle()
@@ -215,20 +197,6 @@ def test_the_window_opens_where_it_was(program):
     place(other, settings.load())
     assert other.size().toTuple() == (1100, 720)
     other.deleteLater()
-
-
-def test_the_docks_are_the_same_and_fill_their_column_after_a_narrow_window(opened):
-    head = next(one for one in opened.inspect.panels if one.title == "This head")
-    column = opened.inspect.column
-    for size in ((1100, 700), (1600, 1000), (1100, 960), (1600, 1000)):
-        opened.frame.resize(*size)
-        QApplication.processEvents()
-        opened.settle()
-    assert head.isVisible() and column.isAncestorOf(head)
-    for section in column.sections.values():
-        if section.isVisible() and section.panel.isVisible():
-            assert section.panel.geometry().top() == section.head.height()
-            assert section.panel.width() == section.width() == column.viewport().width()
 
 
 # --- keys -----------------------------------------------------------------------------------------
