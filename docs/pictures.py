@@ -123,7 +123,7 @@ def exporting() -> None:
     from hgviz.files import resource
     from hgviz.gui.export import ExportDialog
     from hgviz.gui.samples import FIRST
-    from hgviz.gui.selftest import opened
+    from hgviz.gui.selftest import opened, picture_of
 
     with opened(resource(FIRST)) as (program, frame):
         program.settle()
@@ -131,7 +131,7 @@ def exporting() -> None:
         dialog = frame.findChild(ExportDialog)
         while dialog.preview.sheet.picture is None:
             program.settle()
-        keep("export-light", frame.grab().toImage())
+        keep("export-light", picture_of(frame))
 
 
 def studied() -> None:

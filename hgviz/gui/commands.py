@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
-from PySide6.QtWidgets import QApplication, QFileDialog, QMessageBox
+from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, progress
@@ -45,7 +45,6 @@ from hgviz.gui.samples import FIRST, SAMPLE, name_of
 from hgviz.gui.sessions import (
     IDS,
     TEXTS,
-    ClosingDialog,
     Recent,
     RecentNames,
     Sessions,
@@ -331,11 +330,8 @@ class Commands(ExportCommands):
     def exchange(self) -> None:
         """Open the checkpoint at hand with another activation in its attention."""
         name = name_of(self.session.checkpoint)
-        layers = self.session.spec.layers if self.session.spec else ()
-        heads = max((1 + max(one.heads) for one in layers if one.heads), default=0)
-        dialog = dialogs.ExchangeDialog(self.window, name, self.session.activation, heads)
-        dialog.chosen.connect(self.answered("exchange", self.choose_a))
-        dialog.open()
+        chosen, session = self.answered("exchange", self.choose_a), self.session
+        dialogs.ExchangeDialog(self.window, name, session.activation, session.spec, chosen).open()
 
     def choose_a(self, activation: str) -> None:
         """Open the checkpoint of A with another activation."""
@@ -388,9 +384,8 @@ class Commands(ExportCommands):
             f"It was at {path}, and was moved or deleted, or its disk is not connected",
             "Remove it from the files opened last, or open it where it is now",
         )
-        dialog = ErrorDialog(self.window, said, ("remove", tr("Remove from the list")))
-        dialog.asked.connect(lambda _: self.recent.remove(path))
-        dialog.open()
+        remove = partial(self.recent.remove, path)
+        ErrorDialog(self.window, said, (tr("Remove from the list"), remove)).open()
 
     def take(self, paths: list[str]) -> None:
         """See what was dropped, and do what it means."""
@@ -478,11 +473,9 @@ class Commands(ExportCommands):
 
     def preferences(self, setting: str = "") -> None:
         """Show the settings, one of them with the keyboard; a change acts at once."""
-        dialog = dialogs.Preferences(self.window)
-        dialog.changed.connect(self._prefer)
+        dialog = dialogs.Preferences(self.window, self._prefer)
+        dialog.first = dialog.controls.get(setting, dialog.first)
         dialog.open()
-        if setting:
-            dialog.controls[setting].setFocus()
 
     def _prefer(self, name: str, value: Any) -> None:
         self._keep(**{name: value})
@@ -506,15 +499,10 @@ class Commands(ExportCommands):
     def _offer_restart(self) -> None:
         """Offer to start again, which is when Qt reads the interface scale."""
         scale = settings.load().interface_scale
-        box = QMessageBox(self.window)
-        box.setWindowTitle(tr("Interface scale"))
-        box.setText(tr("Interface scale {scale}", scale=scale))
-        box.setInformativeText(tr("hgviz restarts to apply it. What is open comes back."))
-        restart = box.addButton(tr("Restart now"), QMessageBox.ButtonRole.AcceptRole)
-        box.addButton(tr("Later"), QMessageBox.ButtonRole.RejectRole)
-        box.setDefaultButton(restart)
-        restart.clicked.connect(self._restart)
-        box.open()
+        title = tr("Interface scale {scale}", scale=scale)
+        words = tr("hgviz restarts to apply it. What is open comes back.")
+        answers = {tr("Later"): None, tr("Restart now"): self._restart}
+        dialogs.Question(self.window, title, [words], answers).open()
 
     def _restart(self) -> None:
         self.window.restarts = True
@@ -541,11 +529,11 @@ class Commands(ExportCommands):
         session = self.session
         lost = losses(session, self.working, settings.load().restore)
         if lost:
-            unsaved = session.study is not None and session.unsaved and bool(session.score)
-            dialog = ClosingDialog(self.window, lost, unsaved)
-            dialog.confirmed.connect(closing)
-            dialog.save_wanted.connect(partial(self.run, "save_study"))
-            dialog.open()
+            answers: dict[str, Callable[[], object] | None] = {tr("Quit without saving"): closing}
+            if session.study is not None and session.unsaved and session.score:
+                answers[tr("Save scores…")] = partial(self.run, "save_study")
+            answers[tr("Cancel")] = None
+            dialogs.Question(self.window, tr("Unsaved work"), lost, answers).open()
         return not lost
 
     def lay(self, laying: Any) -> None:
@@ -642,10 +630,13 @@ class Commands(ExportCommands):
         self, estimate: tasks.Estimate, go_on: Callable[[], None], refused: Callable[[], None]
     ) -> None:
         """Ask whether a capture that takes long is to begin."""
-        dialog = dialogs.LongDialog(self.window, estimate)
-        dialog.agreed.connect(go_on)
-        dialog.refused.connect(refused)
-        dialog.open()
+        words = tr(
+            "Capturing {tokens:,} tokens takes about {time} and {size} of memory. You can stop at "
+            "any time; finished layers stay.",
+            tokens=estimate.tokens, time=estimate.time, size=estimate.size,
+        )  # fmt: skip
+        answers = {tr("Capture anyway"): go_on, tr("Cancel"): None}
+        dialogs.Question(self.window, tr("Long capture"), [words], answers, refused).open()
 
     # --- heads that are off -----------------------------------------------------------------------
 
@@ -684,9 +675,8 @@ class Commands(ExportCommands):
             self.pruning.labels[self.session.checkpoint, data] = labels
             self.use_data(data)
 
-        dialog = dialogs.LabelsDialog(self.window, name_of(data), error)
-        dialog.chosen.connect(self.answered("choose_data", use))
-        dialog.open()
+        chosen = self.answered("choose_data", use)
+        dialogs.LabelsDialog(self.window, name_of(data), error, chosen).open()
 
     def bundled_data(self) -> None:
         """Score the model on the reviews that come with the program."""
@@ -699,9 +689,8 @@ class Commands(ExportCommands):
         there = frozenset(study.arrays) if study is not None else frozenset()
         trial = self.session.trial
         states = trial is not None and trial.examples.asked == "states"
-        dialog = dialogs.MeasureDialog(self.window, there, states)
-        dialog.chosen.connect(self.answered("measure_heads", self.pruning.measure))
-        dialog.open()
+        chosen = self.answered("measure_heads", self.pruning.measure)
+        dialogs.MeasureDialog(self.window, there, states, chosen).open()
 
     def save_study(self) -> None:
         """Ask where, and write what was measured."""
@@ -745,11 +734,10 @@ class Commands(ExportCommands):
             self.say(trials.about(study))
         else:
             error = trials.another_model(study, session.spec)
-            dialog = ErrorDialog(self.window, error, ("alone", tr("Show the study")))
-            dialog.asked.connect(partial(self._show_alone, study))
-            dialog.open()
+            show = partial(self._show_alone, study)
+            ErrorDialog(self.window, error, (tr("Show the study"), show)).open()
 
-    def _show_alone(self, study: Study, _: str = "") -> None:
+    def _show_alone(self, study: Study) -> None:
         self.pruning.open_study(study, alone=True)
         self.say(trials.about(study))
 
@@ -912,8 +900,8 @@ class Commands(ExportCommands):
 
     def ask_side(self, kind: str) -> None:
         """Ask what B shall be, of one kind first."""
-        dialog = CompareDialog(self.window, self.session, self.opened_before, kind)
-        dialog.chosen.connect(self.answered("compare_with", self.choose_side))
+        chosen = self.answered("compare_with", self.choose_side)
+        dialog = CompareDialog(self.window, self.session, self.opened_before, kind, chosen)
         dialog.file_wanted.connect(self.ask_model)
         dialog.open()
 
@@ -987,9 +975,9 @@ class Commands(ExportCommands):
         self._show_error(error, act)
 
     def _show_error(self, error: BaseException, act: tuple[str, str] | None) -> None:
-        dialog = ErrorDialog(self.window, sources.shown_error(error), act)
-        dialog.asked.connect(self.run)
-        dialog.open()
+        """act: the action that helps, and the words of its button."""
+        button = (act[1], partial(self.run, act[0])) if act else None
+        ErrorDialog(self.window, sources.shown_error(error), button).open()
 
 
 def report_command(session: Session) -> str:

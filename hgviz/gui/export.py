@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
-from PySide6.QtCore import QEvent, QObject, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QGuiApplication,
     QImage,
@@ -39,7 +39,7 @@ from hgviz.analysis.composition import is_of_tokens
 from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, Step, progress
 from hgviz.figures.spec import FORMATS, UNITS, WIDTHS, csv_beside, format_of, points
 from hgviz.gui import log, theme
-from hgviz.gui.dialogs import MARGIN, Overlay, ask_where
+from hgviz.gui.dialogs import MARGIN, Form, ask_where, note
 from hgviz.gui.help import Explanation
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
@@ -915,7 +915,7 @@ class ExportRequest:
     numbers: bool = False
 
 
-class ExportDialog(Overlay):
+class ExportDialog(Form):
     """What to draw, how wide, in which format; the page as it will be; its command.
 
     shown: what panes show, the one at hand first. said: what has to be said before anything else,
@@ -927,27 +927,25 @@ class ExportDialog(Overlay):
 
     def __init__(
         self,
-        over: QWidget,
+        window: QWidget,
         session: Session,
         lanes: Lanes,
         shown: Sequence[Spec] = (),
         said: str = "",
         last: tuple[str, str] = ("neurips", "pdf"),
     ) -> None:
-        super().__init__(over)
+        super().__init__(window, tr("Export figure"))
         self._session, self._lanes = session, lanes
         self._drafts = FigureCache(session.facts)
         found = offers(session, shown)
         first = name_of(shown[0]) if shown else ""
         self.choices = FigureForm(found, first, session.display, *last)
-        head = hbox(None, label(tr("Export figure"), factor=1.15, weight=600), 1, spacing=-1)
+        self.body.removeWidget(self.title)
         self.help = IconButton("info", tr("What am I looking at?"))
         self.help.clicked.connect(self._explain)
-        head.addWidget(self.help)
-        self.body.addLayout(head)
+        self.body.addLayout(hbox(None, (self.title, 1), self.help))
         if said:
-            note = label(said, kind="secondary", wrap=True)
-            self.body.addWidget(note)
+            self.body.addWidget(note(said, factor=1.0))
         self.body.addSpacing(4)
         across = hbox(None, self._left(), (self._right(), 1), spacing=24)
         self.body.addLayout(across, 1)
@@ -956,23 +954,24 @@ class ExportDialog(Overlay):
         self._wait = QTimer(self, singleShot=True, interval=WAIT)
         self._wait.timeout.connect(self._ask)
         self.choices.changed.connect(self._changed)
-        self.closed.connect(self._forget)
+        self.finished.connect(self._forget)
+        self.first = self.choices.kind
         self.preview.stopped.connect(self._stop)
         self.preview.resumed.connect(self._ask)
 
     def open(self) -> None:
         """Draw the first page at once."""
         super().open()
-        self.choices.kind.setFocus(Qt.FocusReason.PopupFocusReason)
-        self._ask()
+        if self.isVisible():
+            self._ask()
 
     def place(self) -> None:
-        """As large as the window allows: the page wants to be seen."""
-        room = QSize(self.width() - 2 * MARGIN, self.height() - 2 * MARGIN)
-        size = LARGEST.boundedTo(room)
-        self.card.setFixedWidth(size.width())
-        left, top = (self.width() - size.width()) // 2, (self.height() - size.height()) // 2
-        self.card.setGeometry(left, top, size.width(), size.height())
+        """Put it in the middle of the window, as large as the window allows."""
+        over = self.parentWidget().window().geometry()
+        size = LARGEST.boundedTo(over.size() - QSize(2 * MARGIN, 2 * MARGIN))
+        box = QRect(QPoint(), size)
+        box.moveCenter(over.center())
+        self.setGeometry(box)
 
     # --- its parts --------------------------------------------------------------------------------
 
@@ -1020,9 +1019,10 @@ class ExportDialog(Overlay):
         self.copy.clicked.connect(self._copy)
         self.told = Words(factor=0.92, kind="secondary")
         self.default = Button(tr("Export…"), "export", kind="filled")
+        self.default.setDefault(True)
         self.default.clicked.connect(self._accept)
         cancel = Button(tr("Cancel"))
-        cancel.clicked.connect(self.finish)
+        cancel.clicked.connect(self.reject)
         row = hbox(None, self.copy, (self.told, 1), self.default, cancel, spacing=8)
         return row
 
@@ -1100,7 +1100,11 @@ class ExportDialog(Overlay):
         self._lanes.files.cancel(self._key)
 
     def _explain(self) -> None:
-        Explanation(self.window(), "export").open()
+        """Show the page of help in place of the dialog, which comes back after it."""
+        page = Explanation(self.parentWidget(), "export")
+        page.finished.connect(self.open)
+        self.hide()
+        page.open()
 
     # --- what people do ---------------------------------------------------------------------------
 
@@ -1222,11 +1226,11 @@ class ExportCommands:
         """Ask where to; the dialog goes once that is known, and is there as it was until then."""
 
         def chosen(path: str) -> None:
-            dialog.finish()
+            dialog.reject()
             self._export_to(wish, path)
 
         kinds = tr("Figures (*.{ending})", ending=wish.spec.format)
-        ask_where(self.window, tr("Export figure"), kinds, wish.name, chosen)
+        ask_where(dialog, tr("Export figure"), kinds, wish.name, chosen)
 
     def _copy_command(self, words: str, said: str = "") -> None:
         QGuiApplication.clipboard().setText(words)

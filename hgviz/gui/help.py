@@ -18,7 +18,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTextBrowser, QWidget
 
 from hgviz.files import resource
-from hgviz.gui.dialogs import Overlay
+from hgviz.gui.dialogs import Form
 from hgviz.gui.language import tr
 from hgviz.gui.widgets import Button, hbox, label
 
@@ -59,11 +59,12 @@ def topics() -> list[str]:
     return [one for one in known if find(one) is not None]
 
 
-class Explanation(Overlay):
-    """A page of help, and at its left, where it is asked for, the list of all."""
+class Explanation(Form):
+    """A page of help, and at its left, if wanted, the list of all pages."""
 
-    def __init__(self, over: QWidget, topic: str, listed: bool = False) -> None:
-        super().__init__(over)
+    def __init__(self, window: QWidget, topic: str, listed: bool = False) -> None:
+        super().__init__(window, tr("Help"))
+        self.title.hide()
         self.topic = ""
         self.view = QTextBrowser()
         self.view.setOpenLinks(False)
@@ -83,11 +84,10 @@ class Explanation(Overlay):
         self.said = label("", factor=0.92, kind="secondary")
         self.all = Button(tr("Help topics"), kind="link")
         self.all.clicked.connect(self._unfold)
-        self.default = Button(tr("Close"))
-        self.default.clicked.connect(self.finish)
         self.body.addLayout(hbox(None, self.list, (self.view, 1), spacing=16), 1)
-        self.body.addLayout(hbox(None, self.all, self.said, 1, self.default, spacing=-1))
-        self._have_list(listed)
+        self.offer_close(self.all, self.said)
+        self.first = self.list if listed else self.view
+        self._show_list(listed)
         self.show_topic(topic)
 
     def show_topic(self, topic: str, heading: str = "") -> None:
@@ -102,19 +102,13 @@ class Explanation(Overlay):
         if heading:
             self._go_to(heading)
 
-    def open(self) -> None:
-        """Start on the page, to be scrolled by keys."""
-        super().open()
-        (self.list if self.list.isVisible() else self.view).setFocus()
-
-    def _have_list(self, there: bool) -> None:
+    def _show_list(self, there: bool) -> None:
         self.list.setVisible(there)
         self.all.setVisible(not there)
         self.wide = WIDE if there else NARROW
 
     def _unfold(self) -> None:
-        self._have_list(True)
-        self.place()
+        self._show_list(True)
         self._mark()
         self.list.setFocus()
 

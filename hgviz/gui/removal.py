@@ -27,8 +27,8 @@ from PySide6.QtWidgets import (
 
 from hgviz import settings, tasks
 from hgviz.core import HeadId, HeadSet, HgvizError, ModelSpec, Step
-from hgviz.gui import theme
-from hgviz.gui.dialogs import Overlay, ask_for
+from hgviz.gui import dialogs, theme
+from hgviz.gui.dialogs import ask_for
 from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
@@ -143,7 +143,7 @@ class RemovalRunner:
             self.dialog.wanted.connect(self._start)
             self.dialog.stopped.connect(self.stop)
             self.dialog.opened.connect(self._open_path)
-            self.dialog.closed.connect(self._closed)
+            self.dialog.finished.connect(self._closed)
         if not self.dialog.isVisible():
             self.dialog.open()
 
@@ -196,7 +196,10 @@ class RemovalRunner:
         return self.dialog
 
     def _closed(self) -> None:
-        self.dialog = None
+        """Forget the dialog, unless it was only hidden while the removal runs."""
+        if self.dialog is not None and not self.dialog.running:
+            self.dialog.deleteLater()
+            self.dialog = None
 
 
 # --- removal --------------------------------------------------------------------------------------
@@ -220,7 +223,7 @@ SHOWN = 8  # files of a line
 OPENS = {"smaller": "Open the smaller model", "zeroed": "Open the zeroed model"}
 
 
-class RemoveDialog(Overlay):
+class RemoveDialog(dialogs.Form):
     """wanted: a Removal to start; stopped: the one that runs is to stop; opened: a folder is to be
     opened. While it runs, closing only hides it."""
 
@@ -229,18 +232,17 @@ class RemoveDialog(Overlay):
     opened = Signal(str)
     wide = 640
 
-    def __init__(self, over: QWidget, wish: Removal) -> None:
-        super().__init__(over)
-        self._wish = wish
-        self.running = False
+    def __init__(self, window: QWidget, wish: Removal) -> None:
         count, heads = len(wish.off), len(wish.spec.heads)
         title = (
             tr("Remove {n} of {total} heads for good", n=count, total=heads)
             if heads > 1
             else tr("Remove the only head for good")
         )
-        self.title = label(title, factor=1.15, weight=600)
-        self.body.addWidget(self.title)
+        super().__init__(window, title)
+        self._wish = wish
+        self.running = False
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)  # comes back with the proof
         self.asking, self.progress_part, self.proof_part = QWidget(), QWidget(), QWidget()
         self._build_asking()
         self._build_progress()
@@ -254,7 +256,7 @@ class RemoveDialog(Overlay):
         self.open_it = Button("", kind="filled")
         self.open_it.clicked.connect(self._open_it)
         self.away = Button(tr("Cancel"))
-        self.away.clicked.connect(self.finish)
+        self.away.clicked.connect(self.reject)
         for one in (self.asking, self.progress_part, self.proof_part, self.told):
             self.body.addWidget(one)
         self.body.addSpacing(4)
@@ -280,7 +282,7 @@ class RemoveDialog(Overlay):
         self._show(self.asking, (self.go, self.away), told, "bad" if bad else "secondary")
         self.away.setText(tr("Cancel"))
         self.asking.setEnabled(True)
-        self.default = self.go
+        self._set_default(self.go)
         self._fit()
 
     def show_running(self, other: str = "") -> None:
@@ -292,11 +294,10 @@ class RemoveDialog(Overlay):
         self.stop.setEnabled(True)
         self.away.setText(tr("Hide"))
         self.away.setToolTip(tr("It goes on, and comes back when it is done"))
-        self.default = self.stop
+        self._set_default(self.stop)
         self.bar.show_part(0.0)
         self.note.say(tr("Waiting for: {job}", job=tr(other)) if other else tr("Starting"))
         self.stop.setFocus()
-        self.place()
 
     def show_step(self, step: Step) -> None:
         """How far it is with the part that is under way."""
@@ -327,16 +328,8 @@ class RemoveDialog(Overlay):
             tr("1 head is removed") if count == 1 else tr("{n} heads are removed", n=count)
         )
         self.away.setText(tr("Close"))
-        self.default = self.open_it
-        self.default.setFocus()
-        self.place()
-
-    def finish(self) -> None:
-        """Close; while it runs, only hide."""
-        if not self.running:
-            super().finish()
-        elif self.isVisible():
-            self.leave()
+        self._set_default(self.open_it)
+        self.open_it.setFocus()
 
     def _show(
         self, part: QWidget, buttons: tuple[Button, ...], told: str = "", kind: str = "secondary"
@@ -351,7 +344,10 @@ class RemoveDialog(Overlay):
         self.told.setVisible(bool(told))
         self.told.setProperty("kind", kind)
         self.told.style().polish(self.told)
-        self.place()
+
+    def _set_default(self, button: Button) -> None:
+        self.default = button
+        button.setDefault(True)
 
     # --- what it is made of -----------------------------------------------------------------------
 
@@ -455,7 +451,7 @@ class RemoveDialog(Overlay):
 
     def _choose(self) -> None:
         folder = QFileDialog.FileMode.Directory
-        ask_for(self.parentWidget(), tr("Choose where the new folder goes"), folder, self._placed)
+        ask_for(self, tr("Choose where the new folder goes"), folder, self._placed)
 
     def _placed(self, path: str) -> None:
         """A folder of its own in the chosen one, unless that is empty."""
@@ -467,7 +463,7 @@ class RemoveDialog(Overlay):
 
     def _open_it(self) -> None:
         path = self.wish.out
-        self.finish()
+        self.reject()
         self.opened.emit(path)
 
 

@@ -23,6 +23,7 @@ from hgviz.tasks.heads import role_evidence, role_sentence
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
+    from PySide6.QtWidgets import QWidget
 
     from hgviz.gui.program import Program
     from hgviz.gui.window import Window
@@ -89,6 +90,19 @@ def window_picture(
         program.session.put(mode=mode, look=look)
         program.settle()
         return frame.grab().toImage()
+
+
+def picture_of(window: QWidget) -> QImage:
+    """A window with the dialogs over it, as a screen would show them."""
+    from PySide6.QtGui import QPainter
+    from PySide6.QtWidgets import QDialog
+
+    picture = window.grab()
+    with QPainter(picture) as painter:
+        for dialog in window.findChildren(QDialog):
+            if dialog.isVisible():
+                painter.drawPixmap(dialog.pos() - window.pos(), dialog.grab())
+    return picture.toImage()
 
 
 @contextmanager

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from msgspec.structs import replace as replace_struct
 from PySide6.QtCore import QDateTime, QLocale, Qt, QTimer, Signal
 from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QMenu, QWidget
+from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 
 from hgviz import settings, tasks
 from hgviz.core import Display, HeadId, HeadSet, HgvizError, MetricEstimate, Selection, progress
 from hgviz.files import path_exists, resource
 from hgviz.gui import sources
-from hgviz.gui.dialogs import Overlay
+from hgviz.gui.dialogs import Question
 from hgviz.gui.jobs import GOING, Jobs, Lanes, within
 from hgviz.gui.language import tr
 from hgviz.gui.samples import TEXT, name_of, samples
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from filelock import FileLock
 
 
-# --- closing dialog -------------------------------------------------------------------------------
+# --- closing --------------------------------------------------------------------------------------
 
 
 # jobs that bring nothing that the next start does not bring as well, or leave a file behind
@@ -75,43 +75,6 @@ def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]
         masks = counted(len(session.masks), "mask")
         found.append(tr("{masks} with a name.", masks=masks))
     return tuple(found)
-
-
-class ClosingDialog(Overlay):
-    """Says what would be lost. confirmed: close all the same; save_wanted: save the study first."""
-
-    confirmed = Signal()
-    save_wanted = Signal()
-    wide = 480
-
-    def __init__(self, over: QWidget, lost: tuple[str, ...], unsaved: bool) -> None:
-        super().__init__(over)
-        self.body.addWidget(label(tr("Something would be lost"), factor=1.15, weight=600))
-        for words in lost:
-            said = label(words, wrap=True)
-            self.body.addWidget(said)
-        self.body.addSpacing(12)
-        row = QHBoxLayout()
-        close = Button(tr("Close all the same"))
-        close.clicked.connect(self._confirm)
-        row.addWidget(close)
-        row.addStretch(1)
-        if unsaved:
-            save = Button(tr("Save importance scores…"))
-            save.clicked.connect(self._save)
-            row.addWidget(save)
-        self.default = Button(tr("Stay"), kind="filled")
-        self.default.clicked.connect(self.finish)
-        row.addWidget(self.default)
-        self.body.addLayout(row)
-
-    def _confirm(self) -> None:
-        self.finish()
-        self.confirmed.emit()
-
-    def _save(self) -> None:
-        self.finish()
-        self.save_wanted.emit()
 
 
 # --- dropped files --------------------------------------------------------------------------------
@@ -797,19 +760,22 @@ class Recovery:
             except HgvizError as error:
                 self._set_aside(error)
             else:
-                dialog = RecoveryDialog(self.commands.window, found, self.file)
-                dialog.closed.connect(partial(self._answered, dialog, otherwise))
-                dialog.open()
-                return
-        otherwise()
+                when = QDateTime.fromSecsSinceEpoch(round(self.file.stat().st_mtime))
+                time_ = QLocale().toString(when, QLocale.FormatType.ShortFormat)
 
-    def _answered(self, dialog: RecoveryDialog, otherwise: Callable[[], object]) -> None:
-        if dialog.answer == "open":
-            self._open(otherwise)
-            return
-        if dialog.answer == "discard":
-            self._clear()
-            self._left = False
+                def discard() -> None:
+                    self._clear()
+                    self._left = False
+                    otherwise()
+
+                Question(
+                    self.commands.window,
+                    tr("hgviz did not close properly"),
+                    [tr("Open at {time}:", time=time_), *contents(found)],
+                    {tr("Discard"): discard, tr("Restore"): partial(self._open, otherwise)},
+                    otherwise,
+                ).open()
+                return
         otherwise()
 
     def _open(self, otherwise: Callable[[], object]) -> None:
@@ -916,45 +882,6 @@ def _remove_studies(file: Path, but: Path | None = None) -> None:
         if study != but:
             with suppress(OSError):
                 study.unlink(missing_ok=True)
-
-
-class RecoveryDialog(Overlay):
-    """Says what was open when a process was killed. answer: "open" or "discard"; "" asks again at
-    the next start, and keeps nothing else until then."""
-
-    wide = 520
-
-    def __init__(self, over: QWidget, found: Saved, file: Path) -> None:
-        super().__init__(over)
-        self.answer = ""
-        self.body.addWidget(label(tr("hgviz did not close properly"), factor=1.15, weight=600))
-        when = QDateTime.fromSecsSinceEpoch(round(file.stat().st_mtime))
-        time_ = QLocale().toString(when, QLocale.FormatType.ShortFormat)
-        self.body.addWidget(label(tr("This was open at {time}:", time=time_), kind="secondary"))
-        grid = QGridLayout()
-        grid.setContentsMargins(0, 8, 0, 0)
-        grid.setHorizontalSpacing(12)
-        grid.setVerticalSpacing(8)
-        grid.setColumnMinimumWidth(0, 96)
-        grid.setColumnStretch(1, 1)
-        for row, (name, words) in enumerate(contents(found)):
-            grid.addWidget(label(name, weight=600), row, 0)
-            grid.addWidget(Words(words, kind="secondary"), row, 1)
-        self.body.addLayout(grid)
-        self.body.addSpacing(12)
-        row_ = QHBoxLayout()
-        discard = Button(tr("Discard"))
-        discard.clicked.connect(partial(self._answer, "discard"))
-        row_.addWidget(discard)
-        row_.insertStretch(1, 1)
-        self.default = Button(tr("Open"), kind="filled")
-        self.default.clicked.connect(partial(self._answer, "open"))
-        row_.addWidget(self.default)
-        self.body.addLayout(row_)
-
-    def _answer(self, answer: str) -> None:
-        self.answer = answer
-        self.finish()
 
 
 def contents(found: Saved) -> list[tuple[str, str]]:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QKeyEvent, QPainter, QPaintEvent
+from PySide6.QtGui import QAction, QPainter, QPaintEvent
 from PySide6.QtWidgets import (
     QGridLayout,
     QLineEdit,
@@ -35,7 +35,7 @@ from hgviz.core import (
     progress_as,
 )
 from hgviz.gui import sentences, sources, theme
-from hgviz.gui.dialogs import LARGEST, ModelInputs, Overlay, ctrl_return
+from hgviz.gui.dialogs import Form, ModelInputs, activation_choices
 from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
@@ -470,19 +470,9 @@ def activations(spec: ModelSpec, now: str) -> Iterator[tuple[str, str]]:
     own = {name for layer in spec.layers for name in layer.activations}
     if now:
         yield "", tr("Its own")
-    for row in ACTIVATIONS.values():
-        if row.name == "topk":
-            if now != f"topk:{LARGEST}":
-                yield f"topk:{LARGEST}", tr("softmax of the {count} largest", count=LARGEST)
-        elif own != {row.name}:
-            yield row.name, tr(row.label)
-    heads = {1 + max(layer.heads) for layer in spec.layers if layer.heads}
-    if (
-        heads
-        and all(count % len(SIX_ACTIVATIONS) == 0 for count in heads)
-        and own != {*SIX_ACTIVATIONS}
-    ):
-        yield ",".join(SIX_ACTIVATIONS), tr("Six, over the heads")
+    for name, words in activation_choices(spec):
+        if name != now and {*name.split(",")} != own:
+            yield name, words
 
 
 def levels(session: Session) -> Iterator[tuple[HeadId, str]]:
@@ -808,25 +798,29 @@ NAMING = "12.5, 4.* for a whole layer; nothing for the whole model"
 MODELLESS = "Open the checkpoint first: this capture was opened from a file."
 
 
-class CompareDialog(Overlay):
+class CompareDialog(Form):
     """One of five ways to a second side, with what each needs.
 
     more: checkpoints and captures that were opened before, path and name.
     """
 
-    chosen = Signal(object, object)  # an Other, and the HeadId of B's head or None
     file_wanted = Signal(bool)  # whether a folder is asked for
     wide = 640
 
     def __init__(
-        self, over: QWidget, session: Session, more: Mapping[str, str], kind: str = ""
+        self,
+        window: QWidget,
+        session: Session,
+        more: Mapping[str, str],
+        kind: str = "",
+        then: Callable[[Other, HeadId | None], object] | None = None,
     ) -> None:
-        super().__init__(over)
+        super().__init__(window, tr("Compare with…"), then=then)
         assert session.capture is not None
         self._session, self._capture = session, session.capture
-        self.body.addWidget(label(tr("Compare with…"), factor=1.15, weight=600))
         self.kinds = Segments([(name, tr(words), icon) for name, words, icon in KINDS], wide=104)
         self.kinds.setAccessibleName(tr("What to compare with"))
+        self.first = self.kinds
         self.body.addLayout(hbox(None, self.kinds, 1, spacing=-1))
         self.said = label(kind="secondary", factor=0.92, wrap=True)
         self.said.setMinimumHeight(2 * self.said.fontMetrics().height())
@@ -837,24 +831,15 @@ class CompareDialog(Overlay):
         for page in pages:
             self.pages.addWidget(page)
         self.body.addWidget(self.pages)
-        self.told = label(factor=0.92, kind="bad", wrap=True)
-        self.body.addWidget(self.told)
         go = Button(tr("Compare"), "compare", kind="filled")
-        go.clicked.connect(self._accept)
+        go.setShortcut("Ctrl+Return")  # Return alone is a new line of a text
+        go.setToolTip("Ctrl+Return")
         self.offer(go)
         self.kinds.chosen.connect(self._turn)
         now = session.other.kind if session.other is not None else "activation"
         first = now if session.checkpoint and now in self.kinds.names else "model"
         self.kinds.choose(kind or first)
         self._turn(self.kinds.choice)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Return in a text is a new line; with Ctrl it compares."""
-        writing = any(one.hasFocus() for one in self.texts)
-        if event.key() == Qt.Key.Key_Escape or not writing:
-            super().keyPressEvent(event)
-        elif ctrl_return(event) and self.default.isEnabled():
-            self._accept()
 
     # --- the five ways ----------------------------------------------------------------------------
 
@@ -893,7 +878,7 @@ class CompareDialog(Overlay):
             edit.setTabChangesFocus(True)
             edit.setAccessibleName(tr(name))
             edit.setFixedHeight(96)
-            edit.textChanged.connect(self._check)
+            edit.textChanged.connect(self.check)
             self.texts.append(edit)
         two = bool(texts[1]) or (self._session.model is not None and bool(reads.second))
         self.texts[1].setVisible(two)
@@ -907,7 +892,7 @@ class CompareDialog(Overlay):
         self.heads = QLineEdit(named(first, spec.layers))
         self.heads.setPlaceholderText(tr(NAMING))
         self.heads.setAccessibleName(tr("Heads that are off in B"))
-        self.heads.textChanged.connect(self._check)
+        self.heads.textChanged.connect(self.check)
         here = named(self._capture.off, spec.layers)
         said = tr("A is without {heads}.", heads=here) if here else tr("A has all its heads.")
         return _column(self.heads, Words(said, factor=0.92, kind="secondary"))
@@ -927,7 +912,7 @@ class CompareDialog(Overlay):
         self.layer.setCurrentIndex(max(0, self.layer.findData(now.layer)))
         self._fill_heads()
         self.number.setCurrentIndex(max(0, self.number.findData(now.head)))
-        self.number.currentIndexChanged.connect(self._check)
+        self.number.currentIndexChanged.connect(self.check)
         grid = QGridLayout()
         grid.setContentsMargins(0, 0, 0, 0)
         grid.setHorizontalSpacing(16)
@@ -973,18 +958,12 @@ class CompareDialog(Overlay):
     def _turn(self, kind: str) -> None:
         self.said.setText(tr(SAID[kind]))
         self.pages.setCurrentIndex(self.kinds.names.index(kind))
-        self._check()
-        self.place()
+        self.check()
 
-    def _check(self) -> None:
-        """Say what is in the way, if anything is."""
-        said = self._wrong()
-        self.told.setText(said)
-        self.told.setVisible(bool(said))
-        if self.default is not None:
-            self.default.setEnabled(not said)
+    def answer(self) -> tuple[Other, HeadId | None]:
+        return self.wish
 
-    def _wrong(self) -> str:
+    def problem(self) -> str:
         kind = self.kinds.choice
         if kind in ("activation", "text", "off") and not self._session.checkpoint:
             return tr(MODELLESS)
@@ -1000,14 +979,9 @@ class CompareDialog(Overlay):
             return tr("These are the heads that are off in A: B would be the same.")
         return ""
 
-    def _accept(self) -> None:
-        other, head = self.wish
-        self.finish()
-        self.chosen.emit(other, head)
-
     def _ask_file(self) -> None:
         folder = bool(self.sender().property("folder"))
-        self.finish()
+        self.reject()
         self.file_wanted.emit(folder)
 
 

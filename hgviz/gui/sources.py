@@ -872,10 +872,10 @@ class PromptChooser:
         if other or not ModelInputs.of(session.model).text:
             self.ids()
             return
-        dialog = TextDialog(self.window, session.text, spec, session.second, session.model)
-        dialog.chosen.connect(self.capture_text)
-        dialog.file_wanted.connect(self.ids)
-        dialog.open()
+        TextDialog(
+            self.window, session.text, spec, session.second, session.model,
+            self.capture_text, self.ids,
+        ).open()  # fmt: skip
 
     def capture_text(self, text: str, second: str = "") -> None:
         """Capture these texts."""
@@ -922,9 +922,8 @@ class PromptChooser:
         room = None if most is None or capture is None else max(0, most - len(capture.main))
         two = session.spec is not None and session.spec.two_texts
         text = session.second if two else session.text
-        dialog = WriteDialog(self.window, text, unit, room, self.writing)
-        dialog.chosen.connect(self.answered("write", self.write_so))
-        dialog.open()
+        chosen = self.answered("write", self.write_so)
+        WriteDialog(self.window, text, unit, room, self.writing, chosen).open()
 
     def write_so(self, writing: WritingOptions) -> None:
         """Have the model write."""

@@ -240,6 +240,7 @@ class Segments(QFrame):
             button = QPushButton(words)
             button.setProperty("kind", "segment")
             button.setCheckable(True)
+            button.setAutoDefault(False)  # Return in a dialog is for its default button
             button.setFont(bold)
             button.setIconSize(QSize(16 + ICON_GAP, 16))
             button.setFixedHeight(26)

@@ -14,6 +14,7 @@ from PySide6.QtGui import (
     QDropEvent,
     QKeyEvent,
     QKeySequence,
+    QPainter,
     QPaintEvent,
     QResizeEvent,
 )
@@ -160,6 +161,7 @@ class Window(QMainWindow):
         self.may_close: Callable[[], bool] = lambda: True  # the program knows what would be lost
         self.restarts = False  # whether another window comes when this one is closed
         self._painted = False
+        self._scrim = Scrim(self)
         self.menuBar().setFixedHeight(28)
         self.actions_by_name, self.menus = fill(self, self._triggered)
         self.toolbar = Toolbar()
@@ -228,7 +230,10 @@ class Window(QMainWindow):
     # --- events -----------------------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
-        """Leave plain keys to what has the keyboard, where they mean something there."""
+        """Dim the window under a dialog; leave plain keys to what has the keyboard, where they mean
+        something there."""
+        if event.type() in (QEvent.Type.WindowBlocked, QEvent.Type.WindowUnblocked):
+            self._scrim.cover(event.type() == QEvent.Type.WindowBlocked)
         shortcut = event.type() == QEvent.Type.ShortcutOverride
         if isinstance(event, QKeyEvent) and shortcut and _is_of_focus(event):
             event.accept()
@@ -245,6 +250,7 @@ class Window(QMainWindow):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Tell the pages how much room there is."""
         super().resizeEvent(event)
+        self._scrim.resize(self.size())
         self.resized.emit(self.width(), self.height())
 
     def closeEvent(self, event: QCloseEvent) -> None:
@@ -265,6 +271,24 @@ class Window(QMainWindow):
         paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
         event.acceptProposedAction()
         self.dropped.emit(paths)
+
+
+class Scrim(QWidget):
+    """What dims the window while a dialog is open."""
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window)
+        self.hide()
+
+    def cover(self, is_blocked: bool) -> None:
+        """Lie over the whole window, or go."""
+        self.resize(self.parentWidget().size())
+        self.setVisible(is_blocked)
+        self.raise_()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        with QPainter(self) as painter:
+            painter.fillRect(self.rect(), theme.current().scrim)
 
 
 def _is_of_focus(event: QKeyEvent) -> bool:

@@ -204,13 +204,14 @@ def window(dark: bool, size: tuple[int, int]) -> Iterator[tuple[Any, Any]]:
 def picture_at_rest(program: Any, frame: Any) -> Any:
     """The window (QImage) once no job runs and its picture stays the same."""
     from hgviz.gui.jobs import GOING
+    from hgviz.gui.selftest import picture_of
 
     picture, since = None, time.monotonic()
 
     def is_still() -> bool:
         nonlocal picture, since
         frame.toolbar.fit()  # by its buttons in the font of the theme, which may have come late
-        now = frame.grab().toImage()
+        now = picture_of(frame)
         if now != picture or any(job.state in GOING for job in program.session.work):
             picture, since = now, time.monotonic()
         return time.monotonic() - since > STILL

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QApplication,
     QComboBox,
+    QDialog,
     QLabel,
     QLineEdit,
     QMenu,
@@ -23,7 +24,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from hgviz.gui.dialogs import Overlay
 from tests.gui.screen import busy
 from tests.sweeps import make_sweep
 
@@ -197,11 +197,11 @@ def test_every_control_of_a_dialog_has_a_name_a_way_by_keys_and_a_focus_mark(cla
     for name in OVERLAYS:
         classifiers.commands.run(name)
         QApplication.processEvents()
-        cards = [one for one in classifiers.frame.findChildren(Overlay) if one.isVisible()]
+        cards = [one for one in classifiers.frame.findChildren(QDialog) if one.isVisible()]
         assert cards, f"{name}: {classifiers.frame.chosen_words.full}"
-        faults(classifiers, cards[-1].card, name, found)
+        faults(classifiers, cards[-1], name, found)
         for card in cards:
-            card.finish()
+            card.reject()
         QApplication.processEvents()
     assert not found
 

@@ -165,7 +165,7 @@ def opens(program, path, until):
     turn(0.2)
     until(lambda: quiet(program))
     for dialog in program.frame.findChildren(ErrorDialog):
-        dialog.finish()
+        dialog.reject()
     turn(0.1)
 
 

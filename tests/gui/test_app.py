@@ -10,12 +10,12 @@ import pytest
 import shiboken6
 from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QMessageBox
 
 from hgviz import settings
 from hgviz.files import resource
 from hgviz.gui import app, selftest
 from hgviz.gui.application import application
+from hgviz.gui.dialogs import Question
 from hgviz.gui.program import Program, parameters
 from hgviz.gui.samples import FIRST
 from hgviz.gui.window import Window
@@ -234,15 +234,14 @@ def test_a_larger_interface_comes_with_a_restart_that_opens_what_was_open(opened
     monkeypatch.setattr(Window, "close", lambda self: True)
     for action in ["smaller"] + ["larger"] * 7:
         opened.commands.run(action)
-        for box in opened.frame.findChildren(QMessageBox):
+        for box in opened.frame.findChildren(Question):
             box.reject()
-            box.deleteLater()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
     assert settings.load().interface_scale == "200 %"
     assert "already" in opened.frame.chosen_words.full
     opened.commands.run("smaller")
-    (box,) = opened.frame.findChildren(QMessageBox)
-    assert "175 %" in box.text()
+    (box,) = opened.frame.findChildren(Question)
+    assert "175 %" in box.title.text()
     QTest.keyClick(box, Qt.Key.Key_Return)
     assert opened.frame.restarts
 

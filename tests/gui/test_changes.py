@@ -147,7 +147,7 @@ def test_every_number_and_cell_is_explained_under_the_pointer(two_off, monkeypat
     for box, (arrays, *_) in zip(dialog.boxes, CHOICES, strict=True):
         made = [one.label for one in METHODS.values() if one.needs in arrays]
         assert made and all(one in box.toolTip() for one in made)
-    dialog.finish()
+    dialog.reject()
     wall = two_off.prune.heads.wall
     head = two_off.session.spec.heads[3]
     at = wall.wall.box(head).center().toPoint()

@@ -219,8 +219,8 @@ def asked(with_model, monkeypatch):
         monkeypatch.setattr(with_model.session, "study", study if name == "save_study" else None)
         with_model.commands.run(name)
         (dialog,) = with_model.frame.findChildren(kind)
-        signal = dialog.fileSelected if kind is QFileDialog else dialog.chosen
-        return lambda: signal.emit(*answer), acted
+        send = dialog.fileSelected.emit if kind is QFileDialog else dialog.then
+        return lambda: send(*answer), acted
 
     return ask
 

@@ -406,7 +406,7 @@ def test_the_figure_has_the_three_maps(program, pair, tmp_path, until):
     program.commands.export()
     dialog = next(one for one in program.frame.findChildren(ExportDialog) if one.isVisible())
     assert dialog.choices.kind.currentData() == "compare"
-    dialog.finish()
+    dialog.reject()
     wish = ExportRequest(spec, (a, b), FigureCache({}), "three.svg")
     program.commands._export_to(wish, str(tmp_path / "three.svg"))
     until(lambda: (tmp_path / "three.svg").exists())

@@ -1,37 +1,48 @@
-"""Dialogs: errors, texts, licences, preferences."""
+"""Dialogs: keys, focus, one at a time, what they say of wrong input; errors, texts, preferences."""
 
 from types import SimpleNamespace
 from typing import Annotated, Literal
 
 import pytest
 from msgspec import Meta
-from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtGui import QAccessible, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QApplication,
+    QDialog,
     QFileDialog,
     QLabel,
-    QLineEdit,
-    QPlainTextEdit,
     QPushButton,
     QTextBrowser,
 )
+from shiboken6 import isValid
 
 from hgviz import settings
-from hgviz.core import HgvizError
+from hgviz.core import HeadId, HgvizError
+from hgviz.errors import LabelError
 from hgviz.gui import dialogs, theme
 from hgviz.gui.dialogs import (
     SOURCES,
     About,
     ErrorDialog,
+    ExchangeDialog,
+    Form,
+    LabelsDialog,
     Licences,
+    MeasureDialog,
     Preferences,
+    Question,
     TextDialog,
+    WriteDialog,
+    WritingOptions,
     counted_text,
     offered,
 )
+from hgviz.gui.export import ExportDialog
 from hgviz.gui.help import Explanation
+from hgviz.gui.removal import Removal, RemoveDialog
+from hgviz.gui.sides import CompareDialog
 from hgviz.settings import Settings
 
 ERROR = HgvizError(
@@ -39,97 +50,216 @@ ERROR = HgvizError(
     "Set dim to 256, or choose another file",
     "tensor expected found",
 )
+LABELS = LabelError("unknown", ("good", "bad"), ("positive", "negative"), {"good": "positive"})
+
+# how each dialog is made: from the program and what is called where it is accepted
+DIALOGS = {
+    "error": lambda program, then: ErrorDialog(program.frame, ERROR, ("Open…", then)),
+    "question": lambda program, then: Question(
+        program.frame, "Unsaved work", ["Scores."], {"Cancel": None, "Quit": then}
+    ),
+    "about": lambda program, then: About(program.frame),
+    "licences": lambda program, then: Licences(program.frame),
+    "text": lambda program, then: TextDialog(
+        program.frame, "old", program.session.spec, then=then
+    ),
+    "activation": lambda program, then: ExchangeDialog(program.frame, "m", "", None, then),
+    "write": lambda program, then: WriteDialog(
+        program.frame, "a text", "letter", 9, WritingOptions(), then
+    ),
+    "measure": lambda program, then: MeasureDialog(program.frame, frozenset(), then=then),
+    "labels": lambda program, then: LabelsDialog(
+        program.frame, "a.tsv",
+        LabelError("unknown", ("good",), ("positive", "negative"), {"good": "positive"}), then,
+    ),
+    "preferences": lambda program, then: Preferences(program.frame, then),
+    "help": lambda program, then: Explanation(program.frame, "keys"),
+    "remove": lambda program, then: RemoveDialog(
+        program.frame,
+        Removal("a", program.session.spec, frozenset({HeadId(0, 0)}), out="new"),
+    ),
+    "compare": lambda program, then: CompareDialog(
+        program.frame, program.session, {"/a/b": "b"}, "model", then
+    ),
+    "export": lambda program, then: ExportDialog(program.frame, program.session, program.lanes),
+}  # fmt: skip
+ACCEPTED = ("error", "question", "activation", "write", "measure", "labels", "compare")
 
 
-def said(dialog):
-    return [one.text() for one in dialog.card.findChildren(QLabel) if one.text()]
+@pytest.fixture
+def make(opened):
+    """Make one of DIALOGS; what it hands on is appended to make.answers."""
+    opened.frame.activateWindow()
+    opened.frame.toolbar.models.setFocus()
+    QApplication.processEvents()
+
+    def make_one(name):
+        return DIALOGS[name](opened, lambda *answer: make_one.answers.append(answer))
+
+    make_one.answers = []
+    yield make_one
+    for dialog in opened.frame.findChildren(QDialog):
+        dialog.reject()
+    QApplication.processEvents()
 
 
-def test_an_error_has_a_title_and_its_reason_and_what_to_do(program):
+def show(dialog):
+    dialog.open()
+    QApplication.processEvents()
+    QApplication.processEvents()
+    return dialog
+
+
+def press(key, held=Qt.KeyboardModifier.NoModifier):
+    QTest.keyClick(QApplication.focusWidget(), key, held)
+    QApplication.processEvents()
+
+
+def is_open(dialog):
+    return isValid(dialog) and dialog.isVisible()
+
+
+def texts(dialog):
+    return [label.text() for label in dialog.findChildren(QLabel) if label.text()]
+
+
+# --- every dialog ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", DIALOGS)
+def test_a_dialog_has_a_role_a_name_tab_and_escape_and_gives_the_focus_back(make, opened, name):
+    before = QApplication.focusWidget()
+    dialog = show(make(name))
+    assert isinstance(dialog, Form) and dialog.isModal() and opened.frame._scrim.isVisible()
+    spoken = QAccessible.queryAccessibleInterface(dialog)
+    assert spoken.role() == QAccessible.Role.Dialog and spoken.text(QAccessible.Text.Name)
+    assert opened.frame.geometry().contains(dialog.geometry())
+    seen = set()
+    for _ in range(12):
+        assert dialog.isAncestorOf(QApplication.focusWidget())
+        seen.add(QApplication.focusWidget())
+        press(Qt.Key.Key_Tab)
+    assert len(seen) > 1 or name == "licences"
+    dialog.default.setFocus()
+    press(Qt.Key.Key_Escape)
+    assert not is_open(dialog) and not opened.frame._scrim.isVisible()
+    assert QApplication.focusWidget() is before and not make.answers
+
+
+@pytest.mark.parametrize("name", ACCEPTED)
+def test_return_accepts_a_dialog_also_after_a_file_dialog(make, opened, name):
+    dialog = show(make(name))
+    file = QFileDialog(dialog)
+    dialogs._open(file, lambda path: None)
+    QApplication.processEvents()
+    file.reject()
+    QApplication.processEvents()
+    assert dialog.isAncestorOf(QApplication.focusWidget())
+    press(Qt.Key.Key_Return)
+    assert not is_open(dialog) and len(make.answers) == 1
+
+
+@pytest.mark.parametrize("size", [(1100, 700), (1600, 1000)])
+def test_every_dialog_fits_the_window_and_clips_no_words(make, opened, size):
+    opened.frame.resize(*size)
+    for name in DIALOGS:
+        dialog = show(make(name))
+        assert opened.frame.geometry().contains(dialog.geometry()), name
+        for label in dialog.findChildren(QLabel):
+            if label.isVisible() and label.wordWrap():
+                assert label.height() >= label.heightForWidth(label.width()), (name, label.text())
+        dialog.reject()
+
+
+def test_two_dialogs_are_never_open_at_once(make, opened):
+    """An error waits for the dialog before it, also for one that asks for a file."""
+    file = QFileDialog(opened.frame)
+    dialogs._open(file, lambda path: None)
+    first, second, third = show(make("error")), show(make("help")), show(make("error"))
+    mode = opened.session.mode
+    for shown, waiting in ((file, first), (first, second), (second, third)):
+        assert is_open(shown) and not is_open(waiting)
+        QTest.keyClick(opened.frame, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
+        shown.reject()
+        QApplication.processEvents()
+    assert is_open(third) and opened.session.mode == mode
+    third.reject()
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil", "reason"),
+    [
+        ("text", lambda form: form.edit.clear(), "The text is empty"),
+        ("measure", lambda form: [box.setChecked(False) for box in form.boxes], "Choose a score."),
+        ("labels", lambda form: form.lists["good"].setCurrentIndex(-1), "Choose a class for good."),
+        ("compare", lambda form: form.paths.clear(), "Choose a checkpoint or a capture."),
+    ],
+)
+def test_wrong_input_is_explained_and_not_accepted(make, until, name, spoil, reason):
+    dialog = show(make(name))
+    assert dialog.default.isEnabled() and dialog.wrong.isHidden()
+    spoil(dialog)
+    dialog.check()
+    assert dialog.wrong.isVisible() and dialog.wrong.text() == reason
+    press(Qt.Key.Key_Return)
+    assert is_open(dialog) and not make.answers
+
+
+def test_a_model_without_room_generates_nothing(program):
+    dialog = WriteDialog(program.frame, "a text", "token", 0, WritingOptions())
+    assert "as long as the model can read" in dialog.wrong.text() and not dialog.default.isEnabled()
+
+
+# --- messages -------------------------------------------------------------------------------------
+
+
+def test_an_error_has_a_title_its_reason_what_to_do_and_folded_details(program):
     dialog = ErrorDialog(program.frame, ERROR)
     dialog.open()
-    assert said(dialog)[:3] == [
+    assert [words for words in texts(dialog) if words != "Details"][:3] == [
         "This checkpoint could not be opened",
         "config.json says dim 192; the weights say 256.",
         "Set dim to 256, or choose another file.",
     ]
-
-
-def test_return_takes_the_offered_step_and_escape_closes(program):
-    asked = []
-    dialog = ErrorDialog(program.frame, ERROR, ("open", "Choose another file…"))
-    dialog.asked.connect(asked.append)
-    dialog.open()
-    QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Return)
-    assert asked == ["open"]
-    other = ErrorDialog(program.frame, ERROR)
-    other.open()
-    QTest.keyClick(other, Qt.Key.Key_Escape)
-    assert not other.isVisible()
-
-
-def test_a_dialog_closes_though_what_had_the_keyboard_before_is_gone(program):
-    field = QLineEdit(program.frame)
-    field.show()
-    field.setFocus()
-    dialog = ErrorDialog(program.frame, ERROR)
-    dialog.open()
-    field.deleteLater()
-    QCoreApplication.sendPostedEvents(field, QEvent.Type.DeferredDelete)
-    dialog.default.click()
-    assert not dialog.isVisible()
-
-
-def test_an_error_keeps_the_keyboard_and_waits_for_the_one_before(program):
-    """After a file dialog the window is active again later than the error is there."""
-    one, two, three = (ErrorDialog(program.frame, ERROR) for _ in range(3))
-    for each in (one, two, three):
-        each.open()
-    program.frame.toolbar.models.setFocus()
-    assert one.isAncestorOf(QApplication.focusWidget()) and not two.isVisible()
-    mode = program.session.mode
-    for key in (Qt.Key.Key_2, Qt.Key.Key_O):
-        QTest.keyClick(program.frame, key, Qt.KeyboardModifier.ControlModifier)
-    assert program.session.mode == mode and not program.frame.findChildren(QFileDialog)
-    for shown, more in ((one, two), (two, three)):
-        QTest.keyClick(program.frame, Qt.Key.Key_Escape)
-        assert not shown.isVisible() and more.isVisible()
-    QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Escape)
-    assert not three.isVisible()
-
-
-def test_details_are_folded_and_can_be_copied(program):
-    dialog = ErrorDialog(program.frame, ERROR)
-    dialog.open()
-    details = dialog.card.findChild(QPlainTextEdit)
-    assert details.isHidden()
-    dialog._fold.click()
-    assert details.isVisible()
+    assert dialog.details.isHidden()
+    dialog.fold.click()
+    assert dialog.details.isVisible()
     dialog._copy()
     assert "tensor expected found" in QGuiApplication.clipboard().text()
 
 
-def test_tab_stays_inside_the_card(program):
-    dialog = ErrorDialog(program.frame, ERROR, ("open", "Choose another file…"))
-    dialog.open()
-    for _ in range(7):
-        QTest.keyClick(QApplication.focusWidget() or dialog, Qt.Key.Key_Tab)
-        assert dialog.isAncestorOf(QApplication.focusWidget())
+def test_a_question_does_what_its_buttons_say_and_otherwise_where_none_was_pressed(program):
+    done = []
+    for press_button in (0, 1, None):
+        answers = {"Discard": lambda: done.append("discard"), "Keep": lambda: done.append("keep")}
+        dialog = Question(program.frame, "Title", [], answers, lambda: done.append("neither"))
+        dialog.open()
+        dialog.reject() if press_button is None else dialog.buttons[press_button].click()
+        assert not is_open(dialog)
+    assert done == ["discard", "keep", "neither"]
 
 
-def test_a_click_beside_the_card_closes_it_and_one_on_it_does_not(program):
-    dialog = About(program.frame)
-    dialog.open()
-    QTest.mouseClick(dialog, Qt.MouseButton.LeftButton, pos=dialog.card.geometry().center())
-    assert dialog.isVisible()
-    QTest.mouseClick(dialog, Qt.MouseButton.LeftButton, pos=QPoint(5, 5))
-    assert not dialog.isVisible()
+def test_about_leads_to_the_licences(program, tmp_path, monkeypatch):
+    (tmp_path / "README.md").write_text("Qt is under the LGPL.")
+    (tmp_path / "bundled.md").write_text("| name |\n|---|\n| numpy |")
+    monkeypatch.setattr(dialogs, "resource", lambda name: tmp_path)
+    about = About(program.frame)
+    about.open()
+    (button,) = (one for one in about.findChildren(QPushButton) if one.text() == "Licences")
+    button.click()
+    (licences,) = program.frame.findChildren(Licences)
+    assert is_open(licences) and not is_open(about)
+    words = licences.findChild(QTextBrowser).toPlainText()
+    assert "LGPL" in words and "numpy" in words
+
+
+# --- texts ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("text", "most", "words", "fits"),
     [
-        ("", 10, "Empty: there is nothing to capture", False),
+        ("", 10, "The text is empty", False),
         ("abc", 10, "3 of 10 bytes", True),
         ("abc", None, "3 bytes", True),
         ("é" * 6, 10, "12 of 10 bytes: 2 too many", False),
@@ -140,77 +270,63 @@ def test_a_text_is_counted_in_bytes_against_the_limit(text, most, words, fits):
     assert counted_text(text, True, most) == (words, fits)
 
 
-def test_a_text_of_any_script_is_captured_by_ctrl_return_and_an_empty_one_is_not(opened, until):
-    chosen = []
-    dialog = TextDialog(opened.frame, "old", opened.session.spec)
-    dialog.chosen.connect(lambda text, second: chosen.append(text))
+def test_a_text_of_any_script_is_captured_by_ctrl_return(make, until):
+    dialog = show(make("text"))
+    text = "שלום 👩‍👩‍👧\nzwei"
+    dialog.edit.setPlainText(text)
+    press(Qt.Key.Key_Return)
+    assert is_open(dialog) and not make.answers  # a new line
+    dialog.edit.setPlainText(text)
+    press(Qt.Key.Key_Control, Qt.KeyboardModifier.ControlModifier)
+    assert is_open(dialog)  # Ctrl alone, on the way to Ctrl+A
+    press(Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
+    until(lambda: not is_open(dialog))
+    assert make.answers == [(text, "")]
+
+
+def test_a_long_text_is_complete_though_only_its_beginning_is_shown(program):
+    """Laying out 9 MB would stop the window for seconds."""
+    answers = []
+    dialog = TextDialog(program.frame, "before", None, then=lambda *texts: answers.append(texts))
     dialog.open()
-    dialog.edit.setPlainText("שלום 👩‍👩‍👧\nzwei")
-    QTest.keyClick(dialog.edit, Qt.Key.Key_Return)
-    assert not chosen  # Return alone is a new line
-    dialog.edit.setPlainText("שלום 👩‍👩‍👧\nzwei")
-    QTest.keyClick(dialog.edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert chosen == ["שלום 👩‍👩‍👧\nzwei"]
-    dialog = TextDialog(opened.frame, "old", opened.session.spec)
-    dialog.chosen.connect(lambda text, second: chosen.append(text))
-    dialog.open()
-    dialog.edit.clear()
-    until(lambda: not dialog.default.isEnabled())
-    QTest.keyClick(dialog.edit, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-    assert len(chosen) == 1
-
-
-def test_about_leads_to_the_licences(program, tmp_path, monkeypatch):
-    (tmp_path / "README.md").write_text("Qt is under the LGPL.")
-    (tmp_path / "bundled.md").write_text("| name |\n|---|\n| numpy |")
-    monkeypatch.setattr(dialogs, "resource", lambda name: tmp_path)
-    about = About(program.frame)
-    about.open()
-    (button,) = (one for one in about.card.findChildren(QPushButton) if one.text() == "Licences")
-    button.click()
-    assert not about.isVisible()
-    (shown,) = program.frame.findChildren(Licences)
-    words = shown.card.findChild(QTextBrowser).toPlainText()
-    assert "LGPL" in words and "numpy" in words
-
-
-@pytest.mark.parametrize("size", [(1100, 700), (1600, 1000)])
-def test_every_dialog_fits_the_window(opened, size):
-    opened.frame.resize(*size)
-    QApplication.processEvents()
-    for dialog in (
-        ErrorDialog(opened.frame, ERROR),
-        TextDialog(opened.frame, "text", opened.session.spec),
-        Explanation(opened.frame, "keys"),
-        About(opened.frame),
-        Licences(opened.frame),
-    ):
-        dialog.open()
-        QApplication.processEvents()
-        assert opened.frame.rect().contains(dialog.card.geometry()), type(dialog).__name__
-        dialog.finish()
+    data, pasted = QMimeData(), "one long line " * 650_000
+    data.setText(pasted)
+    cursor = dialog.edit.textCursor()
+    cursor.setPosition(3)
+    dialog.edit.setTextCursor(cursor)
+    dialog.edit.insertFromMimeData(data)
+    dialog.check()
+    assert dialog.edit.text() == "bef" + pasted + "ore"
+    assert len(dialog.edit.toPlainText()) == 100_001 and dialog.edit.isReadOnly()
+    assert dialog.count.text() == "9,100,006 characters; the beginning is shown"
+    dialog.default.click()
+    assert answers == [("bef" + pasted + "ore", "")]
+    again = TextDialog(program.frame, pasted, None)
+    again.open()
+    again.clear.click()
+    again.check()
+    assert again.edit.text() == "" and not again.edit.isReadOnly() and not again.clear.isVisible()
 
 
 # --- preferences ----------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def dialog(opened):
+def preferences(opened):
     opened.frame.activateWindow()
     QTest.keyClick(opened.frame, Qt.Key.Key_Comma, Qt.KeyboardModifier.ControlModifier)
-    (one,) = opened.frame.findChildren(Preferences)
-    yield one
-    one.finish()
+    (dialog,) = opened.frame.findChildren(Preferences)
+    yield dialog
+    dialog.reject()
 
 
-def test_every_setting_with_a_title_has_a_control_with_its_value(dialog):
-    assert [*dialog.controls] == [name for name, *_ in offered()]
-    for name, control in dialog.controls.items():
+def test_every_setting_with_a_title_has_a_control_with_its_value(preferences):
+    assert [*preferences.controls] == [name for name, *_ in offered()]
+    for name, control in preferences.controls.items():
         assert control.accessibleName(), name
         if hasattr(control, "currentData"):
             assert control.currentData() == getattr(Settings(), name)
-    titles = [one.text() for one in dialog.findChildren(QLabel)]
-    assert "Theme" in titles and "Colours of weights" in titles
+    assert "Theme" in texts(preferences) and "Colours of weights" in texts(preferences)
 
 
 def test_a_new_setting_needs_only_its_field(opened, monkeypatch):
@@ -222,9 +338,9 @@ def test_a_new_setting_needs_only_its_field(opened, monkeypatch):
     monkeypatch.setattr(dialogs, "Settings", More)
     assert [name for name, *_ in offered()][-2:] == ["pace", "quiet"]
     monkeypatch.setattr(settings, "load", More)
-    one = Preferences(opened.frame)
-    assert one.controls["pace"].count() == 2 and one.controls["quiet"].text() == "Quiet"
-    one.deleteLater()
+    dialog = Preferences(opened.frame, print)
+    assert dialog.controls["pace"].count() == 2 and dialog.controls["quiet"].text() == "Quiet"
+    dialog.deleteLater()
 
 
 def test_the_values_of_every_setting_are_known():
@@ -233,16 +349,16 @@ def test_the_values_of_every_setting_are_known():
         assert source is None or getattr(Settings(), name) in SOURCES[source]()
 
 
-def test_a_choice_acts_at_once_and_is_kept(opened, dialog):
-    control = dialog.controls["theme"]
-    control.setFocus()
+def test_a_choice_acts_at_once_and_is_kept(opened, preferences):
+    control = preferences.controls["theme"]
     QTest.keyClick(control, Qt.Key.Key_D)  # one key: a box forgets the last after 400 ms
     assert theme.current().dark and settings.load().theme == "dark"
-    dialog.controls["palette"].setCurrentIndex(dialog.controls["palette"].findData("magma"))
+    palettes = preferences.controls["palette"]
+    palettes.setCurrentIndex(palettes.findData("magma"))
     assert opened.session.display.palette == settings.load().palette == "magma"
-    QTest.keyClick(dialog.controls["restore"], Qt.Key.Key_Space)
+    QTest.keyClick(preferences.controls["restore"], Qt.Key.Key_Space)
     assert not settings.load().restore
-    dialog._reset()
+    preferences.reset()
     assert settings.load().theme == "auto" and settings.load().palette == "viridis"
     assert settings.load().restore
 

@@ -42,7 +42,7 @@ def drawn(app, short):
     desk.frame.show()
     yield desk
     for dialog in desk.frame.findChildren(ExportDialog):
-        dialog.finish()
+        dialog.reject()
     desk.lanes.close()
     desk.frame.close()
     desk.frame.deleteLater()
@@ -79,7 +79,7 @@ def shown(dialog):
 
 
 def said(dialog):
-    return [one.text() for one in dialog.card.findChildren(QLabel) if one.isVisible()]
+    return [one.text() for one in dialog.findChildren(QLabel) if one.isVisible()]
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_colours_are_named_as_they_are_drawn(quick):
     dialog = ask(quick)
     assert "Viridis" not in dialog.choices.coloured.text()
     quick.session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3))
-    dialog.finish()
+    dialog.reject()
     dialog = ask(quick)
     assert "Viridis" in dialog.choices.coloured.text()
     choose(dialog.choices.kind, "neurons")
@@ -306,7 +306,7 @@ def test_kinds_that_lack_something_say_what(quick, short):
             kind.itemData(at): (kind.model().item(at).isEnabled(), kind.itemText(at))
             for at in range(kind.count())
         }
-        dialog.finish()
+        dialog.reject()
         return found
 
     found = offered()
@@ -385,10 +385,10 @@ def test_the_dialog_fits_the_window_and_clips_no_words(quick, until, size):
     choose(dialog.choices.width_, "")
     dialog.choices.length.setText("5 km")
     QApplication.processEvents()
-    assert quick.frame.rect().contains(dialog.card.geometry())
+    assert quick.frame.geometry().contains(dialog.geometry())
     buttons = dialog.default.mapTo(dialog, dialog.default.rect().bottomRight())
-    assert dialog.card.geometry().contains(buttons)
-    for one in dialog.card.findChildren(QLabel):
+    assert dialog.rect().contains(buttons)
+    for one in dialog.findChildren(QLabel):
         if one.isVisible() and one.text() and not isinstance(one, Words):
             need = one.heightForWidth(one.width()) if one.wordWrap() else one.sizeHint().height()
             assert one.height() >= need, one.text()
@@ -443,5 +443,5 @@ def test_the_help_page_opens_over_the_dialog(quick):
     dialog.help.click()
     (page,) = quick.frame.findChildren(Explanation)
     assert page.topic == "export" and "Export a figure" in page.view.toPlainText()
-    page.finish()
+    page.reject()
     assert dialog.isVisible()

@@ -61,11 +61,11 @@ def exporting(program, view=None):
     else:
         program.commands.run_for(view, "export")
     yield dialog_of(program)
-    dialog_of(program).finish()
+    dialog_of(program).reject()
 
 
 def said(dialog):
-    return " ".join(one.text() for one in dialog.card.findChildren(QLabel) if one.isVisible())
+    return " ".join(one.text() for one in dialog.findChildren(QLabel) if one.isVisible())
 
 
 def clipboard():
@@ -511,7 +511,7 @@ def refused(program, until):
     """The error that is shown, once it is; its dialog is closed."""
     until(lambda: error_dialogs(program))
     (dialog,) = error_dialogs(program)
-    dialog.finish()
+    dialog.reject()
     return dialog.error
 
 
@@ -537,7 +537,8 @@ def test_the_export_dialog_stays_when_the_file_dialog_is_cancelled(drawn, until,
     asking.fileSelected.emit(str(tmp_path / "map.pdf"))
     asking.reject()
     until(lambda: not busy(drawn))
-    assert not dialog.isVisible() and (tmp_path / "map.pdf").exists()
+    assert dialog not in drawn.frame.findChildren(ExportDialog)
+    assert (tmp_path / "map.pdf").exists()
 
 
 def test_a_folder_that_is_missing_is_named(drawn, until, tmp_path):

@@ -294,10 +294,10 @@ def test_labels_that_the_model_does_not_know_are_assigned(classifier, until, tmp
     program.commands.use_data(str(path))
     until(lambda: program.frame.findChildren(LabelsDialog))
     (dialog,) = program.frame.findChildren(LabelsDialog)
-    assert [*dialog.lists] == ["bad", "good"] and not dialog.go.isEnabled()
+    assert [*dialog.lists] == ["bad", "good"] and not dialog.default.isEnabled()
     for name, which in (("bad", "negative"), ("good", "positive")):
         dialog.lists[name].setCurrentText(which)
-    dialog.go.click()
+    dialog.default.click()
     until(lambda: program.session.trial is not None and program.session.trial.done)
     wanted = [row.wanted[0] for row in program.session.trial.examples.rows]
     assert [program.session.spec.labels[one] for one in wanted] == ["positive", "negative"] * 2
@@ -305,7 +305,7 @@ def test_labels_that_the_model_does_not_know_are_assigned(classifier, until, tmp
     program.commands.removing.ask()
     command = program.commands.removing.dialog.wish.command
     assert "--labels bad=negative,good=positive" in command
-    program.commands.removing.dialog.finish()
+    program.commands.removing.dialog.reject()
     path.write_text("sentence\tlabel\nA fine film.\t1\nA dull film.\t0\n", "utf-8")
     program.commands.pruning.labels.clear()
     program.commands.use_data(str(path))
@@ -429,7 +429,7 @@ def test_a_model_of_hidden_states_is_measured_by_what_works_for_it(program, tmp_
     (dialog,) = (one for one in program.frame.findChildren(MeasureDialog) if one.isVisible())
     assert [box.isEnabled() for box in dialog.boxes] == [False, True, False, True, True]
     assert [box.isChecked() for box in dialog.boxes] == [False, True, False, False, False]
-    said = "\n".join(one.text() for one in dialog.card.findChildren(QLabel))
+    said = "\n".join(one.text() for one in dialog.findChildren(QLabel))
     assert "hidden states" in said and "--" not in said
     QTest.keyClick(dialog.default, Qt.Key.Key_Return)
     until(lambda: session.study is not None and len(session.study.curves) == 21)

@@ -13,7 +13,8 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, Selection
 from hgviz.gui import sessions as recovery
-from hgviz.gui.sessions import RecoveryDialog, last
+from hgviz.gui.dialogs import Question
+from hgviz.gui.sessions import last
 from hgviz.session import saved
 from tests.gui.screen import busy, error_dialogs
 from tests.studying import make_study
@@ -86,7 +87,7 @@ def start(new_program):
 
 def offers(program):
     """The dialogs that offer what a killed process had open."""
-    return [one for one in program.frame.findChildren(RecoveryDialog) if one.isVisible()]
+    return [one for one in program.frame.findChildren(Question) if one.isVisible()]
 
 
 def files():
@@ -250,13 +251,13 @@ def test_an_unanswered_recovery_is_offered_again_until_it_is_discarded(start, ca
     until(lambda: not one.recovery._timer.isActive())
     one.close()
     again = start()
-    offers(again)[0]._answer("open")
+    offers(again)[0].buttons[1].click()
     until(lambda: again.session.capture is not None and not busy(again))
     assert again.session.selection.query == 5
     again.recovery.close(complete=False)
     again.close()
     third = start()
-    offers(third)[0]._answer("discard")
+    offers(third)[0].buttons[0].click()
     assert not files()
     until(lambda: third.session.capture is not None)  # the usual start
 

@@ -58,7 +58,7 @@ def shown(dialog):
     """All that the card says."""
     return "\n".join(
         getattr(one, "full", "") or one.text()
-        for one in dialog.card.findChildren(QLabel)
+        for one in dialog.findChildren(QLabel)
         if one.isVisible()
     )
 
@@ -155,10 +155,10 @@ def test_it_can_be_hidden_and_comes_back_with_the_proof(asking, scored, tmp_path
 
 def test_the_same_dialog_is_shown_while_it_runs(asking, scored, slow, tmp_path, until):
     asking.go.click()
-    asking.finish()
+    asking.reject()
     scored.commands.run("remove_heads")
     assert scored.commands.removing.dialog is asking and asking.isVisible() and asking.running
-    asking.finish()
+    asking.reject()
     scored.commands.drop("remove-heads")
     until(lambda: scored.commands.removing.dialog is None)
     assert not list(tmp_path.iterdir())
@@ -238,32 +238,27 @@ def test_the_folder_offered_is_beside_what_was_opened_last(scored, monkeypatch, 
     scored.commands.run("switch_head")
     scored.commands.run("remove_heads")
     assert scored.commands.removing.dialog.wish.out == str(tmp_path / "tiny-without-1")
-    scored.commands.removing.dialog.finish()
+    scored.commands.removing.dialog.reject()
     (tmp_path / "tiny-without-1").mkdir()
     scored.commands.run("remove_heads")
     assert scored.commands.removing.dialog.wish.out == str(tmp_path / "tiny-without-1-2")
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", [(1600, 1000), (1100, 700)])
-def test_it_fits_the_smallest_window(asking, scored, until, size, dark):
-    scored.session.put(dark=dark)
-    scored.frame.resize(*size)
-    QApplication.processEvents()
+def test_it_fits_the_smallest_window(asking, scored, until):
+    scored.frame.resize(1100, 700)
+    asking.place()
 
     def whole():
-        card = asking.card
-        need = card.layout().totalHeightForWidth(card.width())
-        assert card.height() >= need and asking.rect().contains(card.geometry())
+        QApplication.processEvents()
+        assert asking.height() >= asking.layout().totalHeightForWidth(asking.width())
+        assert scored.frame.geometry().contains(asking.geometry())
 
     whole()
     asking.show_error(HgvizError("a " * 120, "c " * 60))
-    QApplication.processEvents()
     whole()
     asking.go.click()
     whole()
     until(lambda: not asking.running)
-    QApplication.processEvents()
     whole()
 
 

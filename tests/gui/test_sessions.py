@@ -12,10 +12,10 @@ from PySide6.QtWidgets import QApplication
 from hgviz import settings
 from hgviz.core import HeadId, Selection, progress
 from hgviz.files import resource
-from hgviz.gui.dialogs import ErrorDialog
+from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.palette import CommandPalette
-from hgviz.gui.sessions import ClosingDialog, last, losses, place_of, planned
+from hgviz.gui.sessions import last, losses, place_of, planned
 from hgviz.gui.sources import placed
 from hgviz.session import saved
 from hgviz.session.other import Other
@@ -327,9 +327,10 @@ def asked(opened):
     """The dialog after Ctrl+Q, None where the window closed."""
 
     def ask():
+        QApplication.processEvents()  # the window is active again
         QTest.keyClick(opened.frame, Qt.Key.Key_Q, CTRL)
         QApplication.processEvents()
-        found = [one for one in opened.frame.findChildren(ClosingDialog) if one.isVisible()]
+        found = [one for one in opened.frame.findChildren(Question) if one.isVisible()]
         return found[0] if found else None
 
     return ask
@@ -348,7 +349,7 @@ def test_closing_asks_about_work_that_is_not_done(opened, asked, until):
     QTest.keyClick(dialog.default, Qt.Key.Key_Return)  # stay
     assert opened.frame.isVisible() and opened._open
     dialog = asked()
-    dialog._confirm()
+    dialog.buttons[0].click()
     assert not opened.frame.isVisible() and not opened._open
 
 

@@ -183,7 +183,7 @@ def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, over, 
     assert "checkpoint" in str(bench.errors[0]) and bench.session.other is None
     dialog = CompareDialog(over, bench.session, {})
     dialog.kinds._group.button(0).click()
-    assert not dialog.default.isEnabled() and "checkpoint" in dialog.told.text()
+    assert not dialog.default.isEnabled() and "checkpoint" in dialog.wrong.text()
     dialog.kinds._group.button(4).click()
     assert dialog.default.isEnabled()
 
@@ -239,8 +239,8 @@ def test_another_model_takes_masks_along_only_where_it_has_these_heads(bench, un
 
 def test_the_dialog_returns_the_chosen_b(bench, over):
     chosen = []
-    dialog = CompareDialog(over, bench.session, {"/some/model": "model"})
-    dialog.chosen.connect(lambda *wish: chosen.append(wish))
+    more = {"/some/model": "model"}
+    dialog = CompareDialog(over, bench.session, more, then=lambda *wish: chosen.append(wish))
     dialog.open()
     assert dialog.kinds.choice == "activation"
     dialog.activations.setCurrentIndex(dialog.activations.findData("elu"))
@@ -255,13 +255,13 @@ def test_the_dialog_returns_the_chosen_b(bench, over):
 def test_the_dialog_says_which_heads_cannot_be_off(bench, over, words, wrong):
     dialog = CompareDialog(over, bench.session, {}, "off")
     dialog.heads.setText(words)
-    assert wrong in dialog.told.text() and not dialog.default.isEnabled()
+    assert wrong in dialog.wrong.text() and not dialog.default.isEnabled()
     dialog.heads.setText("0.1, 2.*")
     assert dialog.default.isEnabled()
     assert dialog.wish[0].off == {HeadId(0, 1), HeadId(2, 0), HeadId(2, 1)}
     dialog.texts[0].setPlainText("")
     dialog.kinds._group.button(2).click()
-    assert not dialog.default.isEnabled() and "Empty" in dialog.told.text()
+    assert not dialog.default.isEnabled() and "Empty" in dialog.wrong.text()
 
 
 def test_menus_offer_what_there_is(bench, sides, until):

@@ -4,9 +4,7 @@ import json
 
 import pytest
 import torch
-from PySide6.QtCore import QMimeData, Qt
-from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QLabel
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from hgviz.core import progress
@@ -15,8 +13,8 @@ from hgviz.gui import sources
 from hgviz.gui.dialogs import (
     ErrorDialog,
     ExchangeDialog,
-    LongDialog,
     ModelInputs,
+    Question,
     TextDialog,
     counted_tokens,
 )
@@ -90,33 +88,13 @@ def test_the_dialog_asks_for_two_texts_where_there_are_two(program, model, until
     for name, title in (("bert", "Second text (optional)"), ("both", "Target")):
         one = model(name)
         dialog = TextDialog(program.frame, "the film", one.spec, "der", one)
-        chosen = []
-        dialog.chosen.connect(lambda text, second, into=chosen: into.append((text, second)))
         dialog.open()
         assert dialog.second.isVisible() and dialog.second.accessibleName() == title
-        dialog.second.setFocus()
-        QTest.keyClick(dialog.second, Qt.Key.Key_Control, Qt.KeyboardModifier.ControlModifier)
-        assert dialog.isVisible() and not chosen  # Ctrl alone: on the way to Ctrl+A or Ctrl+V
-        QTest.keyClick(dialog.second, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
-        assert chosen == [("the film", "der")]
+        assert dialog.answer() == ("the film", "der")
+        dialog.reject()
     dialog = TextDialog(program.frame, "the film", one.spec)
     dialog.open()
     assert dialog.second.isHidden()
-
-
-@pytest.mark.parametrize("size", [(1100, 700), (1600, 1000)])
-def test_the_dialogs_fit_the_window(program, model, size):
-    program.frame.resize(*size)
-    QApplication.processEvents()
-    both = model("both")
-    for dialog in (
-        TextDialog(program.frame, "the " * 300, both.spec, "der", both),
-        ExchangeDialog(program.frame, "a-model-with-a-long-name", "ymish"),
-    ):
-        dialog.open()
-        QApplication.processEvents()
-        assert program.frame.rect().contains(dialog.card.geometry())
-        dialog.finish()
 
 
 # --- capturing ------------------------------------------------------------------------------------
@@ -212,7 +190,7 @@ def test_another_activation_is_named_and_kept_for_the_next_text(program, folders
 
 
 def test_the_choice_of_activations_can_all_be_opened(program, model):
-    dialog = ExchangeDialog(program.frame, "bert", "", heads=2)
+    dialog = ExchangeDialog(program.frame, "bert", "", model("bert").spec)
     names = [dialog.names.itemData(at) for at in range(dialog.names.count())]
     assert names[0] == "" and {"softmax", "ymish", "topk:8"} <= set(names)
     for name in names[1:]:
@@ -229,33 +207,6 @@ def test_a_bundled_model_begins_with_its_own_text_unless_one_was_written():
     assert samples()[hourglass] == "hourglass-sample"
 
 
-def test_a_long_text_is_held_and_its_beginning_shown(program):
-    """Laying out 9 MB would stop the window for seconds; nothing of the text is lost."""
-    dialog = TextDialog(program.frame, "before", None)
-    dialog.open()
-    pasted = "one long line " * 650_000
-    data = QMimeData()
-    data.setText(pasted)
-    cursor = dialog.edit.textCursor()
-    cursor.setPosition(3)
-    dialog.edit.setTextCursor(cursor)
-    dialog.edit.insertFromMimeData(data)
-    dialog._counted()
-    assert dialog.edit.text() == "bef" + pasted + "ore"
-    assert len(dialog.edit.toPlainText()) == 100_001 and dialog.edit.isReadOnly()
-    assert dialog.count.text() == "9,100,006 characters; the beginning is shown"
-    given = []
-    dialog.chosen.connect(lambda *texts: given.append(texts))
-    dialog.default.click()
-    assert given == [("bef" + pasted + "ore", "")]
-    again = TextDialog(program.frame, pasted, None)
-    again.open()
-    assert again.edit.text() == pasted and again.clear.isVisible()
-    again.clear.click()
-    again._counted()
-    assert again.edit.text() == "" and not again.edit.isReadOnly() and not again.clear.isVisible()
-
-
 @pytest.mark.parametrize("agreed", [True, False])
 def test_a_capture_that_takes_long_is_asked_about_first(
     program, checkpoint, monkeypatch, until, agreed
@@ -270,14 +221,14 @@ def test_a_capture_that_takes_long_is_asked_about_first(
     monkeypatch.setattr(sources.tasks, "estimate", estimate)
     program.session.put(checkpoint=str(checkpoint), model=model, text="a long text")
     program.commands.run("capture")
-    until(lambda: program.frame.findChildren(LongDialog))
-    (dialog,) = program.frame.findChildren(LongDialog)
+    until(lambda: program.frame.findChildren(Question))
+    (dialog,) = program.frame.findChildren(Question)
     assert asked == ["a long text"] and not program.lanes.engine.jobs
     said = [one.text() for one in dialog.findChildren(QLabel)]
     assert any("Capturing 11 tokens takes about 61 s and 3.1 GB of memory." in one for one in said)
     if not agreed:
-        dialog.finish()
+        dialog.reject()
         assert program.session.capture is None or program.session.capture.main.text != "a long text"
         return
-    dialog.agree.click()
+    dialog.buttons[0].click()
     until(lambda: program.session.capture and program.session.capture.main.text == "a long text")

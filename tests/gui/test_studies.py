@@ -208,7 +208,7 @@ def test_a_file_that_is_no_study_file_is_an_error_in_a_dialog(program, tmp_path,
         (dialog,) = error_dialogs(program)
         lines = dialog.error.lines
         assert len(lines) == 2 and all(lines) and program.session.sweep is None
-        dialog.finish()
+        dialog.reject()
         QApplication.processEvents()
 
 

@@ -197,9 +197,9 @@ def test_a_model_that_reads_what_comes_after_cannot_write(opened):
 
 
 def dialog_of(program, room=None, last=None):
-    dialog = WriteDialog(program.frame, "Once <b>upon", "token", room, last or WritingOptions())
     said = []
-    dialog.chosen.connect(said.append)
+    last = last or WritingOptions()
+    dialog = WriteDialog(program.frame, "Once <b>upon", "token", room, last, said.append)
     dialog.open()
     QApplication.processEvents()
     return dialog, said

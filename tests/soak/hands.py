@@ -18,7 +18,7 @@ from PySide6.QtWidgets import (
 )
 from shiboken6 import isValid
 
-from hgviz.gui.dialogs import Overlay
+from hgviz.gui.dialogs import Form
 from hgviz.gui.program import Program
 from hgviz.gui.window import SMALLEST
 
@@ -128,10 +128,10 @@ class Hands:
 
     # --- what is there ----------------------------------------------------------------------------
 
-    def _dialog(self) -> QFileDialog | Overlay | None:
+    def _dialog(self) -> QFileDialog | Form | None:
         frame = self.program.frame
         asked = [one for one in frame.findChildren(QFileDialog) if one.isVisible()]
-        shown = [one for one in frame.findChildren(Overlay) if one.isVisible()]
+        shown = [one for one in frame.findChildren(Form) if one.isVisible()]
         return (asked or shown or [None])[-1]
 
     def _top(self) -> QWidget | None:

@@ -16,7 +16,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
 
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.dialogs import Overlay
 from hgviz.gui.jobs import GOING
 from hgviz.gui.program import Program
 from hgviz.gui.window import Window
@@ -228,7 +227,7 @@ class Monkey(Hands):
             self.say(f"escape from {name_of(dialog)}")
             dialog.setFocus()
             QTest.keyClick(dialog, Qt.Key.Key_Escape)
-            dialog.finish() if dialog.isVisible() else None
+            dialog.reject() if dialog.isVisible() else None
         elif how < 0.8:
             self.type()
         else:
@@ -268,8 +267,6 @@ class Monkey(Hands):
             popup.close()
         for one in self.program.frame.findChildren(QDialog):
             one.reject()
-        for one in self.program.frame.findChildren(Overlay):
-            one.finish()
 
     def _short(self, path: str) -> str:
         with suppress(ValueError):
