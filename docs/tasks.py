@@ -209,7 +209,7 @@ TASKS = (
             Step("Choose the activation by its first letters.", ("Shift+Tab", Type("ymish"))),
             Step("Compare: A, B and A − B, with one cursor.", ("Return",)),
             Step("The next head, on both sides.", (Do("next_head"),)),
-            Step("Save B.", (Do("save_beside"),), "Save B"),
+            Step("Save B.", (Do("save_beside"),), "Save comparison capture"),
             Step("Give it a name.", (Type("ymish.h5"), "Return"), "hgviz", "ymish.h5"),
         ),
         both_sides,

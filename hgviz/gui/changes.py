@@ -97,7 +97,7 @@ def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     unit = _unit(model)
     ends = examples.asked not in WHOLE
     heads = (tr("Context") if ends else tr("Text"),
-             tr(HEADS[examples.asked], unit=tr(unit)), tr("Whole model"),
+             tr(HEADS[examples.asked], unit=tr(unit)), tr("Full model"),
              off_words(len(trial.off)), tr("More loss"), tr("Loss, bits"))  # fmt: skip
     found = trial.changed(which)
     if trial.before is None or trial.now is None or not len(found):
@@ -506,7 +506,7 @@ class PartTable(QAbstractTableModel):
         what = tr("{noun}s", noun=tr(noun))
         change = tr("Change, points") if measure == "right" else tr("Change, bits")
         self._titles = (
-            tr("Part"), f"{what[:1].upper()}{what[1:]}", tr("Whole model"), now, change,
+            tr("Part"), f"{what[:1].upper()}{what[1:]}", tr("Full model"), now, change,
             tr("95 % interval"), tr("worse  ·  better"),
         )  # fmt: skip
         came = tuple(row_of(one, measure) for one in parts)

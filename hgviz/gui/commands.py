@@ -184,7 +184,7 @@ class Commands(ExportCommands):
             if about() == before:
                 self.answer(name, act, *answers)
             else:
-                self.say(tr("Something else is open by now: nothing was done"))
+                self.say(tr("Not done: another model was opened meanwhile"))
 
         return take
 
@@ -382,7 +382,7 @@ class Commands(ExportCommands):
         said = HgvizError(
             f"{name_of(path)} is not there any more: "
             f"It was at {path}, and was moved or deleted, or its disk is not connected",
-            "Remove it from the files opened last, or open it where it is now",
+            "Remove it from the recent files, or open it where it is now",
         )
         remove = partial(self.recent.remove, path)
         ErrorDialog(self.window, said, (tr("Remove from the list"), remove)).open()
@@ -423,7 +423,7 @@ class Commands(ExportCommands):
         """Ask where, and write B."""
         name = f"{self.session.beside.spec.name or 'capture'}-B.h5"
         where = partial(self._save, self.session.beside)  # it may go meanwhile
-        ask_where(self.window, tr("Save B"), tr(CAPTURES), name, where)
+        ask_where(self.window, tr("Save comparison capture"), tr(CAPTURES), name, where)
 
     def _save(self, capture: Capture, path: str) -> None:
         self._remember(path)
@@ -467,7 +467,7 @@ class Commands(ExportCommands):
         try:
             settings.save(structs.replace(settings.load(), **fields))
         except OSError as error:
-            self.say(tr("The settings could not be kept: {why}", why=error.strerror))
+            self.say(tr("Settings could not be saved: {why}", why=error.strerror))
 
     # --- the window -------------------------------------------------------------------------------
 
@@ -648,7 +648,7 @@ class Commands(ExportCommands):
     def redo(self) -> None:
         """Do again what was taken back."""
         if self.session.history.future:
-            self.say(tr("Done again: {deed}", deed=tr(self.session.redo())))
+            self.say(tr("Redone: {deed}", deed=tr(self.session.redo())))
 
     def switch_head(self) -> None:
         """The head at hand off, or on."""
@@ -695,7 +695,7 @@ class Commands(ExportCommands):
     def save_study(self) -> None:
         """Ask where, and write what was measured."""
         name = f"{self.session.study.spec.name or 'model'}-heads.h5"
-        title, kinds = tr("Save what was measured"), tr("Studies (*.h5)")
+        title, kinds = tr("Save importance scores"), tr("Studies (*.h5)")
         chosen = self.answered("save_study", self._save_study, self._studied)
         ask_where(self.window, title, kinds, name, chosen)
 
@@ -718,7 +718,7 @@ class Commands(ExportCommands):
         said = self.pruning.turn()
         if said:
             self.capturing.measure()
-        self.say(said or tr("Open a prediction that changed on the Prune page first"))
+        self.say(said or tr("Open a changed prediction on the Prune page first"))
 
     # --- a study of one model ---------------------------------------------------------------------
 
@@ -745,7 +745,7 @@ class Commands(ExportCommands):
         """Open the model that a study is of: one opened before, or one that is asked for."""
         work = partial(tasks.model_of, self.session.study, [*self.opened_before])
         self.working.start(
-            self.lanes.engine, FIND, "Looking for its model", work, self._model_found, bound=True
+            self.lanes.engine, FIND, "Locating the model", work, self._model_found, bound=True
         )
 
     def _model_found(self, path: str) -> None:
@@ -850,7 +850,7 @@ class Commands(ExportCommands):
         self.pruning.open_study(study, alone=alone)
         self.session.put(unsaved=True)
         name = study.spec.name or tr("this model")
-        self.say(tr("What was measured in the study: {name}", name=name))
+        self.say(tr("Importance scores of {name}, from the study", name=name))
 
     def _open_compared(self, one: Standing, sides: list[StudyModel]) -> None:
         a, b = sides
@@ -959,7 +959,7 @@ class Commands(ExportCommands):
             shown = QDesktopServices.openUrl(QUrl.fromLocalFile(str(folder)))
         except OSError:
             shown = False
-        words = "The log is in {folder}" if shown else "Look for the log in {folder}"
+        words = "The log is in {folder}" if shown else "The log folder is {folder}"
         self.say(tr(words, folder=folder))
 
     def about(self) -> None:

@@ -373,13 +373,14 @@ def _text(names: Names_grid, ends: np.ndarray) -> str:
 
 
 NOTHING = (
-    "Nothing to compare with yet",
-    "Put a second model, activation or text beside this one: two maps and their difference appear.",
+    "Choose a second model",
+    "Compare with another model, activation function or text to see both maps and their "
+    "difference.",
 )
 ASK = (("compare_with", "Compare with…"),)
 OPEN = (("open_sample", "Open sample model"), ("open_folder", "Open checkpoint folder…"))
 CAPTURE = (("capture", "Run model on this text"),)
-REACHED = "It appears here as soon as the capture has reached it."
+REACHED = "It is shown as soon as it is captured."
 MOST_ROLE = 240  # px
 WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
 
@@ -387,7 +388,7 @@ WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
 class CompareView(CellsView):
     """A, B and A − B at equal size, with one cursor, one scale and one part on screen."""
 
-    figureless = "There is no B yet"
+    figureless = "B is not ready"
     title = "Compare"
     topic = "compare"
     lane = "map"
@@ -413,7 +414,7 @@ class CompareView(CellsView):
         self.role = label(factor=0.92, weight=500, kind="chip")
         self.level = label(factor=0.92, weight=500, kind="chip")
         self.way = Segments([(name, tr(said), icon) for name, said, icon in WAYS])
-        self.way.setToolTip(tr("A and B beside each other, or in turn in one place"))
+        self.way.setToolTip(tr("Side by side, or alternating in one place"))
         self.way.setAccessibleName(tr("How A and B are shown"))
         self.way.chosen.connect(self._choose_way)
         self.scale = scale_choice()
@@ -424,7 +425,7 @@ class CompareView(CellsView):
         self.head.add_beside_title(self.role, self.level)
         self.head.add(self.way, self.scale, self.fit_button, self.export)
         self.least = label("A − B", factor=0.92, weight=600, kind="side")
-        less = tr("What a query weighs a key in A, less what it weighs it in B")
+        less = tr("Weight in A minus weight in B")
         self.least.setToolTip(explanation(less, "a_ij − b_ij", GUIDE))
         self.legend = Words(factor=0.92, kind="secondary")
         self.least.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
@@ -580,7 +581,7 @@ class CompareView(CellsView):
         facts = self.session.facts.get(grid.head_a)
         title = tr("Head {head}", head=grid.head_a)
         if grid.head_a != grid.head_b:
-            title = tr("Head {head} beside {other}", head=grid.head_a, other=grid.head_b)
+            title = tr("Heads {head} and {other}", head=grid.head_a, other=grid.head_b)
         self.head.title.setText(title)
         said = tr(facts.role) if facts else ""
         self.role.setText(
@@ -661,11 +662,11 @@ class NumbersView(View):
     """NUMBERS of the selected head and of the one beside it, each among all heads of its model."""
 
     title: ClassVar[str] = "Numbers"
-    figureless = "Metrics of heads, layer by layer, are drawn of both sides"
+    figureless = "The metrics of all heads have a figure"
     icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = ("capture", "beside", "selection")
     lane = "facts"
-    empty = ("Numbers of both sides", "They appear as soon as there is something to compare with.")
+    empty = ("Metrics of A and B", "They are shown once there is something to compare with.")
     empty_actions = (("compare_with", "Compare with…"),)
     topic: ClassVar[str] = "compare-numbers"
 
@@ -674,7 +675,7 @@ class NumbersView(View):
         self._memory = MeasureCache()
         self._shown: MeasuredSides | None = None
         self._note = ""  # what the head says while no number has the keyboard
-        self.head = PaneHead(tr("This head in numbers"))
+        self.head = PaneHead(tr("Head metrics"))
         self.head.setFixedHeight(30)
         self.pairs = {name: NumberPair(name) for name in NUMBERS}
         row = hbox(None, margins=(16 - PAD, 0, 16 - PAD, FOOT), spacing=GAP - PAD)
@@ -703,7 +704,7 @@ class NumbersView(View):
         dots = tr("head {head}", head=a.head)
         if not alone and a.head != b.head:
             dots = tr("{a} and {b}", a=a.head, b=b.head)
-        said = "grey: all {many} {kind}; the dot: {dots}; A above, B below"
+        said = "grey: all {many} {kind}; dot: {dots}; A above, B below"
         self._note = tr(said, many=many, kind=tr(result.kind), dots=dots)
         self.head.note.say(self._note)
         for one in self.pairs.values():
@@ -747,7 +748,7 @@ def _measured(
         with progress_as(partial(_as_one_of, min(number, total), total)):
             found.update(measure(capture, NUMBERS, [one for one in heads if one not in found]))
         if number == 1 or number % OFTEN == 0:
-            progress(min(number, total), total, "Measuring heads", shown())
+            progress(min(number, total), total, "Computing head metrics", shown())
     return shown()
 
 
@@ -947,11 +948,11 @@ def same(a: Capture, b: Capture) -> str:
 # --- texts ----------------------------------------------------------------------------------------
 
 
-SELECTED_NOTE = "what the selected {unit} looks at"
-APART = "nothing is in both"
+SELECTED_NOTE = "attention of the selected {unit}"
+APART = "no shared tokens"
 NO_LAYER = "This layer is not captured yet."
-BITS = "Bits per byte: what the model needs on average to tell the next byte; less is better"
-ASKING = "Click a {unit} to see what it looks at on both sides."
+BITS = "Bits per byte: mean loss of the next byte; lower is better"
+ASKING = "Click a {unit} to see what it attends to in A and B."
 
 
 @dataclass(frozen=True, slots=True)
@@ -1026,13 +1027,13 @@ class TextsView(View):
     queries, the key.
     """
 
-    title: ClassVar[str] = "The text on both sides"
-    figureless = "The maps above it are drawn"
+    title: ClassVar[str] = "Text of A and B"
+    figureless = "Its maps have figures"
     icon: ClassVar[str] = "text"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "other", "selection", "hover", "display",
     )  # fmt: skip
-    empty = ("The text on both sides", "It appears as soon as there is something to compare with.")
+    empty = ("Text of A and B", "It is shown once there is something to compare with.")
     empty_actions = (("compare_with", "Compare with…"),)
     topic: ClassVar[str] = "compare-texts"
 
@@ -1174,9 +1175,9 @@ def differing(alignment: Alignment, grid: SharedGrid | None = None) -> str:
     if (len(a), a.unit) == (len(b), b.unit) == (shared, a.unit):
         return ""  # cut by other tokenizers, into the same pieces
     if shared == 1:
-        said = "1 piece is in both, of {a} in A and {b} in B; hatched: only in the other"
+        said = "1 shared token of {a} in A and {b} in B; hatched: in one only"
         return tr(said, a=sizes[0], b=sizes[1])
-    said = "{n:,} pieces are in both, of {a} in A and {b} in B; hatched: only in the other"
+    said = "{n:,} shared tokens of {a} in A and {b} in B; hatched: in one only"
     return tr(said, n=shared, a=sizes[0], b=sizes[1])
 
 

@@ -535,7 +535,7 @@ def _chip(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     said = _weighed(capture, before, stage, token, inward)
     spans, position = capture.spans[stage.level], capture.position(stage.level, token)
     if inward and not spans[position, 0] <= token < spans[position, 1]:
-        where = "{name} is left out" if mine.apart else "{name} joins the next"
+        where = "{name} is left out" if mine.apart else "{name} is pooled into the next"
         if mine.stride is None and position + 1 == len(spans):
             where = "{name} is in no segment yet"
         said += f"; {tr(where, name=quoted_token(capture.prompt.label(token)))}"
@@ -563,7 +563,7 @@ def _weighed(capture: Capture, before: Stage, stage: Stage, token: int, inward: 
         said = [f"{_text(capture, keys[c])} {sentences.weight(float(weights[c]))}" for c in parts]
         return " + ".join(said[-4:])
     best = int(np.abs(weights).argmax())
-    return tr("{name} takes most from {other} {weight}", name=own,
+    return tr("{name} attends most to {other} {weight}", name=own,
               other=_text(capture, keys[best]), weight=sentences.weight(weights[best]))  # fmt: skip
 
 
@@ -589,7 +589,7 @@ def _given(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
     times, apart = upper // lower, capture.spec.levels[before.level].apart
     more = (times - 1) * lower
     if (position - apart) // times + apart != mine:
-        return tr("{name} was left out and gets nothing back", name=own)
+        return tr("{name} was left out", name=own)
     if position < apart:
         return plain
     if (position - apart) % times:
@@ -603,7 +603,7 @@ def _given(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
 def _text(capture: Capture, span: Floats) -> str:
     start, end = (int(one) for one in span)
     if start < 0:
-        return tr("the empty start")
+        return tr("padding at the start")
     return quoted_token(capture.prompt.words(start, end) or capture.prompt.label(start))
 
 
@@ -613,7 +613,7 @@ def _text(capture: Capture, span: Floats) -> str:
 def _together(capture: Capture, token: int, level: int) -> tuple[Floats | None, str]:
     prompt = capture.prompt_of(level)
     if prompt is not capture.main:
-        return None, tr("All maps together lead to the target: choose one of its tokens.")
+        return None, tr("Rollout ends at the target: choose one of its tokens.")
     try:
         rows = tasks.rollout(capture, (token, token + 1))
     except HgvizError as error:
@@ -626,7 +626,7 @@ def _together(capture: Capture, token: int, level: int) -> tuple[Floats | None, 
         share = sentences.weight(float(source.sum(dtype=np.float64)))
         best = ", ".join(_sources(capture.prompt, source, None, 2))
         said.append(tr("the source {share} ({best})", share=share, best=best))
-    told = "All maps multiplied, residual paths included. Where the answer comes from: {sources}."
+    told = "Attention rollout with residual connections: {sources}."
     return found, tr(told, sources=", ".join(said))
 
 
@@ -805,7 +805,7 @@ def of_story(story: FollowScene) -> Table:
         (tr("Key {number}", number=one + 1), tr("Weight {number}", number=one + 1))
         for one in range(most)
     )
-    heads = [tr("Stage"), tr("What happens"), tr("Level"), tr("Head"), tr("Role")]
+    heads = [tr("Stage"), tr("Step"), tr("Level"), tr("Head"), tr("Role")]
     out = [[*heads, *(one for pair in numbered for one in pair)]]
     for stage, look in zip(story.way, story.trace.looks, strict=True):
         known = [str(stage.number), stage.title(capture.spec, story.noun)]
@@ -1113,7 +1113,7 @@ class FollowPainter(CellPainter):
         self.painter.drawPolygon(QPolygonF([tip, tip + QPointF(8, -4.5), tip + QPointF(8, 4.5)]))
         font = theme.font(0.85)
         units = tr(f"{self.story.noun}s")
-        said = tr("residual path: the {units} themselves skip the waist", units=units)
+        said = tr("residual connection: {units} skip the bottleneck", units=units)
         self.painter.save()
         self.painter.translate(lane + 14, (top + bottom) / 2)
         self.painter.rotate(-90)
@@ -1206,7 +1206,7 @@ class FollowCanvas(QAbstractScrollArea):
         self._picture: tuple[int, float, QPixmap] | None = None
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName(tr("Follow one letter"))
+        self.setAccessibleName(tr("Follow one token"))
         self.viewport().setMouseTracking(True)
         self.verticalScrollBar().setSingleStep(24)
 
@@ -1309,7 +1309,7 @@ class FollowCanvas(QAbstractScrollArea):
         if weights is None:
             return name
         if position >= seen:
-            return tr("{name}: not seen, comes after the {unit}", name=name, unit=tr(story.noun))
+            return tr("{name}: masked (causal)", name=name)
         return f"{name} {sentences.weight(float(weights[position]), 3)}"
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -1369,8 +1369,8 @@ class FollowView(View):
     icon = "follow"
     needs = ("capture", "selection", "opened", "facts", "display", "dark")
     empty = (
-        "Capture a text to follow a letter",
-        "Follow shows one letter on its way through the model, layer by layer.",
+        "Run the model on a text to follow a token",
+        "Follow shows one token at every stage of the model.",
     )
     empty_actions = CAPTURE
 
@@ -1447,7 +1447,7 @@ class FollowView(View):
 
 def _way(capture: Capture, level: int) -> str:
     if any(one.stride != 1 for one in capture.spec.levels):
-        return tr("down to the waist and back up")
+        return tr("through the bottleneck and back")
     if not capture.spec.two_texts:
         return tr("through the layers")
     return tr("through the encoder") if level == 0 else tr("through the decoder")

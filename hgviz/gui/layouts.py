@@ -492,18 +492,16 @@ Kind = Literal["first", "in", "waist", "out", "last", "flat", "own", "cross", "t
 GROUPS = 4  # stages of a model that has one resolution only
 PAIRS = 2  # of a decoder's layers, each looking at its own text and at the other
 READS = {"own": "its text", "cross": "the source", "slots": "the slots"}
-# of a kind of stage, and of one whose positions are segments of unequal length
+# titles by kind of stage; the second where positions are segments of unequal length
 TITLES = {
-    "first": ("Read every {unit}", "Read every {unit}"),
-    "in": ("{many} {units} become one", "{units} become segments"),
+    "first": ("Full resolution", "Full resolution"),
+    "in": ("Shortened, {many} {units} to one", "{units} pooled into segments"),
     "waist": (
-        "{many} {units} become one: look far, cheaply",
-        "{units} become segments: look far, cheaply",
+        "Shortened, {many} {units} to one (bottleneck)",
+        "{units} pooled into segments (bottleneck)",
     ),
-    "out": ("Spread back to {many} {units}", "Spread back to {many} {units}"),
-    "last": (
-        "Back at every {unit}, with what was learnt", "Back at every {unit}, with what was learnt",
-    ),
+    "out": ("Upsampled to {many} {units}", "Upsampled to {many} {units}"),
+    "last": ("Upsampled to full resolution", "Upsampled to full resolution"),
     "text": ("Every {unit}", "Every {unit}"),
 }  # fmt: skip
 

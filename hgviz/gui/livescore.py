@@ -43,7 +43,7 @@ RIGHT = {
 }  # fmt: skip
 COLUMNS = ("seen", "share right", "low", "high")
 WITHOUT = "Write the model without the heads that are off"
-LINES = {"Whole model": "whole", "Difference": "difference", "Changed": "changed", "Saved": "saved"}
+LINES = {"Full model": "whole", "Difference": "difference", "Changed": "changed", "Saved": "saved"}
 
 
 class LiveView(ChartView):
@@ -55,11 +55,11 @@ class LiveView(ChartView):
     needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
     lane = "here"
     empty = (
-        "Choose data to see what the model scores",
+        "Choose data to evaluate the model on",
         "A classifier needs texts with labels, a language model any text.",
     )
     empty_actions: tuple[tuple[str, str], ...] = (
-        ("bundled_data", "Use the bundled reviews"),
+        ("bundled_data", "Use bundled reviews"),
         ("choose_data", "Choose data…"),
     )
 
@@ -168,7 +168,7 @@ class LiveView(ChartView):
         ends = {"low": 100 * score.low, "high": 100 * score.high}
         self.interval.setText(tr("{low:.1f} to {high:.1f} %", **ends))
         share = 100 * every.before[0]
-        self.lines["Whole model"].say(
+        self.lines["Full model"].say(
             tr("{share:.1f} %", share=share)
             if result.done
             else tr("{share:.1f} % on the same ones", share=share)

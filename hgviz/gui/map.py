@@ -123,7 +123,7 @@ class MapView(CellsView):
         if chosen.layer >= len(capture.maps) or capture.maps[chosen.layer] is None:
             self.empty = (
                 tr("Layer {layer} is not captured yet", layer=chosen.layer),
-                "It appears here as soon as the capture has reached it.",
+                "It is shown as soon as it is captured.",
             )
             going = session.at_work
             self.empty_actions = (("jobs", "Jobs…"),) if going else CAPTURE[:1]

@@ -660,7 +660,7 @@ class NeuronView(View):
             return None
         one = capture.maps[chosen.layer] if chosen.layer < len(capture.maps) else None
         if one is None:
-            reached = tr("It appears here as soon as the capture has reached it.")
+            reached = tr("It is shown as soon as it is captured.")
             self.empty = tr("Layer {layer} is not captured yet", layer=chosen.layer), reached
             self.empty_actions = () if session.at_work else CAPTURE[:1]
             return None

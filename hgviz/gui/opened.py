@@ -170,7 +170,7 @@ class Opener:
                 whole = [key[1] for key, kept in self._opened.items() if kept is opened]
                 if capture is self._capture and whole:
                     found.append(self._found(capture, one, whole[0]))
-            progress(len(found), len(heads), "Opening the heads beside it")
+            progress(len(found), len(heads), "Opening the heads compared with")
         return found
 
     def _found(self, capture: Capture, head: HeadId, whole: bool) -> OpenedMap:
@@ -417,7 +417,7 @@ class OpenedPair:
             only = tr("Only A has head {head}.", head=head)
             return (tr("B has no head {head}", head=head), why), (tr("Nothing to subtract"), only)
         if self.apart:
-            why = tr("No position stands for the same part of a text in both.")
+            why = tr("A and B have no position in common.")
             return None, (tr("Nothing in common"), why)
         return None, None
 
@@ -427,7 +427,7 @@ class OpenedPair:
         edges = self.grid.rows, self.grid.columns
         if any(edge.by_token for edge in edges):
             unit = self.grid.a.query_prompt(self.grid.head_a.layer).unit
-            return tr("both spread to {units}", units=tr(f"{unit}s"))
+            return tr("both upsampled to {units}", units=tr(f"{unit}s"))
         return "" if self.grid.is_identity else tr("hatched: not in both")
 
     @property

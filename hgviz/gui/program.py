@@ -105,7 +105,7 @@ def selection_words(capture: Capture, chosen: Selection) -> str:
     if layer is None:
         return DOT.join([*parts, tr("not captured yet")])
     if chosen.head not in layer.heads:
-        return tr("The model has no such head: all of this layer were removed")
+        return tr("No such head: all heads of this layer were removed")
     if chosen.query is not None:
         row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
         words = _quoted(

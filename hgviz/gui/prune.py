@@ -690,7 +690,7 @@ ONE_BY_ONE = (
 )
 STEPS = (  # what leads to a curve; the last of them that was done shows the next
     ("trace_curve", "Compute pruning curve"), ("measure_heads", "Measure…"),
-    ("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"),
+    ("bundled_data", "Use bundled reviews"), ("choose_data", "Choose data…"),
     ("open_studied", "Locate model…"), ("open", "Open a checkpoint…"),
 )  # fmt: skip
 NOTE = "least important first; drag the line to switch more or fewer off"

@@ -313,12 +313,12 @@ class Verdict:
     def question(self, noun: str) -> str:
         """What the answers answer, before a list of them."""
         if self.goal == "classes":
-            return tr("The model says:")
+            return tr("Prediction:")
         if self.goal == "tags":
-            return tr("This {unit} is:", unit=tr(noun))
+            return tr("Label of this {unit}:", unit=tr(noun))
         if self.goal == "masked":
-            return tr("In place of this {unit} it expects:", unit=tr(noun))
-        return tr("Next {unit} it expects:", unit=tr(noun))
+            return tr("Prediction for this {unit}:", unit=tr(noun))
+        return tr("Next-{unit} prediction:", unit=tr(noun))
 
 
 def of_text(capture: Capture) -> Verdict:
@@ -424,46 +424,45 @@ def explanation(meaning: str, formula: Citation | str, source: str = "") -> str:
 # Of every score of METHODS, which has the source: what it says, its formula.
 SCORES = {
     "signed": (
-        "How far the loss rises with the head off, as its slope foretells; on texts like those of "
-        "the training the slopes cancel, and what is left is mostly chance",
+        "Estimated rise of the loss with the head off, from its gradient; on texts like the "
+        "training data gradients cancel, and what is left is mostly chance",
         "−Σ G / n,  G = ∂L/∂x,  x: 1 on, 0 off",
     ),
     "michel": (
-        "How much the loss of each text depends on the head, up or down; what is asked first, "
-        "because slopes of both signs do not cancel",
+        "How much the loss of each text depends on the head, up or down: absolute gradients do not"
+        " cancel",
         "Σ |G| / n,  G = ∂L/∂x,  x: 1 on, 0 off",
     ),
     "michel-token": (
-        "The same sum of sizes, taken token by token of what the head gives; the last layer of a "
-        "classifier per text",
+        "Absolute gradient times head output, per token (per text in the last layer of a "
+        "classifier)",
         "Σ |c · ∂L/∂c| / n,  c: what the head gives",
     ),
     "bertology": (
-        "How much the loss of batches of 32 texts depends on the head; another batch size is "
-        "another number",
+        "How much the loss of batches of 32 texts depends on the head; the number depends on the "
+        "batch size",
         "Σ |Σ G|,  the inner sum over a batch",
     ),
     "fisher": (
-        "How much the loss depends on the head, large slopes before all: an estimate of the "
-        "curvature",
+        "Mean squared gradient of the loss: an estimate of its curvature",
         "Σ G² / N,  N texts",
     ),
     "loo": (
-        "How far the loss really rises with only this head off: measured, not foretold",
+        "Measured rise of the loss with only this head off (leave-one-out)",
         "Σ (L₋ₕ − L) / n",
     ),
     "all-but-one": (
-        "How far the loss rises with only this head on in its layer; a needed head has a low one, "
-        "so the wall turns its sign",
+        "Measured rise of the loss with only this head on in its layer; low for an important head,"
+        " so the wall reverses its sign",
         "Σ (Lₕ − L) / n,  Lₕ: alone in its layer",
     ),
     "shapley": (
-        "What joining does to the loss, in the mean over random orders; a needed head has a low "
-        "one, so the wall turns its sign",
+        "Mean change of the loss when the head is added, over random orders (Shapley value); low "
+        "for an important head, so the wall reverses its sign",
         "φₕ = mean (L(S ∪ h) − L(S)),  Σ φₕ = L(all) − L(none)",
     ),
     "gates": (
-        "The gate that training with a price for every open one left the head, 0 to 1",
+        "Gate of the head after training with a penalty on open gates, 0 to 1",
         "clip(1.2 σ(ln α) − 0.1, 0, 1)",
     ),
 }
@@ -471,59 +470,57 @@ SCORES = {
 # Of every other number of the page: what it says, its formula, its source.
 NUMBER_WORDS = {
     "right": (
-        "The share of answers that are right with these heads off, with its interval of 95 %: "
-        "Agresti and Coull's",
+        "Accuracy with these heads off, with its 95 % interval (Agresti and Coull)",
         "p̃ ± z √(p̃ (1 − p̃) / ñ),  ñ = n + z²,  p̃ = (k + z²/2) / ñ,  z = 1.96",
         "Agresti, Coull 1998; statistics.md",
     ),
     "early": (
-        "Looking early is not corrected for: the interval holds for a number of texts chosen "
-        "beforehand",
+        "The interval holds for a number of texts chosen beforehand: it is not corrected for early"
+        " looks",
         "P(p in the interval) ≈ 95 %",
         "statistics.md",
     ),
     "whole": (
-        "The share that the whole model has right, on the places that both have answered",
+        "Accuracy of the full model on the same examples",
         "k / n",
         "statistics.md",
     ),
     "difference": (
-        "What the share of right answers changed by, in points, with Bonett and Price's interval "
-        "for pairs; where it includes 0, it may be nothing",
+        "Change of the accuracy, in points, with Bonett and Price's interval for pairs; not "
+        "significant where it includes 0",
         "(c − b) / n;  d ± t √((b′ + c′) − (b′ − c′)² / n′) / n′,  d = (c′ − b′) / n′,  "
         "b′ = b + 1, c′ = c + 1, n′ = n + 2",
         "Bonett, Price 2012; statistics.md",
     ),
     "changed": (
-        "Answers that were right and are wrong now (b), and the other way round (c); p: how often "
-        "chance alone would split them as unevenly",
+        "Answers newly wrong (b) and newly right (c); p: exact test of McNemar",
         "p = min(1, 2 P(X ≤ min(b, c))),  X ~ B(b + c, ½)",
         "McNemar 1947, exact; statistics.md",
     ),
     "saved": (
-        "The parameters that are removed with the heads: queries and output of each head, keys and "
-        "values of each key group whose heads are all off",
+        "Parameters removed with the heads: queries and output of each head, keys and values of "
+        "key groups whose heads are all off",
         "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
         "heads.md",
     ),
     "more": (
-        "How many bits of loss more this place has with the heads off; more is worse",
+        "Bits of loss added at this position with the heads off; higher is worse",
         "(L₋ − L) / ln 2",
         "statistics.md",
     ),
     "loss": (
-        "Bits of loss of the whole model, and with the heads off",
+        "Loss in bits of the full model, and with the heads off",
         "−log₂ p(what is wanted)",
         "Shannon 1948; statistics.md",
     ),
     "change": (
-        "What the slice changed by with the heads off; points of right answers, or bits of loss",
+        "Change of the slice with the heads off, in points of accuracy or bits of loss",
         "(c − b) / n,  or the mean of (L₋ − L) / ln 2",
         "statistics.md",
     ),
     "ends": (
-        "The interval of 95 % of that change; where 0 is in it, it may be nothing. Not adjusted "
-        "for how many slices there are",
+        "95 % interval of that change; not significant where it includes 0. Not adjusted for the "
+        "number of slices",
         "Bonett, Price 2012 (points); Cochran 1977, 2.11 (bits)",
         "statistics.md",
     ),
@@ -533,15 +530,15 @@ NUMBER_WORDS = {
         "k* = max {k : value(j) ≥ value(0) − 0.01 for all j ≤ k}",
         "heads.md; statistics.md",
     ),
-    "heads": ("How many heads are switched off", "k", "heads.md"),
+    "heads": ("Number of heads switched off", "k", "heads.md"),
     "parameters": (
-        "The share of the parameters of all heads that is removed with those that are off",
+        "Share of the parameters of all heads that is removed with those that are off",
         "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
         "statistics.md",
     ),
     "flops": (
-        "The share of the operations of all heads that is removed with those that are off, in a "
-        "mean text",
+        "Share of the operations of all heads that is removed with those that are off, in a text "
+        "of mean length",
         "Σ heads (2 |W_Q, W_O| Tq + 4 pairs dₕ) + Σ groups 2 |W_K, W_V| Tk",
         "statistics.md",
     ),

@@ -646,7 +646,12 @@ class CaptureRunner:
         """Measure the heads of the capture on screen."""
         work = partial(_after_the_picture, partial(measure, self.session.capture))
         self.working.start(
-            self.lanes.facts, "measure", "Measuring heads", work, self._measured, bound=True
+            self.lanes.facts,
+            "measure",
+            "Computing head importance",
+            work,
+            self._measured,
+            bound=True,
         )
 
     def warm_up(self) -> None:

@@ -99,7 +99,7 @@ def prepare(
     if model is None:
         require(
             checkpoint,
-            "There is no model to try: a capture alone answers nothing",
+            "There is no model to evaluate: a capture holds no weights",
             "Open the checkpoint it was made with",
         )
         model = tasks.load(checkpoint, device)
@@ -114,7 +114,7 @@ def prepare(
 
 def ready(model: Model, examples: Examples) -> Trials:
     """A model ready to be tried on examples, a few at a time. Errors: as tasks.trials_of."""
-    progress(0, 1, "trying whether heads do anything")
+    progress(0, 1, "checking that heads have an effect")
     sizes = SIZES[examples.asked]
     if examples.asked == "next":
         each = max(1, int(SHORT / examples.lengths.mean()))
@@ -249,18 +249,18 @@ class TrialRunner:
         session, trial = self.session, self.session.trial
         names = {one.name for one in session.masks}
         count = len(session.off)
-        plain = "Whole model" if not count else f"{count} off"
+        plain = "Full model" if not count else f"{count} off"
         number = next(n for n in range(1, len(names) + 2) if _named(plain, n) not in names)
         mask = Mask(_named(plain, number), session.off)
         if trial and trial.off == session.off:
             mask = _with_score(mask, trial)
         others = (one for one in session.masks if one.off != session.off)
-        session.do(f"keeping the mask {mask.name}", masks=(*others, mask))
+        session.do(f"saving mask {mask.name}", masks=(*others, mask))
 
     def drop(self, name: str) -> None:
         """Forget a mask."""
         masks = tuple(one for one in self.session.masks if one.name != name)
-        self.session.do(f"forgetting the mask {name}", masks=masks)
+        self.session.do(f"deleting mask {name}", masks=masks)
 
     def save(self, path: str, on_done: Callable[[Any], None]) -> None:
         """Write what was measured, with the masks that were kept; it knows its file then."""
@@ -295,7 +295,12 @@ class TrialRunner:
 
         work = partial(both, wish, session.model)
         self.working.start(
-            self.lanes.engine, "capture", "Capturing before and after", work, show, bound=True
+            self.lanes.engine,
+            "capture",
+            "Running the full and the pruned model",
+            work,
+            show,
+            bound=True,
         )
 
     def turn(self) -> str:
@@ -308,9 +313,13 @@ class TrialRunner:
         kept = {"facts": {}, "selection": session.selection, "off": session.off}
         session.put(chosen=False, capture=other, **kept)
         if not other.off:
-            return tr("With all heads on")
+            return tr("Full model")
         count = len(other.off)
-        return tr("Without 1 head") if count == 1 else tr("Without {n:,} heads", n=count)
+        return (
+            tr("Pruned model: 1 head off")
+            if count == 1
+            else tr("Pruned model: {n:,} heads off", n=count)
+        )
 
     # --- data -------------------------------------------------------------------------------------
 
@@ -438,7 +447,7 @@ class TrialRunner:
             return
         self.lanes.engine.submit(
             TRIAL,
-            "Scoring",
+            "Evaluating",
             work,
             on_step=self._stepped,
             on_done=self._tried,
@@ -497,7 +506,7 @@ class TrialRunner:
         self.lanes.engine.cancel(TRIAL)
         data = name_of(self.session.data)
         work = partial(measuring, self.trials, needs, data, self.known, self.urgent)
-        self._start(MEASURE, "Measuring heads", work, self._measured)
+        self._start(MEASURE, "Computing head importance", work, self._measured)
         self._go_on()
 
     def trace(self) -> None:
@@ -588,7 +597,7 @@ def _named(words: str, number: int) -> str:
 # --- studies --------------------------------------------------------------------------------------
 
 
-DATA_ACTIONS = (("bundled_data", "Use the bundled reviews"), ("choose_data", "Choose data…"))
+DATA_ACTIONS = (("bundled_data", "Use bundled reviews"), ("choose_data", "Choose data…"))
 
 Words = tuple[tuple[str, str], tuple[tuple[str, str], ...]]  # title and text, actions
 
@@ -606,9 +615,9 @@ def about(study: Study) -> str:
     if seen.any():
         share = 100 * float(study.right[seen].mean())
         parts.append(
-            tr("{share:.1f} % right with only {n:,} off", share=share, n=len(study.off))
+            tr("accuracy {share:.1f} % with only {n:,} off", share=share, n=len(study.off))
             if study.off
-            else tr("{share:.1f} % right with all heads on", share=share)
+            else tr("accuracy {share:.1f} % with all heads on", share=share)
         )
     return " · ".join(parts)
 
@@ -624,7 +633,7 @@ def another_model(study: Study, spec: ModelSpec) -> HgvizError:
         why = "it measured another model than the one that is open"
     return HgvizError(
         f"{name_of(study.path)} is a study of another model: {why}",
-        "Show the study by itself, which closes the model, or open the model it measured first",
+        "Show the study alone, which closes the model, or open its model first",
     )
 
 
@@ -635,12 +644,12 @@ def wanting(session: Session) -> Words | None:
         return None
     if session.model is None and not session.checkpoint:
         name = study.spec.name or tr("a model")
-        title = tr("This study is of {name}, which is not open", name=name)
-        text = tr("Open the model to switch its heads off and see what it scores.")
+        title = tr("The model of this study, {name}, is not open", name=name)
+        text = tr("Open it to switch heads off and evaluate it.")
         return (title, f"{about(study)}\n{text}"), (("open_studied", "Locate model…"),)
-    title = tr("Choose data to see what the model scores")
+    title = tr("Choose data to evaluate the model on")
     text = tr(
-        "With {data}, masks and curve go on where they were; other data is scored by itself.",
+        "With {data}, its masks and curve are continued; other data starts anew.",
         data=_data(study),
     )
     return (title, f"{about(study)}\n{text}"), possible(session, *reversed(DATA_ACTIONS))

@@ -373,7 +373,7 @@ class Chooser(Button):
         super().__init__("", "hourglass", weight=600)
         self.name = Words(tr("No model"), weight=600)
         self.size_words = Words("", factor=0.92, kind="secondary")
-        self.arrow = IconButton("chevron", tr("Opened before"))
+        self.arrow = IconButton("chevron", tr("Recent"))
         self.arrow.setFixedSize(16, 16)
         for one in (self.name, self.size_words):
             one.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
@@ -383,7 +383,7 @@ class Chooser(Button):
             one.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.arrow.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         self.setAccessibleName(tr("Model"))
-        self.setToolTip(tr("The model at hand, and those opened before"))
+        self.setToolTip(tr("Current model and recent files"))
         self.setStyleSheet("text-align: left;")
         self._shown: object = None
         self._menu = QMenu(self)

@@ -240,7 +240,7 @@ def test_an_answer_acts_only_while_its_action_can_be_done_with_the_same_model(
     if late[0] == "save_study":
         session.study = SimpleNamespace(spec=session.spec, data_digest="another")
     answer()
-    assert acted == [late[3]] and said.full.startswith("Something else is open")
+    assert acted == [late[3]] and said.full.startswith("Not done")
 
 
 def test_a_file_chosen_for_b_is_compared_with_a(with_model, until, tmp_path):

@@ -118,7 +118,7 @@ def test_gutters_hold_what_rows_add_up_to_on_one_scale(app, signed):
 def test_without_a_b_the_view_says_what_to_do(app, pair):
     with shown(CompareView, SIZE, capture=pair[0]) as (view, _):
         assert view._notice.isVisible() and view._notice.said[0] == view.empty
-        assert view.empty[0] == "Nothing to compare with yet"
+        assert view.empty[0] == "Choose a second model"
 
 
 def test_a_layer_that_a_has_not_captured_is_said(app, pair):
@@ -560,7 +560,7 @@ def test_numbers_of_both_heads_stand_among_those_of_all(app):
         assert "%" in one.spoken(one._sides[1][1]) != "0 %"
         assert len(one._sides[0][1].values("entropy")) == 54
         view.pairs["focus"].clearFocus()
-        assert "all 54 self-attention heads; the dot: head 1.1" in view.head.note.full
+        assert "all 54 self-attention heads; dot: head 1.1" in view.head.note.full
         assert "A, head 1.1" in view.pairs["entropy"].toolTip()
         before = view.pairs["entropy"].spoken(one._sides[0][1])
         session.put(selection=Selection(0, 3, 40))  # known: drawn without being asked for

@@ -352,7 +352,7 @@ def test_saving_b_keeps_its_maps(drawn, until, tmp_path):
     until(lambda: not busy(drawn))
     assert session.capture.path.endswith("a.h5") and session.beside.path.endswith("b.h5")
     assert session.beside.maps is b.maps
-    assert "B lies in a file" in drawn.frame.actions_by_name["save_beside"].toolTip()
+    assert "is in a file" in drawn.frame.actions_by_name["save_beside"].toolTip()
     spec = drawn.compare.maps.figure(session)
     assert not command_for(offer_of(session, spec).of, spec, "compare.pdf").lacks
 

@@ -61,7 +61,7 @@ def view(capture):
 def test_it_says_which_letter_is_followed(capture):
     with showing(FollowView, session_of(capture, query=6), 1600, 900) as view:
         assert view._letter.text() == "u"
-        assert view.head.note.full == "in hourglass (letter 6) down to the waist and back up"
+        assert view.head.note.full == "in hourglass (letter 6) through the bottleneck and back"
 
 
 def test_a_click_on_a_strip_chooses_the_letter(view):
@@ -159,7 +159,7 @@ def test_pointing_at_a_cell_tells_its_weight(view):
     strip, look = view.trail.story.course.strips[0], view.trail.looks[0]
     key, weight = look.top[0]
     assert view.trail._said(strip, key).endswith(f"{weight:.3f}")
-    assert "not seen" in view.trail._said(strip, look.seen)
+    assert "masked" in view.trail._said(strip, look.seen)
 
 
 # --- where strips stand ---------------------------------------------------------------------------
@@ -274,11 +274,11 @@ def test_stages_say_in_words_what_happens():
     spec = make_spec((1, 2, 4), 6)
     way = stages(spec)
     assert [one.title(spec, "letter") for one in way] == [
-        "Read every letter",
-        "Two letters become one",
-        "Four letters become one: look far, cheaply",
-        "Spread back to two letters",
-        "Back at every letter, with what was learnt",
+        "Full resolution",
+        "Shortened, two letters to one",
+        "Shortened, four letters to one (bottleneck)",
+        "Upsampled to two letters",
+        "Upsampled to full resolution",
     ]
     assert way[0].note(spec, 136) == "136 positions, layers 0 and 1"
     assert way[1].note(spec, 68) == "68 positions, layer 3, a quarter of the cost"
@@ -356,14 +356,14 @@ def test_resampling_over_everything_names_the_strongest_position(sea):
     weights = np.mean([sea.maps[2].read(head)[30] for head in range(6)], axis=0)
     best = int(weights.argmax())
     start, end = sea.key_spans(2)[best]
-    named = quoted_token(sea.prompt.words(start, end)) if start >= 0 else "the empty start"
+    named = quoted_token(sea.prompt.words(start, end)) if start >= 0 else "padding at the start"
     own = quoted_token(sea.prompt.words(*sea.spans[1][30]))
-    assert chips[0] == f"{own} takes most from {named} {weights[best]:.2f}"
+    assert chips[0] == f"{own} attends most to {named} {weights[best]:.2f}"
 
 
 def test_a_letter_that_joins_the_next_position_is_told_so(sea):
     chips = trace(sea, token=61).chips
-    assert chips[0].endswith(f"; {quoted_token(SEA[61])} joins the next")
+    assert chips[0].endswith(f"; {quoted_token(SEA[61])} is pooled into the next")
     assert "joins" not in chips[3]
 
 
@@ -380,7 +380,7 @@ def test_the_last_row_is_the_rollout_and_says_where_it_comes_from(sea):
     found = trace(sea)
     row = rollout(sea, (60, 61))[0]
     assert np.array_equal(found.together, row)
-    assert found.sentence.startswith("All maps multiplied, residual paths included.")
+    assert found.sentence.startswith("Attention rollout with residual connections:")
     assert f"itself {row[60]:.2f}" in found.sentence
 
 
@@ -442,5 +442,5 @@ def test_a_title_takes_the_wider_side_of_the_letter(app, monkeypatch):
         fields = {"capture": capture, "selection": Selection(0, 0, token)}
         with shown(FollowView, (640, 520), **fields) as (view, _):
             view.grab()
-    rooms = [room for words, room in written if "become" in words]
+    rooms = [room for words, room in written if "Shortened" in words]
     assert rooms and min(rooms) > 110

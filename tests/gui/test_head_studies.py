@@ -74,7 +74,7 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
     }  # fmt: skip
     assert len(page.heads.wall.shades.heads) == len(study.heads)
     assert page.curve.line.curve.order == study.curves[0].order
-    assert "is of tiny, which is not open" in said(page.live)
+    assert "of this study, tiny, is not open" in said(page.live)
     assert "heads.h5: tiny on story.txt" in said(page.live)
     assert str(measured) in program.commands.opened_before
     assert "tiny" in program.frame.windowTitle()
@@ -178,7 +178,7 @@ def test_a_study_is_extended_on_its_own_data_and_replaced_on_other_data(
     until(lambda: session.trial is not None and session.trial.done)
     assert session.study is not None and pruning.known is None
     whole, pair = session.masks
-    assert (whole.name, whole.score, whole.change) == ("Whole model", None, None)
+    assert (whole.name, whole.score, whole.change) == ("Full model", None, None)
     assert pair.score == session.trial.scores[-1] and pair.score.total == session.trial.total
     assert "other data" in program.frame.actions_by_name["trace_curve"].toolTip()
     pruning.measure(frozenset({"gradient"}))
@@ -261,7 +261,7 @@ def test_a_study_of_another_model_opens_after_a_question(program, measured, stra
     program.settle()
     assert session.study is not None and session.spec.digest == session.study.spec.digest
     assert session.model is None and session.capture is None and session.checkpoint == ""
-    assert "is of tiny, which is not open" in said(program.prune.live)
+    assert "of this study, tiny, is not open" in said(program.prune.live)
 
 
 def test_another_model_closes_the_study(program, measured, stranger, until):

@@ -361,7 +361,7 @@ def test_a_classifier_says_its_class(app):
         assert view.glass.scene.ends() == ("Text in", "positive 97 %")
     with shown(FollowView, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
         told = view.trail.story.trace.verdict
-        assert told.question("token") == "The model says:"
+        assert told.question("token") == "Prediction:"
         assert [name for name, _ in told.answers] == ["positive", "negative"]
 
 
@@ -390,7 +390,7 @@ def test_decoders_predict_the_next_token_and_encoders_the_hidden_one():
     assert answers[0][0] == str(int(decoder.logits[3].argmax()))
     assert of_text(decoder).sentence() == ""
     encoder = replace(made("bert"), logits=np.ones((18, 300), np.float32))
-    assert "In place of" in of_token(encoder, 3, str).question("token")
+    assert "Prediction for this" in of_token(encoder, 3, str).question("token")
     assert of_token(made("bert"), 3, str).answers == ()
 
 

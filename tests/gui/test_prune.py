@@ -370,7 +370,7 @@ def test_a_study_is_saved_with_its_masks(scored, until, tmp_path):
     until(lambda: scored.session.study.path)
     study = open_study(path)
     assert np.array_equal(study.arrays["gradient"], scored.session.study.arrays["gradient"])
-    assert [one.name for one in study.masks] == ["Whole model"]
+    assert [one.name for one in study.masks] == ["Full model"]
     session = scored.session
     (drawn,) = drawn_of(session, FIGURES["scores"])
     assert session.study.path == drawn.path == str(path)  # so that a figure's command names it
@@ -475,7 +475,7 @@ def test_masks_are_listed_with_their_scores_and_what_they_save(masks, scored):
     low, high = 100 * score.low, 100 * score.high
     assert (name, share) == ("3 off", f"{100 * score.value:.1f} % ({low:.1f} to {high:.1f})")
     assert change == "{} points, {} to {}".format(*changes)
-    assert cells(masks, 0)[0] == "Whole model" and cells(masks, 0)[2] == ""
+    assert cells(masks, 0)[0] == "Full model" and cells(masks, 0)[2] == ""
     tip = masks.list.item(2, 1).toolTip()
     assert "3 off: 0.0, 1.0, 2.1; saves " in tip and "parameters (" in tip
 
@@ -488,7 +488,7 @@ def test_a_click_or_enter_returns_to_a_mask_and_delete_forgets_it(masks, scored)
     QTest.keyClick(masks.list, Qt.Key.Key_Return)
     assert scored.session.off == OFF and masks.list.hasFocus()
     QTest.keyClick(masks.list, Qt.Key.Key_Delete)
-    assert [one.name for one in scored.session.masks] == ["Whole model", "3 off"]
+    assert [one.name for one in scored.session.masks] == ["Full model", "3 off"]
 
 
 def test_a_mask_that_was_never_scored_says_so():
@@ -563,11 +563,11 @@ def test_the_status_bar_names_what_was_undone(opened):
     opened.commands.pruning.switch(ONE)
     opened.commands.pruning.keep()
     press(opened, Qt.Key.Key_Z)
-    assert opened.frame.chosen_words.full == "Undone: keeping the mask 1 off"
+    assert opened.frame.chosen_words.full == "Undone: saving mask 1 off"
     press(opened, Qt.Key.Key_Z)
     assert opened.frame.chosen_words.full == "Undone: switching head 0.0 off"
     press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
-    assert opened.frame.chosen_words.full == "Done again: switching head 0.0 off"
+    assert opened.frame.chosen_words.full == "Redone: switching head 0.0 off"
 
 
 def test_a_mask_that_comes_back_has_the_score_that_is_known_by_now(opened):

@@ -183,7 +183,9 @@ def test_the_null_group_is_named_in_figures(given, tmp_path, kind):
     assert ">∅<" in out.read_text()
 
 
-@pytest.mark.parametrize(("token", "said"), [(34, "“w” is in no segment yet"), (14, "“r” joins")])
+@pytest.mark.parametrize(
+    ("token", "said"), [(34, "“w” is in no segment yet"), (14, "“r” is pooled")]
+)
 def test_following_a_letter_after_the_last_end_says_it_joins_no_segment(given, token, said):
     wish = trace.FollowOptions(Selection(3, 0, token), {}, {})
     way = stages(given.spec)
@@ -202,7 +204,7 @@ def test_the_stage_of_segments_is_the_waist():
     capture = segmented()
     way = stages(capture.spec)
     assert [one.kind for one in way] == ["first", "waist", "last"]
-    assert way[1].title(capture.spec, "letter") == "Letters become segments: look far, cheaply"
+    assert way[1].title(capture.spec, "letter") == "Letters pooled into segments (bottleneck)"
     layout = arrange(capture.spec, [len(one) for one in capture.spans], Space(600, 900))
     outer, inner, again = (one.box.width for one in layout.bands)
     assert inner < outer == again
@@ -308,7 +310,7 @@ def test_a_letter_that_is_left_out_gets_nothing_back():
         wish = FollowOptions(Selection(0, 0, token), {}, {})
         said = follow(funnel(), stages(funnel().spec), token, wish, str).chips[-1]
         assert (course(token).crossings[-1].thread is not None) is back
-        assert ("gets nothing back" not in said) is back
+        assert ("was left out" not in said) is back
 
 
 @pytest.mark.parametrize("kind", VIEWS)
@@ -390,7 +392,7 @@ def test_a_letter_is_followed_past_what_cuts_the_text(blt_capture):
     told = follow(capture, way, last, FollowOptions(Selection(5, 0, last), {}, {}), str)
     closed = int(capture.spans[2][-1, 1])
     assert ("in no segment yet" in told.chips[0]) is (closed <= last)
-    assert "takes most from" in told.chips[1]
+    assert "attends most to" in told.chips[1]
 
 
 @pytest.mark.parametrize("mode", ["one part", "two parts"])

@@ -130,7 +130,7 @@ class Patient(View):
 
 def test_a_pane_waits_a_second_before_it_says_that_something_is_missing(app, until):
     session = Session()
-    session.put(work=(Work("measure", "Measuring heads", state="running"),))
+    session.put(work=(Work("measure", "Computing head importance", state="running"),))
     with showing(Patient, session, visible=False) as view:
         view._patience.setInterval(200)
         view.show()
