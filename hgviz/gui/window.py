@@ -350,8 +350,8 @@ class Toolbar(QFrame):
         side = (self.width() - self.modes.sizeHint().width()) // 2 - 32
         self.models.setFixedWidth(max(64, min(250, side - self.open.sizeHint().width() - 8)))
         self.finder.setFixedWidth(max(40, min(300, side - 36)))
-        short = self.finder.width() < 260
-        self.keys.setVisible(not short)
+        short = self.finder.width() < 295
+        self.keys.setVisible(self.finder.width() >= 180)
         self.finder.setText(tr("Search") if short else tr(FIND))
 
     def _button(self, action: str, words: str, icon: str, kind: str = "") -> Button:

@@ -193,7 +193,7 @@ def test_two_levels_of_one_hourglass_stand_beside_each_other_in_tokens(app, pair
     with comparing(a, a, query=40, key=9, beside=HeadId(middle, 2)) as (view, session):
         assert view.trio.panes[1].scene.source.shape == (len(TEXT), len(TEXT))
         assert view.head.title.text() == f"Heads 0.0 and {middle}.2"
-        assert "spread to letters" in view.legend.full
+        assert "upsampled to letters" in view.legend.full
         found = a.maps[middle].read(2)[40 // 4, 3] / 4
         assert view._compared.rows[40][1][9] == pytest.approx(found, abs=1e-6)
         session.select(layer=1, head=3)
