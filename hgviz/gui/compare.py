@@ -780,20 +780,14 @@ def _shown(
 # --- sentences ------------------------------------------------------------------------------------
 
 
-MUCH = 0.3  # of a row's weight on one key, which then is what the row does
+MUCH = 0.3  # of a row's weight on one key: then the key is what the row is about
 TWO_TEXTS = "two texts"
-SIGNS = {
-    ".": "the full stop", ",": "the comma", " ": "the space", "\n": "the line end",
-    ";": "the semicolon", ":": "the colon", "?": "the question mark", "!": "the exclamation mark",
-    "-": "the hyphen", "–": "the dash", "—": "the dash", "(": "the opening bracket",
-    ")": "the closing bracket", "\t": "the tab", "'": "the apostrophe", "’": "the apostrophe",
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
-    """What a row does: mass is the sum of |weights|, top the cell with the largest of them, share
-    its part, spread e to the entropy, negative the part below 0."""
+class RowFacts:
+    """A row (keys,) in numbers: mass is the sum of |weights|, top the key with the largest of them,
+    share its part of the mass, spread e to the entropy of the parts, negative the part below 0."""
 
     mass: float
     top: int
@@ -802,8 +796,8 @@ class Facts:
     negative: float
 
     @classmethod
-    def of(cls, weights: Floats) -> Facts:
-        """Of one row."""
+    def of(cls, weights: Floats) -> RowFacts:
+        """The numbers of one row."""
         sizes = np.abs(weights).astype(float)
         mass, top = float(sizes.sum()), int(sizes.argmax()) if len(sizes) else 0
         if not mass > 0:
@@ -815,126 +809,77 @@ class Facts:
 
 
 def sentence(pair: PairedRow, told: SideNames, alone: bool = False) -> str:
-    """With softmax, “s” puts 89 % of its weight on the full stop after “sea”. With ymish the row
-    spreads over about 31 letters, and 75 % of its mass is negative; there it weighs the full stop
-    +0.058. alone: B has no such head.
+    """“s” with softmax: 89 % of the weight on “.” after “sea”. With ymish: spread over about 31
+    letters, 48 % of the mass negative; +0.058 on “.”. alone: B has no such head.
     """
     if pair.row is None or pair.a is None:
         return ""
-    names = pair.names[0]
-    asker = tr("{query}", query=sentences.quoted(_query(pair)))
-    a = Facts.of(pair.a.weights)
-    one, other = (said[:1].upper() + said[1:] for said in told.within)
-    first = f"{_does(one, asker, a, pair.a, names, pair)}."
+    start, stop = (int(end) for end in pair.grid.rows.spans[0][pair.row])
+    prompt = pair.grid.a.query_prompt(pair.grid.head_a.layer)
+    query = sentences.quoted(sentences.glyph(prompt, start, stop) if stop > start else "∅")
+    a = RowFacts.of(pair.a.weights)
+    first = tr("{query} {side}: {row}.", query=query, side=told.within[0],
+               row=_row_words(a, pair.a, pair.names[0], pair))  # fmt: skip
     if pair.b is None:
         return f"{first} {tr('B has no such head.') if alone else tr('B has no such row.')}"
-    b = Facts.of(pair.b.weights)
-    whose = names if names.there[b.top] else pair.names[1]
-    second = _does(other, tr("the row"), b, pair.b, whose, pair)
+    b = RowFacts.of(pair.b.weights)
+    names = pair.names[0] if pair.names[0].there[b.top] else pair.names[1]
+    second = _row_words(b, pair.b, names, pair)
     if a.mass and b.mass and pair.b.there[a.top] and a.top != b.top:
         value = float(pair.b.weights[a.top])
-        said = tr("nothing") if value == 0 else with_sign(value) if pair.signed else weight(value)
-        said = tr("next to nothing") if "<" in said else said
-        there = "{said}; there it weighs {key} {value}"
-        second = tr(there, said=second, key=_short(names, a.top), value=said)
-    return f"{first} {second}."
+        said = with_sign(value) if pair.signed else weight(value)
+        key = sentences.quoted(pair.names[0].text(a.top))
+        second = tr("{row}; {value} on {key}", row=second, value=said, key=key)
+    side = told.within[1]
+    return f"{first} {tr('{side}: {row}.', side=side[:1].upper() + side[1:], row=second)}"
 
 
-def _does(
-    side: str, who: str, facts: Facts, half: SideRow, names: CellTexts, pair: PairedRow
-) -> str:
-    """A sentence without its full stop."""
-    many, share = _many(facts.spread, pair), sentences.share(facts.share)
-    parts = {"side": side, "who": who, "many": many, "share": share}
-    parts["key"] = _key(names, facts.top)
+def _row_words(facts: RowFacts, half: SideRow, names: CellTexts, pair: PairedRow) -> str:
+    """What a row does: one key, or how far it spreads; of a signed row also the negative mass."""
     if not facts.mass:
-        return tr("{side}, {who} looks at nothing", **parts)
-    if not half.signed:
-        if facts.share >= MUCH:
-            return tr("{side}, {who} puts {share} of its weight on {key}", **parts)
-        spread = "{side}, {who} spreads over about {many}, with {share} of its weight on {key}"
-        return tr(spread, **parts)
-    parts |= {
-        "value": with_sign(float(half.weights[facts.top])),
-        "below": sentences.share(facts.negative),
-    }
-    if facts.share < MUCH:
-        if not facts.negative:
-            return tr("{side}, {who} spreads over about {many}", **parts)
-        spread = "{side}, {who} spreads over about {many}, and {below} of its mass is negative"
-        return tr(spread, **parts)
-    if not facts.negative:
-        return tr("{side}, {who} weighs {key} most, {value}", **parts)
-    most = "{side}, {who} weighs {key} most, {value}, and {below} of its mass is negative"
-    return tr(most, **parts)
+        return tr("no weight")
+    key, share = _key_words(names, facts.top), sentences.share(facts.share)
+    if facts.share >= MUCH:
+        said = tr("{share} of the weight on {key}", share=share, key=key)
+    else:
+        unit = pair.names[0].prompt.unit
+        single = np.diff(pair.grid.columns.spans[0], axis=1).max(initial=1) <= 1
+        many = counted(max(1, round(facts.spread)), unit if single else "position")
+        said = tr("spread over about {many}, {share} on {key}", many=many, share=share, key=key)
+    if half.signed and facts.negative:
+        below = sentences.share(facts.negative)
+        said = tr("{row}, {below} of the mass negative", row=said, below=below)
+    return said
 
 
-def _many(spread: float, pair: PairedRow) -> str:
-    unit = pair.names[0].prompt.unit
-    single = np.diff(pair.grid.columns.spans[0], axis=1).max(initial=1) <= 1
-    return counted(max(1, round(spread)), unit if single else "position")
-
-
-def _query(pair: PairedRow) -> str:
-    """What asks: the tokens of A behind the row."""
-    grid = pair.grid
-    prompt = grid.a.query_prompt(grid.head_a.layer)
-    assert pair.row is not None
-    start, stop = (int(one) for one in grid.rows.spans[0][pair.row])
-    return sentences.glyph(prompt, start, stop) if stop > start else "∅"
-
-
-def _key(names: CellTexts, cell: int) -> str:
-    """the full stop after “sea”, “o” in “hourglass”, “lass”."""
-    start, stop = (int(one) for one in names.spans[cell])
-    prompt = names.prompt
+def _key_words(names: CellTexts, cell: int) -> str:
+    """“.” after “sea”, “o” in “hourglass”, “lass”."""
+    start, stop = (int(end) for end in names.spans[cell])
+    key = sentences.quoted(names.text(cell))
     if not names.there[cell] or stop - start != 1:
-        return sentences.quoted(names.text(cell))
-    how, word = sentences.beside(prompt, names.words, start)
-    if how == "in":
-        return tr("{sign} in {word}", sign=_short(names, cell), word=sentences.quoted(word))
-    if how == "after":
-        return tr("{sign} after {word}", sign=_short(names, cell), word=sentences.quoted(word))
-    return _short(names, cell)
-
-
-def _short(names: CellTexts, cell: int) -> str:
-    """the full stop, “o”."""
-    start, stop = (int(one) for one in names.spans[cell])
-    if names.there[cell] and stop - start == 1 and names.prompt.spans[start, 0] >= 0:
-        sign = SIGNS.get(names.prompt.label(start))
-        if sign:
-            return tr(sign)
-    return sentences.quoted(names.text(cell))
+        return key
+    how, word = sentences.beside(names.prompt, names.words, start)
+    known = {"in": "{key} in {word}", "after": "{key} after {word}"}
+    return tr(known[how], key=key, word=sentences.quoted(word)) if how in known else key
 
 
 def of_text(a: Capture, b: Capture, told: SideNames) -> str:
     """This text: 2.70 bits per byte with softmax, 2.95 with ymish; of classifiers their classes."""
-    one, two = (bits_per_byte(side) for side in (a, b))
-    first, second = _answer(a, one), _answer(b, two)
-    if a is b or not (first or second):
+    bits = [bits_per_byte(side) for side in (a, b)]
+    answers = [
+        sentences.of_text(side).sentence() if value is None
+        else tr("{bits} bits per byte", bits=f"{value:.2f}")
+        for side, value in zip((a, b), bits, strict=True)
+    ]  # fmt: skip
+    if a is b or not any(answers):
         return ""
-    if one is not None and two is not None:
-        second = f"{two:.2f}"
-    parts = {"a": first, "b": second, "with_a": told.within[0], "with_b": told.within[1]}
-    if same(a, b) == TWO_TEXTS:
-        if not second:
-            return tr("{a} {with_a}; B kept no logits", **parts)
-        if not first:
-            return tr("{b} {with_b}; A kept no logits", **parts)
-        return tr("{a} {with_a}, {b} {with_b}", **parts)
-    if not second:
-        return tr("This text: {a} {with_a}; B kept no logits", **parts)
-    if not first:
-        return tr("This text: {b} {with_b}; A kept no logits", **parts)
-    return tr("This text: {a} {with_a}, {b} {with_b}", **parts)
-
-
-def _answer(capture: Capture, bits: float | None) -> str:
-    """2.70 bits per byte; positive 97 %; "" where there are no logits."""
-    if bits is None:
-        return sentences.of_text(capture).sentence()
-    return tr("{bits} bits per byte", bits=f"{bits:.2f}")
+    if None not in bits:
+        answers[1] = f"{bits[1]:.2f}"
+    both = zip(answers, told.within, strict=True)
+    said = ", ".join(f"{answer} {within}" for answer, within in both if answer)
+    for letter, answer in zip("AB", answers, strict=True):
+        said += "" if answer else f"; {tr('{side} has no logits', side=letter)}"
+    return said if same(a, b) == TWO_TEXTS else tr("This text: {answers}", answers=said)
 
 
 def same(a: Capture, b: Capture) -> str:

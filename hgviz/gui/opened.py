@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from threading import Lock
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,20 +37,91 @@ BLOCK = 256, 4096  # rows and columns added up at a time
 RUN = 8192  # keys of a row read at a time
 
 
-class OpenedMap:
-    """One head as it is known so far; filled in by the lane, read by the window.
+class Opened:
+    """Maps on the same cells as they are known so far: filled in by lanes, read by the window.
 
-    peak: its largest weight by magnitude, or the largest of what was read until `exact`. rows:
-    rows of the whole map by number. mass (rows, 2): the negative and the positive sum of each row
-    of a signed map.
+    sources: where their tiles come from. peak: the largest weight by magnitude of those that are
+    `measured`, or the largest of what was read until `exact`. masses: for each source (rows, 2),
+    the negative and the positive sum of each row; None until they are added up. rows: rows that
+    were read, by number.
     """
 
+    def __init__(self, sources: tuple[Source, ...], peaks: Sequence[float | None]) -> None:
+        self.sources = sources
+        self.exact = None not in peaks
+        self.peak = max((peak for peak in peaks if peak is not None), default=0.0)
+        self.masses: tuple[Floats, ...] | None = None
+        self.rows: OrderedDict[int, Any] = OrderedDict()
+
+    @property
+    def measured(self) -> tuple[Source, ...]:
+        """The sources whose weights count for the peak."""
+        return self.sources[:2]
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether the sums of the rows are still to come."""
+        return self.masses is None
+
+    def saw(self, tiles: Tiles, key: Key) -> bool:
+        """A tile has come; whether weights are larger than was known."""
+        tile = tiles.get(key)
+        if self.exact or tile is None or key.source not in self.measured:
+            return False
+        before = self.peak
+        self.peak = max(before, float(np.nanmax(np.abs(tile.values), initial=0.0)))
+        return self.peak > before
+
+    def load(self, tiles: Tiles, keys: Sequence[Key]) -> None:
+        """Read tiles, then what the rows add up to; what is there can be shown at every step."""
+        for number, part in enumerate(tiles.parts(keys)):
+            tiles.read(part)
+            self.saw(tiles, part.key)
+            progress(number, len(keys), "Computing the map")
+        if self.unfinished:
+            self.add_up()
+
+    def add_up(self) -> None:
+        """Add up every row of every source, the negative and the positive weights apart."""
+        rows, columns = self.sources[0].shape
+        masses = tuple(np.zeros((rows, 2), np.float32) for _ in self.sources)
+        for top in range(0, rows, BLOCK[0]):
+            part = top, min(top + BLOCK[0], rows)
+            for left in range(0, columns, BLOCK[1]):
+                across = left, min(left + BLOCK[1], columns)
+                block = np.array([part]), np.array([across])
+                if not any(seen(source.rule, *block).any() for source in self.sources):
+                    continue
+                for mass, weights in zip(masses, self._weights(part, across), strict=True):
+                    mass[slice(*part), 0] += np.minimum(weights, 0).sum(axis=1)
+                    mass[slice(*part), 1] += np.maximum(weights, 0).sum(axis=1)
+                progress(top, rows, "Adding up the rows")
+        self.masses = masses
+
+    def _weights(self, rows: tuple[int, int], columns: tuple[int, int]) -> Sequence[Floats]:
+        """The weights of a block of each source."""
+        return [source.map.read(source.head, rows, columns) for source in self.sources]
+
+    def _keep_row(self, row: int, maps: Sequence[tuple[Map, int]]) -> tuple[Floats, ...]:
+        """Read a row of some maps, each of one head, in parts; drop the rows read longest ago."""
+        keys = maps[0][0].shape[2]
+        parts: list[list[Floats]] = [[] for _ in maps]
+        for left in range(0, max(1, keys), RUN):
+            columns = left, min(left + RUN, keys)
+            for read, (attention, head) in zip(parts, maps, strict=True):
+                read.append(attention.read(head, (row, row + 1), columns)[0])
+            progress(columns[1], keys, "Reading the row")
+        while len(self.rows) >= ROWS_KEPT:
+            self.rows.popitem(last=False)
+        return tuple(np.concatenate(read) for read in parts)
+
+
+class OpenedMap(Opened):
+    """One head. rows: rows of the whole map, also where a band is shown."""
+
     def __init__(self, head: HeadId, grid: Grid, source: Source, peak: float | None) -> None:
+        super().__init__((source,), (peak,))
         self.head, self.grid, self.source = head, grid, source
-        self.exact = peak is not None
-        self.peak = peak or 0.0
-        self.rows: OrderedDict[int, Floats] = OrderedDict()
-        self.mass: Floats | None = None
 
     @property
     def whole(self) -> Map:
@@ -60,60 +131,23 @@ class OpenedMap:
         return found
 
     @property
+    def mass(self) -> Floats | None:
+        """(rows, 2): the negative and the positive sum of each row of a signed map."""
+        return None if self.masses is None else self.masses[0]
+
+    @property
     def unfinished(self) -> bool:
-        """Whether the sums of the rows are still to come."""
-        return self.source.signed and self.mass is None
+        """Whether the sums of the rows, of which only signed maps have some, are still to come."""
+        return self.source.signed and self.masses is None
 
     def went_on(self, head: HeadId, capture: Capture) -> bool:
         """Whether this is the head as it was before the text of a capture was gone on with."""
         return self.head == head and self.grid.capture is not capture
 
     def read_row(self, row: int) -> None:
-        """Have a row of the whole map at hand."""
-        if row in self.rows or row >= len(self.grid.queries):
-            return
-        parts, keys = [], self.whole.shape[2]
-        for left in range(0, max(1, keys), RUN):
-            columns = left, min(left + RUN, keys)
-            parts.append(self.whole.read(self.head.head, (row, row + 1), columns)[0])
-            progress(columns[1], keys, "Reading the row")
-        self.rows[row] = np.concatenate(parts)
-        while len(self.rows) > ROWS_KEPT:
-            self.rows.popitem(last=False)
-
-    def load(self, tiles: Tiles, keys: list[Key]) -> None:
-        """Read tiles, then what the rows add up to; what is there can be shown at every step."""
-        for number, part in enumerate(tiles.parts(keys)):
-            tiles.read(part)
-            self.saw(tiles, part.key)
-            progress(number, len(keys), "Computing the map")
-        if self.unfinished:
-            self.add_up()
-
-    def saw(self, tiles: Tiles, key: Key) -> bool:
-        """A tile has come; whether weights are larger than was known."""
-        tile = tiles.get(key)
-        if self.exact or tile is None or key.source is not self.source:
-            return False
-        before = self.peak
-        self.peak = max(before, float(np.nanmax(np.abs(tile.values), initial=0.0)))
-        return self.peak > before
-
-    def add_up(self) -> None:
-        """What every row adds up to, the negative and the positive apart."""
-        rows, columns = self.source.shape
-        mass = np.zeros((rows, 2), np.float32)
-        for top, left in _blocks(rows, columns):
-            part = slice(top, min(top + BLOCK[0], rows))
-            block = self.source.map.read(
-                self.source.head,
-                rows=(part.start, part.stop),
-                columns=(left, min(left + BLOCK[1], columns)),
-            )
-            mass[part, 0] += np.minimum(block, 0).sum(axis=1)
-            mass[part, 1] += np.maximum(block, 0).sum(axis=1)
-            progress(top, rows, "Adding up the rows")
-        self.mass = mass
+        """Read a row of the whole map, unless it was read."""
+        if row not in self.rows and row < len(self.grid.queries):
+            (self.rows[row],) = self._keep_row(row, [(self.whole, self.head.head)])
 
 
 class Opener:
@@ -240,10 +274,6 @@ def _cells(shape: tuple[int, ...]) -> int:
     return shape[0] * shape[1]
 
 
-def _blocks(rows: int, columns: int) -> Iterable[tuple[int, int]]:
-    return ((top, left) for top in range(0, rows, BLOCK[0]) for left in range(0, columns, BLOCK[1]))
-
-
 # --- sight ----------------------------------------------------------------------------------------
 
 
@@ -331,7 +361,6 @@ def alike(a: Rule, b: Rule) -> bool:
 
 KEPT = 8  # pairs of heads that stay open
 
-Three = tuple[Source, Source, Source]
 There = tuple[NDArray[np.bool_], NDArray[np.bool_]] | None
 Lack = tuple[str, str] | None  # what, why
 
@@ -365,28 +394,21 @@ class TiledMap:
         return self.source.map.read(head, rows, columns, zoom, reduce)
 
 
-class OpenedPair:
-    """A head of A and one of B on the cells of a grid, as they are known so far.
+class OpenedPair(Opened):
+    """A head of A and one of B on the cells of a grid, and their difference.
 
-    Filled in by lanes, read by the window. sources: of A, B and A − B. names: how the rows and the
-    columns of each of them are called. peak: the largest weight by magnitude of both, or the
-    largest of what was read until `exact`. rows: rows of A and of B by number. masses: (rows, 2)
-    for each of the three, the negative and the positive sum of each row, None until known. lone: B
-    has no such head, and A's is met with itself.
+    sources: of A, B and A − B. names: how the rows and the columns of A and of B are called. rows:
+    a row of A and of B. lone: B has no such head, and A's is compared with itself.
     """
 
     def __init__(self, grid: SharedGrid, tiles: Tiles, lone: bool = False) -> None:
         self.grid, self.lone = grid, lone
         sides = grid.sides
         a, b = (self._source(number, *side) for number, side in enumerate(sides))
-        self.sources: Three = a, b, self._difference(a, b, tiles)
-        self.signed = a.signed or b.signed
         peaks = [_peak(*side) for side in sides] if grid.is_identity else [None]
-        self.exact = None not in peaks
-        self.peak = max((one for one in peaks if one is not None), default=0.0)
+        super().__init__((a, b, self._difference(a, b, tiles)), peaks)
+        self.signed = a.signed or b.signed
         self.names = _names(grid)
-        self.rows: OrderedDict[int, tuple[Floats, Floats]] = OrderedDict()
-        self.masses: tuple[Floats, Floats, Floats] | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -473,15 +495,6 @@ class OpenedPair:
         less = Difference(*maps, {a.head: b.head}, both, self.grid.heads_off)
         return Source(less, a.head, rule)
 
-    def saw(self, tiles: Tiles, key: Key) -> bool:
-        """A tile has come; whether weights of A or B are larger than was known."""
-        tile = tiles.get(key)
-        if self.exact or tile is None or key.source not in self.sources[:2]:
-            return False
-        before = self.peak
-        self.peak = max(before, float(np.nanmax(np.abs(tile.values), initial=0.0)))
-        return self.peak > before
-
     def computed(self, tiles: Tiles, view: Viewport) -> float:
         """How much of the difference on screen is exact, 0 to 1."""
         least = self.sources[2]
@@ -489,49 +502,16 @@ class OpenedPair:
         shares = [0.0 if one is None else float(one.exact.mean()) for one in parts]
         return sum(shares) / len(shares) if shares else 1.0
 
-    def load(self, tiles: Tiles, keys: Iterable[Key]) -> None:
-        """Read tiles, then what the rows add up to."""
-        for number, part in enumerate(tiles.parts(keys)):
-            tiles.read(part)
-            self.saw(tiles, part.key)
-            progress(number, number + 1, "Computing the maps")
-        if self.masses is None:
-            self.add_up()
-
     def read_row(self, row: int) -> None:
-        """Have a row of A and of B at hand, on the cells of the grid."""
-        if row in self.rows or not 0 <= row < self.shape[0]:
-            return
-        keys = self.shape[1]
-        parts: tuple[list[Floats], list[Floats]] = [], []
-        for left in range(0, max(1, keys), RUN):
-            columns = left, min(left + RUN, keys)
-            for side, source in zip(parts, self.sources[:2], strict=True):
-                side.append(source.map.read(source.head, (row, row + 1), columns)[0])
-            progress(columns[1], keys, "Reading the row")
-        self.rows[row] = np.concatenate(parts[0]), np.concatenate(parts[1])
-        while len(self.rows) > ROWS_KEPT:
-            self.rows.popitem(last=False)
+        """Read a row of A and of B, on the cells of the grid, unless it was read."""
+        if row not in self.rows and 0 <= row < self.shape[0]:
+            maps = [(source.map, source.head) for source in self.sources[:2]]
+            self.rows[row] = self._keep_row(row, maps)
 
-    def add_up(self) -> None:
-        """What every row of the three adds up to, the negative and the positive apart."""
-        rows, columns = self.shape
-        found = tuple(np.zeros((rows, 2), np.float32) for _ in self.sources)
+    def _weights(self, rows: tuple[int, int], columns: tuple[int, int]) -> Sequence[Floats]:
+        a, b = (one.map.read(one.head, rows, columns) for one in self.sources[:2])
         difference = cast("Difference", self.sources[2].map)
-        for top in range(0, rows, BLOCK[0]):
-            part = top, min(top + BLOCK[0], rows)
-            for left in range(0, columns, BLOCK[1]):
-                across = left, min(left + BLOCK[1], columns)
-                block = np.array([part]), np.array([across])
-                if not any(seen(one.rule, *block).any() for one in self.sources):
-                    continue
-                a, b = (one.map.read(one.head, part, across) for one in self.sources[:2])
-                less = difference.between(a, b, part, across)
-                for mass, weights in zip(found, (a, b, less), strict=True):
-                    mass[slice(*part), 0] += np.minimum(weights, 0).sum(axis=1)
-                    mass[slice(*part), 1] += np.maximum(weights, 0).sum(axis=1)
-                progress(top, rows, "Adding up the rows")
-        self.masses = found[0], found[1], found[2]
+        return a, b, difference.between(a, b, rows, columns)
 
 
 class PairOpener:

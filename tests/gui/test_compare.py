@@ -516,32 +516,29 @@ def test_the_sentence_describes_concentrated_and_spread_rows():
         b=replace(pair.b, weights=(sides / 31).astype(np.float32), signed=True),
     )  # fmt: skip
     assert compare.sentence(pair, TOLD) == (
-        "With softmax, “s” puts 89 % of its weight on the full stop after “sea”. With ymish, the "
-        "row spreads over about 31 letters, and 48 % of its mass is negative; there it weighs the "
-        "full stop −0.032."
+        "“s” with softmax: 89 % of the weight on “.” after “sea”. With ymish: spread over about 31 "
+        "letters, 3 % on “T” in “The”, 48 % of the mass negative; −0.032 on “.”."
     )
     even = replace(pair, a=replace(pair.a, weights=np.full(len(LONG), 0.01, np.float32)), b=pair.a)
-    assert "spreads over about 90 letters, with 1 % of its weight on “T” in “The”" in (
-        compare.sentence(even, TOLD)
-    )
+    assert "spread over about 90 letters, 1 % on “T” in “The”" in compare.sentence(even, TOLD)
     nothing = replace(pair, b=replace(pair.b, weights=np.zeros(len(LONG), np.float32)))
-    assert "With ymish, the row looks at nothing." in compare.sentence(nothing, TOLD)
+    assert "With ymish: no weight." in compare.sentence(nothing, TOLD)
 
 
 def test_the_numbers_of_a_row_are_those_of_closed_forms():
-    uniform = compare.Facts.of(np.full(8, 1 / 8, np.float32))
+    uniform = compare.RowFacts.of(np.full(8, 1 / 8, np.float32))
     assert uniform.spread == pytest.approx(8) and uniform.share == pytest.approx(1 / 8)
-    signed = compare.Facts.of(np.array([1, -1, 2, 0], np.float32))
+    signed = compare.RowFacts.of(np.array([1, -1, 2, 0], np.float32))
     assert (signed.mass, signed.top, signed.share, signed.negative) == (4, 2, 0.5, 0.25)
-    assert compare.Facts.of(np.zeros(3, np.float32)).mass == 0
+    assert compare.RowFacts.of(np.zeros(3, np.float32)).mass == 0
 
 
 def test_the_bits_per_byte_of_both_models_are_given_where_there_are_logits():
     a, b = make_capture(LONG), make_capture(LONG, seed=1)
     said = compare.of_text(a, b, TOLD)
     assert said.startswith("This text: ") and " bits per byte with softmax, " in said
-    assert "B kept no logits" in compare.of_text(a, replace(b, logits=None), TOLD)
-    assert "A kept no logits" in compare.of_text(replace(a, logits=None), b, TOLD)
+    assert "B has no logits" in compare.of_text(a, replace(b, logits=None), TOLD)
+    assert "A has no logits" in compare.of_text(replace(a, logits=None), b, TOLD)
     bare = [replace(one, logits=None) for one in (a, b)]
     assert compare.of_text(*bare, TOLD) == ""
     assert compare.same(a, b) == "same text" and compare.same(a, bert()) == "two texts"
