@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz.core import HeadId, HgvizError, Item, Selection
-from hgviz.session import Session, places, saved
+from hgviz.session import Session, saved
 from hgviz.session.navigation import (
     clearest,
     step_head,
@@ -369,20 +369,20 @@ def test_places_move_with_the_folder(tmp_path):
     (here / "models").mkdir()
     model = here / "models" / "weights.h5"
     model.write_bytes(b"weights")
-    place = places.place_of(str(model), here / "work" / "one.hgviz")
+    place = saved.place_of(str(model), here / "work" / "one.hgviz")
     assert place.path == "../models/weights.h5"
     here.rename(there)
-    found = places.path_of(place, there / "work" / "one.hgviz")
+    found = saved.path_of(place, there / "work" / "one.hgviz")
     assert found == str(there / "models" / "weights.h5")
-    assert places.is_at(place, there / "work" / "one.hgviz")
-    assert not places.is_at(place, here / "work" / "one.hgviz")
+    assert saved.is_at(place, there / "work" / "one.hgviz")
+    assert not saved.is_at(place, here / "work" / "one.hgviz")
 
 
 def test_what_comes_with_hgviz_is_found_by_name(tmp_path):
     from hgviz.files import resource
 
-    place = places.place_of(str(resource("sample/hourglass")), tmp_path / "one.hgviz")
+    place = saved.place_of(str(resource("sample/hourglass")), tmp_path / "one.hgviz")
     assert place == Place("sample/hourglass", "hgviz")
-    assert places.path_of(place, "/anywhere/one.hgviz") == str(resource("sample/hourglass"))
-    assert places.place_of("bert-base-uncased", tmp_path / "a.hgviz").of == "cache"
-    assert places.place_of("", tmp_path / "a.hgviz") is None
+    assert saved.path_of(place, "/anywhere/one.hgviz") == str(resource("sample/hourglass"))
+    assert saved.place_of("bert-base-uncased", tmp_path / "a.hgviz").of == "cache"
+    assert saved.place_of("", tmp_path / "a.hgviz") is None

@@ -57,10 +57,8 @@ from hgviz.gui.sources import CaptureRunner, PromptChooser, UnreadError
 from hgviz.gui.studyruns import FolderWatcher, StudyModel
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
-from hgviz.session import Session
+from hgviz.session import Other, Session, add_recent
 from hgviz.session.navigation import step_head, step_item, step_layer, step_level, step_token
-from hgviz.session.other import Other
-from hgviz.session.places import add_recent
 from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:

@@ -33,10 +33,8 @@ from hgviz.gui.view import LOOKS
 from hgviz.gui.widgets import Button, IconButton, Words, label, tip
 from hgviz.gui.window import MODES
 from hgviz.palettes import PALETTES
-from hgviz.session import Mode, Session, saved
+from hgviz.session import Mode, Other, Session, add_recent, saved
 from hgviz.session.history import History
-from hgviz.session.other import Other
-from hgviz.session.places import add_recent
 from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, is_session
 from hgviz.study import Mask, Study
 

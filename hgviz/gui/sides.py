@@ -43,8 +43,7 @@ from hgviz.gui.sentences import counted, named, percent
 from hgviz.gui.studyruns import trained_as
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, IconButton, Picker, Segments, Words, hbox, label, tip, vbox
-from hgviz.session import Session, Work
-from hgviz.session.other import Other
+from hgviz.session import Other, Session, Work
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model

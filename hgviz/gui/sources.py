@@ -60,7 +60,7 @@ from hgviz.gui.samples import (
 )
 from hgviz.gui.sentences import counted
 from hgviz.gui.studyruns import trained_as
-from hgviz.session import Session, places, saved
+from hgviz.session import Session, saved
 from hgviz.session.navigation import clearest, strongest_key
 from hgviz.session.saved import (
     Beside,
@@ -153,7 +153,7 @@ def gather(session: Session, layout: Layout) -> tuple[Saved, dict[str, str]]:
 def placed(found: Saved, paths: dict[str, str], file: str) -> Saved:
     """A session with the places of its paths beside its file."""
     for name, path in paths.items():
-        found = found.moved(name, places.place_of(path, file))
+        found = found.moved(name, saved.place_of(path, file))
     return found
 
 
@@ -177,8 +177,8 @@ def checking(file: str) -> SessionCheck:
     missing: dict[str, str] = {}
     for name, place in found.places.items():
         progress(0, 1, f"looking for {place.path}")
-        path = places.path_of(place, file)
-        (there if places.is_at(place, file) else missing)[name] = path
+        path = saved.path_of(place, file)
+        (there if saved.is_at(place, file) else missing)[name] = path
     return SessionCheck(file, found, there, missing)
 
 

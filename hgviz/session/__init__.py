@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from hgviz.analysis.roles import CorpusRoles, HeadRole
     from hgviz.models.model import Model
-    from hgviz.session.other import Other
     from hgviz.study import Mask, Study, Sweep
     from hgviz.tasks.attribution import Attribution, Question
 
@@ -44,6 +43,8 @@ MEASURED = (
     "study", "unsaved", "trial", "masks", "data", "score", "off", "history",
 )  # fmt: skip
 
+MOST_RECENT = 12  # files that were opened last, and commands that were found last
+
 Mode = Literal["inspect", "follow", "prune", "compare", "sweep"]
 FIELDS = (
     "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
@@ -52,6 +53,28 @@ FIELDS = (
     "other", "roles", "shade", "question", "explained", "unsaved",
     "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
+
+
+SourceKind = Literal["activation", "model", "text", "off", "head"]
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """What B is, beside A.
+
+    activation: the same checkpoint on the same text, its attention exchanged for `activation`, ""
+    for its own. model: the checkpoint or capture at `path`, a checkpoint on the same text, its
+    attention exchanged where `activation` says so. text: the same model on `text` and `second`.
+    off: the same model on the same text without the heads `off`, none for the whole of it. head:
+    another head of the same capture, such as one of another level, which Selection.beside names.
+    """
+
+    kind: SourceKind
+    activation: str = ""
+    path: str = ""
+    text: str = ""
+    second: str = ""
+    off: HeadSet = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -473,6 +496,11 @@ def _token(token: int | None, tokens: int) -> int | None:
     return None if token is None or not tokens else within(token, tokens)
 
 
+def add_recent(kept: tuple[str, ...], newest: str) -> tuple[str, ...]:
+    """The items with the newest first and not repeated, at most MOST_RECENT of them."""
+    return (newest, *(item for item in kept if item != newest))[:MOST_RECENT]
+
+
 def within(value: int, length: int) -> int:
     """The nearest number from 0 to length - 1."""
     return max(0, min(value, length - 1))
@@ -483,4 +511,4 @@ def nearest(head: int, heads: tuple[int, ...]) -> int:
     return min(heads, key=lambda other: (abs(other - head), other)) if heads else 0
 
 
-__all__ = ["FIELDS", "Mode", "Session", "Work", "nearest", "within"]
+__all__ = ["FIELDS", "Mode", "Other", "Session", "Work", "add_recent", "nearest", "within"]

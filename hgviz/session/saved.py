@@ -17,7 +17,7 @@ import msgspec
 from msgspec import Meta
 
 from hgviz.errors import HgvizError
-from hgviz.files import write_atomic
+from hgviz.files import is_model_name, path_exists, resource, write_atomic
 
 SUFFIX = ".hgviz"
 FORMAT: Final = "hgviz session"
@@ -231,7 +231,38 @@ def _wrong(place: Place) -> str:
     return ""
 
 
+def place_of(path: str, session_file: str | Path) -> Place | None:
+    """The place of a path beside a session file; None for "" and where no relative path leads."""
+    if not path:
+        return None
+    if not os.path.lexists(path) and is_model_name(path):
+        return Place(path, "cache")
+    there, own = Path(path).absolute(), resource("sample").absolute()
+    if there.is_relative_to(own):
+        return Place(f"sample/{there.relative_to(own).as_posix()}", "hgviz")
+    try:
+        relative = os.path.relpath(there, Path(session_file).absolute().parent)
+    except ValueError:  # on another drive
+        return None
+    return Place(Path(relative).as_posix())
+
+
+def path_of(place: Place, session_file: str | Path) -> str:
+    """The path of a place, absolute but for names in the cache."""
+    if place.of == "cache":
+        return place.path
+    if place.of == "hgviz":
+        return str(resource(place.path))
+    return os.path.normpath(Path(session_file).absolute().parent / place.path)
+
+
+def is_at(place: Place, session_file: str | Path) -> bool:
+    """Whether there is something at a place."""
+    path = path_of(place, session_file)
+    return path_exists(path) if place.of == "cache" else os.path.exists(path)
+
+
 __all__ = [
     "FORMAT", "SUFFIX", "VERSION", "Beside", "Chosen", "Layout", "Place", "Saved", "SavedMask",
-    "SavedScore", "Shown", "is_session", "read", "write",
+    "SavedScore", "Shown", "is_at", "is_session", "path_of", "place_of", "read", "write",
 ]  # fmt: skip

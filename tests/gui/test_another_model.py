@@ -14,7 +14,7 @@ from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.samples import FIRST
 from hgviz.gui.sessions import losses
 from hgviz.gui.view import LOOKS
-from hgviz.session.other import Other
+from hgviz.session import Other
 from hgviz.store import write_capture
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy

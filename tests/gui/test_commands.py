@@ -21,7 +21,7 @@ from hgviz.gui.commands import Commands
 from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, WritingOptions
 from hgviz.gui.samples import FIRST, TEXT
 from hgviz.gui.sides import CompareDialog
-from hgviz.session.other import Other
+from hgviz.session import Other
 from hgviz.store import open_capture, write_capture
 from tests.gui.screen import busy, errors
 

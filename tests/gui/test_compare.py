@@ -21,8 +21,7 @@ from hgviz.gui.sides import SideBar, SideNames
 from hgviz.gui.textrows import glyphs
 from hgviz.gui.tiles import Key, Part, Source, Tiles
 from hgviz.maps import DenseMap, Projected
-from hgviz.session import Session
-from hgviz.session.other import Other
+from hgviz.session import Other, Session
 from tests.gui import kinds
 from tests.gui.kinds import bert, gpt2, translator
 from tests.gui.screen import drag, picture, showing, shown, shows_no_error, wheel

@@ -25,8 +25,7 @@ from hgviz.gui import sources, theme
 from hgviz.gui.export import ExportDialog, ExportRequest, FigureCache, command_for, offer_of, offers
 from hgviz.gui.layouts import followed
 from hgviz.gui.view import View
-from hgviz.session import Session
-from hgviz.session.other import Other
+from hgviz.session import Other, Session
 from hgviz.store import open_capture, write_capture
 from tests.gui.screen import busy, error_dialogs
 from tests.making import make_capture

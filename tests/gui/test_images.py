@@ -15,7 +15,7 @@ from hgviz.core import HeadId
 from hgviz.gui.changes import changes
 from hgviz.gui.commands import report_command
 from hgviz.gui.view import LOOKS
-from hgviz.session.other import Other
+from hgviz.session import Other
 from tests.gui.screen import errors
 from tests.making import make_capture
 from tests.models.building import write_transformer

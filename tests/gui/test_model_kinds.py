@@ -33,9 +33,8 @@ from hgviz.gui.textrows import LEFT, TOP
 from hgviz.gui.view import LOOKS
 from hgviz.maps import LazyMap, Rule
 from hgviz.models import open_model
-from hgviz.session import Session
+from hgviz.session import Other, Session
 from hgviz.session.navigation import clearest, step_layer, step_token
-from hgviz.session.other import Other
 from tests.gui import kinds
 from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
 from tests.gui.screen import colour_at, plain, shown, shows_no_error

@@ -25,8 +25,8 @@ from hgviz.gui.prune import line_of, mask_cells, picture_words
 from hgviz.gui.sides import sides_of
 from hgviz.language import percentage_points
 from hgviz.models import open_model
+from hgviz.session import Other
 from hgviz.session.history import unscored
-from hgviz.session.other import Other
 from hgviz.store import open_study
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny

@@ -17,9 +17,7 @@ from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.palette import CommandPalette
 from hgviz.gui.sessions import last, losses, place_of, planned
 from hgviz.gui.sources import placed
-from hgviz.session import saved
-from hgviz.session.other import Other
-from hgviz.session.places import MOST, add_recent
+from hgviz.session import MOST_RECENT, Other, add_recent, saved
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy
@@ -212,7 +210,10 @@ def dialog(program):
 
 def test_the_newest_stands_first_and_the_oldest_go():
     assert add_recent(("a", "b"), "b") == ("b", "a")
-    assert add_recent(tuple(map(str, range(MOST))), "new") == ("new", *map(str, range(MOST - 1)))
+    assert add_recent(tuple(map(str, range(MOST_RECENT))), "new") == (
+        "new",
+        *map(str, range(MOST_RECENT - 1)),
+    )
 
 
 def test_an_opened_file_is_remembered_until_the_list_is_cleared(program, capture_file, until):

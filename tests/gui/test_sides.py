@@ -18,8 +18,7 @@ from hgviz.gui.commands import report_command
 from hgviz.gui.jobs import Jobs, Lanes
 from hgviz.gui.sides import CompareDialog, SideBar, SideNames, Sides, listed, sides_of, spoken
 from hgviz.models import open_model
-from hgviz.session import Session
-from hgviz.session.other import Other
+from hgviz.session import Other, Session
 from hgviz.store import write_capture
 from tests.gui.screen import busy
 from tests.making import make_capture
