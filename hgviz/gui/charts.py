@@ -9,7 +9,7 @@ from html import escape
 from typing import Any, Literal
 
 import numpy as np
-from PySide6.QtCore import QEvent, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFocusEvent,
@@ -608,7 +608,7 @@ class ChartWidget(QWidget):
             self.card.say("<br>".join((f"<b>{first}</b>", *rest)))
             place = items.place(points.x[at], points.y[at]) + self.view.pos()
             cell = QRectF(place.x() - 4, place.y() - 4, 8, 8)
-            self.card.stand(cell, QRect(), QRectF(self.rect()))
+            self.card.stand(cell, QRectF(self.rect()))
 
     def _place_handle(self) -> None:
         slider = self.chart.slider

@@ -124,7 +124,7 @@ class HourglassScene:
         if stride is not None:
             out += [
                 tr("{many} each", many=sentences.counted(stride, self.noun)),
-                tr("cost {part}", part=sentences.fraction(stride**2)),
+                tr("attention cost {part}", part=sentences.fraction(stride**2)),
             ]
         return tuple(out)
 

@@ -106,7 +106,7 @@ class CellReading:
         return float(self.weights.sum(dtype=np.float64))
 
     def sentence(self) -> str:
-        """HTML: "s puts 89 % of its weight on . 31 letters back. The row adds up to 1.000."."""
+        """HTML: "s puts 89 % of its weight on . 31 letters back."."""
         query = _mark(self.rows.glyph(self.row))
         if self.off:
             return tr("Head {head} is switched off: it adds nothing to {query}.",
@@ -114,17 +114,13 @@ class CellReading:
         if self.column is None:
             strongest = int(np.abs(self.weights).argmax())
             if self.weights[strongest] == 0:
-                return tr("{query} looks at nothing here.", query=query)
-            said = (
-                "{query} weighs {key} most: {amount}{away}. {sum}"
-                if self.signed
-                else "{query} looks at {key} most: {amount}{away}. {sum}"
-            )
+                return tr("{query} attends to nothing here.", query=query)
+            said = "{query} attends most to {key}: {amount}{away}. {sum}"
             amount = self._amount(float(self.weights[strongest]))
             return self._said(said, query, strongest, amount)
         if not self.seen:
             key = _mark(self.columns.glyph(self.column))
-            return tr("{key} is not seen from {query}: {why}.", key=key, query=query,
+            return tr("{key} is masked for {query}: {why}.", key=key, query=query,
                       why=self._why())  # fmt: skip
         if self.weight == 0:
             return self._said("{query} puts nothing on {key}{away}. {sum}", query, self.column)
@@ -170,7 +166,8 @@ class CellReading:
     def _said(self, said: str, query: str, column: int, amount: str = "") -> str:
         """A sentence about the query and a key, filled in."""
         key, away = _mark(self.columns.glyph(column)), self._away(column)
-        return tr(said, query=query, key=key, amount=amount, away=away, sum=self._sum())
+        said = tr(said, query=query, key=key, amount=amount, away=away, sum=self._sum())
+        return said.rstrip()
 
     def _amount(self, weight: float) -> str:
         if self.signed:
@@ -178,8 +175,10 @@ class CellReading:
         return _bold(tr("{share} of its weight", share=share(weight)))
 
     def _sum(self) -> str:
+        """What the row adds up to, where that is not 1."""
         if not self.signed:
-            return tr("The whole row adds up to {sum:.3f}.", sum=self.total)
+            said = tr("The row adds up to {sum:.3f}.", sum=self.total)
+            return "" if f"{self.total:.3f}" == "1.000" else said
         positive = float(np.maximum(self.weights, 0).sum(dtype=np.float64))
         negative = float(np.minimum(self.weights, 0).sum(dtype=np.float64))
         total = _escaped(ink.sums(negative, positive, 3))
@@ -206,8 +205,8 @@ class CellReading:
         if after:
             return tr("it comes after the query")
         if self.near is not None and not self._padded:
-            return tr("the head sees the first keys and the latest alone")
-        return tr("it is masked")
+            return tr("it is neither among the first keys nor the latest")
+        return tr("it is outside the mask")
 
     @property
     def _padded(self) -> bool:
@@ -217,15 +216,15 @@ class CellReading:
 def hidden(rule: Rule) -> str:
     """Why some cells of a map are not seen, for the chip on it; empty where all are."""
     if rule.causal and rule.sees_all:
-        return tr("not seen: comes after the query")
+        return tr("masked (causal)")
     if rule.streaming_window is not None:
         sink, recent = rule.streaming_window
-        return tr("not seen: neither of the first {sink:,} nor the latest {recent:,}",
+        return tr("masked: neither of the first {sink:,} nor the latest {recent:,}",
                   sink=sink, recent=recent)  # fmt: skip
     if not rule.sees_all:
-        return tr("not seen: outside its window")
+        return tr("masked: outside its window")
     padded = rule.keep is not None and not rule.keep.all()
-    return tr("not seen: padding") if padded else ""
+    return tr("masked: padding") if padded else ""
 
 
 def share(weight: float) -> str:
@@ -733,14 +732,17 @@ class Canvas(QWidget):
         self.sentence.setGeometry(left, round(rect.bottom()) + UNDER, width, height)
 
     def _place_card(self) -> None:
-        """22 px off the cell, never over its row or column; hidden where there is no such place."""
+        """Off the cell, its row and its column; hidden where there is no such place."""
         row, column = self.cross.row, self.cross.column
         if self.view is None or row is None or column is None or self.card.empty:
             self.card.hide()
             return
+        below = self.map_rect.bottomLeft().toPoint()
+        if not self.sentence.isHidden():
+            below = self.sentence.geometry().bottomLeft() + QPoint(0, GAP)
         cell = self.cell_rect(row, column)
         if self.map_rect.intersects(cell):
-            self.card.stand(cell, self.sentence.geometry(), self.map_rect)
+            self.card.stand(cell, self.map_rect, below)
         else:
             self.card.hide()
 

@@ -530,19 +530,21 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
         every = sentences.counted(len(capture.maps), "layer")
         return tr("{done} of {layers} captured", done=done, layers=every)
     deepest = max((one.stride or 1 for one in spec.levels), default=1)
-    if any(one.stride is None for one in spec.levels):
-        return tr("the text shrinks to segments and grows back")
-    if deepest > 1:
-        if spec.form == "base":
-            return tr("the text shrinks to {part}", part=sentences.part(deepest))
-        return tr("the text shrinks to {part} and grows back", part=sentences.part(deepest))
     layers, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
+    many = sentences.counted(layers, "layer")
+    if any(one.stride is None for one in spec.levels):
+        return tr("{layers}, shortened to segments in the middle", layers=many)
+    if deepest > 1:
+        said = "{layers}, shortened to 1:{stride}" if spec.form == "base" else (
+            "{layers}, shortened 1:{stride} in the middle"
+        )  # fmt: skip
+        return tr(said, layers=many, stride=deepest)
     if crossing:
         return tr("{layers} layers, {crossing} between source and target",
                   layers=layers - crossing, crossing=crossing)  # fmt: skip
     sizes = {len(one.heads) for one in spec.layers}
     if len(sizes) > 1:
         total = sentences.counted(len(spec.heads), "head")
-        return tr("{heads} in {layers}", heads=total, layers=sentences.counted(layers, "layer"))
+        return tr("{heads} in {layers}", heads=total, layers=many)
     each = sentences.counted(max(sizes, default=0), "head")
-    return tr("{layers} of {heads}", layers=sentences.counted(layers, "layer"), heads=each)
+    return tr("{layers} of {heads}", layers=many, heads=each)

@@ -746,23 +746,26 @@ class CellCard(QWidget):
         self._label.setFont(theme.font())
         self._label.setText(text)
 
-    def stand(self, cell: QRectF, taken: QRect, shown: QRectF) -> None:
-        """Beside a cell, off its row and column, in the parent and off what is taken there, on what
-        is shown of the map sooner than on what stands around it; hidden where there is no such
-        place, and where it would hide most of a small map.
+    def stand(self, cell: QRectF, shown: QRectF, below: QPoint | None = None) -> None:
+        """Stand on what is shown of the map, off the row of a cell, and off its column where there
+        is room; else below the map. On a small map of small cells it would hide too much.
         """
         size, room = self.sizeHint(), self.parentWidget().rect()
         large = shown.width() > 1.1 * size.width() and shown.height() > 1.5 * size.height()
+        right, left = cell.right() + CARD_DISTANCE, cell.left() - CARD_DISTANCE - size.width()
         places = [
-            QRect(QPoint(round(x), round(y)), size)
-            for x in (cell.right() + CARD_DISTANCE, cell.left() - CARD_DISTANCE - size.width())
-            for y in (cell.bottom() + CARD_DISTANCE, cell.top() - CARD_DISTANCE - size.height())
-        ]
-        free = [one for one in places if room.contains(one) and not one.intersects(taken)]
-        if free and (large or cell.width() >= FINE):
-            free.sort(key=lambda one: not shown.contains(QRectF(one)))
+            QRect(QPoint(int(x), round(y)), size)
+            for x in (right, left, shown.right() - size.width(), shown.left())
+            for y in (cell.top() - CARD_DISTANCE - size.height(), cell.bottom() + CARD_DISTANCE)
+        ]  # first above at the right, where a causal map is empty
+        on_map = [one for one in places if shown.contains(QRectF(one))]
+        if not (large or cell.width() >= FINE):
+            on_map = []
+        under = () if below is None else (QRect(below, size),)
+        free = [*on_map, *(one for one in under if room.contains(one))]
+        if free:
             self.setGeometry(free[0])
-        self.setVisible(bool(free) and (large or cell.width() >= FINE))
+        self.setVisible(bool(free))
 
     def sizeHint(self) -> QSize:
         """As large as its words."""

@@ -16,8 +16,7 @@ from hgviz import language, palettes
 from hgviz.core import Capture, Floats, HeadId, Integers, Selection, progress
 from hgviz.core import Signal as Read
 from hgviz.figures.spec import Spec
-from hgviz.gui import heatmap as sayings
-from hgviz.gui import sentences, theme
+from hgviz.gui import heatmap, sentences, theme
 from hgviz.gui import tiles as tiling
 from hgviz.gui.grid import Grid, Viewport, banded, rule_of, seen
 from hgviz.gui.heatmap import Canvas, Supply
@@ -222,7 +221,7 @@ class MapView(CellsView):
         if opened is None or session is None or session.capture is None:
             return
         grid = opened.grid
-        self.canvas.hidden_words = sayings.hidden(grid.rule_of(opened.head.head))
+        self.canvas.hidden_words = heatmap.hidden(grid.rule_of(opened.head.head))
         limits = self._limits(opened, session)
         scene = MapScene(opened.source, grid.rows, grid.columns, limits, session.display, self._off)
         scene = replace(scene, wide=grid.wide, mass=opened.mass, sides=grid.sides)
@@ -302,38 +301,41 @@ class MapView(CellsView):
         if reveal:
             self.canvas.reveal(row, column)
         self.canvas.point(Cross(row, column, ends))
-        self._say(row, column)
+        chosen = grid.cell(self.session.selection.query, self.session.selection.key)
+        sentence = tr(heatmap.HINT)
+        if chosen[0] is not None:
+            reading = self._reading(*chosen)
+            if reading is None:  # the row is being read, and is said then
+                return
+            sentence = reading.sentence()
+        pointed = self._reading(row, column) if (row, column) != chosen else None
+        self.canvas.say(sentence, pointed.card() if pointed is not None else "")
+        self.canvas.setAccessibleDescription(plain(sentence))
 
-    def _say(self, row: int | None, column: int | None) -> None:
-        assert self._opened is not None and self.session is not None
-        opened, chosen = self._opened, self.session.looked_at.query
-        capture, layer = opened.grid.capture, opened.head.layer
-        if row is None or chosen is None:
-            self.canvas.say(tr(sayings.HINT))
-            return
-        at, key = capture.row(layer, chosen), None
+    def _reading(self, row: int | None, column: int | None) -> heatmap.CellReading | None:
+        """What a cell says; None outside the map, and while its row is being read."""
+        assert self._opened is not None
+        opened, grid, key = self._opened, self._opened.grid, None
+        if row is None:
+            return None
         if column is not None:
-            at, key = opened.grid.whole(row, column) or (at, None)
-        weights = opened.rows.get(at)
-        if weights is None:  # it is being read, and will be said then
-            return
-        rule = rule_of(capture, opened.head)
-        said = sayings.CellReading(
+            row, key = grid.whole(row, column) or (row, None)
+        weights = opened.rows.get(row)
+        if weights is None:
+            return None
+        rule = rule_of(grid.capture, opened.head)
+        return heatmap.CellReading(
             opened.head,
-            opened.grid.queries,
-            opened.grid.keys,
-            at,
+            grid.queries,
+            grid.keys,
+            row,
             weights,
             key,
-            seen=key is None or bool(seen(rule, _one(at), _one(key))),
+            seen=key is None or bool(seen(rule, _one(row), _one(key))),
             near=rule.streaming_window,
             signed=opened.source.signed,
             off=self._off,
         )
-        sentence = said.sentence()
-        self.canvas.say(sentence, said.card())
-        if self._pointed is None:
-            self.canvas.setAccessibleDescription(plain(sentence))
 
     # --- what people do ---------------------------------------------------------------------------
 
@@ -387,9 +389,9 @@ def _one(cell: int) -> Integers:
 
 
 PAD, BAR, GAP, NUMBERS = 24, 12, 16, 56  # px: around, the bar of colours, before it, its numbers
-NO_IMAGE_YET = ("No image yet", "Capture an image, and what each head looks at lies over it here.")
+NO_IMAGE_YET = ("No image yet", "Choose one to see the attention of each head over it.")
 NO_IMAGE = ("This capture is of no image", "Its tokens are in the map.")
-ELSEWHERE = ("This layer does not look at the image from itself", "Choose another layer.")
+ELSEWHERE = ("This layer does not attend within the image", "Choose another layer.")
 STEPS = {
     Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0),
     Qt.Key.Key_Down: (1, 0),
@@ -427,12 +429,12 @@ class ImageOverlay:
         """Where the query looks, and how much of it is on no patch."""
         pieces, query = self.capture.prompt.pieces, self.chosen.query or 0
         at = int(np.abs(self.row).argmax()) if key is None else key
-        most = "{query} looks at {key} most: {weight:.2g}."
-        said = tr(most if key is None else "{query} looks at {key}: {weight:.2g}.",
+        most = "{query} attends most to {key}: {weight:.2g}."
+        said = tr(most if key is None else "{query} attends to {key}: {weight:.2g}.",
                   query=pieces[query], key=pieces[at], weight=float(self.row[at]))  # fmt: skip
         if self.added:
             rest = float(self.row[: self.added].sum())
-            said += " " + tr("{name}, which is no patch, has {weight:.2g} of the row.",
+            said += " " + tr("{name} (no patch) has {weight:.2g} of the row.",
                              name=", ".join(pieces[: min(self.added, 2)]), weight=rest)  # fmt: skip
         return said
 

@@ -506,7 +506,7 @@ class HeadPanel(View):
             value.setAccessibleName(f"{named.full}: {value.text()}, {result.ranks[name]}")
         kind = "cross-attention head" if facts.kind == "cross" else "self-attention head"
         many = sentences.counted(len(result.others["focus"]), kind)
-        self._counted = tr("Each line: all {many}", many=many) if result.others["focus"] else ""
+        self._counted = tr("Ticks: all {many}", many=many) if result.others["focus"] else ""
         self.count.setText(self._counted)
         self._fit()
 

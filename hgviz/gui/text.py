@@ -32,11 +32,11 @@ from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, hbox, label, 
 from hgviz.session import Session
 from hgviz.session.navigation import step_item
 
-NOTE = "the selected {unit}, and what it looks at"
+NOTE = "attention of the selected {unit}"
 NOTES = {
-    "levels": "the selected {unit}, and what it looks at, at every resolution",
-    "texts": "the selected {unit}, and what it looks at, in both texts",
-    "copy": "the target is a copy of the source: give another with Edit text…",
+    "levels": "attention of the selected {unit} at every resolution",
+    "texts": "attention of the selected {unit} in both texts",
+    "copy": "the target is a copy of the source; change it with Edit text…",
 }
 CHANGE = {"text": "Edit text…", "image": "Choose image…", "audio": "Choose sound…"}
 STEPS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (0, 1)}
@@ -81,7 +81,7 @@ class TextStrip(View):
     watches: ClassVar[tuple[str, ...]] = ("work",)
     empty: tuple[str, str] = (
         "No text yet",
-        "Write one, and see what every letter or word looks at.",
+        "Write one to see the attention of every token.",
     )
     empty_actions: tuple[tuple[str, str], ...] = (("edit_text", "Edit text…"),)
 
@@ -255,7 +255,7 @@ class TextStrip(View):
             return
         asked = next((one.queries for one in result.passages if one.asks), None)
         if asked is None:
-            yield tr("Click a {unit} to see what it looks at.", unit=tr(result.unit))
+            yield tr("Click a {unit} to see its attention.", unit=tr(result.unit))
             return
         if asked[0] != asked[1]:
             many = sentences.counted(asked[1] - asked[0] + 1, result.unit)
@@ -264,7 +264,7 @@ class TextStrip(View):
         if True in signs:
             yield tr("Red: added, blue: taken away.")
         if False in signs:
-            yield tr("Brighter: looked at more.")
+            yield tr("Brighter: more attention.")
         kinds = result.capture.prompt.token_type_ids
         if kinds is not None and (kinds == 1).any():
             yield tr("Underlined: the second text.")
@@ -283,7 +283,7 @@ class TextStrip(View):
         elif result.segment_ends is not None:
             yield tr("▾ A segment ends.")
         elif len(result.lines) > 1:
-            yield tr("Each resolution shows the head last opened there (dashed in the hourglass).")
+            yield tr("One head for each resolution (dashed in the hourglass).")
 
     def _say_work(self) -> None:
         """What the model is doing meanwhile, else what is shown."""

@@ -188,8 +188,10 @@ class Session:
         hover, chosen = self.hover, self.selection
         if hover is None or hover.query is None:
             return chosen
-        same = self._sides(hover.layer) == self._sides(chosen.layer)
-        return hover if same else chosen
+        if self._sides(hover.layer) != self._sides(chosen.layer):
+            return chosen
+        another = hover.head_id != chosen.head_id  # a head alone is pointed at
+        return replace(hover, key=chosen.key) if another and hover.key is None else hover
 
     @property
     def marked(self) -> Selection:
@@ -274,7 +276,7 @@ class Session:
         self.put(history=history, **fields)
 
     def select(self, **fields: Any) -> None:
-        """Change a part of the selection; another layer keeps the tokens as `at` does."""
+        """Change a part of the selection; another layer keeps the query as `at` does."""
         chosen = self.selection
         if "layer" in fields:
             chosen = self.at(HeadId(fields["layer"], fields.get("head", chosen.head)))
@@ -289,21 +291,18 @@ class Session:
             self.put(**kept | dict.fromkeys(places, replace(saved, path=path)))
 
     def at(self, head: HeadId) -> Selection:
-        """The selection on another head, at the same tokens where it reads the same texts.
-
-        Where its queries or keys come from another text, at those last looked at there.
+        """The selection on another head: at the same query where it reads the same text, else at
+        the one last looked at there; without a key, which was chosen for the weight in this head.
         """
-        chosen = replace(self.selection, layer=head.layer, head=head.head)
+        if head == self.selection.head_id:
+            return self.selection
         now, then = self._sides(head.layer), self._sides(self.selection.layer)
-        if now is None or then is None or now == then:
-            return chosen
-        query, key = chosen.query, chosen.key
-        if now[0] != then[0] and query is not None:
+        query = self.selection.query
+        if now is not None and then is not None and now[0] != then[0] and query is not None:
             query = self._tokens.get((now[0], "query"), self._tokens.get((now[0], "key")))
             query = self._middle(head.layer) if query is None else query
-        if now[1] != then[1]:
-            key = None if key is None else self._tokens.get((now[1], "key"))
-        return replace(chosen, query=query, key=key)
+        chosen = self.selection
+        return replace(chosen, layer=head.layer, head=head.head, query=query, key=None)
 
     def last_token(self, level: int) -> int | None:
         """The query last chosen in the text of a level, else the key, else a middle one."""

@@ -189,11 +189,12 @@ def test_a_map_is_marked_where_somebody_chose_a_cell_in_the_head_shown(program, 
     session.select(key=3)
     assert marks() == (12, 3)
     program.commands.run("next_head")
-    assert (session.selection.query, session.selection.key) == (12, 3) and marks() == (None, None)
-    session.select(key=3)  # the same token, chosen again here
+    assert (session.selection.query, session.selection.key) == (12, None)  # a key is of one head
+    assert marks() == (None, None)
+    session.select(query=12, key=3)  # the same tokens, chosen again here
     assert marks() == (12, 3)
     program.commands.run("last_head")
-    assert marks() == (12, 3)
+    assert marks() == (12, None)
     session.put(hover=session.selection)
     session.put(capture=make_capture("Another text.", strides=(1, 2), heads=3))
     assert marks() == (None, None)

@@ -72,7 +72,7 @@ def test_the_row_of_the_query_lies_over_the_image(seen):
         place = box.topLeft() + QPointF((x + 0.5) * box.width() / 48, (y + 0.5) * box.height() / 32)
         found = shot.pixelColor(place.toPoint()).getRgb()[:3]
         assert np.abs(np.array(found) - wanted[y, x]).max() <= 2
-    assert "which is no patch" in view.as_text() and view.as_table()[10][0] == "1,2"
+    assert "(no patch) has" in view.as_text() and view.as_table()[10][0] == "1,2"
     assert view.figure(seen.session).kind == "image"
 
 
@@ -94,7 +94,7 @@ def test_a_click_and_the_arrows_choose_the_query(seen):
     QTest.mouseMove(canvas, canvas.patch_box(20).center().toPoint())
     assert seen.session.hover is not None and seen.session.hover.key == 20
     seen.settle()
-    assert f"looks at {CAPTURE.prompt.pieces[20]}:" in view.as_text()
+    assert f"attends to {CAPTURE.prompt.pieces[20]}:" in view.as_text()
 
 
 def test_a_text_has_no_tab_for_images(seen):

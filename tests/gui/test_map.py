@@ -229,20 +229,25 @@ def test_a_sentence_and_a_card_say_what_the_cell_means(app):
     weights[0, 3] = [0.89, 0.004, 0.1, 0.006]
     capture = with_weights(capture, 0, weights)
     with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 0)) as (view, session):
-        assert plain(view.canvas.sentence.text()) == (
-            "d puts 89 % of its weight on a 3 letters back. The whole row adds up to 1.000."
-        )
-        assert "0.89" in plain(view.canvas.card.text)
-        session.select(key=1)
-        assert plain(view.canvas.sentence.text()).startswith("d puts 0.4 % of its weight on b")
-        assert "<0.01" in plain(view.canvas.card.text)
-        session.select(query=1, key=3)
-        view.settle()
-        assert plain(view.canvas.sentence.text()) == (
-            "d is not seen from b: it comes after the query."
-        )
-        session.select(query=None, key=None)
-        assert plain(view.canvas.sentence.text()).startswith("Point at a cell")
+
+        def said():
+            view.settle()
+            return plain(view.canvas.sentence.text())
+
+        first = "d puts 89 % of its weight on a 3 letters back."
+        assert said() == first and not view.canvas.card.text
+        hover(view, 3, 1)  # the card says the cell under the pointer, the sentence what is chosen
+        assert said() == first and "<0.01" in plain(view.canvas.card.text)
+        hover(view, 3, 0)
+        assert said() == first and not view.canvas.card.text
+        session.put(hover=None, selection=Selection(0, 0, 1, 3))
+        assert said() == "d is masked for b: it comes after the query."
+        session.select(query=3, key=None)
+        assert said() == "d attends most to a: 89 % of its weight 3 letters back."
+        session.select(query=None)
+        assert said().startswith("Point at a cell")
+        hover(view, 3, 0)
+        assert said().startswith("Point at a cell") and "0.89" in plain(view.canvas.card.text)
 
 
 def test_a_text_of_html_and_marks_stays_text(app):
@@ -285,6 +290,7 @@ def test_at_a_coarser_level_a_cell_means_its_newest_token(app, small, qtbot):
         click(view, 10, 4, qtbot=qtbot)
         assert (session.selection.query, session.selection.key) == (40, 16)
         view.settle()
+        hover(view, 10, 5)
         assert "letters 37 to 40" in plain(view.canvas.card.text)
 
 
@@ -300,17 +306,22 @@ def test_the_arrows_move_query_and_key_and_escape_lets_go(app, small, qtbot):
         assert session.selection.query is None and session.selection.key is None
 
 
-def test_the_card_is_22_px_off_the_cell_and_never_over_its_row_or_column(app, small):
-    with shown(MapView, capture=small, selection=Selection(0, 0, 30, 5)) as (view, session):
+@pytest.mark.parametrize("size", [(700, 640), (500, 440)])
+def test_the_card_is_off_the_row_of_its_cell_and_off_axes_and_colours(app, small, size):
+    with shown(MapView, size, capture=small, selection=Selection(0, 0)) as (view, session):
+        shows = []
         for query, key in ((5, 2), (30, 5), (70, 1), (70, 68), (72, 72)):
-            session.select(query=query, key=key)
+            view.canvas.pointed.emit((query, key))
             view.settle()
-            cell, card = view.canvas.cell_rect(query, key), view.canvas.card
-            if card.isVisible():
+            canvas, card = view.canvas, view.canvas.card
+            cell, inside = canvas.cell_rect(query, key), canvas.map_rect.toAlignedRect()
+            shows.append(card.isVisible())
+            if shows[-1]:
                 box = card.geometry()
-                assert view.canvas.rect().contains(box)
-                assert box.left() >= cell.right() + 21 or box.right() <= cell.left() - 21
+                below = box.top() > max(inside.bottom(), canvas.sentence.geometry().bottom())
+                assert canvas.rect().contains(box) and (below or inside.contains(box))
                 assert box.top() >= cell.bottom() + 21 or box.bottom() <= cell.top() - 21
+        assert any(shows)
 
 
 def test_the_wheel_zooms_at_the_pointer_and_double_click_fits(app, small, qtbot):

@@ -103,8 +103,9 @@ def test_a_map_between_two_texts_names_both(app):
         assert scene.rows.glyph(6) == "gut" and scene.columns.glyph(3) == "is"
         said = plain(view.canvas.sentence.text())
         assert said.startswith("gut puts") and "of its weight on is." in said  # no distance
+        view.canvas.pointed.emit((6, 4))
         card = plain(view.canvas.card.text)
-        assert "gut" in card and "position 3" in card
+        assert "gut" in card and "position 4" in card
 
 
 def test_a_layer_that_reads_one_text_says_so(app):
@@ -165,14 +166,13 @@ def test_the_keyboard_keeps_a_token_for_each_text():
     session.put(capture=made("translator"), selection=Selection(0, 0, 9, 8))
     session.put(selection=replace(session.at(HeadId(3, 0)), query=4, key=2))
     assert session.selection == Selection(3, 0, 4, 2)
-    session.put(selection=step_layer(session, 1))  # cross: the query stays, the key is the source's
-    assert session.selection == Selection(4, 0, 4, 8)
-    session.put(selection=step_token(session, 1, "key"))
-    assert session.selection == Selection(4, 0, 4, 9)
+    session.put(selection=step_layer(session, 1))  # cross: the query stays, without a key
+    assert session.selection == Selection(4, 0, 4)
+    session.select(key=9)
     session.select(layer=1, head=2)
-    assert session.selection == Selection(1, 2, 9, 9)
+    assert session.selection == Selection(1, 2, 9)
     session.select(layer=8, head=2)
-    assert session.selection == Selection(8, 2, 4, 9)
+    assert session.selection == Selection(8, 2, 4)
 
 
 def test_the_keys_of_the_window_walk_layers_texts_and_tokens(program, qtbot):
@@ -275,6 +275,7 @@ def test_the_second_text_of_a_pair_is_told_from_the_first(app):
     capture = made("pair")
     assert capture.texts == (ENGLISH, PAIR) and made("bert").texts == (ENGLISH, "")
     with shown(MapView, capture=capture, selection=Selection(0, 0, 19, 2)) as (view, _):
+        view.canvas.pointed.emit((19, 3))
         card = plain(view.canvas.card.text)
         assert "liked second text, position 19" in " ".join(card.split())
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 19)) as (view, _):
@@ -426,9 +427,10 @@ def test_signed_maps_are_symmetric_about_zero_and_their_sentences_say_the_sign(a
         total, plus = float(weights[row].sum()), float(np.maximum(weights[row], 0).sum())
         assert f"takes away {-weights[row, column]:.3f} of" in said
         assert f"adds up to {total:+.3f}: +{plus:.3f} −".replace("-", "−") in said
-        assert "is taken away" in plain(view.canvas.card.text)
         session.select(key=int(weights[row].argmax()))
         assert "adds" in plain(view.canvas.sentence.text())
+        view.canvas.pointed.emit((row, column))
+        assert "is taken away" in plain(view.canvas.card.text)
 
 
 def test_the_gutter_says_what_a_row_adds_up_to(app):
@@ -617,8 +619,8 @@ def test_the_map_of_a_head_that_streams_says_which_keys_it_sees(streamed):
     view = streamed.inspect.map
     assert view.streams.isVisible() and view.streams.text() == "streams"
     assert "the first 4 keys and the latest 16" in view.streams.toolTip()
-    assert view.canvas.hidden_words == "not seen: neither of the first 4 nor the latest 16"
-    assert "the head sees the first keys and the latest alone" in view.as_text()
+    assert view.canvas.hidden_words == "masked: neither of the first 4 nor the latest 16"
+    assert "it is neither among the first keys nor the latest" in view.as_text()
     rows = streamed.session.capture.maps[0].read(0)
     assert (rows[40, 4:25] == 0).all() and (rows[40, 25:41] > 0).all() and (rows[40, :4] > 0).all()
     assert "Heads stream in this capture" in by_name("attribute").why_off(streamed.session)
@@ -656,7 +658,7 @@ def test_ranges_are_seen_where_the_head_sees_any_of_their_cells(padded):
         assert (found != some).mean() < 0.1
     else:
         assert np.array_equal(found, some)
-    assert heatmap.hidden(rule) == "not seen: neither of the first 3 nor the latest 7"
+    assert heatmap.hidden(rule) == "masked: neither of the first 3 nor the latest 7"
 
 
 def test_the_panel_of_a_head_says_how_many_keys_it_sees(capture):

@@ -22,7 +22,7 @@ def test_the_role_its_evidence_and_every_metric_are_told(session):
     with showing(HeadPanel, session, 304, 400) as view:
         assert view.sentence.text() == role_sentence(facts)
         assert view.evidence.text() == role_evidence(facts)
-        assert view.count.text() == "Each line: all 54 self-attention heads"
+        assert view.count.text() == "Ticks: all 54 self-attention heads"
         for name in tuple(METRICS)[:5]:
             named, ticks, value = view.lines[name]
             assert value.text() == measured(name, facts.metrics[name])

@@ -170,6 +170,7 @@ def test_the_null_group_is_named_in_every_pane(app, given):
         names = view.canvas.scene.rows
         assert (names.glyph(0), names.place(0)) == ("∅", "null group: no part of the text")
         assert names.glyph(1) == "the·"
+        view.canvas.pointed.emit((0, 1))
         assert "null group" in view.canvas.card.text
     with shown(LooksPanel, (304, 200), capture=given, selection=chosen) as (view, _):
         assert view.letter.text() == "∅" and "null group" in view.where.full
@@ -325,7 +326,7 @@ def test_views_show_a_funnel(app, kind, capture):
 def test_only_with_its_decoder_a_text_grows_back(app):
     for capture, said in ((funnel(), True), (base(), False)):
         with shown(HourglassView, (900, 700), capture=capture) as (view, _):
-            assert ("grows back" in view.head.note.text()) is said
+            assert ("in the middle" in view.head.note.text()) is said
 
 
 @pytest.mark.parametrize("kind", ["map", "levels", "links", "wall"])
@@ -381,7 +382,7 @@ def test_every_layer_has_a_row_from_bytes_to_patches_and_back(app, blt_capture):
     again = layout.row(9)  # a map from bytes to patches, in the middle of a stay at bytes
     assert again.kind == "full" and again.cells[0][1].width < again.cells[0][1].height
     with shown(HourglassView, (900, 700), capture=capture) as (view, _):
-        assert "grows back" in view.head.note.text()
+        assert "in the middle" in view.head.note.text()
 
 
 def test_a_letter_is_followed_past_what_cuts_the_text(blt_capture):

@@ -197,7 +197,7 @@ def test_a_number_pointed_at_by_the_keyboard_is_explained(session):
         QApplication.sendEvent(ticks, QFocusEvent(QEvent.Type.FocusIn))
         assert view.count.text() == said
         QApplication.sendEvent(ticks, QFocusEvent(QEvent.Type.FocusOut))
-        assert view.count.text() == "Each line: all 54 self-attention heads"
+        assert view.count.text() == "Ticks: all 54 self-attention heads"
 
 
 # --- the list of keys -----------------------------------------------------------------------------
