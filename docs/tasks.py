@@ -192,9 +192,9 @@ TASKS = (
             Step("Take that back, go to the layer below, and switch two heads off there.",
                  (Do("undo"), Do("next_layer"), Do("switch_head"), Do("next_head"),
                   Do("switch_head"))),
-            Step("Remove them for good.", (Do("remove_heads"),)),
-            Step("Return takes the name that is offered. The new model is proved to answer as "
-                 "the one with two heads off.", ("Return",), "", "softmax-sample-without-2"),
+            Step("Prune them.", (Do("remove_heads"),)),
+            Step("Return takes the name that is offered. The new model is verified against the "
+                 "one with two heads off.", ("Return",), "", "softmax-sample-without-2"),
             Step("Open it.", ("Return",), "softmax-sample-without-2 · hgviz"),
         ),
         fewer_heads,
@@ -206,7 +206,7 @@ TASKS = (
         ("sample/softmax",),
         (
             Step("Compare with…", (Do("compare_with"),)),
-            Step("Choose the activation by its first letters.", ("Shift+Tab", Type("ymish"))),
+            Step("Choose the activation by its first letters.", (Type("ymish"),)),
             Step("Compare: A, B and A − B, with one cursor.", ("Return",)),
             Step("The next head, on both sides.", (Do("next_head"),)),
             Step("Save B.", (Do("save_beside"),), "Save comparison capture"),

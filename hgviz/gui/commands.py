@@ -21,7 +21,7 @@ from hgviz import settings, tasks
 from hgviz.core import Capture, HeadId, HgvizError, progress
 from hgviz.errors import LabelError
 from hgviz.files import resource
-from hgviz.gui import dialogs, sources, studyruns, trials
+from hgviz.gui import dialogs, sentences, sources, studyruns, trials
 from hgviz.gui import help as help_pages
 from hgviz.gui import log as logged
 from hgviz.gui.actions import ACTIONS
@@ -29,6 +29,7 @@ from hgviz.gui.attribution import AttributionRunner
 from hgviz.gui.dialogs import (
     CAPTURES,
     READABLE,
+    TEXT_SUFFIXES,
     ErrorDialog,
     ModelInputs,
     ask_for,
@@ -44,7 +45,6 @@ from hgviz.gui.removal import REMOVE, RemovalRunner
 from hgviz.gui.samples import FIRST, SAMPLE, name_of
 from hgviz.gui.sessions import (
     IDS,
-    TEXTS,
     Recent,
     RecentNames,
     Sessions,
@@ -69,6 +69,7 @@ if TYPE_CHECKING:
 
 SOFTMAX, YMISH, REVIEWS = "sample/softmax", "sample/ymish", "sample/reviews.tsv"
 FIND = "find-model"  # a job
+EXCERPT = 200  # characters of a text that is about to be run
 STUDY_FILES = "Study files (*.toml);;All files (*)"
 SHOW_A_CAPTURE = ("inspect", "follow", "compare")  # pages
 
@@ -114,8 +115,9 @@ class Commands(ExportCommands):
         )
         self.comparing = Sides(session, lanes, self.working, self.show_error)
         self.removing = RemovalRunner(
-            window, session, lanes, self.working, self.open_path, self.pruning.labels
-        )
+            window, session, lanes, self.working, self.pruning.labels, self.open_path,
+            self.compare_pruned, self.say,
+        )  # fmt: skip
         self.sessions = Sessions(self)
         self.watching = FolderWatcher(session, lanes, self.sees_sweep)
         self.prompting = PromptChooser(
@@ -254,6 +256,8 @@ class Commands(ExportCommands):
             self.show_sweep(found.sweep, found.path)
         elif found.study is not None:
             self.show_study(found.study)
+        elif found.text is not None:
+            self._show_text(found.path, found.text)
         elif found.capture is None:
             text = sources.text_for(found.path, self.session.text)
             if text != self.session.text:
@@ -261,6 +265,27 @@ class Commands(ExportCommands):
             self.capturing.start_fresh(found.path, self._not_opened)
         else:
             self.show_found(found)
+
+    def _show_text(self, path: str, text: str) -> None:
+        """Use a table of labelled texts ("") as data; offer to run the model on any other text."""
+        session, file = self.session, name_of(path)
+        if not session.checkpoint:
+            words = tr("Open the model that {file} is for first, then {file} again.", file=file)
+            answers: dict[str, Callable[[], object] | None] = {
+                tr("Cancel"): None, tr("Open a checkpoint folder…"): self.open_folder,
+            }  # fmt: skip
+            dialogs.Question(self.window, tr("No model is open"), [words], answers).open()
+        elif not text:
+            self.answer("choose_data", self.use_data, path)
+        else:
+            run = self.answered("capture", partial(self.prompting.capture_text, text))
+            model = name_of(session.checkpoint)
+            answers = {
+                tr("Capture each line as a text…"): partial(self.prompting.keep_corpus, path),
+                tr("Cancel"): None, tr("Run {model} on this text", model=model): run,
+            }  # fmt: skip
+            lines = [sentences.shown(text, EXCERPT)]
+            dialogs.Question(self.window, file, lines, answers).open()
 
     def _not_opened(self, error: BaseException) -> None:
         if isinstance(error, UnreadError):
@@ -387,7 +412,7 @@ class Commands(ExportCommands):
 
     def take(self, paths: list[str]) -> None:
         """See what was dropped, and do what it means."""
-        if len(paths) == 1 and not paths[0].lower().endswith((*TEXTS, IDS)):
+        if len(paths) == 1 and not paths[0].lower().endswith((*TEXT_SUFFIXES, IDS)):
             self.open_path(paths[0])
             return
         title = f"Looking at {name_of(paths[0])}"
@@ -399,8 +424,7 @@ class Commands(ExportCommands):
         plan = planned(found, bool(self.session.checkpoint), self.session.mode)
         file = plan.paths.get("file", "")
         take = {
-            "open": self.open_path, "data": self.use_data, "corpus": self.prompting.keep_corpus,
-            "ids": self.prompting.capture_ids,
+            "open": self.open_path, "data": self.use_data, "ids": self.prompting.capture_ids,
         }  # fmt: skip
         if plan.deed == "together":
             self.sessions.open_together(plan.paths, plan.page)
@@ -884,6 +908,15 @@ class Commands(ExportCommands):
             self.ask_side("text")
         else:
             self.comparing.choose(other, head)
+
+    def compare_pruned(self, path: str) -> None:
+        """Compare the open model, all heads on, with what was pruned of it as B."""
+        self.pruning.switch(frozenset())
+        compare = partial(self.choose_side, Other("model", path=path))
+        if self.session.capture is None:
+            self.capturing.start_again(self.session.checkpoint, compare, self.show_error)
+        else:
+            compare()
 
     def ask_model(self, folder: bool) -> None:
         """Ask for the checkpoint or the capture that B shall be."""

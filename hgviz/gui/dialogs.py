@@ -888,8 +888,10 @@ def _show(control: QWidget, value: Any) -> None:
 
 
 WEIGHTS = tuple(f"*{one}" for one in tasks.checkpoint_suffixes())
-ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "*.toml", "config.json", *WEIGHTS)
-FILES = f"Checkpoints, captures, studies and sessions ({' '.join(ENDINGS)});;All files (*)"
+TEXT_SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl")
+TEXT_ENDINGS = tuple(f"*{suffix}" for suffix in TEXT_SUFFIXES)
+ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "*.toml", "config.json", *WEIGHTS, *TEXT_ENDINGS)
+FILES = f"Checkpoints, captures, studies, sessions, texts ({' '.join(ENDINGS)});;All files (*)"
 CAPTURES = "Captures (*.h5)"
 READABLE = {
     "image": (*IMAGE_SUFFIXES, VALUES_SUFFIX),
@@ -900,7 +902,7 @@ READ = {  # by what a model reads: what is asked for where that is no text, and 
     "image": ("Choose an image", "Images ({endings});;All files (*)"),
     "audio": ("Choose a sound", "Sounds ({endings});;All files (*)"),
 }
-TEXTS = "Texts (*.txt *.tsv *.csv *.jsonl);;All files (*)"
+TEXTS = f"Texts ({' '.join(TEXT_ENDINGS)});;All files (*)"
 
 
 def ask_for(

@@ -7,11 +7,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
+    QDesktopServices,
     QGuiApplication,
     QImage,
     QPainter,
@@ -1138,6 +1140,27 @@ def _drawn(drafts: FigureCache, spec: Spec, of: Of, dots: float) -> PagePicture:
 
 
 OTHERS = "What else is on screen and open can be drawn:"
+STAYS = 20_000  # ms that links to a file are offered
+
+
+class FileLinks(QLabel):
+    """Links to a file that was written, for a while: open it, or show it in its folder."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
+        self.linkActivated.connect(lambda link: QDesktopServices.openUrl(QUrl(link)))
+        self._goes = QTimer(self, singleShot=True, interval=STAYS)
+        self._goes.timeout.connect(self.hide)
+
+    def offer(self, path: str) -> None:
+        """Offer a file in place of the one before."""
+        file = Path(path).absolute()
+        places = ((file, tr("Open")), (file.parent, tr("Show in folder")))
+        links = [f'<a href="{place.as_uri()}">{words}</a>' for place, words in places]
+        self.setText(f"{escape(file.name)}: {' · '.join(links)}")
+        self.show()
+        self._goes.start()
 
 
 class ExportCommands:
@@ -1248,6 +1271,12 @@ class ExportCommands:
 
     def _exported(self, numbers: bool, path: str) -> None:
         self.say(written(path, numbers))
+        bar = self.window.statusBar()
+        links = bar.findChild(FileLinks)
+        if links is None:
+            links = FileLinks()
+            bar.insertWidget(1, links)
+        links.offer(path)
 
     def _keep_figure(self, width: str, form: str) -> None:
         self._keep(figure_width=width, figure_format=form)

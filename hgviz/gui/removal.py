@@ -1,4 +1,4 @@
-"""Removing heads from a model for good, with its proof."""
+"""Pruning heads from a checkpoint, with the proof that the result is the masked model."""
 
 from __future__ import annotations
 
@@ -12,29 +12,27 @@ from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import (
-    QButtonGroup,
     QFileDialog,
     QGridLayout,
     QLabel,
-    QLayout,
     QLineEdit,
     QRadioButton,
     QWidget,
 )
 
 from hgviz import settings, tasks
-from hgviz.core import HeadId, HeadSet, HgvizError, ModelSpec, Step
+from hgviz.core import HeadId, HeadSet, ModelSpec
 from hgviz.gui import dialogs, theme
 from hgviz.gui.dialogs import ask_for
 from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
-from hgviz.gui.sentences import named
+from hgviz.gui.sentences import counted, named
 from hgviz.gui.sources import shown_error
-from hgviz.gui.widgets import Button, Picker, Progress, Words, hbox, label, vbox
+from hgviz.gui.widgets import Button, Picker, Words, hbox, label
 
 if TYPE_CHECKING:
     from hgviz.models.pruning import Compensation, Form, Proof
@@ -44,13 +42,12 @@ if TYPE_CHECKING:
 
 
 REMOVE = "remove-heads"
-STOPPED = "Stopped: nothing was written"
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Heads to remove from a checkpoint: in which form, made up for how, proved on what ("": the
-    reviews that come with hgviz), with which class of each label, and written where."""
+    """Heads to prune from a checkpoint: the format, the compensation, the data it is verified on
+    ("" for the reviews that come with hgviz), the class of each label, and the new folder."""
 
     checkpoint: str
     spec: ModelSpec
@@ -101,16 +98,10 @@ def free(out: Path) -> Path:
     return next(one for one in chain((out,), numbered) if not os.path.lexists(one))
 
 
-def _left(out: str) -> str:
-    """The folder, "" where there is nothing in it."""
-    there = Path(out).is_dir() and any(Path(out).iterdir())
-    return out if there else ""
-
-
 class RemovalRunner:
-    """Asks, runs the removal in the engine lane, and shows in the dialog what came of it.
+    """Asks how to prune the heads that are off, does it in the engine lane, and shows the proof.
 
-    The dialog may be left while it runs; it comes back with the proof, or with what went wrong.
+    compare: opens a pruned model as B of its source.
     """
 
     def __init__(
@@ -119,359 +110,230 @@ class RemovalRunner:
         session: Session,
         lanes: Lanes,
         working: Jobs,
-        open_path: Callable[[str], None],
         labels: Mapping[tuple[str, str], Mapping[str, str]],
+        open_path: Callable[[str], None],
+        compare: Callable[[str], None],
+        say: Callable[[str], None],
     ) -> None:
         self.window, self.session, self.lanes, self.working = window, session, lanes, working
-        self._open_path, self._labels = open_path, labels
-        self.dialog: RemoveDialog | None = None
+        self._labels, self._open_path, self._compare, self._say = labels, open_path, compare, say
         self._out = ""
 
     def ask(self) -> None:
-        """Show the dialog, or the one that is at work already."""
-
-        if self.dialog is None:
-            session = self.session
-            assert session.spec is not None
-            name = f"{name_of(session.checkpoint)}-without-{len(session.off)}"
-            out = str(free(Path(settings.load().folder or Path.home()) / name))
-            labels = self._labels.get((session.checkpoint, session.data), {})
-            wish = Removal(
+        """Ask how to prune the model that is open and where to save it."""
+        session = self.session
+        assert session.spec is not None
+        if any(work.key == REMOVE and work.state in GOING for work in session.work):
+            self._say(tr("Heads are being pruned already"))
+            return
+        name = f"{name_of(session.checkpoint)}-without-{len(session.off)}"
+        out = str(free(Path(settings.load().folder or Path.home()) / name))
+        labels = self._labels.get((session.checkpoint, session.data), {})
+        self._ask(
+            Removal(
                 session.checkpoint, session.spec, session.off, session.data, out=out, labels=labels
             )
-            self.dialog = RemoveDialog(self.window, wish)
-            self.dialog.wanted.connect(self._start)
-            self.dialog.stopped.connect(self.stop)
-            self.dialog.opened.connect(self._open_path)
-            self.dialog.finished.connect(self._closed)
-        if not self.dialog.isVisible():
-            self.dialog.open()
-
-    def _start(self, wish: Removal) -> None:
-        others = [one.title for one in self.session.work if one.state in GOING]
-        self._out = wish.out
-        self._show().show_running(others[0] if others else "")
-        count = len(wish.off)
-        title = f"Removing {count} heads for good" if count > 1 else "Removing 1 head for good"
-        self.working.start(
-            self.lanes.engine, REMOVE, title, wish.write, self._done, self._failed, self._stepped
         )
 
+    def _ask(self, removal: Removal, error: str = "") -> None:
+        RemoveDialog(self.window, removal, self._start, error).open()
+
+    def _start(self, removal: Removal) -> None:
+        self._out = removal.out
+        title = tr("Pruning {heads}", heads=counted(len(removal.off), "head"))
+        failed = partial(self._failed, removal)
+        self.working.start(self.lanes.engine, REMOVE, title, removal.write, self._done, failed)
+
     def stop(self) -> None:
-        """Stop after the step that is under way, and say so once the lane has let go of it."""
+        """Stop after the current step, and report what was written once the lane is free."""
         self.working.stop(REMOVE)
-        if self.dialog is not None:
-            self.dialog.show_stopping()
         self.lanes.engine.submit(
-            REMOVE, "Stopping", partial(_left, self._out), on_done=self._stopped,
+            REMOVE, "Stopping", partial(_is_filled, self._out), on_done=self._stopped,
             post=self.lanes.bridge.post,
         )  # fmt: skip
 
-    def _stepped(self, step: Step) -> None:
-        if self.dialog is not None:
-            self.dialog.show_step(step)
-
     def _done(self, proof: Proof) -> None:
-        self._show().show_proof(proof)
+        path = str(proof.path)
+        compare = partial(self._compare, path)
+        ProofDialog(self.window, proof, partial(self._open_path, path), compare).open()
 
-    def _failed(self, error: BaseException) -> None:
-        self._show().show_error(shown_error(error))
+    def _failed(self, removal: Removal, error: BaseException) -> None:
+        """Ask again, with what went wrong."""
+        self._ask(removal, " ".join(map(tr, shown_error(error).lines)))
 
-    def _stopped(self, written: str) -> None:
-        """There is a folder after all where it was named before the stop came."""
-        dialog = self.dialog
-        if dialog is None:
-            return
-        said = tr("It was written to {path} before it could be stopped", path=written)
-        dialog.show_asking(said if written else tr(STOPPED))
-        if not dialog.isVisible():  # nobody looks at it: the next one asks anew
-            dialog.deleteLater()
-            self.dialog = None
-
-    def _show(self) -> RemoveDialog:
-        """The dialog in sight: it may have been left."""
-        assert self.dialog is not None
-        if not self.dialog.isVisible():
-            self.dialog.open()
-        return self.dialog
-
-    def _closed(self) -> None:
-        """Forget the dialog, unless it was only hidden while the removal runs."""
-        if self.dialog is not None and not self.dialog.running:
-            self.dialog.deleteLater()
-            self.dialog = None
+    def _stopped(self, is_filled: bool) -> None:
+        """The folder may have got its name before the stop came."""
+        words = tr("{path} was written before the stop", path=self._out)
+        self._say(words if is_filled else tr("Stopped: nothing was written"))
 
 
-# --- removal --------------------------------------------------------------------------------------
+def _is_filled(folder: str) -> bool:
+    return Path(folder).is_dir() and any(Path(folder).iterdir())
+
+
+# --- dialogs --------------------------------------------------------------------------------------
 
 
 FORMS: tuple[tuple[Form, str, str], ...] = (
-    ("smaller", "Smaller", "their weights are gone; hgviz opens it"),
-    ("zeroed", "Zeroed", "the original files with zeros in them; any program opens it"),
+    ("smaller", "Smaller", "without the weights of these heads; hgviz opens it"),
+    ("zeroed", "Zeroed", "the original files with zeros; any program opens it"),
 )
 COMPENSATIONS = (
-    ("none", "Nothing"),
-    ("mean", "The bias takes over what they give on the mean"),
-    ("lsq", "Factors for the heads that stay, by least squares"),
-)
-WRITES = (
-    "Writes a new folder; {name} stays as it is. What was written is opened again and compared "
-    "with this model, before the folder gets its name."
+    ("none", "None"),
+    ("mean", "Add the mean output of the heads to the bias"),
+    ("lsq", "Rescale the remaining heads by least squares"),
 )
 REVIEWS = "reviews that come with hgviz"
-SHOWN = 8  # files of a line
+LISTED = 8  # files that are named
 OPENS = {"smaller": "Open the smaller model", "zeroed": "Open the zeroed model"}
 
 
 class RemoveDialog(dialogs.Form):
-    """wanted: a Removal to start; stopped: the one that runs is to stop; opened: a folder is to be
-    opened. While it runs, closing only hides it."""
+    """How to prune heads, and where to save the model. error: what went wrong the last time."""
 
-    wanted = Signal(object)
-    stopped = Signal()
-    opened = Signal(str)
     wide = 640
 
-    def __init__(self, window: QWidget, wish: Removal) -> None:
-        count, heads = len(wish.off), len(wish.spec.heads)
-        title = (
-            tr("Remove {n} of {total} heads for good", n=count, total=heads)
-            if heads > 1
-            else tr("Remove the only head for good")
-        )
-        super().__init__(window, title)
-        self._wish = wish
-        self.running = False
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose, False)  # comes back with the proof
-        self.asking, self.progress_part, self.proof_part = QWidget(), QWidget(), QWidget()
-        self._build_asking()
-        self._build_progress()
-        self.told = _wrapped("", "bad")
+    def __init__(
+        self,
+        window: QWidget,
+        removal: Removal,
+        then: Callable[[Removal], object] | None = None,
+        error: str = "",
+    ) -> None:
+        off, heads = len(removal.off), len(removal.spec.heads)
+        words = tr(
+            "Writes a new folder and verifies it against this model before saving. {name} is not "
+            "changed.", name=name_of(removal.checkpoint),
+        )  # fmt: skip
+        super().__init__(window, tr("Prune {n} of {total} heads", n=off, total=heads), words, then)
+        self._removal, self._error = removal, error
+        if removal.empty:
+            self.body.addWidget(dialogs.note(empty_words(removal.empty, removal.spec), "warning"))
+        self.forms: dict[Form, QRadioButton] = {}
+        choices = QGridLayout()
+        choices.setHorizontalSpacing(12)
+        choices.setVerticalSpacing(4)
+        choices.setColumnStretch(1, 1)
+        for at, (name, title, description) in enumerate(FORMS):
+            button = self.forms[name] = QRadioButton(tr(title))
+            button.setChecked(name == removal.form)
+            button.setAccessibleDescription(tr(description))
+            choices.addWidget(button, at, 0)
+            choices.addWidget(Words(tr(description), factor=0.92, kind="secondary"), at, 1)
+        self.row(tr("Format"), choices)
+        self.compensate = Picker()
+        for how, title in COMPENSATIONS:
+            self.compensate.addItem(tr(title), how)
+        self.compensate.setCurrentIndex(self.compensate.findData(removal.compensate))
+        self.row(tr("Compensation"), self.compensate)
+        data = Words(name_of(removal.data) if removal.data else tr(REVIEWS), kind="secondary")
+        data.setToolTip(removal.data)
+        self.row(tr("Verified on"), data)
+        self.folder = QLineEdit(removal.out)
+        self.folder.setAccessibleName(tr("New folder"))
+        self.folder.textChanged.connect(self._changed)
+        choose = Button(tr("Choose…"))
+        choose.setAccessibleDescription(tr("New folder"))
+        choose.clicked.connect(self._choose)
+        self.row(tr("New folder"), hbox(None, (self.folder, 1), choose, spacing=8))
         self.copy = Button(tr("Copy as command"), "copy", kind="link")
         self.copy.clicked.connect(self._copy)
-        self.go = Button(tr("Remove"), kind="filled")
-        self.go.clicked.connect(self._accept)
-        self.stop = Button(tr("Stop"), "stop")
-        self.stop.clicked.connect(self.stopped)
-        self.open_it = Button("", kind="filled")
-        self.open_it.clicked.connect(self._open_it)
-        self.away = Button(tr("Cancel"))
-        self.away.clicked.connect(self.reject)
-        for one in (self.asking, self.progress_part, self.proof_part, self.told):
-            self.body.addWidget(one)
-        self.body.addSpacing(4)
-        self.body.addLayout(
-            hbox(None, self.copy, 1, self.go, self.stop, self.open_it, self.away, spacing=-1)
-        )
-        self.show_asking()
+        self.offer(Button(tr("Prune and save"), kind="filled"), self.copy)
+        self.first = self.folder if error else self.default
 
     @property
-    def wish(self) -> Removal:
-        """What is chosen now."""
+    def removal(self) -> Removal:
+        """What is chosen."""
         return replace(
-            self._wish,
-            form=next(name for name, one in self.forms.items() if one.isChecked()),
+            self._removal,
+            form=next(name for name, button in self.forms.items() if button.isChecked()),
             compensate=self.compensate.currentData(),
             out=self.folder.text().strip(),
         )
 
-    # --- what it shows ----------------------------------------------------------------------------
+    def answer(self) -> tuple[Removal]:
+        return (self.removal,)
 
-    def show_asking(self, told: str = "", bad: bool = False) -> None:
-        """The choices, and what came of the last run."""
-        self._show(self.asking, (self.go, self.away), told, "bad" if bad else "secondary")
-        self.away.setText(tr("Cancel"))
-        self.asking.setEnabled(True)
-        self._set_default(self.go)
-        self._fit()
+    def problem(self) -> str:
+        return "" if self.folder.text().strip() else tr("Choose a new folder.")
 
-    def show_running(self, other: str = "") -> None:
-        """The choices as they were made, and how far it is; other: what it has to wait for."""
-        self._show(self.asking, (self.stop, self.away))
-        self.running = True
-        self.progress_part.show()
-        self.asking.setEnabled(False)
-        self.stop.setEnabled(True)
-        self.away.setText(tr("Hide"))
-        self.away.setToolTip(tr("It goes on, and comes back when it is done"))
-        self._set_default(self.stop)
-        self.bar.show_part(0.0)
-        self.note.say(tr("Waiting for: {job}", job=tr(other)) if other else tr("Starting"))
-        self.stop.setFocus()
+    def check(self) -> None:
+        super().check()
+        if self._error and not self.problem():
+            self.wrong.setText(self._error)
+            self.wrong.show()
 
-    def show_step(self, step: Step) -> None:
-        """How far it is with the part that is under way."""
-        part = step.done / step.total if step.total else 0.0
-        note = tr(step.note)
-        words = note[:1].upper() + note[1:]
-        far = tr("{percent:.0f} %", percent=100 * part)
-        self.note.say(f"{words} · {far}" if step.total > 1 else words)
-        self.bar.show_part(part)
-
-    def show_stopping(self) -> None:
-        """The step that is under way ends first."""
-        self.note.say(tr("Stopping"))
-        self.stop.setEnabled(False)
-
-    def show_error(self, error: HgvizError) -> None:
-        """What went wrong in one line, under the choices."""
-        self.show_asking(" ".join(map(tr, error.lines)), bad=True)
-        self.folder.setFocus()
-
-    def show_proof(self, proof: Proof) -> None:
-        """What the new model proves of itself."""
-        self._build_proof(proof)
-        self.open_it.setText(tr(OPENS[proof.form]))
-        self._show(self.proof_part, (self.open_it, self.away))
-        count = len(proof.off)
-        self.title.setText(
-            tr("1 head is removed") if count == 1 else tr("{n} heads are removed", n=count)
-        )
-        self.away.setText(tr("Close"))
-        self._set_default(self.open_it)
-        self.open_it.setFocus()
-
-    def _show(
-        self, part: QWidget, buttons: tuple[Button, ...], told: str = "", kind: str = "secondary"
-    ) -> None:
-        self.running = False
-        for one in (self.asking, self.progress_part, self.proof_part):
-            one.setVisible(one is part)
-        for button in (self.go, self.stop, self.open_it, self.away):
-            button.setVisible(button in buttons)
-        self.away.setToolTip("")
-        self.told.setText(told)
-        self.told.setVisible(bool(told))
-        self.told.setProperty("kind", kind)
-        self.told.style().polish(self.told)
-
-    def _set_default(self, button: Button) -> None:
-        self.default = button
-        button.setDefault(True)
-
-    # --- what it is made of -----------------------------------------------------------------------
-
-    def _build_asking(self) -> None:
-        wish = self._wish
-        column = vbox(self.asking, _wrapped(tr(WRITES, name=name_of(wish.checkpoint))), spacing=8)
-        if wish.empty:
-            column.addWidget(_wrapped(empty_words(wish.empty, wish.spec), "warning"))
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(16)
-        grid.setVerticalSpacing(8)
-        grid.setColumnStretch(1, 1)
-        self.forms: dict[Form, QRadioButton] = {}
-        group, rows = QButtonGroup(self), QGridLayout()
-        rows.setHorizontalSpacing(12)
-        rows.setVerticalSpacing(4)
-        rows.setColumnStretch(1, 1)
-        for row, (name, words, does) in enumerate(FORMS):
-            one = self.forms[name] = QRadioButton(tr(words))
-            one.setChecked(name == wish.form)
-            one.setAccessibleDescription(tr(does))
-            one.toggled.connect(self._fit)
-            group.addButton(one)
-            rows.addWidget(one, row, 0)
-            rows.addWidget(Words(tr(does), factor=0.92, kind="secondary"), row, 1)
-        self.compensate = Picker()
-        for how, words in COMPENSATIONS:
-            self.compensate.addItem(tr(words), how)
-        self.compensate.currentIndexChanged.connect(self._fit)
-        self.folder = QLineEdit(wish.out)
-        self.folder.textChanged.connect(self._fit)
-        choose = Button(tr("Choose…"))
-        choose.clicked.connect(self._choose)
-        where = hbox(None, (self.folder, 1), choose, spacing=8)
-        on = name_of(wish.data) if wish.data else tr(REVIEWS)
-        data = Words(on, kind="secondary")
-        data.setToolTip(wish.data)
-        for row, (words, part) in enumerate((
-            ("Form", rows), ("Makes up for them", self.compensate), ("Proved on", data),
-            ("New folder", where),
-        )):  # fmt: skip
-            name_ = label(tr(words))
-            if isinstance(part, QWidget):
-                name_.setBuddy(part)
-                part.setAccessibleName(tr(words))
-                grid.addWidget(part, row, 1)
-            elif isinstance(part, QLayout):
-                grid.addLayout(part, row, 1)
-            top = Qt.AlignmentFlag.AlignTop if row == 0 else Qt.AlignmentFlag.AlignVCenter
-            grid.addWidget(name_, row, 0, top)
-        self.folder.setAccessibleName(tr("New folder"))
-        name_.setBuddy(self.folder)
-        choose.setAccessibleDescription(tr("New folder"))
-        column.addSpacing(4)
-        column.addLayout(grid)
-
-    def _build_progress(self) -> None:
-        self.bar = Progress()
-        self.note = Words(factor=0.92, kind="secondary")
-        vbox(self.progress_part, self.bar, self.note, margins=(0, 8, 0, 0), spacing=4)
-
-    def _build_proof(self, proof: Proof) -> None:
-        sign = QLabel()
-        sign.setPixmap(theme.pixmap("check", 16, theme.current().good))
-        top, said = Qt.AlignmentFlag.AlignTop, _wrapped(agreement(proof), "")
-        column = vbox(self.proof_part, hbox(None, (sign, 0, top), (said, 1), spacing=8), spacing=8)
-        if proof.empty:
-            column.addWidget(_wrapped(empty_words(proof.empty, proof.spec), "warning"))
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(24)
-        grid.setVerticalSpacing(6)
-        grid.setColumnStretch(3, 1)
-        right = theme.TO_RIGHT
-        for row, cells in enumerate(proof_rows(proof)):
-            for place, words in enumerate(cells):
-                head = row == 0 or place == 0
-                one = label(words, factor=0.92 if head else 1.0, kind="secondary" if head else "")
-                grid.addWidget(one, row, place, right if 0 < place < 3 else right & ~right)
-        column.addSpacing(4)
-        column.addLayout(grid)
-        for words in remarks(proof):
-            column.addWidget(_wrapped(words))
-        path = Words(str(proof.path), factor=0.92)
-        path.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        path.setAccessibleName(tr("New folder"))
-        column.addWidget(path)
-
-    # --- what it asks for -------------------------------------------------------------------------
-
-    def _fit(self) -> None:
-        self.go.setEnabled(bool(self.folder.text().strip()))
-        self.copy.setEnabled(self.go.isEnabled())
-        self.copy.setText(tr("Copy as command"))
-
-    def _accept(self) -> None:
-        self.wanted.emit(self.wish)
+    def _changed(self) -> None:
+        self._error = ""
+        self.check()
 
     def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(self.wish.command)
+        QGuiApplication.clipboard().setText(self.removal.command)
         self.copy.setText(tr("Copied"))
 
     def _choose(self) -> None:
-        folder = QFileDialog.FileMode.Directory
-        ask_for(self, tr("Choose where the new folder goes"), folder, self._placed)
+        mode = QFileDialog.FileMode.Directory
+        ask_for(self, tr("Choose a folder for the pruned model"), mode, self._placed)
 
     def _placed(self, path: str) -> None:
-        """A folder of its own in the chosen one, unless that is empty."""
-        with suppress(OSError):  # what cannot be listed is told when it is written to
+        """Take an empty folder itself, and in any other one a new folder."""
+        with suppress(OSError):  # a folder that cannot be listed is reported when it is written to
             if not any(Path(path).iterdir()):
                 self.folder.setText(path)
                 return
         self.folder.setText(str(Path(path) / (Path(self.folder.text()).name or "pruned")))
 
-    def _open_it(self) -> None:
-        path = self.wish.out
-        self.reject()
-        self.opened.emit(path)
+
+class ProofDialog(dialogs.Form):
+    """What a pruned model was verified on, and how much smaller and faster it is."""
+
+    wide = 640
+
+    def __init__(
+        self,
+        window: QWidget,
+        proof: Proof,
+        open_it: Callable[[], object],
+        compare: Callable[[], object],
+    ) -> None:
+        title = tr("Pruned {heads}", heads=counted(len(proof.off), "head"))
+        super().__init__(window, title, then=open_it)
+        sign = QLabel()
+        sign.setPixmap(theme.pixmap("check", 16, theme.current().good))
+        verified = dialogs.note(agreement(proof), "", 1.0)
+        top = Qt.AlignmentFlag.AlignTop
+        self.body.addLayout(hbox(None, (sign, 0, top), (verified, 1), spacing=8))
+        if proof.empty:
+            self.body.addWidget(dialogs.note(empty_words(proof.empty, proof.spec), "warning"))
+        grid = QGridLayout()
+        grid.setHorizontalSpacing(24)
+        grid.setVerticalSpacing(6)
+        grid.setColumnStretch(3, 1)
+        for at, cells in enumerate(proof_rows(proof)):
+            for column, words in enumerate(cells):
+                is_name = at == 0 or column == 0
+                cell = label(words, factor=0.92 if is_name else 1.0, kind="secondary" * is_name)
+                side = theme.TO_RIGHT if column in (1, 2) else theme.TO_LEFT
+                grid.addWidget(cell, at, column, side)
+        self.body.addSpacing(4)
+        self.body.addLayout(grid)
+        for words in remarks(proof):
+            self.body.addWidget(dialogs.note(words))
+        path = Words(str(proof.path), factor=0.92)
+        path.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        path.setAccessibleName(tr("New folder"))
+        self.body.addWidget(path)
+        beside = Button(tr("Compare with the original"), "compare")
+        beside.clicked.connect(self.reject)
+        beside.clicked.connect(compare)
+        self.offer(Button(tr(OPENS[proof.form]), kind="filled"), beside, close="Close")
 
 
 # --- words ----------------------------------------------------------------------------------------
 
 
 def agreement(proof: Proof) -> str:
-    """Its logits differ from those with the heads off by at most 3.8e-07 …; compared on …"""
+    """How far the logits are from those of the masked model, and on how many texts."""
     source = tr(proof.source) if proof.source == REVIEWS else proof.source
     many = {"n": proof.texts, "all": proof.read.examples, "texts": proof.read.texts}
     if proof.read.asked != "classes":
@@ -505,8 +367,8 @@ def proof_rows(proof: Proof) -> list[tuple[str, str, str, str]]:
     for words, (before, after) in (("Parameters", proof.parameters), ("Bytes", proof.size)):
         rows.append((tr(words), f"{before:,}", f"{after:,}", change(before, after)))
     for one in proof.latency:
-        words = tr("1 text at once") if one.batch == 1 else tr("{n} texts at once", n=one.batch)
-        speed = tr("{times:.2f} times as fast", times=one.ratio)
+        words = tr("Batch size {n}", n=one.batch)
+        speed = tr("{times:.2f}×", times=one.ratio)
         rows.append((words, f"{one.before:.2f} ms", f"{one.after:.2f} ms", speed))
     return rows
 
@@ -516,33 +378,26 @@ def remarks(proof: Proof) -> list[str]:
     if proof.form == "zeroed":
         found = [tr("A pass takes as long as before: zeros are computed like other numbers.")]
     else:
-        found = [tr("Times are medians of one pass on one core, of both in PyTorch in float32.")]
+        found = [tr("Times: median of one pass, PyTorch float32, one core.")]
     if proof.opens:
         found.append(tr(f"{proof.opens[0].upper()}{proof.opens[1:]}."))
     if proof.left_out:
-        files = ", ".join(proof.left_out[:SHOWN]) + ("…" if len(proof.left_out) > SHOWN else "")
-        found.append(tr("Not copied (weights of the whole model, links): {files}.", files=files))
+        files = ", ".join(proof.left_out[:LISTED]) + "…" * (len(proof.left_out) > LISTED)
+        found.append(tr("Not copied: {files}.", files=files))
     return found
 
 
 def change(before: int, after: int) -> str:
-    """−4.7 %, as before."""
-    if before == after:
-        return tr("as before")
-    part = f"{100 * (after / before - 1):+.1f}".replace("-", "−")
-    return tr("{part} %", part=part)
+    """The change as −4.7 %, or "unchanged"."""
+    part = f"{100 * (after / before - 1):+.1f} %".replace("-", "−")
+    return part if before != after else tr("unchanged")
 
 
 def empty_words(layers: tuple[int, ...], spec: ModelSpec) -> str:
-    """Layers 3 and 5 …: they lose every head, and only add their bias; or all of a model do."""
+    """Which layers keep no head."""
     if {layer.index for layer in spec.layers if layer.heads} <= set(layers):
-        return tr("No head is left, so nothing attends any more.")
+        return tr("No head is left: nothing attends.")
     if len(layers) == 1:
         return tr("Layer {layer} keeps no head and only adds its bias.", layer=layers[0])
     named = ", ".join(map(str, layers))
     return tr("Layers {layers} keep no head and only add their bias.", layers=named)
-
-
-def _wrapped(words: str, kind: str = "secondary") -> QLabel:
-    out = label(words, kind=kind, factor=0.92 if kind else 1.0, wrap=True)
-    return out

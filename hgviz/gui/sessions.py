@@ -22,7 +22,7 @@ from hgviz import settings, tasks
 from hgviz.core import Display, HeadId, HeadSet, HgvizError, MetricEstimate, Selection, progress
 from hgviz.files import path_exists, resource
 from hgviz.gui import sources
-from hgviz.gui.dialogs import Question
+from hgviz.gui.dialogs import TEXT_SUFFIXES, Question
 from hgviz.gui.jobs import GOING, Jobs, Lanes, within
 from hgviz.gui.language import tr
 from hgviz.gui.samples import TEXT, name_of, samples
@@ -78,11 +78,10 @@ def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]
 # --- dropped files --------------------------------------------------------------------------------
 
 
-TEXTS = (".txt", ".tsv", ".csv", ".jsonl")  # what is scored on, or captured text by text
 IDS = ".json"
 
 Kind = Literal["checkpoint", "capture", "study", "session", "sweep", "texts", "ids", "nothing"]
-Deed = Literal["open", "data", "corpus", "ids", "together", "nothing"]
+Deed = Literal["open", "data", "ids", "together", "nothing"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ def _kind(path: str) -> Kind:
         ending = Path(path).suffix.lower()
         if not Path(path).is_file():
             return "nothing"
-        return "texts" if ending in TEXTS else "ids" if ending == IDS else "nothing"
+        return "texts" if ending in TEXT_SUFFIXES else "ids" if ending == IDS else "nothing"
 
 
 def planned(found: list[tuple[str, Kind]], has_model: bool, page: str) -> DropPlan:
@@ -133,13 +132,14 @@ def planned(found: list[tuple[str, Kind]], has_model: bool, page: str) -> DropPl
         return _together(found, pictures, texts, studies)
     if studies:
         return DropPlan("open", {"file": studies[0]}, said=_aside(found, {studies[0]}))
-    for kind, deed in (("texts", "data" if page == "prune" else "corpus"), ("ids", "ids")):
-        if kind in by:
-            path = by[kind][0]
-            if not has_model:
-                said = "{file} needs a model to read it: open or drop one with it"
-                return DropPlan("nothing", {}, said=tr(said, file=name_of(path)))
-            return DropPlan(deed, {"file": path}, said=_aside(found, {path}))  # type: ignore[arg-type]
+    if texts:
+        deed: Deed = "data" if has_model and page == "prune" else "open"
+        return DropPlan(deed, {"file": texts[0]}, said=_aside(found, {texts[0]}))
+    if ids := by.get("ids", []):
+        if has_model:
+            return DropPlan("ids", {"file": ids[0]}, said=_aside(found, {ids[0]}))
+        words = "{file} has token IDs: open the model that they are for first"
+        return DropPlan("nothing", {}, said=tr(words, file=name_of(ids[0])))
     return DropPlan("nothing", {}, said=_nothing(found))
 
 

@@ -819,7 +819,6 @@ class CompareDialog(Form):
         self._session, self._capture = session, session.capture
         self.kinds = Segments([(name, tr(words), icon) for name, words, icon in KINDS], wide=104)
         self.kinds.setAccessibleName(tr("What to compare with"))
-        self.first = self.kinds
         self.body.addLayout(hbox(None, self.kinds, 1, spacing=-1))
         self.said = label(kind="secondary", factor=0.92, wrap=True)
         self.said.setMinimumHeight(2 * self.said.fontMetrics().height())
@@ -839,6 +838,8 @@ class CompareDialog(Form):
         first = now if session.checkpoint and now in self.kinds.names else "model"
         self.kinds.choose(kind or first)
         self._turn(self.kinds.choice)
+        fields = (self.activations, self.paths, self.texts[0], self.heads, self.layer)
+        self.first = fields[self.kinds.names.index(self.kinds.choice)]
 
     # --- the five ways ----------------------------------------------------------------------------
 

@@ -37,6 +37,7 @@ from hgviz.gui.dialogs import (
     CAPTURES,
     READ,
     READABLE,
+    TEXT_SUFFIXES,
     TEXTS,
     ModelInputs,
     TextDialog,
@@ -212,7 +213,7 @@ AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the firs
 @dataclass(frozen=True, slots=True)
 class OpenedFile:
     """What a path held: a capture with what is known of it, a study of heads or of many runs, a
-    session, or (none of them) a checkpoint."""
+    session, a text ("" for a table of labelled texts), or, with none of them, a checkpoint."""
 
     path: str
     capture: Capture | None = None
@@ -222,16 +223,19 @@ class OpenedFile:
     study: Study | None = None
     checked: SessionCheck | None = None
     sweep: Sweep | None = None
+    text: str | None = None
 
 
 def look(path: str, item: int = 0) -> OpenedFile:
-    """Open a study or a capture, of many texts the one of that number; read a session; see how many
-    runs stand; or say that it is a checkpoint."""
+    """Read what a path holds, of a capture of many texts the one of that number. A checkpoint is
+    only recognised."""
     progress(0, 3, "looking at the file")
     if is_session(path):
         return OpenedFile(path, checked=checking(path))
     if tasks.is_sweep_file(path):
         return OpenedFile(path, sweep=tasks.open_sweep(path))
+    if Path(path).suffix.lower() in TEXT_SUFFIXES and os.path.isfile(path):
+        return OpenedFile(path, text=tasks.text_of(path))
     kind = "capture" if item else tasks.kind_of(path)
     if kind == "checkpoint":
         return OpenedFile(path)

@@ -34,6 +34,7 @@ MAGIC = b"\x89HDF\r\n\x1a\n"
 CHUNK_LIMIT, ATTRIBUTE_LIMIT, DOCUMENT_LIMIT = 64 << 20, 64 << 10, 64 << 20  # bytes
 FILTERS = {h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
 CHOOSE_FILE = "Choose a file that hgviz wrote"
+DAMAGED = "it is cut short, or was changed while it was open"
 RUN = 256  # rows that have a checksum of their own, those of a tile
 CHUNK_BYTES, RUN_BYTES = 64 << 10, 16 << 10  # of a chunk; of the least that is packed of a head
 PLANE_LIMIT = 0.8  # of its bytes: a plane that packs less than this is faster to read as it is
@@ -58,12 +59,12 @@ def require(condition: object, what: str, do: str = "") -> None:
 
 
 @contextmanager
-def reading(path: str, again: str = "Capture") -> Iterator[None]:
+def reading(path: str, again: str = "Capture the text") -> Iterator[None]:
     """Raise everything that goes wrong while a file is read as one HgvizError.
 
-    again: the verb that makes such a file anew.
+    again: what makes such a file again.
     """
-    do, details = f"{again} again, or ask for the file again", ""
+    do, details = f"{again} again, or get a fresh copy", ""
     cause: BaseException | None = None
     try:
         yield
@@ -76,7 +77,7 @@ def reading(path: str, again: str = "Capture") -> Iterator[None]:
         why, do, cause = "you have no permission to read it", "Ask its owner for it", error
     # h5py raises almost any of these for damaged files
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:
-        why, cause = "it is damaged, cut short, or was changed while it was open", error
+        why, cause = DAMAGED, error
         number, details = getattr(error, "errno", None), f"{type(error).__name__}: {error}"
         if number in (errno.EAGAIN, errno.EWOULDBLOCK) or "open for write" in str(error):
             why, do = "it is open for writing in another program", "Close it there first"
@@ -86,7 +87,8 @@ def reading(path: str, again: str = "Capture") -> Iterator[None]:
             why, do = os.strerror(number or 0), "Try again, or copy it to another disk"
         elif isinstance(error, MemoryError):
             why, do = "it does not fit in memory", "Open it on a machine with more memory"
-    raise HgvizError(f"{path} cannot be read: {why}", do, details=details) from cause
+    state = "is damaged" if why == DAMAGED else "cannot be read"
+    raise HgvizError(f"{path} {state}: {why}", do, details=details) from cause
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from .files import (
     model_of,
     require_model_of,
     study_at,
+    text_of,
 )
 from .head_similarity import redundancy, redundancy_of_captures, redundancy_panel
 from .heads import (
@@ -75,6 +76,6 @@ __all__ = [
     "redundancy_of_captures", "redundancy_panel", "require_model_of", "roles_of_capture",
     "roles_of_model", "roles_of_text", "rollout", "rollout_capture", "run_sweep", "save",
     "sources_of", "spec_from", "study", "study_at", "study_chart", "study_report", "sweep_at",
-    "sweep_chart", "token_name", "tokens_or_slots", "train", "trials_of", "trials_on",
+    "sweep_chart", "text_of", "token_name", "tokens_or_slots", "train", "trials_of", "trials_on",
     "try_heads", "with_learned", "write", "write_report",
 ]  # fmt: skip

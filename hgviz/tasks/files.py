@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from hgviz.core import HgvizError, Modality, ModelSpec, progress
 from hgviz.errors import require
-from hgviz.files import find_path, path_errors, require_there
+from hgviz.files import find_path, path_errors, require_there, short_path
 
 if TYPE_CHECKING:
     from hgviz.core import Capture
@@ -24,6 +25,7 @@ def kind_of(path: str | Path) -> Kind:
     """What a path holds, by its content. Raises HgvizError naming what can be opened."""
     from hgviz.models.checkpoints import recognises
     from hgviz.store import is_capture, is_study
+    from hgviz.store.hdf5 import MAGIC
     from hgviz.store.studies import is_sweep
 
     path = find_path(path)
@@ -40,12 +42,30 @@ def kind_of(path: str | Path) -> Kind:
     _require_no_sweep(path)
     if recognises(path):
         return "checkpoint"
+    if Path(path).suffix.lower() in (".h5", ".hdf5") and os.path.isfile(path):
+        with open(path, "rb") as file:
+            require(
+                file.read(len(MAGIC)) == MAGIC,
+                f"{short_path(Path(path))} is damaged: it is not an HDF5 file of hgviz",
+                "Capture the text again, or get a fresh copy",
+            )
     raise HgvizError(
-        f"{path} cannot be opened: "
-        "it is no capture (.h5), no study (.h5), no folder of a study of many runs and no "
-        "checkpoint folder with config.json",
-        "Choose the folder that holds config.json, or a file that hgviz wrote",
+        f"{path} is not a file that hgviz can open",
+        "Choose a checkpoint folder with config.json, a capture or study (.h5), or a session",
     )
+
+
+def text_of(path: str | Path) -> str:
+    """The text of a file, or an empty string for a table of labelled texts. Raises HgvizError."""
+    from hgviz.models.data import is_table, read_rows
+    from hgviz.models.prompts import read_text
+
+    progress(0, 1, f"reading {Path(path).name}")
+    if is_table(path):
+        with suppress(HgvizError):
+            read_rows(path)
+            return ""
+    return read_text(path)
 
 
 def _require_no_sweep(path: str | Path) -> None:

@@ -76,14 +76,16 @@ DIALOGS = {
     "help": lambda program, then: Explanation(program.frame, "keys"),
     "remove": lambda program, then: RemoveDialog(
         program.frame,
-        Removal("a", program.session.spec, frozenset({HeadId(0, 0)}), out="new"),
+        Removal("a", program.session.spec, frozenset({HeadId(0, 0)}), out="new"), then,
     ),
     "compare": lambda program, then: CompareDialog(
         program.frame, program.session, {"/a/b": "b"}, "model", then
     ),
     "export": lambda program, then: ExportDialog(program.frame, program.session, program.lanes),
 }  # fmt: skip
-ACCEPTED = ("error", "question", "activation", "write", "measure", "labels", "compare")
+ACCEPTED = (
+    "error", "question", "activation", "write", "measure", "labels", "compare", "remove",
+)  # fmt: skip
 
 
 @pytest.fixture
@@ -193,11 +195,18 @@ def test_two_dialogs_are_never_open_at_once(make, opened):
         ("measure", lambda form: [box.setChecked(False) for box in form.boxes], "Choose a score."),
         ("labels", lambda form: form.lists["good"].setCurrentIndex(-1), "Choose a class for good."),
         ("compare", lambda form: form.paths.clear(), "Choose a checkpoint or a capture."),
+        (
+            "remove",
+            lambda form: (form.folder.setFocus(), form.folder.clear()),
+            "Choose a new folder.",
+        ),
     ],
 )
 def test_wrong_input_is_explained_and_not_accepted(make, until, name, spoil, reason):
     dialog = show(make(name))
     assert dialog.default.isEnabled() and dialog.wrong.isHidden()
+    if name == "remove":
+        dialog.folder.setFocus()  # with the keyboard on the button, Return would be for Cancel
     spoil(dialog)
     dialog.check()
     assert dialog.wrong.isVisible() and dialog.wrong.text() == reason

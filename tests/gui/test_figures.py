@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -21,8 +22,16 @@ from hgviz.__main__ import main
 from hgviz.analysis.roles import roles
 from hgviz.core import Display, HeadId, Selection, progress
 from hgviz.figures.levels import stages_of
-from hgviz.gui import sources, theme
-from hgviz.gui.export import ExportDialog, ExportRequest, FigureCache, command_for, offer_of, offers
+from hgviz.gui import export, sources, theme
+from hgviz.gui.export import (
+    ExportDialog,
+    ExportRequest,
+    FigureCache,
+    FileLinks,
+    command_for,
+    offer_of,
+    offers,
+)
 from hgviz.gui.layouts import followed
 from hgviz.gui.view import View
 from hgviz.session import Other, Session
@@ -539,6 +548,19 @@ def test_the_export_dialog_stays_when_the_file_dialog_is_cancelled(drawn, until,
     until(lambda: not busy(drawn))
     assert dialog not in drawn.frame.findChildren(ExportDialog)
     assert (tmp_path / "map.pdf").exists()
+
+
+def test_an_exported_file_is_opened_or_shown_in_its_folder(drawn, until, tmp_path, monkeypatch):
+    opened = []
+    monkeypatch.setattr(export.QDesktopServices, "openUrl", lambda url: opened.append(url))
+    for name in ("a & b.svg", "again.svg"):
+        drawn.commands._export_to(map_wish(drawn), str(tmp_path / name))
+        until(lambda name=name: (tmp_path / name).exists() and not busy(drawn))
+    (links,) = drawn.frame.findChildren(FileLinks)
+    assert links.isVisible() and "again.svg" in links.text()
+    for link in re.findall('href="([^"]+)"', links.text()):
+        links.linkActivated.emit(link)
+    assert [url.toLocalFile() for url in opened] == [str(tmp_path / "again.svg"), str(tmp_path)]
 
 
 def test_a_folder_that_is_missing_is_named(drawn, until, tmp_path):

@@ -22,6 +22,7 @@ from hgviz.gui.charts import Points
 from hgviz.gui.dialogs import LabelsDialog, MeasureDialog
 from hgviz.gui.export import drawn_of
 from hgviz.gui.prune import line_of, mask_cells, picture_words
+from hgviz.gui.removal import RemoveDialog
 from hgviz.gui.sides import sides_of
 from hgviz.language import percentage_points
 from hgviz.models import open_model
@@ -303,9 +304,9 @@ def test_labels_that_the_model_does_not_know_are_assigned(classifier, until, tmp
     assert [program.session.spec.labels[one] for one in wanted] == ["positive", "negative"] * 2
     program.commands.pruning.switch(frozenset({HeadId(0, 0)}))
     program.commands.removing.ask()
-    command = program.commands.removing.dialog.wish.command
-    assert "--labels bad=negative,good=positive" in command
-    program.commands.removing.dialog.reject()
+    (dialog,) = program.frame.findChildren(RemoveDialog)
+    assert "--labels bad=negative,good=positive" in dialog.removal.command
+    dialog.reject()
     path.write_text("sentence\tlabel\nA fine film.\t1\nA dull film.\t0\n", "utf-8")
     program.commands.pruning.labels.clear()
     program.commands.use_data(str(path))

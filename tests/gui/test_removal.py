@@ -1,4 +1,4 @@
-"""Removing heads for good from the window: the dialog before, while it runs, and with its proof."""
+"""Pruning heads from the window: the dialog before it, the proof after it."""
 
 import errno
 import shlex
@@ -9,11 +9,11 @@ import tqdm
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
 from hgviz import cli, settings, tasks
-from hgviz.core import HeadId, HgvizError, parse_heads, progress
-from hgviz.gui.removal import Removal, change
+from hgviz.core import HeadId, parse_heads, progress
+from hgviz.gui.removal import ProofDialog, Removal, RemoveDialog, change
 from hgviz.gui.sentences import named
 from hgviz.models import checkpoints as own
 from hgviz.models import pruning
@@ -44,18 +44,32 @@ def slow(monkeypatch):
 
 
 @pytest.fixture
-def asking(scored, tmp_path, switch_off):
-    """The dialog over the page, with three heads off; it writes to tmp_path / "out"."""
+def ask(scored, tmp_path, switch_off):
+    """Ask how to prune three heads into tmp_path / "out"; gives the dialog."""
     switch_off(OFF)
-    scored.prune.live.remove.click()
-    dialog = scored.commands.removing.dialog
-    dialog.folder.setText(str(tmp_path / "out"))
-    QApplication.processEvents()
-    return dialog
+
+    def open_dialog():
+        scored.prune.live.remove.click()
+        dialog = shown_dialog(scored, RemoveDialog)
+        dialog.folder.setText(str(tmp_path / "out"))
+        QApplication.processEvents()
+        return dialog
+
+    return open_dialog
 
 
-def shown(dialog):
-    """All that the card says."""
+@pytest.fixture
+def asking(ask):
+    return ask()
+
+
+def shown_dialog(program, kind):
+    """The dialog of a kind that is open, or None."""
+    return next((one for one in program.frame.findChildren(kind) if one.isVisible()), None)
+
+
+def words_of(dialog):
+    """All that a dialog says."""
     return "\n".join(
         getattr(one, "full", "") or one.text()
         for one in dialog.findChildren(QLabel)
@@ -63,50 +77,51 @@ def shown(dialog):
     )
 
 
-def test_removing_needs_a_checkpoint_and_heads_that_are_off(pruning):
+@pytest.fixture
+def pruned(scored, until):
+    """Wait for what comes of a removal: the proof, or the question again."""
+
+    def wait(kind=ProofDialog):
+        until(lambda: shown_dialog(scored, kind) is not None)
+        return shown_dialog(scored, kind)
+
+    return wait
+
+
+def test_pruning_needs_a_checkpoint_and_heads_that_are_off(pruning):
     action = pruning.frame.actions_by_name["remove_heads"]
     assert not action.isEnabled() and action.toolTip() == "No head is switched off"
     pruning.commands.run("switch_head")
     assert action.isEnabled()
     pruning.session.put(activation="tanh")
-    assert "exchanged" in action.toolTip()
+    assert not action.isEnabled()
 
 
-def test_the_dialog_says_what_goes_and_the_keyboard_stays_in_it(asking, scored):
-    assert asking.isVisible() and asking.title.text() == "Remove 3 of 10 heads for good"
-    assert "Layer 2 keeps no head and only adds its bias." in shown(asking)
-    assert "story.txt" in shown(asking)
+def test_the_dialog_says_what_goes_and_is_driven_by_keys(asking):
+    assert asking.title.text() == "Prune 3 of 10 heads"
+    assert "Layer 2 keeps no head and only adds its bias." in words_of(asking)
+    assert "story.txt" in words_of(asking)
     asking.forms["smaller"].setFocus()
     QTest.keyClick(asking.forms["smaller"], Qt.Key.Key_Down)
-    assert asking.wish.form == "zeroed"
-    seen = set()
-    for _ in range(12):
-        QTest.keyClick(QApplication.focusWidget(), Qt.Key.Key_Tab)
-        assert asking.isAncestorOf(QApplication.focusWidget())
-        seen.add(QApplication.focusWidget())
-    assert {asking.compensate, asking.folder, asking.go, asking.away, asking.copy} <= seen
-    asking.folder.clear()
-    assert not asking.go.isEnabled()
-    QTest.keyClick(asking, Qt.Key.Key_Escape)
-    assert asking.isHidden() and scored.commands.removing.dialog is None
+    assert asking.removal.form == "zeroed"
 
 
-def test_return_removes_the_heads_and_shows_the_proof_of_the_task(
-    asking, scored, short_checkpoint, story, tmp_path, until
+def test_return_prunes_the_heads_and_shows_the_proof_of_the_task(
+    asking, scored, short_checkpoint, story, tmp_path, pruned, until
 ):
-    asking.folder.setFocus()
     QTest.keyClick(asking.folder, Qt.Key.Key_Return)
-    assert asking.running and asking.stop.isVisible() and not asking.asking.isEnabled()
-    until(lambda: not asking.running)
+    scored.commands.run("remove_heads")
+    assert "already" in scored.frame.chosen_words.full
+    proof = pruned()
     again = tasks.prune(short_checkpoint, OFF, tmp_path / "again", data=story)
-    said = shown(asking)
-    assert asking.title.text() == "3 heads are removed"
+    words = words_of(proof)
+    assert proof.title.text() == "Pruned 3 heads"
     for before, after in (again.parameters, again.size):
-        assert f"{before:,}" in said and f"{after:,}" in said and change(before, after) in said
-    assert "1 text at once" in said and "16 texts at once" in said and "times as fast" in said
-    assert "logits" in said and "texts from story.txt" in said and str(tmp_path / "out") in said
-    assert asking.default is asking.open_it and asking.open_it.hasFocus()
-    QTest.keyClick(asking.open_it, Qt.Key.Key_Return)
+        assert f"{before:,}" in words and f"{after:,}" in words and change(before, after) in words
+    assert "Batch size 1\n" in words and "Batch size 16\n" in words and "×" in words
+    assert "logits" in words and "texts from story.txt" in words
+    assert str(tmp_path / "out") in words
+    QTest.keyClick(proof, Qt.Key.Key_Return)
     session = scored.session
     until(lambda: session.checkpoint == str(tmp_path / "out") and not busy(scored))
     assert len(session.spec.heads) == 7 and not session.off
@@ -114,54 +129,50 @@ def test_return_removes_the_heads_and_shows_the_proof_of_the_task(
     assert str(tmp_path / "out") in scored.commands.opened_before
 
 
+def test_one_button_compares_the_pruned_model_with_its_source(
+    asking, scored, short_checkpoint, tmp_path, pruned, until
+):
+    asking.default.click()
+    proof = pruned()
+    (button,) = (
+        one for one in proof.findChildren(QPushButton) if one.text() == "Compare with the original"
+    )
+    button.click()
+    session = scored.session
+    until(lambda: session.beside is not None and not busy(scored))
+    assert session.mode == "compare" and not session.off and not session.capture.off
+    assert session.checkpoint == str(short_checkpoint)
+    assert session.other.path == str(tmp_path / "out") and len(session.beside.spec.heads) == 7
+
+
 @pytest.mark.parametrize("how", ["mean", "lsq"])
-def test_the_copied_command_writes_the_same_weights(asking, tmp_path, until, capfd, how):
+def test_the_copied_command_writes_the_same_weights(asking, tmp_path, pruned, capfd, how):
     asking.forms["zeroed"].setChecked(True)
     asking.compensate.setCurrentIndex(asking.compensate.findData(how))
     asking.copy.click()
     assert asking.copy.text() == "Copied"
     words = shlex.split(QGuiApplication.clipboard().text())
     assert words[:2] == ["hgviz", "prune"]
-    asking.go.click()
-    until(lambda: not asking.running)
-    assert asking.open_it.text() == "Open the zeroed model"
+    asking.default.click()
+    assert pruned().default.text() == "Open the zeroed model"
     words[-1] = str(tmp_path / "by command")
     assert cli.main(words[1:], cli.Window(None, None)) == 0, capfd.readouterr().err
     weights = [tmp_path / one / "model.safetensors" for one in ("out", "by command")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
-def test_stop_leaves_no_folder_and_it_can_be_asked_again(asking, scored, slow, tmp_path, until):
-    asking.go.click()
-    until(lambda: asking.note.full.startswith("Comparing"))
-    assert list(tmp_path.iterdir())  # the folder without its name
-    QTest.keyClick(asking.stop, Qt.Key.Key_Space)
-    until(lambda: not asking.running)
-    assert not list(tmp_path.iterdir())
-    assert asking.told.text() == "Stopped: nothing was written" and asking.go.isEnabled()
-    scored.commands.drop("remove-heads")  # by the list of jobs, when nothing runs: no harm
-    until(lambda: not busy(scored))
-
-
-def test_it_can_be_hidden_and_comes_back_with_the_proof(asking, scored, tmp_path, until):
-    asking.go.click()
-    QTest.keyClick(asking, Qt.Key.Key_Escape)
-    assert asking.isHidden() and asking.running
-    until(lambda: not asking.running)
-    assert asking.isVisible() and (tmp_path / "out" / "config.json").exists()
-    asking.away.click()
-    assert scored.commands.removing.dialog is None
-
-
-def test_the_same_dialog_is_shown_while_it_runs(asking, scored, slow, tmp_path, until):
-    asking.go.click()
-    asking.reject()
-    scored.commands.run("remove_heads")
-    assert scored.commands.removing.dialog is asking and asking.isVisible() and asking.running
-    asking.reject()
+def test_stop_leaves_no_folder_and_heads_can_be_pruned_again(
+    ask, scored, slow, tmp_path, pruned, until
+):
+    ask().default.click()
+    until(lambda: any(tmp_path.iterdir()))  # the folder without its name
     scored.commands.drop("remove-heads")
-    until(lambda: scored.commands.removing.dialog is None)
+    until(lambda: not busy(scored) and scored.frame.chosen_words.full.startswith("Stopped"))
+    assert scored.frame.chosen_words.full == "Stopped: nothing was written"
     assert not list(tmp_path.iterdir())
+    scored.commands.drop("remove-heads")  # nothing runs: no harm
+    until(lambda: not busy(scored))
+    assert ask().default.isEnabled()
 
 
 def _taken(tmp_path, monkeypatch):
@@ -195,32 +206,31 @@ def _other(tmp_path, monkeypatch):
         (_other, "differs from the masked model"),
     ],
 )
-def test_an_error_is_one_line_in_the_dialog(asking, tmp_path, until, spoil, says):
+def test_an_error_is_one_line_in_the_dialog_which_asks_again(
+    asking, tmp_path, pruned, until, spoil, says
+):
     with pytest.MonkeyPatch.context() as spoiled:
         spoil(tmp_path, spoiled)
         before = sorted(one.name for one in tmp_path.rglob("*"))
-        asking.go.click()
-        until(lambda: not asking.running)
-    assert says in asking.told.text().lower() and "\n" not in asking.told.text()
-    assert "Traceback" not in asking.told.text() and asking.told.property("kind") == "bad"
+        asking.default.click()
+        again = pruned(RemoveDialog)
+    assert says in again.wrong.text().lower() and "\n" not in again.wrong.text()
+    assert "Traceback" not in again.wrong.text() and again.first is again.folder
     assert sorted(one.name for one in tmp_path.rglob("*")) == before
-    assert asking.folder.hasFocus()
-    asking.folder.setText(str(tmp_path / "elsewhere"))
-    asking.go.click()
-    until(lambda: not asking.running)
-    assert asking.title.text() == "3 heads are removed"
+    again.folder.setText(str(tmp_path / "elsewhere"))
+    assert again.wrong.isHidden()
+    again.default.click()
+    assert pruned().title.text() == "Pruned 3 heads"
 
 
-def test_all_heads_may_be_removed(scored, tmp_path, until):
-    spec = scored.session.spec
-    scored.commands.pruning.switch(frozenset(spec.heads))
+def test_all_heads_may_be_pruned(scored, tmp_path, pruned):
+    scored.commands.pruning.switch(frozenset(scored.session.spec.heads))
     scored.commands.run("remove_heads")
-    dialog = scored.commands.removing.dialog
-    assert "No head is left, so nothing attends any more." in shown(dialog)
+    dialog = pruned(RemoveDialog)
+    assert "No head is left" in words_of(dialog)
     dialog.folder.setText(str(tmp_path / "out"))
-    dialog.go.click()
-    until(lambda: not dialog.running)
-    assert "No head is left, so nothing attends any more." in shown(dialog)
+    dialog.default.click()
+    assert "No head is left" in words_of(pruned())
 
 
 def test_a_chosen_folder_that_holds_something_gets_one_inside(asking, tmp_path):
@@ -228,38 +238,20 @@ def test_a_chosen_folder_that_holds_something_gets_one_inside(asking, tmp_path):
     (tmp_path / "full" / "one").touch()
     (tmp_path / "empty").mkdir()
     asking._placed(str(tmp_path / "full"))
-    assert asking.wish.out == str(tmp_path / "full" / "out")
+    assert asking.removal.out == str(tmp_path / "full" / "out")
     asking._placed(str(tmp_path / "empty"))
-    assert asking.wish.out == str(tmp_path / "empty")
+    assert asking.removal.out == str(tmp_path / "empty")
 
 
-def test_the_folder_offered_is_beside_what_was_opened_last(scored, monkeypatch, tmp_path):
+def test_the_folder_offered_is_beside_what_was_opened_last(scored, tmp_path, pruned):
     settings.save(settings.Settings(folder=str(tmp_path)))
     scored.commands.run("switch_head")
-    scored.commands.run("remove_heads")
-    assert scored.commands.removing.dialog.wish.out == str(tmp_path / "tiny-without-1")
-    scored.commands.removing.dialog.reject()
-    (tmp_path / "tiny-without-1").mkdir()
-    scored.commands.run("remove_heads")
-    assert scored.commands.removing.dialog.wish.out == str(tmp_path / "tiny-without-1-2")
-
-
-def test_it_fits_the_smallest_window(asking, scored, until):
-    scored.frame.resize(1100, 700)
-    asking.place()
-
-    def whole():
-        QApplication.processEvents()
-        assert asking.height() >= asking.layout().totalHeightForWidth(asking.width())
-        assert scored.frame.geometry().contains(asking.geometry())
-
-    whole()
-    asking.show_error(HgvizError("a " * 120, "c " * 60))
-    whole()
-    asking.go.click()
-    whole()
-    until(lambda: not asking.running)
-    whole()
+    for name in ("tiny-without-1", "tiny-without-1-2"):
+        scored.commands.run("remove_heads")
+        dialog = pruned(RemoveDialog)
+        assert dialog.removal.out == str(tmp_path / name)
+        dialog.reject()
+        (tmp_path / name).mkdir()
 
 
 def test_heads_of_whole_layers_are_named_by_a_star(tiny):

@@ -423,7 +423,7 @@ def drop(program, *paths):
          {"model": "m", "study": "s.h5"}),
         ([("s.h5", "study")], "inspect", "open", {"file": "s.h5"}),
         ([("t.txt", "texts")], "prune", "data", {"file": "t.txt"}),
-        ([("t.txt", "texts")], "inspect", "corpus", {"file": "t.txt"}),
+        ([("t.txt", "texts")], "inspect", "open", {"file": "t.txt"}),
         ([("t.json", "ids")], "inspect", "ids", {"file": "t.json"}),
         ([("x.pdf", "nothing")], "inspect", "nothing", {}),
     ],
@@ -433,8 +433,53 @@ def test_what_dropped_files_do(found, page, deed, paths):
     assert (plan.deed, plan.paths) == (deed, paths)
     aside = {path for path, _ in found} - set(paths.values())
     assert all(one in plan.said for one in aside)
-    plan = planned([("t.txt", "texts")], False, "inspect")
-    assert plan.deed == "nothing" and "needs a model" in plan.said
+    plan = planned([("t.json", "ids")], False, "inspect")
+    assert plan.deed == "nothing" and "open the model" in plan.said
+
+
+def question(program, until):
+    """The question that is asked, once it is."""
+    until(lambda: any(one.isVisible() for one in program.frame.findChildren(Question)))
+    return next(one for one in program.frame.findChildren(Question) if one.isVisible())
+
+
+def test_a_text_is_run_through_the_model_that_is_open(with_model, until, tmp_path):
+    file, session = tmp_path / "mine.txt", with_model.session
+    file.write_text("The sand ran down.\n")
+    with_model.commands.open_path(str(file))
+    asked = question(with_model, until)
+    assert asked.title.text() == "mine.txt"
+    assert [one.text() for one in asked.buttons][-1] == "Run tiny on this text"
+    QTest.keyClick(asked, Qt.Key.Key_Return)
+    until(lambda: session.capture.main.text == "The sand ran down.\n" and not busy(with_model))
+
+
+def test_a_text_without_a_model_says_what_to_open_first(program, until, tmp_path):
+    (tmp_path / "mine.txt").write_text("The sand ran down.")
+    drop(program, tmp_path / "mine.txt")
+    asked = question(program, until)
+    assert asked.title.text() == "No model is open"
+    assert asked.buttons[-1].text() == "Open a checkpoint folder…"
+
+
+def test_a_table_of_labelled_texts_is_data_of_the_prune_page(program, until, tmp_path):
+    path = tmp_path / "few.tsv"
+    path.write_text("sentence\tlabel\nA fine film.\tpositive\nA dull film.\tnegative\n")
+    program.commands.open_path(str(resource("sample/softmax")))
+    until(lambda: program.session.capture is not None and not busy(program))
+    program.commands.open_path(str(path))
+    until(lambda: program.session.trial is not None and program.session.trial.done)
+    assert program.session.mode == "prune" and program.session.data == str(path)
+
+
+@pytest.mark.parametrize("size", [0, 40, 4000])
+def test_a_damaged_capture_is_called_damaged(program, capture_file, until, size):
+    content = capture_file.read_bytes()[:size] if size != 40 else b"x" * 40
+    capture_file.write_bytes(content)
+    program.commands.open_path(str(capture_file))
+    until(lambda: dialog(program) is not None)
+    what, do = dialog(program).error.lines
+    assert "kept.h5 is damaged: " in what and do.startswith("Capture the text again"), what
 
 
 def test_two_dropped_captures_are_a_and_b(program, capture_file, until, tmp_path):

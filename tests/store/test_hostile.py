@@ -102,7 +102,7 @@ ROWS = {
         ("prompt/spans", lambda old: old[:, ::-1], TEXT),
         ("prompt/ids", DOUBLE, "holds float64, not i8"), ("made", said({"device": 3}), FIT),
         ("prompt/pieces", said(["a"]), "name every token"),
-        ("prompt/text", np.array([0xFF], "u1"), "damaged, cut short, or was changed"),
+        ("prompt/text", np.array([0xFF], "u1"), "is damaged: it is cut short, or was changed"),
         ("levels/0/spans", lambda old: np.concatenate([old, old]), "24 rows for 48 positions"),
     ],
     "picture": [("prompt/signal", put(np.nan), NUMBERS), ("prompt/grid", put(99), "the patches")],
