@@ -9,8 +9,8 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, Qt, QTimer
-from PySide6.QtGui import QFontMetricsF, QPainter, QPaintEvent, QResizeEvent
+from PySide6.QtCore import QRectF, Qt, QTimer
+from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
 
 from hgviz import settings, tasks
@@ -23,7 +23,7 @@ from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.neurons import number
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
+from hgviz.gui.tables import REST, Column, RowTable, key_column, where
 from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, View, time_left
 from hgviz.gui.widgets import (
     Button,
@@ -194,7 +194,7 @@ def complete_words(found: Attribution) -> str:
 # --- rows -----------------------------------------------------------------------------------------
 
 
-VALUE, BAR_LEAST = 56, 40  # px: the figures; the least bar
+KEY, VALUE = 132, 56  # px: the column of the key, the figures
 TITLES = (  # what a column is called, what it means, its formula
     ("Attention", "How much the query looks at the key: the weight in the map",
      Citation("a_ij", "Vaswani et al. 2017")),
@@ -205,116 +205,29 @@ TITLES = (  # what a column is called, what it means, its formula
 )  # fmt: skip
 
 
-class BarRows(KeyList):
-    """Every key with its three bars."""
+def score_columns(scores: KeyScores, names: Names) -> list[Column]:
+    """The columns of a list of keys with three bars each; its rows are columns of the map."""
+    places = {column: place for place, column in enumerate(scores.columns.tolist())}
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: KeyScores | None = None
-        self.names: Names | None = None
-        self._most = [1.0, 1.0, 1.0]
-        self.setAccessibleName(tr("Every key: attention, gradient times attention, attribution"))
+    def column_of(title: str, about: str, source: Citation, values: np.ndarray | None) -> Column:
+        def value(column: int) -> float:
+            return float("nan") if values is None else float(values[places[column]])
 
-    @property
-    def _values(self) -> list[np.ndarray | None]:
-        assert self.found is not None
-        return [self.found.attention, self.found.slope, self.found.tokens]
+        most = 1.0 if values is None else float(np.abs(values).max(initial=0.0)) or 1.0
+        is_signed = values is not None and bool((values < 0).any())
 
-    def show_rows(self, found: KeyScores | None, names: Names | None, chosen: int | None) -> None:
-        """Show the keys of a head; None clears."""
-        self.found, self.names = found, names
-        walked = Qt.FocusPolicy.NoFocus if found is None else Qt.FocusPolicy.StrongFocus
-        self.setFocusPolicy(walked)  # Tab passes by where there is nothing to walk
-        if found is not None:
-            self._most = [
-                1.0 if one is None else float(np.abs(one).max(initial=0.0)) or 1.0
-                for one in self._values
-            ]
-        self.put_in_order(np.zeros(0, np.int64) if found is None else found.columns)
-        self.choose(chosen)
-
-    def columns(self) -> list[tuple[float, float]]:
-        """The left and the width of the three columns."""
-        whole = self.viewport().width() - 2 * PAD
-        key = KEY if whole - KEY >= 3 * (VALUE + BAR_LEAST) else KEY_LEAST
-        wide = max(0.0, (whole - key) / 3)
-        return [(PAD + key + at * wide, wide) for at in range(3)]
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the titles and the rows on screen."""
-        if self.found is None or self.names is None:
-            return
-        now, places = theme.current(), self.columns()
-        offset = self.verticalScrollBar().value()
-        first = offset // HIGH
-        with QPainter(self.viewport()) as painter:
-            wide = self.viewport().width()
-            painter.setClipRect(0, HEAD, wide, self.viewport().height() - HEAD)
-            last = min(len(self.found.columns), first + self.page // HIGH + 2)
-            for place in range(first, last):
-                box = QRectF(0, HEAD + place * HIGH - offset, wide, HIGH)
-                self._row(painter, places, place, box)
-            painter.setClipping(False)
-            painter.setFont(theme.font(0.85, 600))
-            painter.setPen(now.secondary)
-            painter.drawText(QRectF(PAD, 0, places[0][0] - PAD, HEAD), theme.TO_LEFT, tr("Key"))
-            for (x, across), (title, *_) in zip(places, TITLES, strict=True):
-                said = painter.fontMetrics().elidedText(
-                    tr(title), Qt.TextElideMode.ElideRight, int(across) - 12
-                )
-                painter.drawText(QRectF(x + 4, 0, across - 8, HEAD), theme.TO_LEFT, said)
-            painter.fillRect(QRectF(0, HEAD - 1, wide, 1), now.line)
-            if self.hasFocus():
-                ink.focus_ring(painter, QRectF(self.viewport().rect()))
-
-    def _row(
-        self, painter: QPainter, places: list[tuple[float, float]], place: int, box: QRectF
-    ) -> None:
-        assert self.found is not None and self.names is not None
-        now, column = theme.current(), int(self.found.columns[place])
-        chosen = column == self.chosen
-        if chosen:
-            painter.fillRect(box.adjusted(8, 1, -8, -1), now.mark_tint)
-        glyph, font = self.names.glyph(column) or "∅", theme.mono(0.92, 600)
-        room = places[0][0] - PAD - 8
-        said = QFontMetricsF(font).elidedText(glyph, Qt.TextElideMode.ElideRight, room)
-        painter.setFont(font)
-        painter.setPen(now.mark_text if chosen else now.text)
-        painter.drawText(QRectF(PAD, box.top(), room, HIGH), theme.TO_LEFT, said)
-        x = max(22.0, QFontMetricsF(font).horizontalAdvance(said) + 8)
-        if room - x > 24:
-            painter.setFont(theme.font(0.85))
-            painter.setPen(now.secondary)
-            place_said = painter.fontMetrics().elidedText(
-                where(self.names, column), Qt.TextElideMode.ElideRight, int(room - x)
-            )
-            painter.drawText(QRectF(PAD + x, box.top(), room - x, HIGH), theme.TO_LEFT, place_said)
-        for (left, wide), values, most in zip(places, self._values, self._most, strict=True):
-            area = QRectF(left + 4, box.top(), wide - 8, HIGH)
+        def paint(painter: QPainter, box: QRectF, column: int, chosen: bool) -> None:
             if values is None:
-                ink.unseen(painter, area.adjusted(0, 4, 0, -4), self.devicePixelRatioF())
+                ink.unseen(painter, box.adjusted(0, 4, 0, -4), painter.device().devicePixelRatioF())
             else:
-                _bar(painter, area, float(values[place]), most, bool((values < 0).any()))
+                _bar(painter, box, value(column), most, is_signed)
 
-    def told_at(self, place: QPointF) -> str:
-        """What a column is, its formula, and where that comes from; of a row its numbers."""
-        for (x, across), (_, says, cited) in zip(self.columns(), TITLES, strict=True):
-            if place.y() < HEAD and x <= place.x() < x + across:
-                return explanation(tr(says), cited)
-        column = self.column_at(place.y())
-        return "" if column is None else self.said_of(column)
+        words, why = (lambda column: number(value(column))), explanation(tr(about), source)
+        return Column(tr(title), words, value, REST, why, paint=paint)
 
-    def said_of(self, column: int) -> str:
-        """A key and its three numbers in words; "" for one that is not there."""
-        place = self._place(column)
-        if self.found is None or self.names is None or place is None:
-            return ""
-        said = [
-            tr("{title}: {amount}", title=tr(title), amount=number(float(values[place])))
-            for (title, *_), values in zip(TITLES, self._values, strict=True)
-            if values is not None
-        ]
-        return " · ".join([where(self.names, column), *said])
+    measures = (scores.attention, scores.slope, scores.tokens)
+    bars = [column_of(*row, values) for row, values in zip(TITLES, measures, strict=True)]
+    return [key_column(names, KEY), *bars]
 
 
 def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: bool) -> None:
@@ -393,6 +306,7 @@ def agreement_words(beside: KeyScores) -> str:
 # --- attribution ----------------------------------------------------------------------------------
 
 
+ROW_HEIGHT = 22  # px
 STEPS = (32, 64, 128, 256, 512)
 BASELINES = (
     ("blank", "blanks", "Every token begins as a mask, a padding or a space"),
@@ -477,7 +391,11 @@ class AttributionView(View):
         self.agreement.setContentsMargins(16, 4, 16, 8)
         self.agreement.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.agreement.setToolTip(explanation(tr(RANKED), SPEARMAN))
-        self.bars, self.wall = BarRows(), ConductanceWall()
+        self.bars = RowTable(
+            tr("Every key: attention, gradient times attention, attribution"), about=self._words,
+            sorts=False, height=ROW_HEIGHT,
+        )  # fmt: skip
+        self.wall = ConductanceWall()
         self.bars.picked.connect(self._pick)
         self.wall.picked.connect(self._open)
         self.room = QScrollArea()
@@ -563,7 +481,12 @@ class AttributionView(View):
         self.level.setText(sentences.ends(result.capture.spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
         self._offer(result)
-        self.bars.show_rows(result.beside, result.names, self._column())
+        if result.beside is None or result.names is None:
+            self.bars.show_rows([], [])
+        else:
+            columns = score_columns(result.beside, result.names)
+            self.bars.show_rows(columns, result.beside.columns.tolist())
+        self.bars.choose(self._column())
         self.wall.show_heads(result.found, result.capture.spec if result.found else None)
         self.wall.choose(head)
         for one in (self._line, self.heads, self.room):
@@ -674,6 +597,13 @@ class AttributionView(View):
             self.agreement.setText(tr(HINT))
         else:
             self.agreement.setText("" if told.beside is None else agreement_words(told.beside))
+
+    def _words(self, column: int) -> str:
+        """A key and its three numbers."""
+        if self.told is None or self.told.names is None:
+            return ""
+        parts = [f"{one.title}: {one.words(column)}" for one in self.bars.columns[1:]]
+        return " · ".join([where(self.told.names, column), *parts])
 
     def _named(self, capture: Capture) -> CaptureWords:
         of = (capture.prompt, capture.target)

@@ -287,6 +287,31 @@ def draw_part(item: Any, part: Part) -> None:
         item.setPos(part.x, part.y)
 
 
+@cache
+def axis_class() -> Any:
+    """pyqtgraph's axis, with the words of an Axis and room for those at its ends."""
+
+    class WordAxis(graphics().AxisItem):  # type: ignore[misc]
+        axis = Axis(0, 1)
+
+        def boundingRect(self) -> QRectF:
+            return super().boundingRect().adjusted(0, -9, 0, 9)
+
+        def tickValues(self, low: float, high: float, size: float) -> Any:
+            if self.axis.names:
+                return [(1.0, [at for at, _ in self.axis.names if low <= at <= high])]
+            return super().tickValues(low, high, size)
+
+        def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
+            names, room = dict(self.axis.names), self.width() / max(1, len(values)) - 8
+            if not names:
+                return [self.axis.words(at if abs(at) > 1e-6 * spacing else 0.0) for at in values]
+            metrics, cut = QFontMetricsF(theme.font(SMALL)), Qt.TextElideMode.ElideRight
+            return [metrics.elidedText(names[at], cut, room) for at in values]
+
+    return WordAxis
+
+
 class PlotItems:
     """The items of one plot. They are made once and reused for whatever it shows next: none leaves
     the scene before Qt deletes it, so Python never deletes one in another thread."""
@@ -297,8 +322,8 @@ class PlotItems:
         self.frame.layout.setSpacing(0)
         self.frame.layout.setContentsMargins(0, 0, 0, 0)
         self.box = pg.ViewBox(enableMenu=False, defaultPadding=0)
-        self.left = pg.AxisItem("left", linkView=self.box)
-        self.bottom = pg.AxisItem("bottom", linkView=self.box)
+        self.left = axis_class()("left", linkView=self.box)
+        self.bottom = axis_class()("bottom", linkView=self.box)
         self.title = pg.LabelItem()
         for item, row, column in (
             (self.title, 0, 1), (self.left, 1, 0), (self.box, 1, 1), (self.bottom, 2, 1),
@@ -345,7 +370,7 @@ class PlotItems:
 
     def _show_axis(self, item: Any, axis: Axis, line: Any, ticks: Any, title: str) -> None:
         """Give an axis its title and colours, and its numbers or named places as texts."""
-        now, font, names = theme.current(), theme.font(SMALL), dict(axis.names)
+        now, font = theme.current(), theme.font(SMALL)
         item.setPen(line)
         item.setTickPen(ticks)
         item.setTextPen(now.secondary)
@@ -357,19 +382,8 @@ class PlotItems:
         item.setLabel(title or None, **style)
         item.showLabel(bool(title))
 
-        def texts(values: Sequence[float], scale: float, spacing: float) -> list[str]:
-            room = item.boundingRect().width() / max(1, len(values)) - 8
-            cut = Qt.TextElideMode.ElideRight
-            if names:
-                return [QFontMetricsF(font).elidedText(names[at], cut, room) for at in values]
-            return [axis.words(at if abs(at) > 1e-6 * spacing else 0.0) for at in values]
-
-        def places(low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
-            if names:
-                return [(1.0, [at for at in names if low <= at <= high])]
-            return type(item).tickValues(item, low, high, size)
-
-        item.tickStrings, item.tickValues = texts, places
+        item.axis, item.picture = axis, None
+        item.update()
 
     @property
     def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:

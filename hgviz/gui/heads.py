@@ -2,34 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from PySide6.QtCore import (
-    QAbstractListModel,
-    QAbstractTableModel,
-    QObject,
-    QRect,
+    QRectF,
     QSignalBlocker,
     QSize,
     Qt,
     Signal,
 )
-from PySide6.QtGui import QFontMetrics, QPainter, QPen, QResizeEvent
-from PySide6.QtWidgets import (
-    QAbstractItemView,
-    QFrame,
-    QListView,
-    QScrollArea,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QWidget,
-)
+from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtWidgets import QScrollArea, QWidget
 
 from hgviz import tasks
 from hgviz.analysis.metrics import METRICS, applicable
@@ -41,7 +29,15 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, Note, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explained, explanation, measured, metric_name
-from hgviz.gui.tables import SORT, Index, SortedTable
+from hgviz.gui.tables import (
+    FIT,
+    REST,
+    ROW,
+    ROW_HEIGHT,
+    Column,
+    RowTable,
+    paint_text,
+)
 from hgviz.gui.view import CAPTURE
 from hgviz.gui.widgets import (
     Button,
@@ -62,15 +58,14 @@ if TYPE_CHECKING:
 # --- examples -------------------------------------------------------------------------------------
 
 
-ROW, PAD = 28, 16  # px
-SHARE, TEXT = 44, 56  # px: the share at the right, the number of the text at the left
+PAD = 16  # px
 CONTEXT = 24  # characters on either side
-LOOKS = "{query} looks at {key}, share {share}"
-LOOKS_IN = "Text {n:,}: {query} looks at {key}, share {share}"
+EXAMPLE = "{query} attends to {key} with a share of {share} of its weight"
+EXAMPLE_IN = "Text {n:,}: {query} attends to {key} with a share of {share} of its weight"
 
 
 class HeadExamples(QWidget):
-    """The chosen head: its sentence, everything it shows, the head most like it, examples."""
+    """The chosen head: its role with the evidence, the head most like it, and its top examples."""
 
     opened = Signal(object)  # HeadExample
     picked = Signal(object)  # HeadId
@@ -83,26 +78,27 @@ class HeadExamples(QWidget):
         self.like.clicked.connect(self._go)
         self._nearest: HeadId | None = None
         top = hbox(None, (self.sentence, 1), self.like, margins=(PAD, 6, PAD - 4, 0), spacing=-1)
-        self.shown = label(factor=0.92, kind="secondary", wrap=True)
-        self.shown.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.shown.setContentsMargins(PAD, 0, PAD, 2)
+        self.evidence = label(factor=0.92, kind="secondary", wrap=True)
+        self.evidence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.evidence.setContentsMargins(PAD, 0, PAD, 2)
         self.title = Words(factor=0.92, weight=600)
         self.title.setContentsMargins(PAD, 2, PAD, 0)
-        self.examples = QListView()
-        self.rows = ExampleModel(self)
-        self.examples.setModel(self.rows)
-        self.examples.setItemDelegate(ExamplePainter(self.examples))
-        self.examples.setUniformItemSizes(True)
-        self.examples.setMouseTracking(True)
-        self.examples.setFrameShape(QFrame.Shape.NoFrame)
-        self.examples.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
-        self.examples.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.examples = RowTable(tr("Top examples of this head"), about=example_words, sorts=False)
+        self.examples.horizontalHeader().hide()
         self.examples.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.examples.setAccessibleName(tr("Where this head does it most"))
-        self.examples.clicked.connect(self._open)
-        self.examples.activated.connect(self._open)
+        self.examples.clicked.connect(lambda index: self.opened.emit(index.data(ROW)))
+        self.examples.opened.connect(self.opened)
         inside = QWidget()
-        vbox(inside, top, self.shown, self.title, self.examples, 1, margins=(0, 0, 0, 6), spacing=2)
+        vbox(
+            inside,
+            top,
+            self.evidence,
+            self.title,
+            self.examples,
+            1,
+            margins=(0, 0, 0, 6),
+            spacing=2,
+        )
         area = QScrollArea()
         area.setWidgetResizable(True)
         area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
@@ -114,145 +110,88 @@ class HeadExamples(QWidget):
         self.setMinimumHeight(96)
 
     def sizeHint(self) -> QSize:
-        """A few examples."""
         return QSize(400, 190)
 
     def show_head(self, facts: HeadRole | None, many: bool) -> None:
-        """Say what is known of a head; many: of several texts."""
-        for one in (self.shown, self.title, self.examples, self.like):
-            one.setVisible(facts is not None)
+        """Show what is known of a head; many: whether examples come from several texts."""
+        for part in (self.evidence, self.title, self.examples, self.like):
+            part.setVisible(facts is not None)
         if facts is None:
             self.sentence.say(tr("Not measured: this head's layer is not captured"))
             return
         self.sentence.say(f"{facts.head}: {tr(role_sentence(facts))}")
-        told = [f"{tr(one.words)}: {tr(one.evidence)}" for one in role_words(facts)]
-        self.shown.setText("\n".join(told or [tr(role_evidence(facts))]))
+        evidence = [f"{tr(role.words)}: {tr(role.evidence)}" for role in role_words(facts)]
+        self.evidence.setText("\n".join(evidence or [tr(role_evidence(facts))]))
         self._nearest = facts.nearest
         self.like.setVisible(facts.nearest is not None)
         if facts.nearest is not None:
-            apart = sentences.weight(facts.metrics["nearest"])
-            said = tr("Most like {head}, {distance} apart", head=facts.nearest, distance=apart)
-            self.like.setText(said)
+            distance = sentences.weight(facts.metrics["nearest"])
+            like = "Most like {head}, distance {distance}"
+            self.like.setText(tr(like, head=facts.nearest, distance=distance))
         self.title.setVisible(bool(facts.examples))
-        said = "Where it does so most" if facts.has_role else "Where it is most focused"
-        self.title.say(tr(said))
-        self.rows.take(facts.examples, many)
-        self.examples.setFixedHeight(ROW * len(facts.examples))
-
-    def _open(self, index: Index) -> None:
-        self.opened.emit(self.rows.examples[index.row()])
+        self.title.say(tr("Top examples" if facts.has_role else "Most focused queries"))
+        columns = [
+            Column("", example_words, width=REST, paint=_paint_query),
+            Column("", example_words, width=REST, paint=_paint_key),
+            Column("", lambda one: sentences.weight(one.share), right=True, weight=600, width=56),
+        ]
+        if many:
+            text = "text {n:,}"
+            columns.insert(0, Column("", lambda one: tr(text, n=one.text + 1), width=72))
+        self.examples.show_rows(columns, facts.examples)
+        self.examples.setFixedHeight(ROW_HEIGHT * len(facts.examples) + 2)
 
     def _go(self) -> None:
         if self._nearest is not None:
             self.picked.emit(self._nearest)
 
 
-class ExampleModel(QAbstractListModel):
-    """The examples of a head."""
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.examples: tuple[HeadExample, ...] = ()
-        self.many = False
-
-    def take(self, examples: tuple[HeadExample, ...], many: bool) -> None:
-        """Hold those of another head."""
-        self.beginResetModel()
-        self.examples, self.many = examples, many
-        self.endResetModel()
-
-    def rowCount(self, parent: Any = None) -> int:
-        """How many there are."""
-        return 0 if parent is not None and parent.isValid() else len(self.examples)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """A sentence, for screen readers and as a tooltip; the example for the painter."""
-        one = self.examples[index.row()]
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            looks = sentences.shown(one.to[1]) if one.key is not None else tr("no token")
-            return tr(
-                LOOKS_IN if self.many else LOOKS, n=one.text + 1, query=sentences.shown(one.at[1]),
-                key=looks, share=sentences.weight(one.share),
-            )  # fmt: skip
-        return one if role == Qt.ItemDataRole.UserRole else None
+def example_words(example: HeadExample) -> str:
+    """An example as a sentence."""
+    key = sentences.shown(example.to[1]) if example.key is not None else tr("no token")
+    return tr(
+        EXAMPLE_IN if example.text else EXAMPLE, n=example.text + 1,
+        query=sentences.shown(example.at[1]), key=key, share=sentences.weight(example.share),
+    )  # fmt: skip
 
 
-class ExamplePainter(QStyledItemDelegate):
-    """Text number, the query in its place, what it looks at in its own, the share."""
-
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """All rows are equally high."""
-        return QSize(100, ROW)
-
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Draw one row."""
-        one, model = index.data(Qt.ItemDataRole.UserRole), index.model()
-        assert isinstance(one, HeadExample) and isinstance(model, ExampleModel)
-        now, box = theme.current(), option.rect.adjusted(8, 1, -8, -1)
-        painter.save()
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if option.state & QStyle.StateFlag.State_MouseOver:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(now.hover)
-            painter.drawRoundedRect(box, 6, 6)
-        if option.state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(now.press, 1.5))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 6, 6)
-        box = box.adjusted(8, 0, -8, 0)
-        painter.setFont(theme.font(0.85))
-        painter.setPen(now.secondary)
-        if model.many:
-            painter.drawText(box, theme.TO_LEFT, tr("text {n:,}", n=one.text + 1))
-            box.setLeft(box.left() + TEXT)
-        painter.setFont(theme.font(0.92, 600))
-        painter.setPen(now.text)
-        painter.drawText(box, theme.TO_RIGHT, sentences.weight(one.share))
-        box.setRight(box.right() - SHARE)
-        arrow = 22
-        half = (box.width() - arrow) // 2
-        _quote(painter, QRect(box.left(), box.top(), half, box.height()), one.at)
-        painter.setFont(theme.font())
-        painter.setPen(now.secondary)
-        middle = QRect(box.left() + half, box.top(), arrow, box.height())
-        painter.drawText(middle, Qt.AlignmentFlag.AlignCenter, "→")
-        to = one.to if one.key is not None else ("", tr("no token"), "")
-        _quote(painter, QRect(middle.right(), box.top(), half, box.height()), to)
-        painter.restore()
+def _paint_query(painter: QPainter, box: QRectF, example: HeadExample, chosen: bool) -> None:
+    _quote(painter, box.adjusted(8, 0, 0, 0), example.at)
 
 
-def _quote(painter: QPainter, box: QRect, passage: Passage) -> None:
-    """A passage whose middle stands in the middle of a box, cut at both ends."""
+def _paint_key(painter: QPainter, box: QRectF, example: HeadExample, chosen: bool) -> None:
     now = theme.current()
-    before, it, after = (sentences.shown(one, 2 * CONTEXT).replace("·", " ") for one in passage)
-    it = sentences.shown(passage[1], CONTEXT)
-    plain, bold = theme.mono(0.92), theme.mono(0.92, 700)
-    wide = min(QFontMetrics(bold).horizontalAdvance(it) + 6, box.width())
-    side = (box.width() - wide) // 2
-    chip = QRect(box.left() + side, box.top() + 4, wide, box.height() - 8)
+    painter.setFont(theme.font())
+    paint_text(painter, box, "→", now.secondary)
+    to = example.to if example.key is not None else ("", tr("no token"), "")
+    _quote(painter, box.adjusted(22, 0, 0, 0), to)
+
+
+def _quote(painter: QPainter, box: QRectF, passage: Passage) -> None:
+    """A passage whose middle stands in the middle of a box, cut at both ends."""
+    now, (before, _, after) = theme.current(), (
+        sentences.shown(part, 2 * CONTEXT).replace("·", " ") for part in passage
+    )  # fmt: skip
+    token = sentences.shown(passage[1], CONTEXT)
+    painter.setFont(theme.mono(0.92, 700))
+    wide = min(painter.fontMetrics().horizontalAdvance(token) + 6.0, box.width())
+    side = (box.width() - wide) / 2
+    chip = box.adjusted(side, 4, -side, -4)
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(now.hover)
     painter.drawRoundedRect(chip, 3, 3)
-    painter.setFont(bold)
-    painter.setPen(now.text)
-    painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, it)
-    metrics = QFontMetrics(plain)
-    painter.setFont(plain)
-    painter.setPen(now.secondary)
-    first = metrics.elidedText(before, Qt.TextElideMode.ElideLeft, max(0, side - 3))
-    last = metrics.elidedText(after, Qt.TextElideMode.ElideRight, max(0, side - 3))
-    painter.drawText(QRect(box.left(), box.top(), side - 3, box.height()), theme.TO_RIGHT, first)
-    painter.drawText(
-        QRect(chip.right() + 4, box.top(), side - 3, box.height()), theme.TO_LEFT, last
-    )
+    paint_text(painter, chip, token, now.text, Qt.AlignmentFlag.AlignCenter)
+    painter.setFont(theme.mono(0.92))
+    left, cut = box.adjusted(0, 0, -side - wide - 3, 0), Qt.TextElideMode.ElideLeft
+    paint_text(painter, left, before, now.secondary, theme.TO_RIGHT, cut)
+    paint_text(painter, box.adjusted(side + wide + 3, 0, 0, 0), after, now.secondary)
 
 
-# --- table ----------------------------------------------------------------------------------------
+# --- columns --------------------------------------------------------------------------------------
 
 
-KINDS = {"self": "self", "down": "pools", "up": "spreads", "cross": "cross"}
-FIXED = ("Head", "Level", "Kind", "Role", "Score", "Shows also", "Nearest")
-MEANT = {  # of FIXED: what it means, its formula
+KINDS = {"self": "self", "down": "pooling", "up": "upsampling", "cross": "cross"}
+ABOUT = {  # what a column means, its formula
     "Role": (
         "What the head does: the keys whose share of its weight stands out most against chance",
         Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "Voita et al. 2019; what-heads-do.md"),
@@ -263,7 +202,7 @@ MEANT = {  # of FIXED: what it means, its formula
             "mean_i Σ_j∈R p_ij, p_ij = |a_ij| / Σ_k |a_ik|", "Voita et al. 2019; what-heads-do.md"
         ),
     ),
-    "Shows also": (
+    "Other roles": (
         "Up to three more roles that stand out against chance, and what goes by position alone",
         Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "what-heads-do.md"),
     ),
@@ -272,164 +211,56 @@ MEANT = {  # of FIXED: what it means, its formula
         Citation(METRICS["nearest"].formula, METRICS["nearest"].source),
     ),
 }  # fmt: skip
-WIDEST = 200  # px
 
 
-class HeadsTable(SortedTable):
-    """One row per head; a click on a title sorts, a row chooses its head."""
+def columns_of(roles: CorpusRoles, unit: str) -> list[Column]:
+    """The columns of the table of heads; its rows are HeadRoles."""
 
-    picked = Signal(object)  # HeadId
+    def about(title: str) -> str:
+        return explanation(tr(ABOUT[title][0]), ABOUT[title][1])
 
-    def __init__(self) -> None:
-        self.rows = Heads()
-        super().__init__(self.rows, tr("All heads"), by=0)
-        self._fitted: tuple[str, ...] = ()
-        self.walked.connect(self._walked)
+    def level(head: HeadRole) -> str:
+        return sentences.level(roles.spec, head.level)
 
-    def show_heads(self, facts: Mapping[HeadId, HeadRole], spec: ModelSpec, unit: str) -> None:
-        """Show what is known of all heads; order and choice stay."""
-        chosen = self.chosen
-        self._quiet = True
-        self.rows.take(facts, spec, unit)
-        if self._fitted != self.rows.titles:
-            self._fitted = self.rows.titles
-            self.resizeColumnsToContents()
-            for column in range(self.rows.columnCount()):
-                self.setColumnWidth(column, min(WIDEST, self.columnWidth(column) + 8))
-        self._quiet = False
-        if chosen is not None:
-            self.mark(chosen)
+    def score(head: HeadRole) -> float:
+        return float(head.score) if head.role else float("nan")
 
-    @property
-    def chosen(self) -> HeadId | None:
-        """The head of the current row."""
-        return None if self.number is None else self.rows.heads[self.number]
+    def others(head: HeadRole) -> str:
+        return ", ".join(tr(one.words) for one in role_words(head) if one.words != head.role) or "—"
 
-    def mark(self, head: HeadId) -> None:
-        """Show a head as chosen without saying so; one that is not there changes nothing."""
-        if head in self.rows.heads:
-            self.go_to(self.rows.heads.index(head))
+    def metric(name: str) -> Column:
+        def value(head: HeadRole) -> float:
+            return float(head.metrics[name])
 
-    def cells(self) -> list[list[str]]:
-        """The titles, then every number in full, in the order that is shown."""
-        columns = range(self.rows.columnCount())
-        rows = ([self.rows.full(at, one) for one in columns] for at in self.order)
-        return [list(self.rows.titles), *rows]
+        title, words = metric_name(name, unit), explained(name, unit)
+        return Column(
+            title, lambda head: measured(name, value(head)), value, FIT, words, right=True
+        )
 
-    def _walked(self, number: int) -> None:
-        self.picked.emit(self.rows.heads[number])
-
-
-class Heads(QAbstractTableModel):
-    """One row per head: name, level, kind, role, score, then every metric of any of them."""
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.heads: list[HeadId] = []
-        self.titles: tuple[str, ...] = tuple(map(tr, FIXED))
-        self._facts: Mapping[HeadId, HeadRole] = {}
-        self._levels: list[str] = []
-        self._unit = "letter"
-        self._shown: tuple[str, ...] = ()
-
-    def take(self, facts: Mapping[HeadId, HeadRole], spec: ModelSpec, unit: str) -> None:
-        """Hold other facts."""
-        self.beginResetModel()
-        self._facts, self.heads, self._unit = facts, sorted(facts), unit
-        self._levels = [sentences.level(spec, number) for number in range(len(spec.levels))]
-        self._shown = applicable(one.metrics for one in facts.values())
-        self.titles = (*map(tr, FIXED), *(metric_name(name, unit) for name in self._shown))
-        self.endResetModel()
-
-    def rowCount(self, parent: Any = None) -> int:
-        """Every head."""
-        return 0 if parent is not None and parent.isValid() else len(self.heads)
-
-    def columnCount(self, parent: Any = None) -> int:
-        """Every fact."""
-        return 0 if parent is not None and parent.isValid() else len(self.titles)
-
-    def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
-        """The names of the columns, with what they mean as a tooltip."""
-        if orientation != Qt.Orientation.Horizontal:
-            return None
-        if role == Qt.ItemDataRole.DisplayRole:
-            return self.titles[section]
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return self._meant(section)
-        if role == Qt.ItemDataRole.TextAlignmentRole and self._is_number(section):
-            return theme.TO_RIGHT
-        return None
-
-    def _meant(self, section: int) -> str | None:
-        if section >= len(FIXED):
-            return explained(self._shown[section - len(FIXED)], self._unit)
-        if FIXED[section] not in MEANT:
-            return None
-        meaning, cited = MEANT[FIXED[section]]
-        return explanation(tr(meaning), cited)
-
-    def data(self, index: Any, role: int = 0) -> Any:
-        """A fact as text, as a value to sort by, with its evidence as a tooltip."""
-        facts = self._facts[self.heads[index.row()]]
-        column = index.column()
-        if role == SORT:
-            value = self._value(facts, column)
-            if isinstance(value, HeadId):
-                return value[0] * 4096 + value[1]
-            return float("-inf") if value != value else value  # NaN is in no order
-        if role == Qt.ItemDataRole.DisplayRole:
-            return self._text(self._value(facts, column), column)
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return tr(role_evidence(facts))
-        if role == Qt.ItemDataRole.TextAlignmentRole and self._is_number(column):
-            return theme.TO_RIGHT
-        if role == Qt.ItemDataRole.FontRole and column == 0:
-            return theme.font(weight=600)
-        return None
-
-    def full(self, row: int, column: int) -> str:
-        """A fact as it is written elsewhere: numbers in full, nothing where there is none."""
-        value = self._value(self._facts[self.heads[row]], column)
-        if isinstance(value, float):
-            return repr(value) if value == value else ""
-        return self._text(value, column).replace("—", "")
-
-    def _is_number(self, column: int) -> bool:
-        return column >= len(FIXED) or FIXED[column] == "Score"
-
-    def _text(self, value: Any, column: int) -> str:
-        if column >= len(FIXED):
-            return measured(self._shown[column - len(FIXED)], value)
-        if isinstance(value, HeadId):
-            return str(value) if value.layer >= 0 else "—"
-        if isinstance(value, float):
-            return sentences.weight(value) if value == value else "—"
-        return str(value)
-
-    def _value(self, facts: HeadRole, column: int) -> Any:
-        if column >= len(FIXED):
-            return float(facts.metrics[self._shown[column - len(FIXED)]])
-        others = [tr(one.words) for one in role_words(facts) if one.words != facts.role]
-        level = facts.level
-        return (
-            facts.head,
-            self._levels[level] if level < len(self._levels) else str(level),
-            tr(KINDS.get(facts.kind, facts.kind)),
-            tr(facts.role) or "—",
-            float(facts.score) if facts.role else float("nan"),
-            ", ".join(others) or "—",
-            facts.nearest or HeadId(-1, 0),
-        )[column]
+    return [
+        Column(tr("Head"), lambda head: str(head.head), lambda head: tuple(head.head), weight=600),
+        Column(tr("Level"), level),
+        Column(tr("Kind"), lambda head: tr(KINDS.get(head.kind, head.kind))),
+        Column(tr("Role"), lambda head: tr(head.role) or "—", about=about("Role")),
+        Column(
+            tr("Score"), lambda head: sentences.weight(head.score) if head.role else "—", score,
+            about=about("Score"), right=True,
+        ),
+        Column(tr("Other roles"), others, about=about("Other roles")),
+        Column(
+            tr("Nearest"), lambda head: str(head.nearest or "—"),
+            lambda head: tuple(head.nearest or (-1, 0)), about=about("Nearest"),
+        ),
+        *map(metric, applicable(head.metrics for head in roles.heads.values())),
+    ]  # fmt: skip
 
 
 # --- heads ----------------------------------------------------------------------------------------
 
 
 AT_ONCE = 2048  # tokens: longer texts are measured in depth when that is asked for
-TALL, WIDE = 560, 940  # px: from which on all parts stand below, or beside, each other
+TALL, WIDE = 560, 940  # px: from which on examples are shown, and parts stand side by side
 AXES = ("distance", "focus")  # what is across and up at first
-PARTS = (("scatter", "Picture", ""), ("table", "Table", ""), ("deeds", "This head", ""))
 ONE, ALL = "text", "corpus"
 ORANGE = 1  # of the colours of series
 NAMED = 16  # heads whose numbers stand beside their points
@@ -478,9 +309,6 @@ class HeadsView(ChartView):
         self.known: HeadMeasures | None = None
         self._deep: Capture | None = None  # a long text that is to be measured in depth
         self.head = PaneHead(tr(self.title))
-        self.parts = Segments([(name, tr(said), icon) for name, said, icon in PARTS])
-        self.parts.setAccessibleName(tr("Which part is shown"))
-        self.parts.chosen.connect(self._arrange)
         self.scope = Segments(((ONE, tr("This text"), ""), (ALL, tr("All texts"), "")))
         self.scope.setAccessibleName(tr("Over which texts heads are measured"))
         self.scope.chosen.connect(self._rescoped)
@@ -488,7 +316,7 @@ class HeadsView(ChartView):
         self.more.setToolTip(tr("Also find kernels of distance and the heads most like each other"))
         self.more.clicked.connect(self._deepen)
         self.export = self.export_button()
-        self.head.add(self.more, self.scope, self.parts, self.export)
+        self.head.add(self.more, self.scope, self.export)
         self.across, self.up = Picker(), Picker()
         for one, said in ((self.across, tr("What is across")), (self.up, tr("What is up"))):
             one.setAccessibleName(said)
@@ -500,24 +328,28 @@ class HeadsView(ChartView):
             bar.addWidget(label(said, factor=0.92, kind="secondary"))
             bar.addWidget(one, 1)
         self.picture = self.chart = ChartWidget(tr("Heads over two metrics"))
-        self.table, self.deeds = HeadsTable(), HeadExamples()
+        self.table = RowTable(
+            tr("All heads"), lambda head: head.head, lambda head: tr(role_evidence(head))
+        )
+        self.examples = HeadExamples()
         self.missing = label(factor=0.85, kind="secondary")
         self.missing.setContentsMargins(16, 0, 16, 2)
         self.plot = QWidget()
         vbox(self.plot, bar, (self.picture, 1), self.missing, spacing=2)
-        self.beside = splitter(Qt.Orientation.Vertical, self.table, self.deeds)
+        self.beside = splitter(Qt.Orientation.Vertical, self.table, self.examples)
         self.whole = splitter(Qt.Orientation.Vertical, self.plot, self.beside)
         self.whole.setSizes([320, 330])
         self.beside.setSizes([180, 170])
         self.note = label(factor=0.85, kind="secondary", wrap=True)
         self.note.setContentsMargins(16, 2, 16, 4)
         vbox(self.content, self.head, (self.whole, 1), self.note)
-        for part in (self.picture, self.table, self.deeds):
+        for part in (self.picture, self.examples):
             part.picked.connect(self.select_head)
-        for part in (self.picture, self.table):
-            part.entered.connect(self._enter)
+        self.table.picked.connect(lambda head: self.select_head(head.head))
+        for opened in (self.picture.entered, self.table.opened):
+            opened.connect(self._enter)
         self.picture.hovered.connect(self._hover)
-        self.deeds.opened.connect(self._open)
+        self.examples.opened.connect(self._open)
         self.start_at(self.picture)
         self._arrange()
 
@@ -547,9 +379,10 @@ class HeadsView(ChartView):
         assert self.session is not None  # results come while it is bound
         new = self.known is None or self.known.roles is not result.roles
         self.known = result
-        roles, spec = result.roles, result.roles.spec
+        roles = result.roles
         self._fill(roles)
-        self.table.show_heads(roles.heads, spec, self._unit)
+        heads = [head for _, head in sorted(roles.heads.items())]
+        self.table.show_rows(columns_of(roles, self._unit), heads)
         self._redraw()
         self.head.note.say(_noted(result))
         notes = "; ".join(map(tr, corpus_notes(roles)))
@@ -570,9 +403,10 @@ class HeadsView(ChartView):
             chosen, hover = self.session.selection.head_id, self.session.hover
             self.picture.mark(chosen, hover.head_id if hover is not None else None)
         if name == "selection":
-            self.table.mark(chosen)
             facts = self.known.roles.heads.get(chosen)
-            self.deeds.show_head(facts, self.known.roles.texts > 1)
+            if facts is not None:
+                self.table.choose(chosen)
+            self.examples.show_head(facts, self.known.roles.texts > 1)
 
     def figure(self, session: Session) -> Spec | None:
         """The two numbers that are drawn, layer by layer."""
@@ -590,7 +424,6 @@ class HeadsView(ChartView):
         return self.table.cells() if self.known is not None else None
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Other sizes have room for other parts."""
         super().resizeEvent(event)
         self._arrange()
 
@@ -646,19 +479,16 @@ class HeadsView(ChartView):
         )
         return "\n".join([", ".join(ends), tr(facts.role or "no single role"), *numbers])
 
-    def _arrange(self, *_: object) -> None:
-        """All parts where there is room; else the one that is chosen."""
-        wide, tall = self.width() >= WIDE, self.height() >= TALL
-        way = Qt.Orientation.Horizontal if wide else Qt.Orientation.Vertical
+    def _arrange(self) -> None:
+        """Chart and table side by side where there is room; examples where there is more."""
+        is_wide = self.width() >= WIDE
+        way = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
         if self.whole.orientation() != way:
             self.whole.setOrientation(way)
-        all_of_it = tall or (wide and self.height() >= TALL * 0.6)
-        self.parts.setVisible(not all_of_it)
-        chosen = self.parts.choice
-        self.plot.setVisible(all_of_it or chosen == "scatter")
-        self.table.setVisible(all_of_it or chosen == "table")
-        self.deeds.setVisible(all_of_it or chosen == "deeds")
-        self.beside.setVisible(all_of_it or chosen != "scatter")
+        is_tall = self.height() >= (0.6 * TALL if is_wide else TALL)
+        if is_tall == self.examples.isHidden():
+            self.examples.setVisible(is_tall)
+            self.whole.setSizes([320, 330] if is_tall else [640, 330])
 
     def _rescoped(self, scope: str) -> None:
         self.refresh()
@@ -677,7 +507,7 @@ class HeadsView(ChartView):
         if now != self.session.hover:
             self.session.put(hover=now)
 
-    def _enter(self) -> None:
+    def _enter(self, *_: object) -> None:
         self.asked.emit("look_map")
 
     def _open(self, example: HeadExample) -> None:
@@ -698,7 +528,7 @@ def chart_of(
         return Chart(words=tr("No head has both numbers"))
     xs, ys = ([one.metrics[metric] for one in facts] for metric in metrics)
     parts: list[Points | Note] = [
-        Note(f"  {facts[at].head}", xs[at], ys[at], "secondary", (0, 0.5)) for at in apart(xs, ys)
+        Note(f"   {facts[at].head}", xs[at], ys[at], "secondary", (0, 0.5)) for at in apart(xs, ys)
     ]
     for resamples, level in sorted({(one.kind != "self", one.level) for one in facts}):
         mine = [one for one in facts if (one.kind != "self", one.level) == (resamples, level)]
@@ -721,7 +551,7 @@ def apart(xs: Sequence[float], ys: Sequence[float]) -> list[int]:
     places = np.stack([xs, ys], axis=1).astype(float)
     places /= np.ptp(places, axis=0) + 1e-12
     dx, dy = (places[None] - places[:, None]).transpose(2, 0, 1)
-    in_the_way = (dx > -0.01) & (dx < 0.09) & (np.abs(dy) < 0.07)
+    in_the_way = (dx > -0.01) & (dx < 0.09) & (np.abs(dy) < 0.1)
     far = np.hypot(dx, dy) + np.diag(np.full(len(xs), np.inf))
     alone = np.flatnonzero(in_the_way.sum(axis=1) == 1)  # itself
     return sorted(alone.tolist(), key=lambda at: -far[at].min())[:NAMED]

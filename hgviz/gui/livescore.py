@@ -29,7 +29,7 @@ from hgviz.gui.charts import (
 )
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import told
+from hgviz.gui.sentences import term_explained
 from hgviz.gui.trials import wanting
 from hgviz.gui.widgets import Button, PaneHead, Progress, Words, hbox, label, tip, vbox
 
@@ -43,7 +43,9 @@ RIGHT = {
 }  # fmt: skip
 COLUMNS = ("seen", "share right", "low", "high")
 WITHOUT = "Write the model without the heads that are off"
-LINES = {"Full model": "whole", "Difference": "difference", "Changed": "changed", "Saved": "saved"}
+LINES = {
+    "Full model": "whole", "Difference": "difference", "Changed": "changed", "Removed": "saved",
+}  # fmt: skip
 
 
 class LiveView(ChartView):
@@ -80,9 +82,9 @@ class LiveView(ChartView):
         self.percent = label("%", factor=1.55, kind="secondary")
         self.interval = label("", factor=1.08, weight=600)
         self.early = label(tr("95 % interval"), factor=0.92, kind="secondary")
-        self.early.setToolTip(tip(told("early")))
+        self.early.setToolTip(tip(term_explained("early")))
         for one in (self.value, self.percent, self.interval):
-            one.setToolTip(tip(told("right")))
+            one.setToolTip(tip(term_explained("right")))
         self.names: dict[str, QLabel] = {}
         self.lines: dict[str, Words] = {}
         grid = QGridLayout()
@@ -90,7 +92,7 @@ class LiveView(ChartView):
         grid.setVerticalSpacing(3)
         for row, (name, number) in enumerate(LINES.items()):
             self.names[name] = label(tr(name), factor=0.92, kind="secondary")
-            self.names[name].setToolTip(tip(told(number)))
+            self.names[name].setToolTip(tip(term_explained(number)))
             grid.addWidget(self.names[name], row, 0)
             self.lines[name] = Words(factor=0.92, weight=500)
             grid.addWidget(self.lines[name], row, 1)
@@ -176,18 +178,18 @@ class LiveView(ChartView):
         if result.off:
             self.lines["Difference"].say(difference(*every.change))
             self.lines["Changed"].say(tr(
-                "{lost:,} lost, {won:,} won; McNemar p {p}",
+                "{lost:,} newly wrong, {won:,} newly right; McNemar p {p}",
                 lost=every.lost, won=every.won, p=p_words(every.p),
             ))  # fmt: skip
         else:
             self.lines["Difference"].say(tr("0: no head is off"))
             self.lines["Changed"].say(tr("none"))
-        self.lines["Saved"].say(saved_words(session.spec, result.off, result.head_costs))
+        self.lines["Removed"].say(saved_words(session.spec, result.off, result.head_costs))
         self.progress.show_part(result.seen / max(1, result.total), result.done)
         seen = {"seen": result.seen, "total": result.total, "noun": tr(noun)}
         words = [tr("{seen:,} of {total:,} {noun}s", **seen)]
         self.stop.setVisible(not result.done)
-        self.stop.setText(tr("Go on") if result.stopped else tr("Stop"))
+        self.stop.setText(tr("Resume") if result.stopped else tr("Stop"))
         self.stop.wear("capture" if result.stopped else "stop")
         if not result.done:
             early = tr("looking early is not corrected for")
@@ -206,8 +208,9 @@ class LiveView(ChartView):
             rows.append([f"{one.seen}", *(repr(float(n)) for n in (one.value, one.low, one.high))])
         every = trial.slices[0]
         for name, numbers in (
-            ("whole model", every.before), ("difference", every.change),
-            ("lost", (every.lost,)), ("won", (every.won,)), ("McNemar p", (every.p,)),
+            ("full model", every.before), ("difference", every.change),
+            ("newly wrong", (every.lost,)), ("newly right", (every.won,)),
+            ("McNemar p", (every.p,)),
         ):  # fmt: skip
             cells = [repr(one) for one in numbers]
             rows.append([tr(name), *cells, *[""] * (3 - len(cells))])
@@ -231,7 +234,7 @@ class LiveView(ChartView):
 
 
 def chart_of(trial: MaskTrial | None, title: str) -> Chart:
-    """Value and interval over the places seen, beside the whole model; title: what is counted."""
+    """The score and its interval as they grew, and the full model; title: what is counted."""
     if trial is None or not trial.scores:
         return Chart()
     points, whole = trial.scores, trial.slices[0].before[0]
@@ -277,7 +280,7 @@ def share_words(value: float, low: float, high: float) -> str:
 def title_words(metric: str, off: int) -> str:
     """Accuracy with 2 heads off."""
     if not off:
-        return tr("{metric}, whole model", metric=metric)
+        return tr("{metric}, full model", metric=metric)
     if off == 1:
         return tr("{metric} with 1 head off", metric=metric)
     return tr("{metric} with {n:,} heads off", metric=metric, n=off)

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
 from PySide6.QtGui import (
-    QFontMetricsF,
-    QGuiApplication,
     QImage,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
@@ -29,9 +26,9 @@ from hgviz.gui import ink, sentences, theme
 from hgviz.gui.grid import CaptureWords, Names
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.tables import HEAD, HIGH, KEY, KEY_LEAST, PAD, KeyList, where
+from hgviz.gui.tables import REST, Column, RowTable, key_column, paint_text
 from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, View
-from hgviz.gui.widgets import IconButton, PaneHead, Segments, label, line, shows_tip, tip, vbox
+from hgviz.gui.widgets import PaneHead, Segments, label, line, shows_tip, tip, vbox
 from hgviz.maps import LazyMap, SlotMap
 from hgviz.maps.anatomy import Anatomy, Stage, dissect
 
@@ -222,29 +219,12 @@ def number(value: float) -> str:
     return sentences.weight(value, 3)
 
 
-# --- paint ----------------------------------------------------------------------------------------
+# --- columns --------------------------------------------------------------------------------------
 
 
-def image_of(values: NDArray[np.float64], limit: float) -> QImage:
-    """One pixel for every number of (rows, d)."""
-    table = palettes.colours(palettes.matching_palette("", True), theme.current().dark)
-    placed = palettes.palette_coordinates(values, (-limit, limit), "sqrt", signed=True)
-    pixels = np.ascontiguousarray(palettes.paint(placed, table))
-    rows, wide = values.shape
-    return QImage(pixels.data, wide, rows, 3 * wide, QImage.Format.Format_RGB888).copy()
-
-
-def cells(painter: QPainter, box: QRectF, values: NDArray[np.float64], limit: float) -> None:
-    """One row of numbers (d,) as cells side by side, sharp."""
-    if len(values) and box.width() > 0:
-        painter.drawImage(box, image_of(values[None], limit))
-
-
-# --- neurons --------------------------------------------------------------------------------------
-
-
-NUMBER, WEIGHT = 62, 96  # px: a column of numbers, the one with a bar; at least
-NARROWEST_STRIP = 56  # px: fewer show nothing
+KEY, NUMBER, WEIGHT = 132, 72, 104  # px: columns of the key, of numbers, and the one with a bar
+LEAST = 56  # px: narrower pictures of products show nothing
+ROW_HEIGHT = 22  # px
 
 # the formula of a column by its kind, and where it comes from
 FORMULAS = {
@@ -261,203 +241,67 @@ FORMULAS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnRoom:
-    """Where the parts of a row stand, in px from its left; strip 0 wide where there is no room."""
+def key_columns(found: RowAnatomy) -> list[Column]:
+    """The columns of a list of keys, from the products to the weight; its rows are columns of the
+    map."""
+    one, weights = found.anatomy, found.anatomy.weights
+    most = float(np.abs(weights).max(initial=0.0)) or 1.0
+    is_signed = bool((weights < 0).any())
+    wide = KEY + sum(WEIGHT if stage.kind == "weight" else NUMBER for stage in one.stages)
 
-    key: float
-    strip: tuple[float, float]
-    columns: tuple[tuple[float, float], ...]
+    def paint_products(painter: QPainter, box: QRectF, column: int, chosen: bool) -> None:
+        keys = np.asarray(one.keys)[column : column + 1]
+        products = one.query.with_keys(keys).products[0]
+        paint_cells(painter, box.adjusted(0, 4, 0, -4), products, found.products or 1.0)
+
+    def number_column(stage: Stage) -> Column:
+        def value(column: int) -> float:
+            return float(stage.values[column])
+
+        def paint(painter: QPainter, box: QRectF, column: int, chosen: bool) -> None:
+            now, amount = theme.current(), value(column)
+            if amount != amount:  # masked, or not among the largest
+                ink.unseen(painter, box.adjusted(0, 3, 0, -3), painter.device().devicePixelRatioF())
+                return
+            painter.setFont(theme.font(0.92, 600 if chosen else 400))
+            if stage.kind != "weight":
+                colour = now.text if one.seen[column] else now.secondary
+                paint_text(painter, box, number(amount), colour, theme.TO_RIGHT)
+                return
+            bar = QRectF(box.left(), box.bottom() - 3, box.width(), 2)
+            painter.fillRect(bar, now.hover)
+            side = ink.sides()[amount > 0] if is_signed else now.mark if chosen else now.secondary
+            long = bar.width() * abs(amount) / most
+            painter.fillRect(QRectF(bar.right() - long, bar.top(), long, bar.height()), side)
+            colour = now.text if amount else now.secondary
+            paint_text(painter, box, number(amount), colour, theme.TO_RIGHT)
+
+        return Column(
+            tr(stage.title), lambda column: number(value(column)), value,
+            WEIGHT if stage.kind == "weight" else NUMBER, explained(stage), right=True, paint=paint,
+        )  # fmt: skip
+
+    return [
+        key_column(found.columns, KEY),
+        Column(
+            tr("q·k per dimension"), lambda column: "", width=REST,
+            about=tr("Query times key in every dimension: blue takes away, red adds"),
+            least=wide + LEAST, paint=paint_products,
+        ),
+        *map(number_column, one.stages),
+    ]  # fmt: skip
 
 
-class KeyTable(KeyList):
-    """Every key with its products, and every number on the way to its weight."""
-
-    pointed = Signal(object)  # the column under the pointer, None for none
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: RowAnatomy | None = None
-        self._under: int | None = None
-        self.viewport().setMouseTracking(True)
-        self.setAccessibleName(tr("Every key of this query"))
-
-    # --- what it shows ----------------------------------------------------------------------------
-
-    def show_keys(self, found: RowAnatomy, order: Integers, chosen: int | None) -> None:
-        """Show the keys of another row, or in another order; the place in the list stays."""
-        self.found = found
-        self.put_in_order(order)
-        self.choose(chosen)
-
-    def room(self) -> ColumnRoom:
-        """How the width is shared: numbers first, the strip has what is left."""
-        assert self.found is not None
-        bold = QFontMetricsF(theme.font(0.85, 600))
-        each = [
-            max(
-                WEIGHT if one.kind == "weight" else NUMBER,
-                bold.horizontalAdvance(tr(one.title)) + 12,
-            )
-            for one in self.found.anatomy.stages
-        ]
-        numbers = sum(each)
-        whole = self.viewport().width() - 2 * PAD
-        key = KEY if whole - numbers >= KEY + NARROWEST_STRIP else KEY_LEAST
-        left = whole - numbers - key
-        strip = float(left - 12) if left - 12 >= NARROWEST_STRIP else 0.0
-        x, columns = PAD + key + (strip + 12 if strip else max(0, left)), []
-        shrink = min(1.0, max(0.0, (whole - key) / numbers))
-        for wide in each:
-            columns.append((x, wide * shrink))
-            x += wide * shrink
-        return ColumnRoom(key, (PAD + key, strip), tuple(columns))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the titles and the rows on screen."""
-        if self.found is None:
-            return
-        room, offset = self.room(), self.verticalScrollBar().value()
-        first = offset // HIGH
-        shown = self.order[first : first + self.page // HIGH + 2]
-        with QPainter(self.viewport()) as painter:
-            painter.setClipRect(0, HEAD, self.viewport().width(), self.viewport().height() - HEAD)
-            self._strips(painter, room, shown, HEAD + first * HIGH - offset)
-            for at, column in enumerate(shown.tolist()):
-                top = HEAD + (first + at) * HIGH - offset
-                self._row(painter, room, column, QRectF(0, top, self.viewport().width(), HIGH))
-            painter.setClipping(False)
-            self._titles(painter, room)
-            if self.hasFocus():
-                ink.focus_ring(painter, QRectF(self.viewport().rect()))
-
-    def _titles(self, painter: QPainter, room: ColumnRoom) -> None:
-        assert self.found is not None
-        now = theme.current()
-        painter.setFont(theme.font(0.85, 600))
-        painter.setPen(now.secondary)
-        painter.drawText(QRectF(PAD, 0, room.key - 8, HEAD), theme.TO_LEFT, tr("Key"))
-        left, wide = room.strip
-        if wide:
-            said = painter.fontMetrics().elidedText(
-                tr("Element by element"), Qt.TextElideMode.ElideRight, int(wide)
-            )
-            painter.drawText(QRectF(left, 0, wide, HEAD), theme.TO_LEFT, said)
-        for stage, (x, across) in zip(self.found.anatomy.stages, room.columns, strict=True):
-            said = painter.fontMetrics().elidedText(
-                tr(stage.title), Qt.TextElideMode.ElideRight, int(across) - 2
-            )
-            painter.drawText(QRectF(x, 0, across - 4, HEAD), theme.TO_RIGHT, said)
-        painter.fillRect(QRectF(0, HEAD - 1, self.viewport().width(), 1), now.line)
-
-    def _strips(self, painter: QPainter, room: ColumnRoom, shown: Integers, top: int) -> None:
-        """The products of all rows on screen as one picture, a line apart."""
-        left, wide = room.strip
-        if not wide or not len(shown):
-            return
-        assert self.found is not None
-        one = self.found.anatomy
-        keys = np.asarray(one.keys)[shown]
-        picture = image_of(one.query.with_keys(keys).products, self.found.products or 1.0)
-        for at in range(len(shown)):
-            box = QRectF(left, top + at * HIGH + 4, wide, HIGH - 8)
-            painter.drawImage(box, picture, QRectF(0, at, picture.width(), 1))
-
-    def _row(self, painter: QPainter, room: ColumnRoom, column: int, box: QRectF) -> None:
-        assert self.found is not None
-        now, one = theme.current(), self.found.anatomy
-        left, wide = room.strip
-        if column in (self.chosen, self._under):
-            colour = now.mark_tint if column == self.chosen else now.hover
-            start, end = (left - 4, left + wide + 4) if wide else (left, left)  # beside the strip
-            for a, b in ((8.0, start), (end, box.width() - 8)):
-                painter.fillRect(QRectF(a, box.top() + 1, b - a, HIGH - 2), colour)
-        self._key(painter, room, column, box)
-        painter.setFont(theme.font(0.92, 600 if column == self.chosen else 400))
-        for stage, (x, across) in zip(one.stages, room.columns, strict=True):
-            value, area = float(stage.values[column]), QRectF(x, box.top(), across - 4, HIGH)
-            if stage.kind == "weight":
-                self._weight(painter, area, value, column)
-            elif value != value:
-                self._missing(painter, area)
-            else:
-                painter.setPen(now.text if one.seen[column] else now.secondary)
-                painter.drawText(area, theme.TO_RIGHT, number(value))
-
-    def _key(self, painter: QPainter, room: ColumnRoom, column: int, box: QRectF) -> None:
-        assert self.found is not None
-        now, names = theme.current(), self.found.columns
-        glyph, font = names.glyph(column) or "∅", theme.mono(0.92, 600)
-        painter.setFont(font)
-        painter.setPen(now.mark_text if column == self.chosen else now.text)
-        most = room.key - 12
-        said = QFontMetricsF(font).elidedText(glyph, Qt.TextElideMode.ElideRight, most)
-        painter.drawText(QRectF(PAD, box.top(), most, HIGH), theme.TO_LEFT, said)
-        x = PAD + max(22.0, QFontMetricsF(font).horizontalAdvance(said) + 8)
-        font = theme.font(0.85)
-        rest = PAD + room.key - 8 - x
-        painter.setFont(font)
-        painter.setPen(now.secondary)
-        place = QFontMetricsF(font).elidedText(
-            where(names, column), Qt.TextElideMode.ElideRight, rest
-        )
-        if rest > 20:
-            painter.drawText(QRectF(x, box.top(), rest, HIGH), theme.TO_LEFT, place)
-
-    def _missing(self, painter: QPainter, area: QRectF) -> None:
-        """A number that there is none of: masked, or not among the largest."""
-        ratio = self.devicePixelRatioF()
-        ink.unseen(painter, area.adjusted(8, 3, 0, -3), ratio)
-
-    def _weight(self, painter: QPainter, area: QRectF, value: float, column: int) -> None:
-        assert self.found is not None
-        now, weights = theme.current(), self.found.anatomy.weights
-        most = float(np.abs(weights).max(initial=0.0)) or 1.0
-        bar = QRectF(area.left() + 6, area.bottom() - 3, area.width() - 6, 2)
-        painter.fillRect(bar, now.hover)
-        negative, positive = ink.sides()
-        signed = bool((weights < 0).any())
-        colour = (positive if value > 0 else negative) if signed else now.secondary
-        colour = now.mark if column == self.chosen and not signed else colour
-        long = bar.width() * abs(value) / most
-        painter.fillRect(QRectF(bar.right() - long, bar.top(), long, bar.height()), colour)
-        painter.setPen(now.text if value else now.secondary)
-        painter.drawText(area, theme.TO_RIGHT, number(value))
-
-    # --- what people do ---------------------------------------------------------------------------
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Say which key the pointer is over."""
-        self._point(self.column_at(event.position().y()))
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        """The pointer may leave."""
-        if event.type() == QEvent.Type.Leave:
-            self._point(None)
-        return super().viewportEvent(event)
-
-    def told_at(self, place: QPointF) -> str:
-        """What a title means, or where a key stands."""
-        if self.found is None:
-            return ""
-        if place.y() >= HEAD:
-            column = self.column_at(place.y())
-            return "" if column is None else self.found.sentence(column)
-        left, wide = self.room().strip
-        if wide and left <= place.x() < left + wide:
-            return tr("Query times key in every element: blue takes away, red adds")
-        for stage, (x, across) in zip(
-            self.found.anatomy.stages, self.room().columns, strict=True
-        ):  # fmt: skip
-            if x <= place.x() < x + across:
-                return explained(stage)
-        return ""
-
-    def _point(self, column: int | None) -> None:
-        if column != self._under:
-            self._under = column
-            self.pointed.emit(column)
-            self.viewport().update()
+def paint_cells(painter: QPainter, box: QRectF, values: NDArray[np.float64], limit: float) -> None:
+    """One row of signed numbers (d,) as coloured cells side by side, sharp."""
+    if not len(values) or box.width() <= 0:
+        return
+    table = palettes.colours(palettes.matching_palette("", True), theme.current().dark)
+    placed = palettes.palette_coordinates(values[None], (-limit, limit), "sqrt", signed=True)
+    pixels = np.ascontiguousarray(palettes.paint(placed, table))
+    line = 3 * len(values)
+    image = QImage(pixels.data, len(values), 1, line, QImage.Format.Format_RGB888)
+    painter.drawImage(box, image)
 
 
 def explained(stage: Stage) -> str:
@@ -535,7 +379,7 @@ class Pair(QWidget):
                 name = QRectF(LANE_PAD, box.top(), LEFT - 8, box.height())
                 painter.drawText(name, theme.TO_LEFT, lane.name)
                 if not lane.bars:
-                    cells(painter, box, lane.values, lane.limit)
+                    paint_cells(painter, box, lane.values, lane.limit)
                     continue
                 _bars(painter, box, lane)
                 painter.setFont(theme.font(weight=600))
@@ -631,12 +475,13 @@ class NeuronView(View):
         self.order.setToolTip(tr("How the keys are listed"))
         self.order.setAccessibleName(tr("How the keys are listed"))
         self.order.chosen.connect(self._reorder)
-        self.copy_button = IconButton("copy", tr("Copy every number as a table"))
-        self.copy_button.clicked.connect(self.copy_table)
         self.head.add_beside_title(self.level)
         self.export = self.export_button()
-        self.head.add(self.order, self.copy_button, self.export)
-        self.pair, self.keys = Pair(), KeyTable()
+        self.head.add(self.order, self.export)
+        self.pair = Pair()
+        self.keys = RowTable(
+            tr("Every key of this query"), about=self._sentence, sorts=False, height=ROW_HEIGHT
+        )
         self.keys.picked.connect(self._pick)
         self.keys.pointed.connect(self._point)
         self.sentence = label(kind="secondary", wrap=True)
@@ -687,7 +532,8 @@ class NeuronView(View):
         self.level.setVisible(bool(self.level.text()))
         glyph, place = result.rows.glyph(result.row), result.rows.place(result.row)
         self.head.note.say(tr("query {glyph} {place}", glyph=glyph, place=place))
-        self.keys.show_keys(result, self._ordered(), self._column())
+        self.keys.show_rows(key_columns(result), self._ordered().tolist())
+        self.keys.choose(self._column())
         self._follow()
 
     def noticed(self, name: str) -> None:
@@ -711,13 +557,6 @@ class NeuronView(View):
     def as_table(self) -> list[list[str]] | None:
         """Every number of the row, in full."""
         return None if self.found is None else self.found.table(self._ordered())
-
-    def copy_table(self) -> None:
-        """The table, for a spreadsheet."""
-        if self.found is not None:
-            QGuiApplication.clipboard().setText(self.as_text())
-            count = sentences.counted(len(self.found.anatomy.weights), "key")
-            self.head.note.say(tr("{things} copied as a table", things=count))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where there is little room the keys have it, with their sentences as tooltips."""
@@ -773,9 +612,10 @@ class NeuronView(View):
 
     def _reorder(self, name: str) -> None:
         if self.found is not None:
-            self.keys.show_keys(self.found, self._ordered(), None)
-            self.keys.verticalScrollBar().setValue(0)
-            self.keys.choose(self._column())
+            self.draw(self.found)
+
+    def _sentence(self, column: int) -> str:
+        return "" if self.found is None else self.found.sentence(column)
 
     def _token(self, column: int) -> int | None:
         assert self.found is not None

@@ -172,8 +172,8 @@ LOCAL = (
     ("Tables", (
         ("Previous row, next row", ("Up", "Down")),
         ("Open the row", ("Return",)),
-        ("Slices: sort by another column", ("Left", "Right")),
-        ("Slices: reverse the order", ("Space",)),
+        ("Sort by another column", ("Left", "Right")),
+        ("Reverse the order", ("Space",)),
     )),
     ("Text fields", (
         ("Run or compare", ("Ctrl+Return",)),

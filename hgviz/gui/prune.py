@@ -52,7 +52,7 @@ from hgviz.gui.headgrid import HeadWall, ShadeBar, Shades, offered, shades
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import LiveView, difference, saved_words, share_words
-from hgviz.gui.sentences import method_explained, told
+from hgviz.gui.sentences import method_explained, term_explained
 from hgviz.gui.trials import LONG, possible
 from hgviz.gui.view import View
 from hgviz.gui.widgets import (
@@ -84,7 +84,7 @@ LOW = 720  # px of the window's height
 
 
 class MaskList(QWidget):
-    """Enter or a click returns to a mask, Delete forgets it."""
+    """Saved masks: a click or Return applies one, Delete deletes it."""
 
     picked = Signal(object)
     dropped = Signal(str)
@@ -93,7 +93,7 @@ class MaskList(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.keep = Button(tr("Save mask"), kind="link")
-        compare = tr("Keep a mask to compare it with others.")
+        compare = tr("Save masks to compare their scores.")
         self.none = Words(compare, factor=0.92, kind="secondary")
         self.list = QTableWidget(0, 3)
         self.list.setProperty("kind", "table")
@@ -112,7 +112,7 @@ class MaskList(QWidget):
         self.list.itemActivated.connect(self._take)
         self.list.currentItemChanged.connect(self._tell)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-        action = QAction(tr("Forget this mask"), self.list)
+        action = QAction(tr("Delete mask"), self.list)
         action.setShortcut(QKeySequence(Qt.Key.Key_Delete))
         action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         action.triggered.connect(self._drop)
@@ -170,7 +170,6 @@ class MaskList(QWidget):
         return MOST_LOW if self.window().height() < LOW else MOST
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Delete forgets the mask at hand."""
         if event.key() == Qt.Key.Key_Delete:
             self._drop()
         else:
@@ -190,7 +189,7 @@ class MaskList(QWidget):
 
 
 def mask_cells(mask: Mask, going: bool) -> tuple[str, str, str]:
-    """Its name, its score and the difference to the whole model: "3 off", "57.8 % (57.1 to 58.5)",
+    """Its name, its score and the difference to the full model: "3 off", "57.8 % (57.1 to 58.5)",
     "−0.05 points, −0.10 to +0.21"; going: whether it is being scored."""
     name, score = tr(mask.name), mask.score  # the name may be from here: Whole model, 3 off
     if score is None:
@@ -625,9 +624,9 @@ def picture_words(line: CurveLine) -> str:
     """The picture in words; a curve that is being drawn, or was stopped, as far as it is."""
     one = line.curve
     whole, last = (100 * float(one.values[at]) for at in (0, -1))
-    said = "whole model {whole:.1f} % right, without heads {last:.1f} %"
+    said = "full model {whole:.1f} % right, all heads off {last:.1f} %"
     if one.removed[-1] < len(one.order):
-        said = "whole model {whole:.1f} % right, with {n:,} heads off {last:.1f} %, so far"
+        said = "full model {whole:.1f} % right, {n:,} heads off {last:.1f} %, so far"
     said = tr(said, whole=whole, last=last, n=int(one.removed[-1]))
     return f"{said} · {allowed_words(line)}"
 
@@ -726,9 +725,9 @@ class CurveView(ChartView):
         self.chart = ChartWidget(tr(self.title))
         self.chart.slid.connect(self._slide)
         self.chart.pointed.connect(self._tell)
-        self.axis.allow("heads", True, tip(told("heads")))
+        self.axis.allow("heads", True, tip(term_explained("heads")))
         self.axis.setAccessibleName(tr("What is saved"))
-        self.head.title.setToolTip(tip(told("allowed")))
+        self.head.title.setToolTip(tip(term_explained("allowed")))
         vbox(self.content, self.head, (self.chart, 1))
         self.start_at(self.chart)
 
@@ -802,7 +801,9 @@ class CurveView(ChartView):
         if not there[self.axis.choice]:
             self.axis.choose("heads")
         for name in ("parameters", "flops"):
-            self.axis.allow(name, there[name], tip(told(name)) if there[name] else tr(UNCOUNTED))
+            self.axis.allow(
+                name, there[name], tip(term_explained(name)) if there[name] else tr(UNCOUNTED)
+            )
         self.axis.allow("time", there["time"], tr(MEASURED if there["time"] else UNTIMED))
 
     def _again(self, name: str) -> None:
@@ -816,7 +817,7 @@ LEFT, NARROW = 600, 480  # px of the wall, and in windows narrower than WIDE
 WIDE = 1500
 LIVE = 272  # px of height of the score, at least
 HEIGHTS = (272, 304, 320)  # of score, curve and table at 1000 px
-TABLES = (("changed", "What changed", ""), ("slices", "Classes and slices", ""))
+TABLES = (("changed", "Changes", ""), ("slices", "Classes and slices", ""))
 
 
 class PrunePage(QWidget):

@@ -558,7 +558,7 @@ def explained_all(arrays: tuple[str, ...]) -> str:
     return "\n\n".join(f"{tr(one.label)}\n{method_explained(one.name)}" for one in made)
 
 
-def told(number: str) -> str:
-    """Another number of the page, in the same way."""
-    said, formula, source = NUMBER_WORDS[number]
+def term_explained(term: str) -> str:
+    """A number of the Prune page: its meaning, formula and source."""
+    said, formula, source = NUMBER_WORDS[term]
     return explanation(tr(said), tr(formula), tr(source))

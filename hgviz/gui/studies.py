@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QAbstractTableModel, QObject, Qt, Signal
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QColor, QGuiApplication, QIcon
 from PySide6.QtWidgets import (
     QFrame,
     QGridLayout,
@@ -40,7 +40,7 @@ from hgviz.gui.charts import (
 from hgviz.gui.commands import Commands, chosen
 from hgviz.gui.language import tr
 from hgviz.gui.studyruns import COUNTS, MEANS, STATES, called, share
-from hgviz.gui.tables import SORT, SortedTable
+from hgviz.gui.tables import Column, RowTable
 from hgviz.gui.view import View
 from hgviz.gui.widgets import (
     Button,
@@ -526,14 +526,45 @@ def progress_in_words(sweep: Sweep) -> str:
 # --- table ----------------------------------------------------------------------------------------
 
 
-COLUMNS = (
-    "Kind", "Data", "Model", "Activation", "Seed", "Method", "State", "Found", "Took", "On", "Why",
-)  # fmt: skip
-WIDTHS = (110, 90, 90, 110, 56, 110, 90, 260, 70, 110, 400)
-NOTE = "click a heading to sort; Enter opens what a cell left"
+NOTE = "click a title to sort; Return opens the output of a run"
 ICONS: dict[State, str] = {
     "done": "check", "waiting": "clock", "failed": "close", "blocked": "warning",
 }  # fmt: skip
+
+
+def run_columns() -> list[Column]:
+    """The columns of the table of runs; its rows are Standings."""
+
+    def colour(run: Standing) -> QColor | None:
+        return theme.current().bad if run.state == "failed" else None
+
+    def icon(run: Standing) -> QIcon:
+        now = theme.current()
+        colours = {"done": now.good, "failed": now.bad}
+        return theme.icon(ICONS[run.state], colours.get(run.state, now.secondary))
+
+    def place(axis: str, run: Standing) -> str:
+        return called(run.cell.place.get(axis, ""))
+
+    def seed(run: Standing) -> str:
+        words = place("seed", run)
+        return f"{int(words):020}" if words.isdecimal() else words
+
+    about = studyruns.explained
+    named = [(axis.title(), partial(place, axis)) for axis in ("data", "model", "activation")]
+    return [
+        Column(tr("Kind"), lambda run: studyruns.kind(run.cell.work), None, 120, about("Kind"),
+               weight=600),
+        *(Column(tr(title), words, None, 100, about(title)) for title, words in named),
+        Column(tr("Seed"), partial(place, "seed"), seed, 56, about("Seed")),
+        Column(tr("Method"), lambda run: studyruns.sub(run.cell), None, 110, about("Method")),
+        Column(tr("State"), studyruns.stands, None, 100, about("State"), colour=colour, icon=icon),
+        Column(tr("Result"), studyruns.value, None, 270, about("Found")),
+        Column(tr("Time"), lambda run: language.duration(run.seconds), lambda run: run.seconds, 70,
+               about("Took")),
+        Column(tr("Host"), lambda run: run.host, None, 110, about("On")),
+        Column(tr("Error"), studyruns.why, None, 400, about("Why")),
+    ]  # fmt: skip
 
 
 class CellsView(View):
@@ -553,9 +584,9 @@ class CellsView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = CellTable()
-        self.table.picked.connect(self.picked)
-        self.table.entered.connect(self._enter)
+        self.table = RowTable(tr("All runs"), lambda run: run.cell.key)
+        self.table.picked.connect(lambda run: self.picked.emit(run.cell.key))
+        self.table.opened.connect(self._enter)
         vbox(self.content, PaneHead(tr(self.title), tr(NOTE)), (self.table, 1))
         self.start_at(self.table)
 
@@ -566,12 +597,15 @@ class CellsView(View):
 
     def draw(self, result: Sweep) -> None:
         """List its cells."""
-        self.table.show_cells(result.standings, self.session.cell if self.session else "")
+        self.table.show_rows(run_columns(), result.standings)
+        self.noticed("cell")
+        if self.table.chosen is None and result.standings:
+            self.picked.emit(result.standings[0].cell.key)
 
     def noticed(self, name: str) -> None:
         """Select the row of the chosen cell."""
         if name == "cell" and self.session is not None:
-            self.table.mark(self.session.cell)
+            self.table.choose(self.session.cell or None)
 
     def as_text(self) -> str:
         """The table, tab-separated."""
@@ -579,127 +613,13 @@ class CellsView(View):
 
     def as_table(self) -> list[list[str]] | None:
         """Every cell with what it found, in the order of the table."""
-        shown = self.session is not None and self.session.sweep is not None
-        return self.table.table() if shown else None
-
-    def _enter(self) -> None:
-        self.asked.emit("open_cell")
-
-
-class CellTable(SortedTable):
-    """One row per cell. picked: its key; entered: it is wanted."""
-
-    picked = Signal(str)
-
-    def __init__(self) -> None:
-        self.rows = RunsModel()
-        super().__init__(self.rows, tr("All cells"), by=-1)  # as they are computed
-        self.horizontalHeader().setStretchLastSection(True)
-        for column, wide in enumerate(WIDTHS):
-            self.setColumnWidth(column, wide)
-        self.walked.connect(self._walked)
-
-    def show_cells(self, standings: Sequence[Standing], key: str) -> None:
-        """Show how cells stand; order and choice stay."""
-        self._quiet = True
-        self.rows.take(standings)
-        self._quiet = False
-        self.mark(key)
-
-    def mark(self, key: str) -> None:
-        """Show a cell as chosen without saying so."""
-        self.go_to(self.rows.number(key))
-
-    def table(self) -> list[list[str]]:
-        """The values of all cells in the order that is shown, the names of columns first."""
-        rows = (studyruns.values(self.rows.standings[at]) for at in self.order)
-        return [[*map(tr, studyruns.VALUES)], *rows]
-
-    def _walked(self, number: int) -> None:
-        self.picked.emit(self.rows.standings[number].cell.key)
-
-
-class RunsModel(QAbstractTableModel):
-    """One row per cell, in the order they are computed."""
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.standings: Sequence[Standing] = ()
-        self._numbers: dict[str, int] = {}
-
-    def take(self, standings: Sequence[Standing]) -> None:
-        """Hold others, or the same as they stand now: rows stay where only their words change."""
-        keys = {one.cell.key: number for number, one in enumerate(standings)}
-        if keys == self._numbers:
-            self.standings = standings
-            last = self.index(max(0, len(standings) - 1), len(COLUMNS) - 1)
-            self.dataChanged.emit(self.index(0, 0), last)
-            return
-        self.beginResetModel()
-        self.standings, self._numbers = standings, keys
-        self.endResetModel()
-
-    def number(self, key: str) -> int | None:
-        """The row of a cell."""
-        return self._numbers.get(key)
-
-    def rowCount(self, parent: Any = None) -> int:
-        """Every cell."""
-        return 0 if parent is not None and parent.isValid() else len(self.standings)
-
-    def columnCount(self, parent: Any = None) -> int:
-        """Every fact."""
-        return 0 if parent is not None and parent.isValid() else len(COLUMNS)
-
-    def headerData(self, section: int, orientation: Any, role: int = 0) -> Any:
-        """The names of the columns, and what each holds."""
-        if orientation != Qt.Orientation.Horizontal:
+        if self.session is None or self.session.sweep is None:
             return None
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return studyruns.explained(COLUMNS[section])
-        return tr(COLUMNS[section]) if role == Qt.ItemDataRole.DisplayRole else None
+        rows = [studyruns.values(run) for run in self.table.rows]
+        return [[tr(title) for title in studyruns.VALUES], *rows]
 
-    def data(self, index: Any, role: int = 0) -> Any:
-        """A fact as text, and as a value to sort by."""
-        one, column = self.standings[index.row()], index.column()
-        if role == SORT:
-            return self._sortable(one, column)
-        if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return _word(one, column)
-        if role == Qt.ItemDataRole.DecorationRole and COLUMNS[column] == "State":
-            now = theme.current()
-            colours = {"done": now.good, "failed": now.bad}
-            return theme.icon(ICONS[one.state], colours.get(one.state, now.secondary))
-        if role == Qt.ItemDataRole.FontRole and column == 0:
-            return theme.font(weight=600)
-        if role == Qt.ItemDataRole.ForegroundRole and column == 6 and one.state == "failed":
-            return theme.current().bad
-        return None
-
-    def _sortable(self, one: Standing, column: int) -> Any:
-        name, words = COLUMNS[column], _word(one, column)
-        if name == "Seed" and words.isdecimal():
-            return f"{int(words):020}"
-        if name == "Took":
-            return one.seconds
-        return words
-
-
-def _word(one: Standing, column: int) -> str:
-    place, name = one.cell.place, COLUMNS[column]
-    if name in ("Data", "Model", "Activation", "Seed"):
-        return studyruns.called(place.get(name.lower(), ""))
-    if name == "Kind":
-        return studyruns.kind(one.cell.work)
-    if name == "Method":
-        return studyruns.sub(one.cell)
-    if name == "State":
-        return studyruns.stands(one)
-    if name == "Found":
-        return studyruns.value(one)
-    if name == "Took":
-        return language.duration(one.seconds)
-    return one.host if name == "On" else studyruns.why(one)
+    def _enter(self, run: Standing) -> None:
+        self.asked.emit("open_cell")
 
 
 # --- page -----------------------------------------------------------------------------------------

@@ -1,312 +1,367 @@
-"""Tables of rows that sort, and lists of keys."""
+"""Tables: columns that say how to write, sort and paint a row, and the view that shows them."""
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
 from PySide6.QtCore import (
     QAbstractTableModel,
     QEvent,
     QModelIndex,
     QPersistentModelIndex,
-    QPointF,
+    QRectF,
     QSortFilterProxyModel,
     Qt,
     Signal,
 )
-from PySide6.QtGui import (
-    QFocusEvent,
-    QKeyEvent,
-    QMouseEvent,
-    QPainter,
-    QPen,
-    QResizeEvent,
-)
+from PySide6.QtGui import QColor, QFocusEvent, QIcon, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QAbstractScrollArea,
     QFrame,
     QHeaderView,
     QStyle,
+    QStyledItemDelegate,
+    QStyleOptionViewItem,
     QTableView,
 )
 
-from hgviz.core import Integers
 from hgviz.gui import sentences, theme
 from hgviz.gui.grid import Names
 from hgviz.gui.language import tr
-from hgviz.gui.widgets import shows_tip
+from hgviz.gui.widgets import tip
 
-# --- rows -----------------------------------------------------------------------------------------
+Index = QModelIndex | QPersistentModelIndex
+Table = list[list[str]]  # titles, then rows
+Painting = Callable[[QPainter, QRectF, Any, bool], None]  # in a box, of a row, whether it is chosen
+
+SORT, ROW = Qt.ItemDataRole.UserRole, Qt.ItemDataRole.UserRole + 1  # a value to sort by, a row
+ROW_HEIGHT = 28  # px
+WIDEST = 208  # px of a column that is as wide as its words
+FIT, REST = -1, 0  # widths: that of the words, and what the other columns leave
 
 
-SORT = Qt.ItemDataRole.UserRole  # what a model gives to be sorted by
-ROW = 28  # px
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: how the cell of a row is written, sorted and painted.
+
+    value: what is sorted by, and copied where it is no text; its words where it is None; width: px,
+    FIT or REST; about: what it means, under its title; least: px of the table below which it is
+    left out; paint: draws the cell in place of its words.
+    """
+
+    title: str
+    words: Callable[[Any], str]
+    value: Callable[[Any], Any] | None = None
+    width: int = FIT
+    about: str = ""
+    right: bool = False
+    weight: int = 400
+    mono: bool = False
+    least: int = 0
+    colour: Callable[[Any], QColor | None] | None = None
+    icon: Callable[[Any], QIcon] | None = None
+    paint: Painting | None = None
+
+    def full(self, row: Any) -> str:
+        """The cell as it is copied: numbers in full, nothing where there is none."""
+        value = self.words(row) if self.value is None else self.value(row)
+        if isinstance(value, float):
+            return repr(value) if value == value else ""
+        return self.words(row).removeprefix("—")
 
 
-class SortedTable(QTableView):
-    """Rows of a model, which numbers them; by: the column they are sorted by first, -1 for none."""
+class Rows(QAbstractTableModel):
+    """Rows under columns; about: all that a row says, as its tooltip."""
 
-    walked = Signal(int)  # a person came to this row of the model
-    entered = Signal()  # the row at hand is wanted
-
-    def __init__(self, rows: QAbstractTableModel, name: str, by: int) -> None:
+    def __init__(self, about: Callable[[Any], str] | None) -> None:
         super().__init__()
-        rows.setParent(self)
-        self._rows = rows
-        self._sorted = QSortFilterProxyModel(self)
-        self._sorted.setSourceModel(rows)
-        self._sorted.setSortRole(SORT)
+        self.about = about
+        self.columns: Sequence[Column] = ()
+        self.rows: Sequence[Any] = ()
+
+    def rowCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self.rows)
+
+    def columnCount(self, parent: Index | None = None) -> int:
+        return 0 if parent is not None and parent.isValid() else len(self.columns)
+
+    def headerData(self, section: int, way: Qt.Orientation, role: int = 0) -> Any:
+        if way != Qt.Orientation.Horizontal or section >= len(self.columns):
+            return None
+        column = self.columns[section]
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return theme.TO_RIGHT if column.right else theme.TO_LEFT
+        texts = {Qt.ItemDataRole.DisplayRole: column.title,
+                 Qt.ItemDataRole.ToolTipRole: tip(column.about)}  # fmt: skip
+        return texts.get(Qt.ItemDataRole(role))
+
+    def data(self, index: Index, role: int = 0) -> Any:
+        row, column = self.rows[index.row()], self.columns[index.column()]
+        if role == ROW:
+            return row
+        if role == SORT:
+            value = column.words(row) if column.value is None else column.value(row)
+            return float("-inf") if value != value else value  # NaN is in no order
+        if role == Qt.ItemDataRole.DisplayRole:
+            return column.words(row)
+        if role in (Qt.ItemDataRole.ToolTipRole, Qt.ItemDataRole.AccessibleDescriptionRole):
+            words = column.words(row) if self.about is None else self.about(row)
+            return tip(words) if role == Qt.ItemDataRole.ToolTipRole else words
+        if role == Qt.ItemDataRole.TextAlignmentRole:
+            return theme.TO_RIGHT if column.right else theme.TO_LEFT
+        if role == Qt.ItemDataRole.FontRole:
+            return theme.mono(0.92, column.weight) if column.mono else theme.font(1, column.weight)
+        if role == Qt.ItemDataRole.ForegroundRole and column.colour is not None:
+            return column.colour(row)
+        if role == Qt.ItemDataRole.DecorationRole and column.icon is not None:
+            return column.icon(row)
+        return None
+
+
+class SortedRows(QSortFilterProxyModel):
+    """Rows in the order of a column; a row that is first stays first."""
+
+    def __init__(self, is_first: Callable[[Any], bool] | None, parent: QTableView) -> None:
+        super().__init__(parent)
+        self.is_first = is_first
+        self.setSortRole(SORT)
+
+    def lessThan(self, left: Index, right: Index) -> bool:
+        if self.is_first is not None:
+            one, other = (self.is_first(index.data(ROW)) for index in (left, right))
+            if one != other:
+                return one == (self.sortOrder() == Qt.SortOrder.AscendingOrder)
+        return bool(left.data(SORT) < right.data(SORT))
+
+
+class RowTable(QTableView):
+    """A table of rows. A click on a title sorts, and so do Left, Right and Space.
+
+    name: what screen readers say; height: px of a row; key: what a row is recognised by when
+    others are shown; about: all that a row says; sorts: whether readers may sort it.
+
+    picked: a person came to this row; opened: by Return or a double click; pointed: the row under
+    the pointer, None for none; told: what the row that the keyboard is on says.
+    """
+
+    own_keys = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down,
+                Qt.Key.Key_Home, Qt.Key.Key_End, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown,
+                Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)  # fmt: skip
+    picked = Signal(object)
+    opened = Signal(object)
+    pointed = Signal(object)
+    told = Signal(str)
+
+    def __init__(
+        self,
+        name: str,
+        key: Callable[[Any], Hashable] = lambda row: row,
+        about: Callable[[Any], str] | None = None,
+        is_first: Callable[[Any], bool] | None = None,
+        sorts: bool = True,
+        height: int = ROW_HEIGHT,
+    ) -> None:
+        super().__init__()
+        self.key, self.sorts = key, sorts
+        self.model_of_rows = Rows(about)
+        self.model_of_rows.setParent(self)
+        self.order = SortedRows(is_first, self)
+        self.order.setSourceModel(self.model_of_rows)
         self._quiet = False
         self.setProperty("kind", "table")
-        self.setModel(self._sorted)
-        self.setSortingEnabled(True)
-        self.sortByColumn(by, Qt.SortOrder.AscendingOrder)
+        self.setModel(self.order)
+        self.setItemDelegate(CellPainter(self))
+        self.sortByColumn(-1, Qt.SortOrder.AscendingOrder)
+        self.setSortingEnabled(sorts)
         self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
+        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setShowGrid(False)
         self.setWordWrap(False)
         self.setTabKeyNavigation(False)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName(name)
         self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(ROW)
-        self.verticalHeader().setMinimumSectionSize(ROW)
+        self.verticalHeader().setDefaultSectionSize(height)
+        self.verticalHeader().setMinimumSectionSize(height)
         header = self.horizontalHeader()
+        header.setFont(theme.font(0.92))
         header.setHighlightSections(False)
         header.setDefaultAlignment(theme.TO_LEFT)
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Interactive)
         self.selectionModel().currentRowChanged.connect(self._moved)
-        self.activated.connect(self._entered)
+        self.activated.connect(lambda index: self.opened.emit(index.data(ROW)))
+        self.setMouseTracking(True)
+        self.entered.connect(lambda index: self.pointed.emit(index.data(ROW)))
 
     @property
-    def number(self) -> int | None:
-        """The row at hand, as the model numbers it."""
+    def columns(self) -> Sequence[Column]:
+        """Its columns, as they were given."""
+        return self.model_of_rows.columns
+
+    @property
+    def rows(self) -> list[Any]:
+        """Its rows, in the order on screen."""
+        return [self.order.index(at, 0).data(ROW) for at in range(self.order.rowCount())]
+
+    @property
+    def chosen(self) -> Any:
+        """The current row; None for none."""
         index = self.currentIndex()
-        return self._sorted.mapToSource(index).row() if index.isValid() else None
+        return index.data(ROW) if index.isValid() else None
 
-    @property
-    def order(self) -> list[int]:
-        """The rows as the model numbers them, in the order that is shown."""
-        shown = (self._sorted.index(row, 0) for row in range(self._sorted.rowCount()))
-        return [self._sorted.mapToSource(one).row() for one in shown]
-
-    def go_to(self, number: int | None) -> None:
-        """Show a row as chosen without saying so; None: none is."""
+    def show_rows(self, columns: Sequence[Column], rows: Sequence[Any]) -> None:
+        """Show these rows; where they are those before, with other numbers, the place stays."""
+        model, key, chosen = self.model_of_rows, self.key, self.chosen
+        titles = [column.title for column in model.columns]
+        is_same = titles == [column.title for column in columns]
         self._quiet = True
-        if number is None:
-            self.clearSelection()
-        elif self.number != number:
-            self.setCurrentIndex(self._sorted.mapFromSource(self._rows.index(number, 0)))
+        if is_same and [*map(key, model.rows)] == [*map(key, rows)]:
+            model.columns, model.rows = columns, rows
+            if len(rows):
+                last = model.index(len(rows) - 1, len(columns) - 1)
+                model.dataChanged.emit(model.index(0, 0), last)
+        else:
+            model.beginResetModel()
+            model.columns, model.rows = columns, rows
+            model.endResetModel()
+            if not is_same:
+                self._set_widths()
+            if chosen is not None:
+                self.choose(key(chosen))
         self._quiet = False
+
+    def choose(self, key: Hashable) -> None:
+        """Show the row with a key as the chosen one, without a signal; None: none is."""
+        keys = [*map(self.key, self.model_of_rows.rows)] if key is not None else []
+        quiet, self._quiet = self._quiet, True
+        if key not in keys:
+            self.clearSelection()
+            self.setCurrentIndex(QModelIndex())
+        elif self.chosen is None or self.key(self.chosen) != key:
+            index = self.order.mapFromSource(self.model_of_rows.index(keys.index(key), 0))
+            self.setCurrentIndex(index)
+            if not self.viewport().rect().contains(self.visualRect(index)):
+                self.scrollTo(index, QAbstractItemView.ScrollHint.PositionAtCenter)
+        self._quiet = quiet
+
+    def cells(self) -> Table:
+        """The titles, then every row in full, in the order on screen."""
+        rows = [[column.full(row) for column in self.columns] for row in self.rows]
+        return [[column.title for column in self.columns], *rows]
+
+    # --- inside -----------------------------------------------------------------------------------
+
+    def _set_widths(self) -> None:
+        if any(column.width == FIT for column in self.columns):
+            self.resizeColumnsToContents()
+        modes = QHeaderView.ResizeMode
+        for at, column in enumerate(self.columns):
+            is_rest = column.width == REST
+            mode = modes.Stretch if is_rest else modes.Interactive
+            self.horizontalHeader().setSectionResizeMode(at, mode)
+            if not is_rest:
+                fit = min(WIDEST, self.columnWidth(at) + 8)
+                self.setColumnWidth(at, fit if column.width == FIT else column.width)
+        self._leave_out()
+
+    def _leave_out(self) -> None:
+        for at, column in enumerate(self.columns):
+            self.setColumnHidden(at, self.width() < column.least)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._leave_out()
 
     def _moved(self, now: Index, before: Index) -> None:
         if now.isValid() and not self._quiet:
-            self.walked.emit(self._sorted.mapToSource(now).row())
+            self.picked.emit(now.data(ROW))
+            if self.hasFocus():
+                self._tell()
 
-    def _entered(self, index: Index) -> None:
-        self.entered.emit()
-
-
-# --- rows -----------------------------------------------------------------------------------------
-
-
-ROW_HEIGHT = 30  # px
-Index = QModelIndex | QPersistentModelIndex
-
-
-class RowTable(QTableView):
-    """A table of rows; a subclass says in `fit` how wide its columns are. told: all that is to be
-    said of the row that the keyboard comes to."""
-
-    told = Signal(str)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setShowGrid(False)
-        self.setFrameShape(QTableView.Shape.NoFrame)
-        self.verticalHeader().hide()
-        self.verticalHeader().setDefaultSectionSize(ROW_HEIGHT)
-        self.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
-        self.setSelectionMode(QAbstractItemView.SelectionMode.SingleSelection)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setTabKeyNavigation(False)
-        header = self.horizontalHeader()
-        header.setHighlightSections(False)
-        header.setStyleSheet(
-            "QHeaderView { background: transparent; border: 0; }"
-            "QHeaderView::section { background: transparent; border: 0; padding: 0 8px; }"
-            "QHeaderView::section:first { padding-left: 16px; }"
-        )
-        header.setFont(theme.font(0.92, 500))
-        header.setSectionResizeMode(QHeaderView.ResizeMode.Fixed)
-        header.setMinimumSectionSize(0)
-
-    def fit(self) -> None:
-        """Columns for the width there is."""
-        raise NotImplementedError
-
-    def currentChanged(self, current: Index, previous: Index) -> None:
-        """Tell of the row, too."""
-        super().currentChanged(current, previous)
-        if self.hasFocus():
-            self._tell(current)
+    def leaveEvent(self, event: QEvent) -> None:
+        super().leaveEvent(event)
+        self.pointed.emit(None)
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """Tell of the row that is chosen."""
         super().focusInEvent(event)
-        self._tell(self.currentIndex())
+        self._tell()
 
-    def _tell(self, index: Index) -> None:
-        said = index.sibling(index.row(), 0).data(Qt.ItemDataRole.AccessibleDescriptionRole)
-        if said:
-            self.told.emit(said.replace("\n", " · "))
-
-    def share(self, wide: tuple[int, ...], hidden: frozenset[int], scale: float = 1.0) -> None:
-        """So many px for each column that is not hidden; the first takes what they leave."""
-        room = self.viewport().width()
-        for column, one in enumerate(wide):
-            self.setColumnHidden(column, column in hidden)
-            if column and column not in hidden:
-                self.setColumnWidth(column, round(one * scale))
-                room -= round(one * scale)
-        self.setColumnWidth(0, max(60, room))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the columns."""
-        super().resizeEvent(event)
-        if self.model() is not None and self.model().columnCount():
-            self.fit()
-
-
-def ground(painter: QPainter, box: object, state: QStyle.StateFlag) -> None:
-    """The tint of the chosen row, and the ring where the keyboard is."""
-    now = theme.current()
-    if state & QStyle.StateFlag.State_Selected:
-        painter.fillRect(box, now.mark_tint)  # type: ignore[call-overload]
-        if state & QStyle.StateFlag.State_HasFocus:
-            painter.setPen(QPen(now.press, 1.5))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRect(box.adjusted(1, 1, -2, -2))  # type: ignore[attr-defined]
-
-
-# --- lists of keys --------------------------------------------------------------------------------
-
-
-HIGH, HEAD = 22, 28  # px: a row, the titles
-PAD, KEY, KEY_LEAST = 16, 132, 84  # px: at both ends, the key and its place
-ARROW_STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
-PAGES = {Qt.Key.Key_PageUp: -1, Qt.Key.Key_PageDown: 1}
-
-
-class KeyList(QAbstractScrollArea):
-    """A subclass paints the rows on screen: a text of any length scrolls alike."""
-
-    own_keys = (*ARROW_STEPS, *PAGES)
-    picked = Signal(int)  # a column of the map
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.order: Integers = np.zeros(0, np.int64)  # columns of the map, from the top
-        self.chosen: int | None = None
-        self.setFrameShape(QFrame.Shape.NoFrame)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.viewport().setAutoFillBackground(False)
-
-    def told_at(self, place: QPointF) -> str:
-        """What is said of a place the pointer rests on."""
-        raise NotImplementedError
-
-    def put_in_order(self, order: Integers) -> None:
-        """List these columns; the place in the list stays."""
-        self.order = order
-        self._fit()
-
-    def choose(self, column: int | None) -> None:
-        """Mark a key and bring it into sight."""
-        moved, self.chosen = column != self.chosen, column
-        if moved:
-            self._reveal()
-        self.viewport().update()
-
-    @property
-    def page(self) -> int:
-        """Px of rows on screen."""
-        return max(HIGH, self.viewport().height() - HEAD)
-
-    def column_at(self, y: float) -> int | None:
-        """The column of the map in the row at a height, None beside the rows."""
-        place = int((y - HEAD + self.verticalScrollBar().value()) // HIGH)
-        inside = y >= HEAD and 0 <= place < len(self.order)
-        return int(self.order[place]) if inside else None
-
-    def _place(self, column: int | None) -> int | None:
-        """Where in the list a column stands."""
-        there = np.flatnonzero(self.order == column)
-        return int(there[0]) if column is not None and len(there) else None
-
-    def _reveal(self) -> None:
-        place = self._place(self.chosen)
-        bar, top = self.verticalScrollBar(), (place or 0) * HIGH
-        if place is not None and not bar.value() <= top <= bar.value() + self.page - HIGH:
-            bar.setValue(top - self.page // 2)
-
-    def _fit(self) -> None:
-        bar = self.verticalScrollBar()
-        bar.setRange(0, max(0, len(self.order) * HIGH - self.page))
-        bar.setPageStep(self.page)
-        bar.setSingleStep(HIGH)
-
-    # --- what people do ---------------------------------------------------------------------------
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another number of rows fits."""
-        super().resizeEvent(event)
-        self._fit()
-        self._reveal()
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose the key under the pointer."""
-        column = self.column_at(event.position().y())
-        if column is not None:
-            self.picked.emit(column)
-
-    def viewportEvent(self, event: QEvent) -> bool:
-        """The pointer rests, and a title or a row is told."""
-        return shows_tip(event, self, self.told_at) or super().viewportEvent(event)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Show that keys act here."""
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Keys act elsewhere."""
-        super().focusOutEvent(event)
-        self.viewport().update()
+    def _tell(self) -> None:
+        about = self.model_of_rows.about
+        if about is not None and self.chosen is not None:
+            self.told.emit(about(self.chosen).replace("\n", " · "))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """One key up or down, or a page."""
-        key = Qt.Key(event.key())
-        step = ARROW_STEPS.get(key) or PAGES.get(key, 0) * (self.page // HIGH)
-        if not step or not len(self.order):
+        """Left and Right sort by another column, Space reverses the order."""
+        header, ways = self.horizontalHeader(), Qt.SortOrder
+        step = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1, Qt.Key.Key_Space: 0}
+        if event.key() not in step or not self.sorts:
             super().keyPressEvent(event)
             return
-        place = self._place(self.chosen)
-        place = 0 if place is None else min(max(place + step, 0), len(self.order) - 1)
-        self.picked.emit(int(self.order[place]))
+        shown = [at for at in range(len(self.columns)) if not self.isColumnHidden(at)]
+        now = header.sortIndicatorSection()
+        place = shown.index(now) + step[Qt.Key(event.key())] if now in shown else 0
+        falls = header.sortIndicatorOrder() == ways.DescendingOrder
+        if event.key() == Qt.Key.Key_Space:
+            falls = not falls
+        column = shown[max(0, min(place, len(shown) - 1))]
+        self.sortByColumn(column, ways.DescendingOrder if falls else ways.AscendingOrder)
+
+
+class CellPainter(QStyledItemDelegate):
+    """Draws a cell: its words, or what its column paints in their place."""
+
+    def initStyleOption(self, option: QStyleOptionViewItem, index: Index) -> None:
+        super().initStyleOption(option, index)
+        option.state &= ~QStyle.StateFlag.State_HasFocus  # the table has the ring
+        if self._column(index).paint is not None:
+            option.text = ""
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        super().paint(painter, option, index)
+        paint = self._column(index).paint
+        if paint is not None:
+            chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+            painter.save()
+            painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+            paint(painter, QRectF(option.rect).adjusted(8, 0, -8, 0), index.data(ROW), chosen)
+            painter.restore()
+
+    def _column(self, index: Index) -> Column:
+        table = self.parent()
+        assert isinstance(table, RowTable)
+        return table.columns[index.column()]
+
+
+# --- what cells are painted with ------------------------------------------------------------------
+
+
+def paint_text(
+    painter: QPainter,
+    box: QRectF,
+    text: str,
+    colour: QColor,
+    side: Qt.AlignmentFlag = theme.TO_LEFT,
+    cut: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+) -> float:
+    """Draw a line of text in the painter's font, cut to its box; px that it takes."""
+    text = painter.fontMetrics().elidedText(text, cut, max(0, int(box.width())))
+    painter.setPen(colour)
+    painter.drawText(box, side, text)
+    return painter.fontMetrics().horizontalAdvance(text)
 
 
 def where(names: Names, column: int) -> str:
-    """The number of a key and the word it is in; the number alone where it is the word."""
-    start, end = (int(one) for one in names.spans[column])
+    """The position of a key, and the word it is part of."""
+    start, end = (int(side) for side in names.spans[column])
     if end <= 0 and names.null:
         return tr(sentences.NULL)
     if end <= 0:
-        return tr("place {number:,}", number=column)
+        return tr("position {number:,}", number=column)
     numbered = f"{start:,}" if end - start <= 1 else f"{start:,}–{end - 1:,}"
     around = sentences.word_at(names.word_spans, end - 1)
     if around is None or around[1] - around[0] <= end - start:
@@ -314,12 +369,22 @@ def where(names: Names, column: int) -> str:
     return f"{numbered} {sentences.glyph(names.prompt, *around)}"
 
 
-# --- values ---------------------------------------------------------------------------------------
+def key_column(names: Names, width: int) -> Column:
+    """The column of a list of keys that names them; its rows are columns of the map."""
 
+    def paint(painter: QPainter, box: QRectF, column: int, chosen: bool) -> None:
+        now = theme.current()
+        painter.setFont(theme.mono(0.92, 600))
+        glyph = names.glyph(column) or "∅"
+        used = paint_text(painter, box, glyph, now.mark_text if chosen else now.text)
+        painter.setFont(theme.font(0.85))
+        rest = box.adjusted(max(22.0, used + 8), 0, 0, 0)
+        if rest.width() > 20:
+            paint_text(painter, rest, where(names, column), now.secondary)
 
-Table = list[list[str]]
+    return Column(tr("Key"), lambda column: names.glyph(column), width=width, paint=paint)
 
 
 def span(first: int, last: int) -> str:
-    """One cell by its number, several as Python writes a range."""
+    """The number of a cell, or several as Python writes a range."""
     return str(first) if last <= first else f"{first}:{last + 1}"

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPersistentModelIndex, Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QGuiApplication, QHelpEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QToolTip
@@ -10,9 +10,19 @@ from PySide6.QtWidgets import QApplication, QToolTip
 from hgviz.analysis.importance import METHODS, SliceScore, score_slices, slices_of
 from hgviz.core import HeadId
 from hgviz.gui import trials
-from hgviz.gui.changes import PartTable, part_verdict, part_words, row_of, signed
+from hgviz.gui.changes import (
+    Changes,
+    change_columns,
+    change_of,
+    change_words,
+    interval_words,
+    part_verdict,
+    signed,
+    slice_columns,
+    slice_words,
+)
 from hgviz.gui.dialogs import CHOICES, MeasureDialog
-from hgviz.gui.sentences import NUMBER_WORDS, SCORES, method_explained, told
+from hgviz.gui.sentences import NUMBER_WORDS, SCORES, method_explained, term_explained
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 
@@ -27,7 +37,7 @@ def two_off(traced, switch_off):
 def show_classes(page):
     """Put slices of a classifier into the table: the story of these tests has no classes."""
     parts = [part("", 0.05, "all", 400), part("no", 0.1, n=100), part("yes", -0.1, n=300)]
-    page.slices.model.show_parts(parts, "right", "text", "2 heads off")
+    page.slices.table.show_rows(slice_columns(parts, "right", "text", "2 heads off"), parts)
 
 
 def numbers(cells):
@@ -52,7 +62,7 @@ def test_every_pane_gives_its_values_as_a_table(two_off, switch_off):
     ]
     beside = {row[0]: row[1:] for row in rows[len(trial.scores) :]}
     assert numbers(beside["difference"]) == list(trial.slices[0].change)
-    assert beside["lost"] == [str(trial.slices[0].lost), "", ""]
+    assert beside["newly wrong"] == [str(trial.slices[0].lost), "", ""]
 
     view = two_off.prune.curve
     one, band = view.line.curve, view.line.band
@@ -68,11 +78,11 @@ def test_every_pane_gives_its_values_as_a_table(two_off, switch_off):
     page.changed.which.choose("all")
     two_off.settle()
     names, *rows = page.changed.as_table()
-    assert len(rows) == page.changed.model.rowCount() and len(names) == len(rows[0]) == 8
+    assert len(rows) == len(page.changed.table.rows) and len(names) == len(rows[0]) == 8
     assert {row[3] for row in rows} <= {"0", "1"} and float(rows[0][6]) >= 0
     page.show_table("slices")
     two_off.settle()
-    assert len(page.slices.as_table()) == len(page.slices.model.rows) + 1
+    assert len(page.slices.as_table()) == len(page.slices.table.rows) + 1
 
 
 def test_an_empty_pane_has_no_table(pruning):
@@ -102,10 +112,10 @@ def test_the_status_bar_says_what_is_under_the_keyboard(two_off, until):
     show_classes(page)
     page.slices.table.setFocus()
     QTest.keyClick(page.slices.table, Qt.Key.Key_Down)
-    row = page.slices.model.rows[1]
-    words = two_off.frame.chosen_words.full
-    assert words.startswith(f"Label  {row.part.name}: {row.part.n:,} of {row.part.total:,} · ")
-    assert f"{row.part.lost:,} lost, {row.part.won:,} won" in words
+    row = page.slices.table.rows[1]
+    assert two_off.frame.chosen_words.full == slice_words(row).replace("\n", " · ")
+    assert slice_words(row).startswith(f"Label  {row.name}: {row.n:,} of {row.total:,}\n")
+    assert f"{row.lost:,} newly wrong, {row.won:,} newly right" in slice_words(row)
 
     two_off.commands.run("keep_mask")
     two_off.commands.run("all_on")
@@ -124,7 +134,7 @@ def test_every_score_and_number_is_explained():
     for name, one in METHODS.items():
         lines = method_explained(name).splitlines()
         assert len(lines) == 3 and lines[2] == f"Source: {one.source}"
-    assert all(len(told(one).splitlines()) == 3 for one in NUMBER_WORDS)
+    assert all(len(term_explained(one).splitlines()) == 3 for one in NUMBER_WORDS)
 
 
 def test_every_number_and_cell_is_explained_under_the_pointer(two_off, monkeypatch):
@@ -138,10 +148,9 @@ def test_every_number_and_cell_is_explained_under_the_pointer(two_off, monkeypat
     said = [one.toolTip() for one in (*page.live.names.values(), page.live.value, page.live.early)]
     assert all("Source: " in one for one in said)
     assert "k*" in page.curve.head.title.toolTip()
-    for model, columns in ((page.changed.model, (4, 5)), (page.slices.model, (2, 3, 4, 5, 6))):
-        for one in columns:
-            way, role = Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole
-            assert "Source: " in model.headerData(one, way, role)
+    of_changes = change_columns(Changes((), {}, ("",) * 6))
+    of_slices = slice_columns(PARTS, "right", "text", "2 heads off")
+    assert all("Source: " in column.about for column in (*of_changes[4:], *of_slices[3:]))
     two_off.commands.run("measure_heads")
     dialog = two_off.frame.findChild(MeasureDialog)
     for box, (arrays, *_) in zip(dialog.boxes, CHOICES, strict=True):
@@ -183,7 +192,7 @@ def test_a_stopped_score_is_resumed_from_the_list_of_changes(scored, until):
     scored.commands.pruning.stop_trial()
     scored.settle()
     assert session.trial.stopped and action.isEnabled()
-    assert page.changed.empty_actions == (("resume_score", "Go on"),)
+    assert page.changed.empty_actions == (("resume_score", "Resume"),)
     scored.commands.run("resume_score")
     until(lambda: session.trial.done and session.trial.off == OFF)
 
@@ -204,46 +213,23 @@ def part(name, change, by="label", n=200, more=0.1):
 PARTS = (part("", -0.03, "all", 600), part("no", -0.1), part("yes", 0.05), part("so", 0.0))
 
 
-@pytest.fixture
-def table(qapp):
-    """A table of three classes."""
-    one = PartTable()
-    one.show_parts(PARTS, "right", "text", "2 heads off")
-    return one
-
-
-def names(table):
-    return [row.part.name for row in table.rows]
-
-
-def test_the_row_of_all_examples_stays_first_in_any_order(table):
-    assert names(table) == ["", "no", "yes", "so"]
-    table.sort_by(4)
-    assert names(table) == ["", "yes", "so", "no"]
-    table.sort_by(4)
-    assert names(table) == ["", "no", "so", "yes"]
-    title = table.headerData(4, Qt.Orientation.Horizontal)
-    assert title == "Change, points  ↑"
-    table.sort_by(0)
-    assert names(table) == ["", "no", "yes", "so"]
-
-
-def test_a_chosen_row_stays_chosen_when_numbers_change_the_order(table):
-    table.sort_by(4)
-    chosen = QPersistentModelIndex(table.index(names(table).index("no"), 0))
-    table.show_parts((*PARTS[:1], part("no", 0.3), *PARTS[2:]), "right", "text", "2 heads off")
-    assert names(table) == ["", "no", "yes", "so"] and chosen.row() == 1
-
-
-def test_a_change_is_better_worse_or_may_be_nothing():
-    words = [part_verdict(row_of(one, "right"), "right") for one in PARTS]
-    assert words == ["worse", "worse", "better", "may be nothing"]
-    more = row_of(part("", 0, more=0.2), "loss")
-    assert part_verdict(more, "loss") == "worse" and more.change[0] == pytest.approx(
-        0.2 / np.log(2)
-    )
-    assert part_words(row_of(PARTS[1], "right"), 5, "right") == "−12.00 to −8.00"
+def test_a_change_is_better_worse_or_not_significant():
+    words = [part_verdict(one, "right") for one in PARTS]
+    assert words == ["worse", "worse", "better", "not significant"]
+    more = part("", 0, more=0.2)
+    assert part_verdict(more, "loss") == "worse"
+    assert change_of(more, "loss")[0] == pytest.approx(0.2 / np.log(2))
+    assert interval_words(PARTS[1], "right") == "−12.00 to −8.00"
+    assert change_words(PARTS[1], "right") == "−10.00"
     assert [signed(value, "right") for value in (0.0, -1.2, 0.001)] == ["0", "−1.20", "+<0.01"]
+
+
+def test_slices_are_sorted_by_what_is_worse(qapp):
+    columns = slice_columns(PARTS, "right", "text", "2 heads off")
+    by = {column.title: column for column in columns}
+    order = sorted(PARTS, key=by["Change, points"].value)
+    assert [one.name for one in order] == ["no", "", "so", "yes"]
+    assert [by["Full model"].words(one) for one in order] == ["80.0 %"] * 4
 
 
 def test_the_table_grows_with_the_score_and_adds_up(scored, until):
@@ -254,18 +240,16 @@ def test_the_table_grows_with_the_score_and_adds_up(scored, until):
     until(lambda: scored.session.trial.scores)
 
     def done():
-        seen.extend(row.part.n for row in page.slices.model.rows[:1] if row.now != row.whole)
+        seen.extend(row.n for row in page.slices.table.rows[:1])
         return scored.session.trial.done
 
     until(done)
     scored.settle()
-    trial, rows = scored.session.trial, page.slices.model.rows
-    assert seen == sorted(seen) and rows[0].part.n == trial.total
+    trial, rows = scored.session.trial, page.slices.table.rows
+    assert seen == sorted(seen) and rows[0].n == trial.total
     which = slices_of(trial.examples)
-    assert tuple(row.part for row in rows) == score_slices(
-        trial.examples, trial.before, trial.now, which
-    )
-    assert {row.part.by for row in rows} == {"all"}
+    assert tuple(rows) == score_slices(trial.examples, trial.before, trial.now, which)
+    assert {row.by for row in rows} == {"all"}
 
 
 def test_it_is_sorted_and_copied_with_the_keyboard(scored, switch_off):
@@ -273,20 +257,18 @@ def test_it_is_sorted_and_copied_with_the_keyboard(scored, switch_off):
     page.show_table("slices")
     switch_off(OFF)
     show_classes(page)
-    table, model = page.slices.table, page.slices.model
+    table = page.slices.table
     table.setFocus()
-    QTest.keyClick(table, Qt.Key.Key_Right)
-    counts = [row.part.n for row in model.rows[1:]]
-    assert model.by == 1 and counts == sorted(counts, reverse=True)
+    for _ in range(3):
+        QTest.keyClick(table, Qt.Key.Key_Right)
+    assert [row.n for row in table.rows] == [400, 100, 300]
     QTest.keyClick(table, Qt.Key.Key_Space)
-    assert [row.part.n for row in model.rows[1:]] == sorted(counts)
-    QTest.keyClick(table, Qt.Key.Key_Down)
-    assert table.currentIndex().row() == 1
+    assert [row.n for row in table.rows] == [400, 300, 100]  # all of them stay first
     page.slices.copy()
     lines = QGuiApplication.clipboard().text().splitlines()
-    assert len(lines) == len(model.rows) + 1
+    assert len(lines) == len(table.rows) + 1
     assert {len(line.split("\t")) for line in lines} == {20}
-    assert lines[1].split("\t")[2] == str(model.rows[0].part.n)
+    assert lines[1].split("\t")[2] == str(table.rows[0].n)
 
 
 def test_the_tabs_change_the_table(scored):

@@ -10,7 +10,7 @@ from hgviz.analysis.metrics import METRICS
 from hgviz.analysis.roles import roles
 from hgviz.core import HeadId
 from hgviz.gui.charts import Points
-from hgviz.gui.heads import FIXED, MEANT, HeadsView
+from hgviz.gui.heads import ABOUT, HeadsView
 from hgviz.gui.sentences import explained, measured, metric_name
 from hgviz.models import open_model
 from hgviz.session import Session
@@ -56,6 +56,10 @@ def view(session):
         yield view
 
 
+def titles_of(view):
+    return [column.title for column in view.table.columns]
+
+
 def test_every_head_is_a_point_at_its_two_numbers(view, small):
     choose(view.across, "entropy")
     choose(view.up, "convolution")
@@ -83,8 +87,8 @@ def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session,
     head, place = points.keys[0], place_in(chart, points.x[0], points.y[0])
     click_chart(chart, place)
     assert session.selection.head_id == head
-    assert view.table.chosen == chart.chosen == head
-    assert view.deeds.sentence.full.startswith(f"{head}:")
+    assert view.table.chosen.head == chart.chosen == head
+    assert view.examples.sentence.full.startswith(f"{head}:")
     point_at(chart, place)
     assert session.hover.head_id == chart.ringed
     assert f"Head {session.hover.head_id}" in chart.card.text
@@ -97,12 +101,12 @@ def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session,
 def test_the_table_holds_every_number_sorts_and_opens(view, session, qtbot):
     facts, table = view.known.roles.heads, view.table
     assert table.model().rowCount() == len(facts)
-    table.setCurrentIndex(table.model().index(0, 0))
+    table.selectRow(0)
     qtbot.keyClick(table, Qt.Key.Key_Down)
-    assert session.selection.head_id == table.chosen == HeadId(0, 1)
+    assert session.selection.head_id == table.chosen.head == HeadId(0, 1)
     first = [table.model().index(row, 0).data() for row in range(4)]
     assert first == ["0.0", "0.1", "0.2", "1.0"]
-    column = len(FIXED) + [*METRICS].index("focus")
+    column = titles_of(view).index("Focus (max)")
     table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
     best = max(facts.values(), key=lambda one: one.metrics["focus"])
     first = table.model().index(0, 0)
@@ -113,8 +117,7 @@ def test_the_table_holds_every_number_sorts_and_opens(view, session, qtbot):
 
 
 def test_missing_numbers_are_dashes_and_sort_last(view, session):
-    titles = view.table.rows.titles
-    column = titles.index("Convolution-like")
+    column = titles_of(view).index("Convolution-like")
     view.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
     said = [view.table.model().index(row, column).data() for row in range(len(session.facts))]
     dashes = [at for at, one in enumerate(said) if one == "–"]
@@ -122,10 +125,10 @@ def test_missing_numbers_are_dashes_and_sort_last(view, session):
 
 
 def test_every_number_is_copied_in_full_in_the_order_shown(view, session):
-    column = view.table.rows.titles.index("Focus (max)")
+    column = titles_of(view).index("Focus (max)")
     view.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
     lines = [line.split("\t") for line in view.as_text().split("\n")]
-    assert lines[0] == list(view.table.rows.titles) and len(lines) == len(session.facts) + 1
+    assert lines[0] == titles_of(view) and len(lines) == len(session.facts) + 1
     values = [float(one[column]) for one in lines[1:]]
     assert values == sorted(values, reverse=True)
     facts = {str(head): one for head, one in view.known.roles.heads.items()}
@@ -134,12 +137,12 @@ def test_every_number_is_copied_in_full_in_the_order_shown(view, session):
 
 def test_another_theme_or_text_keeps_choice_and_order(view, session):
     choose(view.across, "entropy")
-    chosen = view.table.chosen
+    chosen = view.table.chosen.head
     again = view.known
     session.put(facts=dict(session.facts))
     view.settle()
     assert view.known is again  # nothing is measured twice
-    assert view.table.chosen == chosen and view.across.currentData() == "entropy"
+    assert view.table.chosen.head == chosen and view.across.currentData() == "entropy"
 
 
 # --- what the chosen head is for ------------------------------------------------------------------
@@ -150,27 +153,23 @@ def test_the_chosen_head_has_its_evidence_and_examples(view, session, qtbot):
     head = next(one.head for one in facts.values() if len(role_words(one)) > 1 and one.examples)
     session.select(layer=head.layer, head=head.head)
     for one in role_words(facts[head]):
-        assert f"{one.words}: {one.evidence}" in view.deeds.shown.text()
-    assert view.deeds.rows.examples == facts[head].examples
-    assert str(facts[head].nearest) in view.deeds.like.text()
-    index = view.deeds.rows.index(0)
+        assert f"{one.words}: {one.evidence}" in view.examples.evidence.text()
+    examples = view.examples.examples
+    assert examples.rows == list(facts[head].examples)
+    assert str(facts[head].nearest) in view.examples.like.text()
     with qtbot.waitSignal(view.example) as asked:
-        view.deeds.examples.clicked.emit(index)
+        examples.clicked.emit(examples.order.index(0, 0))
     assert asked.args == [head, facts[head].examples[0]]
-    view.deeds.like.click()
+    view.examples.like.click()
     assert session.selection.head_id == facts[head].nearest
 
 
-def test_without_room_one_part_is_shown_at_a_time(session):
-    with showing(HeadsView, session, 500, 300) as view:
-        assert view.parts.isVisible()
-        for name, part in (("table", view.table), ("deeds", view.deeds), ("scatter", view.picture)):
-            view.parts.choose(name)
-            view.parts.chosen.emit(name)
-            shown = [one.isVisible() for one in (view.table, view.deeds, view.picture)]
-            assert part.isVisible() and sum(shown) == 1
+def test_examples_are_left_out_where_there_is_no_room(session):
+    with showing(HeadsView, session, 500, 400) as view:
+        assert view.picture.isVisible() and view.table.isVisible()
+        assert not view.examples.isVisible()
         view.resize(704, 700)
-        assert not view.parts.isVisible() and view.table.isVisible() and view.deeds.isVisible()
+        assert view.examples.isVisible()
 
 
 def test_captures_without_layers_or_with_some_show_what_there_is(small):
@@ -180,9 +179,9 @@ def test_captures_without_layers_or_with_some_show_what_there_is(small):
     session = session_of(part, layer=4, head=0, query=3, facts=True)
     with showing(HeadsView, session, 704, 620) as view:
         assert {head.layer for head in view.known.roles.heads} == {0, 1}
-        assert "not captured" in view.deeds.sentence.full
+        assert "not captured" in view.examples.sentence.full
         session.select(layer=0, head=0)
-        assert view.deeds.sentence.full.startswith("0.0:")
+        assert view.examples.sentence.full.startswith("0.0:")
 
 
 def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(view, session, monkeypatch):
@@ -201,11 +200,11 @@ def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, 
     monkeypatch.setattr("hgviz.gui.heads.AT_ONCE", 10)
     with showing(HeadsView, session, 704, 620) as view:
         assert view.more.isVisible() and not view.known.whole
-        assert "convolution" not in view.table.rows._shown
+        assert "Convolution-like" not in titles_of(view)
         view.more.click()
         view.settle()
         assert view.known.whole and not view.more.isVisible()
-        assert "convolution" in view.table.rows._shown
+        assert "Convolution-like" in titles_of(view)
 
 
 # --- over many texts ------------------------------------------------------------------------------
@@ -259,4 +258,8 @@ def test_every_metric_says_what_it_is_its_formula_and_its_source():
         meaning, formula, source = explained(name, "token").split("\n")
         assert one.formula == formula and source.endswith(one.source)
         assert meaning and metric_name(name, "token")
-    assert set(MEANT) <= set(FIXED)
+
+
+def test_the_columns_of_roles_say_their_formula(view):
+    about = {column.title: column.about for column in view.table.columns}
+    assert all("Source: " in about[title] for title in ABOUT)

@@ -29,15 +29,13 @@ GUI = Path(hgviz.__file__).parent / "gui"
 PRESSED = re.compile(r"\b(?:(?:Ctrl|Alt|Shift)\+)+(?:F\d+|PgUp|PgDown|[A-Za-z0-9]+|[.,?])")
 # which group of LOCAL says what the keys of a class do
 SAID = {
-    "ChangedTable": "Tables",
-    "SliceTable": "Tables",
+    "RowTable": "Tables",
     "ChartWidget": "Pruning curve",
     "FollowCanvas": "Follow",
     "HeadWall": "Wall of heads",
     "ConductanceWall": "Wall of heads",
     "LinkCanvas": "Links",
     "ImageCanvas": "Images",
-    "KeyList": "Lists of keys",
     "TopKeyList": "Lists of keys",
     "MaskList": "Masks",
 }

@@ -7,14 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import QPointF, Qt
-from PySide6.QtGui import QFontMetricsF, QGuiApplication
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from hgviz.core import Selection
 from hgviz.gui import theme
-from hgviz.gui.grid import Names
 from hgviz.gui.neurons import NeuronView
-from hgviz.gui.tables import HEAD, HIGH
 from hgviz.maps import DenseMap, Factors, LazyMap, Quadratic, with_statistics
 from tests.closeness import scaled_error
 from tests.gui.kinds import gpt2
@@ -41,7 +39,7 @@ def test_the_weights_are_those_of_the_map(app, kind):
                 largest = np.nanmax(np.abs(one.stage("score")), initial=1.0)
                 # tiles and statistics are float32: a score of 8 is itself off by some 1e-6 there
                 assert np.abs(one.weights - wanted).max() <= 1e-6 * max(1.0, largest / 4)
-                assert view.keys.order.tolist() == list(range(len(wanted)))
+                assert view.keys.rows == list(range(len(wanted)))
 
 
 def test_the_sentence_says_every_number_on_the_way(app, capture):
@@ -115,33 +113,30 @@ def test_what_keys_and_distances_add_is_said(app, content):
 
 def test_a_key_is_chosen_by_mouse_and_keyboard(app, capture):
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 2)) as (view, session):
-        view.keys.verticalScrollBar().setValue(0)
-        place = QPointF(60, HEAD + 4.5 * HIGH).toPoint()
+        view.keys.scrollToTop()
+        place = view.keys.visualRect(view.keys.order.index(4, 0)).center()
         QTest.mouseClick(view.keys.viewport(), Qt.MouseButton.LeftButton, pos=place)
         assert session.selection.key == 4
         view.keys.setFocus()
         QTest.keyClick(view.keys, Qt.Key.Key_Down)
         assert session.selection.key == 5 and session.selection.query == 30
-        QTest.mouseMove(view.keys.viewport(), place)
-        view.keys._point(7)
+        view.keys.pointed.emit(7)
         assert session.hover == Selection(0, 1, 30, 7)
-        view.keys._point(None)
+        view.keys.pointed.emit(None)
         assert session.hover is None
 
 
 def test_the_strongest_keys_come_first_where_that_is_asked(app, capture):
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30)) as (view, _):
         QTest.mouseClick(view.order._group.button(1), Qt.MouseButton.LeftButton)
-        weights = view.found.anatomy.weights[view.keys.order]
+        weights = view.found.anatomy.weights[view.keys.rows]
         assert (np.diff(np.abs(weights)) <= 0).all()
-        assert view.keys.chosen == view.found.strongest == view.keys.order[0]
+        assert view.keys.chosen == view.found.strongest == view.keys.rows[0]
 
 
 def test_every_number_is_copied_in_full(app, capture):
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
-        view.copy_button.click()
-        text = QGuiApplication.clipboard().text()
-        assert text == view.as_text()
+        text = view.as_text()
         assert text.splitlines() == ["\t".join(row) for row in view.as_table()]
         titles, *rows = rows_of(view)
         one = view.found.anatomy
@@ -183,8 +178,7 @@ def test_a_view_without_its_data_says_what_is_missing(app, capture):
 
 def test_titles_and_elements_tell_what_they_are(app, capture):
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
-        room = view.keys.room()
-        told = [view.keys.told_at(QPointF(x + 2, 4)) for x, _ in room.columns]
+        told = [column.about for column in view.keys.columns[2:]]
         stages = view.found.anatomy.stages
         assert [one.partition("\n")[0] for one in told] == [one.says for one in stages]
         assert all("\nSource: " in one for one in told)
@@ -196,29 +190,6 @@ def test_titles_and_elements_tell_what_they_are(app, capture):
 @pytest.mark.parametrize("size", [(240, 160), (520, 300), (1400, 900)])
 def test_it_fits_any_room_and_both_themes(app, capture, size):
     with shown(NeuronView, size, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
-        room = view.keys.room()
-        x, wide = room.columns[-1]
-        assert x + wide <= view.keys.viewport().width()
         light = picture(view)
         theme.apply(app, dark=True)
         assert (picture(view) != light).any()
-
-
-def test_a_long_text_draws_only_what_is_on_screen(app, monkeypatch):
-    capture, asked, glyph = make_capture("a b c d. " * 60, (1, 2), 5), set(), Names.glyph
-    with shown(NeuronView, capture=capture, selection=Selection(0, 4, 500, 499)) as (view, _):
-        monkeypatch.setattr(Names, "glyph", lambda self, cell: asked.add(cell) or glyph(self, cell))
-        view.keys.viewport().grab()
-        assert 0 < len(asked) <= 714 // HIGH + 2
-
-
-def test_every_column_of_numbers_is_as_wide_as_its_name(app):
-    capture = of_kernels(True)
-    fields = {"capture": capture, "selection": Selection(0, 0, 2, 1)}
-    with shown(NeuronView, (790, 400), **fields) as (view, _):
-        table = view.keys
-        bold = QFontMetricsF(theme.font(0.85, 600))
-        stages = table.found.anatomy.stages
-        assert any("|k|" in one.title for one in stages)
-        for one, (_, wide) in zip(stages, table.room().columns, strict=True):
-            assert bold.horizontalAdvance(one.title) <= wide - 2

@@ -86,9 +86,8 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
     assert np.array_equal(trial.now.predictions, found.now.predictions)
     live = scored.prune.live
     assert live.value.text() == f"{100 * found.scores[-1].value:.1f}"
-    assert (
-        f"{found.slices[0].lost:,} lost, {found.slices[0].won:,} won" in live.lines["Changed"].full
-    )
+    lost, won = found.slices[0].lost, found.slices[0].won
+    assert f"{lost:,} newly wrong, {won:,} newly right" in live.lines["Changed"].full
     assert not live.stop.isVisible()
 
 
@@ -147,7 +146,7 @@ def test_a_stopped_score_keeps_its_part_and_can_be_resumed(scored, until):
     trial = scored.session.trial
     assert trial.done or (trial.stopped and trial.scores)
     if trial.stopped:
-        assert scored.prune.live.stop.text() == "Go on"
+        assert scored.prune.live.stop.text() == "Resume"
         pruning.resume()
     settled(scored, until)
 
@@ -255,13 +254,13 @@ def test_changed_predictions_are_listed_and_open_their_text(scored, until, switc
     for kind in ("lost", "won", "all"):
         view.which.choose(kind)
         scored.settle()
-        rows[kind] = view.model.found.counts[kind]
+        rows[kind] = view.found.counts[kind]
         if rows[kind]:
-            assert view.model.rowCount() == min(rows[kind], 2000)
+            assert len(view.table.rows) == min(rows[kind], 2000)
     assert (rows["lost"], rows["won"]) == (trial.slices[0].lost, trial.slices[0].won)
     assert rows["all"] > 0
     session = scored.session
-    view.table.setCurrentIndex(view.model.index(0, 0))
+    view.table.selectRow(0)
     QTest.keyClick(view.table, Qt.Key.Key_Return)
     assert session.mode == "inspect"
     until(lambda: session.capture is not None and session.facts)
@@ -446,7 +445,7 @@ def test_a_curve_that_was_stopped_says_how_far_it_is(scored, until):
     count = int(part.curves[0].removed[-1])
     assert count < len(session.spec.heads)
     said = picture_words(line_of(session, "heads"))
-    assert f"with {count} heads off" in said and "so far" in said and "without heads" not in said
+    assert f"{count} heads off" in said and "so far" in said and "without heads" not in said
 
 
 # --- the list of masks ----------------------------------------------------------------------------

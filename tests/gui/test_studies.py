@@ -17,7 +17,7 @@ from hgviz.gui import sources, studyruns
 from hgviz.gui.charts import Points
 from hgviz.gui.samples import FIRST
 from hgviz.gui.sides import model_of
-from hgviz.gui.studies import COLUMNS
+from hgviz.gui.studies import ICONS, run_columns
 from hgviz.store import open_capture
 from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing
@@ -125,17 +125,17 @@ def test_the_page_follows_what_others_write(studied, begun, results, until, impa
 def test_cells_are_sorted_walked_and_opened_by_keys(studied):
     table, session = studied.sweep.cells.table, studied.session
     table.setFocus()
-    table.sortByColumn(COLUMNS.index("State"), Qt.SortOrder.DescendingOrder)
+    table.sortByColumn(6, Qt.SortOrder.DescendingOrder)  # State
     names, *rows = studied.sweep.cells.as_table()
     states = [row[names.index("State")] for row in rows]
     assert len(rows) == 22 and states.index("waiting") < states.index("done")
     QTest.keyClick(table, Qt.Key.Key_Home)
     QTest.keyClick(table, Qt.Key.Key_Down)
     studied.settle()
-    assert session.cell == session.sweep.standings[table.number].cell.key
+    assert session.cell == table.chosen.cell.key
     assert studied.sweep.cell.place.text() in studied.frame.chosen_words.full
     studied.commands.choose_cell(key_of(session, "compare", seed="2"))
-    assert session.sweep.standings[table.number].cell.key == session.cell
+    assert table.chosen.cell.key == session.cell
     asked = []
     studied.sweep.cells.asked.connect(asked.append)
     QTest.keyClick(table, Qt.Key.Key_Return)
@@ -143,13 +143,10 @@ def test_cells_are_sorted_walked_and_opened_by_keys(studied):
 
 
 def test_each_state_has_an_icon_and_a_word(studied):
-    rows, column = studied.sweep.cells.table.rows, COLUMNS.index("State")
-    by_state = {}
-    for number, standing in enumerate(rows.standings):
-        icon = rows.data(rows.index(number, column), Qt.ItemDataRole.DecorationRole)
-        assert rows.data(rows.index(number, column), Qt.ItemDataRole.DisplayRole)
-        by_state[standing.state] = icon.cacheKey()
-    assert len(set(by_state.values())) == len(by_state) == 4
+    column = next(one for one in run_columns() if one.title == "State")
+    runs = studied.session.sweep.standings
+    icons = {run.state: column.icon(run).cacheKey() for run in runs if column.words(run)}
+    assert set(icons) == set(ICONS) and len(set(icons.values())) == 4
 
 
 def test_a_cell_that_failed_has_its_details_folded(studied):
@@ -245,7 +242,7 @@ def test_charts_of_a_study_without_results_say_so(program, folder):
     assert page.reached.figure(program.session) is None
     page.show_chart("budgets")
     program.settle()
-    assert all(view._notice is not None for view in (page.cell, page.reached, page.budgets))
+    assert all(view._notice is not None for view in (page.reached, page.budgets))
 
 
 def test_a_study_that_is_closed_takes_its_mode_with_it(studied):
@@ -348,7 +345,5 @@ def test_every_fact_says_what_it_is_and_where_from(studied):
         page.cell.settle()
         shown = [(name, words) for name, words in page.cell._facts if not name.isHidden()]
         assert shown and all(name.toolTip() and words.toolTip() for name, words in shown)
-    rows, tip = page.cells.table.rows, Qt.ItemDataRole.ToolTipRole
-    across = Qt.Orientation.Horizontal
-    assert all(rows.headerData(at, across, tip) for at in range(rows.columnCount()))
+    assert all(column.about for column in run_columns())
     assert "√n" in page.reached.head.title.toolTip()

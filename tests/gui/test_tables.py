@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPoint, Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QContextMenuEvent, QFocusEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -16,7 +16,7 @@ from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.jobchip import CapturingView
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, NotablePanel, TextsPanel
-from hgviz.gui.tables import HEAD, HIGH, KeyList, where
+from hgviz.gui.tables import REST, Column, RowTable, where
 from hgviz.gui.text import TextStrip
 from hgviz.session import Session, Work
 from tests.gui.screen import session_of, showing
@@ -200,61 +200,108 @@ def test_a_number_pointed_at_by_the_keyboard_is_explained(session):
         assert view.count.text() == "Ticks: all 54 self-attention heads"
 
 
-# --- the list of keys -----------------------------------------------------------------------------
+# --- a table of rows ------------------------------------------------------------------------------
 
 
-class Plain(KeyList):
-    """A list that paints nothing."""
+ROWS = [{"name": name, "n": n} for name, n in (("b", 2.0), ("a", float("nan")), ("c", 1.0))]
 
-    def told_at(self, place):
-        return ""
+
+def columns(least=0):
+    return [
+        Column("Name", lambda row: row["name"], width=REST),
+        Column("Number", lambda row: f"{row['n']:.0f}", lambda row: row["n"], 80, "n", True,
+               least=least),
+    ]  # fmt: skip
 
 
 @pytest.fixture
-def keys(app, qtbot):
-    """A hundred keys, the newest first, ten of them on screen."""
-    one = Plain()
-    qtbot.addWidget(one)
-    one.resize(300, HEAD + 10 * HIGH)
-    one.show()
-    one.put_in_order(np.arange(100)[::-1])
-    one.picked.connect(one.choose)
-    return one
+def table(app, qtbot):
+    widget = RowTable("Rows", lambda row: row["name"], lambda row: f"{row['name']}\n{row['n']}")
+    qtbot.addWidget(widget)
+    widget.resize(300, 200)
+    widget.show_rows(columns(), ROWS)
+    widget.show()
+    return widget
 
 
-def test_a_click_chooses_the_key_of_its_row_wherever_the_list_is(keys):
-    def click(y):
-        place = QPoint(20, y)
-        QTest.mousePress(keys.viewport(), Qt.MouseButton.LeftButton, pos=place)
-        return keys.chosen
-
-    assert click(HEAD + HIGH + 3) == 98
-    keys.verticalScrollBar().setValue(50 * HIGH)
-    assert click(HEAD + HIGH + 3) == 48
-    assert click(HEAD - 3) == 48  # the titles choose nothing
-    keys.put_in_order(np.arange(2))
-    assert keys.column_at(HEAD + 2 * HIGH) is None
+def names(table):
+    return [row["name"] for row in table.rows]
 
 
-def test_arrows_and_pages_walk_the_list_and_keep_the_key_in_sight(keys):
-    for key, column in (
-        (Qt.Key.Key_Up, 99), (Qt.Key.Key_Up, 99), (Qt.Key.Key_Down, 98),
-        (Qt.Key.Key_PageDown, 88), (Qt.Key.Key_PageUp, 98), (Qt.Key.Key_PageUp, 99),
-    ):  # fmt: skip
-        QTest.keyClick(keys, key)
-        assert keys.chosen == column
-    for _ in range(12):
-        QTest.keyClick(keys, Qt.Key.Key_PageDown)
-        top = keys._place(keys.chosen) * HIGH - keys.verticalScrollBar().value()
-        assert 0 <= top <= keys.page - HIGH
-    assert keys.chosen == 0
-    keys.put_in_order(np.zeros(0, np.int64))
-    QTest.keyClick(keys, Qt.Key.Key_Down)
-    assert keys.chosen == 0
+def test_a_table_is_sorted_by_titles_and_keys_and_numbers_that_are_none_come_last(table):
+    assert names(table) == ["b", "a", "c"]
+    table.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+    assert names(table) == ["b", "c", "a"]
+    QTest.keyClick(table, Qt.Key.Key_Space)
+    assert names(table) == ["a", "c", "b"]
+    QTest.keyClick(table, Qt.Key.Key_Left)
+    assert names(table) == ["a", "b", "c"]
+    assert table.cells() == [["Name", "Number"], ["a", ""], ["b", "2.0"], ["c", "1.0"]]
+
+
+def test_the_chosen_row_stays_when_rows_have_other_numbers_or_another_order(table):
+    picked = []
+    table.picked.connect(picked.append)
+    table.choose("c")
+    assert table.chosen == ROWS[2] and not picked
+    table.sortByColumn(0, Qt.SortOrder.DescendingOrder)
+    table.show_rows(columns(), [*ROWS[:2], {"name": "c", "n": 9.0}])
+    assert table.chosen["n"] == 9.0 and names(table) == ["c", "b", "a"]
+    table.show_rows(columns(), [{"name": "d", "n": 0.0}, *ROWS])
+    assert table.chosen["name"] == "c" and not picked
+    table.choose("x")
+    assert table.chosen is None
+
+
+def test_rows_are_walked_read_and_opened_by_keys(table):
+    picked, opened, told = [], [], []
+    table.picked.connect(lambda row: picked.append(row["name"]))
+    table.opened.connect(lambda row: opened.append(row["name"]))
+    table.told.connect(told.append)
+    table.activateWindow()
+    table.setFocus()
+    table.choose("b")
+    QTest.keyClick(table, Qt.Key.Key_Down)
+    assert picked == ["a"] and told[-1] == "a · nan"
+    QTest.keyClick(table, Qt.Key.Key_Return)
+    assert opened == ["a"]
+
+
+def test_a_column_is_left_out_where_the_table_is_narrow(table):
+    table.show_rows([*columns(), *columns(least=250)], ROWS)
+    assert not table.isColumnHidden(3)
+    table.resize(200, 200)
+    assert table.isColumnHidden(3) and not table.isColumnHidden(1)
+
+
+def test_a_row_that_is_first_stays_first(app, qtbot):
+    table = RowTable("Rows", lambda row: row["name"], is_first=lambda row: row["name"] == "c")
+    qtbot.addWidget(table)
+    table.show_rows(columns(), ROWS)
+    for way in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
+        table.sortByColumn(0, way)
+        assert names(table)[0] == "c"
+
+
+def test_a_hundred_thousand_rows_are_asked_for_as_they_come_on_screen(app, qtbot):
+    asked = set()
+
+    def words(row):
+        asked.add(row)
+        return str(row)
+
+    table = RowTable("Rows", sorts=False)
+    qtbot.addWidget(table)
+    table.resize(300, 200)
+    table.show_rows([Column("Number", words, width=REST)], range(131_072))
+    table.choose(100_000)
+    table.show()
+    table.grab()
+    assert len(asked) < 100 and 100_000 in asked
 
 
 def test_a_key_is_named_by_its_number_and_its_word():
     prompt = byte_prompt("a word")
     spans = np.array([[0, 1], [2, 3], [2, 4], [-1, -1]])
     names = Names(prompt, np.array([[0, 1], [2, 6]]), spans)
-    assert [where(names, one) for one in range(4)] == ["0", "2 word", "2–3 word", "place 3"]
+    assert [where(names, one) for one in range(4)] == ["0", "2 word", "2–3 word", "position 3"]
