@@ -230,14 +230,14 @@ def ablated(method, module, tokens):
 def live():
     """A click on a head on the Prune page: the first score and the last."""
     from hgviz import tasks
-    from hgviz.gui import trials as trying
+    from hgviz.gui import trials as gui_trials
 
     for sample in ("softmax", "hourglass"):
         model = open_model(resource(f"sample/{sample}"))
         data = str(resource("sample/reviews.tsv"))
-        trials = trying.prepare(model, "", "cpu", data)
+        trials = gui_trials.prepare(model, "", "cpu", data)
         heading(f"a click, the sample {sample}, {len(trials.examples):,} examples")
-        trying.trying(trials, frozenset())  # what is kept of the whole model
+        gui_trials.evaluate(trials, frozenset())  # what is kept of the whole model
         first, last = [], []
         for head in trials.heads[:: max(1, len(trials.heads) // 8)]:
             start = time.perf_counter()
@@ -246,7 +246,7 @@ def live():
             start = time.perf_counter()
             shown = []
             with listening(lambda step, shown=shown: shown.append(time.perf_counter())):
-                trying.trying(trials, frozenset({HeadId(*head)}))
+                gui_trials.evaluate(trials, frozenset({HeadId(*head)}))
             first.append((shown[0] - start) / whole)
             last.append((time.perf_counter() - start) / whole)
         line("first score / a full evaluation, worst head", f"{max(first):.3f}", "0.05")

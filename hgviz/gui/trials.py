@@ -30,7 +30,7 @@ from hgviz.core import (
     progress,
 )
 from hgviz.errors import LabelError, require
-from hgviz.examples import EACH, WINDOW, Examples
+from hgviz.examples import EACH, WINDOW
 from hgviz.gui import sources
 from hgviz.gui.actions import by_name
 from hgviz.gui.headgrid import place_noun
@@ -91,10 +91,10 @@ def prepare(
     study: Study | None = None,
     labels: Mapping[str, str] | None = None,
 ) -> Trials:
-    """A model ready to be tried on a file, loaded first where it is not open yet.
+    """Make a model ready to be evaluated on a file, loading it first where it is not open.
 
     labels: the model's class of each label of the file. study: one that is open; where the file has
-    the examples it was made of, those are tried.
+    the examples it was made of, those are evaluated. Errors: as tasks.trials_on.
     """
     if model is None:
         require(
@@ -109,50 +109,33 @@ def prepare(
     if measured is None or study is None or measured.digest != study.data_digest:
         most = EXAMPLES.get(examples.asked)
         measured = examples.sample(most) if most else examples.sample_of(TOKENS)
-    return ready(model, measured)
-
-
-def ready(model: Model, examples: Examples) -> Trials:
-    """A model ready to be tried on examples, a few at a time. Errors: as tasks.trials_of."""
     progress(0, 1, "checking that heads have an effect")
-    sizes = SIZES[examples.asked]
-    if examples.asked == "next":
-        each = max(1, int(SHORT / examples.lengths.mean()))
+    sizes = SIZES[measured.asked]
+    if measured.asked == "next":
+        each = max(1, int(SHORT / measured.lengths.mean()))
         sizes = tuple(each * size for size in sizes)
-    return tasks.trials_on(model, examples, sizes=sizes)
+    return tasks.trials_on(model, measured, sizes=sizes)
 
 
-def trying(trials: Trials, off: HeadSet) -> MaskTrial:
-    """What the model scores without these heads; the progress carries the MaskTrial so far."""
+def evaluate(trials: Trials, off: HeadSet) -> MaskTrial:
+    """Evaluate the model without some heads; the progress carries the MaskTrial so far."""
     trial = tasks.try_heads(trials, off)
     progress(trial.total, trial.total, "", trial)
     return trial
 
 
-def measuring(
+def compute_importance(
     trials: Trials, needs: frozenset[str], data: str, known: Study | None, urgent: NewestFirst
 ) -> Study:
-    """Measure what is not known of all heads; what is urgent goes before."""
+    """Compute what is not known of all heads; urgent work is done in between."""
     with _urgent_first(urgent):
         return tasks.importance(trials, needs, data, known=known)
 
 
-def tracing(trials: Trials, study: Study, method: str, urgent: NewestFirst) -> Study:
-    """The curve of a score beside random orders; what is urgent goes before."""
+def compute_curve(trials: Trials, study: Study, method: str, urgent: NewestFirst) -> Study:
+    """Compute the pruning curve of a score and of random orders; urgent work in between."""
     with _urgent_first(urgent):
         return tasks.curve(trials, study, method, most=POINTS)
-
-
-def both(wish: sources.CaptureRequest, model: Model | None) -> tuple[Capture, Capture]:
-    """A text captured with the whole model, and without the heads that are off."""
-    _, model, whole = sources.capture_text(replace(wish, off=frozenset()), model)
-    _, _, without = sources.capture_text(wish, model)
-    return whole, without
-
-
-def save(study: Study, path: str) -> str:
-    """Write what was measured to a file, in place of one that is there."""
-    return tasks.save(study, path, force=True)
 
 
 @contextmanager
@@ -248,10 +231,9 @@ class TrialRunner:
         """Keep the heads that are off under a name, with their score."""
         session, trial = self.session, self.session.trial
         names = {one.name for one in session.masks}
-        count = len(session.off)
-        plain = "Full model" if not count else f"{count} off"
-        number = next(n for n in range(1, len(names) + 2) if _named(plain, n) not in names)
-        mask = Mask(_named(plain, number), session.off)
+        name = f"{len(session.off)} off" if session.off else "Full model"
+        numbered = (f"{name}, {number}" for number in range(2, len(names) + 3))
+        mask = Mask(next(one for one in (name, *numbered) if one not in names), session.off)
         if trial and trial.off == session.off:
             mask = _with_score(mask, trial)
         others = (one for one in session.masks if one.off != session.off)
@@ -272,7 +254,7 @@ class TrialRunner:
             self.session.lies_at(study, written)
             on_done(written)
 
-        work = partial(save, replace(study, masks=self.session.masks), path)
+        work = partial(tasks.save, replace(study, masks=self.session.masks), path, force=True)
         self.working.start(
             self.lanes.files, f"save {path}", f"Saving {name_of(path)}", work, saved,
             lasting=True,
@@ -293,12 +275,15 @@ class TrialRunner:
             session.put(capture=pair[1], ids="")
             on_done()
 
-        work = partial(both, wish, session.model)
+        def capture_both() -> tuple[Capture, Capture]:
+            _, model, whole = sources.capture_text(replace(wish, off=frozenset()), session.model)
+            return whole, sources.capture_text(wish, model)[2]
+
         self.working.start(
             self.lanes.engine,
             "capture",
             "Running the full and the pruned model",
-            work,
+            capture_both,
             show,
             bound=True,
         )
@@ -441,7 +426,7 @@ class TrialRunner:
             self.session.put(trial=known)
             return
         self.session.put(trial=MaskTrial(off, trials.examples, head_costs=trials.head_costs))
-        work = partial(trying, trials, off)
+        work = partial(evaluate, trials, off)
         if self.measuring:
             self.urgent.put(work)
             return
@@ -505,7 +490,7 @@ class TrialRunner:
         self._curve = curve
         self.lanes.engine.cancel(TRIAL)
         data = name_of(self.session.data)
-        work = partial(measuring, self.trials, needs, data, self.known, self.urgent)
+        work = partial(compute_importance, self.trials, needs, data, self.known, self.urgent)
         self._start(MEASURE, "Computing head importance", work, self._measured)
         self._go_on()
 
@@ -515,7 +500,7 @@ class TrialRunner:
         if self.trials is None or study is None or not self.session.score:
             return
         self.lanes.engine.cancel(TRIAL)
-        work = partial(tracing, self.trials, study, self.session.score, self.urgent)
+        work = partial(compute_curve, self.trials, study, self.session.score, self.urgent)
         self._start(CURVE, "Pruning curve", work, self._measured)
         self._go_on()
 
@@ -571,16 +556,13 @@ class TrialRunner:
 
 
 def _switching(old: HeadSet, new: HeadSet) -> str:
-    """What is done to heads, in words."""
+    """The step from one set of heads off to another, in words."""
     turned = old ^ new
-    count, one = len(turned), next(iter(turned))
+    heads = f"head {next(iter(turned))}" if len(turned) == 1 else f"{len(turned)} heads"
     if not new:
         return "switching all heads on"
-    if turned <= new:
-        return f"switching {count} heads off" if count > 1 else f"switching head {one} off"
-    if turned <= old:
-        return f"switching {count} heads on" if count > 1 else f"switching head {one} on"
-    return f"switching {count} heads off and on"
+    way = "off" if turned <= new else "on" if turned <= old else "off and on"
+    return f"switching {heads} {way}"
 
 
 def _with_score(mask: Mask, trial: MaskTrial) -> Mask:
@@ -588,10 +570,6 @@ def _with_score(mask: Mask, trial: MaskTrial) -> Mask:
     if not trial.scores:
         return mask
     return replace(mask, score=trial.scores[-1], change=trial.slices[0].change)
-
-
-def _named(words: str, number: int) -> str:
-    return words if number == 1 else f"{words}, {number}"
 
 
 # --- studies --------------------------------------------------------------------------------------

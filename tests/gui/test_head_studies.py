@@ -146,7 +146,7 @@ def test_another_checkpoint_is_refused_and_the_study_stays(
     (dialog,) = error_dialogs(program)
     assert dialog.error.what.startswith("stranger is not the model of this study: ")
     assert dialog.default.text() == "Choose another…" and program.session.study is not None
-    dialog.finish()
+    dialog.reject()
     program.commands._studied_chosen(str(checkpoint))
     until(lambda: program.session.capture is not None and not busy(program))
     assert program.session.study is not None

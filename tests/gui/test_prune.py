@@ -16,7 +16,7 @@ from hgviz.analysis.importance import MaskTrial
 from hgviz.core import HeadId, MetricEstimate, Selection, listening
 from hgviz.figures import FIGURES
 from hgviz.files import resource
-from hgviz.gui import trials as trying
+from hgviz.gui import trials as gui_trials
 from hgviz.gui.changes import changes
 from hgviz.gui.charts import Points
 from hgviz.gui.dialogs import LabelsDialog, MeasureDialog
@@ -80,7 +80,7 @@ def test_a_capture_alone_asks_for_its_checkpoint(opened):
 def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
     switch_off(OFF)
     trial = scored.session.trial
-    trials = trying.prepare(tiny, "", "cpu", str(story))
+    trials = gui_trials.prepare(tiny, "", "cpu", str(story))
     found = tasks.try_heads(trials, OFF)
     assert (trial.scores, trial.slices) == (found.scores, found.slices) and len(trial.scores) > 2
     assert np.array_equal(trial.now.predictions, found.now.predictions)
@@ -92,7 +92,7 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
 
 
 def test_the_score_of_small_blocks_is_that_of_the_data_as_a_whole(tiny, story):
-    fine = trying.prepare(tiny, "", "cpu", str(story))
+    fine = gui_trials.prepare(tiny, "", "cpu", str(story))
     whole = tasks.trials_of(tiny, str(story))
     assert sorted(row for one in fine.blocks for b in one for row in b.rows) == list(
         range(len(whole.examples))
@@ -169,16 +169,16 @@ def test_heads_are_measured_while_a_mask_is_scored(scored, until):
 
 
 def test_a_score_that_ends_during_a_measurement_is_reported_until_it_is_read(tiny, story):
-    trials, urgent = trying.prepare(tiny, "", "cpu", str(story)), trying.NewestFirst()
+    trials, urgent = gui_trials.prepare(tiny, "", "cpu", str(story)), gui_trials.NewestFirst()
     told = []
 
     def listener(step):
         if not told:
-            urgent.put(partial(trying.trying, trials, OFF))
+            urgent.put(partial(gui_trials.evaluate, trials, OFF))
         told.append(step.value)
 
     with listening(listener):
-        trying.measuring(trials, frozenset({"loss_change"}), "story", None, urgent)
+        gui_trials.compute_importance(trials, frozenset({"loss_change"}), "story", None, urgent)
     told = [one for one in told if one is not None]
     done = [at for at, one in enumerate(told) if isinstance(one, MaskTrial) and one.done]
     assert len(done) > 1 and told[done[-1]] is told[done[0]]
