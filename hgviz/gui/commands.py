@@ -931,10 +931,10 @@ class Commands(ExportCommands):
 
     def ask_side(self, kind: str) -> None:
         """Ask what B shall be, of one kind first."""
-        chosen = self.answered("compare_with", self.choose_side)
-        dialog = CompareDialog(self.window, self.session, self.opened_before, kind, chosen)
-        dialog.file_wanted.connect(self.ask_model)
-        dialog.open()
+        CompareDialog(
+            self.window, self.session, self.opened_before, kind,
+            self.answered("compare_with", self.choose_side), self.ask_model,
+        ).open()  # fmt: skip
 
     def _beside_chosen(self, path: str) -> None:
         self._remember(path)

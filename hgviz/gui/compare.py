@@ -1184,13 +1184,7 @@ class ComparePage(QWidget):
 
     def join(self, commands: Commands) -> None:
         """Have what people do here done."""
-        sides = self.sides
-        sides.more = commands.opened_before
-        sides.side.connect(commands.choose_side)
-        sides.activation.connect(commands.choose_a)
-        sides.wanted.connect(commands.ask_side)
-        sides.folder.connect(commands.ask_model)
-        sides.stopped.connect(commands.comparing.stop)
+        self.sides.stopped.connect(commands.comparing.stop)
 
     def take_focus(self) -> bool:
         """The keyboard goes to what the page is about."""

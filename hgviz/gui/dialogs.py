@@ -112,13 +112,12 @@ class Form(QDialog):
             field.setAccessibleName(field.accessibleName() or words)
             if self.first is None and field.focusPolicy() & Qt.FocusPolicy.TabFocus:
                 self.first = field
-        parts = [field, note(description)] if description else [field]
-        if words:
-            for name, part in zip((words, ""), parts, strict=False):
-                self._rows.addRow(name, part)
-        else:
-            for part in parts:
-                self._rows.addRow(part)
+        parts = [field]
+        if description:
+            parts.append(note(description))
+            parts[1].setAlignment(Qt.AlignmentFlag.AlignTop)
+        for name, part in zip((words, ""), parts, strict=False):
+            self._rows.addRow(*((name, part) if words else (part,)))
 
     def offer(self, default: Button, *left: QWidget, close: str = "Cancel") -> None:
         """End the form with the button that accepts it and one that closes it."""

@@ -7,17 +7,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QAction, QPainter, QPaintEvent
-from PySide6.QtWidgets import (
-    QGridLayout,
-    QLineEdit,
-    QMenu,
-    QPlainTextEdit,
-    QSizePolicy,
-    QStackedWidget,
-    QWidget,
-)
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QStackedWidget, QWidget
 
 from hgviz import settings, tasks
 from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
@@ -34,8 +25,9 @@ from hgviz.core import (
     progress,
     progress_as,
 )
-from hgviz.gui import sentences, sources, theme
-from hgviz.gui.dialogs import Form, ModelInputs, activation_choices
+from hgviz.errors import require
+from hgviz.gui import sentences, sources
+from hgviz.gui.dialogs import Form, ModelInputs, TextField, activation_choices, note
 from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
@@ -474,113 +466,33 @@ def activations(spec: ModelSpec, now: str) -> Iterator[tuple[str, str]]:
             yield name, words
 
 
-def levels(session: Session) -> Iterator[tuple[HeadId, str]]:
-    """The head that was last opened at each other level, and how that is called."""
-    capture, spec = session.capture, session.spec
-    if capture is None or spec is None or not spec.layers or len(spec.levels) < 2:
-        return
-    here = spec.layers[session.selection.layer].level
-    for level in spec.levels:
-        head = session.opened.get(level.index)
-        if level.index != here and head is not None and capture.maps[head.layer] is not None:
-            yield head, tr("Level {level}, head {head}", level=level.label, head=head)
-
-
-def switched(session: Session) -> Iterator[tuple[HeadSet, str]]:
-    """The heads that B could be without, and how that is called."""
-    capture = session.capture
-    if capture is None:
-        return
-    head = session.selection.head_id
-    offered: dict[HeadSet, str] = {}
-    few = capture.streaming.heads
-    if capture.off or few:
-        offered[frozenset()] = tr("The whole model")
-    if head not in capture.off:
-        more = tr("Without head {head} too", head=head)
-        offered[capture.off | {head}] = (
-            more if capture.off else tr("Without head {head}", head=head)
-        )
-    if session.off:
-        said = tr("Without the heads that are off, {count}", count=len(session.off))
-        offered.setdefault(session.off, said)
-    for mask in session.masks:
-        offered.setdefault(mask.off, tr("Mask: {name}", name=mask.name))
-    yield from ((off, words) for off, words in offered.items() if few or off != capture.off)
-
-
 # --- side bar -------------------------------------------------------------------------------------
 
 
-MOST = 240  # px of a button at most
-CHEVRON = 14  # px
-
-
-class SideMenu(Button):
-    """A field that says what is chosen and drops a menu of what else could be."""
-
-    def __init__(self, name: str, fill: Callable[[QMenu], None]) -> None:
-        super().__init__("", weight=400)
-        self._name, self._fill, self.full = name, fill, ""
-        self.setAccessibleName(name)
-        self.setStyleSheet("text-align: left;")
-        self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self._menu = QMenu(self)
-        self._menu.setToolTipsVisible(True)
-        self.clicked.connect(self.drop)
-
-    def say(self, words: str) -> None:
-        """What is chosen."""
-        self.full = words
-        self.setToolTip(tip(f"{self._name}: {words}"))
-        room = MOST - 2 * 12 - CHEVRON - 8
-        self.setText(self.fontMetrics().elidedText(words, Qt.TextElideMode.ElideRight, room))
-        self.updateGeometry()
-
-    def sizeHint(self) -> QSize:
-        """Room for the words and the chevron."""
-        wide = self.fontMetrics().horizontalAdvance(self.text()) + 2 * 12 + CHEVRON + 8
-        return QSize(min(MOST, max(96, wide)), 28)
-
-    def minimumSizeHint(self) -> QSize:
-        """The same: what stands beside it gives way first."""
-        return self.sizeHint()
-
-    def drop(self) -> None:
-        """Show what else could be chosen."""
-        self._menu.clear()
-        self._fill(self._menu)
-        self._menu.setMinimumWidth(self.width())
-        self._menu.popup(self.mapToGlobal(self.rect().bottomLeft()))
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """The field, and a chevron at its right."""
-        super().paintEvent(event)
-        mark = theme.icon("chevron", theme.current().secondary)
-        with QPainter(self) as painter:
-            top = (self.height() - CHEVRON) // 2
-            mark.paint(painter, self.width() - CHEVRON - 9, top, CHEVRON, CHEVRON)
-
-
 class SideLabel(QWidget):
-    """[A] [what it is ⌄] where it comes from."""
+    """[A] what it is, where it comes from, and a button that changes it."""
 
-    def __init__(self, letter: str, fill: Callable[[QMenu], None]) -> None:
+    def __init__(self, letter: str) -> None:
         super().__init__()
         self.setFixedHeight(28)
         self.letter = label(letter, factor=0.92, weight=600, kind="side")
-        self.choice = SideMenu(tr("What {side} is", side=letter), fill)
+        self.name = label(weight=600)
         self.words = Words(factor=0.92, kind="secondary")
+        self.change = Button(tr("Change…"), kind="link")
+        self.change.setAccessibleDescription(letter)
         self.stop = IconButton("stop", tr("Stop capturing {side}", side=letter))
         self.stop.hide()
-        hbox(self, self.letter, self.choice, (self.words, 1), self.stop, spacing=8)
+        hbox(self, self.letter, self.name, (self.words, 1), self.change, self.stop, spacing=8)
+
+    def say(self, name: str, words: str) -> None:
+        """Show what the side is and where it comes from."""
+        self.name.setText(elided(name))
+        self.name.setToolTip(tip(name))
+        self.words.say(words)
 
 
 class SideBar(View):
-    """A and B: two seats over their maps. It is no picture itself, and takes no room.
-
-    side: an Other, and the head of B that stands beside A's, None for the same one.
-    """
+    """A and B: two labels over their maps. The bar itself has no picture and takes no room."""
 
     title: ClassVar[str] = "Sides"
     figureless = "It says what the maps below are of: those are drawn"
@@ -590,19 +502,17 @@ class SideBar(View):
     lane = "here"
     topic: ClassVar[str] = "compare-sides"
 
-    side = Signal(object, object)
-    activation = Signal(str)  # what A is opened with
-    wanted = Signal(str)  # the kind of B that is asked for
-    folder = Signal(bool)  # whether a folder is asked for as B
     stopped = Signal()
-    explained = Signal(str)  # how B comes to be from A
+    explained = Signal(str)  # how B differs from A
     paired = Signal(bool)  # whether there are two sides
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.a, self.b = SideLabel("A", self._offer_a), SideLabel("B", self._offer_b)
+        self.a, self.b = SideLabel("A"), SideLabel("B")
+        self.a.change.clicked.connect(lambda: self.asked.emit("open"))
+        self.b.change.clicked.connect(lambda: self.asked.emit("compare_with"))
+        self.b.words.setAccessibleName(tr("Where B comes from"))
         self.b.stop.clicked.connect(self.stopped)
-        self.more: Mapping[str, str] = {}  # what was opened before, path and name
         self.setFixedHeight(0)
 
     def request(self, session: Session) -> Callable[[], Session] | None:
@@ -610,29 +520,29 @@ class SideBar(View):
         return lambda: session
 
     def draw(self, session: Session) -> None:
-        """Say what both sides are."""
-        told = sides_of(session)
-        self.explained.emit(told.note)
-        self.paired.emit(session.capture is not None and session.beside is not None)
+        """Show what both sides are."""
+        names = sides_of(session)
         a, b = session.capture, session.beside
+        self.explained.emit(names.note)
+        self.paired.emit(a is not None and b is not None)
         self.a.setEnabled(a is not None)
-        self.a.choice.say(told.a if b is not None else activation_of(a) if a else "A")
-        self.a.words.say(_about(session, a, told.a) if a is not None else "")
+        self.b.setEnabled(a is not None)
         work = next((one for one in session.work if one.key == BESIDE), None)
         busy = work is not None and work.state in GOING
-        self.b.choice.say(told.b if b is not None else tr("Compare with…"))
-        self.b.words.say(said_of(work) if busy and work else self._about_b(session, told))
-        self.b.words.setAccessibleName(tr("Where B comes from"))
+        name_a = names.a if b is not None else activation_of(a) if a is not None else ""
+        self.a.say(name_a, _about(session, a, names.a) if a is not None else "")
+        about_b = said_of(work) if busy and work else self._about_b(session, names)
+        self.b.say(names.b if b is not None else tr("nothing yet"), about_b)
         self.b.stop.setVisible(busy)
 
     def as_table(self) -> list[list[str]] | None:
         """What A and B are, and where they come from."""
         if self.session is None or self.session.beside is None:
             return None
-        rows = [[one.letter.text(), one.choice.full, one.words.full] for one in (self.a, self.b)]
+        rows = [[one.letter.text(), one.name.text(), one.words.full] for one in (self.a, self.b)]
         return [[tr("Side"), tr("What it is"), tr("Where it comes from")], *rows]
 
-    def _about_b(self, session: Session, told: SideNames) -> str:
+    def _about_b(self, session: Session, names: SideNames) -> str:
         a, b, other = session.capture, session.beside, session.other
         if a is None or b is None:
             return ""
@@ -644,121 +554,9 @@ class SideBar(View):
             return name if same else tr("{name}, exchanged", name=name)
         if kind == "text":
             text = b.main.text
-            said = sentences.quoted(sentences.shown(text, 60))
-            return tr("{name} on {text}", name=name, text=said) if text else name
-        if kind == "head":
-            return name
-        return _about(session, b, told.b)
-
-    # --- menus ------------------------------------------------------------------------------------
-
-    def _offer_a(self, menu: QMenu) -> None:
-        session = self.session
-        if session is None or session.capture is None:
-            return
-        menu.setAccessibleName(tr("What {side} is", side="A"))
-        if session.checkpoint:
-            own = not session.activation
-            self._entry(menu, tr("Its own activation"), partial(self.activation.emit, ""), own)
-            for name, words in activations(session.capture.spec, session.activation):
-                if name:
-                    self._entry(menu, words, partial(self.activation.emit, name))
-            menu.addSeparator()
-        said = tr("Open another checkpoint or capture…")
-        self._entry(menu, said, partial(self.asked.emit, "open"))
-
-    def _offer_b(self, menu: QMenu) -> None:
-        session = self.session
-        if session is None or session.capture is None:
-            return
-        now = session.other
-        for words, fill, needs in (
-            ("Another activation", self._activations, True),
-            ("Another model", self._models, False),
-            ("Heads switched off", self._switched, True),
-            ("Another head or level", self._heads, False),
-        ):
-            part = menu.addMenu(tr(words))
-            part.setToolTipsVisible(True)
-            fill(part, session, now)
-            part.menuAction().setEnabled(bool(session.checkpoint) or not needs)
-            if needs and not session.checkpoint:
-                part.menuAction().setToolTip(tr("Needs a checkpoint: open one first"))
-        text = self._entry(menu, tr("Another text…"), partial(self.wanted.emit, "text"),
-                           now is not None and now.kind == "text")  # fmt: skip
-        text.setEnabled(bool(session.checkpoint))
-        menu.addSeparator()
-        if session.beside is not None and (now is None or now.kind != "head"):
-            part = menu.addMenu(tr("Beside head {head}", head=session.selection.head_id))
-            self._beside(part, session, session.beside)
-        self._entry(menu, tr("Compare with…"), partial(self.asked.emit, "compare_with"))
-        said = tr("Stop comparing")
-        nothing = self._entry(menu, said, partial(self.asked.emit, "compare_nothing"))
-        nothing.setEnabled(session.beside is not None)
-
-    def _activations(self, menu: QMenu, session: Session, now: Other | None) -> None:
-        assert session.capture is not None
-        for name, words in activations(session.capture.spec, session.activation):
-            other = Other("activation", name)
-            self._entry(menu, words, partial(self.side.emit, other, None), now == other)
-
-    def _models(self, menu: QMenu, session: Session, now: Other | None) -> None:
-        assert session.capture is not None
-        here = session.checkpoint or session.capture.path
-        for path, words in self.more.items():
-            if path != here:
-                other = Other("model", path=path)
-                entry = self._entry(menu, words, partial(self.side.emit, other, None), now == other)
-                entry.setToolTip(tip(path))
-        if self.more:
-            menu.addSeparator()
-        self._entry(menu, tr("A file…"), partial(self.folder.emit, False))
-        self._entry(menu, tr("A folder…"), partial(self.folder.emit, True))
-
-    def _switched(self, menu: QMenu, session: Session, now: Other | None) -> None:
-        for off, words in switched(session):
-            other = Other("off", off=off)
-            self._entry(menu, words, partial(self.side.emit, other, None), now == other)
-        menu.addSeparator()
-        self._entry(menu, tr("Choose heads…"), partial(self.wanted.emit, "off"))
-
-    def _heads(self, menu: QMenu, session: Session, now: Other | None) -> None:
-        for head, words in levels(session):
-            on = now == Other("head") and session.selection.beside == head
-            self._entry(menu, words, partial(self.side.emit, Other("head"), head), on)
-        if not menu.isEmpty():
-            menu.addSeparator()
-        self._entry(menu, tr("Choose a head…"), partial(self.wanted.emit, "head"))
-
-    def _beside(self, menu: QMenu, session: Session, b: Capture) -> None:
-        """Which head of B stands beside A's."""
-        chosen = session.selection.beside
-        meets = tr("The head that meets it")
-        self._entry(menu, meets, partial(self._put, None), chosen is None)
-        menu.addSeparator()
-        for layer in b.spec.layers:
-            known = b.maps[layer.index]
-            if known is None or not known.heads:
-                continue
-            part = menu.addMenu(tr("Layer {layer}", layer=layer.index))
-            for number in known.heads:
-                head = HeadId(layer.index, number)
-                said = tr("Head {head}", head=head)
-                self._entry(part, said, partial(self._put, head), chosen == head)
-
-    def _put(self, head: HeadId | None) -> None:
-        if self.session is not None:
-            self.session.put(selection=replace(self.session.selection, beside=head))
-
-    def _entry(
-        self, menu: QMenu, words: str, does: Callable[[], object], on: bool = False
-    ) -> QAction:
-        entry = menu.addAction(words.replace("&", "&&"))
-        if on:
-            entry.setCheckable(True)
-            entry.setChecked(True)
-        entry.triggered.connect(lambda: does())
-        return entry
+            quoted = sentences.quoted(sentences.shown(text, 60))
+            return tr("{name} on {text}", name=name, text=quoted) if text else name
+        return name if kind == "head" else _about(session, b, names.b)
 
 
 def _about(session: Session, capture: Capture, said: str) -> str:
@@ -783,27 +581,27 @@ def said_of(work: Work) -> str:
 
 KINDS = (
     ("activation", "Activation", ""), ("model", "Model", ""), ("text", "Text", ""),
-    ("off", "Heads off", ""), ("head", "Head or level", ""),
+    ("off", "Heads off", ""), ("head", "Another head", ""),
 )  # fmt: skip
-SAID = {
-    "activation": "The same checkpoint on the same text, with another function that turns scores "
-    "into weights. It is not trained again.",
-    "model": "Another checkpoint, which reads the same text, or a capture as it is.",
-    "text": "The same model on another text. What both texts have in common is compared.",
-    "off": "The same model on the same text without these heads.",
-    "head": "Another head of the same capture, such as one of another level.",
+KIND_NOTES = {
+    "activation": "Same weights and text, another activation function; not trained again.",
+    "model": "Another checkpoint on the same text, or a saved capture.",
+    "text": "The same model on another text; the tokens that both have are compared.",
+    "off": "The same model and text with these heads off.",
+    "head": "Another head of the same capture, for example at another level.",
 }
-NAMING = "12.5, 4.* for a whole layer; nothing for the whole model"
+NEEDS_MODEL = ("activation", "text", "off")
+NAMING = "12.5, 4.* for a whole layer; empty for all heads on"
 MODELLESS = "Open the checkpoint first: this capture was opened from a file."
 
 
 class CompareDialog(Form):
-    """One of five ways to a second side, with what each needs.
+    """Five ways to a B, with what each needs.
 
-    more: checkpoints and captures that were opened before, path and name.
+    more: checkpoints and captures that were opened before, path and name. ask_file: asks for a
+    file, or with True for a folder.
     """
 
-    file_wanted = Signal(bool)  # whether a folder is asked for
     wide = 640
 
     def __init__(
@@ -813,35 +611,36 @@ class CompareDialog(Form):
         more: Mapping[str, str],
         kind: str = "",
         then: Callable[[Other, HeadId | None], object] | None = None,
+        ask_file: Callable[[bool], object] | None = None,
     ) -> None:
         super().__init__(window, tr("Compare with…"), then=then)
         assert session.capture is not None
         self._session, self._capture = session, session.capture
         self.kinds = Segments([(name, tr(words), icon) for name, words, icon in KINDS], wide=104)
         self.kinds.setAccessibleName(tr("What to compare with"))
+        self.kinds.chosen.connect(self._turn)
         self.body.addLayout(hbox(None, self.kinds, 1, spacing=-1))
-        self.said = label(kind="secondary", factor=0.92, wrap=True)
-        self.said.setMinimumHeight(2 * self.said.fontMetrics().height())
-        self.said.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.body.addWidget(self.said)
+        self.kind_note = note("")
+        self.body.addWidget(self.kind_note)
         self.pages = QStackedWidget()
-        pages = self._activation(), self._model(more), self._text(), self._off(), self._head()
-        for page in pages:
+        pages = self._activation(), self._model(more, ask_file), self._text(), self._off()
+        for page in (*pages, QWidget()):
             self.pages.addWidget(page)
         self.body.addWidget(self.pages)
+        beside = session.selection.beside
+        self.head = QLineEdit("" if beside is None else str(beside))
+        self.head.setPlaceholderText(tr("the counterpart of the head of A"))
+        self.head.textChanged.connect(self.check)
+        self.row(tr("Head of B"), self.head)
         go = Button(tr("Compare"), "compare", kind="filled")
         go.setShortcut("Ctrl+Return")  # Return alone is a new line of a text
         go.setToolTip("Ctrl+Return")
-        self.offer(go)
-        self.kinds.chosen.connect(self._turn)
         now = session.other.kind if session.other is not None else "activation"
-        first = now if session.checkpoint and now in self.kinds.names else "model"
-        self.kinds.choose(kind or first)
+        self.kinds.choose(kind or (now if session.checkpoint else "model"))
+        self.offer(go)
         self._turn(self.kinds.choice)
-        fields = (self.activations, self.paths, self.texts[0], self.heads, self.layer)
-        self.first = fields[self.kinds.names.index(self.kinds.choice)]
-
-    # --- the five ways ----------------------------------------------------------------------------
+        fields = (self.activations, self.paths, self.texts[0], self.heads, self.head)
+        self.first = fields[self.pages.currentIndex()]
 
     def _activation(self) -> QWidget:
         self.activations = Picker()
@@ -850,142 +649,94 @@ class CompareDialog(Form):
             self.activations.addItem(words, name)
         return _column(self.activations)
 
-    def _model(self, more: Mapping[str, str]) -> QWidget:
+    def _model(self, more: Mapping[str, str], ask_file: Callable[[bool], object] | None) -> QWidget:
         self.paths = Picker()
         self.paths.setAccessibleName(tr("Checkpoint or capture"))
-        now = self._session.checkpoint or self._capture.path
         for path, words in more.items():
-            if path != now:
+            if path != (self._session.checkpoint or self._capture.path):
                 self.paths.addItem(words, path)
         self.paths.setEnabled(self.paths.count() > 0)
-        buttons = QWidget()
-        row = hbox(buttons, spacing=-1)
-        for words, folder in (("Another file…", False), ("Another folder…", True)):
+        row = hbox(None, spacing=8)
+        for words, is_folder in (("Another file…", False), ("Another folder…", True)):
             button = Button(tr(words), "open")
-            button.setProperty("folder", folder)
-            button.clicked.connect(self._ask_file)
+            button.clicked.connect(self.reject)
+            if ask_file is not None:
+                button.clicked.connect(partial(ask_file, is_folder))
             row.addWidget(button)
         row.addStretch(1)
-        return _column(self.paths, buttons)
+        return _column(self.paths, row)
 
     def _text(self) -> QWidget:
-        texts = self._capture.texts
-        reads = ModelInputs.of(self._session.model)
-        self.texts = []
-        for text, name in ((texts[0], "Text of B"), (texts[1], "Second text of B")):
-            edit = QPlainTextEdit(text)
-            edit.setFont(theme.mono())
-            edit.setTabChangesFocus(True)
-            edit.setAccessibleName(tr(name))
-            edit.setFixedHeight(96)
-            edit.textChanged.connect(self.check)
-            self.texts.append(edit)
-        two = bool(texts[1]) or (self._session.model is not None and bool(reads.second))
-        self.texts[1].setVisible(two)
+        model, texts = self._session.model, self._capture.texts
+        names = tr("Text of B"), tr("Second text of B")
+        self.texts = [TextField(text, name, 96) for text, name in zip(texts, names, strict=True)]
+        for field in self.texts:
+            field.setFixedHeight(96)
+            field.textChanged.connect(self.check)
+        two = texts[1] or (model is not None and ModelInputs.of(model).second)
+        self.texts[1].setVisible(bool(two))
         return _column(*self.texts)
 
     def _off(self) -> QWidget:
-        session = self._session
-        spec = self._capture.spec
-        off = session.off if session.off != self._capture.off else frozenset()
-        first = off or frozenset({session.selection.head_id}) - self._capture.off
-        self.heads = QLineEdit(named(first, spec.layers))
+        session, layers, off = self._session, self._capture.spec.layers, self._capture.off
+        head = frozenset({session.selection.head_id})
+        first = session.off if session.off not in (off, frozenset()) else head - off
+        self.heads = QLineEdit(named(first, layers))
         self.heads.setPlaceholderText(tr(NAMING))
         self.heads.setAccessibleName(tr("Heads that are off in B"))
         self.heads.textChanged.connect(self.check)
-        here = named(self._capture.off, spec.layers)
-        said = tr("A is without {heads}.", heads=here) if here else tr("A has all its heads.")
-        return _column(self.heads, Words(said, factor=0.92, kind="secondary"))
-
-    def _head(self) -> QWidget:
-        self.layer, self.number = Picker(), Picker()
-        spec, chosen = self._capture.spec, self._session.selection
-        levels = len(spec.levels) > 1
-        for one in spec.layers:
-            if one.heads and self._capture.maps[one.index] is not None:
-                parts = [tr("Layer {layer}", layer=one.index)]
-                parts += [spec.levels[one.level].label] if levels else []
-                parts += [] if one.role == "self" else [tr(one.role)]
-                self.layer.addItem(", ".join(parts), one.index)
-        now = chosen.beside or chosen.head_id
-        self.layer.currentIndexChanged.connect(self._fill_heads)
-        self.layer.setCurrentIndex(max(0, self.layer.findData(now.layer)))
-        self._fill_heads()
-        self.number.setCurrentIndex(max(0, self.number.findData(now.head)))
-        self.number.currentIndexChanged.connect(self.check)
-        grid = QGridLayout()
-        grid.setContentsMargins(0, 0, 0, 0)
-        grid.setHorizontalSpacing(16)
-        grid.setColumnStretch(1, 1)
-        rows = ("Layer", "Layer of B", self.layer), ("Head", "Head of B", self.number)
-        for row, (words, whole, box) in enumerate(rows):
-            name = label(tr(words))
-            name.setBuddy(box)
-            box.setAccessibleName(tr(whole))
-            grid.addWidget(name, row, 0)
-            grid.addWidget(box, row, 1)
-        out = QWidget()
-        vbox(out, grid, 1, spacing=-1)
-        return out
-
-    def _fill_heads(self) -> None:
-        at = self.layer.currentData()
-        self.number.clear()
-        if at is not None:
-            for head in self._capture.spec.layers[at].heads:
-                self.number.addItem(str(head), head)
-
-    # --- what is chosen ---------------------------------------------------------------------------
-
-    @property
-    def wish(self) -> tuple[Other, HeadId | None]:
-        """What is chosen now. Errors: HgvizError for what cannot be."""
-        kind = self.kinds.choice
-        if kind == "activation":
-            return Other("activation", self.activations.currentData()), None
-        if kind == "model":
-            return Other("model", path=self.paths.currentData() or ""), None
-        if kind == "text":
-            first, second = (one.toPlainText() for one in self.texts)
-            return Other("text", text=first, second=second), None
-        if kind == "off":
-            layers = self._capture.spec.layers
-            off = parse_heads(self.heads.text(), layers)
-            return Other("off", off=off), None
-        at, head = self.layer.currentData(), self.number.currentData()
-        return Other("head"), None if head is None else HeadId(at, head)
+        words = tr("A has {heads} off.", heads=named(off, layers)) if off else tr("A has none off.")
+        return _column(self.heads, note(words))
 
     def _turn(self, kind: str) -> None:
-        self.said.setText(tr(SAID[kind]))
+        self.kind_note.setText(tr(KIND_NOTES[kind]))
         self.pages.setCurrentIndex(self.kinds.names.index(kind))
         self.check()
 
     def answer(self) -> tuple[Other, HeadId | None]:
-        return self.wish
+        """What is chosen. Raises HgvizError for heads that are not named."""
+        kind, layers = self.kinds.choice, self._capture.spec.layers
+        match kind:
+            case "activation":
+                other = Other("activation", self.activations.currentData())
+            case "model":
+                other = Other("model", path=self.paths.currentData() or "")
+            case "text":
+                text, second = (field.text() for field in self.texts)
+                other = Other("text", text=text, second=second)
+            case "off":
+                other = Other("off", off=parse_heads(self.heads.text(), layers))
+            case _:
+                other = Other("head")
+        name = self.head.text().strip()
+        if kind == "head" and name:
+            parse_heads(name, layers)  # which must be one of the capture
+        layer, _, head = name.partition(".")
+        is_head = layer.isdecimal() and head.isdecimal()
+        do = "Write the layer and the head, such as 3.1"
+        require(is_head or not name, f"{name} does not name a head", do)
+        return other, HeadId(int(layer), int(head)) if is_head else None
 
     def problem(self) -> str:
         kind = self.kinds.choice
-        if kind in ("activation", "text", "off") and not self._session.checkpoint:
+        if kind in NEEDS_MODEL and not self._session.checkpoint:
             return tr(MODELLESS)
         if kind == "model" and not self.paths.currentData():
             return tr("Choose a checkpoint or a capture.")
-        if kind == "text" and not self.texts[0].toPlainText():
-            return tr("Empty: there is nothing to capture.")
+        if kind == "text" and not self.texts[0].text():
+            return tr("The text is empty")
+        if kind == "head" and not self.head.text().strip():
+            return tr("Name the head of B, such as 3.1.")
         try:
-            other, _ = self.wish
+            other, _ = self.answer()
         except HgvizError as error:
             return wrong(error)
         if kind == "off" and other.off == self._capture.off:
-            return tr("These are the heads that are off in A: B would be the same.")
+            return tr("These heads are off in A too.")
         return ""
 
-    def _ask_file(self) -> None:
-        folder = bool(self.sender().property("folder"))
-        self.reject()
-        self.file_wanted.emit(folder)
 
-
-def _column(*widgets: QWidget) -> QWidget:
+def _column(*items: QWidget | QHBoxLayout) -> QWidget:
     out = QWidget()
-    vbox(out, *widgets, 1, spacing=8)
+    vbox(out, *items, 1, spacing=8)
     return out

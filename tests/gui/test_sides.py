@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtWidgets import QApplication, QWidget
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
@@ -54,7 +54,6 @@ def sides(bench):
     """The two seats over a session."""
     view = SideBar()
     view.bind(bench.session, bench.lanes)
-    view.side.connect(bench.comparing.choose)
     view.settle()
     yield view
     view.unbind()
@@ -80,24 +79,6 @@ def choose(bench, until, other, head=None):
     until(lambda: not busy(bench))
 
 
-def entries(menu: QMenu):
-    """The words of a menu and those below it."""
-    found = {}
-    for action in menu.actions():
-        if action.menu() is not None:
-            found |= entries(action.menu())
-        elif not action.isSeparator():
-            found[action.text()] = action
-    return found
-
-
-def menu_of(seat):
-    """What a side could be."""
-    seat.choice._menu.clear()
-    seat.choice._fill(seat.choice._menu)
-    return entries(seat.choice._menu)
-
-
 def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench, sides, until):
     a = bench.session.capture
     choose(bench, until, Other("activation", "ymish"))
@@ -110,7 +91,7 @@ def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench,
     said = []
     sides.explained.connect(said.append)
     sides.settle()
-    assert (sides.a.choice.full, sides.b.choice.full) == ("softmax", "ymish")
+    assert (sides.a.name.text(), sides.b.name.text()) == ("softmax", "ymish")
     assert "softmax exchanged for ymish" in said[-1]
 
 
@@ -184,6 +165,7 @@ def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, over, 
     dialog.kinds._group.button(0).click()
     assert not dialog.default.isEnabled() and "checkpoint" in dialog.wrong.text()
     dialog.kinds._group.button(4).click()
+    dialog.head.setText("0.1")
     assert dialog.default.isEnabled()
 
 
@@ -227,7 +209,7 @@ def test_compare_with_nothing_removes_b(bench, sides, until):
     bench.comparing.forget()
     sides.settle()
     assert bench.session.beside is None and there[-2:] == [True, False]
-    assert sides.b.choice.full == "Compare with…"
+    assert sides.b.name.text() == "nothing yet"
 
 
 def test_another_model_takes_masks_along_only_where_it_has_these_heads(bench, until):
@@ -249,7 +231,7 @@ def test_the_dialog_returns_the_chosen_b(bench, over):
 
 @pytest.mark.parametrize(
     ("words", "wrong"),
-    [("0.9", "no head 0.9"), ("x", "does not name"), ("", "are off in A"), ("0.0,0.0", "twice")],
+    [("0.9", "no head 0.9"), ("x", "does not name"), ("", "off in A too"), ("0.0,0.0", "twice")],
 )
 def test_the_dialog_says_which_heads_cannot_be_off(bench, over, words, wrong):
     dialog = CompareDialog(over, bench.session, {}, "off")
@@ -257,29 +239,34 @@ def test_the_dialog_says_which_heads_cannot_be_off(bench, over, words, wrong):
     assert wrong in dialog.wrong.text() and not dialog.default.isEnabled()
     dialog.heads.setText("0.1, 2.*")
     assert dialog.default.isEnabled()
-    assert dialog.wish[0].off == {HeadId(0, 1), HeadId(2, 0), HeadId(2, 1)}
+    assert dialog.answer()[0].off == {HeadId(0, 1), HeadId(2, 0), HeadId(2, 1)}
     dialog.texts[0].setPlainText("")
     dialog.kinds._group.button(2).click()
-    assert not dialog.default.isEnabled() and "Empty" in dialog.wrong.text()
+    assert not dialog.default.isEnabled() and "empty" in dialog.wrong.text()
 
 
-def test_menus_offer_what_there_is(bench, sides, until):
-    session = bench.session
-    session.put(off=frozenset({HeadId(0, 0)}), opened={0: HeadId(0, 0), 1: HeadId(2, 0)})
-    offered = menu_of(sides.b)
-    assert "tanh" in offered and "softmax" not in offered
-    assert any(words.startswith("Without head") for words in offered)
-    assert any(words.startswith("Level 1:2") for words in offered)
-    assert "Compare with…" in offered and not offered["Stop comparing"].isEnabled()
-    offered["tanh"].trigger()
-    until(lambda: not busy(bench))
-    assert session.other == Other("activation", "tanh")
-    menu_of(sides.b)["Head 2.0"].trigger()
-    assert session.selection.beside == HeadId(2, 0)
-    opened = []
-    sides.activation.connect(opened.append)
-    menu_of(sides.a)["ymish, x·tanh|x|"].trigger()
-    assert opened == ["ymish"]
+def test_the_head_of_b_is_named_in_the_dialog(bench, over):
+    answers = []
+    dialog = CompareDialog(over, bench.session, {}, "head", lambda *answer: answers.append(answer))
+    for text, words in (("", "Name the head"), ("x", "does not name"), ("9.9", "has no")):
+        dialog.head.setText(text)
+        dialog.check()
+        assert words in dialog.wrong.text() and not dialog.default.isEnabled()
+    dialog.head.setText("2.0")
+    dialog.default.click()
+    assert answers == [(Other("head"), HeadId(2, 0))]
+    dialog = CompareDialog(over, bench.session, {}, "activation")
+    assert dialog.answer()[1] is None
+    dialog.head.setText("7.3")  # of a model that may have more heads
+    assert dialog.answer()[1] == HeadId(7, 3)
+
+
+def test_each_side_can_be_changed(sides):
+    asked = []
+    sides.asked.connect(asked.append)
+    sides.a.change.click()
+    sides.b.change.click()
+    assert asked == ["open", "compare_with"]
 
 
 def test_names_are_short_and_phrases_can_be_said():
@@ -295,7 +282,7 @@ def test_names_are_short_and_phrases_can_be_said():
 def test_the_sides_of_nothing_can_be_drawn(bench, sides):
     bench.session.put(capture=None)
     sides.settle()
-    assert not sides.a.isEnabled() and not menu_of(sides.b) and not menu_of(sides.a)
+    assert not sides.a.isEnabled() and not sides.b.isEnabled()
 
 
 # --- the command of a report ----------------------------------------------------------------------
