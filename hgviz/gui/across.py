@@ -9,16 +9,8 @@ from string import Template
 from typing import ClassVar
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import (
-    QColor,
-    QFontMetricsF,
-    QMouseEvent,
-    QPainter,
-    QPaintEvent,
-    QPen,
-    QResizeEvent,
-)
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from hgviz import palettes
@@ -33,7 +25,6 @@ from hgviz.analysis.composition import (
 from hgviz.core import (
     HEAD_FUSIONS,
     Capture,
-    Floats,
     HeadFusion,
     HeadId,
     HeadSet,
@@ -42,8 +33,9 @@ from hgviz.core import (
     progress,
 )
 from hgviz.figures.spec import Spec
-from hgviz.gui import heatmap, ink, sentences, theme
-from hgviz.gui.grid import CaptureWords, MapAxis, Names, Viewport
+from hgviz.gui import heatmap, sentences, theme
+from hgviz.gui.charts import Axis, Band, Chart, ChartWidget, Plot, Points, number, percent
+from hgviz.gui.grid import CaptureWords, Names, Viewport
 from hgviz.gui.heatmap import Canvas, Supply
 from hgviz.gui.ink import Cross, MapScene
 from hgviz.gui.language import tr
@@ -51,7 +43,7 @@ from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, MapsView, plain
-from hgviz.gui.widgets import ARROWS, PaneHead, Picker, hbox, label, shows_tip, vbox
+from hgviz.gui.widgets import PaneHead, Picker, hbox, label, vbox
 from hgviz.session import Session
 
 # --- cache ----------------------------------------------------------------------------------------
@@ -210,259 +202,104 @@ def _cell(names: Names, cell: int) -> str:
     )
 
 
-# --- bars -----------------------------------------------------------------------------------------
+# --- the row of an answer -------------------------------------------------------------------------
 
 
-LEFT, RIGHT = 88, 16  # px beside the bars: as the map has it
-LEAST, TALLEST, WORDS = 44, 104, 60  # px of height: bars at least and at most, words under them
-NAMES = {"rollout": "Rollout", "product": "Product"}
-MEANINGS = {  # what the bars are, their formula
-    "rollout": (
+LABELS = 10  # tokens that are written under the bars
+TALLEST = 200  # px of the chart under a map
+ABOUT = {  # what the bars are, their formula
+    "Rollout": (
         "How much of the answer comes from each token, all layers taken together",
         Citation("R = Â_L … Â_1, Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
     ),
-    "product": (
+    "Product": (
         "How much each token adds or takes away, all layers multiplied",
         Citation("Π_l (A_l + I)", "across.md"),
     ),
 }  # fmt: skip
 
 
-def tints(count: int) -> list[QColor]:
-    """Colours of so many levels, from full resolution in: the further in, the more orange."""
-    now = theme.current()
-    return [blend(now.press, now.mark, number / max(1, count - 1)) for number in range(count)]
+def measure_of(across: Across) -> str:
+    """What the weights of an answer are, a key of ABOUT."""
+    return "Product" if across.recipe.signed else "Rollout"
 
 
-def blend(first: QColor, second: QColor, part: float) -> QColor:
-    """A colour between two, `part` of the second."""
-    both = zip(first.getRgb()[:3], second.getRgb()[:3], strict=True)  # type: ignore[index]
-    return QColor(*(round(a + (b - a) * part) for a, b in both))
-
-
-class CompositionBars(QWidget):
+def row_chart(across: Across, columns: Names) -> Chart:
     """A bar for each token that an answer comes from, stacked by the levels it comes through."""
+    if across.row is None or not len(columns):
+        return Chart()
+    weights = np.nan_to_num(across.row.weights[0], nan=0.0)
+    levels = list(zip(across.capture.spec.levels, across.row.parts, strict=False))
+    if (weights < 0).any():
+        stacks = [("bad", "", np.maximum(weights, 0)), ("press", "", np.minimum(weights, 0))]
+    else:
+        colours = (0, 2, 3, 4, 5, 6)  # of series; orange means chosen
+        stacks = [(colours[at % 6], level.label, part) for at, (level, part) in enumerate(levels)]
+    x = np.repeat(np.arange(len(weights)), 4) + np.tile([-0.45, -0.45, 0.45, 0.45], len(weights))
+    base, parts = np.zeros(len(weights)), []
+    for colour, name, values in stacks or [("press", "", weights)]:
+        top = base + values
+        high = np.stack([base, top, top, base], axis=1).ravel()
+        parts.append(Band(x, np.repeat(base, 4), high, colour, 1.0, name))
+        base = top if levels and not (weights < 0).any() else np.zeros(len(weights))
+    words = partial(token_words, across, columns)
+    keys = tuple(range(len(weights)))
+    points = Points(np.arange(len(weights)), weights, size=0.0, words=words, keys=keys)
+    low, high = float(weights.min(initial=0.0)), float(weights.max(initial=0.0)) or 1.0
+    end = len(columns) - 0.5
+    y = Axis(
+        1.05 * low, 1.05 * high, tr(measure_of(across)),
+        number if across.recipe.signed else percent,
+    )  # fmt: skip
+    plot = Plot(Axis(-0.5, end, names=token_names(columns)), y, (*parts, points))
+    return Chart((plot,), tr("The answer looked at, token by token"), of=end, by_x=True)
 
-    own_keys = tuple(ARROWS)
-    picked = Signal(int)  # a column
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.across: Across | None = None
-        self.columns: Names | None = None
-        self.rows: Names | None = None
-        self.setMouseTracking(True)
-        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName(tr("The answer looked at, token by token"))
-        self.chosen: int | None = None
+def token_names(columns: Names) -> tuple[tuple[float, str], ...]:
+    """Some words along a text, each at one of its tokens; tokens where there are no words."""
 
-    def sizeHint(self) -> QSize:
-        """The bars at their least height, and the words."""
-        return QSize(320, WORDS + LEAST)
+    def word(column: int) -> str:
+        end = int(columns.spans[column][1])
+        around = sentences.word_at(columns.word_spans, end - 1) if end > 0 else None
+        return "" if around is None else sentences.glyph(columns.prompt, *around)
 
-    def minimumSizeHint(self) -> QSize:
-        """As high as it needs to be."""
-        return QSize(160, self.sizeHint().height())
-
-    @property
-    def weights(self) -> Floats | None:
-        """(columns,) what the answer is made of, None before it is known."""
-        return (
-            None if self.across is None or self.across.row is None else self.across.row.weights[0]
+    found = {}
+    step = max(1, len(columns) // LABELS)
+    for first in range(0, len(columns), step):
+        column = next(
+            (at for at in range(first, min(first + step, len(columns))) if word(at)), first
         )
+        found[float(column)] = word(column) or columns.glyph(column)
+    return tuple(found.items())
 
-    @property
-    def levels(self) -> tuple[Floats, ...]:
-        """The answer in parts, by the level that each went no further in than."""
-        return () if self.across is None or self.across.row is None else self.across.row.parts
 
-    @property
-    def kind(self) -> str:
-        """What the weights are, a key of NAMES."""
-        return "product" if self._signed else "rollout"
-
-    @property
-    def _signed(self) -> bool:
-        return self.across is not None and self.across.recipe.signed
-
-    def show_row(self, across: Across, rows: Names, columns: Names) -> None:
-        """Show an answer."""
-        self.across, self.rows, self.columns = across, rows, columns
-        is_alone = across.opened is None and bool(across.reason)  # there is no map above
-        self.setMaximumHeight(WORDS + TALLEST * (3 if is_alone else 1))
-        self.updateGeometry()
-        self.update()
-
-    # --- where things are -------------------------------------------------------------------------
-
-    @property
-    def along(self) -> MapAxis | None:
-        """The columns over the width, in logical px."""
-        if self.columns is None or not len(self.columns):
-            return None
-        room = max(8, self.width() - LEFT - RIGHT)
-        scale = room / len(self.columns)
-        return MapAxis(len(self.columns), room, float(int(scale)) if scale >= 1 else scale)
-
-    def column_at(self, place: QPointF) -> int | None:
-        """The column under a place."""
-        along = self.along
-        return None if along is None else along.cell(place.x() - LEFT)
-
-    # --- painting ---------------------------------------------------------------------------------
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """The bars, and the words of the text under them."""
-        along, weights = self.along, self.weights
-        if along is None or weights is None or self.columns is None or self.across is None:
-            return
-        now = theme.current()
-        with QPainter(self) as painter:
-            bottom = float(self.height() - WORDS)
-            self._paint_bars(painter, along, weights, QRectF(LEFT, 2, along.size, bottom - 8))
-            if self.chosen is not None:  # the key, as the cross hair of the map above has it
-                left, right = along.edges(self.chosen)
-                box = QRectF(LEFT + left, 2, max(2.0, right - left), self.height() - WORDS)
-                painter.setPen(QPen(now.mark, 1))
-                painter.drawRect(box)
-            if self.hasFocus():
-                painter.save()
-                ink.focus_ring(painter, QRectF(self.rect()))
-                painter.restore()
-            base = QRectF(LEFT, bottom - 2, along.size, 1)
-            painter.setFont(theme.font(ink.AXIS))
-            chosen = self._own()
-            marks = self.columns.marks(along, 1.0, chosen)
-            metrics = QFontMetricsF(theme.font(ink.AXIS))
-            for label in marks.labels:
-                painter.setPen(now.mark_text if label.chosen else now.secondary)
-                painter.save()
-                painter.translate(base.left() + label.middle, base.top() + 2)
-                if len(label.text) == 1:
-                    box = QRectF(-20, 0, 40, metrics.height())
-                    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, label.text)
-                else:
-                    painter.rotate(90)
-                    text = metrics.elidedText(label.text, Qt.TextElideMode.ElideRight, WORDS - 8)
-                    box = QRectF(0, -metrics.height() / 2, WORDS, metrics.height())
-                    painter.drawText(box, theme.TO_LEFT, text)
-                painter.restore()
-
-    def _own(self) -> int | None:
-        assert self.across is not None and self.columns is not None
-        if self.across.query is None or self.rows is None:
-            return None
-        return len(self.columns) - len(self.rows) + self.across.query
-
-    def _paint_bars(self, painter: QPainter, along: MapAxis, values: Floats, box: QRectF) -> None:
-        now = theme.current()
-        values = np.nan_to_num(values, nan=0.0)
-        most = float(np.abs(values).max(initial=0.0)) or 1.0
-        painter.setFont(theme.font(ink.AXIS, 600))
-        painter.setPen(now.secondary)
-        title = QRectF(16, box.top(), LEFT - 24, 16)
-        painter.drawText(title, theme.TO_RIGHT, tr(NAMES[self.kind]))
-        painter.setFont(theme.font(ink.AXIS))
-        top = tr("to {amount}", amount=amount(most, self._signed))
-        painter.drawText(title.translated(0, 16), theme.TO_RIGHT, top)
-        signed = bool((values < 0).any())
-        zero = box.center().y() if signed else box.bottom()
-        high = box.height() / (2 if signed else 1)
-        bounds = along.bounds()
-        layers = self._layers(values)
-        gap = along.scale > 4
-        for pixel, (first, after) in enumerate(zip(bounds[:-1], bounds[1:], strict=True)):
-            if gap and (pixel + 1) % int(along.scale) == 0:
-                continue
-            cells = slice(int(first), max(int(first) + 1, int(after)))
-            if not len(values[cells]):
-                continue
-            at = int(first) + int(np.abs(values[cells]).argmax())
-            base = zero
-            for part, colour in layers:
-                tall = high * min(1.0, abs(float(part[at])) / most)
-                if tall:
-                    y = base - tall if part[at] > 0 else base
-                    painter.fillRect(QRectF(box.left() + pixel, y, 1, tall), colour)
-                    base -= tall
-        painter.setPen(QPen(now.edge, 1))
-        painter.drawLine(QPointF(box.left(), zero + 0.5), QPointF(box.right(), zero + 0.5))
-
-    def _layers(self, values: Floats) -> list[tuple[Floats, QColor]]:
-        """What is stacked: of a rollout, what comes from each level of the model."""
-        if (values < 0).any():
-            negative, positive = ink.sides()
-            return [(np.minimum(values, 0), negative), (np.maximum(values, 0), positive)]
-        if not self.levels:
-            return [(values, theme.current().press)]
-        return list(zip(self.levels, tints(len(self.levels)), strict=True))
-
-    # --- events -----------------------------------------------------------------------------------
-
-    def said_at(self, place: QPointF) -> str:
-        """The token under a place and its numbers."""
-        if place.x() < LEFT and self.weights is not None:
-            meaning, cited = MEANINGS[self.kind]
-            return explanation(tr(meaning), cited)
-        return self.said_of(self.column_at(place))
-
-    def said_of(self, column: int | None) -> str:
-        """A token and its numbers; "" for none."""
-        if column is None or self.columns is None or self.across is None:
-            return ""
-        token = f"{sentences.shown(self.columns.glyph(column))}, {self.columns.place(column)}"
-        if self.weights is None:
-            return token
-        return f"{token}; {self._number(float(self.weights[column]), column)}"
-
-    def _number(self, value: float, column: int) -> str:
-        """The weight of a column, with its name and its parts by level."""
-        assert self.across is not None
-        whole = amount(value, self._signed)
-        if self._signed:
-            return tr("product {amount}", amount=whole)
-        if not self.levels or not value:
-            return tr("rollout {amount}", amount=whole)
-        by = ", ".join(
+def token_words(across: Across, columns: Names, column: int) -> str:
+    """A token, the weight of an answer on it, and that weight by level."""
+    token = f"{sentences.shown(columns.glyph(column))}, {columns.place(column)}"
+    if across.row is None:
+        return token
+    signed, total = across.recipe.signed, float(across.row.weights[0][column])
+    lines = [token, f"{tr(measure_of(across))} {amount(total, signed)}"]
+    if not signed and total:
+        lines += [
             tr("{amount} by {level}", level=level.label, amount=amount(float(part[column]), False))
-            for part, level in zip(self.levels, self.across.capture.spec.levels, strict=True)
-        )
-        return tr("rollout {amount} ({parts})", amount=whole, parts=by)
-
-    def choose(self, column: int | None) -> None:
-        """Mark a token, and say its numbers to those who cannot see them."""
-        if column is not None and (self.columns is None or column >= len(self.columns)):
-            column = None
-        self.chosen = column
-        self.setAccessibleDescription(self.said_of(column))
-        self.update()
-
-    def table(self) -> list[list[str]]:
-        """A row for each token, every number in full."""
-        assert self.columns is not None and self.across is not None and self.weights is not None
-        levels = zip(self.across.capture.spec.levels, self.levels, strict=False)
-        numbers = [(tr(NAMES[self.kind]), self.weights)]
-        numbers += [
-            (tr("{name} by {level}", name=tr("Rollout"), level=level.label), values)
-            for level, values in levels
+            for part, level in zip(across.row.parts, across.capture.spec.levels, strict=False)
         ]
-        rows = [[tr("column"), tr("token"), tr("where"), *(name for name, _ in numbers)]]
-        for column in range(len(self.columns)):
-            names = self.columns.glyph(column), self.columns.place(column)
-            cells = (float(values[column]) for _, values in numbers)
-            rows.append([str(column), *names, *("" if np.isnan(x) else repr(x) for x in cells)])
-        return rows
+    return "\n".join(lines)
 
-    def event(self, event: QEvent) -> bool:
-        """The numbers of the token under the pointer."""
-        return shows_tip(event, self, self.said_at) or super().event(event)
 
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose a token."""
-        column = self.column_at(event.position())
-        if column is not None and event.button() == Qt.MouseButton.LeftButton:
-            self.picked.emit(column)
+def row_table(across: Across, columns: Names) -> list[list[str]]:
+    """A row for each token, every number in full."""
+    assert across.row is not None
+    numbers = {tr(measure_of(across)): across.row.weights[0]}
+    for level, values in zip(across.capture.spec.levels, across.row.parts, strict=False):
+        numbers[tr("{name} by {level}", name=tr("Rollout"), level=level.label)] = values
+    rows = [[tr("column"), tr("token"), tr("where"), *numbers]]
+    for column in range(len(columns)):
+        names = columns.glyph(column), columns.place(column)
+        cells = (float(values[column]) for values in numbers.values())
+        rows.append([str(column), *names, *("" if np.isnan(x) else repr(x) for x in cells)])
+    return rows
 
 
 # --- recipe ---------------------------------------------------------------------------------------
@@ -483,7 +320,7 @@ STAYING = (
     "How much of every sum is what was there before attention",
     Citation("Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
 )
-SIGNED = "Weights below zero stay so: the product of A + I", MEANINGS["product"][1]
+SIGNED = "Keep negative weights: the product of A + I, not normalised", ABOUT["Product"][1]
 
 
 class RecipeBar(QWidget):
@@ -540,6 +377,11 @@ def _switch(text: str, meaning: str, cited: Citation) -> QToolButton:
     return out
 
 
+def _about(across: Across) -> tuple[str, Citation]:
+    about, source = ABOUT[measure_of(across)]
+    return tr(about), source
+
+
 # --- across ---------------------------------------------------------------------------------------
 
 
@@ -566,7 +408,7 @@ class AcrossView(MapsView):
         self.canvas = Canvas(self.tiles)
         self.canvas.setAccessibleName(tr("Map of all maps composed"))
         self._supply = Supply(self.canvas, self._cache.opener)
-        self.bars = CompositionBars()
+        self.bars = ChartWidget(tr("The answer looked at, token by token"))
         self._build()
 
     def _build(self) -> None:
@@ -583,8 +425,7 @@ class AcrossView(MapsView):
         self.canvas.pointed.connect(self._point)
         self.canvas.clicked.connect(self._click)
         self.canvas.moved.connect(self._fetch)
-        for one in (self.canvas, self.bars):
-            one.installEventFilter(self)
+        self.canvas.installEventFilter(self)
         self.bars.picked.connect(self._pick)
         self.start_at(self.canvas)
 
@@ -612,7 +453,10 @@ class AcrossView(MapsView):
         shown = result.opened
         self.reason.setText(result.reason)
         self.reason.setVisible(bool(result.reason))
-        self.bars.show_row(result, *self._names)
+        self.bars.show_chart(row_chart(result, self._names[1]))
+        self.bars.setToolTip(explanation(*_about(result)))
+        is_alone = result.opened is None and bool(result.reason)  # there is no map above
+        self.bars.setMaximumHeight(TALLEST * (2 if is_alone else 1))
         self._fit_parts()
         self.head.note.say(tr(result.recipe.label))
         if shown is not None:
@@ -643,7 +487,10 @@ class AcrossView(MapsView):
 
     def as_table(self) -> list[list[str]] | None:
         """The answer looked at, token by token, as the bars have it."""
-        return None if self.bars.weights is None else self.bars.table()
+        across = self._across
+        if across is None or across.row is None or self._names is None:
+            return None
+        return row_table(across, self._names[1])
 
     def settle(self) -> None:
         """Ask, read every tile on screen and draw, now."""
@@ -709,10 +556,9 @@ class AcrossView(MapsView):
         row, column = across.query, self._column(session)
         if self._pointed is not None:
             row, column = self._pointed
-        self.bars.choose(column)
+        self.bars.mark(column)
         if across.opened is None:
-            lines = filter(None, (across.reason, self.bars.said_of(column)))
-            self.reason.setText("\n".join(lines))
+            self.reason.setText("\n".join(filter(None, (across.reason, self.bars.words))))
             return
         ends = None
         if row is not None:

@@ -93,13 +93,14 @@ class Line:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Band:
-    """The area between low and high along x."""
+    """The area between low and high along x; name: its entry in the legend."""
 
     x: Values
     low: Values
     high: Values
     colour: Colour = "press"
     alpha: float = 0.2
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -194,13 +195,14 @@ class Chart:
 
     def legend(self) -> str:
         """The names of parts with their colours and shapes, as HTML; "" for fewer than two."""
-        parts = [part for plot in self.plots for part in (*plot.of(Points), *plot.of(Line))]
+        kinds = Points, Line, Band
+        parts = [part for plot in self.plots for kind in kinds for part in plot.of(kind)]
         named = {part.name: part for part in parts if part.name}
         entries = []
         for name, part in named.items():
-            shape = (
-                "━" if isinstance(part, Line) else SHAPES[part.shape % len(SHAPES)][2][part.hollow]
-            )
+            shape = "━" if isinstance(part, Line) else "■"
+            if isinstance(part, Points):
+                shape = SHAPES[part.shape % len(SHAPES)][2][part.hollow]
             colour, words = ink(part.colour).name(), escape(name).replace(" ", "&nbsp;")
             entries.append(f'<span style="color:{colour}">{shape}</span>&nbsp;{words}')
         return "&nbsp;&nbsp; ".join(entries) if len(entries) > 1 else ""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from dataclasses import replace as replace_dataclass
-from functools import lru_cache, partial
-from math import asin, sin
-from typing import TYPE_CHECKING, Any, ClassVar
+from functools import partial
+from math import asin, ceil, sin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QMargins, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
@@ -42,7 +40,6 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.view import CAPTURE, Notice, View
 from hgviz.gui.widgets import (
-    ARROWS,
     Flow,
     IconButton,
     PaneHead,
@@ -72,112 +69,91 @@ if TYPE_CHECKING:
 
 
 HERE, LAYER, LEVEL, NAMED = "here", "layer", "level", "named"
-FUSES = (
-    ("each", "Each head", "Every head has links of its own colour"),
-    ("mean", "Mean of heads", "The mean over these heads"),
-)
 CAP = 200  # links of a query and head, however they are chosen
 DRAWN = "Which links of each query and head are drawn, {most} at most"
 LIMITS = (
-    ("The strongest", {"most": 1}), ("5 strongest", {"most": 5}), ("20 strongest", {"most": 20}),
+    ("Strongest", {"most": 1}), ("5 strongest", {"most": 5}), ("20 strongest", {"most": 20}),
     ("80 % of the weight", {"most": CAP, "mass": 0.8}),
 )  # fmt: skip
 USUAL = 1
-VALUED = "Weigh by what a key has to give: weight × |v·W_O|"
+VALUED = "Scale weights by the norm of the value: weight × |v·W_O|"
 NORM = Citation("‖a_ij v_j W_O‖", "Kobayashi et al. 2020")
 TOGGLES = (
-    ("words", "Words", "Merge pieces into words: rows averaged, columns added"),
-    ("special", "Special", "Show special tokens, padding and the zeros of a shift"),
-    ("values", "Values", VALUED),
+    ("mean", "Mean of heads", "One link for all these heads: the mean of their weights"),
+    ("words", "Merge subwords", "Merge tokens into words: rows averaged, columns added"),
+    ("special", "Special tokens", "Show special tokens, padding and the zeros of a shift"),
+    ("values", "Value norms", VALUED),
 )
-NO_NORMS = "This capture has no norms of values: capture the text again to weigh by them"
+NO_NORMS = "This capture has no value norms: capture the text again to scale by them"
 
 
-class Bar(Flow):
-    """Makes a LinkOptions of what people choose; `changed` says so."""
+class LinkBar(Flow):
+    """The controls of links; `changed` says that one was used."""
 
     changed = Signal()
 
     def __init__(self) -> None:
         super().__init__(QMargins(16, 2, 16, 6))
-        self.heads, self.fuse, self.limit = Picker(), Picker(), Picker()
-        self.named = QLineEdit()
+        self.heads, self.limit, self.named = Picker(), Picker(), QLineEdit()
         self.named.setPlaceholderText("12.5, 11.*")
         self.named.setFixedWidth(120)
-        self.named.setToolTip(tr("Heads by their numbers, such as 12.5, 11.*"))
-        self.named.setAccessibleName(tr("Heads by their numbers"))
+        self.named.setToolTip(tr("Heads by number, such as 12.5, 11.*"))
+        self.named.setAccessibleName(tr("Heads by number"))
+        self.named.editingFinished.connect(self.changed)
         self.named.hide()
         for name in (HERE, LAYER, LEVEL, NAMED):
             self.heads.addItem(name, name)
-        for at, (name, said, why) in enumerate(FUSES):
-            self.fuse.addItem(tr(said), name)
-            self.fuse.setItemData(at, tr(why), Qt.ItemDataRole.ToolTipRole)
-        for said, limits in LIMITS:
-            self.limit.addItem(tr(said), limits)
+        for words, limits in LIMITS:
+            self.limit.addItem(tr(words), limits)
         self.limit.setCurrentIndex(USUAL)
-        self.fuse.hide()
-        for box, name, tip in (
+        for box, name, about in (
             (self.heads, tr("Heads"), tr("Which heads have links")),
-            (self.fuse, tr("Heads together"), tr("How several heads are put together")),
             (self.limit, tr("Links"), tr(DRAWN, most=CAP)),
         ):
             box.setAccessibleName(name)
-            box.setToolTip(tip)
+            box.setToolTip(about)
             box.setSizeAdjustPolicy(Picker.SizeAdjustPolicy.AdjustToContents)
             box.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-            box.currentIndexChanged.connect(self._changed)
-        self.named.editingFinished.connect(self._changed)
-        for one in (self.heads, self.named, self.fuse, self.limit):
-            self.add(one)
+        self.heads.currentIndexChanged.connect(self._choose_heads)
+        self.limit.currentIndexChanged.connect(self.changed)
         self.toggles: dict[str, QToolButton] = {}
-        for name, said, tip in TOGGLES:
-            button = QToolButton()
-            button.setText(tr(said))
-            button.setToolTip(tr(tip))
+        for name, words, about in TOGGLES:
+            button = self.toggles[name] = QToolButton()
+            button.setText(tr(words))
+            button.setToolTip(tr(about))
             button.setCheckable(True)
             button.setFixedHeight(28)
             button.setChecked(name == "special")
-            button.toggled.connect(self._changed)
-            self.add(button)
-            self.toggles[name] = button
-        self._last = self._state()
+            button.toggled.connect(self.changed)
+        self.toggles["mean"].hide()
+        for control in (self.heads, self.named, self.limit, *self.toggles.values()):
+            self.add(control)
 
-    def linking(self, capture: Capture, chosen: Selection) -> LinkOptions:
-        """What is chosen. Errors: HgvizError for heads by numbers that there are not."""
-        toggles: dict[str, Any] = {
-            name: button.isChecked() for name, button in self.toggles.items()
-        }
+    def options(self, capture: Capture, chosen: Selection) -> LinkOptions:
+        """The options chosen. Raises HgvizError for numbers of heads that the model lacks."""
+        on: dict[str, Any] = {name: one.isChecked() for name, one in self.toggles.items()}
         heads = self._heads(capture, chosen)
-        fuse: Any = self.fuse.currentData() if len(heads) > 1 else "each"
-        return replace(
-            LinkOptions(most=0, heads=heads, fuse=fuse, **toggles), **self.limit.currentData()
-        )
+        fuse: Literal["mean", "each"] = "mean" if on.pop("mean") and len(heads) > 1 else "each"
+        options = LinkOptions(most=0, heads=heads, fuse=fuse, **on)
+        return replace(options, **self.limit.currentData())
 
     def fit(self, capture: Capture, chosen: Selection) -> None:
-        """Name the heads there are, and allow what this capture can give."""
+        """Name the heads there are, and enable what this capture has."""
         level = sentences.ends(capture.spec, chosen.layer)
+        for at, words in enumerate((
+            tr("Head {head}", head=chosen.head_id),
+            tr("Layer {layer}: all heads", layer=chosen.layer),
+            tr("All heads at {level}", level=level) if level else tr("All heads"),
+            tr("Heads by number…"),
+        )):  # fmt: skip
+            self.heads.setItemText(at, words)
         layers = comparable_layers(capture, chosen.layer)
-        named = {
-            HERE: tr("Head {head}", head=chosen.head_id),
-            LAYER: tr("Layer {layer}: all heads", layer=chosen.layer),
-            LEVEL: tr("All heads at {level}", level=level) if level else tr("All heads"),
-            NAMED: tr("Heads by number…"),
-        }
-        self.heads.blockSignals(True)
-        for at, said in enumerate(named.values()):
-            self.heads.setItemText(at, said)
-        self.heads.blockSignals(False)
-        kept = all(getattr(capture.maps[one], "value_norms", None) is not None for one in layers)
-        values = self.toggles["values"]
-        values.setEnabled(kept)
-        values.setToolTip(explanation(tr(VALUED), NORM) if kept else tr(NO_NORMS))
-        self.fuse.setVisible(len(self._several(capture, chosen)) > 1)
-
-    def _several(self, capture: Capture, chosen: Selection) -> tuple[HeadId, ...]:
-        try:
-            return self._heads(capture, chosen)
-        except HgvizError:
-            return ()
+        has_norms = all(getattr(capture.maps[at], "value_norms", None) is not None for at in layers)
+        self.toggles["values"].setEnabled(has_norms)
+        about = explanation(tr(VALUED), NORM) if has_norms else tr(NO_NORMS)
+        self.toggles["values"].setToolTip(about)
+        with suppress(HgvizError):
+            self.toggles["mean"].setVisible(len(self._heads(capture, chosen)) > 1)
 
     def _heads(self, capture: Capture, chosen: Selection) -> tuple[HeadId, ...]:
         kind = self.heads.currentData()
@@ -188,18 +164,11 @@ class Bar(Flow):
         layers = comparable_layers(capture, chosen.layer) if kind == LEVEL else (chosen.layer,)
         return tuple(HeadId(at, head) for at in layers for head in capture.spec.layers[at].heads)
 
-    def _state(self) -> tuple[object, ...]:
-        boxes = (self.heads, self.fuse, self.limit)
-        buttons = (one.isChecked() for one in self.toggles.values())
-        return (*(one.currentIndex() for one in boxes), self.named.text(), *buttons)
-
-    def _changed(self) -> None:
+    def _choose_heads(self) -> None:
         self.named.setVisible(self.heads.currentData() == NAMED)
-        if self.named.isVisible() and self.sender() is self.heads:
+        if self.named.isVisible():
             self.named.setFocus()
-        if (now := self._state()) != self._last:
-            self._last = now
-            self.changed.emit()
+        self.changed.emit()
 
 
 # --- curve ----------------------------------------------------------------------------------------
@@ -278,74 +247,48 @@ def strands_of(links: Links, off: frozenset[object]) -> list[HeadColours]:
     return found
 
 
-# --- track ----------------------------------------------------------------------------------------
+# --- axis -----------------------------------------------------------------------------------------
 
 
 LONGEST = 18  # letters of a unit that are shown
-PITCH, LETTER = 22, 17  # px of a row, and of one of a letter
+PITCH, LETTER = 22, 17  # px of a row, and of a row of single letters
+SAMPLED = 300  # units whose labels say how wide all are
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class TokenAxis:
-    """edges (units + 1,) px of the units shown, from 0; letters (units,): how wide each is."""
+    """The units of a text below each other: how many, px of each along the text and across it."""
 
-    edges: NDArray[np.float64]
-    letters: NDArray[np.int64]
+    count: int
+    pitch: float
+    width: float
 
     @classmethod
     def of(cls, side: Side) -> TokenAxis:
-        """A row for each unit."""
-        letters = _letters(side)
-        pitch = LETTER if letters.max(initial=0) <= 2 else PITCH
-        return cls(np.arange(len(side) + 1, dtype=np.float64) * pitch, letters)
-
-    def __len__(self) -> int:
-        return len(self.letters)
+        """The axis of a side."""
+        some = np.linspace(0, len(side) - 1, min(len(side), SAMPLED)).astype(int).tolist()
+        labels = [end_label(side, at)[:LONGEST] for at in some]
+        metrics = QFontMetricsF(theme.mono(1.0))
+        width = max((metrics.horizontalAdvance(label) for label in labels), default=0.0)
+        pitch = LETTER if max(map(len, labels), default=0) <= 2 else PITCH
+        return cls(len(side), pitch, width + 14)
 
     @property
     def length(self) -> float:
         """Px of all of it."""
-        return float(self.edges[-1])
+        return self.count * self.pitch
 
     def middle(self, place: int) -> float:
         """The middle of a unit."""
-        return float(self.edges[place] + self.edges[place + 1]) / 2
+        return (place + 0.5) * self.pitch
 
     def at(self, along: float) -> int | None:
         """The unit at a place."""
-        if not 0 <= along < self.length:
-            return None
-        return int(np.searchsorted(self.edges, along, side="right")) - 1
+        return int(along // self.pitch) if 0 <= along < self.length else None
 
     def within(self, first: float, last: float) -> tuple[int, int]:
         """The units between two places, half-open."""
-        start = int(np.searchsorted(self.edges, first, side="right")) - 1
-        stop = int(np.searchsorted(self.edges, last))
-        return max(0, start), max(0, min(stop, len(self)))
-
-
-def _letters(side: Side) -> NDArray[np.int64]:
-    """(units,) How many letters wide each is; those of Chinese, Japanese and Korean are two."""
-    prompt, tokens = side.prompt, side.tokens[side.shown]
-    wide = np.array([_width(one) for one in prompt.text], np.int64)
-    ends = np.concatenate([[0], np.cumsum(wide)])
-    found = np.ones(len(tokens), np.int64)
-    there = np.flatnonzero(tokens[:, 0] >= 0)
-    starts = prompt.spans[tokens[there, 0], 0]
-    stops = prompt.spans[tokens[there, 1] - 1, 1]
-    plain = (starts >= 0) & (stops > starts)
-    limit = len(prompt.text)
-    found[there[plain]] = (
-        ends[np.minimum(stops[plain], limit)] - ends[np.minimum(starts[plain], limit)]
-    )
-    for at in there[~plain]:
-        found[at] = len(" ".join(prompt.pieces[tokens[at, 0] : tokens[at, 1]]))
-    return np.clip(found, 1, LONGEST)
-
-
-@lru_cache(maxsize=4096)
-def _width(character: str) -> int:
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+        return max(0, int(first // self.pitch)), min(self.count, ceil(last / self.pitch))
 
 
 # --- scene ----------------------------------------------------------------------------------------
@@ -417,7 +360,6 @@ def amount(value: float, signed: bool, digits: int = 2) -> str:
 
 PAD = 16
 HEAD = 26  # px of the line that says what the columns are
-COLUMN = 60  # px of the numbers beside the keys
 GAP = 8  # px between a text and its links
 LEAST = 110  # px of links
 WIDEST = 420
@@ -428,15 +370,14 @@ STUB_WIDTH = 96
 @dataclass(frozen=True, slots=True)
 class LinkLayout:
     """Of a viewport of width x height px: start and room px along the text; the text of each side
-    between sides[0] and sides[1] across it, its links between ends, and numbers from there on,
-    None where there are none; value: how far it is scrolled, up to most.
+    between sides[0] and sides[1] across it, its links between ends; value: how far it is scrolled,
+    up to most.
     """
 
     start: float
     room: float
     sides: tuple[tuple[float, float], tuple[float, float]]
     ends: tuple[float, float]
-    numbers: float | None
     lengths: tuple[float, float]
     value: float
     scene: LinkScene
@@ -445,26 +386,17 @@ class LinkLayout:
     def of(cls, scene: LinkScene, width: float, height: float, value: float) -> LinkLayout:
         """The plan of a scene."""
         lengths = scene.tracks[0].length, scene.tracks[1].length
-        letter = QFontMetricsF(theme.mono(1.0)).horizontalAdvance("0")
         most = max(48.0, width * 0.26)
-        wide = [
-            min(most, min(LONGEST, int(one.letters.max(initial=3))) * letter + 14)
-            for one in scene.tracks
-        ]
-        wide = [max(44.0, one) for one in wide]
+        wide = [max(44.0, min(most, track.width)) for track in scene.tracks]
         free = width - 2 * PAD - wide[0] - wide[1] - 2 * GAP - LEAST
-        column = COLUMN if len(scene.strands) == 1 and free >= COLUMN else 0
-        reach = min(WIDEST, free + LEAST - column)
+        reach = min(WIDEST, free + LEAST)
         # what is left over stands at both ends
-        spare = width - 2 * PAD - sum(wide) - 2 * GAP - reach - column
+        spare = width - 2 * PAD - sum(wide) - 2 * GAP - reach
         left = PAD + max(0.0, spare) / 2
         first = left, left + wide[0]
         ends = first[1] + GAP, first[1] + GAP + reach
         second = ends[1] + GAP, ends[1] + GAP + wide[1]
-        return cls(
-            HEAD, height - HEAD, (first, second), ends, second[1] if column else None, lengths,
-            value, scene,
-        )  # fmt: skip
+        return cls(HEAD, height - HEAD, (first, second), ends, lengths, value, scene)
 
     @property
     def most(self) -> float:
@@ -473,7 +405,7 @@ class LinkLayout:
 
     def scrolled(self, value: float) -> LinkLayout:
         """The same, scrolled elsewhere."""
-        return replace_dataclass(self, value=value)
+        return replace(self, value=value)
 
     def offset(self, side: int) -> float:
         """How far a side is scrolled; of two lengths, each is at the same part of its own."""
@@ -496,17 +428,16 @@ class LinkLayout:
 
     def box(self, side: int, place: int) -> QRectF:
         """Where a unit is written."""
-        track, off = self.scene.tracks[side], self.start - self.offset(side)
-        a, b = float(track.edges[place]) + off, float(track.edges[place + 1]) + off
+        pitch = self.scene.tracks[side].pitch
         low, high = self.sides[side]
-        return QRectF(low, a, high - low, b - a)
+        return QRectF(low, self.along(side, place) - pitch / 2, high - low, pitch)
 
     def end(self, side: int, place: int) -> QPointF:
         """Where links meet a unit."""
         return QPointF(self.ends[side], self.along(side, place))
 
     def side_at(self, x: float, y: float) -> int | None:
-        """Which text is at a place, with the numbers beside the keys."""
+        """Which text is at a place."""
         if y < self.start:
             return None
         for side, (low, high) in enumerate(self.sides):
@@ -533,7 +464,6 @@ PALE, FULL, BACK = 0.22, 0.92, 0.12  # how opaque weak links are, strong ones, a
 NEGATIVE = [3.0, 2.0]  # in widths of a line
 EDGE = 8.0  # px beyond what is in view that curves are stroked
 ALL = 0.6  # of that, where all queries have links
-TAGGED = 8  # heads at most that have their number on a link
 MOST = 4000  # links that are painted, the strongest
 STEP = 3.0  # px between strands that end at one key
 CENTRE = Qt.AlignmentFlag.AlignCenter
@@ -548,10 +478,8 @@ class LinkPainter:
         scene: LinkScene,
         plan: LinkLayout,
         hot: tuple[int, int] | None,
-        focused: bool,
     ) -> None:
         self.painter, self.scene, self.plan, self.hot = painter, scene, plan, hot
-        self.focused = focused
         self.theme = theme.current()
         self.views = plan.shown(0), plan.shown(1)
         self.fonts = {
@@ -568,7 +496,6 @@ class LinkPainter:
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         self._links()
         self._texts()
-        self._numbers()
         painter.restore()
         self._heads()
         self._stubs()
@@ -595,38 +522,6 @@ class LinkPainter:
                 continue
             beside = step * (number - (strands - 1) / 2)
             self._link(plan, place, key, weight, part, scene.strands[number], beside, front)
-        if 1 < strands <= TAGGED and scene.chosen:
-            self._tags(found, step)
-
-    def _tags(self, found: list[tuple[bool, float, float, int, int, int]], step: float) -> None:
-        """The number of every head, on the strongest of its links whose middle is in view."""
-        painter, tagged, placed = self.painter, set[int](), list[QRectF]()
-        painter.setFont(theme.font(0.85, 600))
-        metrics = painter.fontMetrics()
-        count = len(self.scene.strands)
-        for front, _, _, number, place, key in reversed(found[-MOST:]):
-            if number in tagged or not front or not self._near(place, key):
-                continue
-            a, b = self.plan.end(0, place), self.plan.end(1, key)
-            beside = step * (number - (count - 1) / 2)
-            end = b + QPointF(0, beside)
-            bend = QPointF((b.x() - a.x()) / 2, 0)
-            # side by side along curves of one course
-            part = 0.35 + 0.4 * (number + 1) / (count + 1)
-            at = between((a, a + bend, end - bend, end), part, part)[0]
-            name = self.scene.strands[number].name
-            box = QRectF(0, 0, metrics.horizontalAdvance(name) + 8, 16)
-            box.moveCenter(at)
-            inside = self.plan.start < at.y() < self.plan.start + self.plan.room
-            if not inside or any(box.intersects(other) for other in placed):
-                continue
-            tagged.add(number)
-            placed.append(box)
-            painter.setPen(QPen(self.scene.strands[number].above, 1.2))
-            painter.setBrush(self.theme.pane)
-            painter.drawRoundedRect(box, 5, 5)
-            painter.setPen(self.theme.text)
-            painter.drawText(box, CENTRE, name)
 
     def _in_front(self, place: int, key: int, links: Links) -> bool:
         """Whether a link is one of those looked at; all are where nothing is pointed at."""
@@ -715,64 +610,6 @@ class LinkPainter:
             box.adjusted(4, 0, -4, 0), theme.TO_RIGHT if side == 0 else theme.TO_LEFT, text
         )
 
-    # --- numbers ----------------------------------------------------------------------------------
-
-    def _numbers(self) -> None:
-        scene, plan = self.scene, self.plan
-        links = scene.shown
-        if not scene.chosen and scene.hot is None:
-            links = self._pointed() or links
-            if links is scene.links and self.hot is None:
-                return
-        painter, (first, last) = self.painter, self.views[1]
-        painter.setFont(theme.font(0.85))
-        painter.setPen(self.theme.text)
-        if plan.numbers is not None:
-            for place in {int(key) for (strand,) in links.strands.values() for key in strand.keys}:
-                if first <= place < last:
-                    said = amount(
-                        float(links.joint[0, place]), links.signed, 3 if links.values else 2
-                    )
-                    row = plan.box(1, place)
-                    box = QRectF(plan.numbers, row.top(), COLUMN - 6, row.height())
-                    painter.drawText(box, theme.TO_RIGHT, said)
-        self._into()
-
-    def _pointed(self) -> Links | None:
-        """Of all queries in view, the one under the pointer."""
-        if self.hot is None or self.hot[0] != 0 or self.hot[1] not in self.scene.links.strands:
-            return None
-        one = self.scene.links
-        strands = one.strands[self.hot[1]]
-        joint = np.zeros_like(one.joint)
-        for number, strand in enumerate(strands):
-            joint[number, strand.keys] = strand.weights
-        return Links(one.queries, one.keys, one.heads, one.fuse, {self.hot[1]: strands}, joint,
-                     one.signed, one.values)  # fmt: skip
-
-    def _into(self) -> None:
-        """Beside the queries, what each gives the key under the pointer, or the one chosen where
-        the keyboard is here."""
-        chosen = (1, self.scene.key) if self.focused and self.scene.key is not None else None
-        hot = self.hot or chosen
-        if hot is None or hot[0] != 1 or len(self.scene.strands) != 1:
-            return
-        painter, plan, key = self.painter, self.plan, hot[1]
-        painter.setFont(theme.font(0.85))
-        for place, (strand, *_) in self.scene.links.strands.items():
-            at = np.flatnonzero(strand.keys == key)
-            if not len(at) or not self.views[0][0] <= place < self.views[0][1]:
-                continue
-            said = amount(float(strand.weights[at[0]]), self.scene.links.signed)
-            box = plan.box(0, place)
-            wide = painter.fontMetrics().horizontalAdvance(said) + 8
-            box = QRectF(box.right() + 3, box.top() + 2, wide, box.height() - 4)
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(ink.faint(self.theme.pane, 0.9))
-            painter.drawRoundedRect(box, 4, 4)
-            painter.setPen(self.theme.text)
-            painter.drawText(box, CENTRE, said)
-
     # --- what the columns are ---------------------------------------------------------------------
 
     def _heads(self) -> None:
@@ -786,16 +623,6 @@ class LinkPainter:
             if side == 0:
                 box = QRectF(high - 64, 0, 60, HEAD)
             painter.drawText(box, theme.TO_LEFT if side else theme.TO_RIGHT, title)
-        if plan.numbers is not None:
-            strand = self.scene.strands[0]
-            name = tr("{head} off", head=strand.name) if strand.off else strand.name
-            box = QRectF(plan.numbers, 0, COLUMN - 6, HEAD)
-            painter.drawText(box, theme.TO_RIGHT, name)
-            x = box.right() - painter.fontMetrics().horizontalAdvance(name) - 19
-            for colour in (strand.above, strand.below):
-                painter.setPen(QPen(colour, 4))
-                painter.drawLine(QPointF(x, box.center().y()), QPointF(x + 7, box.center().y()))
-                x += 7
         painter.fillRect(QRectF(0, HEAD - 1, painter.viewport().width(), 1), now.line)
 
     def _stubs(self) -> None:
@@ -831,12 +658,12 @@ SAID = {
 }
 
 
-def told(links: Links, hot: Links | None, linking: LinkOptions, capture: Capture) -> str:
+def describe_links(links: Links, hot: Links | None, linking: LinkOptions, capture: Capture) -> str:
     """Such as "“s”: 5 links with 93 % of the weight, most “.” 0.89"."""
     shown = hot or links
     strands = [one for many in shown.strands.values() for one in many]
     if not shown.strands:
-        return tr("The query is a special token, and these are hidden: press Special to see it.")
+        return tr("The query is a special token, and these are hidden.")
     count = sum(len(one.keys) for one in strands)
     total = sum(one.total for one in strands)
     off = [str(one) for one in shown.heads if one in capture.off]
@@ -845,7 +672,7 @@ def told(links: Links, hot: Links | None, linking: LinkOptions, capture: Capture
             return tr("Heads {heads} are switched off.", heads=", ".join(off))
         return tr("Head {head} is switched off.", head=off[0])
     if not count:
-        none = "No weight is large enough to be drawn." if total else "Nothing is looked at here."
+        none = "No weight is large enough to be drawn." if total else "No weight in this row."
         return tr(none)
     part = sum(one.part * one.total for one in strands) / total if total else 0.0
     single = len(shown.strands) == 1
@@ -893,21 +720,20 @@ def _end(side: Side, place: int) -> tuple[str, str]:
 
 
 TURN = 66  # px for one
+STEPS = {
+    Qt.Key.Key_Up: ("query", -1), Qt.Key.Key_Down: ("query", 1),
+    Qt.Key.Key_Left: ("key", -1), Qt.Key.Key_Right: ("key", 1),
+}  # fmt: skip
 QUERY, KEY = 0, 1
 
 
-@dataclass(frozen=True, slots=True)
-class LinkEnd:
-    """What is under the pointer: a unit on the side of queries or of keys, at a place."""
-
-    side: int
-    place: int
+LinkEnd = tuple[int, int]  # a side, QUERY or KEY, and a place on it
 
 
 class LinkCanvas(QAbstractScrollArea):
     """Queries on one side, keys on the other; says what the pointer chooses."""
 
-    own_keys = tuple(ARROWS)
+    own_keys = tuple(STEPS)
     pointed = Signal(object)  # a LinkEnd, None for nothing
     queried = Signal(int, bool, bool)  # a place; whether it adds to those chosen, or goes up to it
     keyed = Signal(int)  # a place
@@ -965,7 +791,7 @@ class LinkCanvas(QAbstractScrollArea):
 
     def reveal(self, place: int, side: int = QUERY) -> None:
         """Scroll just as far as it takes to see a unit, and some of what is around it."""
-        if self.scene is None or self.plan is None or place >= len(self.scene.tracks[side]):
+        if self.scene is None or self.plan is None or place >= self.scene.tracks[side].count:
             return
         margin = self.plan.room / 4
         middle = self.scene.tracks[side].middle(place)
@@ -999,28 +825,23 @@ class LinkCanvas(QAbstractScrollArea):
     # --- painting ---------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The texts, the links, the numbers."""
         with QPainter(self.viewport()) as painter:
             painter.fillRect(self.viewport().rect(), theme.current().pane)
             if self.scene is not None and self.plan is not None:
-                hot = None if self.hot is None else (self.hot.side, self.hot.place)
-                LinkPainter(painter, self.scene, self.plan, hot, self.hasFocus()).paint()
+                LinkPainter(painter, self.scene, self.plan, self.hot).paint()
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(self.viewport().rect()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out again; other units may be in view."""
         super().resizeEvent(event)
         self._lay_out()
         self.moved.emit()
 
     def focusInEvent(self, event) -> None:
-        """Show that keys act here."""
         super().focusInEvent(event)
         self.viewport().update()
 
     def focusOutEvent(self, event) -> None:
-        """Keys act elsewhere."""
         super().focusOutEvent(event)
         self.viewport().update()
 
@@ -1034,7 +855,7 @@ class LinkCanvas(QAbstractScrollArea):
         if side is None:
             return None
         found = self.track(side).at(place.y() - self.plan.start + self.plan.offset(side))
-        return None if found is None else LinkEnd(side, found)
+        return None if found is None else (side, found)
 
     def track(self, side: int) -> TokenAxis:
         """Where the units of a side lie."""
@@ -1053,13 +874,13 @@ class LinkCanvas(QAbstractScrollArea):
         found = self.spot(event.position())
         if found is None:
             return
-        keys = event.modifiers()
-        if found.side == KEY:
-            self.keyed.emit(found.place)
+        (side, place), keys = found, event.modifiers()
+        if side == KEY:
+            self.keyed.emit(place)
             return
         adds = bool(keys & Qt.KeyboardModifier.ControlModifier)
         self._dragging = self._mine = True
-        self.queried.emit(found.place, adds, bool(keys & Qt.KeyboardModifier.ShiftModifier))
+        self.queried.emit(place, adds, bool(keys & Qt.KeyboardModifier.ShiftModifier))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Point, or drag over several queries."""
@@ -1068,9 +889,9 @@ class LinkCanvas(QAbstractScrollArea):
             return
         self.point(found)
         self.pointed.emit(found)
-        if self._dragging and found is not None and found.side == QUERY:
+        if self._dragging and found is not None and found[0] == QUERY:
             self._mine = True
-            self.queried.emit(found.place, False, True)
+            self.queried.emit(found[1], False, True)
 
     def point(self, spot: LinkEnd | None) -> None:
         """What the pointer is over, here or in another pane."""
@@ -1079,22 +900,18 @@ class LinkCanvas(QAbstractScrollArea):
             self.viewport().update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go."""
         self._dragging = False
 
     def leaveEvent(self, event: QEvent) -> None:
-        """The pointer is over nothing."""
         self.point(None)
         self.pointed.emit(None)
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """The pointer may leave the viewport alone."""
         if event.type() == QEvent.Type.Leave:
             self.leaveEvent(event)
         return super().viewportEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Along the text."""
         self.bar.setValue(round(self.bar.value() - turns_along(event) * TURN))
         event.accept()
 
@@ -1102,10 +919,11 @@ class LinkCanvas(QAbstractScrollArea):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and down move the query, with Shift they add to it; left and right the key."""
-        step = self._step_of(event)
-        if step is not None:
-            adding = bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-            self.stepped.emit(*step, adding)
+        held = event.modifiers()
+        command = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
+        if event.key() in STEPS and not held & command:
+            adding = bool(held & Qt.KeyboardModifier.ShiftModifier)
+            self.stepped.emit(*STEPS[Qt.Key(event.key())], adding)
         elif event.key() in (Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):
             way = 1 if event.key() == Qt.Key.Key_PageDown else -1
             self.bar.setValue(self.bar.value() + way * self.bar.pageStep())
@@ -1117,21 +935,11 @@ class LinkCanvas(QAbstractScrollArea):
         else:
             event.ignore()
 
-    def _step_of(self, event: QKeyEvent) -> tuple[str, int] | None:
-        if event.modifiers() & (
-            Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
-        ):
-            return None
-        key = Qt.Key(event.key())
-        return {
-            Qt.Key.Key_Up: ("query", -1), Qt.Key.Key_Down: ("query", 1),
-            Qt.Key.Key_Left: ("key", -1), Qt.Key.Key_Right: ("key", 1),
-        }.get(key)  # fmt: skip
-
 
 # --- links ----------------------------------------------------------------------------------------
 
 
+LEGEND = 24  # heads that are named with their colours
 AHEAD = 8  # units beyond those in view whose links are read, where all have some
 FIRST = 60  # of all, before anybody knows what is in view
 NOTHING = ("No links to show yet", "Capture a text, and its strongest weights appear here.")
@@ -1180,7 +988,7 @@ class LinksView(View):
         self.export = self.export_button()
         self.head.add_beside_title(self.level, self.before)
         self.head.add(self.everything, self.export)
-        self.bar, self.web = Bar(), LinkCanvas()
+        self.bar, self.web = LinkBar(), LinkCanvas()
         self.bar.changed.connect(self.refresh)
         self.web.pointed.connect(self._point)
         self.web.queried.connect(self._query)
@@ -1191,8 +999,19 @@ class LinksView(View):
         self.sentence = Words(factor=0.92, kind="secondary")
         self.sentence.setFixedHeight(26)
         self.sentence.setContentsMargins(16, 0, 16, 0)
+        self.legend = label(factor=0.85, weight=500)
+        self.legend.setTextFormat(Qt.TextFormat.RichText)
+        self.legend.setContentsMargins(16, 0, 16, 4)
+        self.legend.hide()
         self._column = vbox(
-            self.content, self.head, self.bar, line(), (self.web, 1), line(), self.sentence
+            self.content,
+            self.head,
+            self.bar,
+            self.legend,
+            line(),
+            (self.web, 1),
+            line(),
+            self.sentence,
         )
         self.start_at(self.web)
 
@@ -1218,9 +1037,7 @@ class LinksView(View):
         hover = session.hover
         pointed = None if hover is None or session.looked_at is not hover else hover.query
         try:
-            linking = replace_dataclass(
-                self.bar.linking(capture, chosen), queries=self._tokens(session)
-            )
+            linking = replace(self.bar.options(capture, chosen), queries=self._tokens(session))
         except HgvizError as error:
             return partial(self._refused, LinkData(capture, chosen, LinkOptions(), error=error))
         return partial(self._read, capture, chosen, linking, pointed, self.web.in_view())
@@ -1245,7 +1062,11 @@ class LinksView(View):
             result.hot, self._titles(capture, result.selection.layer),
         )  # fmt: skip
         self.web.show_scene(scene)
-        self.sentence.say(told(result.links, result.hot, result.linking, capture))
+        named = (f'<span style="color:{one.above.name()}">━</span>&nbsp;{one.name}'
+                 for one in scene.strands[:LEGEND])  # fmt: skip
+        self.legend.setText("&nbsp;&nbsp; ".join(named))
+        self.legend.setVisible(len(scene.strands) > 1)
+        self.sentence.say(describe_links(result.links, result.hot, result.linking, capture))
         self.web.setAccessibleDescription(self.sentence.full)
 
     def noticed(self, name: str) -> None:
@@ -1262,9 +1083,7 @@ class LinksView(View):
         linking = self.found.linking
         if not linking.queries and self.found.links is not None:
             rows = (self.found.links.queries.token(one) for one in self.found.links.strands)
-            linking = replace_dataclass(
-                linking, queries=tuple(one for one in rows if one is not None)
-            )
+            linking = replace(linking, queries=tuple(one for one in rows if one is not None))
         return Spec("links", session.selection, session.display, links=linking)
 
     def as_text(self) -> str:
@@ -1310,9 +1129,9 @@ class LinksView(View):
                 if place is not None and (place not in links.strands or len(places) > 1):
                     hot = find_links(capture, chosen, linking, (place,), sides)
         except HgvizError as error:
-            return replace_dataclass(found, error=error)
+            return replace(found, error=error)
         marked = frozenset(places) if linking.queries else frozenset()
-        return replace_dataclass(found, links=links, hot=hot, chosen=marked)
+        return replace(found, links=links, hot=hot, chosen=marked)
 
     def _sides_of(self, capture: Capture, layer: int, linking: LinkOptions) -> tuple[Side, Side]:
         """What stands along both sides; the same object as long as it is the same."""
@@ -1392,11 +1211,11 @@ class LinksView(View):
         if self.session is None:
             return
         hover, chosen = None, self.session.selection
-        if spot is not None and (token := self._token(spot.side, spot.place)) is not None:
-            if spot.side == QUERY:
-                hover = replace_dataclass(chosen, query=token, key=None)
+        if spot is not None and (token := self._token(*spot)) is not None:
+            if spot[0] == QUERY:
+                hover = replace(chosen, query=token, key=None)
             elif chosen.query is not None:
-                hover = replace_dataclass(chosen, key=token)
+                hover = replace(chosen, key=token)
         self.session.put(hover=hover)
 
     def _query(self, place: int, adds: bool, upto: bool) -> None:
@@ -1423,18 +1242,14 @@ class LinksView(View):
         assert self.session is not None
         same = query == self.session.selection.query
         self._queries = tokens
-        self.session.put(
-            hover=None, selection=replace_dataclass(self.session.selection, query=query)
-        )
+        self.session.put(hover=None, selection=replace(self.session.selection, query=query))
         if same:
             self.refresh()
 
     def _key(self, place: int) -> None:
         token = self._token(1, place)
         if self.session is not None and token is not None:
-            self.session.put(
-                hover=None, selection=replace_dataclass(self.session.selection, key=token)
-            )
+            self.session.put(hover=None, selection=replace(self.session.selection, key=token))
 
     def _step(self, side: str, by: int, adding: bool) -> None:
         if self.session is None:
@@ -1462,5 +1277,5 @@ class LinksView(View):
             self._queries = ()
             self.session.put(
                 hover=None,
-                selection=replace_dataclass(self.session.selection, query=None, key=None),
+                selection=replace(self.session.selection, query=None, key=None),
             )

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
@@ -13,6 +13,7 @@ from hgviz.core import HeadId, RolloutOptions, Selection
 from hgviz.gui import across as composed
 from hgviz.gui import heatmap
 from hgviz.gui.across import AcrossView, ComposedCache
+from hgviz.gui.charts import Points
 from hgviz.gui.tiles import Tiles
 from hgviz.session import Session
 from tests.analysis.planting import hourglass, letters, plant, translated
@@ -51,7 +52,9 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     wanted = rollout(capture)
     opened = view._across.opened
     np.testing.assert_allclose(opened.source.map.read(0), wanted, atol=1e-7)
-    np.testing.assert_allclose(view.bars.weights, wanted[15], atol=1e-7)
+    *bands, points = view.bars.chart.plots[0].parts
+    np.testing.assert_allclose(points.y, wanted[15], atol=1e-7)
+    np.testing.assert_allclose(bands[-1].high[1::4], wanted[15], atol=1e-7)  # they are stacked
     pixels = view.canvas.pixels
     assert pixels.size and (pixels[..., 3] == 0).any()  # what comes later is not drawn
     assert "comes most from" in view.canvas.sentence.text()
@@ -59,13 +62,14 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     assert "went to 1:4" not in view.canvas.sentence.text()  # this one has 1:2 and 1:6
     parts = np.stack(view._across.row.parts)
     np.testing.assert_allclose(parts.sum(0), wanted[15], atol=1e-7)
-    assert "by 1:6" in view.bars.said_at(QPointF(view.bars.along.edges(3)[0] + 90, 10))
+    assert "by 1:6" in points.words(3)
     assert view.canvas.cross.row == 15
 
 
-def test_the_bars_are_walked_by_keys_and_copied_as_a_table(shown):
+def test_the_bars_choose_a_token_and_are_copied_as_a_table(shown):
     view, session = shown(small(), selection=Selection(0, 0, 15, 8))
-    QTest.keyClick(view.bars, Qt.Key.Key_Right)
+    assert view.bars.chosen == 8
+    view.bars.picked.emit(9)
     view._follow()
     assert session.selection.key == view.bars.chosen == 9
     titles, *rows = view.as_table()
@@ -156,7 +160,7 @@ def test_a_long_text_shows_the_row_and_says_why(shown, monkeypatch):
     assert view._across.opened is None and view.bars.isVisibleTo(view)
     assert not view.canvas.isVisibleTo(view)
     assert "up to 10 letters" in view.reason.text()
-    assert view.bars.weights.shape == (22,)
+    assert len(view.bars.chart.plots[0].of(Points)[0].y) == 22
 
 
 def test_what_cannot_be_composed_is_said_in_the_pane(shown):
@@ -217,7 +221,7 @@ def test_the_look_across_follows_the_selection_and_the_theme(opened):
     opened.session.put(dark=True)
     QApplication.processEvents()
     opened.settle()
-    assert "rollout" in view.bars.said_at(QPointF(view.bars.width() // 2, 10))
+    assert "Rollout" in view.bars.toolTip() or "Abnar" in view.bars.toolTip()
 
 
 def test_the_map_from_a_lane_equals_the_one_computed_at_once(opened, until):

@@ -146,19 +146,20 @@ def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(view):
     assert session.hover is None and view.web.hot is None
 
 
-def test_several_heads_have_a_colour_each_or_are_one_with_numbers(view):
-    assert not view.bar.fuse.isVisible()
+def test_several_heads_have_a_colour_each_or_are_one(view):
+    mean = view.bar.toggles["mean"]
+    assert not mean.isVisible() and not view.legend.isVisible()
     view.bar.heads.setCurrentIndex(1)
     view.settle()
-    assert view.bar.fuse.isVisible() and len(links(view).heads) == 6
+    assert mean.isVisible() and len(links(view).heads) == 6
     assert [one.name for one in view.web.scene.strands] == [f"1.{n}" for n in range(6)]
     assert len({one.above.name() for one in view.web.scene.strands}) == 6
-    assert view.web.plan.numbers is None
+    assert all(one.above.name() in view.legend.text() for one in view.web.scene.strands)
     view.bar.heads.setCurrentIndex(2)
-    view.bar.fuse.setCurrentIndex(1)
+    mean.setChecked(True)
     view.settle()
     assert view.head.title.text() == "18 heads: mean" and links(view).single
-    assert view.web.plan.numbers is not None
+    assert not view.legend.isVisible()
 
 
 def test_heads_are_chosen_by_number_and_wrong_numbers_are_named(view):
