@@ -6,17 +6,13 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QColor, QGuiApplication, QIcon
+from PySide6.QtGui import QColor, QIcon
 from PySide6.QtWidgets import (
-    QFrame,
-    QGridLayout,
-    QLabel,
-    QPlainTextEdit,
-    QScrollArea,
     QSizePolicy,
     QStackedWidget,
     QWidget,
@@ -52,6 +48,7 @@ from hgviz.gui.widgets import (
     label,
     line,
     splitter,
+    tip,
     vbox,
 )
 from hgviz.study import Standing, State, Sweep
@@ -62,131 +59,71 @@ if TYPE_CHECKING:
     from hgviz.figures.charts import Plot as Curves
     from hgviz.session import Session
 
-# --- cell -----------------------------------------------------------------------------------------
+# --- the chosen run -------------------------------------------------------------------------------
 
 
-class CellView(View):
-    """Everything known of the chosen cell, and a button that opens what it left."""
+class RunView(View):
+    """The chosen run: its settings, state and result, and a button that opens its output."""
 
-    title = "This cell"
+    title = "Run"
     topic = "study-cell"
     icon = "info"
-    figureless = "It says what is known of one cell"
+    figureless = "It is text about one run"
     needs = ("sweep", "cell", "dark")
     lane = "here"
-    empty = ("No cell is chosen", "Choose one in the table to see what it found.")
+    empty = ("No run is chosen", "Choose one in the table to see its result.")
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(tr(self.title))
-        self.place = QLabel()
-        self.place.setFont(theme.font(1.08, 600))
+        self.place = label(factor=1.08, weight=600, wrap=True)
+        self.facts = label(factor=0.92, wrap=True)
+        for text in (self.place, self.facts):
+            text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.place.setTextFormat(Qt.TextFormat.PlainText)
-        self.place.setWordWrap(True)
-        self.grid = QGridLayout()
-        self.grid.setHorizontalSpacing(12)
-        self.grid.setVerticalSpacing(4)
-        self.grid.setColumnStretch(1, 1)
-        self._facts: list[tuple[QLabel, QLabel]] = []
+        self.facts.setTextFormat(Qt.TextFormat.RichText)
         self.open = Button(tr("Open"))
-        self.open.clicked.connect(self._open)
-        self.fold = Button(tr("Details"), "chevron-right", kind="link")
-        self.fold.clicked.connect(self._turn)
-        self.copy_button = Button(tr("Copy"), "copy", kind="link")
-        self.copy_button.clicked.connect(self._copy)
-        self.details = QPlainTextEdit()
-        self.details.setReadOnly(True)
-        self.details.setFont(theme.mono(0.85))
-        self.details.setAccessibleName(tr("Details"))
-        self.details.setMinimumHeight(80)
-        folded = hbox(None, self.fold, self.copy_button, 1, spacing=-1)
-        room = QWidget()
-        room.setProperty("kind", "pane")
-        room.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        vbox(
-            room, self.place, self.grid, (self.open, 0, Qt.AlignmentFlag.AlignLeft), folded,
-            (self.details, 4), 1, margins=(16, 4, 16, 12), spacing=8,
+        self.open.clicked.connect(partial(self.asked.emit, "open_cell"))
+        inside = vbox(
+            None, self.place, self.facts, (self.open, 0, Qt.AlignmentFlag.AlignLeft), 1,
+            margins=(16, 4, 16, 12), spacing=8,
         )  # fmt: skip
-        scroll = QScrollArea()
-        scroll.setFrameShape(QFrame.Shape.NoFrame)
-        scroll.setWidgetResizable(True)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        scroll.setWidget(room)
-        scroll.viewport().setAutoFillBackground(False)
-        vbox(self.content, self.head, (scroll, 1))
-        self.details.hide()
+        vbox(self.content, PaneHead(tr(self.title)), inside)
 
     def request(self, session: Session) -> Callable[[], Standing] | None:
-        """The chosen cell as it stands."""
-        one = chosen(session)
-        return None if one is None else lambda: one
+        """The chosen run."""
+        run = chosen(session)
+        return None if run is None else lambda: run
 
     def draw(self, result: Standing) -> None:
-        """Say all of it."""
-        cell = result.cell
-        self.place.setText(studyruns.name(cell))
-        rows = studyruns.facts(result)
-        while len(self._facts) < len(rows):
-            self._add_row()
-        for number, (name, words) in enumerate(self._facts):
-            said = rows[number] if number < len(rows) else ("", "")
-            name.setText(tr(said[0]))
-            words.setText(said[1])
-            for one in (name, words):
-                one.setVisible(number < len(rows))
-                one.setToolTip(studyruns.explained(said[0], cell.work))
-        self.open.setText(tr(studyruns.OPENS.get(cell.work, "Open")))
+        """Show it."""
+        grey, facts = theme.current().secondary.name(), studyruns.facts(result)
+        rows = "".join(
+            f'<tr><td style="color:{grey}">{tr(name)}</td><td>{escape(words)}</td></tr>'
+            for name, words in facts
+        )
+        self.place.setText(studyruns.name(result.cell))
+        self.facts.setText(f'<table cellspacing="0" cellpadding="3">{rows}</table>')
+        about = (studyruns.explained(name, result.cell.work) for name, _ in facts)
+        self.facts.setToolTip(tip("\n".join(about)))
+        self.open.setText(tr(studyruns.OPENS.get(result.cell.work, "Open")))
         self.open.setVisible(result.state not in ("failed", "blocked"))
         self.open.setEnabled(result.state == "done")
         self.open.setToolTip("" if result.state == "done" else tr("It is not done yet"))
-        self.details.setPlainText(result.details)
-        for one in (self.fold, self.copy_button):
-            one.setVisible(bool(result.details))
-        if not result.details:
-            self.details.hide()
-            self.fold.wear("chevron-right")
 
     def as_text(self) -> str:
         """All of it, a fact a line."""
-        one = chosen(self.session) if self.session is not None else None
-        if one is None:
+        run = chosen(self.session) if self.session is not None else None
+        if run is None:
             return ""
-        rows = [f"{tr(name)}: {words}" for name, words in studyruns.facts(one)]
-        return "\n".join([studyruns.name(one.cell), *rows])
-
-    def as_table(self) -> list[list[str]] | None:
-        """What is known of it, a fact a row."""
-        one = chosen(self.session) if self.session is not None else None
-        if one is None:
-            return None
-        rows = zip(studyruns.VALUES, studyruns.values(one), strict=True)
-        return [[tr("Fact"), tr("Value")], *([tr(name), said] for name, said in rows if said)]
-
-    def _add_row(self) -> None:
-        row = len(self._facts)
-        name, words = label(factor=0.92, kind="secondary"), label(factor=0.92, weight=500)
-        words.setWordWrap(True)
-        words.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.grid.addWidget(name, row, 0, Qt.AlignmentFlag.AlignTop)
-        self.grid.addWidget(words, row, 1)
-        self._facts.append((name, words))
-
-    def _turn(self) -> None:
-        shown = self.details.isHidden()
-        self.details.setVisible(shown)
-        self.fold.wear("chevron" if shown else "chevron-right")
-
-    def _copy(self) -> None:
-        QGuiApplication.clipboard().setText(f"{self.as_text()}\n\n{self.details.toPlainText()}")
-
-    def _open(self) -> None:
-        self.asked.emit("open_cell")
+        rows = [f"{tr(name)}: {words}" for name, words in studyruns.facts(run)]
+        return "\n".join([studyruns.name(run.cell), *rows])
 
 
 # --- studies --------------------------------------------------------------------------------------
 
 
+NO_STUDY = "No study is open", "Open a study file (.toml) or the output folder of a study."
+OPEN_STUDY = (("open_sweep_file", "Open study file…"),)
 REST = 10  # what takes long to read is read again after so many times of rest
 
 
@@ -203,7 +140,7 @@ class StudyCharts:
 class StudyChartView(ChartView):
     """One chart of what is done so far; it changes as more is."""
 
-    figureless = "Nothing of it is done yet"
+    figureless = "No run of it is done yet"
     lane = "facts"  # many cells take a while to read together
     needs = ("sweep", "dark")
     kind = ""
@@ -234,7 +171,7 @@ class StudyChartView(ChartView):
         done = tuple(one.cell.key for one in some if one.state == "done")
         if sweep is None or not done:
             self.empty = self.coming if some else self.without
-            self.empty_actions = () if some else (("open_sweep_file", "Open study file…"),)
+            self.empty_actions = () if some else OPEN_STUDY
             return None
         return partial(_drawn, self.kind, sweep, done, self._found)
 
@@ -243,7 +180,7 @@ class StudyChartView(ChartView):
         self._found = result
         content = result.content
         total = len(self.session.sweep.of(self.work)) if self.session and self.session.sweep else 0
-        so_far = tr("{n:,} of {all:,} cells so far", n=len(result.done), all=total)
+        so_far = tr("{n:,} of {all:,} runs so far", n=len(result.done), all=total)
         ribbon = getattr(content, "ribbon", "").rstrip(".")
         notes = [*content.notes, ribbon]
         words = [*([so_far] if len(result.done) < total else []), *map(tr, filter(None, notes))]
@@ -272,7 +209,7 @@ class StudyChartView(ChartView):
 class ReachedView(StudyChartView):
     """What every model and activation reaches: a point for each seed, the mean, its interval."""
 
-    title = "What each reaches"
+    title = "Scores"
     topic = "study-reached"
     icon = "compare"
     kind, work = "seeds", "score"
@@ -281,8 +218,8 @@ class ReachedView(StudyChartView):
         "95 %: m ± t s / √n, Student's t with n − 1 degrees of freedom (Student 1908; "
         "docs/statistics.md)."
     )
-    without = ("This study does not score its models", 'It does so with "score" among its asks.')
-    coming = ("No model is scored yet", "A point for each seed will stand here, with their means.")
+    without = ("This study does not score its models", 'Add "score" to its asks.')
+    coming = ("No model is scored yet", "Each seed will be a point here, with means and intervals.")
 
     def __init__(self) -> None:
         super().__init__(seeds_chart)
@@ -291,7 +228,7 @@ class ReachedView(StudyChartView):
 class BudgetsView(StudyChartView):
     """What is left as heads go, by method: means over seeds with their intervals."""
 
-    title = "As heads go"
+    title = "Pruning curves"
     topic = "study-budgets"
     icon = "prune"
     kind, work = "budgets", "curve"
@@ -300,8 +237,8 @@ class BudgetsView(StudyChartView):
         "shaded with Student's interval of 95 %, m ± t s / √n (docs/statistics.md). Random orders: "
         "the mean of those of a model and seed."
     )
-    without = ("This study draws no curves", 'It does so with "curve" among its asks, and methods.')
-    coming = ("No curve is done yet", "A line for each method will stand here, over seeds.")
+    without = ("This study has no pruning curves", 'Add "curve" to its asks, and methods.')
+    coming = ("No curve is done yet", "Each method will be a line here, averaged over seeds.")
 
     def __init__(self) -> None:
         super().__init__(budgets_chart)
@@ -443,22 +380,22 @@ class SummaryView(View):
     title = "Study"
     topic = "study"
     icon = "table"
-    figureless = "It says how a study stands"
+    figureless = "It is a summary in words"
     needs = ("sweep", "sweep_trouble", "dark")
     lane = "here"
-    empty = ("No study is open", "Open a study file (.toml), or the folder that one was run into.")
-    empty_actions = (("open_sweep_file", "Open study file…"),)
+    empty = NO_STUDY
+    empty_actions = OPEN_STUDY
 
     def __init__(self) -> None:
         super().__init__()
         self.head = PaneHead(tr("Study"))
-        self.run = Button(tr("Copy the command"), "copy")
-        self.run.setToolTip(tr("Copy the command that computes what is missing"))
-        self.run.clicked.connect(self._copy)
+        self.run = Button(tr("Copy command"), "copy")
+        self.run.setToolTip(tr("Copy the command that computes the missing runs"))
+        self.run.clicked.connect(partial(self.asked.emit, "run_sweep"))
         self.head.add(self.run)
         self.head.setFixedHeight(44)
         self.bar = Progress(8)
-        self.bar.setAccessibleName(tr("How far the study is"))
+        self.bar.setAccessibleName(tr("Progress of the study"))
         self.counts = Words(factor=0.92, weight=500)
         self.counts.setToolTip(tr(MEANS["State"]))
         self.left = Words(factor=0.92, kind="secondary")
@@ -491,24 +428,6 @@ class SummaryView(View):
         self.trouble.setVisible(bool(trouble))
         self.run.setEnabled(not result.complete)
 
-    def as_text(self) -> str:
-        """The same in words."""
-        sweep = self.session.sweep if self.session is not None else None
-        if sweep is None:
-            return ""
-        return f"{sweep.title}: {counts_in_words(sweep)}. {progress_in_words(sweep)}"
-
-    def as_table(self) -> list[list[str]] | None:
-        """How many cells are in each state."""
-        sweep = self.session.sweep if self.session is not None else None
-        if sweep is None:
-            return None
-        rows = [[tr(state), str(sweep.counts[state])] for state in STATES]
-        return [[tr("State"), tr("Cells")], *rows]
-
-    def _copy(self) -> None:
-        self.asked.emit("run_sweep")
-
 
 def counts_in_words(sweep: Sweep) -> str:
     """How many cells are in each state: "12 done, 2 waiting"."""
@@ -518,8 +437,8 @@ def counts_in_words(sweep: Sweep) -> str:
 
 def progress_in_words(sweep: Sweep) -> str:
     """Whether everything is done, and how many cells are of other settings."""
-    over = tr("everything is done") if sweep.complete and sweep.standings else ""
-    other = tr("{n:,} of other settings kept", n=sweep.changed) if sweep.changed else ""
+    over = tr("all runs are done") if sweep.complete and sweep.standings else ""
+    other = tr("{n:,} with other settings", n=sweep.changed) if sweep.changed else ""
     return "   ·   ".join(filter(None, (over, other)))
 
 
@@ -559,26 +478,26 @@ def run_columns() -> list[Column]:
         Column(tr("Seed"), partial(place, "seed"), seed, 56, about("Seed")),
         Column(tr("Method"), lambda run: studyruns.sub(run.cell), None, 110, about("Method")),
         Column(tr("State"), studyruns.stands, None, 100, about("State"), colour=colour, icon=icon),
-        Column(tr("Result"), studyruns.value, None, 270, about("Found")),
+        Column(tr("Result"), studyruns.value, None, 270, about("Result")),
         Column(tr("Time"), lambda run: language.duration(run.seconds), lambda run: run.seconds, 70,
-               about("Took")),
-        Column(tr("Host"), lambda run: run.host, None, 110, about("On")),
-        Column(tr("Error"), studyruns.why, None, 400, about("Why")),
+               about("Time")),
+        Column(tr("Host"), lambda run: run.host, None, 110, about("Host")),
+        Column(tr("Error"), studyruns.why, None, 400, about("Error")),
     ]  # fmt: skip
 
 
-class CellsView(View):
-    """Every cell of a study. picked: the key of the one that is chosen."""
+class RunsView(View):
+    """The runs of a study in a table. picked: the key of the one that is chosen."""
 
-    title = "Cells"
+    title = "Runs"
     topic = "study-cells"
     icon = "table"
-    figureless = "Its cells have no figure; what they reach has one"
+    figureless = "Export one of the charts instead"
     needs = ("sweep", "dark")
     watches = ("cell",)
     lane = "here"
-    empty = ("No study is open", "Open a study file (.toml), or the folder that one was run into.")
-    empty_actions = (("open_sweep_file", "Open study file…"),)
+    empty = NO_STUDY
+    empty_actions = OPEN_STUDY
 
     picked = Signal(str)
 
@@ -626,15 +545,15 @@ class CellsView(View):
 
 
 SIDE, LEAST = 340, 150  # px: width of the chosen cell, least height of the table and of a chart
-CHARTS = (("reached", "What each reaches", ""), ("budgets", "As heads go", ""))
+CHARTS = (("reached", "Scores", ""), ("budgets", "Pruning curves", ""))
 
 
 class SweepPage(QWidget):
-    """A line on the study over the table of its cells over a chart; the chosen cell beside them."""
+    """Progress of a study, the table of its runs, a chart of results, and the chosen run."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.summary, self.cells, self.cell = SummaryView(), CellsView(), CellView()
+        self.summary, self.cells, self.cell = SummaryView(), RunsView(), RunView()
         self.reached, self.budgets = ReachedView(), BudgetsView()
         self.which = Segments([(name, tr(words), icon) for name, words, icon in CHARTS])
         self.which.setAccessibleName(tr("Charts"))

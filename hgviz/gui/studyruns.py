@@ -46,10 +46,10 @@ class StudyModel:
 
 
 def not_there(what: str, path: str | Path) -> HgvizError:
-    """What is said of what a cell left and that is gone, or was never copied."""
+    """The error for the output of a run that is missing."""
     return HgvizError(
-        f"{what} is not there: it would be at {path}",
-        "Open the folder that the study was run into: this may be a copy of its numbers",
+        f"{what} is missing: it should be at {path}",
+        "Open the output folder of the study; this may be a copy of its results only",
     )
 
 
@@ -158,7 +158,7 @@ COUNTS: dict[State, str] = {
     "blocked": "{n:,} blocked",
 }  # fmt: skip
 MEANS = {  # what every fact is, and where its formula comes from
-    "Kind": "What the cell does: train a model, score it, measure its heads, draw a curve, or "
+    "Kind": "What the run does: train a model, score it, measure its heads, draw a curve, or "
     "compare two models (docs/studies.md).",
     "Data": "The data it is measured on: a name of [[data]] of the study file.",
     "Model": "The model: a name of [[models]] of the study file.",
@@ -167,11 +167,11 @@ MEANS = {  # what every fact is, and where its formula comes from
     "Method": "The score that heads are ordered by, or what is measured of them "
     "(docs/statistics.md).",
     "State": "done: its result is there; waiting: it has none yet; failed: it ended with an error; "
-    "blocked: it needs a cell that failed.",
-    "Found": "What it measured, with its interval of 95 %.",
-    "Took": "Time of the clock that computing it took, where it was computed.",
-    "On": "The machine that computed it.",
-    "Why": "The last line of what it failed with.",
+    "blocked: it needs a run that failed.",
+    "Result": "What it measured, with its 95 % interval.",
+    "Time": "Wall time of the run, on the machine it ran on.",
+    "Host": "The machine it ran on.",
+    "Error": "The last line of its error.",
 }
 FINDS = {  # what is found by each kind of cell
     "train": "What the model reaches on its held-out data at the end of the training "
@@ -320,14 +320,14 @@ def why(one: Standing) -> str:
 
 def facts(one: Standing) -> list[tuple[str, str]]:
     """Everything known of it: the name of each fact, and words."""
-    rows = [("State", stands(one)), ("Found", value(one)), ("Why", why(one))]
-    rows += [("Took", duration(one.seconds)), ("On", one.host)]
+    rows = [("State", stands(one)), ("Result", value(one)), ("Error", why(one))]
+    rows += [("Time", duration(one.seconds)), ("Host", one.host)]
     return [(name, words) for name, words in rows if words]
 
 
 VALUES = (
     "Kind", "Data", "Model", "Activation", "Seed", "Method", "State", "Metric", "Value", "Low",
-    "High", "Took, s", "On", "Why",
+    "High", "Time, s", "Host", "Error",
 )  # fmt: skip
 
 
@@ -346,7 +346,7 @@ def values(one: Standing) -> list[str]:
 
 def explained(fact: str, work: str = "") -> str:
     """What a fact is, with its formula and source; of a kind of cell what that finds."""
-    if fact == "Found" and work in FINDS:
+    if fact == "Result" and work in FINDS:
         return tr(FINDS[work])
     return tr(MEANS.get(fact, ""))
 
