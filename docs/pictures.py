@@ -129,7 +129,7 @@ def exporting() -> None:
         program.settle()
         program.commands.run("export")
         dialog = frame.findChild(ExportDialog)
-        while dialog.preview.sheet.picture is None:
+        while dialog.preview.picture is None:
             program.settle()
         keep("export-light", picture_of(frame))
 

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
     QLayout,
     QLineEdit,
     QPlainTextEdit,
+    QSizePolicy,
     QSpinBox,
     QTextBrowser,
     QVBoxLayout,
@@ -195,6 +196,9 @@ def note(words: str, kind: str = "secondary", factor: float = 0.92, weight: int 
     """A paragraph of a form."""
     out = label(words, kind=kind, factor=factor, weight=weight, wrap=True)
     out.setMinimumWidth(QFontMetrics(out.font()).averageCharWidth() * 20)
+    policy = out.sizePolicy()
+    policy.setVerticalPolicy(QSizePolicy.Policy.Fixed)
+    out.setSizePolicy(policy)
     return out
 
 

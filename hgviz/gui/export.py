@@ -11,34 +11,30 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, cast, get_args
 
-from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
+from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
     QDesktopServices,
     QGuiApplication,
     QImage,
-    QPainter,
-    QPaintEvent,
-    QPen,
+    QPixmap,
     QResizeEvent,
     QStandardItemModel,
 )
 from PySide6.QtWidgets import (
     QApplication,
-    QFrame,
-    QGridLayout,
-    QHBoxLayout,
+    QFormLayout,
+    QGraphicsOpacityEffect,
     QLabel,
     QLineEdit,
     QScrollArea,
     QSizePolicy,
     QStackedLayout,
-    QVBoxLayout,
     QWidget,
 )
 
 from hgviz import settings, tasks
 from hgviz.analysis.composition import is_of_tokens
-from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, Step, progress
+from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, progress
 from hgviz.figures.spec import FORMATS, UNITS, WIDTHS, csv_beside, format_of, points
 from hgviz.gui import log, theme
 from hgviz.gui.dialogs import MARGIN, Form, ask_where, note
@@ -413,8 +409,8 @@ def _traced(session: Session) -> bool:
 # --- preview --------------------------------------------------------------------------------------
 
 
-EDGE = 12  # px of ground around the paper
-FADED = 0.35  # of a page that another takes the place of
+EDGE = 12  # px around the page
+FADED = 0.35  # opacity of a page that another one replaces soon
 DOTS = 96.0  # logical px per inch at 100 %
 
 
@@ -430,89 +426,10 @@ class PagePicture:
     notes: tuple[str, ...]
 
 
-class Sheet(QWidget):
-    """The paper, at 100 % or as large as there is room."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.picture: PagePicture | None = None
-        self.old = False  # whether another page is on its way
-        self._room: QSize | None = None
-        self.setAccessibleName(tr("Preview of the figure"))
-
-    def show_picture(self, picture: PagePicture) -> None:
-        """Show a page."""
-        self.picture, self.old = picture, False
-        self._fit()
-
-    def age(self) -> None:
-        """The page is of what was chosen before."""
-        self.old = True
-        self.update()
-
-    def keep_within(self, room: QSize | None) -> None:
-        """Be no larger than this; None: at 100 %."""
-        self._room = room
-        self._fit()
-
-    @property
-    def scale(self) -> float:
-        """How large it is shown: 1 for 100 %."""
-        page, room = self._page, self._room
-        if room is None or page.isEmpty():
-            return 1.0
-        return min(1.0, (room.width() - 2 * EDGE) / page.width(),
-                   (room.height() - 2 * EDGE) / page.height())  # fmt: skip
-
-    @property
-    def paper(self) -> QRect:
-        """Where the paper lies, in logical px."""
-        size = self._page * max(self.scale, 0.01)
-        left, top = (max(EDGE, (all_ - one) // 2)
-                     for all_, one in ((self.width(), size.width()),
-                                       (self.height(), size.height())))  # fmt: skip
-        return QRect(left, top, size.width(), size.height())
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the page, at 100 % each pixel of it as one of the screen, and its edge."""
-        if self.picture is None:
-            return
-        box, ratio = self.paper, self.devicePixelRatioF()
-        image = QImage(self.picture.image)  # shares its pixels
-        if self.scale != 1:
-            image = image.scaled(
-                box.size() * ratio, Qt.AspectRatioMode.IgnoreAspectRatio,
-                Qt.TransformationMode.SmoothTransformation,
-            )  # fmt: skip
-        image.setDevicePixelRatio(ratio)
-        with QPainter(self) as painter:
-            painter.setOpacity(FADED if self.old else 1)
-            painter.drawImage(box.topLeft(), image)
-            painter.setOpacity(1)
-            painter.setPen(QPen(theme.current().edge, 1))
-            painter.drawRect(box.adjusted(-1, -1, 0, 0))
-
-    @property
-    def _page(self) -> QSize:
-        """The size of the page at 100 %, in logical px."""
-        if self.picture is None:
-            return QSize(0, 0)
-        return (self.picture.image.size().toSizeF() / self.devicePixelRatioF()).toSize()
-
-    def _fit(self) -> None:
-        if self._room is None:
-            self.setMinimumSize(self._page + QSize(2 * EDGE, 2 * EDGE))
-        else:
-            self.setMinimumSize(0, 0)
-        self.updateGeometry()
-        self.update()
-
-
 class PreviewPane(QWidget):
-    """The paper on its ground, to be scrolled; what is busy or wrong by the house pattern.
+    """The page at 100 % or as large as there is room, its progress, or why there is none.
 
-    aged: what is there is of another choice, and what was said of it too. stopped and resumed: what
-    somebody wants of the work under way.
+    aged: the page is of an earlier choice. stopped and resumed: the buttons while it is drawn.
     """
 
     aged = Signal()
@@ -521,19 +438,23 @@ class PreviewPane(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.sheet = Sheet()
-        self._fitted = False
+        self.picture: PagePicture | None = None
+        self._fits = False
+        self.page = QLabel()
+        self.page.setProperty("kind", "page")
+        self.page.setAccessibleName(tr("Preview of the figure"))
+        self.page.hide()
+        self.fade = QGraphicsOpacityEffect(self.page)
+        self.fade.setOpacity(FADED)
+        self.fade.setEnabled(False)
+        self.page.setGraphicsEffect(self.fade)
         self.room = QScrollArea()
         self.room.setProperty("kind", "ground")
-        self.room.setFrameShape(QFrame.Shape.NoFrame)
-        self.room.setWidgetResizable(True)
-        self.room.setWidget(self.sheet)
+        self.room.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.room.setWidget(self.page)
         self.room.setAccessibleName(tr("Preview"))
         self.room.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.room.viewport().setAutoFillBackground(False)
-        self.sheet.setAutoFillBackground(False)
-        self.room.viewport().installEventFilter(self)
-        self.room.installEventFilter(self)
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self.room)
         self._notice: Notice | None = None
@@ -542,28 +463,25 @@ class PreviewPane(QWidget):
         self._busy.resumed.connect(self.resumed)
         self._late = QTimer(self, singleShot=True, interval=BAR_AFTER)
         self._late.timeout.connect(self._age)
+        self.step = self._busy.step
 
     @property
     def error(self) -> bool:
-        """Whether it says what is wrong."""
-        return self._stack.currentWidget() is self._notice and self._notice is not None
+        """Whether a notice is shown in place of the page."""
+        return self._stack.currentWidget() is not self.room
 
     def begin(self) -> None:
-        """Something is being drawn; what was drawn before stays meanwhile, faded if for long."""
+        """A page is being drawn; the one before stays, and fades if that takes long."""
         self._busy.begin()
         self._late.start()
 
-    def step(self, step: Step) -> None:
-        """So much of it is done."""
-        self._busy.step(step)
-
     def pause(self) -> None:
-        """Nothing is being drawn any more."""
+        """Nothing is being drawn."""
         self._busy.stop()
         self._late.stop()
 
     def hold(self) -> None:
-        """The work was stopped: what was drawn before stays, faded."""
+        """Drawing was stopped: the page before stays, faded."""
         self._late.stop()
         self._age()
         self._busy.hold(False)
@@ -571,65 +489,59 @@ class PreviewPane(QWidget):
     def show_picture(self, picture: PagePicture) -> None:
         """Show a page."""
         self.pause()
-        self.sheet.show_picture(picture)
+        self.picture = picture
+        self.fade.setEnabled(False)
+        self._draw()
         self._stack.setCurrentWidget(self.room)
 
     def show_error(self, error: BaseException) -> None:
-        """Say what is wrong and what to do."""
-        self.pause()
+        """Show what is wrong and what to do."""
+        lines = [tr("This figure could not be drawn"), f"{type(error).__name__}: {error}"]
         if isinstance(error, HgvizError):
-            what, *rest = map(tr, error.lines)
-        else:
-            what, rest = tr("This figure could not be drawn"), [f"{type(error).__name__}: {error}"]
-        self._say(Notice.of_error(what, *rest))
+            lines = [tr(line) for line in error.lines]
+        self._show_notice(Notice.of_error(*lines))
 
-    def say(self, title: str, words: str) -> None:
-        """Say why there is nothing to see."""
-        self.pause()
-        self._say(Notice(title, words))
+    def show_reason(self, title: str, words: str) -> None:
+        """Show why there is no page."""
+        self._show_notice(Notice(title, words))
 
-    def fit(self, fitted: bool) -> None:
+    def fit(self, fits: bool) -> None:
         """Show the whole page, or the page at 100 %."""
-        self._fitted = fitted
-        self.sheet.keep_within(self.room.viewport().size() if fitted else None)
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follow the room there is; scroll with the arrows."""
-        if watched is self.room.viewport() and event.type() == QEvent.Type.Resize and self._fitted:
-            self.sheet.keep_within(self.room.viewport().size())
-        if watched is self.room and event.type() in (
-            QEvent.Type.FocusIn, QEvent.Type.FocusOut
-        ):  # fmt: skip
-            self.update()
-        return super().eventFilter(watched, event)
+        self._fits = fits
+        self._draw()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the busy bar along the top."""
         super().resizeEvent(event)
         self._busy.place()
+        if self._fits:
+            self._draw()
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """The ground, and blue around it where it has the keyboard."""
-        now = theme.current()
-        with theme.smooth_painter(self) as painter:
-            here = self.room.hasFocus()
-            painter.setPen(QPen(now.press if here else now.line, 1))
-            painter.setBrush(now.window)
-            painter.drawRoundedRect(self.rect().adjusted(0, 0, -1, -1), 6, 6)
+    def _draw(self) -> None:
+        """Put the page on screen, at 100 % each pixel of it as one of the screen."""
+        if self.picture is None:
+            return
+        image, ratio = QImage(self.picture.image), self.devicePixelRatioF()
+        room = (self.size() - QSize(2 * EDGE, 2 * EDGE)) * ratio
+        if self._fits and image.size().boundedTo(room) != image.size():
+            shape, how = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode
+            image = image.scaled(room, shape, how.SmoothTransformation)
+        image.setDevicePixelRatio(ratio)
+        self.page.setPixmap(QPixmap.fromImage(image))
+        self.page.adjustSize()
+        self.page.show()
 
     def _age(self) -> None:
-        """What is there is of another choice: a page fades, an error goes."""
-        self.sheet.age()
+        self.fade.setEnabled(True)
         self._stack.setCurrentWidget(self.room)
         self.aged.emit()
 
-    def _say(self, notice: Notice) -> None:
+    def _show_notice(self, notice: Notice) -> None:
+        self.pause()
         if self._notice is not None:
             self._stack.removeWidget(self._notice)
             self._notice.deleteLater()
         self._notice = notice
-        self._stack.addWidget(notice)
-        self._stack.setCurrentWidget(notice)
+        self._stack.setCurrentIndex(self._stack.addWidget(notice))
 
 
 # --- notes ----------------------------------------------------------------------------------------
@@ -708,70 +620,58 @@ def colours(display: Display, signed: bool) -> str:
 
 
 def copied(command: Command) -> str:
-    """What is said once a command is on the clipboard."""
+    """What the status says once a command is on the clipboard."""
     if command.lacks:
         return tr("Copied; {lacks}", lacks=command.lacks)
-    return tr("Copied: it draws this figure again")
+    return tr("Copied the command of this figure")
 
 
-def written(path: str, numbers: bool) -> str:
-    """Say that a figure was exported, and its numbers with it."""
-    if numbers:
-        return tr("Exported {path}, and 1 file beside it", path=path)
-    return tr("Exported {path}", path=path)
-
-
-# --- choices --------------------------------------------------------------------------------------
+# --- form -----------------------------------------------------------------------------------------
 
 
 OTHER = ""  # the width that is typed
-TITLES = (("usual", "As it is", ""), ("own", "Own", ""), ("none", "None", ""))
+TITLES = (("usual", "Default", ""), ("own", "Custom", ""), ("none", "None", ""))
 
 
 class FigureForm(QWidget):
-    """A form. `changed`: another figure is wanted; `reached`: a field that has the keyboard."""
+    """What to draw, how wide, in which format. changed: another figure is wanted."""
 
     changed = Signal()
-    reached = Signal(QWidget)
 
     def __init__(
         self, offers: Sequence[FigureKind], first: str, display: Display, width: str, form: str
     ) -> None:
         super().__init__()
         self._offers, self._display = {one.name: one for one in offers}, display
-        self._row = 0
-        self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 12, 0)
-        self._grid.setHorizontalSpacing(12)
-        self._grid.setVerticalSpacing(8)
-        self._grid.setColumnStretch(1, 1)
+        self._rows = QFormLayout()
+        vbox(self, self._rows, 1, margins=(0, 0, 12, 0))
+        self._rows.setLabelAlignment(theme.TO_LEFT)
+        self._rows.setHorizontalSpacing(12)
+        self._rows.setVerticalSpacing(8)
         self.kind = self._kinds(offers, first)
-        self._add(tr("Figure"), self.kind)
+        self._row(tr("Figure"), self.kind)
         self.width_, self.length = self._widths(width)
-        self._add(tr("Width"), self.width_)
-        self._add("", self.length)
+        self._row(tr("Width"), self.width_, self.length)
         self.refused = self._note("bad")
         self.form = Picker()
         for name, words in FORMATS.items():
             self.form.addItem(tr(words), name)
         self.form.setCurrentIndex(max(0, self.form.findData(form)))
-        self._add(tr("Format"), self.form)
+        self._row(tr("Format"), self.form)
         self.use = self._note()
         self.use.setMinimumHeight(2 * self.use.fontMetrics().height())
         self.title_ = Segments([(name, tr(words), icon) for name, words, icon in TITLES])
-        self._add(tr("Title"), self.title_)
         self.own = QLineEdit()
-        self.own.setPlaceholderText(tr("What the figure is called"))
-        self.own.setAccessibleName(tr("Own title"))
-        self._add("", self.own)
+        self.own.setPlaceholderText(tr("Title of the figure"))
+        self.own.setAccessibleName(tr("Custom title"))
+        self._row(tr("Title"), self.title_, self.own)
         self.colours = Check(tr("As on screen"))
         self.colours.setChecked(True)
-        self._add(tr("Colours"), self.colours)
+        self._row(tr("Colours"), self.colours)
         self.coloured = self._note()
         self.numbers = Check(tr("Numbers (CSV)"))
-        self.numbers.setToolTip(tr("Every number of the figure, in a file beside it"))
-        self._add(tr("Beside it"), self.numbers)
-        self._grid.setRowStretch(self._row, 1)
+        self.numbers.setToolTip(tr("Every number of the figure, in a second file"))
+        self._row(tr("Also save"), self.numbers)
         for picker in (self.kind, self.width_, self.form):
             picker.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
             picker.setSizeAdjustPolicy(
@@ -798,29 +698,20 @@ class FigureForm(QWidget):
 
     @property
     def wrong(self) -> str:
-        """Why nothing can be drawn so wide; "" where it can."""
+        """Why nothing can be drawn so wide, or an empty string."""
         return wrong_width(self.width_asked)
 
     @property
     def spec(self) -> Spec:
         """The figure as it is wanted."""
-        titles = {"usual": self.offer.spec.title, "own": self.own.text().strip(), "none": ""}
-        title = titles[self.title_.choice]
-        if self.title_.choice == "own" and not title:
-            title = None  # nothing typed yet
+        own = self.own.text().strip() or None  # nothing typed yet
+        titles = {"usual": self.offer.spec.title, "own": own, "none": ""}
+        form = self.form.currentData()
         spec = replace(
-            self.offer.spec, width=self.width_asked, format=self.form.currentData(), title=title
+            self.offer.spec, width=self.width_asked, format=form, title=titles[self.title_.choice]
         )
         usual = coloured(spec.kind) and not self.colours.isChecked()
         return replace(spec, display=Display()) if usual else spec
-
-    # --- inside -----------------------------------------------------------------------------------
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Tell where the keyboard is, so that it can be scrolled to."""
-        if event.type() == QEvent.Type.FocusIn and isinstance(watched, QWidget):
-            self.reached.emit(watched)
-        return super().eventFilter(watched, event)
 
     def _kinds(self, offers: Sequence[FigureKind], first: str) -> Picker:
         """All kinds; those that cannot be drawn now say what they lack."""
@@ -832,9 +723,9 @@ class FigureForm(QWidget):
             out.addItem(words, one.name)
             out.setItemData(at, words, Qt.ItemDataRole.ToolTipRole)
             model.item(at).setEnabled(not one.why)
-        can = [at for at, one in enumerate(offers) if not one.why]
+        drawable = [at for at, one in enumerate(offers) if not one.why]
         wanted = out.findData(first)
-        out.setCurrentIndex(wanted if wanted >= 0 else next(iter(can), 0))
+        out.setCurrentIndex(wanted if wanted >= 0 else next(iter(drawable), 0))
         metrics = out.fontMetrics()
         longest = max(metrics.horizontalAdvance(out.itemText(at)) for at in range(out.count()))
         out.view().setMinimumWidth(longest + 32)
@@ -849,30 +740,20 @@ class FigureForm(QWidget):
         length.setAccessibleName(tr("Another width"))
         if width not in WIDTHS and not wrong_width(width):
             length.setText(width)
-        out.setCurrentIndex(
-            out.findData(
-                OTHER if length.text() else width if width in WIDTHS else next(iter(WIDTHS))
-            )
-        )
+        preset = width if width in WIDTHS else next(iter(WIDTHS))
+        out.setCurrentIndex(out.findData(OTHER if length.text() else preset))
         return out, length
 
-    def _add(self, words: str, box: QWidget) -> None:
-        if words:
-            name = label(words)
-            name.setBuddy(box)
-            name.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
-            self._grid.addWidget(name, self._row, 0)
-            if not box.accessibleName():
-                box.setAccessibleName(words)
-        self._grid.addWidget(box, self._row, 1)
-        box.installEventFilter(self)
-        self._row += 1
+    def _row(self, words: str, field: QWidget, more: QWidget | None = None) -> None:
+        field.setAccessibleName(words)
+        self._rows.addRow(words, field)
+        if more is not None:
+            self._rows.addRow("", more)
 
     def _note(self, kind: str = "secondary") -> QLabel:
-        out = label(kind=kind, factor=0.92, wrap=True)
+        out = note("", kind)
         out.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self._grid.addWidget(out, self._row, 1)
-        self._row += 1
+        self._rows.addRow("", out)
         return out
 
     def _again(self) -> None:
@@ -880,28 +761,26 @@ class FigureForm(QWidget):
         self.changed.emit()
 
     def _fit(self) -> None:
-        """What is chosen says what else there is to choose."""
+        """Show what belongs to the choices."""
         self.kind.setToolTip(self.kind.currentText())
-        typed, own = self.width_.currentData() == OTHER, self.title_.choice == "own"
-        self.length.setVisible(typed)
-        self.own.setVisible(own)
-        empty = typed and not self.length.text().strip()
-        self.refused.setText("" if empty else self.wrong)
-        self.refused.setVisible(bool(self.refused.text()))
-        form = self.form.currentData()
-        self.use.setText(tr(USES.get(form, "")))
+        is_typed = self.width_.currentData() == OTHER
+        self._rows.setRowVisible(self.length, is_typed)
+        self._rows.setRowVisible(self.own, self.title_.choice == "own")
+        self.refused.setText(self.wrong if not is_typed or self.length.text().strip() else "")
+        self._rows.setRowVisible(self.refused, bool(self.refused.text()))
+        self.use.setText(tr(USES.get(self.form.currentData(), "")))
         maps = coloured(self.offer.spec.kind)
         self.colours.setEnabled(maps)
-        shown = self._display if self.colours.isChecked() else Display()
-        words = colours(shown, signed(self.offer))
-        self.coloured.setText(words if maps else tr("It has colours of its own"))
+        display = self._display if self.colours.isChecked() else Display()
+        words = colours(display, signed(self.offer))
+        self.coloured.setText(words if maps else tr("This figure has its own colours"))
 
 
-# --- export ---------------------------------------------------------------------------------------
+# --- dialog ---------------------------------------------------------------------------------------
 
 
-LARGEST = QSize(1180, 860)  # px of the card
-LEFT = 344  # px of the choices
+LARGEST = QSize(1180, 860)  # px of the dialog
+LEFT = 344  # px of the form
 WAIT = 60  # ms: what is typed in one go is drawn once
 SIZES = (("full", "100 %", ""), ("fit", "Fit", ""))
 
@@ -920,11 +799,10 @@ class ExportRequest:
 class ExportDialog(Form):
     """What to draw, how wide, in which format; the page as it will be; its command.
 
-    shown: what panes show, the one at hand first. said: what has to be said before anything else,
-    such as that the pane at hand has no figure.
+    shown: what panes show, the current one first. said: a note about the current pane.
     """
 
-    chosen = Signal(object)  # an ExportRequest; it stays open until it is known where to
+    chosen = Signal(object)  # an ExportRequest; it stays open until the file has a name
     kept = Signal(str, str)  # width and format, to begin with the next time
 
     def __init__(
@@ -939,30 +817,69 @@ class ExportDialog(Form):
         super().__init__(window, tr("Export figure"))
         self._session, self._lanes = session, lanes
         self._drafts = FigureCache(session.facts)
-        found = offers(session, shown)
         first = name_of(shown[0]) if shown else ""
-        self.choices = FigureForm(found, first, session.display, *last)
-        self.body.removeWidget(self.title)
+        self.choices = FigureForm(offers(session, shown), first, session.display, *last)
+        self.choices.changed.connect(self._changed)
+        self.first = self.choices.kind
         self.help = IconButton("info", tr("What am I looking at?"))
         self.help.clicked.connect(self._explain)
+        self.preview = PreviewPane()
+        self.preview.aged.connect(partial(self._show_notes, None))
+        self.preview.stopped.connect(self._stop)
+        self.preview.resumed.connect(self._ask)
+        self.size_ = Segments([(name, tr(words), icon) for name, words, icon in SIZES])
+        self.size_.setAccessibleName(tr("Size of the preview"))
+        self.size_.chosen.connect(lambda name: self.preview.fit(name == "fit"))
+        self.measures = Words(kind="secondary")
+        self.measures.setAccessibleName(tr("Size of the figure"))
+        self.sign = QLabel()
+        self.sign.setPixmap(theme.pixmap("warning", 16, theme.current().warning))
+        self.warning, self.notes = note("", "warning"), note("")
+        for one in (self.warning, self.notes):
+            one.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self.copy = Button(tr("Copy command"), "copy")
+        self.copy.setToolTip(tr("Copy the command that draws this figure"))
+        self.copy.clicked.connect(self._copy)
+        self.told = Words(factor=0.92, kind="secondary")
+        self._lay_out(said)
+        self._show_notes(None)
+        self._wait = QTimer(self, singleShot=True, interval=WAIT)
+        self._wait.timeout.connect(self._ask)
+        self.finished.connect(self._forget)
+
+    def _lay_out(self, said: str) -> None:
+        self.body.removeWidget(self.title)
         self.body.addLayout(hbox(None, (self.title, 1), self.help))
         if said:
             self.body.addWidget(note(said, factor=1.0))
+        left = QScrollArea()
+        left.setWidgetResizable(True)
+        left.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        left.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        left.setWidget(self.choices)
+        for widget in (self.choices, left.viewport()):
+            widget.setAutoFillBackground(False)
+        left.setFixedWidth(LEFT)
+        head = hbox(None, label(tr("Preview"), weight=600), 1, self.size_, spacing=8)
+        top = Qt.AlignmentFlag.AlignTop
+        warning_row = hbox(None, (self.sign, 0, top), (self.warning, 1), spacing=8)
+        below = QWidget()  # keeps its room, so that the page stays where it is
+        below.setMinimumHeight(2 * self.warning.fontMetrics().height())
+        vbox(below, warning_row, self.notes, 1, spacing=4)
+        right = vbox(None, head, (self.preview, 1), self.measures, below, spacing=8)
         self.body.addSpacing(4)
-        across = hbox(None, self._left(), (self._right(), 1), spacing=24)
-        self.body.addLayout(across, 1)
+        self.body.addLayout(hbox(None, left, (right, 1), spacing=24), 1)
+        self.default = Button(tr("Export…"), "export", kind="filled")
+        self.default.setDefault(True)
+        self.default.clicked.connect(self._export)
+        cancel = Button(tr("Cancel"))
+        cancel.clicked.connect(self.reject)
         self.body.addSpacing(8)
-        self.body.addLayout(self._bottom())
-        self._wait = QTimer(self, singleShot=True, interval=WAIT)
-        self._wait.timeout.connect(self._ask)
-        self.choices.changed.connect(self._changed)
-        self.finished.connect(self._forget)
-        self.first = self.choices.kind
-        self.preview.stopped.connect(self._stop)
-        self.preview.resumed.connect(self._ask)
+        row = hbox(None, self.copy, (self.told, 1), self.default, cancel, spacing=8)
+        self.body.addLayout(row)
 
     def open(self) -> None:
-        """Draw the first page at once."""
+        """Open it and draw the first page at once."""
         super().open()
         if self.isVisible():
             self._ask()
@@ -970,63 +887,9 @@ class ExportDialog(Form):
     def place(self) -> None:
         """Put it in the middle of the window, as large as the window allows."""
         over = self.parentWidget().window().geometry()
-        size = LARGEST.boundedTo(over.size() - QSize(2 * MARGIN, 2 * MARGIN))
-        box = QRect(QPoint(), size)
+        box = QRect(QPoint(), LARGEST.boundedTo(over.size() - QSize(2 * MARGIN, 2 * MARGIN)))
         box.moveCenter(over.center())
         self.setGeometry(box)
-
-    # --- its parts --------------------------------------------------------------------------------
-
-    def _left(self) -> QWidget:
-        room = QScrollArea()
-        room.setFrameShape(QFrame.Shape.NoFrame)
-        room.setWidgetResizable(True)
-        room.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        room.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        room.setWidget(self.choices)
-        self.choices.setAutoFillBackground(False)
-        room.viewport().setAutoFillBackground(False)
-        room.setFixedWidth(LEFT)
-        self.choices.reached.connect(lambda one: room.ensureWidgetVisible(one, 0, 8))
-        return room
-
-    def _right(self) -> QVBoxLayout:
-        head = hbox(None, label(tr("Preview"), weight=600), 1, spacing=8)
-        self.size_ = Segments([(name, tr(words), icon) for name, words, icon in SIZES])
-        self.size_.setAccessibleName(tr("Size of the preview"))
-        self.size_.chosen.connect(self._sized)
-        head.addWidget(self.size_)
-        self.preview = PreviewPane()
-        self.preview.aged.connect(self._age)
-        self.measures = Words(kind="secondary")
-        self.measures.setAccessibleName(tr("Size of the figure"))
-        self.sign = QLabel()
-        self.sign.setPixmap(theme.pixmap("warning", 16, theme.current().warning))
-        self.warning = label(kind="warning", factor=0.92)
-        self.notes = label(kind="secondary", factor=0.92)
-        row = hbox(None, (self.sign, 0, Qt.AlignmentFlag.AlignTop), (self.warning, 1), spacing=8)
-        said = QWidget()  # keeps its room, so that the page stays where it is
-        said.setMinimumHeight(2 * self.warning.fontMetrics().height())
-        vbox(said, row, self.notes, 1, spacing=4)
-        for one in (self.warning, self.notes):
-            one.setWordWrap(True)
-            one.setAlignment(Qt.AlignmentFlag.AlignTop)
-        column = vbox(None, head, (self.preview, 1), self.measures, said, spacing=8)
-        self._say_of(None)
-        return column
-
-    def _bottom(self) -> QHBoxLayout:
-        self.copy = Button(tr("Copy command"), "copy")
-        self.copy.setToolTip(tr("Copy the command that draws this figure again"))
-        self.copy.clicked.connect(self._copy)
-        self.told = Words(factor=0.92, kind="secondary")
-        self.default = Button(tr("Export…"), "export", kind="filled")
-        self.default.setDefault(True)
-        self.default.clicked.connect(self._accept)
-        cancel = Button(tr("Cancel"))
-        cancel.clicked.connect(self.reject)
-        row = hbox(None, self.copy, (self.told, 1), self.default, cancel, spacing=8)
-        return row
 
     # --- the page ---------------------------------------------------------------------------------
 
@@ -1035,18 +898,19 @@ class ExportDialog(Form):
         self._wait.start()
 
     def _ask(self) -> None:
-        """Have the page drawn; what is under way is of what was wanted before."""
+        """Draw the page; what is being drawn is of an earlier choice."""
         self._wait.stop()
-        offer, wrong = self.choices.offer, self.choices.wrong
-        self.default.setEnabled(not offer.why and not wrong)
-        self.copy.setEnabled(not offer.why and not wrong)
-        if offer.why or wrong:
+        offer = self.choices.offer
+        can_draw = not (offer.why or self.choices.wrong)
+        self.default.setEnabled(can_draw)
+        self.copy.setEnabled(can_draw)
+        if not can_draw:
             self._lanes.files.cancel(self._key)
-        if offer.why:
-            self._nothing(offer)
-        if offer.why or wrong:
             self.preview.pause()
-            self._say_of(None)
+            self._show_notes(None)
+            if why := tr(offer.why):
+                title = tr("{name}: not yet", name=tr(offer.label))
+                self.preview.show_reason(title, why[:1].upper() + why[1:])
             return
         spec = self.choices.spec
         self.preview.begin()
@@ -1058,40 +922,29 @@ class ExportDialog(Form):
         )  # fmt: skip
 
     def _stop(self) -> None:
-        """Give up what is being drawn; the file can be written all the same."""
+        """Stop drawing; the file can be written all the same."""
         self._lanes.files.cancel(self._key)
         self.preview.hold()
 
     def _show(self, spec: Spec, picture: PagePicture) -> None:
         self.preview.show_picture(picture)
-        self.preview.sheet.setAccessibleDescription(tr(self.choices.offer.label))
+        self.preview.page.setAccessibleDescription(tr(self.choices.offer.label))
         self.default.setEnabled(True)
-        self._say_of(picture, spec.width)
+        self._show_notes(picture, spec.width)
 
     def _failed(self, error: BaseException) -> None:
         log.record(error)
         self.preview.show_error(error)
         self.default.setEnabled(False)
-        self._say_of(None)
+        self._show_notes(None)
 
-    def _age(self) -> None:
-        """Say no more of a page that another takes the place of."""
-        self._say_of(None)
-
-    def _nothing(self, offer: FigureKind) -> None:
-        why = tr(offer.why)
-        self.preview.say(tr("{name}: not yet", name=tr(offer.label)), why[:1].upper() + why[1:])
-
-    def _say_of(self, picture: PagePicture | None, width: str = "") -> None:
-        """What there is to know of a page, None for no page."""
+    def _show_notes(self, picture: PagePicture | None, width: str = "") -> None:
+        """Show the size of a page and what is to know of it; None for no page."""
         self.measures.say("" if picture is None else measures(picture, width))
         for box, words in ((self.warning, warning), (self.notes, notes)):
             box.setText("" if picture is None else words(picture))
             box.setVisible(bool(box.text()))
         self.sign.setVisible(bool(self.warning.text()))
-
-    def _sized(self, name: str) -> None:
-        self.preview.fit(name == "fit")
 
     @property
     def _key(self) -> str:
@@ -1112,25 +965,21 @@ class ExportDialog(Form):
 
     def _copy(self) -> None:
         spec = self.choices.spec
-        name = file_name(self._session, spec)
-        command = command_for(self.choices.offer.of, spec, name)
+        command = command_for(self.choices.offer.of, spec, file_name(self._session, spec))
         QGuiApplication.clipboard().setText(command.words)
         self.told.say(copied(command))
         self.kept.emit(spec.width, spec.format)
 
-    def _accept(self) -> None:
+    def _export(self) -> None:
         self._wait.stop()
-        spec, offer = self.choices.spec, self.choices.offer
-        wish = ExportRequest(
-            spec, offer.of, self._drafts, file_name(self._session, spec),
-            self.choices.numbers.isChecked(),
-        )  # fmt: skip
+        spec, numbers = self.choices.spec, self.choices.numbers.isChecked()
+        name = file_name(self._session, spec)
         self.kept.emit(spec.width, spec.format)
-        self.chosen.emit(wish)
+        self.chosen.emit(ExportRequest(spec, self.choices.offer.of, self._drafts, name, numbers))
 
 
 def _drawn(drafts: FigureCache, spec: Spec, of: Of, dots: float) -> PagePicture:
-    """Return the page as the screen shows it, read from its PNG in the lane."""
+    """The page as the screen shows it, read from its PNG in the lane."""
     page = drafts.preview(spec, of, dots)
     image = QImage.fromData(page.png)
     return PagePicture(image, page.width, page.height, page.smallest, page.notes)
@@ -1270,7 +1119,8 @@ class ExportCommands:
         )  # fmt: skip
 
     def _exported(self, numbers: bool, path: str) -> None:
-        self.say(written(path, numbers))
+        more = tr("Exported {path} and its numbers", path=path)
+        self.say(more if numbers else tr("Exported {path}", path=path))
         bar = self.window.statusBar()
         links = bar.findChild(FileLinks)
         if links is None:

@@ -45,6 +45,8 @@ QStatusBar { background: $window; border-top: 1px solid $line; }
 QStatusBar::item { border: 0; }
 QSplitter::handle { background: $line; }
 QScrollArea, QStackedWidget { border: 0; background: transparent; }
+QScrollArea[kind="ground"] { background: $window; border: 1px solid $line; border-radius: 6px; }
+QScrollArea[kind="ground"]:focus { border: 1px solid $press; }
 QScrollBar:vertical { background: transparent; width: 10px; margin: 0; }
 QScrollBar:horizontal { background: transparent; height: 10px; margin: 0; }
 QScrollBar::handle { background: $edge; border-radius: 3px; margin: 2px; }
@@ -175,6 +177,7 @@ QLabel[kind="bad"] { color: $bad; }
 QLabel[kind="chip"] { background: $hover; color: $text; border-radius: 9px; padding: 1px 8px;
     min-height: 16px; }
 QLabel[kind="side"] { background: $text; color: $pane; border-radius: 5px; padding: 3px 9px; }
+QLabel[kind="page"] { border: 1px solid $edge; }
 QLabel[kind="key"] { background: $pane; color: $secondary; border: 1px solid $edge;
     border-radius: 4px; padding: 0 5px; }
 QPushButton[kind="find"] { color: $secondary; text-align: left; }

@@ -136,8 +136,8 @@ def export(program: Any, inputs: Path) -> None:
     open_sample(program)
     program.settle()
     program.commands.run("export")
-    sheet = program.frame.findChild(ExportDialog).preview.sheet
-    wait_until(program, lambda: sheet.picture is not None)
+    preview = program.frame.findChild(ExportDialog).preview
+    wait_until(program, lambda: preview.picture is not None)
 
 
 STATES: dict[str, Callable[[Any, Path], None]] = {

@@ -75,7 +75,7 @@ def ask(drawn, **more):
 
 
 def shown(dialog):
-    return dialog.preview.sheet.picture is not None and not dialog._wait.isActive()
+    return dialog.preview.picture is not None and not dialog._wait.isActive()
 
 
 def said(dialog):
@@ -88,23 +88,22 @@ def said(dialog):
 def test_the_preview_at_the_resolution_of_the_file_is_the_file(drawn, until, tmp_path, monkeypatch):
     monkeypatch.setattr(export, "DOTS", float(labels.DOTS))
     dialog = ask(drawn, last=("icml", "png"))
-    until(lambda: shown(dialog) and dialog.preview.sheet.picture.width == pytest.approx(234))
+    until(lambda: shown(dialog) and dialog.preview.picture.width == pytest.approx(234))
     spec = dialog.choices.spec
     tasks.figure(spec, drawn.session.capture, tmp_path / "map.png", drawn.session.facts)
-    seen, rgb = dialog.preview.sheet.picture.image, QImage.Format.Format_RGB888
+    seen, rgb = dialog.preview.picture.image, QImage.Format.Format_RGB888
     assert seen.convertToFormat(rgb) == QImage(str(tmp_path / "map.png")).convertToFormat(rgb)
 
 
 def test_a_page_at_100_percent_has_96_px_an_inch(drawn, until):
     dialog = ask(drawn, last=("nature", "pdf"))
-    until(lambda: shown(dialog) and dialog.preview.sheet.picture.width < 300)
-    sheet = dialog.preview.sheet
-    assert sheet.paper.width() == pytest.approx(89 / 25.4 * DOTS, abs=2)
-    height = sheet.picture.height
-    assert sheet.paper.height() == pytest.approx(height / 72 * DOTS, abs=2)
+    until(lambda: shown(dialog) and dialog.preview.picture.width < 300)
+    picture, size = dialog.preview.picture, dialog.preview.page.pixmap().deviceIndependentSize()
+    assert size.width() == pytest.approx(89 / 25.4 * DOTS, abs=2)
+    assert size.height() == pytest.approx(picture.height / 72 * DOTS, abs=2)
     words = dialog.measures.full
     assert words.startswith("89 × ") and " mm" in words and "252 × " in words
-    assert f"smallest text {sheet.picture.smallest:.3g} pt" in words
+    assert f"smallest text {picture.smallest:.3g} pt" in words
 
 
 def test_a_page_larger_than_its_room_is_scrolled_or_fitted(quick, until):
@@ -112,19 +111,21 @@ def test_a_page_larger_than_its_room_is_scrolled_or_fitted(quick, until):
     QApplication.processEvents()
     dialog = ask(quick)
     choose(dialog.choices.width_, "ieee2")
-    until(lambda: shown(dialog) and dialog.preview.sheet.picture.width > 500)  # not the one before
+    until(lambda: shown(dialog) and dialog.preview.picture.width > 500)  # not the one before
     QApplication.processEvents()
     room = dialog.preview.room
     bar = room.horizontalScrollBar()
-    assert bar.maximum() > 0 and dialog.preview.sheet.scale == 1
+    page = dialog.preview.page
+    whole = page.width()
+    assert bar.maximum() > 0
     room.setFocus()
     QTest.keyClick(room, Qt.Key.Key_Right)
     assert bar.value() > 0
     dialog.size_.choose("fit")
     dialog.size_.chosen.emit("fit")
     QApplication.processEvents()
-    assert bar.maximum() == 0 and dialog.preview.sheet.scale < 1
-    assert room.viewport().rect().contains(dialog.preview.sheet.paper)
+    assert bar.maximum() == 0 and page.width() < whole
+    assert room.viewport().rect().contains(page.geometry())
 
 
 def test_only_the_newest_choice_is_drawn(quick, until, monkeypatch):
@@ -194,8 +195,8 @@ def test_only_text_too_small_to_read_is_a_warning(drawn, until):
     until(lambda: shown(dialog) and dialog.notes.isVisible())
     assert "the 10 strongest" in dialog.notes.text() and "Reduced" not in dialog.notes.text()
     assert not dialog.warning.isVisible() and not dialog.sign.isVisible()
-    page = dialog.preview.sheet.picture
-    dialog._say_of(replace(page, smallest=4.0), "acl")
+    page = dialog.preview.picture
+    dialog._show_notes(replace(page, smallest=4.0), "acl")
     QApplication.processEvents()
     assert dialog.warning.isVisible() and dialog.sign.isVisible() and dialog.notes.isVisible()
     for one in (dialog.warning, dialog.notes):
@@ -407,7 +408,7 @@ def test_one_kind_is_computed_once_for_all_widths(quick, until, monkeypatch):
     for name, inches in (("acl", 3.03), ("ieee2", 7.16)):
         choose(dialog.choices.width_, name)
         wide = pytest.approx(72 * inches)
-        until(lambda wide=wide: dialog.preview.sheet.picture.width == wide)
+        until(lambda wide=wide: dialog.preview.picture.width == wide)
     assert ready == ["map"]
     choose(dialog.choices.kind, "wall")
     until(lambda: len(ready) == 2)
@@ -430,12 +431,12 @@ def test_the_window_is_free_while_a_page_is_drawn(drawn, until, monkeypatch):
     dialog.measures.say("5 × 4 in")  # of another page
     choose(dialog.choices.form, "svg")
     assert dialog.choices.use.text() == export.USES["svg"]
-    assert isinstance(dialog.preview, QWidget) and dialog.preview.sheet.picture is None
+    assert isinstance(dialog.preview, QWidget) and dialog.preview.picture is None
     until(lambda: not dialog.measures.full)  # whatever was there before is of another choice
-    assert dialog.preview.sheet.old and not dialog.notes.isVisible()
+    assert dialog.preview.fade.isEnabled() and not dialog.notes.isVisible()
     go.set()
     until(lambda: shown(dialog))
-    assert main_thread() not in threads and not dialog.preview.sheet.old
+    assert main_thread() not in threads and not dialog.preview.fade.isEnabled()
 
 
 def test_the_help_page_opens_over_the_dialog(quick):

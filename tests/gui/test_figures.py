@@ -226,7 +226,7 @@ def test_a_study_without_a_model_can_be_drawn(program, until):
     program.commands.run("export")
     dialog = dialog_of(program)
     assert dialog.choices.kind.currentData() == "scores"
-    until(lambda: dialog.preview.sheet.picture is not None)
+    until(lambda: dialog.preview.picture is not None)
     dialog.copy.click()
     assert "STUDY.h5" in clipboard().text() and "save what was measured" in dialog.told.full
 
@@ -535,12 +535,12 @@ def test_the_export_dialog_stays_when_the_file_dialog_is_cancelled(drawn, until,
     dialog = dialog_of(drawn)
     dialog.choices.title_.choose("own")
     dialog.choices.own.setText("Mine")
-    until(lambda: dialog.preview.sheet.picture is not None)
+    until(lambda: dialog.preview.picture is not None)
     dialog.default.click()
     asked_where(drawn).reject()
     until(lambda: not any(one.isVisible() for one in drawn.frame.findChildren(QFileDialog)))
     assert dialog.isVisible() and dialog.choices.spec.title == "Mine"
-    assert dialog.default.isEnabled() and dialog.preview.sheet.picture is not None
+    assert dialog.default.isEnabled() and dialog.preview.picture is not None
     dialog.default.click()
     asking = asked_where(drawn)
     asking.fileSelected.emit(str(tmp_path / "map.pdf"))
