@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,21 +17,21 @@ from PySide6.QtCore import (
     QModelIndex,
     QObject,
     QPointF,
-    QRect,
     QRectF,
+    QSignalBlocker,
     QSize,
     Qt,
     Signal,
 )
 from PySide6.QtGui import (
+    QColor,
     QDoubleValidator,
     QFocusEvent,
-    QFontMetrics,
+    QFont,
     QFontMetricsF,
     QIcon,
     QImage,
     QKeyEvent,
-    QMouseEvent,
     QPainter,
     QPaintEvent,
     QPen,
@@ -41,7 +40,7 @@ from PySide6.QtGui import (
 )
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
-    QAbstractButton,
+    QFormLayout,
     QGridLayout,
     QLabel,
     QLineEdit,
@@ -78,349 +77,146 @@ from hgviz.maps import LazyMap
 from hgviz.session import Session
 from hgviz.tasks.heads import role_evidence, role_sentence
 
-# --- corpus ---------------------------------------------------------------------------------------
+# --- lists of painted rows ------------------------------------------------------------------------
 
 
-ROW, HIGH_ROW = 30, 46  # px: of one line, and of two where a list is narrow
-NARROW = 420  # px
-LABEL = 76  # px that a label has at most
-SHOWN, BEFORE = 160, 14  # characters of a text that are drawn, and in front of what was found
-TOLD = 600  # characters of a text in its tooltip
-LABELLED = re.compile(r'label:(?:"([^"]*)"?|(\S*))', re.IGNORECASE)
+PAD = 16
+VALUE = 44  # px: a number at the right
+Run = tuple[str, QFont, QColor]
 
 
-@dataclass(frozen=True, slots=True)
-class Search:
-    """What is looked for: words as they are typed, in any case, and label:positive."""
+class ListRows(QAbstractListModel):
+    """ListRows of one kind, each with its `words` for a screen reader and its `tip`."""
 
-    words: str = ""
-    label: str | None = None
+    rows: Sequence[Any] = ()
 
-    @classmethod
-    def of(cls, query: str) -> Search:
-        """What a query means."""
-        found = LABELLED.search(query)
-        rest = " ".join(LABELLED.sub(" ", query).split()).lower()
-        if found is None:
-            return cls(rest)
-        return cls(rest, (found[1] or found[2] or "").lower() or None)
-
-    def among(self, folded: Sequence[tuple[str, str]]) -> list[int]:
-        """Which of some (text, label) in small letters match; a label may be begun only."""
-        whole = any(label == self.label for _, label in folded)
-        return [
-            number
-            for number, (text, label) in enumerate(folded)
-            if self.words in text
-            and (
-                self.label is None
-                or (label == self.label if whole else label.startswith(self.label))
-            )
-        ]
-
-
-@dataclass(frozen=True, slots=True)
-class TextMatch:
-    """What a row shows: which text of all, what was found in it (start, end), if it is open."""
-
-    item: Item
-    place: int
-    text: str
-    found: tuple[int, int]
-    open: bool
-
-
-class TextModel(QAbstractListModel):
-    """The texts that match a search, in the order of the file."""
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.items: tuple[Item, ...] = ()
-        self.shown: list[int] = []
-        self.open = -1
-        self.unit = "token"
-        self._folded: list[tuple[str, str]] = []
-        self._search = Search()
-
-    def show_items(self, items: tuple[Item, ...], open_: int, unit: str) -> None:
-        """Another corpus, or another text of the same."""
-        self.open, self.unit = open_, unit
-        if items != self.items:
-            self.items = items
-            self._folded = [
-                (" ".join(one.text.lower().split()), one.label.lower()) for one in items
-            ]
-            self.narrow(self._search)
-        elif self.shown:
-            self.dataChanged.emit(self.index(0), self.index(len(self.shown) - 1))
-
-    def narrow(self, search: Search) -> None:
-        """Keep what matches."""
-        self._search = search
+    def show_rows(self, rows: Sequence[Any]) -> None:
+        """Have other rows."""
         self.beginResetModel()
-        self.shown = search.among(self._folded)
+        self.rows = rows
         self.endResetModel()
 
-    def row_of(self, number: int) -> int:
-        """The row of an item's number, -1 where it is not shown."""
-        rows = (row for row, at in enumerate(self.shown) if self.items[at].number == number)
-        return next(rows, -1)
-
-    def item(self, index: Index) -> Item:
-        """The text of a row."""
-        return self.items[self.shown[index.row()]]
-
     def rowCount(self, parent: Index | None = None) -> int:
-        """How many match."""
-        return 0 if parent is not None and parent.isValid() else len(self.shown)
+        return 0 if parent is not None and parent.isValid() else len(self.rows)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """A sentence for screen readers; all of it as a tooltip; a Row for the painter."""
-        at = self.shown[index.row()]
-        item = self.items[at]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return f"{at + 1}: {_line(item.text)}, {self._told(item)}"
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return self._tip(at, item)
+        """The words, the tooltip, or the row itself for its painter."""
+        row = self.row(index.row())
         if role == Qt.ItemDataRole.UserRole:
-            return self._row(at, item)
-        return None
+            return row
+        names = {Qt.ItemDataRole.DisplayRole: "words", Qt.ItemDataRole.ToolTipRole: "tip"}
+        return getattr(row, names.get(Qt.ItemDataRole(role), ""), None)
 
-    def _told(self, item: Item) -> str:
-        label = f", {sentences.shown(item.label)}" if item.label else ""
-        return sentences.counted(item.tokens, self.unit) + label
-
-    def _tip(self, at: int, item: Item) -> str:
-        text = item.text if len(item.text) <= TOLD else item.text[: TOLD - 1] + "…"
-        place = tr("Text {number:,} of {total:,}", number=at + 1, total=len(self.items))
-        said = f"{place}, {self._told(item)} (--item {item.number})\n\n{text}"
-        return TextQt.convertFromPlainText(said, Qt.WhiteSpaceMode.WhiteSpaceNormal)  # it wraps
-
-    def _row(self, at: int, item: Item) -> TextMatch:
-        """The text from its beginning, or from a little before what was found."""
-        text, sought = " ".join(item.text.split()), self._search.words
-        place = self._folded[at][0].find(sought)
-        end = place + len(sought)
-        start = max(0, place - BEFORE) if end > 2 * BEFORE else 0
-        cut = "…" if start else ""
-        found = (place - start + len(cut), end - start + len(cut))
-        shown = cut + _line(text[start : start + SHOWN])
-        return TextMatch(item, at + 1, shown, found, item.number == self.open)
+    def row(self, number: int) -> Any:
+        """One of the rows."""
+        return self.rows[number]
 
 
-class TextPainter(QStyledItemDelegate):
-    """Number, text with what was found in bold, label, tokens: in one line, or two if narrow."""
+class RowPainter(QStyledItemDelegate):
+    """Paints a row over the tint of what is chosen or pointed at."""
+
+    high = 20  # px of a row
+
+    def is_chosen(self, row: Any) -> bool:
+        """Whether a row is the one that is open."""
+        return False
+
+    def draw(self, painter: QPainter, box: QRectF, row: Any, chosen: bool) -> None:
+        """Draw the words and pictures of a row."""
+        raise NotImplementedError
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """All rows are equally high."""
-        return QSize(100, row_height(option.widget.width() if option.widget else NARROW))
+        return QSize(100, self.high)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Draw one row."""
-        row, model = index.data(Qt.ItemDataRole.UserRole), index.model()
-        assert isinstance(row, TextMatch) and isinstance(model, TextModel)
-        now, box = theme.current(), option.rect.adjusted(8, 1, -8, -1)
+        row, now = index.data(Qt.ItemDataRole.UserRole), theme.current()
+        chosen, box = self.is_chosen(row), QRectF(option.rect)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        if row.open or option.state & QStyle.StateFlag.State_MouseOver:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(now.mark_tint if row.open else now.hover)
-            painter.drawRoundedRect(box, 6, 6)
+        painter.setPen(Qt.PenStyle.NoPen)
+        if chosen or option.state & QStyle.StateFlag.State_MouseOver:
+            painter.setBrush(now.mark_tint if chosen else now.hover)
+            painter.drawRoundedRect(box.adjusted(8, 0, -8, 0), 6, 6)
         if option.state & QStyle.StateFlag.State_HasFocus:
             painter.setPen(QPen(now.press, 1.5))
             painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 6, 6)
-        two = option.rect.height() > ROW
-        high = 21 if two else box.height()
-        line = QRect(box.left() + 8, box.top() + (2 if two else 0), box.width() - 16, high)
-        under = line.translated(0, high - 2) if two else line
-        wide = QFontMetrics(theme.font(0.85)).horizontalAdvance(f"{len(model.items):,}")
-        painter.setFont(theme.font(0.85, 600 if row.open else 400))
-        painter.setPen(now.mark_text if row.open else now.secondary)
-        painter.drawText(
-            QRect(line.left(), line.top(), wide, high), theme.TO_RIGHT, f"{row.place:,}"
-        )
-        painter.setFont(theme.font(0.92))
-        painter.setPen(now.text if row.open else now.secondary)
-        start = line.left() + wide + 10
-        if two:
-            told = sentences.counted(row.item.tokens, model.unit)
-            painter.drawText(
-                QRect(start, under.top(), under.right() - start, high), theme.TO_LEFT, told
-            )
-        else:
-            painter.drawText(line, theme.TO_RIGHT, f"{row.item.tokens:,}")
-        end = under.right() - (0 if two else tokens_width(model) + 10)
-        if row.item.label:
-            left = self._label(painter, under, end, row)
-            end = end if two else left - 8
-        self._text(painter, QRect(start, line.top(), 0, high), line.right() if two else end, row)
+            painter.drawRoundedRect(box.adjusted(9, 1, -9, -1), 6, 6)
+        self.draw(painter, box.adjusted(PAD, 0, -PAD, 0), row, chosen)
         painter.restore()
 
-    def _label(self, painter: QPainter, box: QRect, right: int, row: TextMatch) -> int:
-        """Draw the label as a chip that ends at the right; give where it begins."""
-        now, font = theme.current(), theme.font(0.85)
-        metrics = QFontMetrics(font)
-        said = metrics.elidedText(_line(row.item.label), Qt.TextElideMode.ElideRight, LABEL - 14)
-        chip = QRect(0, box.center().y() - 8, metrics.horizontalAdvance(said) + 14, 18)
-        chip.moveRight(right)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(now.pane if row.open else now.hover)
-        painter.drawRoundedRect(chip, 9, 9)
+
+class RowList(QListView):
+    """Painted rows, of which a click or Enter picks one; thousands cost nothing."""
+
+    picked = Signal(object)  # a row
+
+    def __init__(self, model: ListRows, painter: RowPainter, least: int, name: str = "") -> None:
+        super().__init__()
+        model.setParent(self)
+        painter.setParent(self)
+        self.setModel(model)
+        self.setItemDelegate(painter)
+        self.setUniformItemSizes(True)
+        self.setMouseTracking(True)
+        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMinimumHeight(least * painter.high)
+        self.setAccessibleName(name)
+        self.clicked.connect(self.pick)
+        self.activated.connect(self.pick)
+
+    def pick(self, index: QModelIndex) -> None:
+        """Pick a row."""
+        if index.isValid():
+            self.picked.emit(index.data(Qt.ItemDataRole.UserRole))
+
+    def sizeHint(self) -> QSize:
+        return QSize(240, self.minimumHeight())
+
+
+def draw_runs(painter: QPainter, box: QRectF, *runs: Run) -> float:
+    """Draw texts one after the other from the left of a box, elided at its right; the x after."""
+    x = box.left()
+    for text, font, colour in runs:
+        metrics = QFontMetricsF(font)
+        room = max(0.0, box.right() - x)
+        said = metrics.elidedText(text, Qt.TextElideMode.ElideRight, room)
         painter.setFont(font)
-        painter.setPen(now.text if row.open else now.secondary)
-        painter.drawText(chip, Qt.AlignmentFlag.AlignCenter, said)
-        return chip.left()
-
-    def _text(self, painter: QPainter, box: QRect, end: int, row: TextMatch) -> None:
-        """Draw the text as far as there is room, what was found in bold."""
-        first, last = row.found
-        painter.setPen(theme.current().text)
-        x = box.left()
-        for text, weight in (
-            (row.text[:first], 400), (row.text[first:last], 700), (row.text[last:], 400)
-        ):  # fmt: skip
-            font = theme.font(weight=weight)
-            metrics = QFontMetrics(font)
-            if not text or end - x <= metrics.averageCharWidth():
-                continue
-            said = metrics.elidedText(text, Qt.TextElideMode.ElideRight, end - x)
-            painter.setFont(font)
-            painter.drawText(QRect(x, box.top(), end - x, box.height()), theme.TO_LEFT, said)
-            x += metrics.horizontalAdvance(text)
+        painter.setPen(colour)
+        painter.drawText(QRectF(x, box.top(), room, box.height()), theme.TO_LEFT, said)
+        x += metrics.horizontalAdvance(said)
+    return x
 
 
-def row_height(width: int) -> int:
-    """Px of a row in a list so wide."""
-    return HIGH_ROW if width < NARROW else ROW
+def draw_value(painter: QPainter, box: QRectF, text: str) -> None:
+    """Draw a number at the right of a box."""
+    painter.setFont(theme.font(weight=600))
+    painter.setPen(theme.current().text)
+    painter.drawText(box, theme.TO_RIGHT, text)
 
 
-def tokens_width(model: TextModel) -> int:
-    """Px that the longest count of tokens takes, or their name above them."""
-    most = max((one.tokens for one in model.items), default=0)
-    return QFontMetrics(theme.font(0.92)).horizontalAdvance(f"{most:,}") + 1
+def draw_chip(painter: QPainter, left: float, middle: float, text: str, chosen: bool) -> None:
+    """Draw a few words in a chip."""
+    now, font = theme.current(), theme.font(0.85)
+    box = QRectF(left, middle - 9, chip_width(text), 18)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(now.pane if chosen else now.hover)
+    painter.drawRoundedRect(box, 9, 9)
+    painter.setFont(font)
+    painter.setPen(now.text if chosen else now.secondary)
+    painter.drawText(box, Qt.AlignmentFlag.AlignCenter, text)
 
 
-def _line(text: str) -> str:
-    """A text on one line, with nothing in it that could move what stands beside it."""
-    return sentences.shown(text[: 2 * SHOWN], SHOWN).replace(sentences.SPACE, " ")
-
-
-# --- display --------------------------------------------------------------------------------------
-
-
-SWATCH = QSize(48, 12)
-
-
-class DisplayPanel(View):
-    """Writes session.display. Signed weights always have their own palette, about zero."""
-
-    title: ClassVar[str] = "Display"
-    topic: ClassVar[str] = "display"
-    icon: ClassVar[str] = "palette"
-    figureless = "It sets the colours of the others"
-    needs: ClassVar[tuple[str, ...]] = ("display", "dark")
-    lane: ClassVar[Literal["files", "engine", "here"]] = "here"
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.palettes = Picker()
-        self.palettes.setIconSize(SWATCH)
-        self.palettes.setAccessibleName(tr("Palette"))
-        for row in palettes.PALETTES.values():
-            if not row.signed:
-                self.palettes.addItem(tr(row.label), row.name)
-        self.palettes.activated.connect(self._choose_palette)
-        self.scale = scale_choice()
-        self.scale.chosen.connect(self._choose_scale)
-        self.shared = Check(tr("One scale for all heads"))
-        self.shared.toggled.connect(self._choose_shared)
-        self.top = QLineEdit()
-        self.top.setPlaceholderText(tr("from the data"))
-        self.top.setAccessibleName(tr("Top of the scale"))
-        numbers = QDoubleValidator(0.0, 1e9, 6, self.top)
-        numbers.setLocale(QLocale.c())
-        self.top.setValidator(numbers)
-        self.top.editingFinished.connect(self._choose_top)
-        grid = QGridLayout(self.content)
-        grid.setContentsMargins(16, 10, 16, 12)
-        grid.setHorizontalSpacing(12)
-        grid.setVerticalSpacing(8)
-        for row, (words, widget) in enumerate(
-            (("Palette", self.palettes), ("Scale", self.scale), ("Top", self.top))
-        ):
-            grid.addWidget(label(tr(words), kind="secondary"), row, 0)
-            grid.addWidget(widget, row, 1)
-        grid.addWidget(self.shared, 3, 0, 1, 2)
-        grid.setColumnStretch(1, 1)
-        grid.setRowStretch(4, 1)
-
-    def request(self, session: Session) -> Callable[[], Display] | None:
-        """The display as it is."""
-        return partial(_now, session.display)
-
-    def draw(self, result: Display) -> None:
-        """Show it without saying that anything changed."""
-        self._swatches()
-        name = palettes.matching_palette(result.palette, False)
-        self.palettes.setCurrentIndex(self.palettes.findData(name))
-        self.scale.choose(result.scale)
-        self.shared.blockSignals(True)
-        self.shared.setChecked(result.shared)
-        self.shared.blockSignals(False)
-        self.shared.setEnabled(result.limits is None)
-        self.top.setText("" if result.limits is None else f"{result.limits[1]:g}")
-
-    def as_table(self) -> list[list[str]] | None:
-        """Every setting with its value."""
-        names = [tr(one) for one in ("Palette", "Scale", "Top", "One scale for all heads")]
-        scale = tr(palettes.SCALES[self.scale.choice])
-        top = self.top.text() or tr("from the data")
-        shared = tr("on") if self.shared.isChecked() else tr("off")
-        values = [self.palettes.currentText(), scale, top, shared]
-        return [[tr("Setting"), tr("Value")], *map(list, zip(names, values, strict=True))]
-
-    def _swatches(self) -> None:
-        dark = theme.current().dark
-        for at in range(self.palettes.count()):
-            table = palettes.colours(self.palettes.itemData(at), dark)
-            row = np.ascontiguousarray(table[np.linspace(0, 255, SWATCH.width()).astype(int)])
-            strip = QImage(row.data, len(row), 1, 3 * len(row), QImage.Format.Format_RGB888)
-            self.palettes.setItemIcon(at, QIcon(QPixmap.fromImage(strip.scaled(SWATCH))))
-
-    def _choose_palette(self, at: int) -> None:
-        self._put(palette=self.palettes.itemData(at))
-
-    def _choose_scale(self, name: str) -> None:
-        self._put(scale=name)
-
-    def _choose_shared(self, on: bool) -> None:
-        self._put(shared=on)
-
-    def _choose_top(self) -> None:
-        try:
-            top = float(self.top.text())
-        except ValueError:
-            top = 0.0
-        good = math.isfinite(top) and top > 0
-        self._put(limits=(0.0, top) if good else None)
-
-    def _put(self, **changes: object) -> None:
-        if self.session is not None:
-            self.session.put(display=replace(self.session.display, **changes))  # type: ignore[arg-type]
-
-
-def _now(display: Display) -> Display:
-    return display
+def chip_width(text: str) -> float:
+    """Px of a chip around a text."""
+    return QFontMetricsF(theme.font(0.85)).horizontalAdvance(text) + 14
 
 
 # --- heads ----------------------------------------------------------------------------------------
 
 
 METRICS_SHOWN = tuple(METRICS)[:5]  # what fits above the other docks; the table has all
-PAD = 16
 NAMED = 104  # px: the names of the metrics
-VALUE = 44  # px: a number at the right
 TICKS_HEIGHT = 18  # px: a line of ticks
 MEASURING = (("jobs", "Jobs…"),)  # heads are measured by themselves
 
@@ -642,17 +438,15 @@ def _limits(one: Map | None, head: int) -> tuple[str, ...]:
 TOP = 5  # keys that are listed
 NONE_CHOSEN = ("Nothing chosen", "Choose a query in the map or in the text.")
 CHOOSE = (("next_query", "Choose a query"),)
-HIGH = 20  # px: a row
-STEPS = {Qt.Key.Key_Up: -1, Qt.Key.Key_Down: 1}
-TAKE = (Qt.Key.Key_Return, Qt.Key.Key_Enter, Qt.Key.Key_Space)
 GLYPH, WORD = 28, 108  # px: the columns left of the bar
 
 
 @dataclass(frozen=True, slots=True)
 class TopKey:
-    """One key that is looked at: its glyph, the word it is in, which part of it, its weight.
+    """A key with a large weight: its glyph, and the word that it is in as before, inside, after.
 
-    letter: whether it is a letter, which is shown both alone and in its word.
+    letter: whether it is a letter, which is shown both alone and in its word. share: of the longest
+    bar. first: whether it is the strongest.
     """
 
     token: int | None
@@ -662,6 +456,21 @@ class TopKey:
     after: str
     weight: float
     letter: bool = True
+    signed: bool = False
+    share: float = 1.0
+    first: bool = False
+    tip: ClassVar[str] = ""
+
+    @property
+    def words(self) -> str:
+        """The key and its weight."""
+        return f"{self.glyph} {self.value}"
+
+    @property
+    def value(self) -> str:
+        """The weight in words."""
+        signed = self.signed
+        return sentences.with_sign(self.weight, 2) if signed else sentences.weight(self.weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -671,12 +480,11 @@ class TopKeys:
     glyph: str
     where: str
     keys: tuple[TopKey, ...]
-    signed: bool = False
     side: str = ""
 
 
-class LooksPanel(View):
-    """The five keys that the chosen query looks at most in the chosen head."""
+class TopKeysPanel(View):
+    """The five keys with the largest weights for the chosen query in the chosen head."""
 
     title = "Top keys"
     topic = "looks"
@@ -689,10 +497,11 @@ class LooksPanel(View):
         self.letter = label(weight=600, kind="mark")
         self.letter.setFont(theme.mono(1.0, 600))
         self.where = Words(factor=0.92, kind="secondary")
-        self.keys = TopKeyList()
-        self.keys.picked.connect(self._pick)
-        top = hbox(None, self.letter, (self.where, 1), spacing=8)
-        vbox(self.content, top, self.keys, 1, margins=(PAD, 8, PAD, 8), spacing=2)
+        self.rows = ListRows()
+        self.list = RowList(self.rows, TopKeyPainter(), TOP, tr("Top keys"))
+        self.list.picked.connect(self._pick)
+        top = hbox(None, self.letter, (self.where, 1), margins=(PAD, 0, PAD, 0), spacing=8)
+        vbox(self.content, top, (self.list, 1), margins=(0, 8, 0, 8), spacing=2)
 
     def request(self, session: Session) -> Callable[[], TopKeys] | None:
         """The strongest keys, read from one row."""
@@ -701,144 +510,59 @@ class LooksPanel(View):
         if capture is None:
             return None
         self.empty, self.empty_actions = NONE_CHOSEN, CHOOSE
-        if chosen.query is None:
+        if chosen.query is None or chosen.query >= len(capture.query_prompt(chosen.layer)):
             return None
-        if chosen.query >= len(capture.query_prompt(chosen.layer)):
-            return None
-        if capture.maps[chosen.layer] is None:
-            return None
-        return partial(_looked, capture, chosen)
+        return partial(_looked, capture, chosen) if capture.maps[chosen.layer] is not None else None
 
     def draw(self, result: TopKeys) -> None:
         """List them."""
         self.letter.setText(result.glyph)
         side = tr("in the {text}:", text=result.side) if result.side else ""
         self.where.say(", ".join(filter(None, (result.where, side))))
-        self.keys.show_keys(result.keys, result.signed)
+        self.rows.show_rows(result.keys)
 
     def as_table(self) -> list[list[str]] | None:
         """The keys that are listed, with their weights."""
         heads = [tr("Key"), tr("Key token"), tr("Weight")]
         return [heads] + [
             ["" if one.token is None else str(one.token), one.glyph, repr(one.weight)]
-            for one in self.keys.keys
-        ] if self.keys.keys else None  # fmt: skip
+            for one in self.rows.rows
+        ] if self.rows.rows else None  # fmt: skip
 
-    def _pick(self, token: int) -> None:
-        if self.session is not None:
-            self.session.select(key=token)
+    def _pick(self, key: TopKey) -> None:
+        if self.session is not None and key.token is not None:
+            self.session.select(key=key.token)
 
 
-class TopKeyList(QWidget):
-    """Five rows, painted: glyph, word with the letter bold, bar, weight. A click chooses a key."""
+class TopKeyPainter(RowPainter):
+    """Glyph, word with the letter bold, bar, weight."""
 
-    own_keys = (*STEPS, *TAKE)
-    picked = Signal(int)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.keys: tuple[TopKey, ...] = ()
-        self.signed = False
-        self.setFixedHeight(TOP * HIGH)
-        self.setMouseTracking(True)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self._under = -1
-
-    def show_keys(self, keys: tuple[TopKey, ...], signed: bool = False) -> None:
-        """Show other keys; the height stays."""
-        self.keys, self.signed = keys, signed
-        said = (f"{one.glyph} {sentences.weight(one.weight)}" for one in keys)
-        self.setAccessibleName(tr("Looks at {keys}", keys=", ".join(said)))
-        self.update()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Up and Down go through the rows, Enter or Space chooses the key of one."""
-        key = Qt.Key(event.key())
-        if key in STEPS and self.keys:
-            self._hover(max(0, min(self._under + STEPS[key], len(self.keys) - 1)))
-        elif key in TAKE and 0 <= self._under < len(self.keys):
-            self._take(self._under)
-        else:
-            super().keyPressEvent(event)
-
-    def _take(self, row: int) -> None:
-        if 0 <= row < len(self.keys) and (token := self.keys[row].token) is not None:
-            self.picked.emit(token)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose the key under the pointer."""
-        self._take(int(event.position().y()) // HIGH)
-
-    def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Show which row a click would choose."""
-        self._hover(int(event.position().y()) // HIGH)
-
-    def leaveEvent(self, event: QEvent) -> None:
-        """Nothing is pointed at."""
-        self._hover(-1)
-
-    def _hover(self, row: int) -> None:
-        if row != self._under:
-            self._under = row
-            self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw every row."""
-        with theme.smooth_painter(self) as painter:
-            most = max((abs(one.weight) for one in self.keys), default=1.0)
-            whole = 1.0 if most <= 1.0 else most
-            for row, key in enumerate(self.keys):
-                area = QRectF(0, row * HIGH, self.width(), HIGH)
-                if row == self._under:
-                    painter.fillRect(area.adjusted(-4, 0, 4, 0), theme.current().hover)
-                self._row(painter, area, key, abs(key.weight) / whole, first=row == 0)
-            if self.hasFocus():
-                ink.focus_ring(painter, QRectF(self.rect()).adjusted(-2, 0, 2, 0))
-
-    def _row(
-        self, painter: QPainter, area: QRectF, key: TopKey, share: float, *, first: bool
-    ) -> None:
-        now = theme.current()
-        mono, x = theme.mono(0.92, 500), 2.0
-        if key.letter or not key.inside:
-            room = GLYPH + (12 if key.inside or key.before else WORD - 8)
-            glyph = QFontMetricsF(mono).elidedText(key.glyph, Qt.TextElideMode.ElideRight, room)
-            painter.setFont(mono)
-            painter.setPen(now.text)
-            painter.drawText(area.adjusted(2, 0, 0, 0), theme.TO_LEFT, glyph)
-            x = max(GLYPH, QFontMetricsF(mono).horizontalAdvance(glyph) + 10)
-        self._word(painter, area.adjusted(x, 0, 0, 0), key, GLYPH + WORD - x - 4)
-        value = QRectF(area.right() - VALUE, area.top(), VALUE, area.height())
-        painter.setFont(theme.font(weight=600))
-        painter.setPen(now.text)
-        said = sentences.with_sign(key.weight, 2) if self.signed else sentences.weight(key.weight)
-        painter.drawText(value, theme.TO_RIGHT, said)
-        left = GLYPH + WORD
-        bar = QRectF(left, area.center().y() - 5, max(20.0, value.left() - left - 4), 10)
+    def draw(self, painter: QPainter, box: QRectF, row: TopKey, chosen: bool) -> None:
+        now, left = theme.current(), box.left()
+        if row.letter or not row.inside:
+            room = GLYPH + (12 if row.inside or row.before else WORD - 8)
+            glyph = box.adjusted(0, 0, room - box.width(), 0)
+            end = draw_runs(painter, glyph, (row.glyph, theme.mono(0.92, 500), now.text))
+            left = max(left + GLYPH, end + 10)
+        word = QRectF(left, box.top(), box.left() + GLYPH + WORD - 4 - left, box.height())
+        draw_runs(
+            painter,
+            word,
+            (row.before, theme.font(0.92), now.secondary),
+            (row.inside, theme.font(0.92, 700), now.text),
+            (row.after, theme.font(0.92), now.secondary),
+        )
+        draw_value(painter, box, row.value)
+        left = box.left() + GLYPH + WORD
+        bar = QRectF(left, box.center().y() - 5, max(20.0, box.right() - VALUE - 4 - left), 10)
         painter.setPen(Qt.PenStyle.NoPen)
         painter.setBrush(now.hover)
         painter.drawRoundedRect(bar, 2, 2)
-        painter.setBrush(now.mark if first else now.secondary)
-        if self.signed:
-            painter.setBrush(ink.sides()[int(key.weight > 0)])
-        bar.setWidth(max(2.0, bar.width() * share))
+        painter.setBrush(now.mark if row.first else now.secondary)
+        if row.signed:
+            painter.setBrush(ink.sides()[int(row.weight > 0)])
+        bar.setWidth(max(2.0, bar.width() * row.share))
         painter.drawRoundedRect(bar, 2, 2)
-
-    def _word(self, painter: QPainter, area: QRectF, key: TopKey, room: float) -> None:
-        now = theme.current()
-        x = area.x()
-        end = x + room
-        for text, font, colour in (
-            (key.before, theme.font(0.92), now.secondary),
-            (key.inside, theme.font(0.92, 700), now.text),
-            (key.after, theme.font(0.92), now.secondary),
-        ):
-            metrics = QFontMetricsF(font)
-            said = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(0.0, end - x))
-            painter.setFont(font)
-            painter.setPen(colour)
-            painter.drawText(QRectF(x, area.y(), room, area.height()), theme.TO_LEFT, said)
-            x += metrics.horizontalAdvance(said)
 
 
 def _looked(capture: Capture, chosen: Selection) -> TopKeys:
@@ -863,7 +587,13 @@ def _looked(capture: Capture, chosen: Selection) -> TopKeys:
     where = tr(sentences.NULL) if null else sentences.place(asking, own, int(start), int(end))
     glyph = "∅" if null else sentences.glyph(asking, int(start), int(end))
     side = "" if same else sentences.level(capture.spec, one.key_level)
-    return TopKeys(glyph, where, keys, grid.signed(capture, chosen.head_id), side)
+    signed = grid.signed(capture, chosen.head_id)
+    most = max(1.0, *(abs(key.weight) for key in keys))
+    keys = tuple(
+        replace(key, signed=signed, share=abs(key.weight) / most, first=key is keys[0])
+        for key in keys
+    )
+    return TopKeys(glyph, where, keys, side)
 
 
 def _key(
@@ -894,10 +624,343 @@ def _key(
     return TopKey(token, glyph, before, inside, after, weight, letter)
 
 
+# --- notable heads --------------------------------------------------------------------------------
+
+
+MOST = 8  # heads that are listed
+THUMB = 36  # px
+SCORE = "Share of a row's weight that the role explains, averaged over rows"
+SHARE = Citation("mean_i Σ_{j ∈ role} |a_ij| / Σ_j |a_ij|", "Voita et al. 2019; heads.md")
+
+
+@dataclass(frozen=True, slots=True)
+class NotableHead:
+    """A head with a clear role, and its small picture (height, width, 4)."""
+
+    facts: HeadRole
+    level: str
+    small: atlas.Pixels | None
+
+    @property
+    def words(self) -> str:
+        """The head, its role and its score."""
+        name = tr("Head {head}", head=self.facts.head)
+        return f"{name}, {tr(self.facts.role)}, {sentences.weight(self.facts.score)}"
+
+    @property
+    def tip(self) -> str:
+        """The evidence of the role, and what the score is."""
+        return tip(f"{tr(role_evidence(self.facts))}\n{explanation(tr(SCORE), SHARE)}")
+
+
+class NotablePanel(View):
+    """The clearest heads of different roles; a click opens one, a table holds them all."""
+
+    title = "Notable heads"
+    topic = "worth"
+    icon = "table"
+    figureless = "It is a list of heads: Hourglass draws all of them"
+    needs = ("facts", "capture", "display", "dark", "selection")
+    empty = ("No notable heads yet", "The clearest heads are listed once they are measured.")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rows = ListRows()
+        self._painter = NotablePainter()
+        self.list = RowList(self.rows, self._painter, 2, tr("Notable heads"))
+        self.list.picked.connect(lambda row: self.select_head(row.facts.head))
+        every = Button(tr("All heads in a table"), "table", kind="link", weight=400)
+        every.clicked.connect(lambda: self.asked.emit("table"))
+        below = hbox(None, every, 1, margins=(8, 0, 8, 0))
+        vbox(self.content, (self.list, 1), below, margins=(0, 6, 0, 6), spacing=1)
+
+    def request(self, session: Session) -> Callable[[], tuple[NotableHead, ...]] | None:
+        """The heads and their small maps."""
+        self.empty_actions = CAPTURE if session.capture is None else MEASURING
+        if session.capture is None or not session.facts:
+            return None
+        size = round(THUMB * self.devicePixelRatioF())
+        return partial(_worth, session.capture, session.facts, session.display.palette, size)
+
+    def noticed(self, name: str) -> None:
+        """Mark the chosen one at once."""
+        if name == "selection" and self.session is not None:
+            self._painter.chosen = self.session.selection.head_id
+            self.list.viewport().update()
+
+    def draw(self, result: tuple[NotableHead, ...]) -> None:
+        """List them."""
+        self.rows.show_rows(result)
+        self.noticed("selection")
+
+    def as_table(self) -> list[list[str]] | None:
+        """The heads that are listed: level, role, and the share of weight that goes there."""
+        heads = [tr(one) for one in ("Head", "Level", "Role", "Share")]
+        return [heads] + [
+            [str(one.facts.head), one.level, tr(one.facts.role), repr(float(one.facts.score))]
+            for one in self.rows.rows
+        ] if self.rows.rows else None  # fmt: skip
+
+
+class NotablePainter(RowPainter):
+    """Thumbnail, name, level, role and score."""
+
+    high = 44
+    chosen: HeadId | None = None
+
+    def is_chosen(self, row: NotableHead) -> bool:
+        return row.facts.head == self.chosen
+
+    def draw(self, painter: QPainter, box: QRectF, row: NotableHead, chosen: bool) -> None:
+        now, facts = theme.current(), row.facts
+        picture = QRectF(box.left() + 0.5, box.top() + 4.5, THUMB - 1, THUMB - 1)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(now.pane)
+        painter.drawRect(picture)
+        if row.small is not None:
+            high, wide = row.small.shape[:2]
+            form = QImage.Format.Format_ARGB32_Premultiplied
+            painter.drawImage(picture, QImage(row.small.data, wide, high, 4 * wide, form))
+        painter.setPen(QPen(now.edge, 1))
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.drawRoundedRect(picture, 3, 3)
+        left = picture.right() + 12
+        name = QRectF(left, box.top() + 2, 90, 20)
+        colour = now.mark_text if chosen else now.text
+        end = draw_runs(painter, name, (str(facts.head), theme.font(weight=600), colour))
+        if row.level:
+            draw_chip(painter, end + 10, name.center().y(), row.level, chosen)
+        role = QRectF(left, box.top() + 22, box.right() - VALUE - left, 18)
+        colour = now.text if chosen else now.secondary
+        draw_runs(painter, role, (tr(facts.role), theme.font(0.92), colour))
+        draw_value(painter, box.adjusted(0, 22, 0, -4), sentences.weight(facts.score))
+
+
+def _worth(
+    capture: Capture, facts: Mapping[HeadId, HeadRole], palette: str, size: int
+) -> tuple[NotableHead, ...]:
+    out = []
+    for number, one in enumerate(notable_heads(facts, MOST)):
+        progress(number, MOST, "drawing heads")
+        layer, known = capture.spec.layers[one.head.layer], capture.maps[one.head.layer]
+        small = None
+        if known is not None:
+            thumb = atlas.thumb(capture, known, layer, one.head.head)
+            table = palettes.colours(
+                palettes.matching_palette(palette, thumb.signed), theme.current().dark
+            )
+            small = atlas.painted(thumb, size, size, atlas.largest(thumb), table)
+        out.append(NotableHead(one, sentences.ends(capture.spec, one.head.layer), small))
+    return tuple(out)
+
+
+# --- display --------------------------------------------------------------------------------------
+
+
+SWATCH = QSize(48, 12)
+
+
+class DisplayPanel(View):
+    """Writes session.display. Signed weights always have their own palette, about zero."""
+
+    title: ClassVar[str] = "Display"
+    topic: ClassVar[str] = "display"
+    icon: ClassVar[str] = "palette"
+    figureless = "It sets the colours of the others"
+    needs: ClassVar[tuple[str, ...]] = ("display", "dark")
+    lane: ClassVar[Literal["files", "engine", "here"]] = "here"
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.palettes = Picker()
+        self.palettes.setIconSize(SWATCH)
+        self.palettes.setAccessibleName(tr("Palette"))
+        for row in palettes.PALETTES.values():
+            if not row.signed:
+                self.palettes.addItem(tr(row.label), row.name)
+        self.palettes.activated.connect(lambda at: self._put(palette=self.palettes.itemData(at)))
+        self.scale = scale_choice()
+        self.scale.chosen.connect(lambda name: self._put(scale=name))
+        self.shared = Check(tr("One scale for all heads"))
+        self.shared.toggled.connect(lambda on: self._put(shared=on))
+        self.top = QLineEdit()
+        self.top.setPlaceholderText(tr("from the data"))
+        self.top.setAccessibleName(tr("Top of the scale"))
+        self.top.setValidator(QDoubleValidator(0.0, 1e9, 6, self.top))
+        self.top.validator().setLocale(QLocale.c())
+        self.top.editingFinished.connect(self._choose_top)
+        form = QFormLayout(self.content)
+        form.setContentsMargins(PAD, 10, PAD, 12)
+        form.setHorizontalSpacing(12)
+        form.setVerticalSpacing(8)
+        form.setFieldGrowthPolicy(form.FieldGrowthPolicy.ExpandingFieldsGrow)
+        form.setLabelAlignment(theme.TO_LEFT)
+        for words, widget in (
+            ("Palette", self.palettes), ("Scale", self.scale), ("Top", self.top)
+        ):  # fmt: skip
+            form.addRow(label(tr(words), kind="secondary"), widget)
+        form.addRow(self.shared)
+
+    def request(self, session: Session) -> Callable[[], Display] | None:
+        """The display as it is."""
+        return lambda: session.display
+
+    def draw(self, result: Display) -> None:
+        """Show it without saying that anything changed."""
+        self._swatches()
+        name = palettes.matching_palette(result.palette, False)
+        self.palettes.setCurrentIndex(self.palettes.findData(name))
+        self.scale.choose(result.scale)
+        with QSignalBlocker(self.shared):
+            self.shared.setChecked(result.shared)
+        self.shared.setEnabled(result.limits is None)
+        self.top.setText("" if result.limits is None else f"{result.limits[1]:g}")
+
+    def _swatches(self) -> None:
+        dark = theme.current().dark
+        for at in range(self.palettes.count()):
+            table = palettes.colours(self.palettes.itemData(at), dark)
+            row = np.ascontiguousarray(table[np.linspace(0, 255, SWATCH.width()).astype(int)])
+            strip = QImage(row.data, len(row), 1, 3 * len(row), QImage.Format.Format_RGB888)
+            self.palettes.setItemIcon(at, QIcon(QPixmap.fromImage(strip.scaled(SWATCH))))
+
+    def _choose_top(self) -> None:
+        try:
+            top = float(self.top.text())
+        except ValueError:
+            top = 0.0
+        good = math.isfinite(top) and top > 0
+        self._put(limits=(0.0, top) if good else None)
+
+    def _put(self, **changes: object) -> None:
+        if self.session is not None:
+            self.session.put(display=replace(self.session.display, **changes))  # type: ignore[arg-type]
+
+
 # --- texts ----------------------------------------------------------------------------------------
 
 
-LIST_HEIGHT, LOW_LIST_HEIGHT = 207, 2 * ROW  # px: of the list, and where there is little room
+LABEL = 76  # px that a label has at most
+SHOWN, BEFORE = 160, 14  # characters of a text that are drawn, and in front of what was found
+IN_TIP = 600  # characters of a text in its tooltip
+
+
+@dataclass(frozen=True, slots=True)
+class CorpusRow:
+    """A text of a corpus: its number from 1, and the words that were searched for."""
+
+    item: Item
+    number: int
+    total: int
+    unit: str
+    sought: str
+
+    @property
+    def shown(self) -> tuple[str, int, int]:
+        """The text from its beginning, or from a little before what was found: (text, start, end
+        of what was found)."""
+        text = " ".join(self.item.text.split())
+        place = max(0, text.lower().find(self.sought))
+        end = place + len(self.sought)
+        start = max(0, place - BEFORE) if end > 2 * BEFORE else 0
+        cut = "…" if start else ""
+        by = len(cut) - start
+        return cut + _line(text[start : start + SHOWN]), place + by, end + by
+
+    @property
+    def size(self) -> str:
+        """How long the text is, and its label."""
+        label = f", {sentences.shown(self.item.label)}" if self.item.label else ""
+        return sentences.counted(self.item.tokens, self.unit) + label
+
+    @property
+    def words(self) -> str:
+        """A sentence for screen readers."""
+        return f"{self.number}: {_line(self.item.text)}, {self.size}"
+
+    @property
+    def tip(self) -> str:
+        """All of the text, with its number and size."""
+        text = self.item.text
+        text = text if len(text) <= IN_TIP else text[: IN_TIP - 1] + "…"
+        place = tr("Text {number:,} of {total:,}", number=self.number, total=self.total)
+        said = f"{place}, {self.size} (--item {self.item.number})\n\n{text}"
+        return TextQt.convertFromPlainText(said, Qt.WhiteSpaceMode.WhiteSpaceNormal)  # it wraps
+
+
+class CorpusRows(ListRows):
+    """The texts of a corpus that have some words in them, made as they are drawn."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.items: tuple[Item, ...] = ()
+        self.unit, self.sought = "token", ""
+        self._folded: list[str] = []
+
+    def show_items(self, items: tuple[Item, ...], unit: str) -> None:
+        """Another corpus."""
+        self.items, self.unit = items, unit
+        self._folded = [" ".join(one.text.lower().split()) for one in items]
+        self.search(self.sought)
+
+    def search(self, words: str) -> None:
+        """List the texts with these words, in any case; rows are places among the items."""
+        self.sought = " ".join(words.lower().split())
+        self.show_rows([at for at, text in enumerate(self._folded) if self.sought in text])
+
+    def row(self, number: int) -> CorpusRow:
+        """One of the texts that are listed."""
+        at = self.rows[number]
+        return CorpusRow(self.items[at], at + 1, len(self.items), self.unit, self.sought)
+
+    def row_of(self, number: int) -> int:
+        """The row of an item's number, -1 where it is not listed."""
+        rows = (row for row, at in enumerate(self.rows) if self.items[at].number == number)
+        return next(rows, -1)
+
+
+class CorpusPainter(RowPainter):
+    """Number and text with what was found in bold; below them the tokens and the label."""
+
+    high = 46
+    chosen = -1
+
+    def is_chosen(self, row: CorpusRow) -> bool:
+        return row.item.number == self.chosen
+
+    def draw(self, painter: QPainter, box: QRectF, row: CorpusRow, chosen: bool) -> None:
+        now = theme.current()
+        font = theme.font(0.85, 600 if chosen else 400)
+        above, below = box.adjusted(0, 3, 0, -22), box.adjusted(0, 22, 0, -3)
+        wide = QFontMetricsF(font).horizontalAdvance(f"{row.total:,}")
+        painter.setFont(font)
+        painter.setPen(now.mark_text if chosen else now.secondary)
+        painter.drawText(
+            QRectF(above.left(), above.top(), wide, above.height()),
+            theme.TO_RIGHT,
+            f"{row.number:,}",
+        )
+        text, start, end = row.shown
+        plain, bold = theme.font(), theme.font(weight=700)
+        runs = ((text[:start], plain), (text[start:end], bold), (text[end:], plain))
+        line = above.adjusted(wide + 10, 0, 0, 0)
+        draw_runs(painter, line, *((part, one, now.text) for part, one in runs if part))
+        size = sentences.counted(row.item.tokens, row.unit)
+        colour = now.text if chosen else now.secondary
+        draw_runs(painter, below.adjusted(wide + 10, 0, 0, 0), (size, theme.font(0.92), colour))
+        if row.item.label:
+            metrics = QFontMetricsF(theme.font(0.85))
+            name = metrics.elidedText(
+                _line(row.item.label), Qt.TextElideMode.ElideRight, LABEL - 14
+            )
+            left = box.right() - chip_width(name)
+            draw_chip(painter, left, below.center().y(), name, chosen)
+
+
+def _line(text: str) -> str:
+    """A text on one line, with nothing in it that could move what stands beside it."""
+    return sentences.shown(text[: 2 * SHOWN], SHOWN).replace(sentences.SPACE, " ")
+
 
 TextList = tuple[tuple[Item, ...], int, str]
 
@@ -911,7 +974,7 @@ class TextsPanel(View):
     figureless = "It is a list of texts"
     needs = ("capture",)
     empty = ("One text alone", "Capture a file of texts to search them and step through them.")
-    empty_actions = (("corpus", "Run model on a text file…"),)
+    empty_actions = (("corpus", "Capture a file of texts…"),)
     lane = "here"
 
     picked = Signal(int)  # the number of an item
@@ -922,36 +985,30 @@ class TextsPanel(View):
         self.field = QLineEdit()
         self.field.setPlaceholderText(tr("Find a text"))
         self.field.setAccessibleName(tr("Find a text"))
-        self.field.setToolTip(
-            tr("Words of a text, or label:positive (Ctrl+F). Enter opens the first")
-        )
-        self.field.setClearButtonEnabled(False)
-        self.field.textChanged.connect(self._narrow)
+        self.field.setToolTip(tr("Words of a text (Ctrl+F). Enter opens the first"))
+        self.field.textChanged.connect(self._search)
         self.count = Words(factor=0.92, kind="secondary")
-        self.unit = label(factor=0.92, kind="secondary")
-        self.model = TextModel(self)
-        self.list = TextsTextList()
-        self.list.setModel(self.model)
-        self.list.setItemDelegate(TextPainter(self.list))
-        self.list.clicked.connect(self._take)
-        for one in (self.field, self.list):
-            one.installEventFilter(self)
+        self.rows, self._painter = CorpusRows(), CorpusPainter()
+        self.list = RowList(self.rows, self._painter, 2)
+        self.list.setToolTip(
+            tr("Enter or a click opens a text; Ctrl+PgUp and Ctrl+PgDown step through all")
+        )
+        self.list.picked.connect(lambda row: self.picked.emit(row.item.number))
+        self.field.installEventFilter(self)
+        self.list.installEventFilter(self)
         self.none = Words(kind="secondary")
         self.clear = Button(tr("Clear the search"), kind="link")
         self.clear.clicked.connect(self._clear)
         nothing = QWidget()
         vbox(
             nothing, self.none, (self.clear, 0, Qt.AlignmentFlag.AlignLeft), 1,
-            margins=(16, 8, 16, 8), spacing=-1,
+            margins=(PAD, 8, PAD, 8), spacing=-1,
         )  # fmt: skip
         self.stack = QStackedWidget()
         self.stack.addWidget(self.list)
         self.stack.addWidget(nothing)
-        self.stack.setMinimumHeight(LOW_LIST_HEIGHT)
-        self.stack.setMaximumHeight(LIST_HEIGHT)
-        above = hbox(None, self.field, margins=(16, 0, 16, 0), spacing=-1)
-        heads = hbox(None, (self.count, 1), self.unit, margins=(16, 0, 24, 0), spacing=-1)
-        vbox(self.content, above, heads, (self.stack, 1), margins=(0, 10, 0, 8), spacing=4)
+        above = vbox(None, self.field, self.count, margins=(PAD, 0, PAD, 0), spacing=4)
+        vbox(self.content, above, (self.stack, 1), margins=(0, 10, 0, 8), spacing=4)
         self.start_at(self.field)
 
     def request(self, session: Session) -> Callable[[], TextList] | None:
@@ -959,25 +1016,25 @@ class TextsPanel(View):
         capture = session.capture
         if capture is None or not capture.items:
             return None
-        return partial(_list_texts, capture.items, capture.item, capture.main.unit)
+        return lambda: (capture.items, capture.item, capture.main.unit)
 
     def draw(self, result: TextList) -> None:
         """List them; the open one is in sight."""
-        items, now, unit = result
-        moved = now != self.model.open or items != self.model.items
-        self.model.show_items(items, now, unit)
-        self.unit.setText(tr(f"{unit}s"))
+        items, number, unit = result
+        moved = number != self._painter.chosen or items != self.rows.items
+        self._painter.chosen = number
+        if items != self.rows.items:
+            self.rows.show_items(items, unit)
         self._say()
-        row = self.model.row_of(now)
-        if moved and row >= 0:
-            self.list.setCurrentIndex(self.model.index(row))
+        if moved:
+            self._reveal()
 
     def as_table(self) -> list[list[str]] | None:
         """The texts that are listed, whole, with their labels and sizes."""
-        if not self.model.shown:
+        if not self.rows.rows:
             return None
         heads = [tr(one) for one in ("Text number", "Text", "Label", "Tokens")]
-        found = ((at, self.model.items[at]) for at in self.model.shown)
+        found = ((at, self.rows.items[at]) for at in self.rows.rows)
         return [heads] + [
             [str(at + 1), " ".join(one.text.split()), one.label, str(one.tokens)]
             for at, one in found
@@ -989,46 +1046,42 @@ class TextsPanel(View):
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.field.selectAll()
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """In a narrow list each row names its own unit."""
-        super().resizeEvent(event)
-        self.unit.setVisible(self.width() >= NARROW)
-
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The field's arrows lead into the list, Enter opens, Escape clears."""
+        """Down leads from the field into the list, Enter opens its first text, Escape clears."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            if event.key() in RETURN_KEYS:
-                first = self.model.index(0) if watched is self.field else self.list.currentIndex()
-                self._take(first)
-                return True
             if event.key() == Qt.Key.Key_Escape and self.field.text():
                 self._clear()
                 return True
-            if watched is self.field and event.key() == Qt.Key.Key_Down:
+            if watched is self.field and event.key() in (*RETURN_KEYS, Qt.Key.Key_Down):
+                first = self.rows.index(0)
+                if event.key() in RETURN_KEYS:
+                    self.list.setCurrentIndex(first)
+                    self.list.pick(first)
+                    return True
                 self.list.setFocus(Qt.FocusReason.ShortcutFocusReason)
                 if not self.list.currentIndex().isValid():
-                    self.list.setCurrentIndex(self.model.index(0))
+                    self.list.setCurrentIndex(first)
                 return True
         return super().eventFilter(watched, event)
 
-    def _narrow(self, query: str) -> None:
-        self.model.narrow(Search.of(query))
+    def _search(self, words: str) -> None:
+        self.rows.search(words)
         self._say()
-        row = self.model.row_of(self.model.open)
+        self._reveal()
+
+    def _reveal(self) -> None:
+        row = self.rows.row_of(self._painter.chosen)
         if row >= 0:
-            self.list.setCurrentIndex(self.model.index(row))
+            self.list.setCurrentIndex(self.rows.index(row))
         else:
             self.list.scrollToTop()
 
     def _say(self) -> None:
-        found, every = self.model.rowCount(), len(self.model.items)
-        narrowed = bool(self.field.text().strip())
-        self.count.say(
-            tr("{found:,} of {every:,} texts", found=found, every=every)
-            if narrowed
-            else tr("{n:,} texts", n=every)
-        )
-        self.none.say(tr("No text has “{words}”", words=self.field.text().strip()))
+        found, every = self.rows.rowCount(), len(self.rows.items)
+        words = self.field.text().strip()
+        said = "{found:,} of {every:,} texts" if words else "{every:,} texts"
+        self.count.say(tr(said, found=found, every=every))
+        self.none.say(tr("No text has “{words}”", words=words))
         self.stack.setCurrentIndex(0 if found else 1)
         self.list.setAccessibleName(tr("Texts: {count}", count=self.count.full))
 
@@ -1036,236 +1089,5 @@ class TextsPanel(View):
         self.field.clear()
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
-    def _take(self, index: QModelIndex) -> None:
-        if index.isValid():
-            self.list.setCurrentIndex(index)
-            self.picked.emit(self.model.item(index).number)
 
-
-class TextsTextList(QListView):
-    """The rows: of one height, so that thousands cost nothing."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setUniformItemSizes(True)
-        self.setResizeMode(QListView.ResizeMode.Adjust)  # narrow rows are higher
-        self.setMouseTracking(True)
-        self.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
-        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.setFont(theme.font())
-        self.setAccessibleName(tr("Texts"))
-        self.setToolTip(
-            tr("Enter or a click opens a text; Ctrl+PgUp and Ctrl+PgDown step through all")
-        )
-
-    def sizeHint(self) -> QSize:
-        """A few rows."""
-        return QSize(240, LIST_HEIGHT)
-
-
-def _list_texts(items: tuple[Item, ...], now: int, unit: str) -> TextList:
-    return items, now, unit
-
-
-# --- notable heads --------------------------------------------------------------------------------
-
-
-WORTH = 4
-THUMB = 36  # px
-SCORE = "The number is the share of a row's weight where the role says, averaged over rows"
-SHARE = Citation("mean_i Σ_{j ∈ role} |a_ij| / Σ_j |a_ij|", "Voita et al. 2019; heads.md")
-
-
-@dataclass(frozen=True, slots=True)
-class NotableHead:
-    """A head worth a look, with its small picture (height, width, 4)."""
-
-    facts: HeadRole
-    level: str
-    small: atlas.Pixels | None
-
-
-class NotablePanel(View):
-    """The clearest heads of different roles; a click opens one, a table holds them all."""
-
-    title = "Notable heads"
-    topic = "worth"
-    icon = "table"
-    figureless = "It is a list of heads: Hourglass draws all of them"
-    needs = ("facts", "capture", "display", "dark", "selection")
-    empty = ("No head stands out yet", "The clearest heads are listed once they are measured.")
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.rows: list[NotableRow] = []
-        self._column = vbox(self.content, margins=(8, 6, 8, 6), spacing=1)
-        self._all = Button(tr("All heads in a table"), "table", kind="link", weight=400)
-        self._all.clicked.connect(self._ask_for_table)
-        for _ in range(WORTH):
-            row = NotableRow()
-            row.clicked.connect(self._clicked)
-            row.hide()
-            self.rows.append(row)
-            self._column.addWidget(row)
-        self._column.addWidget(self._all, 0, Qt.AlignmentFlag.AlignLeft)
-        self._column.addStretch(1)
-
-    def request(self, session: Session) -> Callable[[], tuple[NotableHead, ...]] | None:
-        """The heads and their small maps."""
-        self.empty_actions = CAPTURE if session.capture is None else MEASURING
-        if session.capture is None or not session.facts:
-            return None
-        size = round(THUMB * self.devicePixelRatioF())
-        return partial(_worth, session.capture, session.facts, session.display.palette, size)
-
-    def noticed(self, name: str) -> None:
-        """Mark the chosen one at once."""
-        if name == "selection" and self.session is not None:
-            for row in self.rows:
-                row.mark(self.session.selection.head_id)
-
-    def draw(self, result: tuple[NotableHead, ...]) -> None:
-        """List them."""
-        for row, one in zip(self.rows, (*result, *[None] * WORTH), strict=False):
-            row.setVisible(one is not None)
-            if one is not None:
-                row.show_head(one)
-        self.noticed("selection")
-
-    def as_table(self) -> list[list[str]] | None:
-        """The heads that are listed: level, role, and the share of weight that goes there."""
-        known = [one.worth for one in self.rows if one.worth is not None and not one.isHidden()]
-        heads = [tr(one) for one in ("Head", "Level", "Role", "Share")]
-        return [heads] + [
-            [str(one.facts.head), one.level, tr(one.facts.role), repr(float(one.facts.score))]
-            for one in known
-        ] if known else None  # fmt: skip
-
-    def _ask_for_table(self) -> None:
-        self.asked.emit("table")
-
-    def _clicked(self) -> None:
-        row = self.sender()
-        if isinstance(row, NotableRow) and row.head is not None:
-            self.select_head(row.head)
-
-
-class NotableRow(QAbstractButton):
-    """Thumbnail, name, level, role and score, 44 px high; marked when it is the chosen head."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFixedHeight(44)
-        self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.head: HeadId | None = None
-        self.worth: NotableHead | None = None
-        self._role = ""
-        self._chosen = False
-        self._image = QImage()
-
-    def show_head(self, worth: NotableHead) -> None:
-        """Show another head."""
-        self.worth, self.head = worth, worth.facts.head
-        self._image = QImage()  # the one of before borrowed memory that is gone
-        if worth.small is not None:
-            high, wide = worth.small.shape[:2]
-            form = QImage.Format.Format_ARGB32_Premultiplied
-            self._image = QImage(worth.small.data, wide, high, 4 * wide, form)
-        self._role = tr(worth.facts.role)
-        name = tr("Head {head}", head=self.head)
-        self.setAccessibleName(f"{name}, {self._role}, {sentences.weight(worth.facts.score)}")
-        self.setToolTip(tip(f"{tr(role_evidence(worth.facts))}\n{explanation(tr(SCORE), SHARE)}"))
-        self.update()
-
-    def mark(self, chosen: HeadId) -> None:
-        """Whether it is the chosen head."""
-        self._chosen = chosen == self.head
-        self.setAccessibleDescription(tr("chosen") if self._chosen else "")
-        self.update()
-
-    def sizeHint(self) -> QSize:
-        """As wide as the dock."""
-        return QSize(240, 44)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the row."""
-        if self.worth is None:
-            return
-        now, facts = theme.current(), self.worth.facts
-        with theme.smooth_painter(self) as painter:
-            painter.setPen(Qt.PenStyle.NoPen)
-            if self._chosen or self.underMouse():
-                painter.setBrush(now.mark_tint if self._chosen else now.hover)
-                painter.drawRoundedRect(QRectF(self.rect()), 6, 6)
-            box = QRectF(8.5, 4.5, THUMB - 1, THUMB - 1)
-            painter.setBrush(now.pane)
-            painter.drawRect(box)
-            if not self._image.isNull():
-                painter.drawImage(box, self._image)
-            painter.setPen(QPen(now.edge, 1))
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.drawRoundedRect(box, 3, 3)
-            x = box.right() + 12
-            bold = theme.font(weight=600)
-            name = str(facts.head)
-            side = theme.TO_LEFT
-            painter.setFont(bold)
-            painter.setPen(now.mark_text if self._chosen else now.text)
-            painter.drawText(QRectF(x, 2, 90, 20), side, name)
-            self._chip(painter, x + QFontMetricsF(bold).horizontalAdvance(name) + 10)
-            room = self.width() - x - VALUE - 12
-            small = theme.font(0.92)
-            role = QFontMetricsF(small).elidedText(self._role, Qt.TextElideMode.ElideRight, room)
-            painter.setFont(small)
-            painter.setPen(now.text if self._chosen else now.secondary)
-            painter.drawText(QRectF(x, 22, room, 18), side, role)
-            painter.setFont(bold)
-            painter.setPen(now.text)
-            right = theme.TO_RIGHT
-            painter.drawText(
-                QRectF(self.width() - VALUE - 8, 22, VALUE, 18),
-                right,
-                sentences.weight(facts.score),
-            )
-            if self.hasFocus():
-                painter.setPen(QPen(now.press, 1.5))
-                painter.setBrush(Qt.BrushStyle.NoBrush)
-                painter.drawRoundedRect(QRectF(self.rect()).adjusted(1, 1, -1, -1), 6, 6)
-
-    def _chip(self, painter: QPainter, x: float) -> None:
-        assert self.worth is not None
-        if not self.worth.level:
-            return
-        now, font = theme.current(), theme.font(0.85)
-        wide = QFontMetricsF(font).horizontalAdvance(self.worth.level) + 14
-        box = QRectF(x, 4, wide, 17)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(now.pane if self._chosen else now.hover)
-        painter.drawRoundedRect(box, 8.5, 8.5)
-        painter.setFont(font)
-        painter.setPen(now.secondary)
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, self.worth.level)
-
-
-def _worth(
-    capture: Capture, facts: Mapping[HeadId, HeadRole], palette: str, size: int
-) -> tuple[NotableHead, ...]:
-    out = []
-    for number, one in enumerate(notable_heads(facts, WORTH)):
-        progress(number, WORTH, "drawing heads")
-        layer, known = capture.spec.layers[one.head.layer], capture.maps[one.head.layer]
-        small = None
-        if known is not None:
-            thumb = atlas.thumb(capture, known, layer, one.head.head)
-            table = palettes.colours(
-                palettes.matching_palette(palette, thumb.signed), theme.current().dark
-            )
-            small = atlas.painted(thumb, size, size, atlas.largest(thumb), table)
-        out.append(NotableHead(one, sentences.ends(capture.spec, one.head.layer), small))
-    return tuple(out)
-
-
-# --- all panels -----------------------------------------------------------------------------------
-
-
-PANELS = (HeadPanel, LooksPanel, NotablePanel, DisplayPanel, TextsPanel)
+PANELS = (HeadPanel, TopKeysPanel, NotablePanel, DisplayPanel, TextsPanel)

@@ -152,6 +152,7 @@ QListView[kind="topics"]::item:selected { background: $tint; color: $text; }
 QTextBrowser { background: $pane; color: $text; border: 1px solid $line; border-radius: 6px; }
 QTextBrowser:focus { border: 1px solid $press; }
 
+QMainWindow > QTabBar::tab { padding: 6px 7px; }
 QMainWindow::separator { background: $line; width: 1px; height: 1px; }
 QDockWidget { color: $text; }
 QDockWidget::title { background: $raised; border-bottom: 1px solid $line; padding: 8px 12px; }

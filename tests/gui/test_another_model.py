@@ -32,7 +32,7 @@ PLAIN = ("DisplayPanel", "CapturingView")
 RUNS = "hgviz.gui.studies"
 DRAWN = {
     "HourglassView", "MapView", "LinksView", "NeuronView", "AttributionView", "AcrossView",
-    "HeadsView", "TextStrip", "HeadPanel", "NotablePanel", "LooksPanel", "FollowView", "LiveView",
+    "HeadsView", "TextStrip", "HeadPanel", "NotablePanel", "TopKeysPanel", "FollowView", "LiveView",
     "CurveView", "ChangedView", "SlicesView", "CompareView", "NumbersView", "TextsView",
 }  # fmt: skip
 MARKS = ("uizzical", "zebra", "jocund", "sphinx", "amaryllis", MASK, "quagga")

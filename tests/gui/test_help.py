@@ -36,7 +36,6 @@ SAID = {
     "ConductanceWall": "Wall of heads",
     "LinkCanvas": "Links",
     "ImageCanvas": "Images",
-    "TopKeyList": "Lists of keys",
     "MaskList": "Masks",
 }
 

@@ -26,7 +26,7 @@ from hgviz.gui.grid import Names, signed
 from hgviz.gui.heatmap import CellReading
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.map import MapView
-from hgviz.gui.panels import LooksPanel
+from hgviz.gui.panels import TopKeysPanel
 from hgviz.gui.sentences import namer, of_text, of_token
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, TOP
@@ -123,12 +123,12 @@ def test_the_status_bar_and_the_list_of_keys_name_both_texts(app):
     said = status.selection_words(capture, CROSS)
     assert "query 6 “gut”" in said and "key 3 “is”" in said
     assert status.made_words(capture).startswith("18 tokens from 18 captured")
-    with shown(LooksPanel, (304, 200), capture=capture, selection=CROSS) as (view, _):
+    with shown(TopKeysPanel, (304, 200), capture=capture, selection=CROSS) as (view, _):
         assert view.letter.text() == "gut"
         assert view.where.full == "position 6, in the source:"
         weights = capture.maps[4].read(1)[6]
-        assert view.keys.keys[0].token == int(weights.argmax())
-        assert view.keys.keys[0].glyph == capture.prompt.label(int(weights.argmax()))
+        assert view.rows.rows[0].token == int(weights.argmax())
+        assert view.rows.rows[0].glyph == capture.prompt.label(int(weights.argmax()))
 
 
 def test_the_text_strip_shows_both_and_a_click_means_query_or_key(app, qtbot):

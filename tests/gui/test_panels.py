@@ -3,13 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from PySide6.QtCore import QPoint, Qt
+from PySide6.QtCore import Qt
 
 from hgviz import palettes
 from hgviz.analysis.metrics import METRICS
 from hgviz.analysis.roles import notable_heads, top_keys
 from hgviz.core import Display, HeadId, Selection
-from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, NotablePanel
+from hgviz.gui.panels import MOST, DisplayPanel, HeadPanel, NotablePanel, TopKeysPanel
 from hgviz.gui.sentences import measured
 from hgviz.tasks.heads import role_evidence, role_sentence
 from tests.gui.screen import picture, session_of, showing, shown
@@ -46,59 +46,58 @@ def test_before_heads_are_measured_the_dock_says_so(capture):
 
 
 def test_the_five_strongest_keys_are_listed(session, capture):
-    with showing(LooksPanel, session, 304, 240) as view:
+    with showing(TopKeysPanel, session, 304, 240) as view:
         found = top_keys(capture, session.selection)
-        assert [one.weight for one in view.keys.keys] == [weight for _, _, weight in found]
-        assert [one.token for one in view.keys.keys] == [token for token, _, _ in found]
+        assert [one.weight for one in view.rows.rows] == [weight for _, _, weight in found]
+        assert [one.token for one in view.rows.rows] == [token for token, _, _ in found]
         assert "position 60" in view.where.full
-        for one in view.keys.keys:
+        for one in view.rows.rows:
             assert one.inside == one.glyph or not one.inside.strip("·")
-        picture(view.keys)
+        picture(view.list)
 
 
 def test_at_a_shorter_level_all_letters_of_a_key_are_shown(session):
     session.put(selection=Selection(5, 1, 60))
-    with showing(LooksPanel, session, 304, 240) as view:
+    with showing(TopKeysPanel, session, 304, 240) as view:
         assert len(view.letter.text()) == 4
         assert "letters 57 to 60" in view.where.full
-        assert any(len(one.glyph) == 4 for one in view.keys.keys)
+        assert any(len(one.glyph) == 4 for one in view.rows.rows)
 
 
 def test_the_zeros_of_the_shift_are_named(session):
     session.put(selection=Selection(2, 0, 0))
-    with showing(LooksPanel, session, 304, 240) as view:
-        assert {one.glyph for one in view.keys.keys} >= {"∅"}
+    with showing(TopKeysPanel, session, 304, 240) as view:
+        assert {one.glyph for one in view.rows.rows} >= {"∅"}
 
 
 def test_a_click_on_a_key_chooses_it(session, qtbot):
-    with showing(LooksPanel, session, 304, 240) as view:
-        qtbot.mouseClick(view.keys, Qt.MouseButton.LeftButton, pos=QPoint(60, 30))
-        assert session.selection.key == view.keys.keys[1].token
+    with showing(TopKeysPanel, session, 304, 240) as view:
+        spot = view.list.visualRect(view.rows.index(1)).center()
+        qtbot.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+        assert session.selection.key == view.rows.rows[1].token
 
 
-def test_the_notable_heads_open_by_a_click(session, qtbot):
+def test_the_notable_heads_open_by_a_click_or_enter(session, qtbot):
     with showing(NotablePanel, session, 304, 320) as view:
-        expected = [one.head for one in notable_heads(session.facts)]
-        assert [row.head for row in view.rows if row.isVisible()] == expected
-        assert all(row.height() == 44 for row in view.rows)
-        before = picture(view.rows[0])
-        qtbot.mouseClick(view.rows[0], Qt.MouseButton.LeftButton)
-        assert session.selection.head_id == expected[0]
-        assert (picture(view.rows[0]) != before).any()
-
-
-def test_a_head_without_a_picture_shows_none(session):
-    with showing(NotablePanel, session, 304, 320) as view:
-        row = view.rows[0]
-        drawn = picture(row)
-        row.show_head(replace(row.worth, small=None))
-        assert row._image.isNull() and (picture(row) != drawn).any()
+        expected = [one.head for one in notable_heads(session.facts, MOST)]
+        assert [row.facts.head for row in view.rows.rows] == expected
+        assert view.rows.index(0).data() == view.rows.rows[0].words
+        before = picture(view.list)
+        spot = view.list.visualRect(view.rows.index(1)).center()
+        qtbot.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
+        assert session.selection.head_id == expected[1]
+        assert (picture(view.list) != before).any()
+        qtbot.keyClick(view.list, Qt.Key.Key_Down)
+        qtbot.keyClick(view.list, Qt.Key.Key_Return)
+        assert session.selection.head_id == expected[2]
+        view.rows.show_rows([replace(view.rows.rows[0], small=None)])
+        picture(view.list)
 
 
 def test_a_partial_capture_lists_what_is_there(capture, session):
     session.put(capture=replace(capture, maps=(*capture.maps[:6], *[None] * 7)))
     session.put(selection=Selection(12, 0, 3))
-    with showing(LooksPanel, session, 304, 240) as view:
+    with showing(TopKeysPanel, session, 304, 240) as view:
         assert not view.content.isVisible()
 
 

@@ -20,7 +20,7 @@ from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.layouts import HourglassRoom as Space
 from hgviz.gui.layouts import arrange, stages, visits
 from hgviz.gui.map import MapView
-from hgviz.gui.panels import LooksPanel
+from hgviz.gui.panels import TopKeysPanel
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, TOP, null_box, segment_ends
 from hgviz.gui.view import VIEWS
@@ -172,9 +172,9 @@ def test_the_null_group_is_named_in_every_pane(app, given):
         assert names.glyph(1) == "the·"
         view.canvas.pointed.emit((0, 1))
         assert "null group" in view.canvas.card.text
-    with shown(LooksPanel, (304, 200), capture=given, selection=chosen) as (view, _):
+    with shown(TopKeysPanel, (304, 200), capture=given, selection=chosen) as (view, _):
         assert view.letter.text() == "∅" and "null group" in view.where.full
-        assert [(one.glyph, one.before) for one in view.keys.keys] == [("∅", "null group")]
+        assert [(one.glyph, one.before) for one in view.rows.rows] == [("∅", "null group")]
 
 
 @pytest.mark.parametrize("kind", ["map", "links"])

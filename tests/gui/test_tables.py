@@ -15,7 +15,7 @@ from hgviz.gui.grid import Names
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.jobchip import CapturingView
 from hgviz.gui.map import MapView
-from hgviz.gui.panels import DisplayPanel, HeadPanel, LooksPanel, NotablePanel, TextsPanel
+from hgviz.gui.panels import HeadPanel, NotablePanel, TextsPanel, TopKeysPanel
 from hgviz.gui.tables import REST, Column, RowTable, where
 from hgviz.gui.text import TextStrip
 from hgviz.session import Session, Work
@@ -127,14 +127,12 @@ def test_the_docks_give_what_they_list(session):
         table = view.as_table()
         assert len(table) - 1 == len(session.facts[HeadId(12, 5)].metrics)
         assert table[1][0] == "Focus (max)" and "of 54" in table[1][2]
-    with showing(LooksPanel, session, 304, 400) as view:
+    with showing(TopKeysPanel, session, 304, 400) as view:
         weights = [float(one[2]) for one in view.as_table()[1:]]
-        assert weights == [one.weight for one in view.keys.keys]
+        assert weights == [one.weight for one in view.rows.rows]
     with showing(NotablePanel, session, 304, 400) as view:
         heads = [one[0] for one in view.as_table()[1:]]
-        assert heads == [str(one.head) for one in view.rows if not one.isHidden()]
-    with showing(DisplayPanel, session, 304, 200) as view:
-        assert dict(view.as_table())["Scale"] == "Square root"
+        assert heads == [str(one.facts.head) for one in view.rows.rows]
     with showing(TextsPanel, session, 304, 200) as view:
         assert view.as_table() is None and not view.drawn
     session.put(work=(Work("a", "Capturing a text", state="running", done=1, total=4),))
@@ -143,7 +141,7 @@ def test_the_docks_give_what_they_list(session):
 
 
 def test_empty_views_offer_the_next_step():
-    for kind in (MapView, HourglassView, TextStrip, FollowView, HeadPanel, LooksPanel, TextsPanel,
+    for kind in (MapView, HourglassView, TextStrip, FollowView, HeadPanel, TopKeysPanel, TextsPanel,
                  NotablePanel):  # fmt: skip
         with showing(kind, Session(), 704, 400) as view:
             assert view.empty_actions and not view.drawn, kind
@@ -171,10 +169,10 @@ def test_shift_and_arrows_take_more_queries_of_a_text(session, until):
 
 
 def test_the_top_keys_are_walked_and_chosen_by_keys(session):
-    with showing(LooksPanel, session, 304, 400) as view:
+    with showing(TopKeysPanel, session, 304, 400) as view:
         for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
-            QTest.keyClick(view.keys, key)
-        assert session.selection.key == view.keys.keys[1].token
+            QTest.keyClick(view.list, key)
+        assert session.selection.key == view.rows.rows[1].token
 
 
 def test_the_menu_key_asks_for_the_menu_of_the_chosen_head(session):

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QLabel, QWidget
 from hgviz import tasks
 from hgviz.core import HgvizError, Item, Selection, progress, progress_as, raise_if_cancelled
 from hgviz.gui import sources
-from hgviz.gui.panels import HIGH_ROW, ROW, Search, TextsPanel
+from hgviz.gui.panels import TextsPanel
 from tests.gui.screen import busy, errors, shown
 from tests.making import make_capture, stranger
 
@@ -76,24 +76,11 @@ def panel(app, many):
         ("שלום", [5]),
         ("evening 29 ", [29, *range(290, 300)]),
         ("evening 29 was", [29]),
-        ("label:positive evening 29", [29, *range(291, 300, 2)]),
-        ("LABEL:Positive evening 29 was", [29]),
-        ("evening 30 label:positive", []),
-        ('label:"posi', list(range(1, 300, 2))),
-        ("label:neg evening 28 ", [28, *range(280, 290, 2)]),
-        ("label:neither", []),
-        ("label:", list(range(300))),
     ],
 )
-def test_texts_are_found_by_words_and_labels(panel, query, found):
+def test_texts_are_found_by_their_words(panel, query, found):
     panel.field.setText(query)
-    assert panel.model.shown == found
-
-
-def test_a_whole_label_is_not_the_beginning_of_others():
-    folded = [("a", "1"), ("b", "10"), ("c", "")]
-    assert Search.of("label:1").among(folded) == [0]
-    assert Search.of("label:10").among(folded) == [1]
+    assert panel.rows.rows == found
 
 
 def test_the_panel_counts_what_it_found_and_offers_to_clear_a_vain_search(panel):
@@ -106,22 +93,21 @@ def test_the_panel_counts_what_it_found_and_offers_to_clear_a_vain_search(panel)
     assert panel.clear.isVisible() and not panel.list.isVisible()
     panel.clear.click()
     assert panel.list.isVisible() and panel.field.text() == ""
-    assert panel.model.rowCount() == 300
+    assert panel.rows.rowCount() == 300
 
 
 # --- the rows -------------------------------------------------------------------------------------
 
 
 def test_a_row_says_its_text_plainly_and_marks_what_was_found(panel):
-    row = panel.model.index(3).data(Qt.ItemDataRole.UserRole)
-    assert (row.place, row.text, row.open) == (4, "Ein Café, sehr GUT und teuer", False)
-    assert panel.model.index(1).data(Qt.ItemDataRole.UserRole).open
-    assert panel.model.index(1).data() == "2: The film of evening 1 was long, 21 letters, positive"
-    tip = panel.model.index(4).data(Qt.ItemDataRole.ToolTipRole)
+    row = panel.rows.row(3)
+    assert (row.number, row.shown[0]) == (4, "Ein Café, sehr GUT und teuer")
+    assert panel.rows.index(1).data() == "2: The film of evening 1 was long, 21 letters, positive"
+    tip = panel.rows.index(4).data(Qt.ItemDataRole.ToolTipRole)
     assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in tip and "--item 4" in tip
     panel.field.setText("was long")
-    row = panel.model.index(2).data(Qt.ItemDataRole.UserRole)
-    assert row.text[slice(*row.found)] == "was long"
+    text, start, end = panel.rows.row(2).shown
+    assert text[start:end] == "was long"
 
 
 @pytest.mark.parametrize("text", ["", "\n", "‮evil", "a" * 100_000, "\x00\x07", "ﬁ" * 300, "İ" * 40])
@@ -130,7 +116,7 @@ def test_texts_of_every_kind_are_drawn(app, text):
     with shown(TextsPanel, size=(304, 320), capture=capture) as (panel, _):
         panel.field.setText(text[-20:])
         assert panel.grab().width() == 304
-        assert "\n" not in panel.model.index(0).data() and "‮" not in panel.model.index(0).data()
+        assert "\n" not in panel.rows.index(0).data() and "‮" not in panel.rows.index(0).data()
 
 
 def test_a_hundred_thousand_texts_make_no_widget_each(app):
@@ -138,16 +124,7 @@ def test_a_hundred_thousand_texts_make_no_widget_each(app):
     with shown(TextsPanel, size=(304, 320), capture=capture) as (panel, _):
         assert len(panel.findChildren(QWidget)) < 50
         panel.field.setText("evening 99999")
-        assert panel.model.shown == [99_999]
-
-
-def test_rows_are_of_two_lines_where_the_panel_is_narrow(panel):
-    assert panel.list.visualRect(panel.model.index(0)).height() == HIGH_ROW
-    assert not panel.unit.isVisible()
-    panel.resize(700, 200)
-    QApplication.processEvents()
-    assert panel.list.visualRect(panel.model.index(0)).height() == ROW
-    assert panel.unit.isVisible() and panel.unit.text() == "letters"
+        assert panel.rows.rows == [99_999]
 
 
 # --- in the window --------------------------------------------------------------------------------
@@ -189,7 +166,7 @@ def test_a_text_is_opened_by_enter_and_the_head_stays(corpus, until):
 
 def test_a_click_opens_a_text_and_the_keys_step_through_all(corpus, until):
     panel, session = corpus.inspect.texts, corpus.session
-    spot = panel.list.visualRect(panel.model.index(2)).center()
+    spot = panel.list.visualRect(panel.rows.index(2)).center()
     QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
     until(lambda: session.capture.item == 2 and not busy(corpus))
     for key, item in ((Qt.Key.Key_PageDown, 3), (Qt.Key.Key_PageUp, 2), (Qt.Key.Key_PageUp, 1)):
@@ -216,7 +193,7 @@ def test_escape_clears_the_search(corpus):
     panel.field.setText("evening 7")
     panel.field.setFocus()
     QTest.keyClick(panel.field, Qt.Key.Key_Escape)
-    assert panel.field.text() == "" and panel.model.rowCount() == 300
+    assert panel.field.text() == "" and panel.rows.rowCount() == 300
 
 
 def test_the_newest_of_several_requested_texts_is_shown(corpus, until):
@@ -349,7 +326,7 @@ def test_a_file_is_captured_listed_searched_and_walked_through(
     assert session.text == "A good film number 0"
     with_model.settle()
     panel = with_model.inspect.texts
-    panel.field.setText("café label:positive")
+    panel.field.setText("café")
     assert panel.count.full == "20 of 60 texts"
     session.select(layer=1, head=1)
     QTest.keyClick(panel.field, Qt.Key.Key_Return)
