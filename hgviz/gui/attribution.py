@@ -18,7 +18,7 @@ from hgviz.core import Capture, Display, HeadId, Prompt, Step, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui.grid import CaptureWords, Names
-from hgviz.gui.headgrid import ConductanceWall
+from hgviz.gui.headgrid import HeadWall, Shade, Shades
 from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.neurons import number
@@ -335,6 +335,15 @@ class AnswerReport:
     names: Names | None = None
 
 
+def conductance_shades(found: Attribution) -> Shades:
+    """What every head conducts of an answer as colours, and what every layer does as bars."""
+    most = max(map(abs, found.heads.values()), default=0.0) or 1.0
+    heads = {head: Shade(value, value, value, False) for head, value in found.heads.items()}
+    return Shades(
+        tr("Conductance"), tr("of the answer"), most, heads, layers=found.layers or {}, digits=2
+    )
+
+
 class AttributionView(View):
     """Asks on request; then every head and query is compared at once."""
 
@@ -395,9 +404,9 @@ class AttributionView(View):
             tr("Every key: attention, gradient times attention, attribution"), about=self._words,
             sorts=False, height=ROW_HEIGHT,
         )  # fmt: skip
-        self.wall = ConductanceWall()
+        self.wall = HeadWall(tr("Conductance of every head"), switches=False)
         self.bars.picked.connect(self._pick)
-        self.wall.picked.connect(self._open)
+        self.wall.chosen.connect(self._open)
         self.room = QScrollArea()
         self.room.setFrameShape(QFrame.Shape.NoFrame)
         self.room.setWidgetResizable(True)
@@ -407,7 +416,7 @@ class AttributionView(View):
         self.wall.setAutoFillBackground(False)
         self.heads = Words("", factor=0.85, weight=600, kind="secondary")
         self.heads.setContentsMargins(16, 6, 16, 2)
-        self.wall.setToolTip(explanation(tr(CONDUCTS), CONDUCTANCE))
+        self.heads.setToolTip(explanation(tr(CONDUCTS), CONDUCTANCE))
         self._line = line()
         self.complete = label(factor=0.92, kind="secondary", wrap=True)
         self.complete.setContentsMargins(16, 4, 16, 8)
@@ -487,11 +496,14 @@ class AttributionView(View):
             columns = score_columns(result.beside, result.names)
             self.bars.show_rows(columns, result.beside.columns.tolist())
         self.bars.choose(self._column())
-        self.wall.show_heads(result.found, result.capture.spec if result.found else None)
-        self.wall.choose(head)
+        if result.found is not None:
+            self.wall.show_model(result.capture.spec)
+            self.wall.show_off(result.found.off)
+            self.wall.show_shades(conductance_shades(result.found))
+        self.wall.show_cursor(head)
         for one in (self._line, self.heads, self.room):
             one.setVisible(result.found is not None and self.height() >= LOW)
-        self.room.setMaximumHeight(self.wall.height() + 4)
+        self.room.setMaximumHeight(self.wall.minimumHeight() + 4)
         self.heads.say(self._heading(result))
         if self._work is None:
             self._say(result)
@@ -505,7 +517,7 @@ class AttributionView(View):
             return
         if name == "selection" and self.told is not None:
             self.bars.choose(self._column())
-            self.wall.choose(self.session.selection.head_id)
+            self.wall.show_cursor(self.session.selection.head_id)
             self._reveal()
         if name == "work":
             now = self._work
@@ -573,8 +585,9 @@ class AttributionView(View):
         self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
 
     def _reveal(self) -> None:
-        """Bring the chosen head of the wall into sight."""
-        box = next((box for one, box in self.wall.cells() if one == self.wall.chosen), None)
+        """Bring the chosen key and the chosen head into sight."""
+        self.bars.scrollTo(self.bars.currentIndex())
+        box = self.wall.wall.box(self.wall.at) if self.wall.wall else None
         if box is not None:
             self.room.ensureVisible(0, int(box.center().y()), 0, 24)
 

@@ -58,7 +58,6 @@ from hgviz.gui.sentences import counted, method_explained
 from hgviz.gui.widgets import hbox, label, shows_tip, tip, vbox
 from hgviz.language import decimals
 from hgviz.study import Study
-from hgviz.tasks.attribution import Attribution
 
 if TYPE_CHECKING:
     from hgviz.session import Session
@@ -693,8 +692,11 @@ class Shade:
 
 @dataclass(frozen=True, slots=True)
 class Shades:
-    """The scores of all heads under one colour scale, symmetric about 0 up to limit; label, unit
-    part, on how much of the data the numbers are, and told, which explains the score."""
+    """The scores of all heads under one colour scale, symmetric about 0 up to limit.
+
+    part: on how much of the data the numbers are. told: what the score means. layers: a number of
+    whole layers, drawn as a bar beside each. digits: decimals of what a cell says.
+    """
 
     label: str = ""
     unit: str = ""
@@ -702,6 +704,8 @@ class Shades:
     heads: Mapping[HeadId, Shade] = field(default_factory=dict)
     told: str = ""
     part: str = ""
+    layers: Mapping[int, float] = field(default_factory=dict)
+    digits: int = 1
 
     def colour(self, head: HeadId, dark: bool) -> QColor | None:
         """The colour of a cell, None where nothing was measured."""
@@ -715,7 +719,7 @@ class Shades:
         one = self.heads.get(head)
         if one is None or math.isnan(one.value):
             return ""
-        return "≈ 0" if one.zero else decimals(one.value, 1, signed=True)
+        return "≈ 0" if one.zero else decimals(one.value, self.digits, signed=True)
 
     def words(self, head: HeadId) -> str:
         """Such as: +4.2 (3.9 to 4.5) thousandths of a bit per byte; for tooltips."""
@@ -723,9 +727,10 @@ class Shades:
         if one is None or math.isnan(one.value):
             return tr("not measured")
         parts = {
-            name: decimals(getattr(one, name), 1, signed=True) for name in ("value", "low", "high")
+            name: decimals(getattr(one, name), self.digits, signed=True)
+            for name in ("value", "low", "high")
         } | {"unit": self.unit}
-        said = "{value} ({low} to {high}) {unit}"
+        said = "{value} {unit}" if one.low == one.high else "{value} ({low} to {high}) {unit}"
         said = "{value} ({low} to {high}) {unit}: may be nothing" if one.zero else said
         return ", ".join(filter(None, (tr(said, **parts), one.part)))
 
@@ -824,6 +829,7 @@ def place_noun(asked: str, spec: ModelSpec | None) -> str:
 EDGE = 7  # px of a cell that is off keep its colour
 RING = 5  # px around a cell that its rings take
 WORDS, FIGURES = 30, 17  # px of width that "off" and the shortest number take
+LAYER_BAR, NARROW_WALL = 150, 360  # px: the bars of layers, and the width from which they show
 WAYS = {"down": "shortens", "up": "lengthens", "cross": "between texts"}
 STEPS = {
     Qt.Key.Key_Left: (0, -1),
@@ -836,15 +842,20 @@ ACTS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class HeadWall(QWidget):
-    """Heads as cells. A drag paints one direction; with Shift whole layers are switched."""
+    """Heads as cells in the colours of their scores.
+
+    switches: whether a click or a drag switches heads off and on, with Shift whole layers; else it
+    chooses a head.
+    """
 
     own_keys = (*STEPS, *ENDS, *ACTS)
     switched = Signal(object, bool)  # heads; a stroke goes on: it is undone together with the last
     pointed = Signal(object)  # a head, or None
     chosen = Signal(object)  # the head under the keyboard's cursor
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, switches: bool = True) -> None:
         super().__init__()
+        self._switches = switches
         self.wall: Wall | None = None
         self.spec: ModelSpec | None = None
         self.off: HeadSet = frozenset()
@@ -856,7 +867,7 @@ class HeadWall(QWidget):
         self._begun = False
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName(tr("Heads"))
+        self.setAccessibleName(name)
 
     # --- what it shows ----------------------------------------------------------------------------
 
@@ -875,7 +886,9 @@ class HeadWall(QWidget):
 
     def show_shades(self, shades: Shades) -> None:
         """The scores."""
-        self.shades = shades
+        before, self.shades = self.shades, shades
+        if bool(before.layers) != bool(shades.layers):
+            self._lay()
         self.update()
 
     def show_cursor(self, head: HeadId) -> None:
@@ -923,7 +936,7 @@ class HeadWall(QWidget):
         if event.button() != Qt.MouseButton.LeftButton or head is None:
             return
         self.chosen.emit(head)
-        self._way, self._begun = head not in self.off, False
+        self._way, self._begun = head not in self.off if self._switches else None, False
         self._paint(head, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
@@ -933,7 +946,7 @@ class HeadWall(QWidget):
             before, self._hover = self._hover, head
             self.pointed.emit(head)
             self._refresh(before, head)
-        if self._way is not None and head is not None:
+        if head is not None:
             self._paint(head, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -947,6 +960,8 @@ class HeadWall(QWidget):
         self._refresh(before)
 
     def _paint(self, head: HeadId, layer: bool) -> None:
+        if self._way is None:
+            return
         row = self.wall.row_of(head.layer) if self.wall and layer else None
         some = frozenset(one for one, _ in row.cells) if row else frozenset({head})
         off = self.off | some if self._way else self.off - some
@@ -976,7 +991,7 @@ class HeadWall(QWidget):
             row = self.wall.row_of(self.at.layer) if self.wall else None
             if row and row.cells:
                 self.chosen.emit(row.cells[-1 if key == Qt.Key.Key_End else 0][0])
-        elif key in ACTS:
+        elif key in ACTS and self._switches:
             self._way, self._begun = self.at not in self.off, False
             self._paint(self.at, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
             self._way = None
@@ -1012,7 +1027,8 @@ class HeadWall(QWidget):
         self._lay()
 
     def _lay(self) -> None:
-        self.wall = lay(self.spec, self.width(), self.room) if self.spec else None
+        bars = LAYER_BAR if self.shades.layers and self.width() > NARROW_WALL else 0
+        self.wall = lay(self.spec, self.width() - bars, self.room) if self.spec else None
         self.setMinimumHeight(round(self.wall.height) if self.wall else 0)
         self.updateGeometry()
         self._describe()
@@ -1049,6 +1065,8 @@ class HeadWall(QWidget):
                 if not asked.intersects(whole.toAlignedRect()):
                     continue
                 self._side(painter, row)
+                if row.layer in self.shades.layers and self.wall.width + 60 < self.width():
+                    self._bar(painter, row)
                 for head, box in row.cells:
                     if asked.intersects(box.toAlignedRect()):
                         self._cell(painter, head, box)
@@ -1094,6 +1112,23 @@ class HeadWall(QWidget):
             painter.setBrush(Qt.BrushStyle.NoBrush)
             corners = ((x - 7, wide), (x + 7, wide), (x + 3.5, narrow), (x - 3.5, narrow))
             painter.drawPolygon(QPolygonF([QPointF(*one) for one in corners]))
+
+    def _bar(self, painter: QPainter, row: ScoreRow) -> None:
+        """The number of a layer as a bar from the middle, to the right where it is positive."""
+        assert self.wall is not None
+        now, value = theme.current(), self.shades.layers[row.layer]
+        most = max(map(abs, self.shades.layers.values())) or 1.0
+        left, right = self.wall.width, min(self.width() - 16.0, self.wall.width + LAYER_BAR)
+        half = (right - left - 50) / 2
+        middle, long = left + half, half * abs(value) / most
+        start = middle if value > 0 else middle - long
+        colour = ink.sides()[1 if value > 0 else 0]
+        painter.fillRect(QRectF(start, row.top + 4, long, row.height - 8), colour)
+        painter.fillRect(QRectF(round(middle), row.top, 1, row.height), now.edge)
+        painter.setPen(now.text)
+        painter.setFont(theme.font(0.85))
+        box = QRectF(left, row.top, right - left, row.height)
+        painter.drawText(box, theme.TO_RIGHT, sentences.with_sign(value, 2))
 
     def _cell(self, painter: QPainter, head: HeadId, box: QRectF) -> None:
         now = theme.current()
@@ -1269,155 +1304,3 @@ class ShadeBar(QWidget):
         painter.drawText(QRectF(16, top + 17, self.width() - 28, 18), theme.TO_LEFT, one.part)
         said = painter.fontMetrics().elidedText(one.unit, Qt.TextElideMode.ElideRight, round(room))
         painter.drawText(QRectF(end + 12, top, room, 18), theme.TO_LEFT, said)
-
-
-# --- wall -----------------------------------------------------------------------------------------
-
-
-PAD, NAME, LAYER_BAR, CELL, GAP = 16, 28, 150, 18, 2  # px
-WIDEST = 64
-ARROWS = {
-    Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (1, 0),
-    Qt.Key.Key_Up: (0, -1), Qt.Key.Key_Down: (0, 1),
-}  # fmt: skip
-
-
-class ConductanceWall(QWidget):
-    """A cell for each head, red where it adds to the answer, blue where it takes away; a click
-    opens it. Beside each row: the integrated gradients of what the layer attends."""
-
-    own_keys = tuple(ARROWS)
-    picked = Signal(object)  # HeadId
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.found: Attribution | None = None
-        self.spec: ModelSpec | None = None
-        self.chosen: HeadId | None = None
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName(tr("What every head conducts of the answer"))
-
-    def show_heads(self, found: Attribution | None, spec: ModelSpec | None) -> None:
-        """Show an answer's heads; None clears."""
-        self.found, self.spec = found, spec
-        count = 0 if spec is None else sum(bool(one.heads) for one in spec.layers)
-        self.setFixedHeight(count * (CELL + GAP) + 8)
-        self.update()
-
-    def choose(self, head: HeadId) -> None:
-        """Frame the chosen head."""
-        self.chosen = head
-        self.setAccessibleDescription("" if self.found is None else self._said(head, self.found))
-        self.update()
-
-    def cells(self) -> list[tuple[HeadId, QRectF]]:
-        """Where every head is."""
-        if self.spec is None:
-            return []
-        layers = [one for one in self.spec.layers if one.heads]
-        most = max(len(one.heads) for one in layers) if layers else 1
-        bar = LAYER_BAR if self.width() > 360 else 0
-        room = self.width() - 2 * PAD - NAME - bar - (12 if bar else 0)
-        wide = min(float(WIDEST), max(2.0, room / most))
-        return [
-            (HeadId(layer.index, head),
-             QRectF(PAD + NAME + at * wide, 4 + row * (CELL + GAP), wide - GAP, CELL))
-            for row, layer in enumerate(layers)
-            for at, head in enumerate(layer.heads)
-        ]  # fmt: skip
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw cells, names and bars."""
-        found, now = self.found, theme.current()
-        if found is None or self.spec is None:
-            return
-        table = palettes.colours(palettes.matching_palette("", True), now.dark)
-        most = max((abs(one) for one in found.heads.values()), default=0.0) or 1.0
-        cells = self.cells()
-        right = max((box.right() for _, box in cells), default=0.0)
-        with QPainter(self) as painter:
-            painter.setFont(theme.font(0.85))
-            seen: set[int] = set()
-            for head, box in cells:
-                value = found.heads.get(head, 0.0)
-                placed = palettes.palette_coordinates(
-                    np.array([value]), (-most, most), "sqrt", signed=True
-                )
-                painter.fillRect(box, QColor(*palettes.paint(placed, table)[0].tolist()))
-                if head.layer not in seen:
-                    seen.add(head.layer)
-                    self._layer(painter, head.layer, box, right)
-                if head in found.off:
-                    ink.switched_off(painter, box, self.devicePixelRatioF())
-                if head == self.chosen:
-                    painter.setPen(QPen(now.mark, 2))
-                    painter.drawRect(box)
-            if self.hasFocus():
-                ink.focus_ring(painter, QRectF(self.rect()))
-
-    def _layer(self, painter: QPainter, layer: int, box: QRectF, right: float) -> None:
-        """The number of a layer at the left, its bar at the right."""
-        assert self.found is not None
-        now = theme.current()
-        painter.setPen(now.secondary)
-        name = QRectF(PAD, box.top(), NAME - 6, box.height())
-        painter.drawText(name, theme.TO_RIGHT, str(layer))
-        layers, area = self.found.layers, QRectF(right + 12, box.top(), 0, box.height())
-        area.setRight(min(self.width() - PAD, area.left() + LAYER_BAR))
-        if layers is None or layer not in layers or area.width() < 60:
-            return
-        most = max(abs(one) for one in layers.values()) or 1.0
-        negative, positive = ink.sides()
-        value, half = layers[layer], (area.width() - 50) / 2
-        middle, long = area.left() + half, half * abs(value) / most
-        left = middle if value > 0 else middle - long
-        colour = positive if value > 0 else negative
-        painter.fillRect(QRectF(left, area.top() + 4, long, area.height() - 8), colour)
-        painter.fillRect(QRectF(round(middle), area.top(), 1, area.height()), now.edge)
-        painter.setPen(now.text)
-        painter.drawText(area, theme.TO_RIGHT, sentences.with_sign(value, 2))
-
-    def head_at(self, place: QPointF) -> HeadId | None:
-        """The head under a point."""
-        return next((head for head, box in self.cells() if box.contains(place)), None)
-
-    def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Open the head under the pointer."""
-        head = self.head_at(event.position())
-        if head is not None:
-            self.picked.emit(head)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrows go to the head beside, above or below."""
-        head = self.beside(*ARROWS.get(Qt.Key(event.key()), (0, 0)))
-        if head is None:
-            super().keyPressEvent(event)
-        else:
-            self.picked.emit(head)
-
-    def beside(self, right: int, down: int) -> HeadId | None:
-        """The head next to the chosen one, the last of a row that is shorter; None for none."""
-        if self.spec is None or self.chosen is None or not (right or down):
-            return None
-        rows = [one for one in self.spec.layers if one.heads]
-        at = next((n for n, one in enumerate(rows) if one.index == self.chosen.layer), None)
-        if at is None or self.chosen.head not in rows[at].heads:
-            return None
-        place = rows[at].heads.index(self.chosen.head) + right
-        row = rows[min(max(at + down, 0), len(rows) - 1)]
-        return HeadId(row.index, row.heads[min(max(place, 0), len(row.heads) - 1)])
-
-    def event(self, event: QEvent) -> bool:
-        """Show what the head under the pointer conducts."""
-        return shows_tip(event, self, self.told_at) or super().event(event)
-
-    def told_at(self, place: QPointF) -> str:
-        """Such as: Head 3.5 conducts +0.712 of the answer."""
-        head, found = self.head_at(place), self.found
-        return "" if head is None or found is None else self._said(head, found)
-
-    def _said(self, head: HeadId, found: Attribution) -> str:
-        if head in found.off:
-            return tr("Head {head} is switched off", head=head)
-        amount = sentences.with_sign(found.heads.get(head, 0.0))
-        return tr("Head {head} conducts {amount} of the answer", head=head, amount=amount)

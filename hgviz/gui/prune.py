@@ -268,7 +268,7 @@ class ScoresView(View):
         controls.addWidget(self.colour, 1)
         controls.addWidget(self.measure)
         self._measuring = False
-        self.wall = HeadWall()
+        self.wall = HeadWall(tr("Heads"))
         self._left: tuple[HeadSet, str] = (
             frozenset(),
             "",

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
@@ -12,6 +12,7 @@ from hgviz import tasks
 from hgviz.core import HeadId, Selection
 from hgviz.gui import theme
 from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
+from hgviz.gui.sentences import with_sign
 from hgviz.models import open_model
 from hgviz.tasks.attribution import KeyScores
 from tests.gui.kinds import write_tiny
@@ -97,11 +98,11 @@ def test_a_coarser_head_is_compared_by_its_own_positions(app, asked_of):
 
 def test_the_wall_opens_heads_and_gives_their_conductance(app, asked_of):
     with shown(AttributionView, **fields_of(asked_of)) as (view, session):
-        heads = dict(view.wall.cells())
+        heads = dict(cell for row in view.wall.wall.rows for cell in row.cells)
         assert set(heads) == set(session.spec.heads)
         box = heads[HeadId(2, 1)]
-        told = view.wall.told_at(box.center())
-        assert told.startswith("Head 2.1 conducts") and view.wall.told_at(QPointF(0, 0)) == ""
+        amount = with_sign(session.explained.heads[HeadId(2, 1)], 2)
+        assert f"Conductance: {amount} of the answer" in view.wall.words(HeadId(2, 1))
         place = box.center().toPoint()
         QTest.mouseClick(view.wall, Qt.MouseButton.LeftButton, pos=place)
         assert session.selection.head_id == HeadId(2, 1) and session.selection.query is not None

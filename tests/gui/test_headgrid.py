@@ -29,7 +29,7 @@ def flat(layers, heads):
 @pytest.fixture
 def wall(app):
     """A wall of 4 x 6 heads in a window, and what it asked for."""
-    one = HeadWall()
+    one = HeadWall("Heads")
     one.resize(600, 500)
     one.show_model(flat(4, 6))
     one.set_room(500)

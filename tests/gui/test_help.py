@@ -33,7 +33,6 @@ SAID = {
     "ChartWidget": "Pruning curve",
     "FollowCanvas": "Follow",
     "HeadWall": "Wall of heads",
-    "ConductanceWall": "Wall of heads",
     "LinkCanvas": "Links",
     "ImageCanvas": "Images",
     "MaskList": "Masks",
