@@ -12,7 +12,7 @@ from hgviz import tasks
 from hgviz.core import HeadId, Selection
 from hgviz.gui import theme
 from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
-from hgviz.gui.sentences import with_sign
+from hgviz.language import decimals
 from hgviz.models import open_model
 from hgviz.tasks.attribution import KeyScores
 from tests.gui.kinds import write_tiny
@@ -101,7 +101,7 @@ def test_the_wall_opens_heads_and_gives_their_conductance(app, asked_of):
         heads = dict(cell for row in view.wall.wall.rows for cell in row.cells)
         assert set(heads) == set(session.spec.heads)
         box = heads[HeadId(2, 1)]
-        amount = with_sign(session.explained.heads[HeadId(2, 1)], 2)
+        amount = decimals(session.explained.heads[HeadId(2, 1)], 2, signed=True)
         assert f"Conductance: {amount} of the answer" in view.wall.words(HeadId(2, 1))
         place = box.center().toPoint()
         QTest.mouseClick(view.wall, Qt.MouseButton.LeftButton, pos=place)
