@@ -49,13 +49,10 @@ if TYPE_CHECKING:
 EXPLAIN = "attribute"
 MOST = 8  # answers that are offered
 SUM = (
-    "The tokens add up to {total}; the answer changes by {change}, from {start} to {end}: "
-    "{missing} is missing after {steps}."
+    "The attributions sum to {total}; the answer changes by {change}, from {start} to {end}. "
+    "Completeness error {missing} with {steps}."
 )
-SUM_OFF = (
-    "The tokens add up to {total}; the answer changes by {change}, from {start} to {end}: "
-    "{missing} is missing after {steps}. More steps make it smaller."
-)
+MORE_STEPS = "More steps reduce it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,18 +174,16 @@ def attributed(
 
 def complete_words(found: Attribution) -> str:
     """How far the sum is from what it should be, and of how many steps."""
-    said = SUM
     percent = tr("{number} %", number=f"{100 * found.error:.2g}")
     if found.error < 1e-5:
         percent = tr("less than 0.001 %")
-    elif found.error >= 1e-3:
-        said = SUM_OFF
     total, change = (sentences.with_sign(one) for one in (found.total, found.change))
     start, end = (sentences.weight(one, 3) for one in (found.start, found.value))
-    return tr(
-        said, total=total, change=change, start=start, end=end, missing=percent,
+    words = tr(
+        SUM, total=total, change=change, start=start, end=end, missing=percent,
         steps=sentences.counted(found.question.steps, "step"),
     )  # fmt: skip
+    return f"{words} {tr(MORE_STEPS)}" if found.error >= 1e-3 else words
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -254,18 +249,15 @@ def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: boo
 # --- words ----------------------------------------------------------------------------------------
 
 
-RANKED = "How alike two orders of the keys are: 1 the same, −1 the other way round, 0 unrelated"
+RANKED = "How alike two orders of the keys are: 1 the same, −1 reversed, 0 unrelated"
 SPEARMAN = Citation("ρ = cov(r, r′) / (σ_r σ_r′)", "Spearman 1904; Jain and Wallace 2019")
 CONDUCTS = "The part of the answer that passes through a head on the way from the baseline"
 CONDUCTANCE = Citation("Σ_e ∫₀¹ ∂F / ∂h_e · dh_e", "Dhamdhere et al. 2018")
-COMPLETES = "What the tokens add up to should be the change of the answer along the path"
+COMPLETES = "The attributions should sum to the change of the answer along the path"
 COMPLETENESS = Citation("Σ_i IG_i = F(x) − F(x′)", "Sundararajan et al. 2017")
-FIRST = "How keys rank by attention agrees {slope} with gradient × attention"
-SECOND = "How keys rank by attention agrees {tokens} with integrated gradients"
-BOTH = (
-    "How keys rank by attention agrees {slope} with gradient × attention and {tokens} with "
-    "integrated gradients"
-)
+FIRST = "Attention and gradient × attention: {slope}"
+SECOND = "attention and integrated gradients: {tokens}"
+THIRD = "gradient × attention and integrated gradients: {both}"
 
 
 def table_of(beside: KeyScores, names: Names) -> list[list[str]]:
@@ -287,20 +279,18 @@ def heads_of(found: Attribution) -> list[list[str]]:
 
 
 def agreement_words(beside: KeyScores) -> str:
-    """How alike the sizes are ranked, as a sentence."""
-    slope, tokens, both = beside.agreements
-    said = {
-        name: sentences.with_sign(value, 2)
-        for name, value in (("slope", slope), ("tokens", tokens))
+    """The rank correlations of the three measures."""
+    named = zip(("slope", "tokens", "both"), (FIRST, SECOND, THIRD), beside.agreements, strict=True)
+    parts = [
+        tr(words, **{name: sentences.with_sign(value, 2)})
+        for name, words, value in named
         if not math.isnan(value)
-    }
-    if not said:
-        return tr("There are too few keys here, or all are alike: their order says nothing.")
-    parts = [tr(BOTH if len(said) == 2 else FIRST if "slope" in said else SECOND, **said)]
-    if not math.isnan(both):
-        parts.append(tr("these two agree {amount}", amount=sentences.with_sign(both, 2)))
-    keys = sentences.counted(len(beside.columns), "key")
-    return tr("{agreement} (Spearman, of sizes, {keys}).", agreement="; ".join(parts), keys=keys)
+    ]
+    if not parts:
+        return tr("There are too few keys here, or all are alike: they have no ranks to compare.")
+    keys, words = sentences.counted(len(beside.columns), "key"), "; ".join(parts)
+    said = "Rank correlation of magnitudes over {keys}. {agreement} (Spearman)."
+    return tr(said, agreement=words[:1].upper() + words[1:], keys=keys)
 
 
 # --- attribution ----------------------------------------------------------------------------------
@@ -309,18 +299,16 @@ def agreement_words(beside: KeyScores) -> str:
 ROW_HEIGHT = 22  # px
 STEPS = (32, 64, 128, 256, 512)
 BASELINES = (
-    ("blank", "blanks", "Every token begins as a mask, a padding or a space"),
-    ("mean", "the mean", "Every token begins as the average of all tokens"),
-    ("zero", "zero", "Every token begins as nothing; paths from there are rough"),
+    ("blank", "blank tokens", "Baseline: a mask, padding or space token at every position"),
+    ("mean", "mean embedding", "Baseline: the average of all embeddings at every position"),
+    ("zero", "zero embedding", "Baseline: zeros, from where paths are rough"),
 )
 ROWS = (("query", "This query", ""), ("all", "All queries", ""))
 LOW, NARROW = 360, 560  # px
-CONDUCTED = "What every head conducts"
-CONDUCTED_BESIDE = (
-    "What every head conducts; at the right what each layer attends, by integrated gradients"
-)
-NOTHING = ("No answer to explain yet", "Capture a text with a model, and ask where it came from.")
-HINT = "Attribute asks the model which tokens and heads this answer comes from."
+CONDUCTED = "Conductance of every head"
+CONDUCTED_BESIDE = "Conductance of every head; at the right integrated gradients of each layer"
+NOTHING = ("No answer to attribute yet", "Capture a text with a model first.")
+HINT = "Compute shows which tokens and heads this answer comes from."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -349,7 +337,7 @@ class AttributionView(View):
 
     name, title = "attribution", "Attribution"
     topic = "attribution"
-    figureless = "Nothing is attributed yet"
+    figureless = "No attribution is computed yet"
     lane = "map"  # the engine may be busy asking
     icon: ClassVar[str] = "eye"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "question", "explained", "off")
@@ -371,8 +359,8 @@ class AttributionView(View):
         self.head.add(self.rows, self.export)
         self.answer, self.steps, self.baseline = Picker(), Picker(), Picker()
         for one, said, long in (
-            (self.answer, "The answer", 12), (self.steps, "Points of the path", 7),
-            (self.baseline, "Where the path begins", 8),
+            (self.answer, "Answer", 12), (self.steps, "Integration steps", 7),
+            (self.baseline, "Baseline", 12),
         ):  # fmt: skip
             one.setAccessibleName(tr(said))
             one.setToolTip(tr(said))
@@ -387,7 +375,7 @@ class AttributionView(View):
             self.baseline.setItemData(
                 self.baseline.count() - 1, tr(why), Qt.ItemDataRole.ToolTipRole
             )
-        self.button = Button(tr("Attribute"), kind="filled")
+        self.button = Button(tr("Compute"), kind="filled")
         self.button.clicked.connect(self._press)
         self.button.setMinimumWidth(self.button.sizeHint().width())
         self._asks = label(tr("Answer"), factor=0.92, kind="secondary")
@@ -440,7 +428,7 @@ class AttributionView(View):
         if capture.spec.goal == "states":
             self.empty = (
                 "This model gives hidden states, no answer",
-                "Open it with its classifier or its language model, and ask where one comes from.",
+                "Open it with its classifier or its language model.",
             )
             self.empty_actions = OPEN_CHECKPOINT
             return None
@@ -451,8 +439,8 @@ class AttributionView(View):
             return None
         if session.model is None and not session.checkpoint:
             self.empty = (
-                "Attribution asks the model itself",
-                "This capture came without it: open the checkpoint that it was made with.",
+                "Attribution needs the model",
+                "Open the checkpoint that this capture was made with.",
             )
             self.empty_actions = OPEN_CHECKPOINT
             return None
@@ -521,7 +509,7 @@ class AttributionView(View):
             self._reveal()
         if name == "work":
             now = self._work
-            self.button.setText(tr("Stop" if now else "Attribute"))
+            self.button.setText(tr("Stop" if now else "Compute"))
             if now is not None:
                 part = heatmap.share(round(now.done / now.total, 2)) if now.total else ""
                 note = tr(now.note or now.title)
@@ -602,7 +590,7 @@ class AttributionView(View):
             return
         said = [complete_words(told.found)]
         if told.found.question != told.question:
-            said.insert(0, tr("This was asked about another answer or path; Attribute asks anew."))
+            said.insert(0, tr("These results are of another answer or path; Compute renews them."))
         self.complete.setText(" ".join(said))
 
     def _agree(self, told: AnswerReport) -> None:

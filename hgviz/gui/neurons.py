@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPointF, QRectF, Qt
+from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import (
     QImage,
     QPainter,
-    QPaintEvent,
     QResizeEvent,
 )
 from PySide6.QtWidgets import QWidget
@@ -28,7 +27,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import REST, Column, RowTable, key_column, paint_text
 from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, View
-from hgviz.gui.widgets import PaneHead, Segments, label, line, shows_tip, tip, vbox
+from hgviz.gui.widgets import PaneHead, Segments, label, line, tip, vbox
 from hgviz.maps import LazyMap, SlotMap
 from hgviz.maps.anatomy import Anatomy, Stage, dissect
 
@@ -309,17 +308,15 @@ def explained(stage: Stage) -> str:
     return explanation(tr(stage.says), FORMULAS[stage.kind])
 
 
-# --- pair -----------------------------------------------------------------------------------------
+# --- one key --------------------------------------------------------------------------------------
 
 
-LANE_PAD, LEFT, RIGHT = 16, 64, 72  # px: around, the names at the left, the sums at the right
-CELL, BARS, GAP = 14, 44, 4  # px: the height of a row of cells, of the bars, between them
-LOW = 24  # px: the bars where there are two groups, or little room
+LANE = 28  # px: the height of a lane
 
 
 @dataclass(frozen=True, slots=True)
 class NumberLane:
-    """One row of the picture: numbers (d,) and how they are shown."""
+    """One row of numbers (d,) of a query with a key, as cells or as bars with their sum."""
 
     name: str
     values: NDArray[np.float64]
@@ -327,85 +324,7 @@ class NumberLane:
     bars: bool = False
 
 
-class Pair(QWidget):
-    """Rows of cells for query and key, bars for their products, the sum at the right."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.lanes: tuple[NumberLane, ...] = ()
-        self._low = False
-        self.setMouseTracking(True)
-        self.setFixedHeight(self._high())
-
-    def show_pair(self, found: RowAnatomy | None, column: int | None) -> None:
-        """Show a key of a row; None clears."""
-        self.lanes = () if found is None or column is None else tuple(_lanes(found, column))
-        self.setFixedHeight(self._high())
-        named = ", ".join(f"{one.name} {number(float(one.values.sum()))}" for one in self._summed)
-        self.setAccessibleName(tr("Element by element: {sums}", sums=named))
-        self.update()
-
-    def set_low(self, low: bool) -> None:
-        """Make do with less height."""
-        self._low = low
-        self.setFixedHeight(self._high())
-
-    @property
-    def _summed(self) -> list[NumberLane]:
-        return [one for one in self.lanes if one.bars]
-
-    def _tall(self, lane: NumberLane) -> int:
-        return CELL if not lane.bars else LOW if self._low or len(self._summed) > 1 else BARS
-
-    def _high(self) -> int:
-        lanes = sum(self._tall(one) + GAP for one in self.lanes) if self.lanes else 0
-        return lanes + 12 if lanes else 2 * (CELL + GAP) + (LOW if self._low else BARS) + GAP + 12
-
-    def _boxes(self) -> list[tuple[NumberLane, QRectF]]:
-        y, found = 6.0, []
-        wide = max(0, self.width() - 2 * LANE_PAD - LEFT - RIGHT)
-        for lane in self.lanes:
-            found.append((lane, QRectF(LANE_PAD + LEFT, y, wide, self._tall(lane))))
-            y += self._tall(lane) + GAP
-        return found
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw every lane with its name, and its sum where it is one of products."""
-        now = theme.current()
-        with QPainter(self) as painter:
-            for lane, box in self._boxes():
-                painter.setFont(theme.font(0.92))
-                painter.setPen(now.secondary)
-                name = QRectF(LANE_PAD, box.top(), LEFT - 8, box.height())
-                painter.drawText(name, theme.TO_LEFT, lane.name)
-                if not lane.bars:
-                    paint_cells(painter, box, lane.values, lane.limit)
-                    continue
-                _bars(painter, box, lane)
-                painter.setFont(theme.font(weight=600))
-                painter.setPen(now.text)
-                sum_ = QRectF(box.right() + 8, box.top(), RIGHT - 8, box.height())
-                painter.drawText(sum_, theme.TO_LEFT, f"Σ {number(float(lane.values.sum()))}")
-
-    def event(self, event: QEvent) -> bool:
-        """What an element is, under the pointer."""
-        return shows_tip(event, self, self.told_at) or super().event(event)
-
-    def told_at(self, place: QPointF) -> str:
-        """The number of an element and what it is in every lane; "" beside them."""
-        boxes = self._boxes()
-        if not boxes or not boxes[0][1].width():
-            return ""
-        first = boxes[0][1]
-        count = len(boxes[0][0].values)
-        at = int((place.x() - first.left()) / first.width() * count)
-        if not (0 <= at < count and place.x() >= first.left()):
-            return ""
-        rows = (f"{lane.name}: {number(float(lane.values[at]))}" for lane, _ in boxes)
-        return "\n".join([tr("Element {n} of {total}", n=at, total=count), *rows])
-
-
-def _lanes(found: RowAnatomy, column: int) -> list[NumberLane]:
+def lanes_of(found: RowAnatomy, column: int) -> list[NumberLane]:
     """Query, key and products; those of the distance after them."""
     one, query = found.anatomy, found.anatomy.query
     near = one.elements(range(column, column + 1))
@@ -421,19 +340,31 @@ def _lanes(found: RowAnatomy, column: int) -> list[NumberLane]:
     return lanes
 
 
-def _bars(painter: QPainter, box: QRectF, lane: NumberLane) -> None:
-    now = theme.current()
-    negative, positive = ink.sides()
-    count = len(lane.values)
-    step, middle = box.width() / max(1, count), box.center().y()
-    most = max(lane.limit, float(np.abs(lane.values).max(initial=0.0))) or 1.0
-    gap = 1.0 if step >= 4 else 0.0
-    for at, value in enumerate(lane.values.tolist()):
-        tall = abs(value) / most * box.height() / 2
-        top = middle - tall if value > 0 else middle
-        colour = positive if value > 0 else negative
-        painter.fillRect(QRectF(box.left() + at * step, top, max(0.5, step - gap), tall), colour)
-    painter.fillRect(QRectF(box.left(), round(middle), box.width(), 1), now.edge)
+def lane_columns() -> list[Column]:
+    """The columns of a list of lanes: name, picture, sum."""
+
+    def paint(painter: QPainter, box: QRectF, lane: NumberLane, chosen: bool) -> None:
+        if not lane.bars:
+            paint_cells(painter, box.adjusted(0, 4, 0, -4), lane.values, lane.limit)
+            return
+        step, middle = box.width() / max(1, len(lane.values)), box.center().y()
+        most = max(lane.limit, float(np.abs(lane.values).max(initial=0.0))) or 1.0
+        gap = 1.0 if step >= 4 else 0.0
+        for at, value in enumerate(lane.values.tolist()):
+            tall = abs(value) / most * (box.height() / 2 - 1)
+            top = middle - tall if value > 0 else middle
+            bar = QRectF(box.left() + at * step, top, max(0.5, step - gap), tall)
+            painter.fillRect(bar, ink.sides()[value > 0])
+        painter.fillRect(QRectF(box.left(), round(middle), box.width(), 1), theme.current().edge)
+
+    def total(lane: NumberLane) -> str:
+        return f"Σ {number(float(lane.values.sum()))}" if lane.bars else ""
+
+    return [
+        Column("", lambda lane: lane.name, width=72, colour=lambda lane: theme.current().secondary),
+        Column("", total, width=REST, paint=paint),
+        Column("", total, width=96, weight=600),
+    ]
 
 
 # --- view -----------------------------------------------------------------------------------------
@@ -478,7 +409,13 @@ class NeuronView(View):
         self.head.add_beside_title(self.level)
         self.export = self.export_button()
         self.head.add(self.order, self.export)
-        self.pair = Pair()
+        self.lanes = RowTable(
+            tr("Products by dimension"), lambda lane: lane.name, sorts=False, height=LANE
+        )
+        self.lanes.horizontalHeader().hide()
+        self.lanes.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        self.lanes.setSelectionMode(RowTable.SelectionMode.NoSelection)
+        self.lanes.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.keys = RowTable(
             tr("Every key of this query"), about=self._sentence, sorts=False, height=ROW_HEIGHT
         )
@@ -491,7 +428,7 @@ class NeuronView(View):
         self._foot = line()
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignVCenter)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        vbox(self.content, self.head, self.pair, line(), (self.keys, 1), self._foot, self.sentence)
+        vbox(self.content, self.head, self.lanes, line(), (self.keys, 1), self._foot, self.sentence)
         self.start_at(self.keys)
 
     # --- View -------------------------------------------------------------------------------------
@@ -562,7 +499,7 @@ class NeuronView(View):
         """Where there is little room the keys have it, with their sentences as tooltips."""
         super().resizeEvent(event)
         low = self.height() < LOW_VIEW
-        self.pair.set_low(low)
+        self.lanes.setHidden(low)
         for one in (self._foot, self.sentence):
             one.setHidden(low)
 
@@ -604,7 +541,9 @@ class NeuronView(View):
     def _follow(self) -> None:
         """The elements and the sentence of the key looked at."""
         column = self._column()
-        self.pair.show_pair(self.found, column)
+        lanes = [] if self.found is None or column is None else lanes_of(self.found, column)
+        self.lanes.show_rows(lane_columns(), lanes)
+        self.lanes.setFixedHeight(LANE * max(3, len(lanes)) + 4)
         none = tr("This query has no keys.")
         said = none if column is None else self.found.sentence(column)
         self.sentence.setText(said)

@@ -82,7 +82,7 @@ class RunView(View):
         self.place.setTextFormat(Qt.TextFormat.PlainText)
         self.facts.setTextFormat(Qt.TextFormat.RichText)
         self.open = Button(tr("Open"))
-        self.open.clicked.connect(partial(self.asked.emit, "open_cell"))
+        self.open.clicked.connect(lambda: self.asked.emit("open_cell"))
         inside = vbox(
             None, self.place, self.facts, (self.open, 0, Qt.AlignmentFlag.AlignLeft), 1,
             margins=(16, 4, 16, 12), spacing=8,
@@ -391,7 +391,7 @@ class SummaryView(View):
         self.head = PaneHead(tr("Study"))
         self.run = Button(tr("Copy command"), "copy")
         self.run.setToolTip(tr("Copy the command that computes the missing runs"))
-        self.run.clicked.connect(partial(self.asked.emit, "run_sweep"))
+        self.run.clicked.connect(lambda: self.asked.emit("run_sweep"))
         self.head.add(self.run)
         self.head.setFixedHeight(44)
         self.bar = Progress(8)

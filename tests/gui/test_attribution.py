@@ -113,7 +113,7 @@ def test_the_completeness_of_an_attribution_is_shown(app, asked_of):
     said = complete_words(found)
     assert "32 steps" in said and f"{found.value:.3f}".replace("-", "−") in said
     rough = complete_words(replace(found, tokens=found.tokens * 3))
-    assert rough.endswith("More steps make it smaller.")
+    assert rough.endswith("More steps reduce it.")
 
 
 def test_too_few_keys_agree_on_nothing():
@@ -126,7 +126,7 @@ def test_too_few_keys_agree_on_nothing():
 def test_a_view_without_its_data_says_what_is_missing(app, asked_of):
     model, capture, found = asked_of
     with shown(AttributionView, **fields_of(asked_of, explained=None)) as (view, session):
-        assert view.agreement.text().startswith("Attribute asks")
+        assert view.agreement.text().startswith("Compute shows")
         pressed = []
         view.asked.connect(pressed.append)
         view.button.click()
@@ -139,7 +139,7 @@ def test_a_view_without_its_data_says_what_is_missing(app, asked_of):
         view.settle()
         assert view.empty[0] == "This capture has no answer"
     with shown(AttributionView, capture=make_capture(text="short text")) as (view, _):
-        assert view.empty[0] == "Attribution asks the model itself"
+        assert view.empty[0] == "Attribution needs the model"
     with shown(AttributionView) as (view, _):
         assert view.empty_actions[0][0] == "capture"
 

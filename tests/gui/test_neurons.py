@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
@@ -176,15 +176,14 @@ def test_a_view_without_its_data_says_what_is_missing(app, capture):
         assert view.empty_actions[0][0] == "capture"
 
 
-def test_titles_and_elements_tell_what_they_are(app, capture):
+def test_titles_and_lanes_say_what_they_are(app, capture):
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
         told = [column.about for column in view.keys.columns[2:]]
         stages = view.found.anatomy.stages
         assert [one.partition("\n")[0] for one in told] == [one.says for one in stages]
         assert all("\nSource: " in one for one in told)
-        assert view.pair.told_at(QPointF(view.pair.width() / 2, 10)).startswith("Element 1")
-        assert view.pair.told_at(QPointF(4, 10)) == ""
-        assert view.pair.accessibleName().startswith("Element by element")
+        _, _, products = view.lanes.rows
+        assert products.values.sum() == pytest.approx(view.found.anatomy.stage("product")[4])
 
 
 @pytest.mark.parametrize("size", [(240, 160), (520, 300), (1400, 900)])
