@@ -394,7 +394,6 @@ class AcrossView(MapsView):
 
     name, title = "across", "Across levels"
     topic = "across"
-    icon: ClassVar[str] = "hourglass"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "off")
     watches: ClassVar[tuple[str, ...]] = ("hover", "display")
 

@@ -339,7 +339,6 @@ class AttributionView(View):
     topic = "attribution"
     figureless = "No attribution is computed yet"
     lane = "map"  # the engine may be busy asking
-    icon: ClassVar[str] = "eye"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "question", "explained", "off")
     watches: ClassVar[tuple[str, ...]] = ("work",)
 

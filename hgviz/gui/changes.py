@@ -247,7 +247,6 @@ class ChangedView(View):
 
     title = "Predictions that changed"
     figureless = "It is a list of texts"
-    icon = "table"
     needs = ("trial", "dark")
     empty = ("No prediction changed yet", "Switch heads off: what they change is listed here.")
 
@@ -510,7 +509,6 @@ class SlicesView(View):
 
     title = "Classes and slices"
     figureless = "Copy its values as a table instead"
-    icon = "table"
     needs = ("trial", "dark", "data")
     lane = "here"
     topic = "prune-slices"

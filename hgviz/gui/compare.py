@@ -393,7 +393,6 @@ class CompareView(CellsView):
     topic = "compare"
     lane = "map"
     wait = 0
-    icon: ClassVar[str] = "compare"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "selection", "hover", "display", "facts",
     )  # fmt: skip
@@ -663,7 +662,6 @@ class NumbersView(View):
 
     title: ClassVar[str] = "Numbers"
     figureless = "The metrics of all heads have a figure"
-    icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = ("capture", "beside", "selection")
     lane = "facts"
     empty = ("Metrics of A and B", "They are shown once there is something to compare with.")
@@ -974,7 +972,6 @@ class TextsView(View):
 
     title: ClassVar[str] = "Text of A and B"
     figureless = "Its maps have figures"
-    icon: ClassVar[str] = "text"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "other", "selection", "hover", "display",
     )  # fmt: skip

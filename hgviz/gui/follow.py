@@ -1366,7 +1366,6 @@ class FollowView(View):
 
     title = "Follow"
     topic = "follow"
-    icon = "follow"
     needs = ("capture", "selection", "opened", "facts", "display", "dark")
     empty = (
         "Run the model on a text to follow a token",

@@ -152,7 +152,6 @@ class HourglassPainter:
         self.theme = theme.current()
 
     def paint(self, image: QImage, atlas: Atlas) -> None:
-        """Everything, back to front."""
         self._silhouette()
         for one in self.layout.residuals:
             self._residual(one)
@@ -500,13 +499,11 @@ class HeadGrid(QAbstractScrollArea):
             bar.setValue(round(row.top + row.height) + 24 - high)
 
     def sizeHint(self) -> QSize:
-        """The size of the design."""
         return QSize(592, 640)
 
     # --- events -----------------------------------------------------------------------------------
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out for the new size."""
         self.rearrange()
 
     def changeEvent(self, event: QEvent) -> None:
@@ -532,7 +529,6 @@ class HeadGrid(QAbstractScrollArea):
             super().contextMenuEvent(event)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Ring the head under the pointer."""
         head = self.head_at(event.position())
         pointing = Qt.CursorShape.PointingHandCursor
         self.viewport().setCursor(Qt.CursorShape.ArrowCursor if head is None else pointing)
@@ -562,7 +558,6 @@ class HeadGrid(QAbstractScrollArea):
         self.viewport().update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint what is in view."""
         with QPainter(self.viewport()) as painter:
             painter.fillRect(self.viewport().rect(), theme.current().pane)
             if self.scene is None or self.layout_ is None:
@@ -924,7 +919,6 @@ class HeadWall(QWidget):
         )
 
     def sizeHint(self) -> QSize:
-        """As high as the wall."""
         high = self.wall.height if self.wall else 0
         return QSize(320, round(high))
 
@@ -940,7 +934,6 @@ class HeadWall(QWidget):
         self._paint(head, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Paint, or point."""
         head = self._at(event.position())
         if head != self._hover:
             before, self._hover = self._hover, head
@@ -950,11 +943,9 @@ class HeadWall(QWidget):
             self._paint(head, bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """The stroke is over."""
         self._way = None
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Nothing is pointed at."""
         before, self._hover = self._hover, None
         self.pointed.emit(None)
         self._refresh(before)
@@ -975,7 +966,6 @@ class HeadWall(QWidget):
     # --- the keyboard -----------------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
-        """Show what is known of the head under the pointer."""
         return shows_tip(event, self, self._words_at) or super().event(event)
 
     def _words_at(self, place: QPointF) -> str:
@@ -1013,17 +1003,14 @@ class HeadWall(QWidget):
                              key=lambda one: abs(one.head - self.at.head)))  # fmt: skip
 
     def focusInEvent(self, event: QEvent) -> None:
-        """Show the ring."""
         self.update()
 
     def focusOutEvent(self, event: QEvent) -> None:
-        """Hide the ring."""
         self.update()
 
     # --- the picture ------------------------------------------------------------------------------
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay it out for the new width."""
         self._lay()
 
     def _lay(self) -> None:
@@ -1054,7 +1041,6 @@ class HeadWall(QWidget):
         )  # fmt: skip
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Groups, then the cells that have to be drawn."""
         if self.wall is None:
             return
         with theme.smooth_painter(self) as painter:
@@ -1211,7 +1197,6 @@ class ShadeBar(QWidget):
         self.setFixedHeight(HIGH)
 
     def sizeHint(self) -> QSize:
-        """As wide as there is room."""
         return QSize(300, HIGH)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -1239,7 +1224,6 @@ class ShadeBar(QWidget):
         self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw it."""
         now = theme.current()
         with theme.smooth_painter(self) as painter:
             painter.setFont(theme.font(0.92))

@@ -291,7 +291,6 @@ class HeadsView(ChartView):
     topic: ClassVar[str] = "heads"
     figureless = "It is drawn of one text: choose This text first"
     title: ClassVar[str] = "All heads"
-    icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = ("capture", "facts")
     watches: ClassVar[tuple[str, ...]] = ("selection", "hover")
     lane = "facts"

@@ -453,7 +453,6 @@ class Canvas(QWidget):
         self.setAccessibleName(tr("Map of attention weights"))
 
     def minimumSizeHint(self) -> QSize:
-        """Room for a small map."""
         return QSize(LEFT + RIGHT + 48, LOW_TOP + LOW_BOTTOM + 48)
 
     # --- what is shown ----------------------------------------------------------------------------
@@ -754,7 +753,6 @@ class Canvas(QWidget):
         self._resize()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Other colours, another screen."""
         if event.type() == QEvent.Type.PaletteChange:
             self._thumb = None
             self.compose()
@@ -1071,9 +1069,6 @@ class Pane(Canvas):
         height, width = (0, 0) if self.view is None else self.view.size
         return QRectF(self.left, self.top, width / self._ratio, height / self._ratio)
 
-    def stretch(self, start: QPointF, end: QPointF) -> None:
-        """No blocks: there are three numbers for each cell already."""
-
     def minimumSizeHint(self) -> QSize:
         """Whoever arranges the three gives it its room."""
         return QSize(0, 0)
@@ -1208,7 +1203,6 @@ class MissingMap(QWidget):
         self.setAccessibleName(" ".join(filter(None, (what, why))))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The hatching, its frame, and plain ground under the words."""
         now, ratio = theme.current(), self.devicePixelRatioF()
         words = _written(self.what)
         if not self.why.isHidden():
@@ -1355,11 +1349,9 @@ class MapTrio(QWidget):
     # --- where everything is ----------------------------------------------------------------------
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give all three the same room."""
         self.arrange()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Another screen."""
         if event.type() == QEvent.Type.DevicePixelRatioChange:
             self.arrange()
         super().changeEvent(event)
@@ -1461,7 +1453,6 @@ class MapTrio(QWidget):
             seat.setVisible(there)
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Go on blinking."""
         self._run(self._blinks)
         super().showEvent(event)
 

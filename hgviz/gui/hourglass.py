@@ -174,7 +174,6 @@ class Ramp(QWidget):
         return low, high
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The smallest number, the colours, the largest."""
         if self.shades is None:
             return
         now = theme.current()
@@ -218,7 +217,6 @@ class HourglassView(View):
 
     title = "Hourglass"
     topic = "hourglass"
-    icon = "hourglass"
     needs = ("spec", "capture", "display", "dark", "shade", "facts", "roles", "off")
     watches = ("selection", "opened", "hover", "work", "model")
     empty = (

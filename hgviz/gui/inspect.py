@@ -381,7 +381,6 @@ class BlankHourglass(QWidget):
         self.setFixedSize(236, 336)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the outline, then six blanks in every row."""
         now = theme.current()
         y, left, right, blanks = 6.0, [], [], []
         for _, layers, side in self.ROWS:

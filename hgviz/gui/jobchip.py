@@ -30,7 +30,6 @@ class CapturingView(View):
 
     title = "Capturing"
     topic = "jobs"
-    icon = "capture"
     figureless = "A map is drawn once its layer is captured"
     needs = ("work",)
     lane = "here"

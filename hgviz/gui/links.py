@@ -967,7 +967,6 @@ class LinksView(View):
     topic = "links"
     figureless = "No links are drawn yet"
     lane = "map"
-    icon: ClassVar[str] = "follow"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "hover", "off")
     watches: ClassVar[tuple[str, ...]] = ("text",)
 

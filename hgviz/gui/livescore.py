@@ -53,7 +53,6 @@ class LiveView(ChartView):
 
     title = "Score"
     figureless = "Export the pruning curve instead"
-    icon = "prune"
     needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
     lane = "here"
     empty = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
@@ -25,13 +25,10 @@ from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import CAPTURE, NOTHING, CellsView, View, plain, scale_choice
-from hgviz.gui.widgets import IconButton, PaneHead, label, tip, vbox
+from hgviz.gui.view import CAPTURE, NOTHING, CellsView, View, plain
+from hgviz.gui.widgets import IconButton, PaneHead, label, vbox
 from hgviz.palettes import Colours, Limits
 from hgviz.session import Session
-
-if TYPE_CHECKING:
-    from hgviz.gui.jobs import Lanes
 
 # --- map ------------------------------------------------------------------------------------------
 
@@ -48,7 +45,6 @@ class MapView(CellsView):
     name, title, topic = "map", "Map", "map"
     lane = "map"
     wait = 0  # another head is there in the next picture
-    icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "selection", "hover", "display", "facts", "off", "text",
     )  # fmt: skip
@@ -76,7 +72,6 @@ class MapView(CellsView):
         self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.role.setMinimumWidth(LEAST_ROLE)
         self.level = label(factor=0.92, weight=500, kind="chip")
-        self.streams = label(tr("streams"), factor=0.92, weight=500, kind="chip")
         self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
         self.before.setToolTip(tr("The text was edited since this was captured"))
         self.full = QToolButton()
@@ -85,14 +80,12 @@ class MapView(CellsView):
         self.full.setFixedHeight(28)
         self.full.setToolTip(tr("Show the zeros outside the windows too"))
         self.full.toggled.connect(self._show_whole)
-        self.scale = scale_choice()
-        self.scale.chosen.connect(self._choose_scale)
         self.fit_button = IconButton("fit", tr("Fit map to pane (F)"))
         self.fit_button.clicked.connect(self.fit)
         self.export = self.export_button()
-        self.head.add_beside_title(self.role, self.level, self.streams, self.before)
-        self.head.add(self.full, self.scale, self.fit_button, self.export)
-        for one in (self.role, self.level, self.streams, self.before, self.full):
+        self.head.add_beside_title(self.role, self.level, self.before)
+        self.head.add(self.full, self.fit_button, self.export)
+        for one in (self.role, self.level, self.before, self.full):
             one.hide()
         vbox(self.content, self.head, (self.canvas, 1))
         self.canvas.pointed.connect(self._point)
@@ -102,11 +95,6 @@ class MapView(CellsView):
         self.start_at(self.canvas)
 
     # --- View -------------------------------------------------------------------------------------
-
-    def bind(self, session: Session, lanes: Lanes) -> None:
-        """Listen, and show the scale in use."""
-        super().bind(session, lanes)
-        self.scale.choose(session.display.scale)
 
     def unbind(self) -> None:
         """Stop listening and reading."""
@@ -174,7 +162,6 @@ class MapView(CellsView):
         if name in ("selection", "hover"):
             self._follow(reveal=name == "selection" and self._pointed is None)
         elif name == "display" and self.session is not None:
-            self.scale.choose(self.session.display.scale)
             self._present()
         elif name == "capture" and self.session is not None and not self.session.grew:
             self._pointed = None
@@ -240,19 +227,9 @@ class MapView(CellsView):
         self._role = tr(facts.role) if facts else ""
         self.level.setText(sentences.ends(spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
-        self._say_streaming(head)
         self.before.setVisible(self.session.stale)
         self.full.setVisible(banded(layer))
         self._fit_role()
-
-    def _say_streaming(self, head: HeadId) -> None:
-        """Whether the head streams in the capture, and which keys it sees there."""
-        assert self._opened is not None
-        streaming = self._opened.grid.capture.streaming
-        self.streams.setVisible(head in streaming.heads)
-        said = tr("It sees the first {sink:,} keys and the latest {recent:,}.",
-                  sink=streaming.sink, recent=streaming.recent)  # fmt: skip
-        self.streams.setToolTip(tip(said))
 
     def _fit_role(self) -> None:
         """The role in the room that the rest of the head leaves, elided."""
@@ -264,7 +241,6 @@ class MapView(CellsView):
         self.role.setVisible(bool(self._role) and room >= LEAST_ROLE)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Fit the head."""
         super().resizeEvent(event)
         self._fit_role()
 
@@ -505,7 +481,6 @@ class ImageCanvas(QWidget):
         return shown.added + row * columns + column
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the image, a ring around the query and the key, and the bar."""
         shown, box, now = self._shown, self.image_box(), theme.current()
         if shown is None or box.isEmpty():
             return
@@ -541,21 +516,17 @@ class ImageCanvas(QWidget):
             )
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Say which patch is under the pointer."""
         self.pointed.emit(self.position_at(event.position()))
 
     def leaveEvent(self, event: QEvent) -> None:
-        """None is any more."""
         self.pointed.emit(None)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """A patch becomes the query."""
         self.setFocus(Qt.FocusReason.MouseFocusReason)
         if (position := self.position_at(event.position())) is not None:
             self.picked.emit(position)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Arrows go from patch to patch."""
         if (step := _step_of(event)) is not None:
             self.stepped.emit(*step)
             return
@@ -576,7 +547,6 @@ class ImageView(View):
     name, title = "image", "Image"
     topic = "image"
     lane = "map"
-    icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "hover", "display", "dark")
 
     def __init__(self, parent: QWidget | None = None) -> None:

@@ -391,7 +391,6 @@ class NeuronView(View):
     name, title = "neurons", "Neurons"
     topic = "neurons"
     lane = "map"
-    icon: ClassVar[str] = "table"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "hover")
 
     def __init__(self, parent: QWidget | None = None) -> None:

@@ -237,7 +237,6 @@ class HeadPanel(View):
 
     title = "This head"
     topic = "head"
-    icon = "eye"
     figureless = "It is a list of numbers: All heads draws them for every head"
     needs = ("selection", "facts", "capture")
     lane = "here"
@@ -365,7 +364,6 @@ class Ticks(QWidget):
         self.told.emit(self.toolTip())
 
     def focusOutEvent(self, event: QFocusEvent) -> None:
-        """No longer."""
         super().focusOutEvent(event)
         self.told.emit("")
 
@@ -488,7 +486,6 @@ class TopKeysPanel(View):
 
     title = "Top keys"
     topic = "looks"
-    icon = "eye"
     figureless = "It is a list of keys: Links draws them"
     needs = ("selection", "capture", "dark")
 
@@ -658,7 +655,6 @@ class NotablePanel(View):
 
     title = "Notable heads"
     topic = "worth"
-    icon = "table"
     figureless = "It is a list of heads: Hourglass draws all of them"
     needs = ("facts", "capture", "display", "dark", "selection")
     empty = ("No notable heads yet", "The clearest heads are listed once they are measured.")
@@ -765,7 +761,6 @@ class DisplayPanel(View):
 
     title: ClassVar[str] = "Display"
     topic: ClassVar[str] = "display"
-    icon: ClassVar[str] = "palette"
     figureless = "It sets the colours of the others"
     needs: ClassVar[tuple[str, ...]] = ("display", "dark")
     lane: ClassVar[Literal["files", "engine", "here"]] = "here"
@@ -970,7 +965,6 @@ class TextsPanel(View):
 
     title = "Texts"
     topic = "texts"
-    icon = "text"
     figureless = "It is a list of texts"
     needs = ("capture",)
     empty = ("One text alone", "Capture a file of texts to search them and step through them.")

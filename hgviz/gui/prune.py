@@ -219,7 +219,6 @@ class ScoresView(View):
 
     title = "Heads"
     figureless = "They are not measured yet"
-    icon = "prune"
     needs = ("spec", "study", "score", "dark")
     watches = (
         "off", "selection", "history", "masks", "trial", "data", "work", "capture",
@@ -703,7 +702,6 @@ class CurveView(ChartView):
 
     title = "Pruning curve"
     figureless = "No curve is drawn yet"
-    icon = "prune"
     needs = ("study", "score", "dark", "data", "trial")
     watches = ("off",)
     lane = "here"

@@ -67,7 +67,6 @@ class RunView(View):
 
     title = "Run"
     topic = "study-cell"
-    icon = "info"
     figureless = "It is text about one run"
     needs = ("sweep", "cell", "dark")
     lane = "here"
@@ -211,7 +210,6 @@ class ReachedView(StudyChartView):
 
     title = "Scores"
     topic = "study-reached"
-    icon = "compare"
     kind, work = "seeds", "score"
     means = (
         "A small mark is a seed, the large one the mean m of n seeds, the bar its interval of "
@@ -230,7 +228,6 @@ class BudgetsView(StudyChartView):
 
     title = "Pruning curves"
     topic = "study-budgets"
-    icon = "prune"
     kind, work = "budgets", "curve"
     means = (
         "What is left with a share of heads off: the mean over seeds of what was measured there, "
@@ -379,7 +376,6 @@ class SummaryView(View):
 
     title = "Study"
     topic = "study"
-    icon = "table"
     figureless = "It is a summary in words"
     needs = ("sweep", "sweep_trouble", "dark")
     lane = "here"
@@ -491,7 +487,6 @@ class RunsView(View):
 
     title = "Runs"
     topic = "study-cells"
-    icon = "table"
     figureless = "Export one of the charts instead"
     needs = ("sweep", "dark")
     watches = ("cell",)

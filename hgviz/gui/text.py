@@ -74,7 +74,6 @@ class TextStrip(View):
 
     title: ClassVar[str] = "Text"
     topic: ClassVar[str] = "text"
-    icon: ClassVar[str] = "text"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "selection", "hover", "opened", "display", "off", "text",
     )  # fmt: skip

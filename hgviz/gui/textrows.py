@@ -600,21 +600,57 @@ class RulerWidget(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
 
-    def _slide(self, x: float) -> None:
+    @property
+    def overview_box(self) -> QRectF:
+        """Where all of a text that scrolls is seen small; empty where all of it is on screen."""
+        raise NotImplementedError
+
+    def _slide(self, place: QPointF) -> bool:
+        """Scroll to a place of the overview, and go on with the pointer; False beside it."""
+        self._sliding = self._sliding or self.overview_box.contains(place)
+        if self._sliding and self.ruler is not None:
+            self.ruler = self.ruler.centred((place.x() - LEFT) / max(1.0, self.ruler.room))
+            self.update()
+        return self._sliding
+
+    def _box(self, first: int, last: int, band: QRectF) -> QRectF:
+        """The cells of tokens first..last-1 in a row, on whole pixels."""
         assert self.ruler is not None
-        self.ruler = self.ruler.centred((x - LEFT) / max(1.0, self.ruler.room))
-        self.update()
+        left, right = LEFT + round(self.ruler.x(first)), LEFT + round(self.ruler.x(last))
+        return QRectF(left, band.top(), right - left, band.height())
+
+    def _paint_weights(
+        self, weights: Floats, limits: tuple[float, float], signed: bool
+    ) -> NDArray[np.uint8]:
+        """uint8 (cells, 3): the colours of weights."""
+        palette = palettes.matching_palette(self.display.palette, signed)
+        table = palettes.colours(palette, theme.current().dark)
+        placed = palettes.palette_coordinates(weights, limits, self.display.scale, signed)
+        return palettes.paint(placed, table)
+
+    def _draw_glyph(
+        self, painter: QPainter, box: QRectF, glyph: Glyph, colour: QColor, marks: bool
+    ) -> None:
+        """Write into a cell. marks: whether text that runs leftwards is marked."""
+        if glyph.special:
+            ink.special(painter, box, glyph.text)
+            return
+        painter.setPen(ink.faint(colour, 0.6) if glyph.space else colour)
+        wide = QFontMetricsF(painter.font()).horizontalAdvance(glyph.text)
+        if wide <= box.width() + 1.5:
+            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, glyph.text)
+        else:
+            ink.squeezed(painter, box, glyph.text, wide)
+        if glyph.leftwards and marks:
+            ink.leftwards(painter, box)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go."""
         self._sliding = False
 
     def leaveEvent(self, event: QEvent) -> None:
-        """The pointer is over nothing."""
         self.pointed.emit(None)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Scroll along a long text."""
         if self.ruler is None or not self.ruler.scrolls:
             event.ignore()
             return
@@ -650,7 +686,6 @@ class Strip(RulerWidget):
         self.setAccessibleName(tr("Text, one row for each resolution"))
 
     def minimumSizeHint(self) -> QSize:
-        """Room for one row and a few letters."""
         return QSize(LEFT + RIGHT + 60, 40)
 
     # --- what is shown ----------------------------------------------------------------------------
@@ -696,7 +731,6 @@ class Strip(RulerWidget):
     # --- painting ---------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Row by row, then what is chosen over all of them."""
         if self.prompt is None or self.ruler is None:
             return
         with QPainter(self) as painter:
@@ -715,8 +749,8 @@ class Strip(RulerWidget):
                 draw_segment_ends(painter, self.segment_ends, self._where((first, last)))
             self._chosen(painter)
             painter.setClipping(False)
-            if self.rows.overview and self.lines:
-                rect = QRectF(LEFT, 0, self.ruler.room, self.rows.overview)
+            if self.lines and not self.overview_box.isEmpty():
+                rect = self.overview_box.translated(0, -TOP)
                 draw_overview(painter, rect, self.ruler, self.lines[0], self.display, self.queries)
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(0, -TOP, self.width(), self.height()))
@@ -799,29 +833,16 @@ class Strip(RulerWidget):
         first: bool,
     ) -> None:
         now = theme.current()
-        font = self._font(band.height(), 1.2 if first else 1.0)
-        metrics = QFontMetricsF(font)
-        painter.setFont(font)
+        painter.setFont(self._font(band.height(), 1.2 if first else 1.0))
         for one in written:
             at = int(of[one.first])
             if at < 0 or (one.space and not first):
                 continue
-            box = self._box(one.first, one.last, band)
             seen = within is None or bool(within[at])
-            if one.special:
-                ink.special(painter, box, one.text)
-                continue
             colour = now.secondary if not seen else now.text
             if inks is not None and seen:
                 colour = QColor(*inks[at].tolist())
-            painter.setPen(ink.faint(colour, 0.6) if one.space else colour)
-            wide = metrics.horizontalAdvance(one.text)
-            if wide <= box.width() + 1.5:
-                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, one.text)
-            else:
-                ink.squeezed(painter, box, one.text, wide)
-            if one.leftwards and first:
-                ink.leftwards(painter, box)
+            self._draw_glyph(painter, self._box(one.first, one.last, band), one, colour, first)
 
     def _chosen(self, painter: QPainter) -> None:
         """The cell of the query in every row, tied together, and the key where it is looked at."""
@@ -860,23 +881,17 @@ class Strip(RulerWidget):
             return null_box(top, height)
         return self._box(a, max(a + 1, b), QRectF(0, top, 0, height))
 
-    def _box(self, first: int, last: int, band: QRectF) -> QRectF:
-        """The cells of tokens first..last-1 in a row, on whole pixels."""
-        assert self.ruler is not None
-        left, right = LEFT + round(self.ruler.x(first)), LEFT + round(self.ruler.x(last))
-        return QRectF(left, band.top(), right - left, band.height())
-
     def _colours(self, line: StripRow, cells: np.ndarray) -> np.ndarray | None:
         """uint8 (cells, 3): the colours of some cells; None where there is nothing to colour."""
         if line.weights is None or line.off:
             return None
-        table = palettes.colours(
-            palettes.matching_palette(self.display.palette, line.signed), theme.current().dark
-        )
-        placed = palettes.palette_coordinates(
-            line.weights[cells], line.limits, self.display.scale, line.signed
-        )
-        return palettes.paint(placed, table)
+        return self._paint_weights(line.weights[cells], line.limits, line.signed)
+
+    @property
+    def overview_box(self) -> QRectF:
+        """Above the rows."""
+        wide = 0.0 if self.ruler is None else self.ruler.room
+        return QRectF(LEFT, TOP, wide, self.rows.overview)
 
     # --- pointer ----------------------------------------------------------------------------------
 
@@ -897,9 +912,7 @@ class Strip(RulerWidget):
         if event.button() != Qt.MouseButton.LeftButton or self.ruler is None:
             return
         place = event.position()
-        if self.rows.overview and place.y() - TOP < self.rows.overview and place.x() >= LEFT:
-            self._sliding = True
-            self._slide(place.x())
+        if self._slide(place):
             return
         row = self.rows.at(place.y() - TOP)
         if place.x() < LEFT and row is not None and row < len(self.lines):
@@ -916,9 +929,8 @@ class Strip(RulerWidget):
         self.queried.emit(self._drag)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Drag over several queries, slide the overview, or point."""
         if self._sliding:
-            self._slide(event.position().x())
+            self._slide(event.position())
             return
         token = self.token_at(event.position())
         if self._drag is None:
@@ -928,14 +940,12 @@ class Strip(RulerWidget):
             self.queried.emit((min(self._drag), max(self._drag)))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Let go."""
         super().mouseReleaseEvent(event)
         self._drag = None
 
     # --- size -------------------------------------------------------------------------------------
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out again; keep the chosen letter in sight."""
         self._lay_out()
         self.show_queries(self.queries)
 
@@ -1183,11 +1193,9 @@ class TextRows(RulerWidget):
         self.setAccessibleName(tr("Text with the weights of A, of B, and their difference"))
 
     def sizeHint(self) -> QSize:
-        """Room for three rows."""
         return QSize(600, ROWS_TOP + 3 * (HIGHEST + ROWS_GAP))
 
     def minimumSizeHint(self) -> QSize:
-        """Room for three low rows and a few letters."""
         return QSize(LEFT + RIGHT + 60, ROWS_TOP + 3 * (LOWEST + 3))
 
     def show_rows(
@@ -1231,7 +1239,6 @@ class TextRows(RulerWidget):
     # --- painting ---------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Row by row, then what is chosen over all of them."""
         if self.pair is None or self.ruler is None:
             return
         with QPainter(self) as painter:
@@ -1244,7 +1251,7 @@ class TextRows(RulerWidget):
                 self._row(painter, row, band, first, last)
             self._chosen(painter, bands)
             painter.setClipping(False)
-            if self.ruler.scrolls:
+            if not self.overview_box.isEmpty():
                 self._overview(painter)
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(self.rect()))
@@ -1295,31 +1302,17 @@ class TextRows(RulerWidget):
         inks: np.ndarray | None,
         first: int,
     ) -> None:
-        now, font = theme.current(), self._font(band.height(), 1.15)
-        metrics = QFontMetricsF(font)
-        painter.setFont(font)
+        now = theme.current()
+        painter.setFont(self._font(band.height(), 1.15))
         for one in glyphs:
             if not row.there[one.first]:
                 continue
-            box = self._box(one.first, one.last, band)
             seen = row.seen is None or bool(row.seen[one.first])
             colour = now.text if seen else now.secondary
             at = max(0, one.first - first)
             if inks is not None and seen and at < len(inks):
                 colour = QColor(*inks[at].tolist())
-            painter.setPen(ink.faint(colour, 0.6) if one.space else colour)
-            if one.special:
-                painter.setFont(theme.mono(0.85))
-                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, one.text)
-                painter.setFont(font)
-                continue
-            wide = metrics.horizontalAdvance(one.text)
-            if wide <= box.width() + 1.5:
-                painter.drawText(box, Qt.AlignmentFlag.AlignCenter, one.text)
-            else:
-                ink.squeezed(painter, box, one.text, wide)
-            if one.leftwards:
-                ink.leftwards(painter, box)
+            self._draw_glyph(painter, self._box(one.first, one.last, band), one, colour, True)
 
     def _chosen(self, painter: QPainter, bands: Sequence[QRectF]) -> None:
         """The query in orange, the key white within black, as on the maps."""
@@ -1352,9 +1345,8 @@ class TextRows(RulerWidget):
             limits=self._limits(row) if row is not None else (0.0, 1.0),
             signed=row is not None and row.signed,
         )  # fmt: skip
-        rect = QRectF(LEFT, ROWS_TOP, self.ruler.room, OVERVIEW)
         queries = None if self.pair.query is None else (self.pair.query, self.pair.query)
-        draw_overview(painter, rect, self.ruler, line, self.display, queries)
+        draw_overview(painter, self.overview_box, self.ruler, line, self.display, queries)
 
     def _limits(self, row: TextRow) -> tuple[float, float]:
         return palettes.limits_of(-self.limit if row.signed else 0.0, self.limit, row.signed)
@@ -1363,19 +1355,13 @@ class TextRows(RulerWidget):
         """uint8 (cells, 3) of cells first..last-1; None where there is nothing to colour."""
         if row.weights is None:
             return None
-        palette = palettes.matching_palette(self.display.palette, row.signed)
-        table = palettes.colours(palette, theme.current().dark)
-        weights = row.weights[first:last]
-        placed = palettes.palette_coordinates(
-            weights, self._limits(row), self.display.scale, row.signed
-        )
-        return palettes.paint(placed, table)
+        return self._paint_weights(row.weights[first:last], self._limits(row), row.signed)
 
-    def _box(self, first: int, last: int, band: QRectF) -> QRectF:
-        """Cells first..last-1 in a row, on whole pixels."""
-        assert self.ruler is not None
-        left, right = LEFT + round(self.ruler.x(first)), LEFT + round(self.ruler.x(last))
-        return QRectF(left, band.top(), right - left, band.height())
+    @property
+    def overview_box(self) -> QRectF:
+        """Above the rows."""
+        there = self.ruler is not None and self.ruler.scrolls
+        return QRectF(LEFT, ROWS_TOP, self.ruler.room if there and self.ruler else 0, OVERVIEW)
 
     # --- pointer ----------------------------------------------------------------------------------
 
@@ -1391,25 +1377,20 @@ class TextRows(RulerWidget):
         """Choose a query; with Alt the key; the overview scrolls."""
         if event.button() != Qt.MouseButton.LeftButton or self.ruler is None:
             return
-        place = event.position()
-        if self.ruler.scrolls and place.y() < ROWS_TOP + OVERVIEW + 2 and place.x() >= LEFT:
-            self._sliding = True
-            self._slide(place.x())
+        if self._slide(event.position()):
             return
-        cell = self.cell_at(place)
+        cell = self.cell_at(event.position())
         if cell is not None:
             key = event.modifiers() & Qt.KeyboardModifier.AltModifier
             (self.keyed if key else self.queried).emit(cell)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Slide the overview, or point."""
         if self._sliding:
-            self._slide(event.position().x())
+            self._slide(event.position())
         else:
             self.pointed.emit(self.cell_at(event.position()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out again."""
         self._lay_out()
         self.update()
 

@@ -167,7 +167,6 @@ class Busy(QWidget):
         self._timer.start(WORDS_AFTER - BAR_AFTER)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The bar; the part that is done is blue."""
         now = theme.current()
         with QPainter(self) as painter:
             painter.fillRect(0, 0, self.width(), 2, now.hover)
@@ -258,12 +257,11 @@ class View(QWidget):
     A subclass names what it `needs`, builds its widgets inside `self.content`, answers `request`
     with a function (None: the empty state) and draws what that returns. It writes nothing but
     session.selection (and session.hover). `asked` carries the name of an action of ACTIONS, for
-    buttons inside a view; `title` and `icon` name it in docks, tabs and menus.
+    buttons inside a view; `title` names it in docks, tabs and menus.
     """
 
     name: ClassVar[str] = ""  # of a look, in session.look
     title: ClassVar[str] = ""
-    icon: ClassVar[str] = ""
     needs: ClassVar[tuple[str, ...]] = ()
     watches: ClassVar[tuple[str, ...]] = ()  # names of which only `noticed` is told
     lane: ClassVar[Literal["files", "engine", "map", "facts", "here"]] = "files"  # here: no I/O
@@ -573,12 +571,10 @@ class View(QWidget):
             self._wait.start()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Keep the busy bar along the top."""
         super().resizeEvent(event)
         self._busy.place()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Draw again in another theme."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and self.session is not None:
             self.refresh()

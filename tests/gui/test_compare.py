@@ -608,7 +608,7 @@ def test_a_long_text_scrolls_to_the_query_under_its_overview(app, size):
         rows = view.rows
         assert rows.ruler.scrolls and 0 <= rows.ruler.x(400) <= rows.ruler.room
         before = rows.ruler.offset
-        rows._slide(122.0)
+        rows._slide(QPointF(122.0, rows.overview_box.center().y()))
         assert rows.ruler.offset < before
         assert rows.bands[-1].bottom() <= rows.height()
 
