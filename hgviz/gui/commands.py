@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import structs
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices
+from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
@@ -36,7 +36,7 @@ from hgviz.gui.dialogs import (
     ask_where,
 )
 from hgviz.gui.dialogs import TEXTS as TEXT_FILES
-from hgviz.gui.export import ExportCommands
+from hgviz.gui.export import Exporter
 from hgviz.gui.help import GUIDE, Explanation
 from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
@@ -62,7 +62,7 @@ from hgviz.session.navigation import step_head, step_item, step_layer, step_leve
 from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
-    from hgviz.analysis.roles import CorpusRoles, HeadExample
+    from hgviz.analysis.roles import HeadExample
     from hgviz.gui.palette import Entry
     from hgviz.gui.window import Window
     from hgviz.study import Standing, Study, Sweep
@@ -94,7 +94,7 @@ STEPS = {
 }
 
 
-class Commands(ExportCommands):
+class Commands:
     """Acts on the session for a window: opens, captures, saves, exports, steps."""
 
     def __init__(self, window: Window, session: Session, lanes: Lanes) -> None:
@@ -102,7 +102,7 @@ class Commands(ExportCommands):
         self.views: tuple[View, ...] = ()
         self.at_hand: View | None = None
         self.sample = str(resource(SAMPLE))
-        self.recent = Recent(session, lanes, self._keep)
+        self.recent = Recent(session, lanes, self.keep)
         self.opened_before = RecentNames(self.recent.add)
         self.working = Jobs(session, lanes, self.show_error)
         self.capturing = CaptureRunner(
@@ -118,12 +118,21 @@ class Commands(ExportCommands):
             window, session, lanes, self.working, self.pruning.labels, self.open_path,
             self.compare_pruned, self.say,
         )  # fmt: skip
-        self.sessions = Sessions(self)
+        self.sessions, self.exporting = Sessions(self), Exporter(self)
         self.watching = FolderWatcher(session, lanes, self.sees_sweep)
         self.prompting = PromptChooser(
-            window, session, self.capturing, self.run, self.answered, self._remember
+            window, session, self.capturing, self.run, self.answered, self.remember
         )
+        file, folder = QFileDialog.FileMode.ExistingFile, QFileDialog.FileMode.Directory
         self._parts: dict[str, Callable[[], object]] = {  # by action
+            "open": partial(self._ask, "Open a checkpoint, capture, study or session", file),
+            "open_folder": partial(self._ask, "Open a checkpoint folder", folder),
+            "open_sweep_file": partial(self._ask, "Open a study file", file, STUDY_FILES),
+            "open_sample": partial(self.open_path, self.sample),
+            "export": self.exporting.export,
+            "copy": self.exporting.copy,
+            "copy_table": self.exporting.copy_table,
+            "copy_command": self.exporting.copy_command,
             "clear_recent": self.recent.clear,
             "close_window": window.close,
             "quit": window.close,
@@ -214,26 +223,30 @@ class Commands(ExportCommands):
         """Say something in the status bar."""
         self.window.chosen_words.tell(words)
 
+    def copy_words(self, words: str, said: str = "") -> None:
+        """Copy a command to the clipboard and say so."""
+        QGuiApplication.clipboard().setText(words)
+        self.say(said or tr("Copied: {command}", command=words))
+
+    def visible_panes(self) -> list[View]:
+        """The panes on screen; the picture in the middle of a page comes first."""
+        return sorted(filter(View.isVisible, self.views), key=lambda view: not view.name)
+
+    def pane(self) -> View | None:
+        """The current pane: the one that asks, or has the keyboard, or stands in the middle."""
+        if self.at_hand is not None:
+            return self.at_hand
+        visible, here = self.visible_panes(), QApplication.focusWidget()
+        inside = (view for view in visible if here and (view is here or view.isAncestorOf(here)))
+        return next(inside, visible[0] if visible else None)
+
     # --- files ------------------------------------------------------------------------------------
 
-    def open(self) -> None:
-        """Ask for a file and open it."""
-        title = tr("Open a checkpoint, capture, study or session")
-        self._ask(title, QFileDialog.FileMode.ExistingFile)
-
-    def open_folder(self) -> None:
-        """Ask for a folder and open it."""
-        self._ask(tr("Open a checkpoint folder"), QFileDialog.FileMode.Directory)
-
-    def open_sample(self) -> None:
-        """Open the checkpoint that comes with the program."""
-        self.open_path(self.sample)
-
     def _ask(self, title: str, mode: QFileDialog.FileMode, kinds: str = "") -> None:
-        ask_for(self.window, title, mode, self._path_chosen, kinds)
+        ask_for(self.window, tr(title), mode, self._path_chosen, tr(kinds))
 
     def _path_chosen(self, path: str) -> None:
-        self._remember(path)
+        self.remember(path)
         self.open_path(path)
 
     def open_path(self, path: str) -> None:
@@ -272,7 +285,8 @@ class Commands(ExportCommands):
         if not session.checkpoint:
             words = tr("Open the model that {file} is for first, then {file} again.", file=file)
             answers: dict[str, Callable[[], object] | None] = {
-                tr("Cancel"): None, tr("Open a checkpoint folder…"): self.open_folder,
+                tr("Cancel"): None,
+                tr("Open a checkpoint folder…"): partial(self.run, "open_folder"),
             }  # fmt: skip
             dialogs.Question(self.window, tr("No model is open"), [words], answers).open()
         elif not text:
@@ -331,10 +345,6 @@ class Commands(ExportCommands):
         query, key = example.query, example.key
         self.session.select(layer=head.layer, head=head.head, query=query, key=key)
 
-    def take_roles(self, roles: CorpusRoles) -> None:
-        """Keep what was found of all heads: other panes show it, too."""
-        self.session.put(roles=roles)
-
     def open_item(self, number: int) -> None:
         """Open another text of the corpus on screen; the newest asked for wins."""
         if self.session.capture is None:
@@ -380,7 +390,7 @@ class Commands(ExportCommands):
         leads[entry.kind](entry.value)
 
     def _run_found(self, name: str) -> None:
-        self._keep(used=add_recent(settings.load().used, name))
+        self.keep(used=add_recent(settings.load().used, name))
         self.run(name)
 
     def _go_to(self, head: HeadId) -> None:
@@ -448,7 +458,7 @@ class Commands(ExportCommands):
         ask_where(self.window, tr("Save comparison capture"), tr(CAPTURES), name, where)
 
     def _save(self, capture: Capture, path: str) -> None:
-        self._remember(path)
+        self.remember(path)
         work = partial(tasks.save, capture, path, force=True)
         title = f"Saving {Path(path).name}"
         self.working.start(
@@ -478,13 +488,13 @@ class Commands(ExportCommands):
         ask_where(self.window, tr("Save session"), kinds, name, self._save_session)
 
     def _save_session(self, path: str) -> None:
-        self._remember(path)
+        self.remember(path)
         self.sessions.save(path)
 
-    def _remember(self, path: str) -> None:
-        self._keep(folder=str(Path(path).parent))
+    def remember(self, path: str) -> None:
+        self.keep(folder=str(Path(path).parent))
 
-    def _keep(self, **fields: Any) -> None:
+    def keep(self, **fields: Any) -> None:
         """Keep settings; a disk that refuses them is no reason to stop anybody."""
         try:
             settings.save(structs.replace(settings.load(), **fields))
@@ -500,7 +510,7 @@ class Commands(ExportCommands):
         dialog.open()
 
     def _prefer(self, name: str, value: Any) -> None:
-        self._keep(**{name: value})
+        self.keep(**{name: value})
         if name == "theme":
             self.session.put(dark=wants_dark(value))
         elif name == "interface_scale":
@@ -513,7 +523,7 @@ class Commands(ExportCommands):
         scales = settings.INTERFACE_SCALES
         at = scales.index(settings.load().interface_scale) + by
         if 0 <= at < len(scales):
-            self._keep(interface_scale=scales[at])
+            self.keep(interface_scale=scales[at])
             self._offer_restart()
         else:
             self.say(tr("The interface scale is {scale} already", scale=scales[at - by]))
@@ -571,10 +581,6 @@ class Commands(ExportCommands):
         """All panes and docks where they were at first."""
         self.laying.page.arrange()
 
-    def shade(self, metric: str) -> None:
-        """Colour heads by a metric in place of their maps, "" for the maps."""
-        self.session.put(shade=metric)
-
     def find_text(self) -> None:
         """Search the texts of the corpus."""
         self.session.put(mode="inspect")
@@ -598,7 +604,7 @@ class Commands(ExportCommands):
     def theme(self) -> None:
         """Light to dark or back, kept for the next start."""
         self.session.put(dark=not self.session.dark)
-        self._keep(theme="dark" if self.session.dark else "light")
+        self.keep(theme="dark" if self.session.dark else "light")
 
     def full_screen(self) -> None:
         """The whole screen, or back."""
@@ -686,7 +692,7 @@ class Commands(ExportCommands):
 
     def use_data(self, path: str) -> None:
         """Score the model on a file."""
-        self._remember(path)
+        self.remember(path)
         self.pruning.use(path)
         self.session.put(mode="prune")
 
@@ -727,7 +733,7 @@ class Commands(ExportCommands):
         return study and (study.spec.digest, study.data_digest)
 
     def _save_study(self, path: str) -> None:
-        self._remember(path)
+        self.remember(path)
         self.pruning.save(path, lambda written: self.say(tr("Saved {path}", path=written)))
 
     def open_changed(self, text: str) -> None:
@@ -781,7 +787,7 @@ class Commands(ExportCommands):
         ask_for(self.window, title, QFileDialog.FileMode.Directory, self._studied_chosen)
 
     def _studied_chosen(self, path: str) -> None:
-        self._remember(path)
+        self.remember(path)
         if self.session.study is None:  # as above
             return
         work = partial(tasks.require_model_of, self.session.study, path)
@@ -792,10 +798,6 @@ class Commands(ExportCommands):
         )  # fmt: skip
 
     # --- a study of many runs ---------------------------------------------------------------------
-
-    def open_sweep_file(self) -> None:
-        """Ask for a study file."""
-        self._ask(tr("Open a study file"), QFileDialog.FileMode.ExistingFile, tr(STUDY_FILES))
 
     def show_sweep(self, found: Sweep, path: str) -> None:
         """Show a study that was opened, by its file or its folder."""
@@ -824,7 +826,7 @@ class Commands(ExportCommands):
         assert session.sweep is not None
         words = ["hgviz", "study", "run", session.sweep_file, "-o", session.sweep.path]
         words += ["--again"] if session.sweep.counts["failed"] else []
-        self._copy_command(shlex.join(words))
+        self.copy_words(shlex.join(words))
 
     def choose_cell(self, key: str) -> None:
         """Look at one cell, "" for none."""
@@ -927,7 +929,7 @@ class Commands(ExportCommands):
 
     def report_sides(self) -> None:
         """Copy the command that writes a report on A and B."""
-        self._copy_command(report_command(self.session))
+        self.copy_words(report_command(self.session))
 
     def ask_side(self, kind: str) -> None:
         """Ask what B shall be, of one kind first."""
@@ -937,7 +939,7 @@ class Commands(ExportCommands):
         ).open()  # fmt: skip
 
     def _beside_chosen(self, path: str) -> None:
-        self._remember(path)
+        self.remember(path)
         place = Path(path)
         if place.name == "config.json":
             path = str(place.parent)
@@ -964,7 +966,7 @@ class Commands(ExportCommands):
 
     def explain(self) -> None:
         """What the pane at hand shows, and how to read it."""
-        view = self._pane()
+        view = self.pane()
         topic = view.topic if view is not None else "welcome"
         if help_pages.find(topic) is None:
             self.pages()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, cast, get_args
+from typing import TYPE_CHECKING, Any, cast, get_args
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
@@ -21,7 +21,6 @@ from PySide6.QtGui import (
     QStandardItemModel,
 )
 from PySide6.QtWidgets import (
-    QApplication,
     QFormLayout,
     QGraphicsOpacityEffect,
     QLabel,
@@ -51,8 +50,7 @@ if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
     from hgviz.figures import Kind, Panel, Spec
     from hgviz.figures.output import Preview
-    from hgviz.gui.jobs import Jobs, Lanes
-    from hgviz.gui.window import Window
+    from hgviz.gui.jobs import Lanes
     from hgviz.models.model import Model
     from hgviz.session import Session
     from hgviz.study import Study, Sweep
@@ -1012,23 +1010,16 @@ class FileLinks(QLabel):
         self._goes.start()
 
 
-class ExportCommands:
-    """Exports and copies what the pane at hand shows, for a window."""
+class Exporter:
+    """Exports and copies what the current pane shows. commands: the Commands of the window."""
 
-    window: Window
-    session: Session
-    lanes: Lanes
-    working: Jobs
-    views: tuple[View, ...]
-    at_hand: View | None
-    say: Callable[[str], None]
-    _keep: Callable[..., None]
-    _remember: Callable[[str], None]
+    def __init__(self, commands: Any) -> None:
+        self.commands, self.window, self.session = commands, commands.window, commands.session
 
     def export(self) -> None:
         """Show the figure of the pane at hand before it is written, and ask where to."""
-        view = self._pane()
-        others = [one for one in self._visible if one is not view]
+        view = self.commands.pane()
+        others = [one for one in self.commands.visible_panes() if one is not view]
         shown = [one.figure(self.session) for one in (*([view] if view else []), *others)]
         kept = settings.load()
         said = ""
@@ -1038,89 +1029,73 @@ class ExportCommands:
             words = "{name} is zoomed in on screen; its figure shows all of it."
             said = tr(words, name=tr(view.title))
         dialog = ExportDialog(
-            self.window, self.session, self.lanes, [one for one in shown if one], said,
+            self.window, self.session, self.commands.lanes, [one for one in shown if one], said,
             (kept.figure_width, kept.figure_format),
         )  # fmt: skip
         dialog.chosen.connect(partial(self._export, dialog))
-        dialog.kept.connect(self._keep_figure)
+        dialog.kept.connect(self._keep_form)
         dialog.open()
 
     def copy(self) -> None:
         """Copy the pane at hand as a picture."""
-        view = self._pane()
+        view = self.commands.pane()
         if view is not None:
             view.copy()
-            self.say(tr("Copied a picture: {title}", title=tr(view.title)))
+            self.commands.say(tr("Copied a picture: {title}", title=tr(view.title)))
 
     def copy_table(self) -> None:
         """Copy the values of the pane at hand, cells apart by tabs: spreadsheets take that."""
-        view = self._pane()
+        view = self.commands.pane()
         table = view.as_table() if view is not None and view.drawn else None
         if view is None or table is None:
-            self.say(tr("This pane has no values to copy as a table"))
+            self.commands.say(tr("This pane has no values to copy as a table"))
             return
         QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in table))
-        self.say(tr("Copied a table of {rows:,} rows: {title}", rows=len(table) - 1,
+        self.commands.say(tr("Copied a table of {rows:,} rows: {title}", rows=len(table) - 1,
                     title=tr(view.title)))  # fmt: skip
 
     def copy_command(self) -> None:
         """Copy the command that draws the figure of the pane at hand."""
-        view = self._pane()
+        view = self.commands.pane()
         found = view.figure(self.session) if view is not None else None
         if view is None or found is None:
-            self.say(_lacking(view) if view is not None else tr("Nothing to draw is on screen"))
+            self.commands.say(
+                _lacking(view) if view is not None else tr("Nothing to draw is on screen")
+            )
             return
         kept = settings.load()
         width = "neurips" if wrong_width(kept.figure_width) else kept.figure_width
         spec = replace(found, width=width, format=kept.figure_format)
         offer = offer_of(self.session, spec)
         command = command_for(offer.of, spec, file_name(self.session, spec))
-        self._copy_command(command.words, copied(command) if command.lacks else "")
+        self.commands.copy_words(command.words, copied(command) if command.lacks else "")
 
     # --- inside -----------------------------------------------------------------------------------
-
-    @property
-    def _visible(self) -> list[View]:
-        """The panes on screen; the picture in the middle of a page comes first."""
-        found = [one for one in self.views if one.isVisible()]
-        return sorted(found, key=lambda one: not one.name)
-
-    def _pane(self) -> View | None:
-        """The pane at hand: the one that asks, or has the keyboard, or stands in the middle."""
-        visible = self._visible
-        if self.at_hand is not None:
-            return self.at_hand
-        here = QApplication.focusWidget()
-        inside = (one for one in visible if here and (one is here or one.isAncestorOf(here)))
-        return next(inside, visible[0] if visible else None)
 
     def _export(self, dialog: ExportDialog, wish: ExportRequest) -> None:
         """Ask where to; the dialog goes once that is known, and is there as it was until then."""
 
         def chosen(path: str) -> None:
             dialog.reject()
-            self._export_to(wish, path)
+            self.export_to(wish, path)
 
         kinds = tr("Figures (*.{ending})", ending=wish.spec.format)
         ask_where(dialog, tr("Export figure"), kinds, wish.name, chosen)
 
-    def _copy_command(self, words: str, said: str = "") -> None:
-        QGuiApplication.clipboard().setText(words)
-        self.say(said or tr("Copied: {command}", command=words))
-
-    def _export_to(self, wish: ExportRequest, typed: str) -> None:
-        self._remember(typed)
+    def export_to(self, wish: ExportRequest, typed: str) -> None:
+        self.commands.remember(typed)
         path, form = with_ending(typed, wish.spec.format)
         spec = replace(wish.spec, format=form)
         work = partial(wish.drafts.export, spec, wish.of, path, wish.numbers, path != typed)
-        self.working.start(
-            self.lanes.files, f"export {path}", tr("Export {name}", name=Path(path).name), work,
+        self.commands.working.start(
+            self.commands.lanes.files, f"export {path}",
+            tr("Export {name}", name=Path(path).name), work,
             partial(self._exported, wish.numbers), lasting=True,
         )  # fmt: skip
 
     def _exported(self, numbers: bool, path: str) -> None:
         more = tr("Exported {path} and its numbers", path=path)
-        self.say(more if numbers else tr("Exported {path}", path=path))
+        self.commands.say(more if numbers else tr("Exported {path}", path=path))
         bar = self.window.statusBar()
         links = bar.findChild(FileLinks)
         if links is None:
@@ -1128,8 +1103,8 @@ class ExportCommands:
             bar.insertWidget(1, links)
         links.offer(path)
 
-    def _keep_figure(self, width: str, form: str) -> None:
-        self._keep(figure_width=width, figure_format=form)
+    def _keep_form(self, width: str, form: str) -> None:
+        self.commands.keep(figure_width=width, figure_format=form)
 
 
 def _lacking(view: View) -> str:

@@ -245,7 +245,7 @@ class Program:
         self.inspect.capturing.dropped.connect(self.commands.drop)
         self.inspect.tabbed.chosen.connect(self._look)
         self.inspect.texts.picked.connect(self.commands.open_item)
-        self.inspect.hourglass.shaded.connect(self.commands.shade)
+        self.inspect.hourglass.shaded.connect(self._colour_heads)
         self.inspect.hourglass.export_wanted.connect(self._export_map)
         self.status = Status(frame.chosen_words, frame.made_words, self.session)
         self.chip = JobChip()
@@ -301,7 +301,7 @@ class Program:
         if first.exists():
             self.commands.open_path(str(first))
         else:
-            self.commands.open_sample()
+            self.commands.run("open_sample")
 
     def complete(self) -> None:
         """Build the looks and pages that nobody sees at first; once."""
@@ -441,6 +441,9 @@ class Program:
 
     def _look(self, name: str) -> None:
         self.session.put(look=name)
+
+    def _colour_heads(self, metric: str) -> None:
+        self.session.put(shade=metric)
 
     def _show_model(self) -> None:
         spec, sweep = self.session.spec, self.session.sweep

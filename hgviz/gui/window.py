@@ -298,9 +298,8 @@ def _is_of_focus(event: QKeyEvent) -> bool:
         return False
     here = QApplication.focusWidget()
     function_key = Qt.Key.Key_F1 <= event.key() <= Qt.Key.Key_F35
-    return event.key() in getattr(here, "own_keys", ()) or (
-        isinstance(here, TYPING) and not function_key
-    )
+    own = getattr(here, "own_keys", ())
+    return event.key() in own if own else isinstance(here, TYPING) and not function_key
 
 
 class Toolbar(QFrame):

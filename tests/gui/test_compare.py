@@ -402,12 +402,12 @@ def test_the_figure_has_the_three_maps(program, pair, tmp_path, until):
     program.settle()
     spec = program.compare.maps.figure(program.session)
     assert spec.kind == "compare"
-    program.commands.export()
+    program.commands.run("export")
     dialog = next(one for one in program.frame.findChildren(ExportDialog) if one.isVisible())
     assert dialog.choices.kind.currentData() == "compare"
     dialog.reject()
     wish = ExportRequest(spec, (a, b), FigureCache({}), "three.svg")
-    program.commands._export_to(wish, str(tmp_path / "three.svg"))
+    program.commands.exporting.export_to(wish, str(tmp_path / "three.svg"))
     until(lambda: (tmp_path / "three.svg").exists())
     said = (tmp_path / "three.svg").read_text()
     assert "A − B" in said and "0.2" in said

@@ -44,6 +44,10 @@ LOOKS = "map", "links", "neurons", "across", "heads"
 TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
 
 
+def export_to(drawn, wish, path):
+    drawn.commands.exporting.export_to(wish, path)
+
+
 @pytest.fixture(scope="module")
 def short():
     return make_capture(TEXT, strides=(1, 2), heads=3)
@@ -188,7 +192,7 @@ def test_a_map_is_marked_where_somebody_chose_a_cell_in_the_head_shown(program, 
         return spec.selection.query, spec.selection.key
 
     session = program.session
-    program.commands.open_sample()
+    program.commands.run("open_sample")
     until(lambda: session.capture is not None and session.facts and not busy(program))
     assert session.selection.query is not None and marks() == (None, None)
     session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3))
@@ -450,12 +454,12 @@ def test_a_figure_is_written_with_its_numbers(drawn, until, tmp_path):
     session = drawn.session
     spec = replace(drawn.inspect.map.figure(session), format="svg")
     wish = ExportRequest(spec, (session.capture,), FigureCache(session.facts), "map.svg", True)
-    drawn.commands._export_to(wish, str(tmp_path / "map.pdf"))  # the name says another format
+    export_to(drawn, wish, str(tmp_path / "map.pdf"))  # the name says another format
     until(lambda: not busy(drawn))
     assert sorted(one.name for one in tmp_path.iterdir()) == ["map.csv", "map.pdf"]
     assert (tmp_path / "map.pdf").read_bytes().startswith(b"%PDF")
     assert len((tmp_path / "map.csv").read_text().splitlines()) > 2
-    assert "1 file beside it" in drawn.frame.chosen_words.full
+    assert "and its numbers" in drawn.frame.chosen_words.full
 
 
 def test_figures_of_two_captures_have_b_where_it_differs(short):
@@ -554,7 +558,7 @@ def test_an_exported_file_is_opened_or_shown_in_its_folder(drawn, until, tmp_pat
     opened = []
     monkeypatch.setattr(export.QDesktopServices, "openUrl", lambda url: opened.append(url))
     for name in ("a & b.svg", "again.svg"):
-        drawn.commands._export_to(map_wish(drawn), str(tmp_path / name))
+        export_to(drawn, map_wish(drawn), str(tmp_path / name))
         until(lambda name=name: (tmp_path / name).exists() and not busy(drawn))
     (links,) = drawn.frame.findChildren(FileLinks)
     assert links.isVisible() and "again.svg" in links.text()
@@ -564,7 +568,7 @@ def test_an_exported_file_is_opened_or_shown_in_its_folder(drawn, until, tmp_pat
 
 
 def test_a_folder_that_is_missing_is_named(drawn, until, tmp_path):
-    drawn.commands._export_to(map_wish(drawn), str(tmp_path / "no" / "map.svg"))
+    export_to(drawn, map_wish(drawn), str(tmp_path / "no" / "map.svg"))
     assert "folder" in refused(drawn, until).what
 
 
@@ -578,7 +582,7 @@ def test_a_disk_that_refuses_is_named_and_leaves_the_old_figure(
             raise OSError(code, os.strerror(code))
 
         monkeypatch.setattr(os, "fsync", refuse)
-        drawn.commands._export_to(map_wish(drawn), str(tmp_path / "map.svg"))
+        export_to(drawn, map_wish(drawn), str(tmp_path / "map.svg"))
         error = refused(drawn, until)
         assert "map.svg could not be written" in error.what
         assert why in error.what and error.do and not error.details
@@ -599,7 +603,7 @@ def test_figures_on_their_way_are_written_though_the_window_closes(drawn, until,
     drawn.lanes.files.submit("preview", "Preview", held)
     assert begun.wait(20)
     for name in ("one.svg", "two.pdf"):
-        drawn.commands._export_to(map_wish(drawn, numbers=name == "two.pdf"), str(tmp_path / name))
+        export_to(drawn, map_wish(drawn, numbers=name == "two.pdf"), str(tmp_path / name))
     go.set()
     drawn.frame.close()
     found = sorted(one.name for one in tmp_path.iterdir())
@@ -609,12 +613,12 @@ def test_figures_on_their_way_are_written_though_the_window_closes(drawn, until,
 def test_a_file_beside_the_figure_is_not_overwritten(drawn, until, tmp_path):
     (tmp_path / "map.csv").write_text("notes of somebody")
     wish = map_wish(drawn, numbers=True)
-    drawn.commands._export_to(wish, str(tmp_path / "map.svg"))
+    export_to(drawn, wish, str(tmp_path / "map.svg"))
     error = refused(drawn, until)
     assert error.what == "map.csv is there already"
     assert (tmp_path / "map.csv").read_text() == "notes of somebody"
     (tmp_path / "map.svg").write_text("a figure, asked about")
-    drawn.commands._export_to(wish, str(tmp_path / "map.svg"))
+    export_to(drawn, wish, str(tmp_path / "map.svg"))
     until(lambda: not busy(drawn))
     assert "4.2" in (tmp_path / "map.csv").read_text()
 
@@ -622,13 +626,13 @@ def test_a_file_beside_the_figure_is_not_overwritten(drawn, until, tmp_path):
 def test_the_ending_of_the_format_is_added_to_other_names(drawn, until, tmp_path):
     names = ["fig1.2", "map.txt"]
     for name in names:
-        drawn.commands._export_to(map_wish(drawn), str(tmp_path / name))
+        export_to(drawn, map_wish(drawn), str(tmp_path / name))
     until(lambda: not busy(drawn))
     assert sorted(one.name for one in tmp_path.iterdir()) == [f"{name}.svg" for name in names]
-    drawn.commands._export_to(map_wish(drawn), str(tmp_path / "fig1.2"))
+    export_to(drawn, map_wish(drawn), str(tmp_path / "fig1.2"))
     error = refused(drawn, until)
     assert error.what == "fig1.2.svg is there already"
-    drawn.commands._export_to(map_wish(drawn, numbers=True), str(tmp_path / f"{'a' * 300}.svg"))
+    export_to(drawn, map_wish(drawn, numbers=True), str(tmp_path / f"{'a' * 300}.svg"))
     error = refused(drawn, until)
     assert error.what.endswith("File name too long") and not error.details
     assert error.do == "Choose a shorter name"

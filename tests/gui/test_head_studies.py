@@ -115,10 +115,10 @@ def test_a_study_in_which_nothing_is_measured_is_shown(program, tmp_path, until)
     assert program.prune.isVisible() and not error_dialogs(program)
 
 
-def test_a_damaged_study_says_that_it_cannot_be_read(tmp_path):
+def test_a_damaged_study_is_called_damaged(tmp_path):
     path = write_study(tmp_path / "a.h5", make_study())
     path.write_bytes(path.read_bytes()[:5000])
-    with pytest.raises(HgvizError, match="cannot be read"):
+    with pytest.raises(HgvizError, match="is damaged"):
         sources.look(str(path))
 
 

@@ -131,7 +131,7 @@ def test_links_lead_to_headings(program, monkeypatch):
 def test_the_page_of_a_pane_unfolds_the_list_of_pages(opened):
     opened.commands.run("explain")
     (dialog,) = opened.frame.findChildren(Explanation)
-    assert not dialog.list.isVisible() or not find(opened.commands._pane().topic)
+    assert not dialog.list.isVisible() or not find(opened.commands.pane().topic)
     dialog.all.click()
     assert dialog.list.isVisible()
 
