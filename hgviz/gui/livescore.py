@@ -177,7 +177,7 @@ class LiveView(ChartView):
         if result.off:
             self.lines["Difference"].say(difference(*every.change))
             self.lines["Changed"].say(tr(
-                "{lost:,} newly wrong, {won:,} newly right; McNemar p {p}",
+                "{lost:,} newly wrong, {won:,} newly right; p {p}",
                 lost=every.lost, won=every.won, p=p_words(every.p),
             ))  # fmt: skip
         else:

@@ -18,8 +18,6 @@ from PySide6.QtWidgets import (
     QScrollArea,
     QSplitter,
     QStackedLayout,
-    QTableWidget,
-    QTableWidgetItem,
     QWidget,
 )
 
@@ -53,6 +51,7 @@ from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import LiveView, difference, saved_words, share_words
 from hgviz.gui.sentences import method_explained, term_explained
+from hgviz.gui.tables import REST, ROW, Column, RowTable
 from hgviz.gui.trials import LONG, possible
 from hgviz.gui.view import View
 from hgviz.gui.widgets import (
@@ -78,8 +77,7 @@ if TYPE_CHECKING:
 # --- masks ----------------------------------------------------------------------------------------
 
 
-MASK = Qt.ItemDataRole.UserRole
-ROW, MOST, MOST_LOW = 26, 6, 3  # px; rows that show without scrolling, in a low window
+MASK_HEIGHT, MOST, MOST_LOW = 26, 6, 3  # px; masks shown without scrolling, in a low window
 LOW = 720  # px of the window's height
 
 
@@ -93,36 +91,26 @@ class MaskList(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.keep = Button(tr("Save mask"), kind="link")
-        compare = tr("Save masks to compare their scores.")
-        self.none = Words(compare, factor=0.92, kind="secondary")
-        self.list = QTableWidget(0, 3)
-        self.list.setProperty("kind", "table")
+        hint = tr("Save masks to compare their scores.")
+        self.none = Words(hint, factor=0.92, kind="secondary")
+        self.list = RowTable(
+            tr("Masks"), lambda mask: mask.name, self._about, sorts=False, height=MASK_HEIGHT
+        )
         self.list.horizontalHeader().hide()
-        self.list.horizontalHeader().setStretchLastSection(True)
-        self.list.verticalHeader().hide()
-        self.list.verticalHeader().setDefaultSectionSize(ROW)
-        self.list.setShowGrid(False)
-        self.list.setEditTriggers(QTableWidget.EditTrigger.NoEditTriggers)
-        self.list.setSelectionBehavior(QTableWidget.SelectionBehavior.SelectRows)
-        self.list.setSelectionMode(QTableWidget.SelectionMode.SingleSelection)
-        self.list.setTabKeyNavigation(False)
-        self.list.setAccessibleName(tr("Masks"))
-        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self.list.itemClicked.connect(self._take)
-        self.list.itemActivated.connect(self._take)
-        self.list.currentItemChanged.connect(self._tell)
+        self.list.clicked.connect(lambda index: self.picked.emit(index.data(ROW).off))
+        self.list.opened.connect(lambda mask: self.picked.emit(mask.off))
+        self.list.told.connect(self.told)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         action = QAction(tr("Delete mask"), self.list)
         action.setShortcut(QKeySequence(Qt.Key.Key_Delete))
         action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
         action.triggered.connect(self._drop)
         self.list.addAction(action)
-        above = hbox(
-            None, (label(tr("Masks"), weight=600), 1), self.keep, margins=(16, 0, 12, 0), spacing=-1
-        )
-        said = hbox(None, self.none, margins=(16, 0, 16, 8), spacing=-1)
-        vbox(self, above, said, self.list, margins=(0, 6, 0, 4), spacing=2)
-        self._shown: object = None
+        title = label(tr("Masks"), weight=600)
+        above = hbox(None, (title, 1), self.keep, margins=(16, 0, 12, 0), spacing=-1)
+        below = hbox(None, self.none, margins=(16, 0, 16, 8), spacing=-1)
+        vbox(self, above, below, self.list, margins=(0, 6, 0, 4), spacing=2)
+        self._saves: Callable[[HeadSet], str] = lambda off: ""
         self.show_masks((), frozenset(), None, None)
 
     def show_masks(
@@ -132,42 +120,27 @@ class MaskList(QWidget):
         trial: MaskTrial | None,
         spec: ModelSpec | None,
     ) -> None:
-        """List them; the one that is on the wall is marked."""
+        """List them; the one that is on the wall is chosen."""
         going = trial.off if trial is not None and not trial.done and not trial.stopped else None
         weights = None if trial is None else trial.head_costs
-        shown = (masks, off, going, weights)
-        if shown == self._shown:
-            return
-        self._shown = shown
-        typed = self.list.hasFocus()
-        self.list.setRowCount(0)
-        self.list.setRowCount(len(masks))
-        for row, mask in enumerate(masks):
-            here = mask.off == off
-            saves = tr("saves {saved}", saved=saved_words(spec, mask.off, weights))
-            for column, words in enumerate(mask_cells(mask, mask.off == going)):
-                item = QTableWidgetItem(words)
-                item.setData(MASK, mask)
-                item.setFont(theme.font(0.92, 600 if here else 400))
-                item.setToolTip(tip(f"{heads_words(mask)}; {saves}"))
-                self.list.setItem(row, column, item)
-            if here:
-                self.list.setCurrentCell(row, 0)
-        self.list.resizeColumnsToContents()
-        if typed:
-            self.list.setFocus()
+        self._saves = lambda off: saved_words(spec, off, weights)
+
+        def cell(column: int, mask: Mask) -> str:
+            return mask_cells(mask, mask.off == going)[column]
+
+        widths = (96, 180, REST)
+        columns = [Column("", partial(cell, at), width=wide) for at, wide in enumerate(widths)]
+        self.list.show_rows(columns, masks)
+        self.list.choose(next((mask.name for mask in masks if mask.off == off), None))
         self.none.setVisible(not masks)
         self.list.setVisible(bool(masks))
         self.fit()
-        self.keep.setEnabled(all(one.off != off for one in masks))
+        self.keep.setEnabled(all(mask.off != off for mask in masks))
 
     def fit(self) -> None:
         """As many rows as the height of the window has room for."""
-        self.list.setFixedHeight(ROW * min(self._most, self.list.rowCount()) + 2)
-
-    @property
-    def _most(self) -> int:
-        return MOST_LOW if self.window().height() < LOW else MOST
+        most = MOST_LOW if self.window().height() < LOW else MOST
+        self.list.setFixedHeight(MASK_HEIGHT * min(most, len(self.list.rows)) + 2)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         if event.key() == Qt.Key.Key_Delete:
@@ -175,17 +148,12 @@ class MaskList(QWidget):
         else:
             super().keyPressEvent(event)
 
-    def _take(self, item: QTableWidgetItem) -> None:
-        self.picked.emit(item.data(MASK).off)
-
-    def _tell(self, item: QTableWidgetItem | None) -> None:
-        if item is not None and self.list.hasFocus():
-            self.told.emit(heads_words(item.data(MASK)))
+    def _about(self, mask: Mask) -> str:
+        return tr("{heads}\nremoves {saved}", heads=heads_words(mask), saved=self._saves(mask.off))
 
     def _drop(self) -> None:
-        item = self.list.currentItem()
-        if item is not None:
-            self.dropped.emit(item.data(MASK).name)
+        if self.list.chosen is not None:
+            self.dropped.emit(self.list.chosen.name)
 
 
 def mask_cells(mask: Mask, going: bool) -> tuple[str, str, str]:
@@ -584,8 +552,8 @@ def chart_of(line: CurveLine, axis: str, off: HeadSet) -> Chart:
 
 
 def band_words(band: RandomBand) -> str:
-    """20 random orders (10 to 90 %)."""
-    return tr("{n} random orders (10 to 90 %)", n=band.orders)
+    """20 random orders (10–90 %)."""
+    return tr("{n} random orders (10–90 %)", n=band.orders)
 
 
 def mark_words(line: CurveLine, at: int | None) -> str:

@@ -217,6 +217,7 @@ class RowTable(QTableView):
         """Show these rows; where they are those before, with other numbers, the place stays."""
         model, key, chosen = self.model_of_rows, self.key, self.chosen
         titles = [column.title for column in model.columns]
+        was_empty = not len(model.rows)
         is_same = titles == [column.title for column in columns]
         self._quiet = True
         if is_same and [*map(key, model.rows)] == [*map(key, rows)]:
@@ -228,7 +229,7 @@ class RowTable(QTableView):
             model.beginResetModel()
             model.columns, model.rows = columns, rows
             model.endResetModel()
-            if not is_same:
+            if was_empty or not is_same:
                 self._set_widths()
             if chosen is not None:
                 self.choose(key(chosen))

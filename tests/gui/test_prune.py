@@ -465,7 +465,7 @@ def masks(scored, switch_off):
 
 
 def cells(masks, row):
-    return tuple(masks.list.item(row, column).text() for column in range(3))
+    return tuple(column.words(masks.list.rows[row]) for column in masks.list.columns)
 
 
 def test_masks_are_listed_with_their_scores_and_what_they_save(masks, scored):
@@ -476,15 +476,15 @@ def test_masks_are_listed_with_their_scores_and_what_they_save(masks, scored):
     assert (name, share) == ("3 off", f"{100 * score.value:.1f} % ({low:.1f} to {high:.1f})")
     assert change == "{} points, {} to {}".format(*changes)
     assert cells(masks, 0)[0] == "Full model" and cells(masks, 0)[2] == ""
-    tip = masks.list.item(2, 1).toolTip()
-    assert "3 off: 0.0, 1.0, 2.1; saves " in tip and "parameters (" in tip
+    about = masks._about(masks.list.rows[2])
+    assert about.startswith("3 off: 0.0, 1.0, 2.1\nremoves ") and "parameters (" in about
 
 
 def test_a_click_or_enter_returns_to_a_mask_and_delete_forgets_it(masks, scored):
-    masks.list.itemClicked.emit(masks.list.item(0, 0))
+    masks.list.clicked.emit(masks.list.order.index(0, 0))
     assert scored.session.off == frozenset()
     masks.list.setFocus()
-    masks.list.setCurrentCell(1, 0)
+    masks.list.selectRow(1)
     QTest.keyClick(masks.list, Qt.Key.Key_Return)
     assert scored.session.off == OFF and masks.list.hasFocus()
     QTest.keyClick(masks.list, Qt.Key.Key_Delete)
