@@ -10,9 +10,8 @@ from string import Template
 from typing import TYPE_CHECKING, ClassVar, cast
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QFocusEvent, QFontMetricsF, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QHBoxLayout, QSizePolicy, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QHBoxLayout, QLabel, QSizePolicy, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.alignment import Alignment, SharedGrid, counterpart
@@ -26,9 +25,10 @@ from hgviz.gui import tiles as mosaic
 from hgviz.gui.grid import Names as Names_grid
 from hgviz.gui.grid import Viewport, seen
 from hgviz.gui.heatmap import QUICK, MapTrio, PairSupply
-from hgviz.gui.ink import Cross, MapScene, faint, focus_ring
+from hgviz.gui.ink import Cross, MapScene
 from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedPair, PairOpener
+from hgviz.gui.panels import Ticks
 from hgviz.gui.sentences import counted, explanation, weight, with_sign
 from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, sides_of
 from hgviz.gui.tables import Table, span
@@ -126,7 +126,6 @@ def _seen(source: Source, row: int, column: int) -> bool:
 TITLE, ROW = 20, 18  # px: of a number's name, of A and of B
 LETTER, VALUE = 16, 54  # px: the name of a side, its number
 PAD = 5  # px at either side, for the ring of what has the keyboard
-ALIKE = 0.005  # numbers that are no further apart read the same
 NUMBERS = metrics_for(PAIR)
 
 
@@ -158,133 +157,80 @@ class SideHead:
 
 
 class NumberPair(QWidget):
-    """One number of A and of B, each as a dot on a line with ticks for all other heads."""
+    """One metric of A and of B, each as a dot among ticks for all other heads."""
 
-    told = Signal(str)  # its words while it has the keyboard, "" when that goes
+    told = Signal(str)  # its words while a line has the keyboard, "" when that goes
 
     def __init__(self, name: str) -> None:
         super().__init__()
-        self.name = name
-        self._sides: tuple[tuple[str, SideHead], ...] = ()
+        self.name, self.words = name, ""
         self.setFixedHeight(TITLE + 2 * ROW)
-        self.setMinimumWidth(LETTER + VALUE + 30 + 2 * PAD)
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.setAccessibleName(tr(NUMBERS[name].label))
-
-    def sizeHint(self) -> QSize:
-        """What it likes."""
-        return QSize(200, TITLE + 2 * ROW)
+        grid = QGridLayout(self)
+        grid.setContentsMargins(PAD, 0, PAD, 0)
+        grid.setSpacing(0)
+        grid.setColumnStretch(1, 1)
+        title = Words(tr(NUMBERS[name].words), factor=0.92, weight=500)
+        title.setFixedHeight(TITLE)
+        grid.addWidget(title, 0, 0, 1, 3)
+        self.lines: dict[str, tuple[Ticks, QLabel]] = {}
+        for row, letter in enumerate("AB", 1):
+            side, ticks = label(letter, factor=0.85, kind="secondary"), Ticks()
+            side.setFixedWidth(LETTER)
+            value = label(factor=0.92, weight=600)
+            value.setFixedWidth(VALUE)
+            value.setAlignment(theme.TO_RIGHT)
+            ticks.told.connect(self._tell)
+            self.lines[letter] = ticks, value
+            for column, widget in enumerate((side, ticks, value)):
+                grid.addWidget(widget, row, column)
 
     def show_sides(self, a: SideHead, b: SideHead) -> None:
-        """Another head, or the same with more others."""
-        self._sides = (("A", a), ("B", b))
-        number, said = NUMBERS[self.name], list(self._said())
+        """Show another head, or the same among more others."""
+        number, sides = NUMBERS[self.name], {"A": a, "B": b}
+        said = {letter: self._said(letter, side) for letter, side in sides.items()}
+        self.words = " ".join((tr(number.words) + ":", *filter(None, said.values())))
         means = explanation(tr(number.description), number.formula, number.source)
-        self.setToolTip(tip("\n".join((*said, means))))
-        if self.hasFocus():
-            self.told.emit(self.words)
-        self.update()
-
-    @property
-    def words(self) -> str:
-        """Its name and what both sides have of it, in one line."""
-        return " ".join((tr(NUMBERS[self.name].words) + ":", *self._said()))
-
-    def _said(self) -> Iterator[str]:
-        """A sentence for each side."""
-        for letter, one in self._sides:
-            mine = one.known.get(one.head) if one.head is not None else None
-            if one.head is None:
-                yield tr("{side} has no such head.", side=letter)
-            elif mine is not None:
-                parts = {"side": letter, "head": one.head, "value": self.spoken(one)}
-                if place := one.place(self.name):
-                    yield tr("{side}, head {head}: {value}, {place}.", place=place, **parts)
-                else:
-                    yield tr("{side}, head {head}: {value}.", **parts)
-                if mine.rows < mine.all_rows:
-                    yield tr(
-                        "Measured on {rows:,} of {of:,} rows.", rows=mine.rows, of=mine.all_rows
-                    )
+        self.setToolTip(tip("\n".join((*filter(None, said.values()), means))))
+        found = [
+            value for side in sides.values()
+            for value in (*side.values(self.name), side.value(self.name)) if isfinite(value)
+        ]  # fmt: skip
+        for letter, side in sides.items():
+            ticks, value = self.lines[letter]
+            ends = (min(found), max(found)) if found else None
+            ticks.show_values(side.values(self.name), side.value(self.name), said[letter], ends)
+            ticks.setToolTip("")  # that of the pair says both sides
+            value.setText(self.spoken(side))
+            if ticks.hasFocus():
+                self._tell(self.words)
 
     def spoken(self, side: SideHead) -> str:
         """The number of a side as people read it."""
         value = side.value(self.name)
         if not isfinite(value):
             return "–"
-        if NUMBERS[self.name].unit == "share":
-            return sentences.share(value)
-        return sentences.weight(value)
+        share = NUMBERS[self.name].unit == "share"
+        return (sentences.share if share else sentences.weight)(value)
 
-    def range(self) -> tuple[float, float]:
-        """The smallest and the largest of all heads of both sides."""
-        found = [
-            v for _, one in self._sides for v in (*one.values(self.name), one.value(self.name))
-        ]
-        real = [one for one in found if isfinite(one)]
-        return (min(real), max(real)) if real else (0.0, 0.0)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        """Say what it is."""
-        super().focusInEvent(event)
-        self.told.emit(self.words)
-        self.update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        """Say no more."""
-        super().focusOutEvent(event)
-        self.told.emit("")
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        """Its name, and a line for either side."""
-        now = theme.current()
-        with theme.smooth_painter(self) as painter:
-            if self.hasFocus():
-                focus_ring(painter, QRectF(self.rect()))
-            font = theme.font(0.92, 500)
-            painter.setFont(font)
-            painter.setPen(now.text)
-            painter.translate(PAD, 0)
-            room = max(0, self.width() - 2 * PAD)
-            said = QFontMetricsF(font).elidedText(
-                tr(NUMBERS[self.name].words), Qt.TextElideMode.ElideRight, room
-            )
-            painter.drawText(QRectF(0, 0, room, TITLE - 2), theme.TO_LEFT, said)
-            for number, (letter, one) in enumerate(self._sides):
-                self._line(painter, letter, one, TITLE + number * ROW)
-
-    def _line(self, painter: QPainter, letter: str, side: SideHead, top: float) -> None:
-        now, low, high = theme.current(), *self.range()
-        middle, width = top + ROW / 2, self.width() - 2 * PAD
-        left, right = LETTER + 5.0, width - VALUE - 5.0
-        painter.setFont(theme.font(0.85))
-        painter.setPen(now.secondary)
-        painter.drawText(QRectF(0, top, LETTER, ROW), theme.TO_LEFT, letter)
+    def _said(self, letter: str, side: SideHead) -> str:
         if side.head is None:
-            said = tr("no such head")
-            painter.drawText(QRectF(LETTER, top, width - LETTER, ROW), theme.TO_LEFT, said)
-            return
-        painter.setFont(theme.font(0.92, 600))
-        painter.setPen(now.text)
-        painter.drawText(QRectF(width - VALUE, top, VALUE, ROW), theme.TO_RIGHT, self.spoken(side))
+            return tr("{side} has no such head.", side=letter)
+        mine = side.known.get(side.head)
+        if mine is None:
+            return ""
+        values = [self.spoken(side), side.place(self.name)]
+        said = tr("{side}, head {head}: {value}.", side=letter, head=side.head,
+                  value=", ".join(filter(None, values)))  # fmt: skip
+        if mine.rows < mine.all_rows:
+            said += " " + tr("Measured on {rows:,} of {of:,} rows.", rows=mine.rows,
+                             of=mine.all_rows)  # fmt: skip
+        return said
 
-        def x(value: float) -> float:
-            if high - low < ALIKE:
-                return left if value < ALIKE else right
-            return left + (value - low) / (high - low) * (right - left)
-
-        painter.setPen(QPen(now.line, 1))
-        painter.drawLine(QPointF(left, middle), QPointF(right, middle))
-        painter.setPen(QPen(faint(now.secondary, 0.35), 1.2))
-        for value in side.values(self.name):
-            painter.drawLine(QPointF(x(value), middle - 4), QPointF(x(value), middle + 4))
-        mine = side.value(self.name)
-        if isfinite(mine):
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(now.mark)
-            painter.drawEllipse(QPointF(x(mine), middle), 4.5, 4.5)
+    def _tell(self, said: str) -> None:
+        """Say both sides while a line has the keyboard."""
+        focused = any(ticks.hasFocus() for ticks, _ in self.lines.values())
+        self.told.emit(self.words if focused or said else "")
 
 
 # --- tables ---------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
+from math import isfinite
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -349,11 +350,20 @@ class Ticks(QWidget):
         self.setMinimumWidth(40)
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self._values: Sequence[float] = ()
-        self._mine = 0.0
+        self._mine, self._ends = 0.0, (0.0, 0.0)
 
-    def show_values(self, values: Sequence[float], mine: float, said: str) -> None:
-        """All values, and which is meant."""
+    def show_values(
+        self,
+        values: Sequence[float],
+        mine: float,
+        said: str,
+        ends: tuple[float, float] | None = None,
+    ) -> None:
+        """Show all values and the one that is meant, NaN for none; ends: of the line, by default
+        the smallest and the largest value."""
+        real = [value for value in (*values, mine) if isfinite(value)] or [0.0]
         self._values, self._mine = values, mine
+        self._ends = ends or (min(real), max(real))
         self.setToolTip(said)
         self.setAccessibleName(said)
         self.update()
@@ -369,7 +379,7 @@ class Ticks(QWidget):
 
     def place(self, value: float) -> float:
         """The x of a value; the smallest stands at the left end, the largest at the right."""
-        low, high = min((*self._values, self._mine)), max((*self._values, self._mine))
+        low, high = self._ends
         part = (value - low) / (high - low) if high > low else 0.5
         return 6 + part * (self.width() - 12)
 
@@ -384,9 +394,10 @@ class Ticks(QWidget):
             for value in self._values:
                 x = self.place(value)
                 painter.drawLine(QPointF(x, middle - 4), QPointF(x, middle + 4))
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(now.mark)
-            painter.drawEllipse(QPointF(self.place(self._mine), middle), 4.5, 4.5)
+            if isfinite(self._mine):
+                painter.setPen(Qt.PenStyle.NoPen)
+                painter.setBrush(now.mark)
+                painter.drawEllipse(QPointF(self.place(self._mine), middle), 4.5, 4.5)
             if self.hasFocus():
                 focus_ring(painter, QRectF(self.rect()))
 

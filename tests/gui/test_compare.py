@@ -551,17 +551,17 @@ def test_numbers_of_both_heads_stand_among_those_of_all(app):
     a, b = make_capture(LONG), make_capture(LONG, seed=1, signed=True)
     session = compared(a, b, HeadId(1, 1))
     with showing(NumbersView, session, 1600, 108) as view:
-        one = view.pairs["negative_mass"]
-        assert one.spoken(one._sides[0][1]) == "0 %"
-        assert "%" in one.spoken(one._sides[1][1]) != "0 %"
-        assert len(one._sides[0][1].values("entropy")) == 54
-        view.pairs["focus"].clearFocus()
+        values = {
+            letter: line[1].text() for letter, line in view.pairs["negative_mass"].lines.items()
+        }
+        assert values["A"] == "0 %" and "%" in values["B"] != "0 %"
+        assert len(view.pairs["entropy"].lines["A"][0]._values) == 54
+        view.pairs["focus"].lines["A"][0].clearFocus()
         assert "all 54 self-attention heads; dot: head 1.1" in view.head.note.full
         assert "A, head 1.1" in view.pairs["entropy"].toolTip()
-        before = view.pairs["entropy"].spoken(one._sides[0][1])
         session.put(selection=Selection(0, 3, 40))  # known: drawn without being asked for
-        assert view.pairs["entropy"]._sides[0][1].head == HeadId(0, 3)
-        assert before != "–"
+        assert "A, head 0.3" in view.pairs["entropy"].words
+        assert view.pairs["entropy"].lines["A"][1].text() != "–"
         mark = np.array(theme.current().mark.getRgb()[:3])
         assert (np.abs(picture(view).astype(int) - mark).max(-1) < 8).sum() > 100  # twelve dots
 
@@ -570,7 +570,7 @@ def test_numbers_of_a_head_that_b_lacks_say_so(app):
     a, b = make_capture(LONG), make_capture(LONG, heads=2)
     with showing(NumbersView, compared(a, b, HeadId(0, 5)), 900, 108) as view:
         assert "B has no such head" in view.pairs["focus"].toolTip()
-        view.pairs["focus"].clearFocus()
+        view.pairs["focus"].lines["A"][0].clearFocus()
         assert "54 self-attention" in view.head.note.full
 
 
@@ -714,7 +714,7 @@ def test_the_numbers_give_both_heads_and_their_places(app, signed_pair):
         rows = view.as_table()[1:]
         assert len(rows) == 12 and rows[0][1:3] == ["A", "1.1"] and rows[1][1:3] == ["B", "1.1"]
         focus = view.pairs["focus"]
-        assert float(rows[0][3]) == focus._sides[0][1].value("focus")
+        assert float(rows[0][3]) == focus.lines["A"][0]._mine
         assert f"place {rows[0][4]} of {rows[0][5]}" in focus.words
         assert view.as_text().count("\n") == 5
 
