@@ -44,12 +44,11 @@ from hgviz.gui.ink import faint, focus_ring, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import (
     FLAT,
+    HeadRow,
     HourglassLayout,
     HourglassRoom,
     LevelLabel,
-    Rect,
     Residual,
-    ScoreRow,
     Wall,
     arrange,
     lay,
@@ -173,7 +172,7 @@ class HourglassPainter:
             depth = depths.index(self.scene.spec.levels[band.level].stride or 0)
             if depth:
                 painter.setBrush(now.silhouette[min(depth, 2)])
-                painter.drawRect(_rect(band.box))
+                painter.drawRect(band.box)
         painter.setPen(QPen(now.edge, 1))
         for x0, y0, x1, y1 in self.layout.lines:
             painter.drawLine(QPointF(x0, y0), QPointF(x1, y1))
@@ -241,8 +240,7 @@ class HourglassPainter:
         for row in self.layout.rows:
             if row.top > view.bottom() or row.top + row.height < view.top():
                 continue
-            for head, cell in row.cells:
-                box = _rect(cell)
+            for head, box in row.cells:
                 edge = now.press if row.layer == self.scene.running else now.edge
                 path = QPainterPath()
                 path.addRoundedRect(box, radius, radius)
@@ -250,9 +248,9 @@ class HourglassPainter:
                 painter.fillPath(path, now.raised if missing else now.pane)
                 if row.layer in self.scene.only:
                     painter.fillPath(path, QBrush(now.unseen_hatch, Qt.BrushStyle.BDiagPattern))
-                elif not missing and (spot := atlas.places.get(HeadId(row.layer, head))):
+                elif not missing and (spot := atlas.places.get(head)):
                     self._blit(path, box, image, QRect(*spot))
-                if HeadId(row.layer, head) in self.scene.off:
+                if head in self.scene.off:
                     painter.fillPath(path, faint(now.pane, 0.72))
                     ratio = painter.device().devicePixelRatioF()
                     painter.fillPath(path, hatching(faint(now.secondary, 0.6), ratio))
@@ -317,8 +315,7 @@ class HourglassPainter:
         now = self.theme
         chosen = self.look.chosen
         for row in self.layout.rows:
-            for number, cell in row.cells:
-                head = HeadId(row.layer, number)
+            for head, cell in row.cells:
                 here = head == chosen
                 if here:
                     self._frame(cell, now.mark, 3, Qt.PenStyle.SolidLine)
@@ -327,7 +324,7 @@ class HourglassPainter:
                 if head == self.look.ringed and not here:
                     self._frame(cell, now.text, 1.5, Qt.PenStyle.SolidLine)
 
-    def _frame(self, cell: Rect, colour: QColor, width: float, style: Qt.PenStyle) -> None:
+    def _frame(self, cell: QRectF, colour: QColor, width: float, style: Qt.PenStyle) -> None:
         small = self.layout.size < FLAT
         out = width / 2 - 0.5 if small else width / 2 + 0.5
         pen = QPen(colour, width, style)
@@ -336,7 +333,7 @@ class HourglassPainter:
         self.painter.setBrush(Qt.BrushStyle.NoBrush)
         self.painter.setPen(pen)
         radius = 2 if small else 5
-        self.painter.drawRoundedRect(_rect(cell).adjusted(-out, -out, out, out), radius, radius)
+        self.painter.drawRoundedRect(cell.adjusted(-out, -out, out, out), radius, radius)
 
     def _write(
         self,
@@ -349,10 +346,6 @@ class HourglassPainter:
         self.painter.setFont(font)
         self.painter.setPen(colour)
         self.painter.drawText(box, side, said)
-
-
-def _rect(one: Rect) -> QRectF:
-    return QRectF(one.x, one.y, one.width, one.height)
 
 
 # --- glass ----------------------------------------------------------------------------------------
@@ -415,7 +408,7 @@ class HeadGrid(QAbstractScrollArea):
             return {}
         ratio = self.devicePixelRatioF()
         return {
-            head: (max(1, round(cell.width * ratio)), max(1, round(cell.height * ratio)))
+            head: (max(1, round(cell.width() * ratio)), max(1, round(cell.height() * ratio)))
             for head, cell in self.layout_.cells()
         }
 
@@ -440,19 +433,14 @@ class HeadGrid(QAbstractScrollArea):
 
     def where(self, head: HeadId) -> QRect | None:
         """The cell of a head, in the coordinates of the viewport."""
-        row = self.layout_.row(head.layer) if self.layout_ is not None else None
-        for number, cell in row.cells if row is not None else ():
-            if number == head.head:
-                left, top = self._scrolled()
-                return QRectF(cell.x - left, cell.y - top, cell.width, cell.height).toRect()
-        return None
+        cell = self.layout_.box(head) if self.layout_ is not None else None
+        return None if cell is None else cell.translated(-self.shown.topLeft()).toRect()
 
     def head_at(self, place: QPointF) -> HeadId | None:
         """The head under a place of the viewport."""
         if self.layout_ is None or self.scene is None:
             return None
-        left, top = self._scrolled()
-        return self.layout_.at(place.x() + left, place.y() + top)
+        return self.layout_.head_at(place + self.shown.topLeft())
 
     # --- geometry ---------------------------------------------------------------------------------
 
@@ -953,7 +941,7 @@ class HeadWall(QWidget):
     def _paint(self, head: HeadId, layer: bool) -> None:
         if self._way is None:
             return
-        row = self.wall.row_of(head.layer) if self.wall and layer else None
+        row = self.wall.row(head.layer) if self.wall and layer else None
         some = frozenset(one for one, _ in row.cells) if row else frozenset({head})
         off = self.off | some if self._way else self.off - some
         if off != self.off:
@@ -978,7 +966,7 @@ class HeadWall(QWidget):
         if key in STEPS:
             self._step(*STEPS[Qt.Key(key)])
         elif key in ENDS:
-            row = self.wall.row_of(self.at.layer) if self.wall else None
+            row = self.wall.row(self.at.layer) if self.wall else None
             if row and row.cells:
                 self.chosen.emit(row.cells[-1 if key == Qt.Key.Key_End else 0][0])
         elif key in ACTS and self._switches:
@@ -1073,33 +1061,33 @@ class HeadWall(QWidget):
             painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, group.name)
         painter.setPen(now.secondary)
         painter.setFont(theme.font(0.85))
-        said = tr("head {n}") if wall.cell > 46 else "{n}"
-        every = 1 if wall.cell > 17 else 4
+        said = tr("head {n}") if wall.size > 46 else "{n}"
+        every = 1 if wall.size > 17 else 4
         for head, middle in wall.columns:
             if head % every == 0:
                 box = QRectF(middle - 30, 2, 60, 18)
                 painter.drawText(box, Qt.AlignmentFlag.AlignCenter, said.format(n=head))
 
-    def _side(self, painter: QPainter, row: ScoreRow) -> None:
+    def _side(self, painter: QPainter, row: HeadRow) -> None:
         """The number of a layer, and a funnel where it goes to another level."""
         assert self.wall is not None
         now = theme.current()
-        first = self.wall.columns[0][1] - self.wall.cell / 2
+        first = self.wall.columns[0][1] - self.wall.size / 2
         middle = row.top + row.height / 2
         chosen = row.layer == self.at.layer
         painter.setFont(theme.font(0.92, 600 if chosen else 400))
         painter.setPen(now.text)
         box = QRectF(first - 44, middle - 10, 34, 20)
         painter.drawText(box, theme.TO_RIGHT, str(row.layer))
-        if row.way in ("down", "up"):
-            x, sign = first - 52, 1 if row.way == "down" else -1
+        if row.kind in ("down", "up"):
+            x, sign = first - 52, 1 if row.kind == "down" else -1
             wide, narrow = middle - 4 * sign, middle + 4 * sign
             painter.setPen(QPen(now.secondary, 1.2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             corners = ((x - 7, wide), (x + 7, wide), (x + 3.5, narrow), (x - 3.5, narrow))
             painter.drawPolygon(QPolygonF([QPointF(*one) for one in corners]))
 
-    def _bar(self, painter: QPainter, row: ScoreRow) -> None:
+    def _bar(self, painter: QPainter, row: HeadRow) -> None:
         """The number of a layer as a bar from the middle, to the right where it is positive."""
         assert self.wall is not None
         now, value = theme.current(), self.shades.layers[row.layer]

@@ -290,9 +290,9 @@ class FollowPage(QWidget):
 
 # name, page, what it shows, and the button that opens it
 EXAMPLES = (
-    ("inspect", "Inspect", "What a head looks at, letter by letter", "Look at the sample"),
-    ("prune", "Prune", "Which heads a classifier needs", "Score a classifier"),
-    ("compare", "Compare", "What softmax and ymish make of a text", "Compare two models"),
+    ("inspect", "Inspect", "Attention maps of every head", "Inspect the sample"),
+    ("prune", "Prune", "Which heads a classifier needs", "Prune a classifier"),
+    ("compare", "Compare", "Softmax and ymish on one text", "Compare two models"),
 )
 
 
@@ -336,7 +336,7 @@ class EmptyPage(QWidget):
         buttons.addStretch(1)
         words.addLayout(buttons)
         words.addSpacing(16)
-        words.addWidget(label(tr("Three things to try"), weight=600))
+        words.addWidget(label(tr("Getting started"), weight=600))
         tries = QGridLayout()
         tries.setHorizontalSpacing(12)
         tries.setColumnStretch(1, 1)
@@ -359,13 +359,19 @@ class EmptyPage(QWidget):
         formats.setWordWrap(True)
         words.addWidget(formats)
         words.addStretch(1)
-        right = QWidget()
-        right.setLayout(words)
-        right.setMaximumWidth(560)
-        row = hbox(self, 1, BlankHourglass(), margins=(32, 16, 32, 16), spacing=-1)
+        self._words, self._ghost = QWidget(), BlankHourglass()
+        self._words.setLayout(words)
+        row = hbox(self, 1, self._ghost, margins=(32, 16, 32, 16), spacing=-1)
         row.addSpacing(32)
-        row.addWidget(right, 20)
+        row.addWidget(self._words, 20)
         row.addStretch(1)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """Fill a large window, too."""
+        super().resizeEvent(event)
+        factor = max(1.0, min(self.width() / 1600, self.height() / 900))
+        self._ghost.setFixedSize(round(236 * factor), round(336 * factor))
+        self._words.setMaximumWidth(round(560 * factor))
 
     def _clicked(self) -> None:
         self.asked.emit(self.sender().property("action"))
@@ -374,27 +380,26 @@ class EmptyPage(QWidget):
 class BlankHourglass(QWidget):
     """An hourglass of blank thumbnails."""
 
-    ROWS = ((0, 2, 27), (1, 1, 19), (2, 2, 14), (1, 1, 19), (0, 2, 27))  # level, layers, side
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFixedSize(236, 336)
+    ROWS = ((2, 27), (1, 19), (2, 14), (1, 19), (2, 27))  # layers, side
 
     def paintEvent(self, event: QPaintEvent) -> None:
         now = theme.current()
-        y, left, right, blanks = 6.0, [], [], []
-        for _, layers, side in self.ROWS:
-            half = (6 * (side + 6) + 8) / 2
-            top, y = y, y + layers * (side + 6) + 8
-            for edge in (top, y):
-                left.append(QPointF(self.width() / 2 - half, edge))
-                right.append(QPointF(self.width() / 2 + half, edge))
-            for layer in range(layers):
-                for head in range(6):
-                    x = self.width() / 2 - half + 7 + head * (side + 6)
-                    blanks.append(QRectF(x, top + 7 + layer * (side + 6), side, side))
-            y += 16
+        y, left, right, blanks = 6.0, [], [], []  # x from the middle
+        for layers, side in self.ROWS:
+            pitch = side + 6
+            half = 3 * pitch + 4
+            for edge in (y, y + layers * pitch + 8):
+                left.append(QPointF(-half, edge))
+                right.append(QPointF(half, edge))
+            blanks += [
+                QRectF(7 - half + head * pitch, y + 7 + layer * pitch, side, side)
+                for layer in range(layers)
+                for head in range(6)
+            ]
+            y += layers * pitch + 24
         with theme.smooth_painter(self) as painter:
+            painter.translate(self.width() / 2, 0)
+            painter.scale(self.width() / 236, self.height() / 336)
             painter.setPen(QPen(now.edge, 1))
             painter.setBrush(now.raised)
             painter.drawPolygon(QPolygonF([*left, *reversed(right)]))

@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF
@@ -30,25 +30,6 @@ SLACK = 2  # px around a cell that still mean it
 FUNNEL = 20  # where the positions of two levels meet
 
 
-class Rect(NamedTuple):
-    """A rectangle in logical pixels."""
-
-    x: float
-    y: float
-    width: float
-    height: float
-
-    @property
-    def right(self) -> float:
-        """The x just past it."""
-        return self.x + self.width
-
-    @property
-    def bottom(self) -> float:
-        """The y just past it."""
-        return self.y + self.height
-
-
 @dataclass(frozen=True, slots=True)
 class LevelStay:
     """A stay at one level: the layer that leads into it and the rows of self attention, with those
@@ -60,14 +41,48 @@ class LevelStay:
 
 
 @dataclass(frozen=True, slots=True)
-class LayerRow:
-    """One layer: its cells by head number. kind: square, strip (windows) or full (m x N)."""
+class HeadRow:
+    """The cells of a layer. kind: in the Hourglass square, strip (windows) or full (m x N), on the
+    wall of scores down, up, cross, or "" for what stays at its level."""
 
     layer: int
     kind: str
     top: float
     height: float
-    cells: tuple[tuple[int, Rect], ...]
+    cells: tuple[tuple[HeadId, QRectF], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadLayout:
+    """Where every head stands."""
+
+    width: float
+    height: float
+    size: float  # of a cell
+    rows: tuple[HeadRow, ...]
+    columns: tuple[tuple[int, float], ...]  # (head, middle)
+
+    def cells(self) -> Iterator[tuple[HeadId, QRectF]]:
+        """Every head with its cell."""
+        for row in self.rows:
+            yield from row.cells
+
+    def head_at(self, point: QPointF) -> HeadId | None:
+        """The head whose cell is under a point, the gaps between cells shared out."""
+        for row in self.rows:
+            if row.top - SLACK <= point.y() < row.top + row.height + SLACK:
+                for head, box in row.cells:
+                    if box.left() - SLACK <= point.x() < box.right() + SLACK:
+                        return head
+        return None
+
+    def box(self, head: HeadId) -> QRectF | None:
+        """The cell of a head."""
+        return next((box for one, box in self.cells() if one == head), None)
+
+    def row(self, layer: int) -> HeadRow | None:
+        """The row of a layer."""
+        return next((one for one in self.rows if one.layer == layer), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +90,7 @@ class LevelBox:
     """The box of a visit, and the part of it that holds the name of its level."""
 
     level: int
-    box: Rect
+    box: QRectF
     first: bool
 
 
@@ -121,14 +136,9 @@ class HourglassRoom:
 
 
 @dataclass(frozen=True, slots=True)
-class HourglassLayout:
+class HourglassLayout(HeadLayout):
     """The whole picture; width and height may exceed the room, then it scrolls."""
 
-    width: float
-    height: float
-    size: float
-    columns: tuple[tuple[int, float], ...]
-    rows: tuple[LayerRow, ...]
     bands: tuple[LevelBox, ...]
     outline: tuple[tuple[float, float], ...]
     lines: tuple[tuple[float, float, float, float], ...]
@@ -136,25 +146,6 @@ class HourglassLayout:
     labels: tuple[LevelLabel, ...]
     top: float
     bottom: float
-
-    def cells(self) -> Iterator[tuple[HeadId, Rect]]:
-        """Every cell with its head."""
-        for row in self.rows:
-            for head, rect in row.cells:
-                yield HeadId(row.layer, head), rect
-
-    def at(self, x: float, y: float) -> HeadId | None:
-        """The head whose cell is under a point, the gaps between cells shared out."""
-        for row in self.rows:
-            if row.top - SLACK <= y < row.top + row.height + SLACK:
-                for head, cell in row.cells:
-                    if cell.x - SLACK <= x < cell.right + SLACK:
-                        return HeadId(row.layer, head)
-        return None
-
-    def row(self, layer: int) -> LayerRow | None:
-        """The row of a layer."""
-        return next((one for one in self.rows if one.layer == layer), None)
 
     def edge(self, y: float) -> float:
         """The left edge of the silhouette at a height."""
@@ -241,7 +232,7 @@ class _Plan:
     ) -> None:
         self.spec, self.stays, self.lengths = spec, stays, lengths
         self.columns, self.size, self.funnel = columns, size, funnel
-        self.rows: list[LayerRow] = []
+        self.rows: list[HeadRow] = []
         self.bands: list[LevelBox] = []
         self.gaps: list[tuple[int, int, float, float]] = []
         self.height = self._place()
@@ -272,7 +263,7 @@ class _Plan:
             y = self._self_rows(stay, y)
             y += PAD if number == last else BOX
             half = self.width(stay.level) / 2 + PAD
-            box = Rect(-half, top, 2 * half, y - top)
+            box = QRectF(-half, top, 2 * half, y - top)
             self.bands.append(LevelBox(stay.level, box, stay.level not in seen))
             seen.add(stay.level)
         return y
@@ -284,7 +275,7 @@ class _Plan:
         for layer in stay.rows:
             kind, width, height = self._shape(layer, one)
             cells = self._cells(layer, y, width, height)
-            self.rows.append(LayerRow(layer.index, kind, y, height, cells))
+            self.rows.append(HeadRow(layer.index, kind, y, height, cells))
             y += height + gap(one)
         return y - gap(one)
 
@@ -319,7 +310,7 @@ class _Plan:
             y += 2
             kind, width, height = self._resampling(layer, inner)
             cells = self._cells(layer, y, width, height, inner)
-            self.rows.append(LayerRow(layer.index, kind, y, height, cells))
+            self.rows.append(HeadRow(layer.index, kind, y, height, cells))
             y += height + 2
         if not inward:
             self.gaps.append((stay.level, inner, y, y + self.funnel))
@@ -342,17 +333,20 @@ class _Plan:
 
     def _cells(
         self, layer: Layer, y: float, width: float, height: float, level: int | None = None
-    ) -> tuple[tuple[int, Rect], ...]:
+    ) -> tuple[tuple[HeadId, QRectF], ...]:
         level = layer.level if level is None else level
         pitch = self.thumb(level) + gap(self.thumb(level))
         start = -(self.width(level) // 2) + (self.thumb(level) - width) // 2
-        return tuple((head, Rect(start + head * pitch, y, width, height)) for head in layer.heads)
+        return tuple(
+            (HeadId(layer.index, head), QRectF(start + head * pitch, y, width, height))
+            for head in layer.heads
+        )
 
     def _outline(self) -> list[tuple[float, float]]:
         """The right side going down, then the left side going up."""
         right: list[tuple[float, float]] = []
         for band in self.bands:
-            right += [(band.box.right, band.box.y), (band.box.right, band.box.bottom)]
+            right += [(band.box.right(), y) for y in (band.box.y(), band.box.bottom())]
         return right + [(-x, y) for x, y in reversed(right)]
 
     def _lines(self) -> list[tuple[float, float, float, float]]:
@@ -371,7 +365,7 @@ class _Plan:
         return out
 
     def _goes_in(self, outer: int, top: float) -> bool:
-        above = max((one for one in self.bands if one.box.y < top), key=lambda one: one.box.y)
+        above = max((one for one in self.bands if one.box.y() < top), key=lambda one: one.box.y())
         return above.level == outer
 
     def _meeting(self, outer: int, inner: int) -> int:
@@ -391,7 +385,7 @@ class _Plan:
         read = next((b for b in self.bands if self.spec.levels[b.level].sequence == "source"), None)
         for row in self.rows if read is not None else ():
             if self.spec.layers[row.layer].role == "cross" and read is not None:
-                top, edge = read.box.bottom - PAD, max(b.box.right for b in self.bands)
+                top, edge = read.box.bottom() - PAD, max(b.box.right() for b in self.bands)
                 middle = row.top + row.height / 2
                 out.append(Residual(read.level, edge, edge + LANE, top, middle))
         for number, band in enumerate(self.bands):
@@ -400,52 +394,52 @@ class _Plan:
             inside = self.bands[number + 1 : back] if back is not None else []
             if not inside or any(self._depth(b.level) < self._depth(band.level) for b in inside):
                 continue
-            below, edge = self.bands[back or 0].box, band.box.right
-            top, bottom = band.box.bottom - PAD, below.y + PAD
+            below, edge = self.bands[back or 0].box, band.box.right()
+            top, bottom = band.box.bottom() - PAD, below.y() + PAD
             out.append(Residual(band.level, edge, edge + LANE, top, bottom))
         return out
 
     def layout(self, room: HourglassRoom) -> HourglassLayout:
         """The finished picture, moved to where it stands in the room."""
-        widest = max((band.box.width for band in self.bands), default=2.0 * PAD)
+        widest = max((band.box.width() for band in self.bands), default=2.0 * PAD)
         width = max(room.width, room.label + widest + room.right)
         middle = round(room.label + (width - room.label - room.right) / 2)
         flat = all(one.stride == 1 for one in self.spec.levels)
         spare = _free(room) - self.height
         down = room.title + (max(0, round(spare / 2)) if flat else 0)
         height = max(room.height, down + self.height + room.bottom)
-        move = _Move(middle, down)
-        outer = max(self.bands, key=lambda one: one.box.width).level if self.bands else 0
+        bands = tuple(replace(b, box=b.box.translated(middle, down)) for b in self.bands)
+        outer = max(self.bands, key=lambda one: one.box.width()).level if self.bands else 0
         return HourglassLayout(
             width,
             height,
             self.size,
+            tuple(
+                replace(
+                    row,
+                    top=row.top + down,
+                    cells=tuple((head, box.translated(middle, down)) for head, box in row.cells),
+                )
+                for row in self.rows
+            ),
             tuple((n, self._middle(outer, n) + middle) for n in range(self.columns)),
-            tuple(move.row(one) for one in self.rows),
-            tuple(replace(one, box=move.rect(one.box)) for one in self.bands),
+            bands,
             tuple((x + middle, y + down) for x, y in self._outline()),
             tuple((a + middle, b + down, c + middle, d + down) for a, b, c, d in self._lines()),
-            tuple(move.residual(one) for one in self._residuals()),
-            _labels([replace(b, box=move.rect(b.box)) for b in self.bands], room, height),
+            tuple(
+                Residual(
+                    one.level,
+                    one.edge + middle,
+                    one.lane + middle,
+                    one.top + down,
+                    one.bottom + down,
+                )
+                for one in self._residuals()
+            ),
+            _labels(bands, room, height),
             down,
             down + self.height,
         )
-
-
-class _Move(NamedTuple):
-    x: float
-    y: float
-
-    def rect(self, one: Rect) -> Rect:
-        return one._replace(x=one.x + self.x, y=one.y + self.y)
-
-    def row(self, one: LayerRow) -> LayerRow:
-        cells = tuple((head, self.rect(cell)) for head, cell in one.cells)
-        return replace(one, top=one.top + self.y, cells=cells)
-
-    def residual(self, one: Residual) -> Residual:
-        x, y = self
-        return Residual(one.level, one.edge + x, one.lane + x, one.top + y, one.bottom + y)
 
 
 def _labels(
@@ -459,7 +453,7 @@ def _labels(
         sizes = [room.short_label for _ in bands]
         tops = _apart(bands, sizes, floor, ceiling)
     return tuple(
-        LevelLabel(band.level, top, size, size > room.short_label, band.box.y, band.box.bottom)
+        LevelLabel(band.level, top, size, size > room.short_label, band.box.y(), band.box.bottom())
         for band, top, size in zip(bands, tops, sizes, strict=True)
     )
 
@@ -481,7 +475,7 @@ def _apart(
 
 
 def _beside(band: LevelBox, size: float) -> float:
-    return band.box.y + (band.box.height - size) / 2
+    return band.box.y() + (band.box.height() - size) / 2
 
 
 # --- stages ---------------------------------------------------------------------------------------
@@ -664,17 +658,6 @@ TITLE = 20  # px above: the numbers of the heads
 
 
 @dataclass(frozen=True, slots=True)
-class ScoreRow:
-    """A layer. way: "down", "up", "cross", or "" for what stays at its level."""
-
-    layer: int
-    way: str
-    top: float
-    height: float
-    cells: tuple[tuple[HeadId, QRectF], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Group:
     """Layers of one level after each other; shade: which tint of the silhouette they stand on."""
 
@@ -684,35 +667,10 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Wall:
-    """All of it: the size it takes, and where its columns begin."""
+class Wall(HeadLayout):
+    """The heads of a model as cells of one size."""
 
-    width: float
-    height: float
-    cell: float
-    rows: tuple[ScoreRow, ...]
     groups: tuple[Group, ...]
-    columns: tuple[tuple[int, float], ...]  # (head, middle)
-
-    def head_at(self, point: QPointF) -> HeadId | None:
-        """The head under a point; the gap after a cell belongs to it."""
-        for row in self.rows:
-            if row.top - 2 <= point.y() <= row.top + row.height + 2:
-                for head, box in row.cells:
-                    if box.left() - 2 <= point.x() <= box.right() + 2:
-                        return head
-        return None
-
-    def box(self, head: HeadId) -> QRectF | None:
-        """Where a head stands."""
-        for row in self.rows:
-            if row.layer == head.layer:
-                return next((box for one, box in row.cells if one == head), None)
-        return None
-
-    def row_of(self, layer: int) -> ScoreRow | None:
-        """The row of a layer."""
-        return next((one for one in self.rows if one.layer == layer), None)
 
 
 def lay(spec: ModelSpec, width: float, height: float) -> Wall:
@@ -738,7 +696,7 @@ def lay(spec: ModelSpec, width: float, height: float) -> Wall:
                 (HeadId(layer.index, head), QRectF(left + head * pitch, y, cell, tall))
                 for head in layer.heads
             )
-            rows.append(ScoreRow(layer.index, _way(layer), y, tall, cells))
+            rows.append(HeadRow(layer.index, _way(layer), y, tall, cells))
             y += tall + gap
         y += INSIDE - gap
         one = spec.levels[part[0].level]
@@ -747,7 +705,7 @@ def lay(spec: ModelSpec, width: float, height: float) -> Wall:
                             min(2, depths.index(coarseness(one)))))  # fmt: skip
         y += BETWEEN
     middles = tuple((head, left + head * pitch + cell / 2) for head in range(columns))
-    return Wall(left + columns * pitch + SIDE, y, cell, tuple(rows), tuple(groups), middles)
+    return Wall(left + columns * pitch + SIDE, y, cell, tuple(rows), middles, tuple(groups))
 
 
 def _way(layer: Layer) -> str:

@@ -74,7 +74,7 @@ def test_cells_of_layers_with_fewer_heads_keep_their_columns():
 
 def test_rows_that_go_to_another_level_are_lower(tiny):
     made = lay(tiny.spec, 600, 700)
-    ways = {row.way: row.height for row in made.rows}
+    ways = {row.kind: row.height for row in made.rows}
     assert ways["down"] == ways["up"] < ways[""] == HIGH
     assert [group.name for group in made.groups] == ["1:1", "1:2", "1:1"]
 

@@ -258,8 +258,8 @@ def test_any_metric_colours_the_hourglass_and_maps_come_back(session):
         flat = picture(view.glass)
         assert (flat != maps).any() and view.shade.ramp.isVisible()
         head = session.selection.head_id
-        box = dict(view.glass.layout_.cells())[head]
-        inside = flat[int(box.y) + 6 : int(box.bottom) - 6, int(box.x) + 6 : int(box.right) - 6]
+        left, top, right, bottom = view.glass.layout_.box(head).toRect().getCoords()
+        inside = flat[top + 6 : bottom - 6, left + 6 : right - 6]
         assert (inside == inside[0, 0]).all()  # one colour
         session.put(shade="")
         view.settle()

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PySide6.QtCore import QPointF
 
+from hgviz.core import HeadId
 from hgviz.gui.layouts import LARGEST, PAD, HourglassRoom, arrange, visits
 from tests.making import make_spec
 
@@ -42,15 +44,15 @@ def test_rows_never_overlap_and_all_is_inside(strides, heads, windowed, width, h
     assert layout.top >= room.title
     assert layout.bottom <= layout.height
     for row in layout.rows:
-        assert [head for head, _ in row.cells] == list(range(heads))
+        assert [head.head for head, _ in row.cells] == list(range(heads))
         for (_, a), (_, b) in zip(row.cells, row.cells[1:], strict=False):
-            assert a.right < b.x
+            assert a.right() < b.x()
     for head, cell in layout.cells():
-        left = layout.edge(cell.y + cell.height / 2)
-        assert room.label - 1 <= left <= cell.x
-        assert cell.right <= layout.width - room.right + 1
-        assert layout.top < cell.y and cell.bottom < layout.bottom
-        assert layout.at(cell.x + cell.width / 2, cell.y + cell.height / 2) == head
+        left = layout.edge(cell.y() + cell.height() / 2)
+        assert room.label - 1 <= left <= cell.x()
+        assert cell.right() <= layout.width - room.right + 1
+        assert layout.top < cell.y() and cell.bottom() < layout.bottom
+        assert layout.head_at(cell.center()) == head
 
 
 @settings(deadline=None)
@@ -62,8 +64,8 @@ def test_thumbnails_are_square_and_shrink_with_the_level(strides, heads, width):
     for row in layout.rows:
         for _, cell in row.cells:
             if row.kind == "square":
-                assert cell.width == cell.height
-                size[spec.layers[row.layer].level] = cell.width
+                assert cell.width() == cell.height()
+                size[spec.layers[row.layer].level] = cell.width()
     assert 12 <= size[0] <= LARGEST
     sizes = [size[level] for level in sorted(size)]
     assert sizes == sorted(sizes, reverse=True)
@@ -84,12 +86,12 @@ def test_full_resampling_maps_keep_their_proportion_and_fit_the_waist():
     down, up = layout.row(2), layout.row(10)
     inner = layout.row(3)
     for _, cell in down.cells:
-        assert cell.width == pytest.approx(2 * cell.height, abs=1)
+        assert cell.width() == pytest.approx(2 * cell.height(), abs=1)
     for _, cell in up.cells:
-        assert cell.height == pytest.approx(2 * cell.width, abs=1)
+        assert cell.height() == pytest.approx(2 * cell.width(), abs=1)
     for row in (down, up):
-        assert row.cells[0][1].x >= inner.cells[0][1].x
-        assert row.cells[-1][1].right <= inner.cells[-1][1].right
+        assert row.cells[0][1].x() >= inner.cells[0][1].x()
+        assert row.cells[-1][1].right() <= inner.cells[-1][1].right()
 
 
 def test_windowed_resampling_is_a_strip_of_14_px():
@@ -105,9 +107,9 @@ def test_residual_paths_join_the_two_stays_at_a_level():
     assert [one.level for one in layout.residuals] == [0, 1]
     for one in layout.residuals:
         before, after = (band.box for band in layout.bands if band.level == one.level)
-        assert before.y < one.top <= before.bottom
-        assert after.y <= one.bottom < after.bottom
-        assert one.lane > one.edge == before.right
+        assert before.y() < one.top <= before.bottom()
+        assert after.y() <= one.bottom < after.bottom()
+        assert one.lane > one.edge == before.right()
 
 
 def test_one_level_has_a_plain_outline_and_no_residual_path():
@@ -134,8 +136,8 @@ def test_ragged_heads_leave_gaps():
     whole = arrange(spec, lengths(spec), HourglassRoom(592, 640))
     pruned = replace(spec, layers=(*spec.layers[:4], ragged, *spec.layers[5:]))
     gaps = arrange(pruned, lengths(spec), HourglassRoom(592, 640))
-    assert [head for head, _ in gaps.row(4).cells] == [1, 4]
-    assert dict(gaps.row(4).cells)[4] == dict(whole.row(4).cells)[4]
+    assert [head.head for head, _ in gaps.row(4).cells] == [1, 4]
+    assert gaps.box(HeadId(4, 4)) == whole.box(HeadId(4, 4))
 
 
 @settings(deadline=None)
@@ -152,8 +154,8 @@ def test_the_edge_follows_the_slant():
     spec = make_spec((1, 2), 6)
     layout = arrange(spec, lengths(spec), HourglassRoom(592, 640))
     outer, inner = layout.bands[0].box, layout.bands[1].box
-    middle = (outer.bottom + inner.y) / 2
-    assert layout.edge(outer.y) == outer.x
-    assert outer.x < layout.edge(middle) < inner.x
-    assert layout.at(0, 0) is None
-    assert outer.x + PAD == dict(layout.row(0).cells)[0].x
+    middle = (outer.bottom() + inner.y()) / 2
+    assert layout.edge(outer.y()) == outer.x()
+    assert outer.x() < layout.edge(middle) < inner.x()
+    assert layout.head_at(QPointF(0, 0)) is None
+    assert outer.x() + PAD == layout.box(HeadId(0, 0)).x()

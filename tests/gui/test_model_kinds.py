@@ -297,9 +297,9 @@ def test_two_walls_stand_apart_and_cross_rows_keep_their_proportion(app):
         layout = view.glass.layout_
         assert len(layout.bands) == 2 and not layout.lines
         encoder, decoder = (one.box for one in layout.bands)
-        assert encoder.bottom < decoder.y
+        assert encoder.bottom() < decoder.y()
         cross, own = (layout.row(one).cells[0][1] for one in (4, 3))
-        assert cross.height < cross.width == own.width == own.height
+        assert cross.height() < cross.width() == own.width() == own.height()
         assert [one.level for one in layout.labels] == [0, 1]
         middles = [layout.row(one).top + layout.row(one).height / 2 for one in (4, 6, 8)]
         assert [one.bottom for one in layout.residuals] == middles
@@ -320,9 +320,9 @@ def test_pruned_heads_leave_gaps_and_never_shift(app):
         columns = dict(layout.columns)
         for layer in capture.spec.layers:
             cells = layout.row(layer.index).cells
-            assert tuple(head for head, _ in cells) == layer.heads
+            assert tuple(head.head for head, _ in cells) == layer.heads
             for head, cell in cells:
-                assert cell.x + cell.width / 2 == pytest.approx(columns[head], abs=1)
+                assert cell.center().x() == pytest.approx(columns[head.head], abs=1)
         session.put(selection=Selection(1, 2, 3))
         session.put(selection=step_layer(session, 1))  # the layer without heads is passed over
         assert session.selection.head_id == HeadId(3, 0)
@@ -340,11 +340,11 @@ def test_walls_of_every_size_show_each_head_once(app, heads, layers):
         layout = view.glass.layout_
         cells = dict(layout.cells())
         assert len(cells) == heads * layers
-        assert min(cell.width for cell in cells.values()) >= 10
+        assert min(cell.width() for cell in cells.values()) >= 10
         assert layout.width <= 592
         note = "colour: focus" in view.head.note.full
         assert note == (layout.size < 20)
-        assert len({(cell.x, cell.y) for cell in cells.values()}) == heads * layers
+        assert len({(cell.x(), cell.y()) for cell in cells.values()}) == heads * layers
 
 
 # --- what the model says --------------------------------------------------------------------------

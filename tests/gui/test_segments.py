@@ -207,7 +207,7 @@ def test_the_stage_of_segments_is_the_waist():
     assert [one.kind for one in way] == ["first", "waist", "last"]
     assert way[1].title(capture.spec, "letter") == "Letters pooled into segments (bottleneck)"
     layout = arrange(capture.spec, [len(one) for one in capture.spans], Space(600, 900))
-    outer, inner, again = (one.box.width for one in layout.bands)
+    outer, inner, again = (one.box.width() for one in layout.bands)
     assert inner < outer == again
     assert [one.level for one in layout.residuals] == [0]
 
@@ -380,7 +380,7 @@ def test_every_layer_has_a_row_from_bytes_to_patches_and_back(app, blt_capture):
     layout = arrange(capture.spec, [len(one) for one in capture.spans], Space(900, 700))
     assert [one.layer for one in layout.rows] == list(range(11))
     again = layout.row(9)  # a map from bytes to patches, in the middle of a stay at bytes
-    assert again.kind == "full" and again.cells[0][1].width < again.cells[0][1].height
+    assert again.kind == "full" and again.cells[0][1].width() < again.cells[0][1].height()
     with shown(HourglassView, (900, 700), capture=capture) as (view, _):
         assert "in the middle" in view.head.note.text()
 
