@@ -260,12 +260,12 @@ SECOND = "attention and integrated gradients: {tokens}"
 THIRD = "gradient × attention and integrated gradients: {both}"
 
 
-def table_of(beside: KeyScores, names: Names) -> list[list[str]]:
+def table_of(scores: KeyScores, names: Names) -> list[list[str]]:
     """A row for every key, every number in full."""
     rows = [[tr("column"), tr("key"), tr("where"), tr("attention"), tr("gradient × attention"),
              tr("integrated gradients")]]  # fmt: skip
-    parts = (beside.attention, beside.slope, beside.tokens)
-    for at, column in enumerate(beside.columns.tolist()):
+    parts = (scores.attention, scores.slope, scores.tokens)
+    for at, column in enumerate(scores.columns.tolist()):
         numbers = ("" if part is None else repr(float(part[at])) for part in parts)
         rows.append([str(column), names.glyph(column), names.place(column), *numbers])
     return rows
@@ -278,9 +278,9 @@ def heads_of(found: Attribution) -> list[list[str]]:
     return rows
 
 
-def agreement_words(beside: KeyScores) -> str:
+def agreement_words(scores: KeyScores) -> str:
     """The rank correlations of the three measures."""
-    named = zip(("slope", "tokens", "both"), (FIRST, SECOND, THIRD), beside.agreements, strict=True)
+    named = zip(("slope", "tokens", "both"), (FIRST, SECOND, THIRD), scores.agreements, strict=True)
     parts = [
         tr(words, **{name: sentences.with_sign(value, 2)})
         for name, words, value in named
@@ -288,7 +288,7 @@ def agreement_words(beside: KeyScores) -> str:
     ]
     if not parts:
         return tr("There are too few keys here, or all are alike: they have no ranks to compare.")
-    keys, words = sentences.counted(len(beside.columns), "key"), "; ".join(parts)
+    keys, words = sentences.counted(len(scores.columns), "key"), "; ".join(parts)
     said = "Rank correlation of magnitudes over {keys}. {agreement} (Spearman)."
     return tr(said, agreement=words[:1].upper() + words[1:], keys=keys)
 
@@ -313,13 +313,13 @@ HINT = "Compute shows which tokens and heads this answer comes from."
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AnswerReport:
-    """What a request brings: what can be asked, and one head beside what was found."""
+    """The answers on offer, and the scores of one head where an attribution is computed."""
 
     capture: Capture
     question: Question
     choices: tuple[AnswerChoice, ...]
     found: Attribution | None = None
-    beside: KeyScores | None = None
+    scores: KeyScores | None = None
     names: Names | None = None
 
 
@@ -344,7 +344,7 @@ class AttributionView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.told: AnswerReport | None = None
+        self.report: AnswerReport | None = None
         self._texts = CaptureWords()
         self._of: tuple[Prompt | None, Prompt | None] = (None, None)
         self.head = PaneHead(tr("Head"))
@@ -418,7 +418,7 @@ class AttributionView(View):
     # --- View -------------------------------------------------------------------------------------
 
     def request(self, session: Session) -> Callable[[], AnswerReport] | None:
-        """What can be asked, and the selected head beside what was found for this text."""
+        """The answers on offer, and the scores of the selected head for this text."""
         capture = session.capture
         self.empty, self.empty_actions = NOTHING, CAPTURE
         if capture is None or not len(capture.main):
@@ -445,12 +445,12 @@ class AttributionView(View):
             return None
         found = session.explained
         there = found is not None and found.is_of(capture)
-        return partial(self._told, session.model, capture, question, found if there else None,
+        return partial(self._report, session.model, capture, question, found if there else None,
             session.selection.head_id,
             None if self.rows.choice == "all" else session.selection.query,
         )  # fmt: skip
 
-    def _told(
+    def _report(
         self,
         model: Model | None,
         capture: Capture,
@@ -460,28 +460,28 @@ class AttributionView(View):
         query: int | None,
     ) -> AnswerReport:
         progress(0, 1)
-        told = AnswerReport(capture, question, choices(capture, question, model), found)
+        report = AnswerReport(capture, question, choices(capture, question, model), found)
         if found is None or found.slopes is None:
-            return told
+            return report
         layer = capture.spec.layers[head.layer]
         names = self._named(capture).names(capture, layer.key_level, capture.key_spans(head.layer))
-        beside = tasks.key_scores(found, capture, head, query)
-        return replace(told, beside=beside, names=names)
+        scores = tasks.key_scores(found, capture, head, query)
+        return replace(report, scores=scores, names=names)
 
     def draw(self, result: AnswerReport) -> None:
         """Show all of it."""
         if self.session is None:
             return
-        self.told, head = result, self.session.selection.head_id
+        self.report, head = result, self.session.selection.head_id
         self.head.title.setText(tr("Head {head}", head=head))
         self.level.setText(sentences.ends(result.capture.spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
         self._offer(result)
-        if result.beside is None or result.names is None:
+        if result.scores is None or result.names is None:
             self.bars.show_rows([], [])
         else:
-            columns = score_columns(result.beside, result.names)
-            self.bars.show_rows(columns, result.beside.columns.tolist())
+            columns = score_columns(result.scores, result.names)
+            self.bars.show_rows(columns, result.scores.columns.tolist())
         self.bars.choose(self._column())
         if result.found is not None:
             self.wall.show_model(result.capture.spec)
@@ -502,7 +502,7 @@ class AttributionView(View):
         """Another key, and whether the model is asked now."""
         if self.session is None:
             return
-        if name == "selection" and self.told is not None:
+        if name == "selection" and self.report is not None:
             self.bars.choose(self._column())
             self.wall.show_cursor(self.session.selection.head_id)
             self._reveal()
@@ -513,21 +513,21 @@ class AttributionView(View):
                 part = heatmap.share(round(now.done / now.total, 2)) if now.total else ""
                 note = tr(now.note or now.title)
                 said = " · ".join(filter(None, (note, part, time_left(now.left))))
-                fresh = self.told is None or self.told.found is None
+                fresh = self.report is None or self.report.found is None
                 (self.agreement if fresh else self.complete).setText(said)
-            elif self.told is not None:
-                self._say(self.told)
-                self._agree(self.told)
+            elif self.report is not None:
+                self._say(self.report)
+                self._agree(self.report)
 
     def figure(self, session: Session) -> Spec | None:
         """The keys of the head as they stand here; without them, what every head conducts."""
-        told = self.told
-        if told is None or told.found is None or told.capture is not session.capture:
+        report = self.report
+        if report is None or report.found is None or report.capture is not session.capture:
             return None
         chosen = session.selection
         if self.rows.choice == "all":
             chosen = replace(chosen, query=None)
-        method = "heads" if told.beside is None else "attention"
+        method = "heads" if report.scores is None else "attention"
         return Spec("attribution", chosen, Display(scale="linear"), methods=(method,))
 
     def as_text(self) -> str:
@@ -536,17 +536,17 @@ class AttributionView(View):
 
     def as_table(self) -> list[list[str]] | None:
         """The numbers of the keys; before they are there, what every head conducts."""
-        told = self.told
-        if told is None or told.found is None:
+        report = self.report
+        if report is None or report.found is None:
             return None
-        if told.beside is None or told.names is None:
-            return heads_of(told.found)
-        return table_of(told.beside, told.names)
+        if report.scores is None or report.names is None:
+            return heads_of(report.found)
+        return table_of(report.scores, report.names)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The keys come first where there is little room."""
         super().resizeEvent(event)
-        there = self.told is not None and self.told.found is not None
+        there = self.report is not None and self.report.found is not None
         for one in (self._line, self.heads, self.room):
             one.setVisible(there and self.height() >= LOW)
         self._asks.setVisible(self.width() >= NARROW)
@@ -559,14 +559,14 @@ class AttributionView(View):
         work = self.session.work if self.session is not None else ()
         return next((one for one in work if one.key == EXPLAIN and one.state in GOING), None)
 
-    def _offer(self, told: AnswerReport) -> None:
-        question = told.question
+    def _offer(self, report: AnswerReport) -> None:
+        question = report.question
         self.answer.clear()
-        for one in told.choices:
+        for one in report.choices:
             self.answer.addItem(one.words, one.number)
         self.answer.setCurrentIndex(self.answer.findData(question.number))
         if question.position is not None:
-            at = told.capture.main.label(question.position)
+            at = report.capture.main.label(question.position)
             self.answer.setToolTip(tip(tr("What the model says after “{token}”", token=at)))
         self.steps.setCurrentIndex(self.steps.findData(question.steps))
         self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
@@ -578,32 +578,32 @@ class AttributionView(View):
         if box is not None:
             self.room.ensureVisible(0, int(box.center().y()), 0, 24)
 
-    def _heading(self, told: AnswerReport) -> str:
-        layers = told.found.layers if told.found is not None else None
+    def _heading(self, report: AnswerReport) -> str:
+        layers = report.found.layers if report.found is not None else None
         return tr(CONDUCTED_BESIDE if layers else CONDUCTED)
 
-    def _say(self, told: AnswerReport) -> None:
+    def _say(self, report: AnswerReport) -> None:
         """How good what was found is, and whether it is what is asked now."""
-        if told.found is None:
+        if report.found is None:
             self.complete.setText("")
             return
-        said = [complete_words(told.found)]
-        if told.found.question != told.question:
+        said = [complete_words(report.found)]
+        if report.found.question != report.question:
             said.insert(0, tr("These results are of another answer or path; Compute renews them."))
         self.complete.setText(" ".join(said))
 
-    def _agree(self, told: AnswerReport) -> None:
-        if told.found is None:
+    def _agree(self, report: AnswerReport) -> None:
+        if report.found is None:
             self.agreement.setText(tr(HINT))
         else:
-            self.agreement.setText("" if told.beside is None else agreement_words(told.beside))
+            self.agreement.setText("" if report.scores is None else agreement_words(report.scores))
 
     def _words(self, column: int) -> str:
         """A key and its three numbers."""
-        if self.told is None or self.told.names is None:
+        if self.report is None or self.report.names is None:
             return ""
         parts = [f"{one.title}: {one.words(column)}" for one in self.bars.columns[1:]]
-        return " · ".join([where(self.told.names, column), *parts])
+        return " · ".join([where(self.report.names, column), *parts])
 
     def _named(self, capture: Capture) -> CaptureWords:
         of = (capture.prompt, capture.target)
@@ -619,11 +619,11 @@ class AttributionView(View):
         return capture.column(chosen.layer, chosen.key)
 
     def _ask_for(self) -> None:
-        if self.session is None or self.told is None:
+        if self.session is None or self.report is None:
             return
         self.session.put(
             question=replace(
-                self.told.question,
+                self.report.question,
                 number=self.answer.currentData(),
                 steps=self.steps.currentData(),
                 baseline=self.baseline.currentData(),
@@ -637,11 +637,11 @@ class AttributionView(View):
         self.refresh()
 
     def _pick(self, column: int) -> None:
-        if self.session is None or self.told is None:
+        if self.session is None or self.report is None:
             return
-        if self.told.capture is not self.session.capture:
+        if self.report.capture is not self.session.capture:
             return  # another is on its way
-        token = self.told.capture.column_token(self.session.selection.layer, column)
+        token = self.report.capture.column_token(self.session.selection.layer, column)
         if token is not None:
             self.session.select(key=token)
 

@@ -12,7 +12,6 @@ import numpy as np
 from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QFontMetricsF,
     QKeyEvent,
     QPainter,
@@ -559,7 +558,7 @@ class ChartWidget(QWidget):
         while len(self.plots) < len(plots):
             items = PlotItems(self.view)
             items.slider.sigDragged.connect(self._drag)
-            items.slider.sigPositionChangeFinished.connect(self._drop)
+            items.slider.sigPositionChangeFinished.connect(lambda: setattr(self, "_moving", False))
             items.box.sigRangeChanged.connect(self._annotate)
             items.box.sigResized.connect(self._annotate)
             self.plots.append(items)
@@ -633,10 +632,9 @@ class ChartWidget(QWidget):
             return
         now, (items, *_) = theme.current(), self.shown
         ground, text = (now.pane, now.secondary) if slider.at is None else (now.mark_text, now.pane)
-        ring = now.press if self.hasFocus() else ground
         self.handle.setStyleSheet(
-            f"background: {ground.name()}; color: {text.name()}; border: 2px solid {ring.name()};"
-            " border-radius: 11px; padding: 0px 10px;"
+            f"background: {ground.name()}; color: {text.name()}; border-radius: 11px;"
+            f" border: 1px solid {text.name()}; padding: 0px 11px;"
         )
         self.handle.setFont(theme.font(SMALL if slider.at is None else 0.92, 600))
         self.handle.setText(slider.words)
@@ -687,7 +685,7 @@ class ChartWidget(QWidget):
         elif event.double():
             self.entered.emit()
         elif self.chart.slider is not None:
-            self._slide_to(items.box.mapSceneToView(place).x(), False)
+            self._slide(self._nearest_stop(items.box.mapSceneToView(place).x()))
         elif key is not None:
             self.picked.emit(key)
 
@@ -699,18 +697,13 @@ class ChartWidget(QWidget):
 
     def _drag(self, line: Any) -> None:
         before = self.chart.slider
-        self._slide_to(line.value(), self._moving)
+        self._slide(self._nearest_stop(line.value()), self._moving)
         self._moving |= self.chart.slider is not before
         self._annotate()
 
-    def _drop(self) -> None:
-        self._moving = False
-
-    def _slide_to(self, x: float, begun: bool) -> None:
-        """Move the slider to the stop nearest to an x."""
+    def _nearest_stop(self, x: float) -> int:
         assert self.chart.slider is not None
-        stops = np.asarray(self.chart.slider.stops, float)
-        self._slide(int(np.abs(stops - x).argmin()), begun)
+        return int(np.abs(np.asarray(self.chart.slider.stops, float) - x).argmin())
 
     def _slide(self, stop: int, begun: bool = False) -> None:
         slider = self.chart.slider
@@ -740,14 +733,6 @@ class ChartWidget(QWidget):
         if key in MOVES:
             return (slider.at or 0) + MOVES[key]
         return {Qt.Key.Key_Home: 0, Qt.Key.Key_End: slider.home}.get(key)
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self._place_handle()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self._place_handle()
 
 
 def _key(here: tuple[PlotItems, Points, int] | None) -> Hashable:

@@ -263,7 +263,7 @@ TALL, WIDE = 560, 940  # px: from which on examples are shown, and parts stand s
 AXES = ("distance", "focus")  # what is across and up at first
 ONE, ALL = "text", "corpus"
 ORANGE = 1  # of the colours of series
-NAMED = 16  # heads whose numbers stand beside their points
+NAMED = 16  # heads whose numbers are written at their points
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,10 +335,10 @@ class HeadsView(ChartView):
         self.missing.setContentsMargins(16, 0, 16, 2)
         self.plot = QWidget()
         vbox(self.plot, bar, (self.picture, 1), self.missing, spacing=2)
-        self.beside = splitter(Qt.Orientation.Vertical, self.table, self.examples)
-        self.whole = splitter(Qt.Orientation.Vertical, self.plot, self.beside)
+        self.below = splitter(Qt.Orientation.Vertical, self.table, self.examples)
+        self.whole = splitter(Qt.Orientation.Vertical, self.plot, self.below)
         self.whole.setSizes([320, 330])
-        self.beside.setSizes([180, 170])
+        self.below.setSizes([180, 170])
         self.note = label(factor=0.85, kind="secondary", wrap=True)
         self.note.setContentsMargins(16, 2, 16, 4)
         vbox(self.content, self.head, (self.whole, 1), self.note)
@@ -462,13 +462,13 @@ class HeadsView(ChartView):
             picker.setToolTip("\n".join([picker.accessibleName(), explained(metric, self._unit)]))
         titles = self.across.currentText(), self.up.currentText()
         levels = [sentences.level(spec, number) for number in range(len(spec.levels))]
-        told = partial(self._said, across=across, up=up, spec=spec)
-        self.picture.show_chart(chart_of(facts, (across, up), titles, levels, told))
+        describe = partial(self._describe_head, across=across, up=up, spec=spec)
+        self.picture.show_chart(chart_of(facts, (across, up), titles, levels, describe))
         missing = len(every) - len(facts)
         self.missing.setText(tr("{n:,} without", n=missing))
         self.missing.setVisible(bool(missing))
 
-    def _said(self, facts: HeadRole, *, across: str, up: str, spec: ModelSpec) -> str:
+    def _describe_head(self, facts: HeadRole, *, across: str, up: str, spec: ModelSpec) -> str:
         numbers = [
             f"{metric_name(name, self._unit)}: {measured(name, facts.metrics[name])}"
             for name in dict.fromkeys((across, up))
@@ -519,7 +519,7 @@ def chart_of(
     metrics: tuple[str, str],
     titles: tuple[str, str],
     levels: Sequence[str],
-    told: Callable[[HeadRole], str],
+    describe: Callable[[HeadRole], str],
 ) -> Chart:
     """Heads as points over two metrics: a colour and a shape for each level, hollow where the layer
     goes from one level to another."""
@@ -534,7 +534,7 @@ def chart_of(
         name = tr("to {level}", level=levels[level]) if resamples else levels[level]
         colour = level + (level >= ORANGE)  # orange means chosen
         x, y = ([one.metrics[metric] for one in mine] for metric in metrics)
-        words, heads = partial(_words_of, mine, told), tuple(one.head for one in mine)
+        words, heads = partial(_words_of, mine, describe), tuple(one.head for one in mine)
         parts.append(Points(x, y, colour, level, 9.0, resamples, words, heads, name))
     plot = Plot(Axis.around(xs, title=titles[0]), Axis.around(ys, title=titles[1]), tuple(parts))
     said = tr(
@@ -556,8 +556,8 @@ def apart(xs: Sequence[float], ys: Sequence[float]) -> list[int]:
     return sorted(alone.tolist(), key=lambda at: -far[at].min())[:NAMED]
 
 
-def _words_of(facts: Sequence[HeadRole], told: Callable[[HeadRole], str], at: int) -> str:
-    return told(facts[at])
+def _words_of(facts: Sequence[HeadRole], describe: Callable[[HeadRole], str], at: int) -> str:
+    return describe(facts[at])
 
 
 def _range(values: Sequence[float]) -> str:

@@ -100,7 +100,7 @@ class LiveView(ChartView):
         self.stop = Button(tr("Stop"), "stop")
         self.stop.setFixedWidth(92)
         self.stop.clicked.connect(self._stop)
-        self.told = Words(factor=0.92, kind="secondary")
+        self.status = Words(factor=0.92, kind="secondary")
         self.sample = [Words(factor=0.92, kind="secondary") for _ in range(3)]
         self.chart = ChartWidget(tr("How the score grew"))
         low = Qt.AlignmentFlag.AlignBaseline
@@ -110,7 +110,7 @@ class LiveView(ChartView):
         near = hbox(None, self.interval, self.early, 1, spacing=8)
         bar = hbox(None, (self.progress, 1), self.stop, spacing=8)
         self.side = QWidget()
-        column = vbox(self.side, big, near, grid, bar, self.told, 1, spacing=4)
+        column = vbox(self.side, big, near, grid, bar, self.status, 1, spacing=4)
         column.insertSpacing(2, 4)
         row = hbox(None, self.side, (self.chart, 1), margins=(16, 0, 16, 8), spacing=16)
         vbox(self.content, self.head, (row, 1))
@@ -160,7 +160,7 @@ class LiveView(ChartView):
             self.interval.setText("")
             for one in self.lines.values():
                 one.say("")
-            self.told.say(tr("Reading the data") if result is None else tr("Asking the model"))
+            self.status.say(tr("Reading the data") if result is None else tr("Asking the model"))
             self.progress.show_part(0.0)
             self.stop.setVisible(False)
             return
@@ -193,7 +193,7 @@ class LiveView(ChartView):
         if not result.done:
             early = tr("looking early is not corrected for")
             words.append(tr("stopped") if result.stopped else early)
-        self.told.say(" · ".join(words))
+        self.status.say(" · ".join(words))
         said = share_words(score.value, score.low, score.high)
         self.setAccessibleDescription(f"{self.head.title.text()}: {said}")
 
@@ -247,7 +247,7 @@ def chart_of(trial: MaskTrial | None, title: str) -> Chart:
     across = Axis(-0.012 * total, 1.012 * total, title, plots.count)
     seen, values = [one.seen for one in points], [one.value for one in points]
 
-    def told(at: int) -> str:
+    def point_words(at: int) -> str:
         one = points[at]
         share = share_words(one.value, one.low, one.high)
         return tr("{share} after {seen:,} of {total:,}", share=share, seen=one.seen, total=total)
@@ -256,12 +256,12 @@ def chart_of(trial: MaskTrial | None, title: str) -> Chart:
         Band(seen, [one.low for one in points], [one.high for one in points]),
         Line([across.low, across.high], [whole, whole], "text", 1.0, "dash"),
         Line(seen, values),
-        Points(seen, values, size=0.0, words=told),
+        Points(seen, values, size=0.0, words=point_words),
         Intervals([last.seen], [last.low], [last.high]),
         Points([last.seen], [last.value], size=7.0),
         Note(tr("full model"), across.low, whole, anchor=(0, int(2 * whole < up.low + up.high))),
     )  # fmt: skip
-    return Chart((Plot(across, up, parts),), told(len(points) - 1), of=trial.off, by_x=True)
+    return Chart((Plot(across, up, parts),), point_words(len(points) - 1), of=trial.off, by_x=True)
 
 
 def difference(value: float, low: float, high: float) -> str:

@@ -86,7 +86,7 @@ class MaskList(QWidget):
 
     picked = Signal(object)
     dropped = Signal(str)
-    told = Signal(str)  # about the mask that the keyboard is on
+    described = Signal(str)  # about the mask that the keyboard is on
 
     def __init__(self) -> None:
         super().__init__()
@@ -99,7 +99,7 @@ class MaskList(QWidget):
         self.list.horizontalHeader().hide()
         self.list.clicked.connect(lambda index: self.picked.emit(index.data(ROW).off))
         self.list.opened.connect(lambda mask: self.picked.emit(mask.off))
-        self.list.told.connect(self.told)
+        self.list.described.connect(self.described)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         action = QAction(tr("Delete mask"), self.list)
         action.setShortcut(QKeySequence(Qt.Key.Key_Delete))
@@ -201,7 +201,7 @@ class ScoresView(View):
     picked = Signal(object)  # a set of heads that was kept
     dropped = Signal(str)  # the name of one
     halted = Signal()
-    told = Signal(str)  # about the head under the pointer
+    described = Signal(str)  # about the head under the pointer
 
     def __init__(self) -> None:
         super().__init__()
@@ -256,7 +256,7 @@ class ScoresView(View):
         self.masks = MaskList()
         self.masks.picked.connect(self.picked)
         self.masks.dropped.connect(self.dropped)
-        self.masks.told.connect(self.told)
+        self.masks.described.connect(self.described)
         self.masks.keep.clicked.connect(self._keep)
         said = QWidget()
         row = QGridLayout(said)
@@ -325,7 +325,7 @@ class ScoresView(View):
             self.undo.setEnabled(bool(session.history.past))
             self.redo.setEnabled(bool(session.history.future))
         if name in ("off", "selection") and session.mode == "prune":
-            self.told.emit(status_words(session, self.wall))
+            self.described.emit(status_words(session, self.wall))
         if name in ("off", "masks", "trial"):
             self.masks.show_masks(session.masks, session.off, session.trial, session.spec)
         if name in ("data", "trial", "work", "off"):
@@ -339,7 +339,7 @@ class ScoresView(View):
         self.measure.setIcon(theme.icon("stop", gap=ICON_GAP) if job else QIcon())
         self.measure.setEnabled(ready or job is not None)
         self.measure.setToolTip(tr(
-            "What is measured stays" if job else "Measure what every head is worth"
+            "Stop; what was measured stays" if job else "Compute the importance of every head"
             if ready else "Choose data first"
         ))  # fmt: skip
         if job is None:
@@ -378,9 +378,9 @@ class ScoresView(View):
 
     def _point(self, head: HeadId | None) -> None:
         if head is not None:
-            self.told.emit(self.wall.words(head).replace("\n", " · "))
+            self.described.emit(self.wall.words(head).replace("\n", " · "))
         elif self.session is not None:
-            self.told.emit(status_words(self.session, self.wall))
+            self.described.emit(status_words(self.session, self.wall))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The word before the pickers gives way, and masks in a low window."""
@@ -651,8 +651,8 @@ AXES = (
     ("time", "Time", ""),
 )  # fmt: skip
 ONE_BY_ONE = (
-    "Switch heads off one after the other, the cheapest first ({score}), and in 20 random orders "
-    "to compare with."
+    "Switch heads off one after the other, the least important first ({score}), and in 20 random "
+    "orders for comparison."
 )
 STEPS = (  # what leads to a curve; the last of them that was done shows the next
     ("trace_curve", "Compute pruning curve"), ("measure_heads", "Measure…"),
@@ -660,8 +660,8 @@ STEPS = (  # what leads to a curve; the last of them that was done shows the nex
     ("open_studied", "Locate model…"), ("open", "Open a checkpoint…"),
 )  # fmt: skip
 NOTE = "least important first; drag the line to switch more or fewer off"
-MEASURED = "Medians of models that really lack the heads, as they were measured"
-UNCOUNTED = "The weights of this model do not go by heads"
+MEASURED = "Measured medians of models without these heads"
+UNCOUNTED = "The parameters of single heads of this model are not known"
 UNTIMED = "Not timed: hgviz curve --time measures milliseconds along a curve"
 
 
@@ -673,12 +673,15 @@ class CurveView(ChartView):
     needs = ("study", "score", "dark", "data", "trial")
     watches = ("off",)
     lane = "here"
-    empty = ("Measure the heads to see how many can go", "The curve stands beside random orders.")
+    empty = (
+        "No pruning curve yet",
+        "Measure the heads first, then compare with random pruning orders.",
+    )
 
     topic = "prune-curve"
 
     switched = Signal(object, bool)
-    told = Signal(str)  # what was measured at the mark, or under the pointer
+    described = Signal(str)  # what was measured at the mark, or under the pointer
 
     def __init__(self) -> None:
         super().__init__()
@@ -690,7 +693,7 @@ class CurveView(ChartView):
         self.line: CurveLine | None = None
         self.chart = ChartWidget(tr(self.title))
         self.chart.slid.connect(self._slide)
-        self.chart.pointed.connect(self._tell)
+        self.chart.pointed.connect(self._describe)
         self.axis.allow("heads", True, tip(term_explained("heads")))
         self.axis.setAccessibleName(tr("What is saved"))
         self.head.title.setToolTip(tip(term_explained("allowed")))
@@ -735,7 +738,7 @@ class CurveView(ChartView):
         if name == "off" and self.session is not None:
             self._redraw()
             if self.chart.hasFocus():
-                self._tell("")
+                self._describe("")
 
     @property
     def words(self) -> str:
@@ -752,9 +755,9 @@ class CurveView(ChartView):
         assert self.line is not None
         self.switched.emit(self.line.curve.off(stop), begun)
 
-    def _tell(self, point: str) -> None:
+    def _describe(self, point: str) -> None:
         """The point under the pointer, else the mark."""
-        self.told.emit(point or self.words)
+        self.described.emit(point or self.words)
 
     def _offer_axes(self, session: Session) -> None:
         """Offer the axes that the curve of a session has values for."""
@@ -841,9 +844,9 @@ class PrunePage(QWidget):
         self.heads.picked.connect(pruning.switch)
         self.heads.dropped.connect(pruning.drop)
         say = commands.window.chosen_words.say
-        self.heads.told.connect(say)
+        self.heads.described.connect(say)
         for one in (self.curve, self.changed.table, self.slices.table):
-            one.told.connect(say)
+            one.described.connect(say)
         self.heads.halted.connect(pruning.stop_measuring)
         self.live.stopped.connect(pruning.stop_trial)
         self.live.resumed.connect(pruning.resume)

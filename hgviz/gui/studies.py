@@ -298,10 +298,10 @@ def budgets_chart(content: Plots) -> Chart:
             if one.low is not None and one.high is not None:
                 bands.append(Band(one.x, one.low, one.high, colour, 0.16))
             style: Any = "dash" if one.label == RANDOM_LABEL else "solid"
-            told = partial(_left, one, plot)
+            words = partial(_left, one, plot)
             lines += [
                 plots.Line(one.x, one.y, colour, style=style),
-                Points(one.x, one.y, colour, number, 7.0, words=told, name=called(one.label)),
+                Points(one.x, one.y, colour, number, 7.0, words=words, name=called(one.label)),
             ]
         found.append(Plot(across, up, (*bands, *lines), plot.title))
     return Chart(tuple(found), of=tuple(names))

@@ -143,7 +143,7 @@ class RowTable(QTableView):
     others are shown; about: all that a row says; sorts: whether readers may sort it.
 
     picked: a person came to this row; opened: by Return or a double click; pointed: the row under
-    the pointer, None for none; told: what the row that the keyboard is on says.
+    the pointer, None for none; described: what the row that the keyboard is on says.
     """
 
     own_keys = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down,
@@ -152,7 +152,7 @@ class RowTable(QTableView):
     picked = Signal(object)
     opened = Signal(object)
     pointed = Signal(object)
-    told = Signal(str)
+    described = Signal(str)
 
     def __init__(
         self,
@@ -281,7 +281,7 @@ class RowTable(QTableView):
         if now.isValid() and not self._quiet:
             self.picked.emit(now.data(ROW))
             if self.hasFocus():
-                self._tell()
+                self._describe()
 
     def leaveEvent(self, event: QEvent) -> None:
         super().leaveEvent(event)
@@ -289,12 +289,12 @@ class RowTable(QTableView):
 
     def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
-        self._tell()
+        self._describe()
 
-    def _tell(self) -> None:
+    def _describe(self) -> None:
         about = self.model_of_rows.about
         if about is not None and self.chosen is not None:
-            self.told.emit(about(self.chosen).replace("\n", " · "))
+            self.described.emit(about(self.chosen).replace("\n", " · "))
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Left and Right sort by another column, Space reverses the order."""

@@ -58,15 +58,15 @@ def test_the_answers_offered_are_the_next_token_and_the_likeliest(app, asked_of)
 def test_the_keys_show_attention_slopes_and_attributions(app, asked_of):
     _, capture, found = asked_of
     with shown(AttributionView, **fields_of(asked_of)) as (view, session):
-        beside = view.told.beside
-        assert beside.columns.tolist() == list(range(13))  # a causal head sees no more
+        scores = view.report.scores
+        assert scores.columns.tolist() == list(range(13))  # a causal head sees no more
         row = capture.maps[0].read(1, (12, 13))[0, :13]
-        assert np.array_equal(beside.attention, row.astype(float))
-        assert np.allclose(beside.tokens, found.tokens[:13], rtol=0, atol=1e-12)
-        assert f"{beside.agreements[0]:+.2f}".replace("-", "−") in view.agreement.text()
+        assert np.array_equal(scores.attention, row.astype(float))
+        assert np.allclose(scores.tokens, found.tokens[:13], rtol=0, atol=1e-12)
+        assert f"{scores.agreements[0]:+.2f}".replace("-", "−") in view.agreement.text()
         QTest.mouseClick(view.rows._group.button(1), Qt.MouseButton.LeftButton)
         view.settle()
-        assert len(view.told.beside.columns) == len(capture.main)
+        assert len(view.report.scores.columns) == len(capture.main)
         view.bars.picked.emit(5)
         assert session.selection.key == 5
         view.bars.setFocus()
@@ -79,9 +79,9 @@ def test_its_numbers_are_copied_in_full(app, asked_of):
         view.copy()
         data = QGuiApplication.clipboard().mimeData()
         rows = [line.split("\t") for line in data.text().splitlines()[1:]]
-        beside = view.told.beside
+        scores = view.report.scores
         numbers = np.array([row[3:] for row in rows], float).T
-        assert np.array_equal(numbers, [beside.attention, beside.slope, beside.tokens])
+        assert np.array_equal(numbers, [scores.attention, scores.slope, scores.tokens])
         assert data.hasImage()
 
 
@@ -90,10 +90,10 @@ def test_a_coarser_head_is_compared_by_its_own_positions(app, asked_of):
     inner = next(one for one in capture.spec.layers if one.level == 1 and one.role == "self")
     chosen = Selection(inner.index, 0, 12)
     with shown(AttributionView, **fields_of(asked_of, selection=chosen)) as (view, _):
-        beside, spans = view.told.beside, capture.key_spans(inner.index)
-        for at, column in enumerate(beside.columns.tolist()):
+        scores, spans = view.report.scores, capture.key_spans(inner.index)
+        for at, column in enumerate(scores.columns.tolist()):
             start, end = spans[column]
-            assert beside.tokens[at] == pytest.approx(found.tokens[start:end].sum())
+            assert scores.tokens[at] == pytest.approx(found.tokens[start:end].sum())
 
 
 def test_the_wall_opens_heads_and_gives_their_conductance(app, asked_of):

@@ -255,7 +255,7 @@ def test_rows_are_walked_read_and_opened_by_keys(table):
     picked, opened, told = [], [], []
     table.picked.connect(lambda row: picked.append(row["name"]))
     table.opened.connect(lambda row: opened.append(row["name"]))
-    table.told.connect(told.append)
+    table.described.connect(told.append)
     table.activateWindow()
     table.setFocus()
     table.choose("b")
