@@ -75,7 +75,7 @@ if TYPE_CHECKING:
 
 TOP, ARCS_HEIGHT = 16, 62  # px above all, and for the arcs
 HIGH, ASIDE = 32, 8  # px of a strip, and of its silhouette's margin
-PITCH, PITCH_MOST = 142, 156  # from stage to stage
+PITCH, PITCH_MOST = 142, 260  # px from stage to stage
 TOGETHER = 156  # the last row and its words
 NARROWER, NARROWEST = 0.84, 0.6  # how strips shrink from level to level
 WIDEST = 15.0  # px a character

@@ -287,8 +287,8 @@ def test_stages_say_in_words_what_happens():
     assert [one.entries for one in way] == [(), (2,), (4,), (8,), (10,)]
     odd = make_spec((1, 3, 24), 2)
     assert [one.title(odd, "token") for one in stages(odd)][1:3] == [
-        "Three tokens become one",
-        "24 tokens become one: look far, cheaply",
+        "Shortened, three tokens to one",
+        "Shortened, 24 tokens to one (bottleneck)",
     ]
 
 
