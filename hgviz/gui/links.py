@@ -38,7 +38,7 @@ from hgviz.gui import ink, sentences, theme
 from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.view import CAPTURE, Notice, View
+from hgviz.gui.view import CAPTURE, View
 from hgviz.gui.widgets import (
     Flow,
     IconButton,
@@ -835,6 +835,8 @@ class LinkCanvas(QAbstractScrollArea):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._lay_out()
+        if self.scene is not None and self.scene.chosen:
+            self.reveal(min(self.scene.chosen))
         self.moved.emit()
 
     def focusInEvent(self, event) -> None:
@@ -854,13 +856,8 @@ class LinkCanvas(QAbstractScrollArea):
         side = self.plan.side_at(place.x(), place.y())
         if side is None:
             return None
-        found = self.track(side).at(place.y() - self.plan.start + self.plan.offset(side))
+        found = self.scene.tracks[side].at(place.y() - self.plan.start + self.plan.offset(side))
         return None if found is None else (side, found)
-
-    def track(self, side: int) -> TokenAxis:
-        """Where the units of a side lie."""
-        assert self.scene is not None
-        return self.scene.tracks[side]
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         """Choose a query (Ctrl: one more, Shift: all up to it), or a key, or go to an end."""
@@ -975,7 +972,6 @@ class LinksView(View):
         self.found: LinkData | None = None
         self._queries: tuple[int, ...] = ()  # tokens chosen beside the one of the session
         self._sides: tuple[object, tuple[Side, Side]] | None = None
-        self._failed: Notice | None = None
         self.head = PaneHead(tr(self.title))
         self.level = label(factor=0.92, weight=500, kind="chip")
         self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
@@ -1002,16 +998,13 @@ class LinksView(View):
         self.legend.setTextFormat(Qt.TextFormat.RichText)
         self.legend.setContentsMargins(16, 0, 16, 4)
         self.legend.hide()
-        self._column = vbox(
-            self.content,
-            self.head,
-            self.bar,
-            self.legend,
-            line(),
-            (self.web, 1),
-            line(),
-            self.sentence,
-        )
+        self.error = label(wrap=True)
+        self.error.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        self.error.hide()
+        vbox(
+            self.content, self.head, self.bar, self.legend, line(), (self.web, 1), (self.error, 1),
+            line(), self.sentence,
+        )  # fmt: skip
         self.start_at(self.web)
 
     # --- View -------------------------------------------------------------------------------------
@@ -1038,7 +1031,8 @@ class LinksView(View):
         try:
             linking = replace(self.bar.options(capture, chosen), queries=self._tokens(session))
         except HgvizError as error:
-            return partial(self._refused, LinkData(capture, chosen, LinkOptions(), error=error))
+            refused = LinkData(capture, chosen, LinkOptions(), error=error)
+            return lambda: refused
         return partial(self._read, capture, chosen, linking, pointed, self.web.in_view())
 
     def draw(self, result: LinkData) -> None:
@@ -1141,10 +1135,6 @@ class LinksView(View):
             self._sides = key, link_sides(capture, layer, linking)
         return self._sides[1]
 
-    def _refused(self, found: LinkData) -> LinkData:
-        progress(0, 1)
-        return found
-
     def _tracks(self, links: Links) -> tuple[TokenAxis, TokenAxis]:
         old = self.web.scene
         if old is not None and (old.links.queries, old.links.keys) == (links.queries, links.keys):
@@ -1178,16 +1168,13 @@ class LinksView(View):
         return tr(sides[0].capitalize()), tr(sides[1].capitalize())
 
     def _fail(self, error: HgvizError | None) -> None:
-        """In place of the links, what is wrong; the controls stay, to mend it."""
-        if self._failed is not None:
-            self._column.removeWidget(self._failed)
-            self._failed.deleteLater()
-            self._failed = None
+        """Show an error in place of the links; the controls stay, to correct it."""
+        self.error.setText("\n".join(error.lines) if error is not None else "")
+        self.error.setVisible(error is not None)
         self.web.setVisible(error is None)
         if error is not None:
-            self._failed = Notice.of_error(*error.lines)
-            self._column.insertWidget(self._column.indexOf(self.web), self._failed, 1)
             self.sentence.say("")
+            self.legend.hide()
 
     # --- what people do ---------------------------------------------------------------------------
 
