@@ -51,8 +51,8 @@ from hgviz.session import Session
 
 WHOLE = 2048  # tokens of which the whole map is composed
 TOO_LONG = (
-    "The whole map is composed for texts of up to {most:,} {unit}s; of this one, the row of the "
-    "selected answer."
+    "The whole rollout is computed for texts of up to {most:,} {unit}s; for this one, only the row "
+    "of the selected answer."
 )
 ROLLOUTS = 3  # options whose rollout is kept for when one comes back to them
 
@@ -137,7 +137,7 @@ COMES_AHEAD = "{share} of the answer at {answer} comes from {token}, {away} ahea
 def answer(across: Across, rows: Names, columns: Names) -> str:
     """Where the answer looked at comes from most, and which way."""
     if across.row is None or across.query is None:
-        return tr("Point at a cell to read it; click to keep its answer.")
+        return tr("Point at a cell to read it; click to choose its answer.")
     weights = across.row.weights[0]
     order = np.argsort(-np.abs(weights), kind="stable")[:SOURCES]
     tokens = [
@@ -147,7 +147,7 @@ def answer(across: Across, rows: Names, columns: Names) -> str:
     ]
     own = _cell(rows, across.query)
     if not tokens:
-        return tr("The answer at {answer} comes from nothing.", answer=own)
+        return tr("The answer at {answer} comes from no token.", answer=own)
     signed = "The answer at {answer} weighs most {tokens}."
     most = signed if across.recipe.signed else "The answer at {answer} comes most from {tokens}."
     sentence = tr(most, answer=own, tokens=", ".join(tokens))
@@ -209,11 +209,11 @@ LABELS = 10  # tokens that are written under the bars
 TALLEST = 200  # px of the chart under a map
 ABOUT = {  # what the bars are, their formula
     "Rollout": (
-        "How much of the answer comes from each token, all layers taken together",
+        "How much of the answer comes from each token, through all layers",
         Citation("R = Â_L … Â_1, Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
     ),
     "Product": (
-        "How much each token adds or takes away, all layers multiplied",
+        "How much each token adds or subtracts, through all layers",
         Citation("Π_l (A_l + I)", "across.md"),
     ),
 }  # fmt: skip
@@ -252,7 +252,7 @@ def row_chart(across: Across, columns: Names) -> Chart:
         number if across.recipe.signed else percent,
     )  # fmt: skip
     plot = Plot(Axis(-0.5, end, names=token_names(columns)), y, (*parts, points))
-    return Chart((plot,), tr("The answer looked at, token by token"), of=end, by_x=True)
+    return Chart((plot,), tr("The selected answer by token"), of=end, by_x=True)
 
 
 def token_names(columns: Names) -> tuple[tuple[float, str], ...]:
@@ -306,18 +306,18 @@ def row_table(across: Across, columns: Names) -> list[list[str]]:
 
 
 FUSED = (
-    ("mean", "Mean of heads", "Heads of a layer count alike"),
-    ("max", "Largest head", "Of each cell the head that looks there most"),
-    ("min", "Smallest head", "Of each cell the head that looks there least"),
-    ("one", "This head", "In its layer the selected head alone; in others the mean"),
+    ("mean", "Mean of heads", "The mean over the heads of a layer"),
+    ("max", "Largest head", "The largest weight over the heads of a layer, cell by cell"),
+    ("min", "Smallest head", "The smallest weight over the heads of a layer, cell by cell"),
+    ("one", "This head", "The selected head in its layer, the mean in all others"),
 )
 RESIDUAL = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 FUSING = (
-    "How the heads of a layer become one map",
+    "How the heads of a layer are combined",
     Citation("A = mean_h A_h, max_h A_h, min_h A_h", "Abnar and Zuidema 2020; across.md"),
 )
 STAYING = (
-    "How much of every sum is what was there before attention",
+    "The share of the residual connection in every layer",
     Citation("Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
 )
 SIGNED = "Keep negative weights: the product of A + I, not normalised", ABOUT["Product"][1]
@@ -386,7 +386,7 @@ def _about(across: Across) -> tuple[str, Citation]:
 
 
 ROOMY, HIGH, NOTED = 560, 400, 720  # px: the title, the bars under a map, the note
-NOTHING = ("No attention to compose yet", "Capture a text, and all its maps become one here.")
+NOTHING = ("No attention to compose yet", "Capture a text to compute its attention rollout.")
 
 
 class AcrossView(MapsView):
@@ -405,13 +405,13 @@ class AcrossView(MapsView):
         self._names: tuple[Names, Names] | None = None
         self._texts: tuple[Capture, CaptureWords] | None = None
         self.canvas = Canvas(self.tiles)
-        self.canvas.setAccessibleName(tr("Map of all maps composed"))
+        self.canvas.setAccessibleName(tr("Attention rollout"))
         self._supply = Supply(self.canvas, self._cache.opener)
-        self.bars = ChartWidget(tr("The answer looked at, token by token"))
+        self.bars = ChartWidget(tr("The selected answer by token"))
         self._build()
 
     def _build(self) -> None:
-        self.head = PaneHead(tr("All maps"))
+        self.head = PaneHead(tr("Attention rollout"))
         self.choices = RecipeBar()
         self.choices.changed.connect(self.refresh)
         self.export = self.export_button()

@@ -289,14 +289,14 @@ class HeadsView(ChartView):
 
     name: ClassVar[str] = "heads"
     topic: ClassVar[str] = "heads"
-    figureless = "It is drawn of one text: choose This text first"
+    figureless = "Figures show one text: choose This text first"
     title: ClassVar[str] = "All heads"
     needs: ClassVar[tuple[str, ...]] = ("capture", "facts")
     watches: ClassVar[tuple[str, ...]] = ("selection", "hover")
     lane = "facts"
     empty = (
-        "No head is measured yet",
-        "Capture a text; what every head does on it stands here then.",
+        "No heads measured yet",
+        "Capture a text to measure its heads.",
     )
     empty_actions = CAPTURE
 
@@ -309,21 +309,21 @@ class HeadsView(ChartView):
         self._deep: Capture | None = None  # a long text that is to be measured in depth
         self.head = PaneHead(tr(self.title))
         self.scope = Segments(((ONE, tr("This text"), ""), (ALL, tr("All texts"), "")))
-        self.scope.setAccessibleName(tr("Over which texts heads are measured"))
+        self.scope.setAccessibleName(tr("Texts that heads are measured on"))
         self.scope.chosen.connect(self._rescoped)
         self.more = Button(tr("Measure in depth"), "table")
-        self.more.setToolTip(tr("Also find kernels of distance and the heads most like each other"))
+        self.more.setToolTip(tr("Also measure distance kernels and the nearest head of each"))
         self.more.clicked.connect(self._deepen)
         self.export = self.export_button()
         self.head.add(self.more, self.scope, self.export)
         self.across, self.up = Picker(), Picker()
-        for one, said in ((self.across, tr("What is across")), (self.up, tr("What is up"))):
+        for one, said in ((self.across, tr("X axis")), (self.up, tr("Y axis"))):
             one.setAccessibleName(said)
             one.setToolTip(said)
             one.setMinimumWidth(90)
             one.currentIndexChanged.connect(self._redraw)
         bar = hbox(None, margins=(16, 0, 16, 0), spacing=8)
-        for said, one in ((tr("Across"), self.across), (tr("Up"), self.up)):
+        for said, one in ((tr("X axis"), self.across), (tr("Y axis"), self.up)):
             bar.addWidget(label(said, factor=0.92, kind="secondary"))
             bar.addWidget(one, 1)
         self.picture = self.chart = ChartWidget(tr("Heads over two metrics"))
@@ -465,7 +465,7 @@ class HeadsView(ChartView):
         describe = partial(self._describe_head, across=across, up=up, spec=spec)
         self.picture.show_chart(chart_of(facts, (across, up), titles, levels, describe))
         missing = len(every) - len(facts)
-        self.missing.setText(tr("{n:,} without", n=missing))
+        self.missing.setText(tr("{n:,} heads without these metrics", n=missing))
         self.missing.setVisible(bool(missing))
 
     def _describe_head(self, facts: HeadRole, *, across: str, up: str, spec: ModelSpec) -> str:
@@ -524,7 +524,7 @@ def chart_of(
     """Heads as points over two metrics: a colour and a shape for each level, hollow where the layer
     goes from one level to another."""
     if not facts:
-        return Chart(words=tr("No head has both numbers"))
+        return Chart(words=tr("No head has both metrics"))
     xs, ys = ([one.metrics[metric] for one in facts] for metric in metrics)
     parts: list[Points | Note] = [
         Note(f"   {facts[at].head}", xs[at], ys[at], "secondary", (0, 0.5)) for at in apart(xs, ys)
@@ -538,7 +538,7 @@ def chart_of(
         parts.append(Points(x, y, colour, level, 9.0, resamples, words, heads, name))
     plot = Plot(Axis.around(xs, title=titles[0]), Axis.around(ys, title=titles[1]), tuple(parts))
     said = tr(
-        "{heads}; across: {across}, {xs}; up: {up}, {ys}",
+        "{heads}; x: {across}, {xs}; y: {up}, {ys}",
         heads=sentences.counted(len(facts), "head"), across=titles[0], up=titles[1],
         xs=_range(xs), ys=_range(ys),
     )  # fmt: skip

@@ -372,16 +372,15 @@ def lane_columns() -> list[Column]:
 
 LOW_VIEW = 320  # px of height
 ORDERS = (("text", "In order", ""), ("weight", "By weight", ""))
-NOTHING = ("No attention to take apart yet", "Capture a text, and its numbers appear here.")
-NO_QUERY = ("No query is chosen", "Choose one in the text below; all its keys are listed here.")
+NOTHING = ("No attention captured yet", "Capture a text to see queries, keys and their products.")
+NO_QUERY = ("No query is chosen", "Choose one in the text below to list its keys.")
 MIXED = (
     "Queries meet slots here",
-    "The tokens behind them come after: they have no product to take apart.",
+    "Weights on the tokens behind slots are no products of queries and keys.",
 )
 DENSE = (
-    "This capture holds weights alone",
-    "They were kept as the model gave them: the queries and keys they came from are not there.\n"
-    "Capture the text again, without --dense, to see every number on the way.",
+    "This capture has weights only",
+    "It was made without queries and keys. Capture the text again, without --dense.",
 )
 
 
@@ -402,8 +401,8 @@ class NeuronView(View):
         self.level = label(factor=0.92, weight=500, kind="chip")
         self.level.hide()
         self.order = Segments([(name, tr(said), icon) for name, said, icon in ORDERS])
-        self.order.setToolTip(tr("How the keys are listed"))
-        self.order.setAccessibleName(tr("How the keys are listed"))
+        self.order.setToolTip(tr("Order of the keys"))
+        self.order.setAccessibleName(tr("Order of the keys"))
         self.order.chosen.connect(self._reorder)
         self.head.add_beside_title(self.level)
         self.export = self.export_button()

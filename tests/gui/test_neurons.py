@@ -164,7 +164,7 @@ def test_a_view_without_its_data_says_what_is_missing(app, capture):
     weights = np.zeros((6, 20, 20), np.float32)
     dense = replace(capture, maps=(DenseMap(weights, tuple(range(6))), *capture.maps[1:]))
     with shown(NeuronView, capture=dense, selection=Selection(0, 0, 3)) as (view, session):
-        assert view.empty[0] == "This capture holds weights alone"
+        assert view.empty[0] == "This capture has weights only"
         session.put(selection=Selection(1, 0, None))
         view.settle()
         assert view.empty[0] == "No query is chosen"
