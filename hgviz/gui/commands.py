@@ -148,6 +148,14 @@ class Commands:
             "trace_curve": self.pruning.trace,
             "remove_heads": self.removing.ask,
             "compare_nothing": self.comparing.forget,
+            "about": lambda: dialogs.About(window).open(),
+            "bundled_data": partial(self._evaluate, str(resource(REVIEWS))),
+            "capture": lambda: self.capturing.start(session.checkpoint),
+            "compare_with": partial(self.ask_side, ""),
+            "guide": partial(self._show_help, GUIDE),
+            "pages": partial(self._show_help, ""),
+            "report_sides": lambda: self.copy_words(report_command(session)),
+            "switch_head": lambda: self.pruning.switch(session.off ^ {session.selection.head_id}),
             "larger": partial(self._scale, 1),
             "smaller": partial(self._scale, -1),
             "next_pane": partial(self._walk, 1),
@@ -328,22 +336,19 @@ class Commands:
         capture = self.session.capture
         if capture is None:
             return  # it went while the example was still on screen
+
+        def show(found: sources.OpenedFile | None = None) -> None:
+            if found is not None:
+                self._show_item(found)
+            self.session.select(
+                layer=head.layer, head=head.head, query=example.query, key=example.key
+            )
+
         if example.text == capture.item:
-            self._show_example(head, example)
+            show()
         else:
             work = partial(sources.look, capture.path, example.text)
-            done = partial(self._show_example_in, head, example)
-            self.working.start(self.lanes.files, "open", "Opening a text", work, done, bound=True)
-
-    def _show_example_in(
-        self, head: HeadId, example: HeadExample, found: sources.OpenedFile
-    ) -> None:
-        self._show_item(found)
-        self._show_example(head, example)
-
-    def _show_example(self, head: HeadId, example: HeadExample) -> None:
-        query, key = example.query, example.key
-        self.session.select(layer=head.layer, head=head.head, query=query, key=key)
+            self.working.start(self.lanes.files, "open", "Opening a text", work, show, bound=True)
 
     def open_item(self, number: int) -> None:
         """Open another text of the corpus on screen; the newest asked for wins."""
@@ -613,10 +618,6 @@ class Commands:
 
     # --- the capture ------------------------------------------------------------------------------
 
-    def capture(self) -> None:
-        """Capture the text at hand with the checkpoint at hand."""
-        self.capturing.start(self.session.checkpoint)
-
     def drop(self, key: str) -> None:
         """Stop a job by its key."""
         stops = dict.fromkeys((trials.MEASURE, trials.CURVE), self.pruning.stop_measuring) | {
@@ -678,10 +679,6 @@ class Commands:
         if self.session.history.future:
             self.say(tr("Redone: {deed}", deed=tr(self.session.redo())))
 
-    def switch_head(self) -> None:
-        """The head at hand off, or on."""
-        self.pruning.switch(self.session.off ^ {self.session.selection.head_id})
-
     def choose_data(self) -> None:
         """Ask for a file to score the model on."""
         file = QFileDialog.FileMode.ExistingFile
@@ -693,6 +690,9 @@ class Commands:
     def use_data(self, path: str) -> None:
         """Score the model on a file."""
         self.remember(path)
+        self._evaluate(path)
+
+    def _evaluate(self, path: str) -> None:
         self.pruning.use(path)
         self.session.put(mode="prune")
 
@@ -705,11 +705,6 @@ class Commands:
 
         chosen = self.answered("choose_data", use)
         dialogs.LabelsDialog(self.window, name_of(data), error, chosen).open()
-
-    def bundled_data(self) -> None:
-        """Score the model on the reviews that come with the program."""
-        self.pruning.use(str(resource(REVIEWS)))
-        self.session.put(mode="prune")
 
     def measure_heads(self) -> None:
         """Ask by which scores, and measure them."""
@@ -843,32 +838,31 @@ class Commands:
         if gone and one.cell.work not in ("measure", "curve"):
             self.show_error(studyruns.not_there(gone[0].name, gone[0].path))
             return
-        ways = {
-            "train": self._open_trained, "score": self._open_scored,
-            "measure": self._open_measured, "curve": self._open_measured,
-            "compare": self._open_compared,
-        }  # fmt: skip
-        ways[one.cell.work](one, sides)
+        model = sides[0]
+        match one.cell.work:
+            case "train":
+                self._open_model(one, model, mode="inspect")
+            case "score":
+                data = studyruns.data_of(one.cell)
+                if model.activation or not Path(data).exists():
+                    self._open_model(one, model, mode="prune")
+                else:
+                    self.opened_before[model.path] = model.name
+                    self.sessions.open_together({"model": model.path, "data": data}, "prune")
+            case "compare":
+                b = sides[1]
+                self.opened_before[b.path] = b.name
+                other = Other("model", path=b.path, activation=b.activation)
+                self._open_model(one, model, mode="compare", other=other)
+            case _:
+                if not gone:  # else its study is looked at alone
+                    self.opened_before[model.path] = model.name
+                work = partial(_united_study, self.session.sweep, one)
+                title = tr("Opening {name}", name=studyruns.where(one.cell))
+                self.working.start(self.lanes.files, "open", title, work, self._show_importance)
 
-    def _open_trained(self, one: Standing, sides: list[StudyModel]) -> None:
-        self._open_model(one, sides[0], mode="inspect")
-
-    def _open_scored(self, one: Standing, sides: list[StudyModel]) -> None:
-        model, data = sides[0], studyruns.data_of(one.cell)
-        if model.activation or not Path(data).exists():
-            self._open_model(one, model, mode="prune")
-        else:
-            self._name(model)
-            self.sessions.open_together({"model": model.path, "data": data}, "prune")
-
-    def _open_measured(self, one: Standing, sides: list[StudyModel]) -> None:
-        if Path(sides[0].path).exists():  # else its study is looked at alone
-            self._name(sides[0])
-        work = partial(_told, self.session.sweep, one)
-        title = tr("Opening {name}", name=studyruns.where(one.cell))
-        self.working.start(self.lanes.files, "open", title, work, self._united)
-
-    def _united(self, study: Study) -> None:
+    def _show_importance(self, study: Study) -> None:
+        """Show what runs of a study measured of the heads of one model."""
         spec = self.session.spec
         alone = spec is None or spec.digest != study.spec.digest
         self.pruning.open_study(study, alone=alone)
@@ -876,15 +870,9 @@ class Commands:
         name = study.spec.name or tr("this model")
         self.say(tr("Importance scores of {name}, from the study", name=name))
 
-    def _open_compared(self, one: Standing, sides: list[StudyModel]) -> None:
-        a, b = sides
-        self._name(b)
-        other = Other("model", path=b.path, activation=b.activation)
-        self._open_model(one, a, mode="compare", other=other)
-
     def _open_model(self, one: Standing, model: StudyModel, **shown: Any) -> None:
         """Open a model on a text of what it was measured on, which it can read."""
-        self._name(model)
+        self.opened_before[model.path] = model.name  # its folder is named by a key
         title, done = tr("Opening {name}", name=model.name), partial(self._text_found, model, shown)
         self.working.start(self.lanes.files, "open", title, partial(_text, one), done)
 
@@ -892,15 +880,7 @@ class Commands:
         self.session.put(text=text or self.session.text, second="", **shown)
         self.capturing.start_fresh(model.path, self.show_error, model.activation)
 
-    def _name(self, model: StudyModel) -> None:
-        """Have it called by its place, where its folder is named by a key."""
-        self.opened_before[model.path] = model.name
-
     # --- A and B ----------------------------------------------------------------------------------
-
-    def compare_with(self) -> None:
-        """Ask what to put beside the capture at hand."""
-        self.ask_side("")
 
     def choose_side(self, other: Other, head: HeadId | None = None) -> None:
         """Have another B; what is asked for first, where the wish lacks it."""
@@ -926,10 +906,6 @@ class Commands:
         one, other = "Compare with a checkpoint folder", "Compare with a checkpoint or capture"
         chosen = self.answered("compare_with", self._beside_chosen)
         ask_for(self.window, tr(one if folder else other), mode, chosen)
-
-    def report_sides(self) -> None:
-        """Copy the command that writes a report on A and B."""
-        self.copy_words(report_command(self.session))
 
     def ask_side(self, kind: str) -> None:
         """Ask what B shall be, of one kind first."""
@@ -965,24 +941,18 @@ class Commands:
         self.session.put(mode="compare")
 
     def explain(self) -> None:
-        """What the pane at hand shows, and how to read it."""
+        """Explain what the current pane shows and how to read it."""
         view = self.pane()
         topic = view.topic if view is not None else "welcome"
         if help_pages.find(topic) is None:
-            self.pages()
+            self._show_help("")
         else:
             Explanation(self.window, topic).open()
 
-    def pages(self) -> None:
-        """Help topics."""
-        Explanation(self.window, help_pages.topics()[0], listed=True).open()
-
-    def guide(self) -> None:
-        """The guide, which says everything from the start; without it the pages of help."""
-        if help_pages.find(GUIDE) is None:
-            self.pages()
-        else:
-            Explanation(self.window, GUIDE, listed=True).open()
+    def _show_help(self, topic: str) -> None:
+        """Show a topic beside the list of all; the first where there is none of that name."""
+        known = topic and help_pages.find(topic) is not None
+        Explanation(self.window, topic if known else help_pages.topics()[0], listed=True).open()
 
     def log(self) -> None:
         """Show the folder of the log, or say where it is."""
@@ -994,10 +964,6 @@ class Commands:
             shown = False
         words = "The log is in {folder}" if shown else "The log folder is {folder}"
         self.say(tr(words, folder=folder))
-
-    def about(self) -> None:
-        """What this is."""
-        dialogs.About(self.window).open()
 
     def show_error(self, error: BaseException) -> None:
         """Show an error in a dialog."""
@@ -1040,6 +1006,6 @@ def _text(one: Standing) -> str:
     return studyruns.text_of(one.cell)
 
 
-def _told(sweep: Any, one: Standing) -> Study:
+def _united_study(sweep: Any, one: Standing) -> Study:
     progress(0, 1, "reading what was measured")
     return studyruns.united_study(sweep, one.cell)

@@ -333,5 +333,5 @@ def test_the_command_of_a_report_names_both_models_and_is_copied(session, progra
     assert report_command(session).startswith("hgviz compare a elsewhere --data d.tsv --act")
     names = ("checkpoint", "capture", "beside", "data", "other")
     program.session.put(**{name: getattr(session, name) for name in names})
-    program.commands.report_sides()
+    program.commands.method("report_sides")()
     assert QGuiApplication.clipboard().text() == report_command(program.session)
