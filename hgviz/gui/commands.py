@@ -102,7 +102,7 @@ class Commands:
         self.views: tuple[View, ...] = ()
         self.at_hand: View | None = None
         self.sample = str(resource(SAMPLE))
-        self.recent = Recent(session, lanes, self.keep)
+        self.recent = Recent(session, self.keep)
         self.opened_before = RecentNames(self.recent.add)
         self.working = Jobs(session, lanes, self.show_error)
         self.capturing = CaptureRunner(
@@ -381,7 +381,6 @@ class Commands:
         """The command palette."""
         from hgviz.gui.palette import CommandPalette
 
-        self.recent.look()
         palette = CommandPalette(self.window, self.session, settings.load().used)
         palette.chosen.connect(self._take_entry)
         palette.open()
@@ -413,7 +412,6 @@ class Commands:
         self.working.start(self.lanes.files, "open", title, work, self._looked, failed)
 
     def _not_there(self, path: str, error: BaseException) -> None:
-        self.recent.look()
         if not isinstance(error, HgvizError) or os.path.lexists(path):
             self._not_opened(error)
             return

@@ -10,8 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 import PySide6
 from msgspec import Meta
-from PySide6.QtCore import QEvent, QMimeData, QRect, Qt, QTimer
-from PySide6.QtGui import QFontMetrics, QGuiApplication
+from PySide6.QtCore import QEvent, QMimeData, QRect, QRectF, Qt, QTimer
+from PySide6.QtGui import (
+    QFontMetrics,
+    QGuiApplication,
+    QPainterPath,
+    QRegion,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import (
     QDialog,
     QDoubleSpinBox,
@@ -59,6 +65,7 @@ if TYPE_CHECKING:
 
 
 MARGIN = 24  # px of the window that stay free around a dialog
+RADIUS = 10  # px of its corners
 
 
 class Form(QDialog):
@@ -82,8 +89,10 @@ class Form(QDialog):
         self.default: Button | None = None
         self.first: QWidget | None = None  # what has the keyboard at first, else the default
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground)  # its corners are round
-        self.setProperty("kind", "form")
+        # X11 may have no compositor: there the round corners are cut, not transparent
+        self._cuts_corners = QGuiApplication.platformName() == "xcb"
+        self.setAttribute(Qt.WidgetAttribute.WA_TranslucentBackground, not self._cuts_corners)
+        self.setProperty("kind", "form" if self._cuts_corners else "clear")
         self.setWindowTitle(title)
         # not every window manager gives the keyboard back to where it was
         self.finished.connect(window.window().activateWindow)
@@ -185,6 +194,13 @@ class Form(QDialog):
         box = QRect(0, 0, wide, min(high, over.height() - 2 * MARGIN))
         box.moveCenter(over.center())
         self.setGeometry(box)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self._cuts_corners:
+            shape = QPainterPath()
+            shape.addRoundedRect(QRectF(self.rect()), RADIUS, RADIUS)
+            self.setMask(QRegion(shape.toFillPolygon().toPolygon()))
 
     def event(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.LayoutRequest and self.isVisible():

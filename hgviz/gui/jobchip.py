@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QMouseEvent
@@ -18,10 +19,6 @@ from hgviz.session import Session, Work
 # --- jobs -----------------------------------------------------------------------------------------
 
 
-ORDINALS = (
-    "first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth",
-    "eleventh", "twelfth",
-)  # fmt: skip
 STATE = 56  # px: room for the words of a job's state
 
 
@@ -34,8 +31,6 @@ class CapturingView(View):
     needs = ("work",)
     lane = "here"
 
-    dropped = Signal(str)
-
     def __init__(self) -> None:
         super().__init__()
         self._title = label(tr("Capturing"), factor=1.55, weight=600)
@@ -44,33 +39,23 @@ class CapturingView(View):
         self._part = label(sentences.percent("0"), weight=600)
         self._left = label("", kind="secondary")
         self._stop = Button(tr("Stop"), "stop")
-        self._stop.clicked.connect(self._stopped)
+        self._stop.clicked.connect(lambda: self.asked.emit("stop"))
         self._keeps = Words(factor=0.92, kind="secondary")
-        self._list = JobList()
-        self._list.dropped.connect(self.dropped)
         inside = QWidget()
         inside.setMaximumWidth(420)
-        under = hbox(None, self._part, 1, self._left, spacing=-1)
+        below = hbox(None, self._part, 1, self._left, spacing=-1)
         stop = hbox(None, self._stop, (self._keeps, 1), spacing=16)
-        column = vbox(
-            inside, self._title, self._layer, self._bar, under, stop, margins=(0, 32, 0, 16),
+        vbox(
+            inside, self._title, self._layer, self._bar, below, stop, 1, margins=(0, 32, 0, 16),
             spacing=10,
         )  # fmt: skip
-        column.addSpacing(10)
-        column.addWidget(line())
-        column.addSpacing(2)
-        column.addWidget(label(tr("Jobs"), weight=600))
-        column.addWidget(self._list)
-        column.addStretch(1)
         middle = hbox(None, 1, (inside, 6), 1, margins=(24, 0, 24, 0), spacing=-1)
         self._head = PaneHead(tr("Head"))
         foot = label(
             tr("Finished layers can be opened now; the rest appear as they are done."),
-            factor=0.92,
-            kind="secondary",
-        )
+            factor=0.92, kind="secondary", wrap=True,
+        )  # fmt: skip
         foot.setContentsMargins(16, 8, 16, 8)
-        foot.setWordWrap(True)
         vbox(self.content, self._head, (middle, 1), line(), foot)
 
     def request(self, session: Session) -> Callable[[], tuple[Work, ...]] | None:
@@ -79,43 +64,32 @@ class CapturingView(View):
         return (lambda: works) if works else None
 
     def draw(self, result: tuple[Work, ...]) -> None:
-        """Show the capture large and every job small."""
-        one = next((work for work in reversed(result) if work.keeps), None)
-        if one is not None:
-            part = one.done / one.total if one.total else 0.0
-            title = tr(one.title)
-            self._head.note.say(title[:1].lower() + title[1:])
-            self._layer.say(tr(one.note))
-            self._bar.show_part(part, one.state == "done")
-            self._part.setText(sentences.percent(f"{100 * part:.0f}"))
-            self._bar.setAccessibleName(f"{title}: {self._part.text()}")
-            self._left.setText(time_left(one.left))
-            self._keeps.say(tr(one.keeps))
-            self._stop.setEnabled(one.state in ("waiting", "running"))
-        self._list.show_work(result)
-
-    def as_table(self) -> list[list[str]] | None:
-        """Every job: title, state, done, total, note."""
-        if self.session is None or not self.session.work:
-            return None
-        heads = [tr(name) for name in ("Job", "State", "Done", "Of", "Note")]
-        return [heads] + [
-            [tr(work.title), tr(work.state), repr(work.done), repr(work.total), tr(work.note)]
-            for work in self.session.work
-        ]
-
-    def _stopped(self) -> None:
-        self.asked.emit("stop")
+        """Show how far the capture is."""
+        work = next((one for one in reversed(result) if one.keeps), None)
+        if work is None:
+            return
+        part = work.done / work.total if work.total else 0.0
+        title = tr(work.title)
+        self._head.note.say(title[:1].lower() + title[1:])
+        self._layer.say(tr(work.note))
+        self._bar.show_part(part, work.state == "done")
+        self._part.setText(sentences.percent(f"{100 * part:.0f}"))
+        self._bar.setAccessibleName(f"{title}: {self._part.text()}")
+        self._left.setText(time_left(work.left))
+        self._keeps.say(tr(work.keeps))
+        self._stop.setEnabled(work.state in GOING)
 
 
 class JobList(QWidget):
-    """One row a job: what, a bar, the time left, a cross; notes: how far it is, in words below."""
+    """A row for each job: what, a bar, the time left, Stop, and below it how far it is in words.
+
+    dropped: the key of a job to stop.
+    """
 
     dropped = Signal(str)
 
-    def __init__(self, notes: bool = False) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._notes = notes
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setHorizontalSpacing(8)
@@ -125,25 +99,24 @@ class JobList(QWidget):
         self._rows: dict[str, tuple[Words, Progress, Words, IconButton, Words]] = {}
 
     def show_work(self, works: tuple[Work, ...]) -> None:
-        """Show these jobs; rows are kept, so nothing flickers while numbers change."""
-        keys = [one.key for one in works]
+        """Show these jobs; rows are kept, so that nothing flickers while numbers change."""
+        keys = [work.key for work in works]
         if keys != list(self._rows):
             self._lay(keys)
-        for one in works:
-            title, bar, state, cross, note = self._rows[one.key]
-            job = tr(one.title)
+        for work in works:
+            title, bar, state, cross, note = self._rows[work.key]
+            job, is_going = tr(work.title), work.state in GOING
             title.say(job)
             cross.setAccessibleName(tr("Stop: {job}", job=job))
-            running = one.state in ("waiting", "running")
-            part = 1.0 if one.state == "done" else one.done / one.total if one.total else 0.0
-            bar.show_part(part, one.state == "done")
+            cross.setVisible(is_going)
+            part = 1.0 if work.state == "done" else work.done / work.total if work.total else 0.0
+            bar.show_part(part, work.state == "done")
             bar.setAccessibleName(f"{job}: {sentences.percent(f'{100 * part:.0f}')}")
-            running_now = one.state == "running"
-            state.say(time_left(one.left, short=True) if running_now else tr(one.state))
-            cross.setVisible(running)
-            told = tr(one.note)
-            note.say(told[:1].upper() + told[1:])
-            note.setVisible(self._notes and bool(one.keeps and one.note) and running)
+            runs = work.state == "running"
+            state.say(time_left(work.left, short=True) if runs else tr(work.state))
+            words = tr(work.note)
+            note.say(words[:1].upper() + words[1:])
+            note.setVisible(bool(work.keeps and work.note) and is_going)
 
     def _lay(self, keys: list[str]) -> None:
         for row in self._rows.values():
@@ -160,8 +133,7 @@ class JobList(QWidget):
             policy = cross.sizePolicy()
             policy.setRetainSizeWhenHidden(True)
             cross.setSizePolicy(policy)
-            cross.setProperty("key", key)
-            cross.clicked.connect(self._drop)
+            cross.clicked.connect(partial(self.dropped.emit, key))
             note = Words(factor=0.92, kind="secondary")
             row = (Words(), bar, state, cross, note)
             for column, widget in enumerate(row[:-1]):
@@ -169,26 +141,15 @@ class JobList(QWidget):
             self._grid.addWidget(note, 2 * at + 1, 0, 1, 4)
             self._rows[key] = row
 
-    def _drop(self) -> None:
-        self.dropped.emit(self.sender().property("key"))
-
-
-def layer_words(done: int, total: int) -> str:
-    """Layer 6, the seventh of 13."""
-    place = tr(ORDINALS[done]) if done < len(ORDINALS) else tr("{n}th", n=done + 1)
-    return tr("Layer {layer}, the {place} of {total}", layer=done, place=place, total=total)
-
 
 KEEPS_TEXTS = "keeps the texts already captured"
 
 
-def keeps_words(done: int) -> str:
+def keeps_words(layers: int) -> str:
     """What Stop keeps."""
-    if not done:
+    if not layers:
         return tr("keeps nothing yet")
-    if done == 1:
-        return tr("keeps the one layer already done")
-    return tr("keeps the {many} layers already done", many=sentences.number(done))
+    return tr("keeps {layers}", layers=sentences.counted(layers, "finished layer"))
 
 
 # --- jobchip --------------------------------------------------------------------------------------
@@ -262,7 +223,7 @@ class JobsPopup(QDialog):
         self.setAccessibleName(tr("Jobs"))
         self.setFixedWidth(POPUP)
         self._none = label(tr("Nothing is running."), kind="secondary")
-        self.list = JobList(notes=True)
+        self.list = JobList()
         self.list.dropped.connect(self.dropped)
         vbox(self, self._none, self.list, margins=(16, 12, 16, 12), spacing=-1)
 

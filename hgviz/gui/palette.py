@@ -225,9 +225,8 @@ def _actions(session: Session) -> Iterator[Entry]:
 
 def _files(session: Session) -> Iterator[Entry]:
     for path in session.recent:
-        gone = tr("It is not there any more") if path in session.gone else ""
         words = tr("Open {name}", name=name_of(path))
-        yield Entry(words, place_of(path), "open", "file", path, off=gone)
+        yield Entry(words, place_of(path), "open", "file", path)
 
 
 def _settings() -> Iterator[Entry]:
@@ -400,7 +399,7 @@ TOP = 0.16  # of the height of the window, above it
 STEPS = {
     Qt.Key.Key_Down: 1, Qt.Key.Key_Up: -1, Qt.Key.Key_PageDown: ROWS, Qt.Key.Key_PageUp: -ROWS,
 }  # fmt: skip
-LISTENS = ("capture", "spec", "facts", "work", "checkpoint", "recent", "gone")
+LISTENS = ("capture", "spec", "facts", "work", "checkpoint", "recent")
 
 
 class CommandPalette(QDialog):

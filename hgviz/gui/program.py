@@ -239,10 +239,7 @@ class Program:
         self.empty.asked.connect(self.commands.run)
         self.empty.example_wanted.connect(self.commands.open_example)
         self.empty.recent.chosen.connect(self.commands.open_recent)
-        self.empty.recent.removed.connect(self.commands.recent.remove)
-        menu, look = frame.menus[RECENT], self.commands.recent.look
-        self.recent = RecentMenu(menu, self.session, look, self.commands.open_recent)
-        self.inspect.capturing.dropped.connect(self.commands.drop)
+        self.recent = RecentMenu(frame.menus[RECENT], self.session, self.commands.open_recent)
         self.inspect.tabbed.chosen.connect(self._look)
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.inspect.hourglass.shaded.connect(self._colour_heads)
@@ -265,7 +262,7 @@ class Program:
         self._hints = QGuiApplication.styleHints()
         self._hints.colorSchemeChanged.connect(self._system_theme)
         self.commands.lay(self.laying)
-        self.empty.recent.show_files(self.session.recent, self.session.gone)
+        self.empty.recent.show_files(self.session.recent)
         self._show_state()
         self._show_model()
         frame.show_theme()
@@ -385,9 +382,9 @@ class Program:
             self.inspect.tabbed.show_look(self.session.look)
         if name in OF_STATE:
             self._show_state()
-        if name in ("recent", "gone"):
+        if name == "recent":
             self.recent.fill()
-            self.empty.recent.show_files(self.session.recent, self.session.gone)
+            self.empty.recent.show_files(self.session.recent)
         if name in OF_TITLE:
             self._show_model()
 

@@ -11,36 +11,32 @@ from dataclasses import dataclass, replace
 from dataclasses import replace as replace_study
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace as replace_struct
-from PySide6.QtCore import QDateTime, QLocale, Qt, QTimer, Signal
+from PySide6.QtCore import QDateTime, QLocale, QLockFile, Qt, QTimer, Signal
 from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 
 from hgviz import settings, tasks
 from hgviz.core import Display, HeadId, HeadSet, HgvizError, MetricEstimate, Selection, progress
-from hgviz.files import path_exists, resource
+from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.dialogs import TEXT_SUFFIXES, Question
-from hgviz.gui.jobs import GOING, Jobs, Lanes, within
+from hgviz.gui.jobs import GOING, Jobs, within
 from hgviz.gui.language import tr
 from hgviz.gui.samples import TEXT, name_of, samples
 from hgviz.gui.sentences import counted, percent
 from hgviz.gui.sides import BESIDE
 from hgviz.gui.sources import NAMES, SessionCheck, checking, gather, placed, saving
 from hgviz.gui.view import LOOKS
-from hgviz.gui.widgets import Button, IconButton, Words, label, tip
+from hgviz.gui.widgets import Button, Words, label, tip
 from hgviz.gui.window import MODES
 from hgviz.palettes import PALETTES
 from hgviz.session import Mode, Other, Session, add_recent, saved
 from hgviz.session.history import History
 from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, is_session
 from hgviz.study import Mask, Study
-
-if TYPE_CHECKING:
-    from filelock import FileLock
-
 
 # --- closing --------------------------------------------------------------------------------------
 
@@ -166,25 +162,15 @@ def _together(
 
 
 def _aside(found: list[tuple[str, Kind]], used: set[str]) -> str:
-    left = [path for path, _ in found if path not in used]
-    if not left:
-        return ""
-    names = ", ".join(name_of(one) for one in left[:3])
-    if len(left) > 3:
-        return tr("Left aside: {files} and others", files=names)
-    return tr("Left aside: {files}", files=names)
+    files = ", ".join(name_of(path) for path, _ in found if path not in used)
+    return tr("Not opened: {files}", files=files) if files else ""
 
 
 def _nothing(found: list[tuple[str, Kind]]) -> str:
-    if len(found) == 1:
-        return tr(
-            "{file} is nothing that hgviz opens: it takes models, captures, studies and sessions",
-            file=name_of(found[0][0]),
-        )
-    return tr(
-        "None of these is something that hgviz opens: it takes models, captures, studies and "
-        "sessions"
-    )
+    """Why none of some files is opened."""
+    files = ", ".join(name_of(path) for path, _ in found)
+    words = "{files}: not something that hgviz opens (models, captures, studies, sessions, texts)"
+    return tr(words, files=files)
 
 
 # --- recent files ---------------------------------------------------------------------------------
@@ -192,30 +178,29 @@ def _nothing(found: list[tuple[str, Kind]]) -> str:
 
 class RecentNames(dict[str, str]):
     """The name of everything that was opened since the start, and of what comes with hgviz, by
-    path. told: hears of every path that is opened, also again."""
+    path. opened: called with every path that is opened, also again."""
 
-    def __init__(self, told: Callable[[str], None]) -> None:
+    def __init__(self, opened: Callable[[str], None]) -> None:
         super().__init__(samples())
-        self._told = told
+        self._opened = opened
 
     def __setitem__(self, path: str, name: str) -> None:
         super().__setitem__(path, name)
-        self._told(path)
+        self._opened(path)
 
 
 class Recent:
-    """Keeps session.recent and session.gone, and, through keep, the setting behind them."""
+    """Keeps session.recent, and, through keep, the setting behind it."""
 
-    def __init__(self, session: Session, lanes: Lanes, keep: Callable[..., Any]) -> None:
-        self.session, self.lanes, self._keep = session, lanes, keep
+    def __init__(self, session: Session, keep: Callable[..., Any]) -> None:
+        self.session, self._keep = session, keep
         session.put(recent=settings.load().recent)
 
     def add(self, path: str) -> None:
-        """A path was opened. What comes with hgviz has a place of its own in the menus."""
+        """Put a path that was opened first; what comes with hgviz has a place of its own."""
         if path in samples() or Path(path).is_relative_to(resource("sample")):
             return
         path = os.path.abspath(path) if os.path.lexists(path) else path
-        self.session.put(gone=self.session.gone - {path})
         self._put(add_recent(self.session.recent, path))
 
     def remove(self, path: str) -> None:
@@ -226,26 +211,10 @@ class Recent:
         """Forget all of them."""
         self._put(())
 
-    def look(self) -> None:
-        """See which of them are still there; a disk that sleeps must not hold up the window."""
-        if self.session.recent:
-            self.lanes.files.submit(
-                "recent", "Looking for files", partial(_gone, self.session.recent),
-                on_done=self._looked, post=self.lanes.bridge.post,
-            )  # fmt: skip
-
-    def _looked(self, gone: frozenset[str]) -> None:
-        self.session.put(gone=gone)
-
     def _put(self, recent: tuple[str, ...]) -> None:
         if recent != self.session.recent:
-            self.session.put(recent=recent, gone=self.session.gone & set(recent))
+            self.session.put(recent=recent)
             self._keep(recent=recent)
-
-
-def _gone(paths: tuple[str, ...]) -> frozenset[str]:
-    progress(0, 1)
-    return frozenset(one for one in paths if not os.path.lexists(one) and not path_exists(one))
 
 
 def place_of(path: str) -> str:
@@ -255,45 +224,32 @@ def place_of(path: str) -> str:
     return "~" + folder[len(home) :] if inside else folder
 
 
-# --- list of recent files -------------------------------------------------------------------------
-
-
-GONE = "not there any more"
-FEW = 5  # files on the empty page
+LISTED = 5  # files on the empty page
 NAME = 240  # px: room for the name of one
 ELIDED = Qt.TextElideMode.ElideMiddle
 
 
 class RecentMenu:
-    """Fills a menu with the files opened last, above the actions it has, each time it is opened.
+    """Fills a menu with the recent files, above the actions it has."""
 
-    look: what has session.gone brought up to date.
-    """
-
-    def __init__(
-        self, menu: QMenu, session: Session, look: Callable[[], None], chosen: Callable[[str], None]
-    ) -> None:
+    def __init__(self, menu: QMenu, session: Session, chosen: Callable[[str], None]) -> None:
         self._menu, self._session, self._chosen = menu, session, chosen
-        self._own = menu.actions()
-        self._line = menu.insertSeparator(self._own[0])
+        self._line = menu.insertSeparator(menu.actions()[0])
         self._files: list[QAction] = []
-        menu.aboutToShow.connect(self.fill)
-        menu.aboutToShow.connect(look)
         self.fill()
 
     def fill(self) -> None:
-        """Offer what there is now; the first nine have a digit to press."""
-        for one in self._files:
-            self._menu.removeAction(one)
-            one.deleteLater()
+        """List what there is now; the first nine have a digit to press."""
+        for action in self._files:
+            self._menu.removeAction(action)
+            action.deleteLater()
         self._files = []
         names = Counter(map(name_of, self._session.recent))
         for number, path in enumerate(self._session.recent, 1):
             name = name_of(path)
             name += f"   {place_of(path)}" if names[name] > 1 else ""
-            name = name.replace("&", "&&")
-            gone = f"   ({tr(GONE)})" if path in self._session.gone else ""
-            action = QAction(f"{f'&{number}   ' if number < 10 else ''}{name}{gone}", self._menu)
+            digit = f"&{number}   " if number < 10 else ""
+            action = QAction(digit + name.replace("&", "&&"), self._menu)
             action.setToolTip(tip(path))
             action.triggered.connect(partial(self._chosen, path))
             self._menu.insertAction(self._line, action)
@@ -302,10 +258,9 @@ class RecentMenu:
 
 
 class RecentList(QWidget):
-    """The few files opened last, each a link; one that has gone says so and can be removed."""
+    """Some recent files, each a link."""
 
     chosen = Signal(str)
-    removed = Signal(str)
 
     def __init__(self) -> None:
         super().__init__()
@@ -314,20 +269,15 @@ class RecentList(QWidget):
         self._grid.setHorizontalSpacing(8)
         self._grid.setVerticalSpacing(2)
         self._grid.setColumnStretch(1, 1)
-        self._shown: object = None
         self.hide()
 
-    def show_files(self, recent: tuple[str, ...], gone: frozenset[str]) -> None:
+    def show_files(self, recent: tuple[str, ...]) -> None:
         """List them under a title; nothing at all where there are none."""
-        shown = recent[:FEW], gone
-        if shown == self._shown:
-            return
-        self._shown = shown
         while (item := self._grid.takeAt(0)) is not None:
             item.widget().hide()
             item.widget().deleteLater()
-        self._grid.addWidget(label(tr("Opened last"), weight=600), 0, 0, 1, 3)
-        for row, path in enumerate(recent[:FEW], 1):
+        self._grid.addWidget(label(tr("Recent"), weight=600), 0, 0, 1, 2)
+        for row, path in enumerate(recent[:LISTED], 1):
             name = name_of(path)
             link = Button(name, "open", kind="link")
             link.setText(link.fontMetrics().elidedText(name, ELIDED, NAME))
@@ -335,13 +285,7 @@ class RecentList(QWidget):
             link.setToolTip(tip(path))
             link.clicked.connect(partial(self.chosen.emit, path))
             self._grid.addWidget(link, row, 0)
-            lost = path in gone
-            words = Words(tr(GONE) if lost else place_of(path), kind="secondary")
-            self._grid.addWidget(words, row, 1)
-            if lost:
-                cross = IconButton("close", tr("Remove {name} from the list", name=name))
-                cross.clicked.connect(partial(self.removed.emit, path))
-                self._grid.addWidget(cross, row, 2)
+            self._grid.addWidget(Words(place_of(path), kind="secondary"), row, 1)
         self.setVisible(bool(recent))
 
 
@@ -684,7 +628,7 @@ def _nowhere(layout: Layout) -> None:
 
 SOON = 3000  # ms from a change until it is kept
 SHARE = 20  # writing takes at most one part in so many of the time
-PASSING = ("hover", "work", "recent", "gone", "dark")  # changes of nothing that is kept
+PASSING = ("hover", "work", "recent", "dark")  # changes of nothing that is kept
 
 
 class Snapshot(NamedTuple):
@@ -719,7 +663,8 @@ class Recovery:
     def __init__(self, sessions: Sessions) -> None:
         self.sessions, self.commands = sessions, sessions.commands
         self.file = last().with_name("open.hgviz")
-        self._lock: FileLock | None = None
+        self._lock = QLockFile(str(self.file.with_suffix(".lock")))
+        self._lock.setStaleLockTime(0)  # only that of a killed process is stale
         self._left = False  # whether the file was left by a killed process, and is not open here
         self._kept: Snapshot | None = None
         self._study = Path()  # where the study of the newest snapshot goes
@@ -741,11 +686,9 @@ class Recovery:
         if not complete and self._can_keep():
             with suppress(HgvizError, OSError):
                 self._next().write(self.file, self._study)
-        elif self._lock is not None and not self._left:
+        elif self._lock.isLocked() and not self._left:
             self._clear()
-        if self._lock is not None:
-            self._lock.release()
-            self._lock = None
+        self._lock.unlock()
 
     # --- what was left ----------------------------------------------------------------------------
 
@@ -835,25 +778,16 @@ class Recovery:
 
     def _can_keep(self) -> bool:
         """Whether the file is neither another window's nor left by a killed process."""
-        if self._left or (self._lock is None and self.file.exists()):
+        if self._left or (not self._lock.isLocked() and self.file.exists()):
             return False
         return self._take_lock()
 
     def _take_lock(self) -> bool:
-        """Whether the file is this window's; False where another window has it, or nobody can."""
-        if self._lock is None:
-            from filelock import (
-                FileLock,
-                Timeout,
-            )  # 30 ms, which the first picture need not wait for
-
-            lock = FileLock(self.file.with_suffix(".lock"), timeout=0)
-            try:
+        """Take the file for this window; False where another one has it, or it cannot be locked."""
+        if not self._lock.isLocked():
+            with suppress(OSError):
                 self.file.parent.mkdir(parents=True, exist_ok=True)
-                lock.acquire()
-            except (Timeout, OSError, NotImplementedError):  # the last: a file system without locks
-                return False
-            self._lock = lock
+            return self._lock.tryLock(0)
         return True
 
     def _clear(self) -> None:

@@ -535,13 +535,6 @@ class SideBar(View):
         self.b.say(names.b if b is not None else tr("nothing yet"), about_b)
         self.b.stop.setVisible(busy)
 
-    def as_table(self) -> list[list[str]] | None:
-        """What A and B are, and where they come from."""
-        if self.session is None or self.session.beside is None:
-            return None
-        rows = [[one.letter.text(), one.name.text(), one.words.full] for one in (self.a, self.b)]
-        return [[tr("Side"), tr("What it is"), tr("Where it comes from")], *rows]
-
     def _about_b(self, session: Session, names: SideNames) -> str:
         a, b, other = session.capture, session.beside, session.other
         if a is None or b is None:

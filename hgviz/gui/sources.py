@@ -46,7 +46,7 @@ from hgviz.gui.dialogs import (
     ask_for,
     ask_where,
 )
-from hgviz.gui.jobchip import KEEPS_TEXTS, keeps_words, layer_words
+from hgviz.gui.jobchip import KEEPS_TEXTS, keeps_words
 from hgviz.gui.jobs import Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.samples import (
@@ -752,7 +752,11 @@ class CaptureRunner:
             self.working.tell(
                 "capture",
                 title=f"Capturing {counted(len(prompt), prompt.unit)}",
-                note=layer_words(done, total) if done < total else "Finishing",
+                note=tr(
+                    "Layer {layer} ({number} of {total})", layer=done, number=done + 1, total=total
+                )
+                if done < total
+                else "Finishing",
                 keeps=keeps_words(done),
             )
             self._take(step.value, **self._opened(wish))

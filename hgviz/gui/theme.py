@@ -30,7 +30,8 @@ from hgviz.files import resource
 # Widgets are named by a "kind" property: quiet, filled, link, segment, pane, raised, chip, ...
 SHEET = Template("""
 QMainWindow, QDialog { background: $window; }
-QDialog[kind="form"] { background: transparent; }
+QDialog[kind="form"] { background: $pane; }
+QDialog[kind="clear"] { background: transparent; }
 QMenuBar { background: $window; border: 0; border-bottom: 1px solid $line; padding: 2px 8px; }
 QMenuBar::item { background: transparent; padding: 3px 8px; border-radius: 6px; }
 QMenuBar::item:selected, QMenuBar::item:pressed { background: $hover; color: $text; }

@@ -51,7 +51,7 @@ FIELDS = (
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "history", "data", "score", "look", "beside",
     "other", "roles", "shade", "question", "explained", "unsaved",
-    "recent", "gone", "sweep", "sweep_file", "sweep_trouble", "cell",
+    "recent", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
 
 
@@ -112,7 +112,7 @@ class Session:
     unsaved: more than its file has, if there is one; score: its method that colours them.
     masks: sets kept by name.
     measured: the fields MEASURED of the models that were open before, by digest.
-    recent: paths of what was opened last, the newest first; gone: those where nothing is any more.
+    recent: paths of what was opened last, the newest first.
 
     sweep: many runs as they stood when they were looked at last, by whomever they are run;
     sweep_file: the study file that asks for them; sweep_trouble: why they cannot be looked at now,
@@ -156,7 +156,6 @@ class Session:
         self.data = self.score = ""
         self.grew = self.stepped = self.unsaved = False
         self.recent: tuple[str, ...] = ()
-        self.gone: frozenset[str] = frozenset()
         self.sweep: Sweep | None = None
         self.sweep_file = self.sweep_trouble = self.cell = ""
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text

@@ -307,10 +307,7 @@ def test_a_full_disk_is_reported_once(start, capture_file, until, monkeypatch):
 
 
 def test_without_a_lock_the_window_works_and_keeps_nothing(start, capture_file, until, monkeypatch):
-    def refused(*_):
-        raise PermissionError
-
-    monkeypatch.setattr("filelock.FileLock.acquire", refused)
+    monkeypatch.setattr(recovery.QLockFile, "tryLock", lambda *_: False)
     one = start(capture_file)
     until(lambda: one.session.capture is not None and not busy(one))
     until(lambda: not one.recovery._timer.isActive())

@@ -13,12 +13,11 @@ from hgviz.core import HeadId
 from hgviz.gui.follow import FollowView, of_story
 from hgviz.gui.grid import Names
 from hgviz.gui.hourglass import HourglassView
-from hgviz.gui.jobchip import CapturingView
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import HeadPanel, NotablePanel, TextsPanel, TopKeysPanel
 from hgviz.gui.tables import REST, Column, RowTable, where
 from hgviz.gui.text import TextStrip
-from hgviz.session import Session, Work
+from hgviz.session import Session
 from tests.gui.screen import session_of, showing
 from tests.making import byte_prompt, make_capture
 
@@ -135,9 +134,6 @@ def test_the_docks_give_what_they_list(session):
         assert heads == [str(one.facts.head) for one in view.rows.rows]
     with showing(TextsPanel, session, 304, 200) as view:
         assert view.as_table() is None and not view.drawn
-    session.put(work=(Work("a", "Capturing a text", state="running", done=1, total=4),))
-    with showing(CapturingView, session, 600, 400) as view:
-        assert view.as_table()[1][:2] == ["Capturing a text", "running"]
 
 
 def test_empty_views_offer_the_next_step():

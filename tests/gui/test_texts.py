@@ -295,7 +295,7 @@ def test_stop_opens_what_is_done(ready, until, tmp_path, began):
         (tmp_path / "out.h5.part").mkdir()
     ready.commands.prompting.capture_corpus("in.tsv", str(out))
     until(lambda: ready.session.work[-1].note.startswith("text"))
-    ready.inspect.capturing.dropped.emit("capture")
+    ready.commands.drop("capture")
     until(lambda: not ready.lanes.engine.jobs)
     QApplication.processEvents()
     assert ready.paths == ([f"{out}.part"] if began else [])
