@@ -536,7 +536,7 @@ def chart_of(
         x, y = ([one.metrics[metric] for one in mine] for metric in metrics)
         words, heads = partial(_words_of, mine, describe), tuple(one.head for one in mine)
         parts.append(Points(x, y, colour, level, 9.0, resamples, words, heads, name))
-    plot = Plot(Axis.around(xs, title=titles[0]), Axis.around(ys, title=titles[1]), tuple(parts))
+    plot = Plot(Axis.around(xs, 0.08, titles[0]), Axis.around(ys, title=titles[1]), tuple(parts))
     said = tr(
         "{heads}; x: {across}, {xs}; y: {up}, {ys}",
         heads=sentences.counted(len(facts), "head"), across=titles[0], up=titles[1],
