@@ -46,29 +46,27 @@ AGAIN = ("open", "find-model", "measure", BESIDE, "capture")
 
 
 def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]:
-    """What would be lost, a sentence each. comes_back: whether what is open is there again at the
-    next start."""
-    found = []
+    """What would be lost with the window, a sentence each.
+
+    comes_back: whether what is open is opened again at the next start.
+    """
+    lost = []
     if session.study is not None and session.unsaved:
-        found.append(tr("What was measured of the heads is not saved."))
+        lost.append(tr("The importance scores are not saved."))
     for kept in session.measured.values():
         study = kept["study"]
         if kept["unsaved"] or (kept["masks"] and study is None):
             name = study.spec.name if study is not None else kept["name"]
-            found.append(tr("What was measured of the heads of {name} is not saved.", name=name))
-    for one in session.work:
-        goes = one.state in GOING and not working.lasts(one.key)
-        if goes and (one.key not in AGAIN or one.title == "Writing"):
-            job = within(one.title)
-            if one.total:
-                part = percent(f"{100 * one.done / one.total:.0f}")
-                found.append(tr("Not done yet: {job} ({percent}).", job=job, percent=part))
-            else:
-                found.append(tr("Not done yet: {job}.", job=job))
+            lost.append(tr("The importance scores of {name} are not saved.", name=name))
+    for work in session.work:
+        goes = work.state in GOING and not working.lasts(work.key)
+        if goes and (work.key not in AGAIN or work.title == "Writing"):
+            part = percent(f"{100 * work.done / work.total:.0f}") if work.total else ""
+            job = within(work.title) + (f" ({part})" if part else "")
+            lost.append(tr("Not finished: {job}.", job=job))
     if session.masks and not comes_back and not (session.study and not session.unsaved):
-        masks = counted(len(session.masks), "mask")
-        found.append(tr("{masks} with a name.", masks=masks))
-    return tuple(found)
+        lost.append(tr("Not saved: {masks}.", masks=counted(len(session.masks), "mask")))
+    return tuple(lost)
 
 
 # --- dropped files --------------------------------------------------------------------------------

@@ -217,7 +217,7 @@ def test_measurements_come_back_with_their_model(measured, models, until):
     digest = session.trial.examples.digest
     opens(measured, models / "beech", until)
     assert session.study is None and not session.data
-    lost = "What was measured of the heads of amaryllis is not saved."
+    lost = "The importance scores of amaryllis are not saved."
     assert lost in losses(session, measured.commands.working, True)
     opens(measured, models / "amaryllis", until)
     until(lambda: session.trial is not None and session.trial.done)

@@ -355,11 +355,11 @@ def test_the_closing_dialog_lists_what_would_be_lost(opened):
     session, working = opened.session, opened.commands.working
     assert losses(session, working, True) == ()
     session.put(masks=(Mask("a", frozenset()), Mask("b", frozenset())))
-    assert losses(session, working, False) == ("2 masks with a name.",)
+    assert losses(session, working, False) == ("Not saved: 2 masks.",)
     lasts = SimpleNamespace(lasts=lambda key: True)
     start(opened, "save x", "Saving x")
     assert losses(session, lasts, True) == ()
-    assert losses(session, working, True)[0].startswith("Not done yet: saving x")
+    assert losses(session, working, True)[0].startswith("Not finished: saving x")
     working.stop("save x")
     start(opened, "capture", "Capturing 20 letters")  # the next start captures them again
     assert losses(session, working, True) == ()
