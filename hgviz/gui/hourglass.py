@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PySide6.QtCore import QPoint, QRectF, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QImage, QPainter, QPaintEvent
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from hgviz import palettes, tasks
 from hgviz.analysis.metrics import METRICS, applicable
@@ -90,7 +90,7 @@ class MetricBar(QWidget):
         self.picker.setAccessibleName(tr(TITLE))
         self.picker.setToolTip(tr(TITLE))
         self.picker.addItem(tr(MAPS), "")
-        self.picker.activated.connect(self._activated)
+        self.picker.activated.connect(lambda at: self.chosen.emit(self.picker.itemData(at)))
         self.ramp = Ramp()
         hbox(self, self.ramp, self.picker, spacing=8)
         self._offered: tuple[tuple[str, str], ...] = (("", tr(MAPS)),)
@@ -143,9 +143,6 @@ class MetricBar(QWidget):
         """As much as the pane has room for."""
         self.setVisible(len(self._offered) > 1 and self._room >= NARROW)
         self.ramp.setVisible(self.ramp.shades is not None and self.roomy)
-
-    def _activated(self, at: int) -> None:
-        self.chosen.emit(self.picker.itemData(at))
 
 
 class Ramp(QWidget):
@@ -392,37 +389,19 @@ class HourglassView(View):
         """What can be done with a head, or with the whole picture."""
         menu = QMenu(self)
         if head is not None:
-            menu.addAction(tr("Go to head {head}", head=head)).setData(("go", head))
+            menu.addAction(tr("Go to head {head}", head=head), partial(self.select_head, head))
             export = menu.addAction(theme.icon("export"), tr("Export map…"))
-            export.setData(("export", head))
+            export.triggered.connect(partial(self.select_head, head))
+            export.triggered.connect(self.export_wanted)
             menu.addSeparator()
-        self._offer_shades(menu)
-        menu.addAction(theme.icon("copy"), tr("Copy picture")).setData(("copy", head))
-        menu.triggered.connect(self._did)
-        return menu
-
-    def _offer_shades(self, menu: QMenu) -> None:
         choices = self.shade.choices
-        if len(choices) < 2:
-            return
-        inside = menu.addMenu(tr("Colour heads by"))
-        for name, title in choices:
-            one = inside.addAction(title)
-            one.setData(("shade", name))
+        inside = menu.addMenu(tr(TITLE)) if len(choices) > 1 else None
+        for name, title in choices if inside is not None else ():
+            one = inside.addAction(title, partial(self.shaded.emit, name))
             one.setCheckable(True)
             one.setChecked(self.session is not None and self.session.shade == name)
-
-    def _did(self, action: Any) -> None:
-        what, head = action.data()
-        if what == "shade":
-            self.shaded.emit(head)
-            return
-        if head is not None and what != "copy":
-            self.select_head(HeadId(*head))
-        if what == "export":
-            self.export_wanted.emit()
-        elif what == "copy":
-            QApplication.clipboard().setPixmap(self.grab())
+        menu.addAction(theme.icon("copy"), tr("Copy picture"), self.copy)
+        return menu
 
 
 def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:

@@ -278,9 +278,10 @@ def test_every_metric_can_be_chosen_from_the_menu_as_well(session):
         assert not view.shade.isVisible()  # no room
         menu = view.menu(None)
         inside = next(one.menu() for one in menu.actions() if one.text() == "Colour heads by")
-        assert [one.data()[1] for one in inside.actions()][:3] == ["", "focus", "entropy"]
+        names = [one.text() for one in inside.actions()]
+        assert names[:3] == ["Maps", "Focus (max)", "Entropy, nats"]
         asked = []
         view.shaded.connect(asked.append)
-        menu.triggered.emit(inside.actions()[2])
+        inside.actions()[2].trigger()
         assert asked == ["entropy"]
         menu.deleteLater()
