@@ -544,7 +544,6 @@ class AttributionView(View):
         return table_of(report.scores, report.names)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """The keys come first where there is little room."""
         super().resizeEvent(event)
         there = self.report is not None and self.report.found is not None
         for one in (self._line, self.heads, self.room):

@@ -852,7 +852,6 @@ class FollowPainter(CellPainter):
     """One painting of a story."""
 
     def paint(self) -> None:
-        """Everything, back to front."""
         course, trace = self.story.course, self.story.trace
         self._ground()
         for crossing in course.crossings:
@@ -1288,7 +1287,6 @@ class FollowCanvas(QAbstractScrollArea):
         return None
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """The weight of the cell under the pointer."""
         return shows_tip(event, self, self._told_at) or super().viewportEvent(event)
 
     def _told_at(self, point: QPointF) -> str:
@@ -1313,11 +1311,9 @@ class FollowCanvas(QAbstractScrollArea):
         return f"{name} {sentences.weight(float(weights[position]), 3)}"
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Lay out for the new size."""
         self.rearrange()
 
     def sizeHint(self) -> QSize:
-        """The size of the design."""
         return QSize(1600, 890)
 
     def changeEvent(self, event: QEvent) -> None:
@@ -1327,7 +1323,6 @@ class FollowCanvas(QAbstractScrollArea):
             self.rearrange()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the story from its picture."""
         with QPainter(self.viewport()) as painter:
             painter.fillRect(self.viewport().rect(), theme.current().pane)
             if self.story is None:

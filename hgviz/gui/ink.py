@@ -768,7 +768,6 @@ class CellCard(QWidget):
         self.setVisible(bool(free))
 
     def sizeHint(self) -> QSize:
-        """As large as its words."""
         hint = self._label.sizeHint()
         return QSize(max(self.least, hint.width() + 28), hint.height() + 18)
 
@@ -783,7 +782,6 @@ class CellCard(QWidget):
             )
 
     def changeEvent(self, event: QEvent) -> None:
-        """Another theme."""
         if event.type() == QEvent.Type.PaletteChange:
             self.update()
         super().changeEvent(event)

@@ -327,7 +327,6 @@ class Entries(QAbstractListModel):
         self.endResetModel()
 
     def rowCount(self, parent: Index | None = None) -> int:
-        """The number of entries."""
         return len(self.entries)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -382,7 +381,6 @@ class Matches(QSortFilterProxyModel):
                 yield row, (found[0] - lately * used + OF_PANE * (not entry.kind), found[1])
 
     def filterAcceptsRow(self, row: int, parent: Index) -> bool:
-        """Whether an entry matches."""
         return row in self._costs
 
     def lessThan(self, left: Index, right: Index) -> bool:
@@ -491,11 +489,9 @@ class EntryDelegate(QStyledItemDelegate):
     """A line: icon, words with the letters that match in bold, note; keys, or why it is off."""
 
     def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
-        """All lines are equally high."""
         return QSize(100, ROW)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Draw one line."""
         entry: Entry = index.data(Qt.ItemDataRole.UserRole)
         letters = index.model().letters(index)  # type: ignore[attr-defined]
         now, box = theme.current(), option.rect.adjusted(8, 0, -8, 0)

@@ -478,7 +478,7 @@ def run_columns() -> list[Column]:
         Column(tr("Time"), lambda run: language.duration(run.seconds), lambda run: run.seconds, 70,
                about("Time")),
         Column(tr("Host"), lambda run: run.host, None, 110, about("Host")),
-        Column(tr("Error"), studyruns.why, None, 400, about("Error")),
+        Column(tr("Error"), lambda run: run.line, None, 400, about("Error")),
     ]  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from hgviz import tasks
 from hgviz.core import HgvizError, progress
 from hgviz.gui import log
 from hgviz.gui.language import tr
+from hgviz.gui.sentences import counted
 from hgviz.language import duration
 from hgviz.models.data import read_rows
 from hgviz.store.studies import SweepFolder
@@ -53,11 +54,6 @@ def not_there(what: str, path: str | Path) -> HgvizError:
     )
 
 
-def folder_of(path: str) -> SweepFolder:
-    """The folder of a study."""
-    return SweepFolder(path)
-
-
 def models_of(sweep: Sweep, cell: Cell) -> list[StudyModel]:
     """The models that a cell is of: one, of a comparison A and B."""
     if cell.work == "compare":
@@ -78,7 +74,7 @@ def _model(
     parts = [place.get("model", ""), place.get("activation", "")]
     if "trained" in given:
         parts += [f"seed {place['seed']}"] if place.get("seed") else []
-        at = str(folder_of(sweep.path).model_at(str(given["trained"])))
+        at = str(SweepFolder(sweep.path).model_at(str(given["trained"])))
         return StudyModel(at, "", " ".join(filter(None, parts)))
     activation = str(given.get("activation", ""))
     return StudyModel(path, activation, parts[0] or path)
@@ -131,7 +127,7 @@ def united_study(sweep: Sweep, cell: Cell) -> Study:
         if one.state == "done" and one.cell.work in ("measure", "curve")
         and all(one.cell.place.get(axis) == cell.place.get(axis) for axis in PLACE)
     ]  # fmt: skip
-    folder = folder_of(sweep.path)
+    folder = SweepFolder(sweep.path)
     for each in same:
         if not folder.result_at(each.key, ".h5").exists():
             raise not_there(f"What was measured by {each.label}", folder.result_at(each.key, ".h5"))
@@ -252,39 +248,53 @@ def numbers(one: Standing) -> tuple[str, float | None, float | None, float | Non
 
 
 def value(one: Standing) -> str:
-    """What a cell found, in words."""
+    """What a run found, in words; "" for a result of another version."""
     try:
-        return _value(one.cell.work, one.found or {})
-    except (KeyError, TypeError, ValueError, IndexError):  # of another version: the rest is said
+        return FOUND[one.cell.work](one.found or {}) if one.cell.work in FOUND else ""
+    except (KeyError, TypeError, ValueError, IndexError):
         return ""
 
 
-def _value(work: str, found: Mapping[str, Any]) -> str:
-    if work in ("train", "score"):
-        metric = str(found["metric"])
-        said = {"metric": tr(metric.replace("_", " ")), "n": amount(metric, float(found["value"]))}
-        if "low" not in found or "high" not in found:
-            return tr("{metric} {n}", **said)
-        low, high = (amount(metric, float(found[side])) for side in ("low", "high"))
-        low = low.removesuffix("%").removesuffix(THIN)
-        return tr("{metric} {n}, {low} to {high}", **said, low=low, high=high)
-    if work == "measure":
-        heads, examples = int(found["heads"]), int(found["examples"])
-        one_head = "{heads:,} head on {examples:,} examples"
-        many = "{heads:,} heads on {examples:,} examples"
-        return tr(one_head if heads == 1 else many, heads=heads, examples=examples)
-    if work == "curve":
-        return _curves(found["curves"])
-    if work == "compare":
-        answers, unit = found["answers"], _unit(found["answers"])
-        times = 100 if unit == "points" else 1
-        ends = {one: _more(times * float(answers["difference"][one]), unit)
-                for one in ("low", "value", "high")}  # fmt: skip
-        agree = share(100 * float(answers["agreement"]), 0)
-        points = "{value} points ({low} to {high}), {agree} of answers alike"
-        bits = "{value} bits per byte ({low} to {high}), {agree} of answers alike"
-        return tr(points if unit == "points" else bits, **ends, agree=agree)
-    return ""
+def _score(found: Mapping[str, Any]) -> str:
+    metric = str(found["metric"])
+    said = {"metric": tr(metric.replace("_", " ")), "n": amount(metric, float(found["value"]))}
+    if "low" not in found or "high" not in found:
+        return tr("{metric} {n}", **said)
+    low, high = (amount(metric, float(found[side])) for side in ("low", "high"))
+    low = low.removesuffix("%").removesuffix(THIN)
+    return tr("{metric} {n}, {low} to {high}", **said, low=low, high=high)
+
+
+def _measured(found: Mapping[str, Any]) -> str:
+    heads, examples = int(found["heads"]), int(found["examples"])
+    return tr("{heads} on {examples:,} examples", heads=counted(heads, "head"), examples=examples)
+
+
+def _curve(found: Mapping[str, Any]) -> str:
+    curves = found["curves"]
+    if len(curves) > 1:
+        return tr("{n:,} orders", n=len(curves))
+    first, last = (amount(str(curves[0]["unit"]), curves[0]["values"][at]) for at in (0, -1))
+    return tr("from {first} to {last} with all heads off", first=first, last=last)
+
+
+def _difference(found: Mapping[str, Any]) -> str:
+    answers, unit = found["answers"], _unit(found["answers"])
+    times, digits = (100, 1) if unit == "points" else (1, 3)
+    ends = {
+        end: f"{times * float(answers['difference'][end]):+.{digits}f}".replace("-", "−")
+        for end in ("low", "value", "high")
+    }
+    agree = share(100 * float(answers["agreement"]), 0)
+    points = "{value} points ({low} to {high}), {agree} of answers alike"
+    bits = "{value} bits per byte ({low} to {high}), {agree} of answers alike"
+    return tr(points if unit == "points" else bits, **ends, agree=agree)
+
+
+FOUND = {
+    "train": _score, "score": _score, "measure": _measured, "curve": _curve,
+    "compare": _difference,
+}  # fmt: skip
 
 
 def _unit(answers: Mapping[str, Any]) -> str:
@@ -293,34 +303,14 @@ def _unit(answers: Mapping[str, Any]) -> str:
     return "bits_per_byte" if metric == "bits_per_byte" else "points"
 
 
-def _more(value: float, unit: str) -> str:
-    return (
-        f"{value:+.1f}".replace("-", "−") if unit == "points" else f"{value:+.3f}".replace("-", "−")
-    )
-
-
-def _curves(curves: Any) -> str:
-    first, last = curves[0]["values"][0], curves[0]["values"][-1]
-    metric = str(curves[0]["unit"])
-    if len(curves) > 1:
-        return tr("{n:,} orders", n=len(curves))
-    ends = {"first": amount(metric, first), "last": amount(metric, last)}
-    return tr("from {first} to {last} with all heads off", **ends)
-
-
 def stands(one: Standing) -> str:
     """How it stands, in a line."""
     return tr("cannot run" if one.state == "blocked" else one.state)
 
 
-def why(one: Standing) -> str:
-    """Why it failed, or what it waits for."""
-    return one.line
-
-
 def facts(one: Standing) -> list[tuple[str, str]]:
     """Everything known of it: the name of each fact, and words."""
-    rows = [("State", stands(one)), ("Result", value(one)), ("Error", why(one))]
+    rows = [("State", stands(one)), ("Result", value(one)), ("Error", one.line)]
     rows += [("Time", duration(one.seconds)), ("Host", one.host)]
     return [(name, words) for name, words in rows if words]
 
@@ -340,7 +330,7 @@ def values(one: Standing) -> list[str]:
     said = ["" if number is None else repr(round(number, 10)) for number in found]
     took = repr(round(one.seconds, 3)) if one.seconds > 0 else ""
     names = [kind(cell.work), *place, sub(cell), tr(one.state), tr(metric.replace("_", " "))]
-    words = [*names, *said, took, one.host, why(one)]
+    words = [*names, *said, took, one.host, one.line]
     return [" ".join(word.split()) for word in words]
 
 
@@ -353,7 +343,7 @@ def explained(fact: str, work: str = "") -> str:
 
 def line_of(one: Standing) -> str:
     """Name, state and what it found, in one line for the status bar and screen readers."""
-    found = value(one) if one.state == "done" else why(one)
+    found = value(one) if one.state == "done" else one.line
     return "   ·   ".join(filter(None, (name(one.cell), stands(one), found)))
 
 

@@ -81,7 +81,6 @@ class Words(QLabel):
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        """The room the whole text would like."""
         return QSize(
             self.fontMetrics().horizontalAdvance(self.full) + 2, super().sizeHint().height()
         )
@@ -91,7 +90,6 @@ class Words(QLabel):
         return QSize(0, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QEvent) -> None:
-        """Elide again."""
         self._fit()
 
     def _fit(self) -> None:
@@ -212,7 +210,6 @@ class IconButton(QToolButton):
         self._draw()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Draw the icon again in the new theme's colour."""
         if event.type() == QEvent.Type.PaletteChange:
             self._draw()
         super().changeEvent(event)
@@ -276,7 +273,6 @@ class Segments(QFrame):
         return self.names[self._group.checkedId()]
 
     def changeEvent(self, event: QEvent) -> None:
-        """Draw the icons again in the new theme's colour."""
         if event.type() == QEvent.Type.PaletteChange:
             self._draw()
         elif event.type() == QEvent.Type.StyleChange:
@@ -395,7 +391,6 @@ class Progress(QWidget):
             self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the track and the part that is done."""
         now = theme.current()
         with theme.smooth_painter(self) as painter:
             painter.setPen(Qt.PenStyle.NoPen)
@@ -513,11 +508,9 @@ class Flow(QWidget):
         self._shown.append(widget)
 
     def hasHeightForWidth(self) -> bool:
-        """A narrow one has more lines."""
         return True
 
     def heightForWidth(self, width: int) -> int:
-        """The height of so many lines."""
         return self._placed(width, move=False)
 
     def sizeHint(self) -> QSize:
@@ -525,19 +518,16 @@ class Flow(QWidget):
         return QSize(self.minimumSizeHint().width(), self.heightForWidth(max(1, self.width())))
 
     def minimumSizeHint(self) -> QSize:
-        """The widest of them."""
         wide = max((one.sizeHint().width() for one in self._shown if not one.isHidden()), default=0)
         return QSize(wide, 0).grownBy(self._edges)
 
     def event(self, event: QEvent) -> bool:
-        """One of them came, went or has another size."""
         if event.type() == QEvent.Type.LayoutRequest:
             self._placed(self.width(), move=True)
             self.updateGeometry()
         return super().event(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Other widths have other lines."""
         super().resizeEvent(event)
         self._placed(self.width(), move=True)
 

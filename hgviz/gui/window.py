@@ -248,7 +248,6 @@ class Window(QMainWindow):
             QTimer.singleShot(0, self.painted.emit)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Tell the pages how much room there is."""
         super().resizeEvent(event)
         self._scrim.resize(self.size())
         self.resized.emit(self.width(), self.height())
