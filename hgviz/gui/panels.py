@@ -979,7 +979,7 @@ class TextsPanel(View):
     figureless = "It is a list of texts"
     needs = ("capture",)
     empty = ("One text alone", "Capture a file of texts to search them and step through them.")
-    empty_actions = (("corpus", "Capture a file of texts…"),)
+    empty_actions = (("corpus", "Run model on a text file…"),)
     lane = "here"
 
     picked = Signal(int)  # the number of an item
