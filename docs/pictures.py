@@ -9,12 +9,17 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
+
+    from hgviz.gui.program import Program
+    from hgviz.gui.window import Window
 
 # as many threads as cores would add numbers in another order on another machine
 os.environ["OMP_NUM_THREADS"] = "1"
@@ -54,12 +59,11 @@ def windows() -> None:
     """The window: every mode, signed weights, many texts, and a text being written."""
     from hgviz.files import resource
     from hgviz.gui.samples import CLASSIFIERS, FIRST, REVIEW, SAMPLE
-    from hgviz.gui.selftest import window_picture
 
     pages.PICTURES.mkdir(exist_ok=True)
     for dark in (False, True):
-        keep(f"inspect-{THEMES[dark]}", window_picture(resource(FIRST), dark, "inspect"))
-    keep("follow-light", window_picture(resource(FIRST), False, "follow"))
+        keep(f"inspect-{THEMES[dark]}", window(resource(FIRST), dark, "inspect"))
+    keep("follow-light", window(resource(FIRST), False, "follow"))
     looks()
     across()
     exporting()
@@ -67,21 +71,39 @@ def windows() -> None:
     with TemporaryDirectory() as folder:
         compared(Path(folder))
         signed = captured(resource(CLASSIFIERS[1]), REVIEW, Path(folder) / "signed.h5")
-        keep("signed-light", window_picture(signed))
+        keep("signed-light", window(signed))
         many = captured_texts(resource(CLASSIFIERS[0]), Path(folder))
-        keep("texts-light", searched(many, "great label:negative"))
+        keep("texts-light", searched(many, "great"))
         story = written(resource(SAMPLE), BEGINNING, Path(folder) / "story.h5")
-        keep("written-light", window_picture(story))
+        keep("written-light", window(story))
+
+
+@contextmanager
+def measured(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]:
+    """A program and its window on a capture, once its heads are measured."""
+    from hgviz.gui.selftest import opened
+
+    with opened(path, dark) as (program, frame):
+        while not program.session.facts:
+            program.settle()
+        yield program, frame
+
+
+def window(path: Path, dark: bool = False, mode: str = "inspect") -> QImage:
+    """The window on a capture in one of its modes."""
+    with measured(path, dark) as (program, frame):
+        program.session.put(mode=mode)
+        program.settle()
+        return frame.grab().toImage()
 
 
 def looks() -> None:
     """The other looks at a head that need no model."""
     from hgviz.files import resource
     from hgviz.gui.samples import FIRST
-    from hgviz.gui.selftest import opened
 
     for look in ("links", "neurons", "heads"):
-        with opened(resource(FIRST)) as (program, frame):
+        with measured(resource(FIRST)) as (program, frame):
             program.session.put(look=look)
             program.settle()
             keep(f"{look}-light", frame.grab().toImage())
@@ -92,14 +114,13 @@ def compared(folder: Path) -> None:
     from hgviz import tasks
     from hgviz.files import resource
     from hgviz.gui.samples import FIRST, SAMPLE
-    from hgviz.gui.selftest import opened
     from hgviz.store import open_capture
 
     first = open_capture(resource(FIRST))
     other = tasks.load(resource(SAMPLE), "cpu", activation="ymish")
     prompt, _ = tasks.read_prompts(other, first.prompt.text)
     tasks.capture(other, prompt, out=folder / "other.h5")
-    with opened(resource(FIRST)) as (program, frame):
+    with measured(resource(FIRST)) as (program, frame):
         program.session.put(mode="compare", beside=open_capture(folder / "other.h5"))
         program.settle()
         keep("compare-light", frame.grab().toImage())
@@ -109,9 +130,8 @@ def across() -> None:
     """The Hourglass across its levels, one answer chosen."""
     from hgviz.files import resource
     from hgviz.gui.samples import FIRST
-    from hgviz.gui.selftest import opened
 
-    with opened(resource(FIRST)) as (program, frame):
+    with measured(resource(FIRST)) as (program, frame):
         program.session.put(look="across")
         program.session.select(query=READ, key=None)
         program.settle()
@@ -123,9 +143,9 @@ def exporting() -> None:
     from hgviz.files import resource
     from hgviz.gui.export import ExportDialog
     from hgviz.gui.samples import FIRST
-    from hgviz.gui.selftest import opened, picture_of
+    from hgviz.gui.selftest import picture_of
 
-    with opened(resource(FIRST)) as (program, frame):
+    with measured(resource(FIRST)) as (program, frame):
         program.settle()
         program.commands.run("export")
         dialog = frame.findChild(ExportDialog)
@@ -140,9 +160,8 @@ def studied() -> None:
 
     from hgviz.files import resource
     from hgviz.gui.samples import FIRST
-    from hgviz.gui.selftest import opened
 
-    with opened(resource(FIRST)) as (program, frame), TemporaryDirectory() as folder:
+    with measured(resource(FIRST)) as (program, frame), TemporaryDirectory() as folder:
         sweep = kept.restore("which-score", Path(folder) / "which-score")
         one = sweep.of("curve", method="michel", seed="3")[0]
         program.session.put(sweep=sweep, mode="sweep", cell=one.cell.key)
@@ -166,9 +185,8 @@ def captured_texts(model: Path, folder: Path) -> Path:
 
 def searched(file: Path, query: str) -> QImage:
     """The window on a capture of many texts while somebody looks for one."""
-    from hgviz.gui.selftest import opened
 
-    with opened(file) as (program, frame):
+    with measured(file) as (program, frame):
         program.settle()
         program.inspect.texts.field.setText(query)
         program.settle()

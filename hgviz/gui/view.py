@@ -56,8 +56,6 @@ from hgviz.session.navigation import step_token
 if TYPE_CHECKING:
     from hgviz.figures import Spec
 
-    pass
-
 # --- busy -----------------------------------------------------------------------------------------
 
 
