@@ -118,7 +118,7 @@ IMMEDIATE = {
     "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
     "read_prompts", "default_question", "reach_facts", "reach_panel", "redundancy_panel",
     "token_name", "sources_of", "spec_from", "study_at",
-    "read_results", "sweep_at", "sweep_chart", "tokens_or_slots",
+    "read_results", "sweep_at", "sweep_chart", "text_of", "tokens_or_slots",
     "blocks_without_attention", "with_learned", "write_report",
 }  # fmt: skip
 
