@@ -196,11 +196,7 @@ class InspectPage(QMainWindow):
         dock = QDockWidget(tr(panel.title))
         dock.setObjectName(panel.topic)
         dock.setFont(theme.font(weight=600))
-        scroll = QScrollArea()
-        scroll.setWidgetResizable(True)
-        scroll.setMinimumSize(LEAST, 96)
-        scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+        scroll = DockBody()
         scroll.setFont(theme.font())
         scroll.setWidget(panel)
         dock.setWidget(scroll)
@@ -294,6 +290,21 @@ EXAMPLES = (
     ("prune", "Prune", "Which heads a classifier needs", "Prune a classifier"),
     ("compare", "Compare", "Softmax and ymish on one text", "Compare two models"),
 )
+
+
+class DockBody(QScrollArea):
+    """The body of a dock: as wide as the dock, however wide its panel would be in a large font."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setWidgetResizable(True)
+        self.setMinimumSize(LEAST, 96)
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        self.widget().setMaximumWidth(self.viewport().width())
+        super().resizeEvent(event)
 
 
 class EmptyPage(QWidget):

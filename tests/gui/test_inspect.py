@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import settings
 from hgviz.gui.inspect import InspectPage, WindowLayout
@@ -94,3 +94,13 @@ def test_a_session_brings_its_layout_and_is_never_larger_than_the_screen(opened)
     assert opened.frame.width() <= max(room.width(), 1100)
     laying.lay_out(Layout(size=(1, 1), docks="no base64"))
     assert opened.frame.width() >= 1100
+
+
+def test_a_panel_that_would_be_wider_than_its_dock_is_not_cut(opened):
+    body = opened.inspect.docks["This head"].widget()
+    wide = QLabel("wide " * 100)
+    body.widget().content.layout().addWidget(wide)
+    opened.frame.resize(1101, 700)
+    QApplication.processEvents()
+    assert wide.sizeHint().width() > body.width()
+    assert body.widget().width() == body.viewport().width()
