@@ -65,7 +65,7 @@ def window(paths: Sequence[Path], go_on: bool = True) -> int:
     os.environ["QT_SCALE_FACTOR"] = str(scale_factor(kept, environment))
     app = application()
     with closing(Signals(app)):
-        code = _shown(app, kept, [str(path) for path in paths], go_on)
+        code = _run_window(app, kept, [str(path) for path in paths], go_on)
     if code == RESTART:
         launcher = [] if getattr(sys, "frozen", False) else ["-m", "hgviz"]
         environment |= {RESTORE: "1"}
@@ -82,7 +82,7 @@ def scale_factor(kept: settings.Settings, environment: Mapping[str, str]) -> flo
     return own
 
 
-def _shown(app: QApplication, kept: settings.Settings, paths: list[str], go_on: bool) -> int:
+def _run_window(app: QApplication, kept: settings.Settings, paths: list[str], go_on: bool) -> int:
     """Show one window until it is closed, and return the exit status or RESTART."""
     theme.apply(app, theme.wants_dark(kept.theme))
     frame = Window()

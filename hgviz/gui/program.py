@@ -106,22 +106,18 @@ def selection_words(capture: Capture, chosen: Selection) -> str:
         return DOT.join([*parts, tr("not captured yet")])
     if chosen.head not in layer.heads:
         return tr("No such head: all heads of this layer were removed")
+
+    def token(words: str, at: int, level: int, prompt: Prompt, spans: np.ndarray) -> str:
+        return tr(words, number=at, words=_quoted(prompt, spans[at], capture.null(level)))
+
     if chosen.query is not None:
         row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
-        words = _quoted(
-            capture.query_prompt(chosen.layer),
-            capture.query_spans(chosen.layer)[row],
-            capture.null(attention.level),
-        )
-        parts.append(tr("query {number:,} {words}", number=row, words=words))
+        prompt, spans = capture.query_prompt(chosen.layer), capture.query_spans(chosen.layer)
+        parts.append(token("query {number:,} {words}", row, attention.level, prompt, spans))
     if chosen.query is not None and chosen.key is not None:
         column = min(capture.column(chosen.layer, chosen.key), layer.shape[2] - 1)
-        words = _quoted(
-            capture.key_prompt(chosen.layer),
-            capture.key_spans(chosen.layer)[column],
-            capture.null(attention.key_level),
-        )
-        parts.append(tr("key {number:,} {words}", number=column, words=words))
+        prompt, spans = capture.key_prompt(chosen.layer), capture.key_spans(chosen.layer)
+        parts.append(token("key {number:,} {words}", column, attention.key_level, prompt, spans))
     return DOT.join(parts)
 
 

@@ -250,12 +250,12 @@ def numbers(one: Standing) -> tuple[str, float | None, float | None, float | Non
 def value(one: Standing) -> str:
     """What a run found, in words; "" for a result of another version."""
     try:
-        return FOUND[one.cell.work](one.found or {}) if one.cell.work in FOUND else ""
+        return RESULT_WORDS[one.cell.work](one.found or {}) if one.cell.work in RESULT_WORDS else ""
     except (KeyError, TypeError, ValueError, IndexError):
         return ""
 
 
-def _score(found: Mapping[str, Any]) -> str:
+def _score_words(found: Mapping[str, Any]) -> str:
     metric = str(found["metric"])
     said = {"metric": tr(metric.replace("_", " ")), "n": amount(metric, float(found["value"]))}
     if "low" not in found or "high" not in found:
@@ -265,12 +265,12 @@ def _score(found: Mapping[str, Any]) -> str:
     return tr("{metric} {n}, {low} to {high}", **said, low=low, high=high)
 
 
-def _measured(found: Mapping[str, Any]) -> str:
+def _importance_words(found: Mapping[str, Any]) -> str:
     heads, examples = int(found["heads"]), int(found["examples"])
     return tr("{heads} on {examples:,} examples", heads=counted(heads, "head"), examples=examples)
 
 
-def _curve(found: Mapping[str, Any]) -> str:
+def _curve_words(found: Mapping[str, Any]) -> str:
     curves = found["curves"]
     if len(curves) > 1:
         return tr("{n:,} orders", n=len(curves))
@@ -278,7 +278,7 @@ def _curve(found: Mapping[str, Any]) -> str:
     return tr("from {first} to {last} with all heads off", first=first, last=last)
 
 
-def _difference(found: Mapping[str, Any]) -> str:
+def _difference_words(found: Mapping[str, Any]) -> str:
     answers, unit = found["answers"], _unit(found["answers"])
     times, digits = (100, 1) if unit == "points" else (1, 3)
     ends = {
@@ -291,9 +291,9 @@ def _difference(found: Mapping[str, Any]) -> str:
     return tr(points if unit == "points" else bits, **ends, agree=agree)
 
 
-FOUND = {
-    "train": _score, "score": _score, "measure": _measured, "curve": _curve,
-    "compare": _difference,
+RESULT_WORDS = {
+    "train": _score_words, "score": _score_words, "measure": _importance_words,
+    "curve": _curve_words, "compare": _difference_words,
 }  # fmt: skip
 
 

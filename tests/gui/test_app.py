@@ -246,7 +246,7 @@ def test_a_larger_interface_comes_with_a_restart_that_opens_what_was_open(opened
     assert opened.frame.restarts
 
     started = []
-    monkeypatch.setattr(app, "_shown", lambda *given: app.RESTART)
+    monkeypatch.setattr(app, "_run_window", lambda *given: app.RESTART)
     monkeypatch.setattr(os, "execve", lambda *given: started.append(given))
     monkeypatch.setenv("QT_SCALE_FACTOR", "1")
     app.window([Path("a.h5")])
