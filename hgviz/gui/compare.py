@@ -20,7 +20,6 @@ from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences, theme
-from hgviz.gui import textrows as rowpair
 from hgviz.gui import tiles as mosaic
 from hgviz.gui.grid import Names as Names_grid
 from hgviz.gui.grid import Viewport, seen
@@ -32,7 +31,18 @@ from hgviz.gui.panels import Ticks
 from hgviz.gui.sentences import counted, explanation, weight, with_sign
 from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, sides_of
 from hgviz.gui.tables import Table, span
-from hgviz.gui.textrows import LEFT, RIGHT, Bools, CellTexts, PairedRow, SideRow, TextRow, TextRows
+from hgviz.gui.textrows import (
+    LEFT,
+    RIGHT,
+    Bools,
+    CellTexts,
+    PairedRow,
+    SideRow,
+    TextRow,
+    TextRows,
+    column_texts,
+    read_pair,
+)
 from hgviz.gui.tiles import Source, Tiles
 from hgviz.gui.view import CellsView, View, scale_choice
 from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, hbox, label, line, tip, vbox
@@ -767,9 +777,9 @@ def sentence(pair: PairedRow, told: SideNames, alone: bool = False) -> str:
     if pair.b is None:
         return f"{first} {tr('B has no such head.') if alone else tr('B has no such row.')}"
     b = RowFacts.of(pair.b.weights)
-    names = pair.names[0] if pair.names[0].there[b.top] else pair.names[1]
+    names = pair.names[0] if pair.names[0].present[b.top] else pair.names[1]
     second = _row_words(b, pair.b, names, pair)
-    if a.mass and b.mass and pair.b.there[a.top] and a.top != b.top:
+    if a.mass and b.mass and pair.b.present[a.top] and a.top != b.top:
         value = float(pair.b.weights[a.top])
         said = with_sign(value) if pair.signed else weight(value)
         key = sentences.quoted(pair.names[0].text(a.top))
@@ -800,7 +810,7 @@ def _key_words(names: CellTexts, cell: int) -> str:
     """“.” after “sea”, “o” in “hourglass”, “lass”."""
     start, stop = (int(end) for end in names.spans[cell])
     key = sentences.quoted(names.text(cell))
-    if not names.there[cell] or stop - start != 1:
+    if not names.present[cell] or stop - start != 1:
         return key
     how, word = sentences.beside(names.prompt, names.words, start)
     known = {"in": "{key} in {word}", "after": "{key} after {word}"}
@@ -893,19 +903,19 @@ class PairReader:
         progress(1, 2, "Reading the text’s weights")
         if other is None:
             alone = SharedGrid.of(Alignment(a, a), chosen.head_id, chosen.head_id)
-            pair = replace(rowpair.read(alone, chosen.query, chosen.key), b=None)
+            pair = replace(read_pair(alone, chosen.query, chosen.key), b=None)
             return replace(blank, pair=pair, alone=True)
         grid = self._met(known, chosen.head_id, other)
-        pair = rowpair.read(grid, chosen.query, chosen.key, self._names)
+        pair = read_pair(grid, chosen.query, chosen.key, self._names)
         return replace(blank, pair=pair, differs=differing(known, grid))
 
     def _met(self, known: Alignment, head: HeadId, other: HeadId) -> SharedGrid:
         grid = self._shared_grid
         if grid is None or (grid.a, grid.head_a, grid.head_b) != (known.a, head, other):
             self._shared_grid = grid = SharedGrid.of(known, head, other)
-            self._names = rowpair.named(grid)
-            for names in self._names:  # laid out here, not while it is painted
-                names.prepare()
+            self._names = column_texts(grid)
+            for names in self._names:  # found here, not while it is painted
+                _ = names.widths, names.words
         return grid
 
 
@@ -931,9 +941,9 @@ class TextsView(View):
         self._pair: PairedRow | None = None
         self.head = PaneHead(tr("Text"))
         self.head.setFixedHeight(34)
-        self.rows = TextRows()
+        self.rows = TextRows(tr("Text with the weights of A, of B, and their difference"))
         self.rows.pointed.connect(self._point)
-        self.rows.queried.connect(self._query)
+        self.rows.queried.connect(lambda cells: self._query(cells[1]))
         self.rows.keyed.connect(self._key)
         self.words = label(factor=0.92, kind="secondary", wrap=True)
         self.words.setAlignment(theme.TO_LEFT)
@@ -967,16 +977,20 @@ class TextsView(View):
         said = (note, result.of_text, result.differs)
         self.head.note.say("      ".join(filter(None, said)))
         self.head.setToolTip(tip(_explained(result)))
-        self._pair = pair
+        old, self._pair = self._pair, pair
         if pair is None:
-            self.rows.clear()
+            self.rows.show_rows((), np.zeros(0), result.display)
             self.words.setText(tr(NO_LAYER))
             return
         limits = result.display.limits
         limit = max(map(abs, limits)) if limits is not None else pair.reach or 1.0
-        follow = self.session.hover is None
-        rows = rows_of(pair, told, result.alone)
-        self.rows.show_rows(pair, rows, result.display, limit, follow)
+        stay = old is not None and old.names[0].prompt is pair.names[0].prompt
+        stay = stay and np.array_equal(old.grid.columns.spans[0], pair.grid.columns.spans[0])
+        self.rows.show_rows(
+            rows_of(pair, told, limit, result.alone),
+            np.maximum(1.0, np.maximum(pair.names[0].widths, pair.names[1].widths)),
+            result.display, query=pair.query, stay=stay, reveal=self.session.hover is None,
+        )  # fmt: skip
         words = sentence(pair, told, result.alone)
         self.words.setText(words or tr(ASKING, unit=unit))
         self.words.setToolTip(words)
@@ -1020,33 +1034,41 @@ class TextsView(View):
             self.session.put(selection=replace(self.session.selection, key=token))
 
 
+ROW_HEIGHT = 32  # px
+
+
 def rows_of(
-    pair: PairedRow, told: SideNames, alone: bool = False
-) -> tuple[TextRow, TextRow, TextRow]:
-    """The rows of A, of B and of A − B; alone: B has no such head."""
-    edge, signed = pair.grid.columns, pair.signed
-    names = [one if one not in ("A", "B") else "" for one in (told.a, told.b)]
-    one, other = (
-        _row(f"{letter} {name}".rstrip(), half, pair, side, signed)
-        for side, (letter, name, half) in enumerate(zip("AB", names, (pair.a, pair.b), strict=True))
-    )
-    third = TextRow("A − B", pair.names[0], edge.in_both, signed=True)
+    pair: PairedRow, told: SideNames, limit: float = 1.0, alone: bool = False
+) -> list[TextRow]:
+    """The rows of A, of B and of A − B, coloured up to a limit; alone: B has no such head."""
+    edge = pair.grid.columns
+    messages = ["", "", ""]
     if alone:
-        lacks = replace(other, told=tr("there is no such head"))
-        return one, lacks, replace(third, told=tr("nothing to subtract"))
-    if not edge.in_both.any():
-        return one, other, replace(third, told=tr(APART))
-    if pair.row is not None and pair.difference is None:
-        return one, other, replace(third, told=tr("only one side has this row"))
-    return one, other, replace(third, weights=pair.difference, seen=pair.both)
-
-
-def _row(name: str, half: SideRow | None, pair: PairedRow, side: int, signed: bool) -> TextRow:
-    edge, names = pair.grid.columns, pair.names[side]
-    there = (edge.a, edge.b)[side].there
-    if half is None:
-        return TextRow(name, names, there, signed=signed)
-    return TextRow(name, names, there, half.weights, half.seen, signed)
+        messages[1:] = tr("there is no such head"), tr("nothing to subtract")
+    elif not edge.in_both.any():
+        messages[2] = tr(APART)
+    elif pair.row is not None and pair.difference is None:
+        messages[2] = tr("only one side has this row")
+    names = [f"{letter} {name}" if name != letter else letter
+             for letter, name in zip("AB", (told.a, told.b), strict=True)]  # fmt: skip
+    weights = [*(None if side is None else side.weights for side in (pair.a, pair.b)), None]
+    seen = [*(None if side is None else side.seen for side in (pair.a, pair.b)), None]
+    if not messages[2]:
+        weights[2], seen[2] = pair.difference, pair.both
+    texts, cells = (*pair.names, pair.names[0]), np.arange(len(edge))[:, None] + np.arange(2)
+    rows = []
+    for at, present in enumerate((edge.a.there, edge.b.there, edge.in_both)):
+        is_signed = pair.signed or at == 2
+        query, key = (
+            (cell, cell + 1) if cell is not None and present[cell] and not messages[at] else None
+            for cell in (pair.query, pair.key)
+        )
+        rows.append(TextRow(
+            (*names, "A − B")[at], texts[at], cells, None, weights[at], seen[at], present,
+            palettes.limits_of(-limit if is_signed else 0.0, limit, is_signed), is_signed,
+            chosen=query, key=key, height=ROW_HEIGHT, message=messages[at],
+        ))  # fmt: skip
+    return rows
 
 
 def differing(alignment: Alignment, grid: SharedGrid | None = None) -> str:

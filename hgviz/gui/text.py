@@ -1,36 +1,228 @@
-"""The text at every resolution, coloured by what the chosen letter looks at."""
+"""The text at every resolution, coloured by the attention of the chosen token."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar
 
+import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
-from hgviz.core import Capture, Display, Integers, Selection
+from hgviz import palettes
+from hgviz.core import (
+    Capture,
+    Display,
+    HeadId,
+    HeadSet,
+    Integers,
+    Selection,
+    Side,
+    progress,
+)
 from hgviz.figures.spec import Spec
-from hgviz.gui import sentences
+from hgviz.gui import grid, sentences
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
 from hgviz.gui.tables import Table
-from hgviz.gui.textrows import (
-    LEFT,
-    Passage,
-    Strip,
-    StripOptions,
-    StripRow,
-    Tokens,
-    passages,
-    segment_ends,
-)
+from hgviz.gui.textrows import LEFT, OTHERS, CellTexts, TextRow, TextRows
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, hbox, label, vbox
 from hgviz.session import Session
 from hgviz.session.navigation import step_item
+
+# --- reading --------------------------------------------------------------------------------------
+
+
+MOST_QUERIES = 1024  # that a mean is taken over
+
+Tokens = tuple[int, int]  # first and last, last included
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Passage:
+    """One text with its rows. queries: the tokens chosen in it.
+
+    asks, answers: whether the queries and the keys of the selected head are tokens of it.
+    """
+
+    texts: CellTexts
+    rows: tuple[TextRow, ...]
+    queries: Tokens | None = None
+    asks: bool = True
+    answers: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StripOptions:
+    """What to show: the selected head and tokens, the heads opened before, what is switched off.
+
+    tokens: the query last chosen in each text by level, for rows of another text's head.
+    """
+
+    selection: Selection
+    queries: Tokens | None
+    opened: Mapping[int, HeadId]
+    tokens: Mapping[int, int | None]
+    display: Display
+    off: HeadSet
+
+
+@dataclass(frozen=True, slots=True)
+class RowRequest:
+    """A row to read: a level, the head shown there, its query, and whether it shows its keys."""
+
+    level: int
+    head: HeadId | None
+    queries: Tokens | None
+    keys: bool = True
+
+
+def read_passages(capture: Capture, options: StripOptions) -> tuple[Passage, ...]:
+    """Read one row of weights for each row of the strip."""
+    spec, chosen = capture.spec, options.selection
+    requests = list(_requests(capture, options))
+    texts: dict[Side, CellTexts] = {}
+    rows = []
+    for number, request in enumerate(requests):
+        progress(number, len(requests), "Reading the text's weights")
+        side = spec.levels[request.level].sequence
+        if side not in texts:
+            texts[side] = CellTexts.of_tokens(capture.prompt_of(request.level))
+        rows.append(_read_row(capture, request, options, texts[side]))
+    most = max((_reach(row) for row in rows), default=0.0)
+    rows = [replace(row, limits=_limits(row, options.display, most)) for row in rows]
+    layer = spec.layers[chosen.layer]
+    asking, answering = (spec.levels[at].sequence for at in (layer.level, layer.key_level))
+    passages = []
+    for side, written in texts.items():
+        own = [n for n, one in enumerate(requests) if spec.levels[one.level].sequence == side]
+        first = requests[own[0]]
+        queries = first.queries
+        if side == asking:
+            queries = options.queries
+        elif side == answering and first.keys:
+            queries = None
+        main, *merged = (rows[n] for n in own)
+        if queries is not None and queries[0] != queries[1]:
+            main = replace(main, chosen=(queries[0], queries[1] + 1))
+        merged = [replace(row, merged=True, height=OTHERS) for row in merged]
+        passages.append(
+            Passage(written, (main, *merged), queries, side == asking, side == answering)
+        )
+    return tuple(passages)
+
+
+def _requests(capture: Capture, options: StripOptions) -> Iterator[RowRequest]:
+    """Of one text a row for each level; of two texts, and of slots, a row for each of both."""
+    spec, chosen = capture.spec, options.selection
+    layer = spec.layers[chosen.layer]
+    if len({level.sequence for level in spec.levels}) == 1:
+        for level in spec.levels:
+            head = options.opened.get(level.index)
+            if head is not None and capture.maps[head.layer] is not None:
+                yield RowRequest(level.index, head, options.queries)
+        return
+    for level in spec.levels:
+        opened = options.opened.get(level.index)
+        if level.index == layer.key_level:
+            yield RowRequest(level.index, chosen.head_id, options.queries)
+        elif level.index == layer.level and layer.role == "cross" and opened is not None:
+            yield RowRequest(level.index, opened, options.queries)
+        elif level.index == layer.level:  # its keys are slots
+            yield RowRequest(level.index, None, options.queries, keys=False)
+        elif level.sequence == "source":
+            yield RowRequest(level.index, _cross_head(capture, chosen), options.queries)
+        else:
+            token = options.tokens.get(level.index)
+            queries = None if token is None else (token, token)
+            yield RowRequest(level.index, opened, queries, keys=False)
+
+
+def _cross_head(capture: Capture, chosen: Selection) -> HeadId | None:
+    """The head by which the selected decoder layer's block attends to the other text."""
+    after = capture.spec.layers[chosen.layer + 1 :]
+    crossing = next((layer for layer in after if layer.role == "cross" and layer.heads), None)
+    if crossing is None:
+        return None
+    head = min(crossing.heads, key=lambda one: (abs(one - chosen.head), one))
+    return HeadId(crossing.index, head)
+
+
+def _read_row(
+    capture: Capture, request: RowRequest, options: StripOptions, texts: CellTexts
+) -> TextRow:
+    spec, head, chosen = capture.spec, request.head, options.selection
+    name = "" if len(spec.levels) == 1 else sentences.level(spec, request.level)
+    attention = None if head is None else capture.maps[head.layer]
+    if head is None or attention is None:
+        spans = capture.spans[request.level]
+        at = None if request.queries is None else _units(spans, request.queries[1])
+        return TextRow(name, texts, spans, chosen=at)
+    layer = spec.layers[head.layer]
+    real = capture.key_spans(head.layer)
+    null = capture.null(layer.key_level)  # which is there before any token
+    count = 1 + int(np.flatnonzero(real[:, 1] > 0).max(initial=0 if null else -1))  # less padding
+    spans = real[:count]
+    row = TextRow(
+        name, texts, spans, head, signed=grid.signed(capture, head), off=head in options.off
+    )
+    if request.queries is None:
+        return row
+    first, last = (
+        min(capture.row(head.layer, query), attention.shape[1] - 1) for query in request.queries
+    )
+    first = max(first, last + 1 - MOST_QUERIES)
+    cells = np.arange(count)
+    seen = grid.seen(
+        grid.rule_of(capture, head), np.array([[first, last + 1]]), np.stack([cells, cells + 1], 1)
+    )[0]
+    levels = spec.levels
+    key = None
+    if head == chosen.head_id and chosen.key is not None:
+        key = capture.column(head.layer, chosen.key)
+    own = levels[layer.level].sequence == levels[request.level].sequence
+    return replace(
+        row,
+        weights=attention.read(head.head, rows=(first, last + 1)).mean(axis=0)[:count],
+        seen=seen,
+        chosen=_units(spans, last) if own and last < count else None,
+        key=_units(spans, key) if key is not None and key < count else None,
+    )
+
+
+def _units(spans: Integers, cell: int) -> Tokens:
+    """The tokens of a cell, half-open; (-1, -1) for the null group."""
+    start, stop = (int(end) for end in spans[cell])
+    return (-1, -1) if stop < 0 else (start, max(start + 1, stop))
+
+
+def _limits(row: TextRow, display: Display, most: float) -> tuple[float, float]:
+    if display.limits is not None:
+        return palettes.limits_of(*display.limits, row.signed)
+    reach = most if display.shared or row.weights is None else _reach(row)
+    return palettes.limits_of(-reach, reach, row.signed)
+
+
+def _reach(row: TextRow) -> float:
+    return 0.0 if row.weights is None else float(np.abs(row.weights).max(initial=0.0))
+
+
+def segment_ends(capture: Capture) -> Integers | None:
+    """The tokens that close a segment, in order; None where no level has segments of unequal
+    length."""
+    uneven = next((level.index for level in capture.spec.levels if level.stride is None), None)
+    if uneven is None:
+        return None
+    ends = capture.spans[uneven][:, 1]
+    return ends[ends > 0] - 1
+
+
+# --- view -----------------------------------------------------------------------------------------
+
 
 NOTE = "attention of the selected {unit}"
 NOTES = {
@@ -40,7 +232,7 @@ NOTES = {
 }
 CHANGE = {"text": "Edit text…", "image": "Choose image…", "audio": "Choose sound…"}
 STEPS = {Qt.Key.Key_Left: (-1, 0), Qt.Key.Key_Right: (0, 1)}
-KEYS = (("← / →", "letter"), ("J / K", "layer"), ("H / L", "head"))
+KEYS = (("← / →", "token"), ("J / K", "layer"), ("H / L", "head"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,14 +245,14 @@ class TextStripData:
     segment_ends: Integers | None = None
 
     @property
-    def lines(self) -> tuple[StripRow, ...]:
+    def rows(self) -> tuple[TextRow, ...]:
         """Every row."""
-        return tuple(line for one in self.passages for line in one.lines)
+        return tuple(row for passage in self.passages for row in passage.rows)
 
     @property
     def unit(self) -> str:
-        """What is asked with: a letter or a token of the text that the queries come from."""
-        asking = [one.prompt for one in self.passages if one.asks]
+        """What the queries are called."""
+        asking = [passage.texts.prompt for passage in self.passages if passage.asks]
         return (asking[0] if asking else self.capture.main).unit
 
 
@@ -89,9 +281,9 @@ class TextStrip(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._queries: Tokens | None = None
-        self._shown: TextStripData | None = None
-        self._said = tr(NOTE, unit=tr("letter"))
-        self.head = PaneHead(tr("Text"), self._said)
+        self._data: TextStripData | None = None
+        self._note = tr(NOTE, unit=tr("token"))
+        self.head = PaneHead(tr("Text"), self._note)
         self.verdict = label(factor=0.92, weight=500, kind="chip")
         self.verdict.setToolTip(tr("What the model says of this text"))
         self.verdict.hide()
@@ -99,19 +291,18 @@ class TextStrip(View):
             IconButton("arrow-left", tr("Previous text (Ctrl+PgUp)")),
             IconButton("arrow-right", tr("Next text (Ctrl+PgDown)")),
         )
-        for one, name in zip(self.steps, ("last_text", "next_text"), strict=True):
-            one.setFixedSize(24, 24)
-            one.setProperty("action", name)
-            one.clicked.connect(self._step)
-            one.hide()
+        for button, name in zip(self.steps, ("last_text", "next_text"), strict=True):
+            button.setFixedSize(24, 24)
+            button.clicked.connect(lambda _, name=name: self.asked.emit(name))
+            button.hide()
         self.head.add_beside_title(*self.steps, self.verdict)
         self.edit = Button(tr("Edit text…"), "edit")
-        self.edit.clicked.connect(self._edit)
+        self.edit.clicked.connect(lambda: self.asked.emit("edit_text"))
         self.capture_button = Button(tr("Capture"), "capture")
         self.capture_button.clicked.connect(self._capture)
         self.capture_button.setMinimumWidth(self.capture_button.sizeHint().width())  # for Stop too
         self.head.add(self.edit, self.capture_button)
-        self.strips = (Strip(), Strip())
+        self.strips = tuple(TextRows(tr("Text, one row for each resolution")) for _ in range(2))
         self.strip = self.strips[0]
         for number, strip in enumerate(self.strips):
             strip.pointed.connect(partial(self._point, number))
@@ -124,12 +315,11 @@ class TextStrip(View):
         self._foot.setFixedHeight(36)
         row = hbox(self._foot, (self.legend, 1), margins=(LEFT, 0, 16, 8), spacing=8)
         self._units = []
-        for number, (keys, what) in enumerate(KEYS):
+        for number, (keys, unit) in enumerate(KEYS):
             row.addSpacing(8 if number else 0)
             row.addWidget(label(keys, factor=0.85, weight=500, kind="key"))
-            said = label(tr(what), factor=0.92, kind="secondary")
-            row.addWidget(said)
-            self._units.append(said)
+            self._units.append(label(tr(unit), factor=0.92, kind="secondary"))
+            row.addWidget(self._units[-1])
         column = vbox(self.content, self.head)
         for strip in self.strips:
             column.addWidget(strip, 1)
@@ -140,77 +330,93 @@ class TextStrip(View):
     # --- View -------------------------------------------------------------------------------------
 
     def request(self, session: Session) -> Callable[[], TextStripData] | None:
-        """Read what the chosen letters give in the head open at each level."""
+        """Read the rows of the chosen tokens in the head open at each level."""
         capture = session.capture
         if capture is None or not len(capture.main):
             return None
-        chosen = session.looked_at
-        tokens = {one.index: session.last_token(one.index) for one in capture.spec.levels}
-        off = session.off | capture.off
-        wish = StripOptions(
-            replace(chosen, layer=session.selection.layer, head=session.selection.head),
-            self._several(chosen), session.opened, tokens, session.display, off,
+        looked_at = session.looked_at
+        queries = None
+        if looked_at.query is not None:
+            several = self._queries is not None and self._queries[1] == looked_at.query
+            queries = self._queries if several else (looked_at.query, looked_at.query)
+        selected = session.selection
+        options = StripOptions(
+            replace(looked_at, layer=selected.layer, head=selected.head),
+            queries, session.opened,
+            {level.index: session.last_token(level.index) for level in capture.spec.levels},
+            session.display, session.off | capture.off,
         )  # fmt: skip
-        return partial(_shown, capture, wish)
+
+        def read() -> TextStripData:
+            passages = read_passages(capture, options)
+            return TextStripData(capture, passages, options.display, segment_ends(capture))
+
+        return read
 
     def draw(self, result: TextStripData) -> None:
         """Show the rows."""
-        assert self.session is not None
-        self._shown = result
-        unit, spec = result.unit, result.capture.spec
-        at = result.capture.place_in_corpus
+        session, capture = self.session, result.capture
+        assert session is not None
+        old, self._data = self._data, result
+        unit, spec = result.unit, capture.spec
+        at = capture.place_in_corpus
         self.head.title.setText(
             tr("Text {number:,} of {total:,}", number=at[0], total=at[1])
             if at
             else sentences.read(spec)
         )
         self.edit.setText(tr(CHANGE[spec.modality]))
-        for by, one in zip((-1, 1), self.steps, strict=True):
-            one.setVisible(at is not None)
-            one.setEnabled(step_item(self.session, by) is not None)
-        self._said = tr(_note(result.capture), unit=tr(unit))
-        self._say_work()
-        said = sentences.of_text(result.capture).sentence()
-        self.verdict.setText(said)
-        self.verdict.setVisible(bool(said))
+        for by, button in zip((-1, 1), self.steps, strict=True):
+            button.setVisible(at is not None)
+            button.setEnabled(step_item(session, by) is not None)
+        self._note = tr(_note(capture), unit=tr(unit))
+        self._show_note()
+        verdict = sentences.of_text(capture).sentence()
+        self.verdict.setText(verdict)
+        self.verdict.setVisible(bool(verdict))
         self._units[0].setText(tr(unit))
-        chosen = self.session.selection.head_id
+        self.rows_changed.emit(len(result.rows))
         for number, strip in enumerate(self.strips):
             strip.setVisible(number < len(result.passages))
-        self.rows_changed.emit(len(result.lines))
-        for strip, one in zip(self.strips, result.passages, strict=False):
-            mine = one.prompt is result.capture.main
-            written = self.session.written if mine else None
-            same = strip.show_lines(
-                one.prompt, one.lines, result.display, chosen, written, result.segment_ends
+        for number, (strip, passage) in enumerate(zip(self.strips, result.passages, strict=False)):
+            prompt, queries = passage.texts.prompt, passage.queries
+            before = old.passages[number : number + 1] if old is not None else ()
+            grown = any(
+                len(prompt) > len(one.texts.prompt) and prompt.continues(one.texts.prompt)
+                for one in before
             )
-            strip.show_queries(one.queries, follow=self.session.hover is None and not same)
-            strip.setAccessibleDescription(_told(one))
+            same = any(prompt is one.texts.prompt for one in before)
+            strip.selected, strip.segment_ends = session.selection.head_id, result.segment_ends
+            strip.underlines = _underlines(capture, passage, session.written)
+            strip.show_rows(
+                passage.rows, passage.texts.widths, result.display,
+                query=None if queries is None else queries[1],
+                stay=grown or same, reveal=session.hover is None and not grown,
+            )  # fmt: skip
+            strip.setAccessibleDescription(_description(passage))
         self.legend.say("    ".join(self._legend(result)))
 
     def noticed(self, name: str) -> None:
-        """Forget a mean when one query is chosen elsewhere."""
-        if name == "selection" and self.session is not None and self._queries is not None:
-            if self.session.selection.query != self._queries[1]:
+        """Forget a mean when one query is chosen elsewhere; say what the model does."""
+        session = self.session
+        if session is None:
+            return
+        if name == "selection" and self._queries is not None:
+            if session.selection.query != self._queries[1]:
                 self._queries = None
-        elif name == "capture" and self.session is not None and not self.session.grew:
+        elif name == "capture" and not session.grew:
             self._queries = None
-        elif name == "work" and self.session is not None:
-            busy = self.session.at_work
-            self.capture_button.setText(tr("Stop") if busy else tr("Capture"))
-            self.capture_button.wear("stop" if busy else "capture")
-            self._say_work()
+        elif name == "work":
+            self.capture_button.setText(tr("Stop") if session.at_work else tr("Capture"))
+            self.capture_button.wear("stop" if session.at_work else "capture")
+            self._show_note()
 
     def figure(self, session: Session) -> Spec | None:
-        """The letter through all levels on paper."""
+        """The token through all levels on paper."""
         if session.capture is None:
             return None
-        return Spec(
-            kind="levels",
-            selection=session.selection,
-            display=session.display,
-            heads=followed(session),
-        )
+        heads = followed(session)
+        return Spec("levels", session.selection, session.display, heads=heads)
 
     def as_text(self) -> str:
         """The text itself."""
@@ -218,102 +424,86 @@ class TextStrip(View):
 
     def as_table(self) -> list[list[str]] | None:
         """One row for each token, with its weight in every row of the strip."""
-        return passage_table(self._shown.passages) if self._shown is not None else None
+        return passage_table(self._data.passages) if self._data is not None else None
 
-    def show_legend(self, there: bool) -> None:
+    def show_legend(self, is_shown: bool) -> None:
         """Show or hide the legend, for which a low strip has no room."""
-        self._foot.setVisible(there)
+        self._foot.setVisible(is_shown)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """In the text Shift and an arrow take one more query to those whose mean is shown."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             by = STEPS.get(Qt.Key(event.key()))
-            number = next((n for n, one in enumerate(self.strips) if one is watched), 0)
+            number = next((n for n, strip in enumerate(self.strips) if strip is watched), 0)
             passage = self._passage(number)
             shifted = event.modifiers() == Qt.KeyboardModifier.ShiftModifier
             if shifted and by is not None and passage and passage.asks and passage.queries:
                 first, last = passage.queries
-                most = len(passage.prompt) - 1
+                most = len(passage.texts.prompt) - 1
                 self._choose(number, (max(0, first + by[0]), min(most, last + by[1])))
                 return True
         return super().eventFilter(watched, event)
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _several(self, chosen: Selection) -> Tokens | None:
-        if chosen.query is None:
-            return None
-        if self._queries is not None and self._queries[1] == chosen.query:
-            return self._queries
-        return chosen.query, chosen.query
-
     def _legend(self, result: TextStripData) -> Iterator[str]:
-        assert self.session is not None
-        if self.session.stale:
+        session, capture = self.session, result.capture
+        assert session is not None
+        if session.stale:
             yield tr("Text before: it was edited since. Capture it to see the new one.")
             return
-        asked = next((one.queries for one in result.passages if one.asks), None)
-        if asked is None:
+        queries = next((passage.queries for passage in result.passages if passage.asks), None)
+        if queries is None:
             yield tr("Click a {unit} to see its attention.", unit=tr(result.unit))
             return
-        if asked[0] != asked[1]:
-            many = sentences.counted(asked[1] - asked[0] + 1, result.unit)
+        if queries[0] != queries[1]:
+            many = sentences.counted(queries[1] - queries[0] + 1, result.unit)
             yield tr("The mean of {many}.", many=many)
-        signs = {line.signed for line in result.lines if line.weights is not None}
+        signs = {row.signed for row in result.rows if row.weights is not None}
         if True in signs:
             yield tr("Red: added, blue: taken away.")
         if False in signs:
             yield tr("Brighter: more attention.")
-        kinds = result.capture.prompt.token_type_ids
+        kinds = capture.prompt.token_type_ids
         if kinds is not None and (kinds == 1).any():
             yield tr("Underlined: the second text.")
-        if self.session.written is not None:
+        if session.written is not None:
             yield tr("Dotted: written by the model.")
-        spec = result.capture.spec
-        if spec.two_texts:
-            layer = spec.layers[self.session.selection.layer]
-            yield (
-                tr("A click below chooses the query, above the key.")
-                if layer.role == "cross"
-                else tr("A click in a text shows its head.")
-            )
+        if capture.spec.two_texts:
+            is_cross = capture.spec.layers[session.selection.layer].role == "cross"
+            below = tr("A click below chooses the query, above the key.")
+            yield below if is_cross else tr("A click in a text shows its head.")
         elif len(result.passages) > 1:
             yield tr("The text is read from slots, into which all of it is mixed.")
         elif result.segment_ends is not None:
             yield tr("▾ A segment ends.")
-        elif len(result.lines) > 1:
+        elif len(result.rows) > 1:
             yield tr("One head for each resolution (dashed in the hourglass).")
 
-    def _say_work(self) -> None:
+    def _show_note(self) -> None:
         """What the model is doing meanwhile, else what is shown."""
         assert self.session is not None
         going = next((one for one in self.session.work if one.keeps and one.note), None)
-        said = self._said
+        note = self._note
         if going and self.session.at_work:
-            said = f"{tr(going.title)}: {tr(going.note)}"
-        self.head.note.say(said[:1].lower() + said[1:])
-
-    def _edit(self) -> None:
-        self.asked.emit("edit_text")
+            note = f"{tr(going.title)}: {tr(going.note)}"
+        self.head.note.say(note[:1].lower() + note[1:])
 
     def _capture(self) -> None:
         assert self.session is not None
         self.asked.emit("stop" if self.session.at_work else "capture")
 
-    def _step(self) -> None:
-        self.asked.emit(self.sender().property("action"))
-
     def _passage(self, number: int) -> Passage | None:
-        found = self._shown.passages if self._shown is not None else ()
-        return found[number] if number < len(found) else None
+        passages = self._data.passages if self._data is not None else ()
+        return passages[number] if number < len(passages) else None
 
     def _point(self, number: int, token: int | None) -> None:
         passage = self._passage(number)
         if self.session is None or passage is None:
             return
         chosen = self.session.selection
-        here = token is not None and chosen.query is not None and passage.answers
-        self.session.put(hover=replace(chosen, key=token) if here else None)
+        is_key = token is not None and chosen.query is not None and passage.answers
+        self.session.put(hover=replace(chosen, key=token) if is_key else None)
 
     def _choose(self, number: int, tokens: Tokens) -> None:
         passage = self._passage(number)
@@ -324,7 +514,7 @@ class TextStrip(View):
             return
         chosen = self.session.selection
         if not passage.asks:
-            head = next((one.head for one in passage.lines if one.head is not None), None)
+            head = next((row.head for row in passage.rows if row.head is not None), None)
             if head is None:
                 return
             chosen = self.session.at(head)
@@ -340,48 +530,46 @@ class TextStrip(View):
             self.session.put(selection=replace(self.session.selection, key=token))
 
 
-def _shown(capture: Capture, wish: StripOptions) -> TextStripData:
-    found = passages(capture, wish)
-    return TextStripData(capture, found, wish.display, segment_ends(capture))
-
-
 def passage_table(passages: Sequence[Passage]) -> Table:
     """One row for each token of each text, with the weight of the cell that it is in, level by
-    level."""
-    heads = [
-        (passage, line)
-        for passage in passages
-        for line in passage.lines
-        if line.weights is not None
-    ]
-    names = [
-        " ".join(filter(None, (line.level, tr("head {head}", head=line.head)))) for _, line in heads
-    ]
-    out = [[tr("Text"), tr("Position"), tr("Token"), *names]]
+    level; "" where the query does not see it."""
+    rows = [row for passage in passages for row in passage.rows if row.weights is not None]
+    names = [f"{row.name} {tr('head {head}', head=row.head)}".lstrip() for row in rows]
+    table = [[tr("Text"), tr("Position"), tr("Token"), *names]]
     for number, passage in enumerate(passages, 1):
-        for token in range(len(passage.prompt)):
-            weights = (_weight(line, token) if of is passage else "" for of, line in heads)
-            name = sentences.name(passage.prompt, token)
-            out.append([str(number), str(token), name, *weights])
-    return out
+        prompt = passage.texts.prompt
+        for token in range(len(prompt)):
+            line = [str(number), str(token), sentences.name(prompt, token)]
+            for row in rows:
+                cell = row.cell(token) if row.texts is passage.texts else None
+                is_seen = cell is not None and row.seen is not None and row.seen[cell]
+                line.append(str(row.weights[cell]) if is_seen else "")  # type: ignore[index]
+            table.append(line)
+    return table
 
 
-def _weight(line: StripRow, token: int) -> str:
-    """What the cell that a token is in gets; "" where the query does not see it."""
-    cell = line.cell(token)
-    if cell is None or line.weights is None or (line.seen is not None and not line.seen[cell]):
-        return ""
-    return str(line.weights[cell])
+def _underlines(
+    capture: Capture, passage: Passage, written: int | None
+) -> list[tuple[int, int, Qt.PenStyle]]:
+    """What is underlined: the second text of a pair, and dotted what the model wrote."""
+    prompt, lines = passage.texts.prompt, []
+    kinds = prompt.token_type_ids
+    if kinds is not None and (kinds == 1).any():
+        second = np.flatnonzero(kinds == 1)
+        lines.append((int(second[0]), int(second[-1]) + 1, Qt.PenStyle.SolidLine))
+    if written is not None and prompt is capture.main:
+        lines.append((written, len(prompt), Qt.PenStyle.DotLine))
+    return lines
 
 
-def _told(passage: Passage) -> str:
-    """What is chosen in a text, for those who cannot see it: “s”, in hourglass, position 60."""
+def _description(passage: Passage) -> str:
+    """What is chosen in a text, for screen readers: “s”, in hourglass, position 60."""
     if passage.queries is None or not passage.asks:
         return ""
     first, last = passage.queries
-    prompt = passage.prompt
-    where = sentences.place(prompt, sentences.word_spans(prompt), first, last + 1)
-    return f"{sentences.quoted(sentences.glyph(prompt, first, last + 1))}, {where}"
+    prompt = passage.texts.prompt
+    place = sentences.place(prompt, passage.texts.words, first, last + 1)
+    return f"{sentences.quoted(sentences.glyph(prompt, first, last + 1))}, {place}"
 
 
 def _note(capture: Capture) -> str:

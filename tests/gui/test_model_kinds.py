@@ -57,7 +57,7 @@ def ragged():
 
 
 def place(strip, row, token):
-    top, height = strip.rows.tops[row]
+    top, height = strip.row_layout.tops[row]
     x = (strip.ruler.x(token) + strip.ruler.x(token + 1)) / 2
     return QPoint(round(LEFT + x), TOP + top + height // 2)
 
@@ -75,7 +75,7 @@ def test_every_head_of_every_kind_opens_in_every_view(app, name):
             assert view.canvas.scene.source.shape == whole.shape
             assert plain(view.canvas.sentence.text())
         with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, _):
-            assert any(line.weights is not None for line in view._shown.lines)
+            assert any(line.weights is not None for line in view._data.rows)
             assert view.legend.full
 
 
@@ -136,12 +136,12 @@ def test_the_text_strip_shows_both_and_a_click_means_query_or_key(app, qtbot):
     with shown(TextStrip, WIDE, capture=capture, selection=CROSS) as (view, session):
         source, target = view.strips
         assert source.isVisible() and target.isVisible()
-        assert (source.prompt.text, target.prompt.text) == (ENGLISH, GERMAN)
-        (line,) = source.lines
+        assert tuple(one.rows[0].texts.prompt.text for one in view.strips) == (ENGLISH, GERMAN)
+        (line,) = source.rows
         assert line.head == HeadId(4, 1)
         assert np.array_equal(line.weights, capture.maps[4].read(1)[6])
-        assert (line.key, line.chosen) == (3, None)
-        assert target.lines[0].chosen == 6
+        assert (line.key, line.chosen) == ((3, 4), None)
+        assert target.rows[0].chosen == (6, 7)
         qtbot.mouseClick(source, Qt.MouseButton.LeftButton, pos=place(source, 0, 9))
         assert session.selection == replace(CROSS, key=9)
         qtbot.mouseClick(target, Qt.MouseButton.LeftButton, pos=place(target, 0, 2))
@@ -152,11 +152,11 @@ def test_a_click_in_the_text_that_is_not_read_shows_its_head(app, qtbot):
     capture = made("translator")
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(3, 0, 6)) as (view, session):
         source = view.strips[0]
-        assert source.lines[0].head == HeadId(4, 0)  # how the same block looks at the source
+        assert source.rows[0].head == HeadId(4, 0)  # how the same block looks at the source
         session.put(selection=Selection(0, 2, 5))
         view.settle()
         target = view.strips[1]
-        shown_head = target.lines[0].head
+        shown_head = target.rows[0].head
         qtbot.mouseClick(target, Qt.MouseButton.LeftButton, pos=place(target, 0, 8))
         assert session.selection.head_id == shown_head and session.selection.query == 8
 
@@ -281,7 +281,7 @@ def test_the_second_text_of_a_pair_is_told_from_the_first(app):
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 19)) as (view, _):
         assert "Underlined" in view.legend.full
         strip = view.strip
-        top, height = strip.rows.tops[0]
+        top, height = strip.row_layout.tops[0]
         for token, drawn in ((2, False), (20, True)):
             x = LEFT + (strip.ruler.x(token) + strip.ruler.x(token + 1)) / 2
             found = colour_at(strip, x, TOP + top + height + 3)
@@ -406,8 +406,8 @@ def test_slots_are_columns_and_a_row_of_their_own(app, qtbot):
     chosen = Selection(1, 0, 5, 3)
     with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, session):
         text, slots = view.strips
-        assert text.lines[0].weights is None and text.lines[0].chosen == 5
-        assert np.array_equal(slots.lines[0].weights, capture.maps[1].read(0)[5])
+        assert text.rows[0].weights is None and text.rows[0].chosen == (5, 6)
+        assert np.array_equal(slots.rows[0].weights, capture.maps[1].read(0)[5])
         qtbot.mouseClick(slots, Qt.MouseButton.LeftButton, pos=place(slots, 0, 6))
         assert session.selection == Selection(1, 0, 5, 6)
 
@@ -462,11 +462,11 @@ def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
         )[0, 0]
         assert tuple(view.canvas.pixels[int(cell.y()), int(cell.x()), :3]) == tuple(colour)
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, session):
-        assert not view.strip.lines[0].signed
+        assert not view.strip.rows[0].signed
         assert "Brighter" in view.legend.full
         session.put(selection=Selection(0, 1, 3))
         view.settle()
-        assert view.strip.lines[0].signed and "Red: added" in view.legend.full
+        assert view.strip.rows[0].signed and "Red: added" in view.legend.full
 
 
 def test_a_signed_head_after_an_unsigned_one_has_room_for_its_gutter(app):

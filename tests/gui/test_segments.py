@@ -21,8 +21,8 @@ from hgviz.gui.layouts import HourglassRoom as Space
 from hgviz.gui.layouts import arrange, stages, visits
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import TopKeysPanel
-from hgviz.gui.text import TextStrip
-from hgviz.gui.textrows import LEFT, TOP, null_box, segment_ends
+from hgviz.gui.text import TextStrip, segment_ends
+from hgviz.gui.textrows import LEFT, TOP, null_box
 from hgviz.gui.view import VIEWS
 from hgviz.gui.view import view as view_of
 from hgviz.models import open_model
@@ -92,34 +92,33 @@ def test_segments_are_as_wide_as_their_tokens_and_stand_under_them(app, given):
     chosen = Selection(3, 0, 20)
     with shown(TextStrip, WIDE, capture=given, selection=chosen) as (view, _):
         strip = view.strip
-        tokens, segments = strip.lines
-        assert (tokens.level, segments.level) == ("1:1", "segments")
-        assert segments.spans.tolist() == given.spans[1].tolist() and segments.null
+        tokens, segments = strip.rows
+        assert (tokens.name, segments.name) == ("1:1", "segments")
+        assert segments.cells.tolist() == given.spans[1].tolist() and segments.null
         first, last = given.spans[1][2]
-        box = strip._cell_box(1, 2)
+        band = strip.bands[1]
+        box = strip.box(segments.cells[2], band)
         assert (box.left(), box.right()) == tuple(
             LEFT + round(strip.ruler.x(one)) for one in (first, last)
         )
-        assert segments.chosen == given.position(1, 20)
-        assert strip._cell_box(1, 0) == null_box(*strip.rows.tops[1])
-        assert strip._cell_box(1, 0).right() < LEFT - 3  # no token is as far left
+        assert segments.chosen == tuple(given.spans[1][given.position(1, 20)])
+        assert null_box(band).right() < LEFT - 3  # no token is as far left
 
 
 def test_a_letter_before_any_end_reads_the_null_group(app, given):
     with shown(TextStrip, WIDE, capture=given, selection=Selection(3, 0, 2)) as (view, _):
-        assert view.strip.lines[1].chosen == 0
-        top, height = view.strip.rows.tops[1]
-        edge = null_box(top, height)
-        found = colour_at(view.strip, edge.left(), TOP + edge.center().y())
+        assert view.strip.rows[1].chosen == (-1, -1)
+        edge = null_box(view.strip.bands[1])
+        found = colour_at(view.strip, edge.left(), edge.center().y())
         assert found == theme.current().mark.getRgb()[:3]
 
 
 def test_letters_after_the_last_end_are_in_no_segment(app, given):
     with shown(TextStrip, WIDE, capture=given, selection=Selection(3, 0, 34)) as (view, _):
         strip, last = view.strip, max(SPACES)
-        top, height = strip.rows.tops[1]
+        top, height = strip.row_layout.tops[1]
         x = LEFT + strip.ruler.x(last + 2)
-        assert strip.token_at(QPointF(x, TOP + top + height / 2)) is None
+        assert strip.unit_at(QPointF(x, TOP + top + height / 2)) is None
         image = strip.grab().toImage()
         row = {image.pixel(round(x) + dx, TOP + top + 4) for dx in range(12)}
         assert len(row) > 1  # hatched
@@ -130,7 +129,7 @@ def test_marks_stand_where_segments_end(app, given):
         strip = view.strip
         assert set(strip.segment_ends.tolist()) == SPACES
         assert "▾ A segment ends." in view.legend.full
-        top, height = strip.rows.lane
+        top, height = strip.row_layout.lane
         image, ink = strip.grab().toImage(), theme.current().text.getRgb()[:3]
         y = TOP + top + height - 4
         for token in range(1, len(TEXT)):
@@ -235,8 +234,8 @@ def test_every_segment_stands_in_the_text_strip(app):
     capture = segmented()
     fields = {"capture": capture, "selection": Selection(3, 1, 30)}
     with shown(TextStrip, (1600, 188), **fields) as (view, session):
-        line = next(one for one in view.strip.lines if one.head and one.head.layer == 3)
-        assert line.spans.tolist() == capture.spans[1].tolist()
+        line = next(one for one in view.strip.rows if one.head and one.head.layer == 3)
+        assert line.cells.tolist() == capture.spans[1].tolist()
         session.put(selection=Selection(3, 1, 0))  # which reads the null group alone
         view.settle()
         assert shows_no_error(view)

@@ -4,16 +4,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
+from PySide6.QtCore import QPoint, QPointF, QRectF, Qt
 from PySide6.QtGui import QImage, QPainter, QTextDocument, QWheelEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Prompt, Selection
 from hgviz.gui import sentences, textrows, theme
-from hgviz.gui import textrows as ribbon
 from hgviz.gui.text import TextStrip
-from hgviz.gui.textrows import LEFT, TOP, Ruler, StripLayout, StripRow, glyphs, widths
+from hgviz.gui.textrows import LEFT, TOP, CellTexts, RowLayout, Ruler, TextRow
 from hgviz.gui.widgets import turns_along
 from tests.analysis.planting import segmented
 from tests.gui.screen import colour_at, shown
@@ -31,14 +30,14 @@ def small():
 
 def centre(view, row, token):
     strip = view.strip
-    top, height = strip.rows.tops[row]
+    top, height = strip.row_layout.tops[row]
     x = (strip.ruler.x(token) + strip.ruler.x(token + 1)) / 2
     return QPoint(round(LEFT + x), TOP + top + height // 2)
 
 
 def corner(view, row, token):
     """A place in a cell beside its letter, in the coordinates of the strip."""
-    top, _ = view.strip.rows.tops[row]
+    top, _ = view.strip.row_layout.tops[row]
     return LEFT + round(view.strip.ruler.x(token)) + 2, TOP + top + 4
 
 
@@ -47,17 +46,17 @@ def corner(view, row, token):
 
 def test_cells_span_exactly_the_tokens_they_stand_for(app, small):
     with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40)) as (view, _):
-        assert [line.level for line in view.strip.lines] == ["1:1", "1:2", "1:4"]
-        for line, stride in zip(view.strip.lines, (1, 2, 4), strict=True):
-            assert tuple(line.spans[0]) == (0, 1)
-            assert tuple(line.spans[1]) == (1, 1 + stride)
-            assert line.spans[line.chosen, 1] - 1 == 40
-        assert not view.strip.ruler.scrolls and not view.strip.rows.overview  # it fits
+        assert [line.name for line in view.strip.rows] == ["1:1", "1:2", "1:4"]
+        for line, stride in zip(view.strip.rows, (1, 2, 4), strict=True):
+            assert tuple(line.cells[0]) == (0, 1)
+            assert tuple(line.cells[1]) == (1, 1 + stride)
+            assert line.chosen[1] - 1 == 40
+        assert not view.strip.ruler.scrolls and not view.strip.row_layout.overview  # it fits
 
 
 def test_the_background_is_the_weight_from_the_query(app, small):
     with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 1, 40)) as (view, _):
-        line = view.strip.lines[0]
+        line = view.strip.rows[0]
         weights = small.maps[0].read(1)[40]
         assert np.array_equal(line.weights, weights)
         table = palettes.colours("viridis")
@@ -73,7 +72,7 @@ def test_every_level_shows_the_head_opened_there(app, small):
     with shown(TextStrip, WIDE, capture=small, selection=Selection(5, 2, 40)) as (view, session):
         session.put(selection=Selection(12, 4, 40))
         view.settle()
-        heads = [line.head for line in view.strip.lines]
+        heads = [line.head for line in view.strip.rows]
         assert heads[0] == HeadId(12, 4) == view.strip.selected != heads[1]
         assert heads[2] == HeadId(5, 2)
 
@@ -81,7 +80,7 @@ def test_every_level_shows_the_head_opened_there(app, small):
 def test_ties_join_the_chosen_cells(app, small):
     with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40)) as (view, _):
         for row in (0, 1):
-            top, height = view.strip.rows.tops[row]
+            top, height = view.strip.row_layout.tops[row]
             x = LEFT + round((view.strip.ruler.x(40) + view.strip.ruler.x(41)) / 2)
             found = colour_at(view.strip, x, TOP + top + height + 3)
             assert found == theme.current().mark.getRgb()[:3]
@@ -97,20 +96,20 @@ def test_any_text_has_rows(app, text, dark):
         view,
         _,
     ):
-        assert len(view.strip.lines) == 3
+        assert len(view.strip.rows) == 3
         assert not view.strip.grab().isNull()
 
 
 def test_a_switched_off_head_has_no_colours(app, small):
     off = frozenset({HeadId(0, 0)})
     with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40), off=off) as (view, _):
-        assert view.strip.lines[0].off and not view.strip.lines[1].off
+        assert view.strip.rows[0].off and not view.strip.rows[1].off
 
 
 def test_signed_weights_are_coloured_about_zero(app):
     capture = make_capture(TEXT, signed=True)
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 40)) as (view, _):
-        low, high = view.strip.lines[0].limits
+        low, high = view.strip.rows[0].limits
         assert low == -high < 0
         assert "Red" in view.legend.full
 
@@ -118,7 +117,7 @@ def test_signed_weights_are_coloured_about_zero(app):
 def test_a_level_that_is_not_captured_yet_has_no_row(app, small):
     partial = replace(small, maps=(*small.maps[:2], *(None for _ in small.maps[2:])))
     with shown(TextStrip, WIDE, capture=partial, selection=Selection(0, 0, 40)) as (view, _):
-        assert [line.level for line in view.strip.lines] == ["1:1"]
+        assert [line.name for line in view.strip.rows] == ["1:1"]
 
 
 # --- choosing -------------------------------------------------------------------------------------
@@ -144,7 +143,7 @@ def test_dragging_takes_the_mean_of_several_queries(app, small, qtbot):
         qtbot.mouseRelease(view.strip, left, NONE, centre(view, 0, 49))
         view.settle()
         expected = small.maps[0].read(1)[44:50].mean(axis=0)
-        assert np.allclose(view.strip.lines[0].weights, expected)
+        assert np.allclose(view.strip.rows[0].weights, expected)
         assert "The mean of 6 letters." in view.legend.full
         session.select(query=3)
         view.settle()
@@ -161,10 +160,10 @@ def test_pointing_at_a_letter_points_at_it_everywhere(app, small):
 
 def test_a_label_opens_its_head(app, small, qtbot):
     with shown(TextStrip, WIDE, capture=small, selection=Selection(0, 0, 40)) as (view, session):
-        top, height = view.strip.rows.tops[2]
+        top, height = view.strip.row_layout.tops[2]
         place = QPoint(60, TOP + top + height // 2)
         qtbot.mouseClick(view.strip, Qt.MouseButton.LeftButton, NONE, place)
-        assert session.selection.head_id == view.strip.lines[2].head != HeadId(0, 0)
+        assert session.selection.head_id == view.strip.rows[2].head != HeadId(0, 0)
 
 
 def test_the_buttons_ask_for_their_actions(app, small, qtbot):
@@ -192,7 +191,7 @@ def test_a_long_text_scrolls_and_follows_the_selection(app):
         view,
         session,
     ):
-        assert view.strip.ruler.scrolls and view.strip.rows.overview
+        assert view.strip.ruler.scrolls and view.strip.row_layout.overview
         assert view.strip.ruler.offset == 0
         session.select(query=600)
         view.settle()
@@ -207,7 +206,7 @@ def test_a_low_strip_leaves_the_legend_out(app, small):
         view.show_legend(False)
         QApplication.processEvents()
         assert not view.legend.isVisible()
-        top, height = view.strip.rows.tops[-1]
+        top, height = view.strip.row_layout.tops[-1]
         assert TOP + top + height <= view.strip.height()
 
 
@@ -216,15 +215,15 @@ def test_a_low_strip_leaves_the_legend_out(app, small):
 
 def test_the_bytes_of_a_character_share_one_glyph():
     prompt = byte_prompt("a😀é")
-    found = glyphs(prompt, 0, len(prompt))
+    found = CellTexts.of_tokens(prompt).glyphs(0, len(prompt))
     assert [(one.text, one.first, one.last) for one in found] == [
         ("a", 0, 1), ("😀", 1, 5), ("é", 5, 7),
     ]  # fmt: skip
-    assert [one.first for one in glyphs(prompt, 3, 5)] == [1]
+    assert [one.first for one in CellTexts.of_tokens(prompt).glyphs(3, 5)] == [1]
 
 
 def test_letters_from_the_right_are_marked_and_keep_their_cells():
-    found = glyphs(byte_prompt("aש"), 0, 3)
+    found = CellTexts.of_tokens(byte_prompt("aש")).glyphs(0, 3)
     assert [one.leftwards for one in found] == [False, True]
     assert [one.first for one in found] == [0, 1]
 
@@ -245,8 +244,13 @@ def test_pieces_are_as_wide_as_their_letters_and_special_ones_are_chips():
         "hour glass", np.arange(4), ("[CLS]", "hour", "glass", "[SEP]"),
         np.array([(-1, -1), (0, 4), (5, 10), (-1, -1)]),
     )  # fmt: skip
-    assert widths(prompt).tolist() == [6, 5, 6, 6]
-    assert [one.special for one in glyphs(prompt, 0, 4)] == [True, False, False, True]
+    assert CellTexts.of_tokens(prompt).widths.tolist() == [6, 5, 6, 6]
+    assert [one.special for one in CellTexts.of_tokens(prompt).glyphs(0, 4)] == [
+        True,
+        False,
+        False,
+        True,
+    ]
     assert prompt.unit == "token"
 
 
@@ -260,19 +264,19 @@ def test_words_are_found_by_offsets():
 
 
 def test_the_ruler_finds_the_token_under_a_place():
-    ruler = Ruler.fitted(byte_prompt("abc" * 100), 500)
+    ruler = Ruler.fitted(np.ones(300), 500)
     for token in (0, 7, 40):
-        assert ruler.token((ruler.x(token) + ruler.x(token + 1)) / 2) == token
-    assert ruler.token(-1) is None
+        assert ruler.at((ruler.x(token) + ruler.x(token + 1)) / 2) == token
+    assert ruler.at(-1) is None
     moved = ruler.around(200)
     assert moved.shown()[0] < 200 < moved.shown()[1]
 
 
 def test_the_ruler_is_turned_8_letters_a_notch_and_centred_as_far_as_there_is_text():
-    ruler = Ruler.fitted(byte_prompt("abc" * 100), 500)
+    ruler = Ruler.fitted(np.ones(300), 500)
     assert ruler.turned(-2).offset == 16 * ruler.width and ruler.turned(1).offset == 0
     assert ruler.turned(-2).turned(0.5).offset == 12 * ruler.width
-    assert ruler.centred(0.5).token(250) in (149, 150)
+    assert ruler.centred(0.5).at(250) in (149, 150)
     assert ruler.centred(0).offset == 0 and ruler.centred(1).shown()[1] == 300
 
 
@@ -289,7 +293,7 @@ def test_a_wheel_goes_along_the_way_it_was_turned_more(app, across, down, turns)
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 @pytest.mark.parametrize("room", [100, 110, 130])
 def test_rows_shrink_into_their_room(count, room):
-    rows = StripLayout.fitted(count, room, scrolls=True)
+    rows = RowLayout.fitted([36, *[26] * (count - 1)], room, scrolls=True)
     top, height = rows.tops[-1]
     assert top + height <= max(room, 18 * count + 12)
     assert rows.at(rows.tops[0][0]) == 0
@@ -300,8 +304,8 @@ def test_the_line_of_all_tokens_shows_the_largest_where_several_share_a_pixel():
     weights[777] = 0.5
     seen = np.arange(1000) < 900
     spans = np.stack([np.arange(1000), np.arange(1, 1001)], axis=1)
-    line = StripRow("1:1", HeadId(0, 0), spans, weights, seen, limits=(0.0, 0.5))
-    found = ribbon.pixels(line, Display(), 100, dark=False)
+    row = TextRow("1:1", None, spans, HeadId(0, 0), weights, seen, limits=(0.0, 0.5))
+    found = textrows.overview_pixels(row, Display(), 100)
     assert tuple(found[77, :3]) == tuple(palettes.colours("viridis")[-1])
     assert (found[90:, 3] == 0).all() and (found[:90, 3] == 255).all()
 
@@ -328,9 +332,9 @@ def test_the_label_off_overlaps_neither_level_nor_head(app, level, null):
     spans = segmented("words").spans[1 if null else 0]
     image = QImage(200, 40, QImage.Format.Format_RGB32)
     with Spy(image) as painter:
-        line = StripRow(level, HeadId(1, 1), spans, off=True)
+        line = TextRow(level, None, spans, HeadId(1, 1), off=True)
         assert line.null == null
-        textrows.draw(painter, line, (0, 30), True, None)
+        textrows.paint_label(painter, line, QRectF(0, 0, 0, 30), True, Display())
     found = {text: (left, right) for text, left, right in painter.written if text != "∅"}
     assert {"off", "1.1"} < found.keys() and len(found) == 3
     ordered = sorted(found.values())
@@ -343,5 +347,5 @@ def test_the_null_group_is_there_before_any_segment(app):
     capture = segmented("none")
     assert len(capture.spans[1]) == 1
     with shown(TextStrip, (900, 188), capture=capture, selection=Selection(1, 1, 0)) as (view, _):
-        line = view.strip.lines[1]
-        assert line.null and line.chosen == 0 and line.weights.tolist() == [1.0]
+        line = view.strip.rows[1]
+        assert line.null and line.chosen == (-1, -1) and line.weights.tolist() == [1.0]

@@ -11,13 +11,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, Selection, progress
+from hgviz.core import HgvizError, Selection, progress
 from hgviz.gui.actions import by_name
 from hgviz.gui.dialogs import WriteDialog, WritingOptions
-from hgviz.gui.textrows import Strip, StripRow
+from hgviz.gui.text import TextStrip
 from hgviz.store import open_capture
 from tests.gui.kinds import KINDS
-from tests.gui.screen import busy, errors
+from tests.gui.screen import busy, errors, shown
 from tests.making import byte_prompt, make_capture
 
 GIVEN = "The sand of the hourglass had run down, "
@@ -241,14 +241,10 @@ def test_the_window_asks_how_much_and_remembers_it(ready, until):
 
 
 def test_a_strip_that_grows_stays_where_it_was_scrolled_to(app):
-    strip = Strip()
-    strip.resize(400, 120)
     text = GIVEN + ADDED
-    short, long, other = byte_prompt(text), byte_prompt(text + " Again."), byte_prompt(text[5:])
-    for prompt, growing in ((short, False), (long, True), (other, False)):
-        line = StripRow("1:1", HeadId(0, 0), np.stack([np.arange(len(prompt))] * 2, 1) + [0, 1])
-        assert strip.show_lines(prompt, (line,), strip.display, None, 40) == growing
-        assert strip.ruler.offset == (100.0 if growing else 0.0)
-        strip.ruler = strip.ruler.moved(100.0)
-        assert strip.grab().width() == 400
-    strip.deleteLater()
+    with shown(TextStrip, (400, 188), capture=make_capture(text)) as (view, session):
+        for grown, stays in ((text + " Again.", True), (text[5:], False)):
+            view.strip.ruler = view.strip.ruler.moved(100.0)
+            session.put(capture=make_capture(grown))
+            view.settle()
+            assert (view.strip.ruler.offset == 100.0) == stays
