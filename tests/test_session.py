@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 
 import numpy as np
@@ -9,8 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgviz.core import HeadId, HgvizError, Item, Selection
-from hgviz.session import Session, saved
+from hgviz.core import Display, HeadId, HgvizError, Item, MetricEstimate, Selection
+from hgviz.files import resource
+from hgviz.session import Other, Session, document
+from hgviz.session.document import (
+    FORMAT,
+    Document,
+    is_session,
+    read_document,
+    write_document,
+)
 from hgviz.session.navigation import (
     clearest,
     step_head,
@@ -20,8 +29,8 @@ from hgviz.session.navigation import (
     step_token,
     strongest_key,
 )
-from hgviz.session.saved import FORMAT, VERSION, Beside, Chosen, Place, Saved, SavedMask
-from tests.making import make_capture, make_spec
+from hgviz.study import Mask
+from tests.making import make_capture
 
 
 @pytest.fixture
@@ -237,28 +246,17 @@ def test_heads_stay_off_as_long_as_the_model_is_the_same(session, capture):
     off = frozenset({HeadId(0, 0), HeadId(3, 2)})
     session.put(off=off)
     session.put(capture=make_capture("Another text"))
-    assert session.off == off and not session.history.past
+    assert session.off == off
     renamed = dataclasses.replace(capture.spec, name="elsewhere")
     session.put(capture=dataclasses.replace(capture, spec=renamed))
     assert session.off == off
 
 
-def test_another_model_has_its_heads_on_and_undo_is_of_the_same_checkpoint_alone(capture):
-    off = frozenset({HeadId(0, 0)})
-    for heads, path, past in (
-        (capture.spec, "one", (off,)),  # with another activation
-        (capture.spec, "another", ()),
-        (make_spec((1,), 1), "one", ()),
-    ):
-        session = Session()
-        session.put(capture=capture, checkpoint="one")
-        session.put(off=frozenset({HeadId(3, 2)}) if not past else off)
-        other = dataclasses.replace(heads, digest="another")
-        session.put(model=None, capture=None, spec=other, checkpoint=path)
-        assert session.off == frozenset()
-        assert tuple(one.fields for one in session.history.past) == tuple(
-            (("off", one),) for one in past
-        )
+def test_another_model_has_its_heads_on(session, capture):
+    session.put(off=frozenset({HeadId(0, 0)}))
+    other = dataclasses.replace(capture.spec, digest="another")
+    session.put(model=None, capture=None, spec=other)
+    assert session.off == frozenset()
 
 
 def test_a_first_capture_says_which_heads_are_off(capture):
@@ -271,22 +269,13 @@ def test_a_first_capture_says_which_heads_are_off(capture):
 
 
 names = st.text(st.characters(exclude_categories=["Cs", "Cc"]), max_size=20)
-FULL = Saved(
-    FORMAT,
-    VERSION,
-    model=Place("../models/tiny"),
-    activation="ymish",
-    text="a text\nof two lines",
-    off=("1.0", "2.1"),
-    masks=(SavedMask("two off", ("1.0", "2.1")),),
-    beside=Beside("model", place=Place("sample/ymish", "hgviz")),
-    chosen=Chosen(2, 1, 60, 29, "3.1"),
-)
+OFF = frozenset({HeadId(1, 0), HeadId(2, 1)})
+HEAD = '{"format": "hgviz session", "version": 2'
 
 
 def refused(path):
     with pytest.raises(HgvizError) as error:
-        saved.read(path)
+        read_document(path)
     assert error.value.what.startswith(f"{path.name} cannot be opened as a session: ")
     assert "\n" not in error.value.what
     return error.value.what
@@ -294,61 +283,79 @@ def refused(path):
 
 def test_a_session_survives_the_round_trip(tmp_path):
     path = tmp_path / "deep" / "one.hgviz"
-    saved.write(FULL, path)
-    assert saved.read(path) == FULL
+    score = MetricEstimate("accuracy", 0.5, 0.4, 0.6, 10, 20, OFF)
+    document = Document(
+        model=str(tmp_path / "models" / "tiny"),
+        activation="ymish",
+        text="a text\nof two lines",
+        off=OFF,
+        masks=(Mask("two off", OFF, score, (-0.1, -0.2, 0.0)),),
+        comparison=Other("model", path=str(resource("sample/ymish"))),
+        selection=Selection(2, 1, 60, 29, HeadId(3, 1)),
+        display=Display("magma", (0.0, 0.5)),
+        mode="compare",
+    )
+    write_document(document, path)
+    assert read_document(path) == document
     assert [one.name for one in path.parent.iterdir()] == ["one.hgviz"]
-    assert saved.is_session(path) and not saved.is_session(tmp_path / "none.hgviz")
+    assert is_session(path) and not is_session(tmp_path / "none.hgviz")
 
 
 @given(names, names)
 def test_any_text_survives(tmp_path_factory, text, second):
     path = tmp_path_factory.mktemp("sessions") / "one.hgviz"
-    one = Saved(FORMAT, VERSION, text=text, second=second)
-    saved.write(one, path)
-    assert saved.read(path).text == text and saved.read(path) == one
+    write_document(Document(text=text, second=second), path)
+    assert read_document(path) == Document(text=text, second=second)
+
+
+def test_a_score_that_is_no_number_is_left_out_of_the_document(session):
+    score = MetricEstimate("loss", math.nan, 0.0, 1.0, 1, 2)
+    session.put(masks=(Mask("a", OFF, score, (0.0, 0.0, 0.0)),))
+    assert session.document.masks == (Mask("a", OFF),)
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        (b"", "truncated"),
-        (b"\x89HDF", ""),
-        (b"[]", ""),
-        (b'{"format": "else", "version": 1}', ""),
-        (b'{"format": "hgviz session", "version": 2}', "version 2"),
-        (b'{"format": "hgviz session", "version": 1, "item": -1}', ""),
-        (b'{"format": "hgviz session", "version": 1, "chosen": {"layer": 1e99}}', ""),
-        (b'{"format": "hgviz session", "version": 1, "text": 3}', "expected `str`"),
-        (b'{"format": "hgviz session", "version": 1, "layout": {"size": [1, 99999999]}}', ""),
-        (b'{"format": "hgviz session", "version": 1, "future": %s}' % (b"[" * 2000), "nested"),
-        (b"[" * 100_000 + b"]" * 100_000, "nested"),
+        ("", "truncated"),
+        ("\x89HDF", ""),
+        ("[]", ""),
+        ('{"format": "else", "version": 2}', "'else'"),
+        ('{"format": "hgviz session", "version": 1, "text": "old"}', "version 1"),
+        (HEAD + ', "open": {"item": -1}}', ""),
+        (HEAD + ', "open": {"selection": {"layer": 1e99}}}', ""),
+        (HEAD + ', "open": {"text": 3}}', "expected `str`"),
+        (HEAD + ', "open": {"mode": "future"}}', "'future'"),
+        (HEAD + ', "open": {"display": {"limits": [0, 1e999]}}}', "out of range"),
+        (HEAD + ', "open": {"layout": {"size": [1, 99999999]}}}', ""),
+        ("[" * 100_000 + "]" * 100_000, ""),
+        (HEAD + ', "future": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested"),
     ],
 )
 def test_what_is_no_session_is_refused_in_one_line(tmp_path, content, why):
     path = tmp_path / "bad.hgviz"
-    path.write_bytes(content)
+    path.write_text(content)
     assert why in refused(path)
 
 
 @pytest.mark.parametrize(
-    "path",
-    ["/etc/passwd", "C:/x", "~/x", "\\\\host\\share", "//host/share", "file:///etc", "a\0b", ""],
-)
-def test_no_path_in_a_session_is_absolute(tmp_path, path):
+    ("place", "why"),
+    [
+        *((f"file:{path}", "absolute") for path in (
+            "/etc/passwd", "C:/x", "~/x", "//host/share", "file:///etc")),
+        ("file:\\\\host\\share", "characters"), ("file:a\0b", "characters"),
+        ("file:", "no path"), ("/etc/passwd", "no path"),
+        ("sample:../../etc", "leads out"), ("cache:../x", "leads out"),
+    ],
+)  # fmt: skip
+def test_no_path_in_a_session_leads_anywhere(tmp_path, place, why):
     file = tmp_path / "bad.hgviz"
-    file.write_text(json.dumps({"format": FORMAT, "version": 1, "model": {"path": path}}))
-    assert "the path of its model" in refused(file)
-
-
-def test_what_comes_with_hgviz_leads_nowhere_else(tmp_path):
-    file = tmp_path / "bad.hgviz"
-    place = {"path": "sample/../../../etc", "of": "hgviz"}
-    file.write_text(json.dumps({"format": FORMAT, "version": 1, "model": place}))
-    assert "leads out" in refused(file)
+    file.write_text(json.dumps({"format": FORMAT, "version": 2, "open": {"model": place}}))
+    assert why in refused(file)
 
 
 def test_a_file_that_is_too_large_or_no_file_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(saved, "LARGEST", 1 << 20)
+    monkeypatch.setattr(document, "MAX_BYTES", 1 << 20)
     large = tmp_path / "large.hgviz"
     large.write_bytes(b" " * ((1 << 20) + 1))
     assert "larger than 1 MB" in refused(large)
@@ -359,30 +366,25 @@ def test_a_file_that_is_too_large_or_no_file_is_refused(tmp_path, monkeypatch):
 
 def test_what_a_newer_minor_version_adds_is_left_aside(tmp_path):
     path = tmp_path / "one.hgviz"
-    path.write_text(json.dumps({"format": FORMAT, "version": 1, "future": {"a": [1]}}))
-    assert saved.read(path) == Saved(FORMAT, VERSION)
+    path.write_text(HEAD + ', "open": {"future": {"a": [1]}}}')
+    assert read_document(path) == Document()
 
 
-def test_places_move_with_the_folder(tmp_path):
+def test_paths_move_with_the_folder_and_names_of_models_stay(tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     (here / "work").mkdir(parents=True)
     (here / "models").mkdir()
-    model = here / "models" / "weights.h5"
-    model.write_bytes(b"weights")
-    place = saved.place_of(str(model), here / "work" / "one.hgviz")
-    assert place.path == "../models/weights.h5"
+    (here / "models" / "weights.h5").write_bytes(b"weights")
+    document = Document(
+        capture=str(here / "models" / "weights.h5"),
+        model=str(resource("sample/hourglass")),
+        comparison=Other("model", path="bert-base-uncased"),
+    )
+    assert document.missing.keys() == {"comparison"}  # nothing of that name in the cache
+    write_document(document, here / "work" / "one.hgviz")
     here.rename(there)
-    found = saved.path_of(place, there / "work" / "one.hgviz")
-    assert found == str(there / "models" / "weights.h5")
-    assert saved.is_at(place, there / "work" / "one.hgviz")
-    assert not saved.is_at(place, here / "work" / "one.hgviz")
-
-
-def test_what_comes_with_hgviz_is_found_by_name(tmp_path):
-    from hgviz.files import resource
-
-    place = saved.place_of(str(resource("sample/hourglass")), tmp_path / "one.hgviz")
-    assert place == Place("sample/hourglass", "hgviz")
-    assert saved.path_of(place, "/anywhere/one.hgviz") == str(resource("sample/hourglass"))
-    assert saved.place_of("bert-base-uncased", tmp_path / "a.hgviz").of == "cache"
-    assert saved.place_of("", tmp_path / "a.hgviz") is None
+    moved = read_document(there / "work" / "one.hgviz")
+    assert moved.capture == str(there / "models" / "weights.h5")
+    assert (moved.model, moved.comparison) == (document.model, document.comparison)
+    assert document.missing.keys() == {"comparison", "capture"}
+    assert moved.moved({"comparison": ""}).comparison is None

@@ -58,8 +58,8 @@ from hgviz.gui.studyruns import FolderWatcher, StudyModel
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
 from hgviz.session import Other, Session, add_recent
+from hgviz.session.document import SUFFIX
 from hgviz.session.navigation import step_head, step_item, step_layer, step_level, step_token
-from hgviz.session.saved import SUFFIX
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadExample
@@ -271,8 +271,8 @@ class Commands:
         self.working.start(self.lanes.files, "open", title, work, self._looked, self._not_opened)
 
     def _looked(self, found: sources.OpenedFile) -> None:
-        if found.checked is not None:
-            self.sessions.show(found.checked)
+        if found.document is not None:
+            self.sessions.show(found.document, found.path)
         elif found.sweep is not None:
             self.show_sweep(found.sweep, found.path)
         elif found.study is not None:
@@ -669,13 +669,15 @@ class Commands:
 
     def undo(self) -> None:
         """Take back what was done last to heads or masks."""
-        if self.session.history.past:
-            self.say(tr("Undone: {deed}", deed=tr(self.session.undo())))
+        if words := self.session.undo:
+            self.pruning.undo.undo()
+            self.say(tr("Undone: {step}", step=words))
 
     def redo(self) -> None:
         """Do again what was taken back."""
-        if self.session.history.future:
-            self.say(tr("Redone: {deed}", deed=tr(self.session.redo())))
+        if words := self.session.redo:
+            self.pruning.undo.redo()
+            self.say(tr("Redone: {step}", step=words))
 
     def choose_data(self) -> None:
         """Ask for a file to score the model on."""

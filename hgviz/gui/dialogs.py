@@ -55,7 +55,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted, explained_all, shown, title_and_reason
 from hgviz.gui.widgets import Button, Check, Picker, Segments, Words, hbox, label, tip, vbox
 from hgviz.palettes import PALETTES, SCALES
-from hgviz.session.saved import SUFFIX
+from hgviz.session.document import SUFFIX
 from hgviz.settings import Settings
 
 if TYPE_CHECKING:

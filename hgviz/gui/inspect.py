@@ -32,7 +32,7 @@ from hgviz.gui.text import TextStrip
 from hgviz.gui.view import LOOKS, Looks, View, view
 from hgviz.gui.widgets import Button, Words, hbox, label, vbox
 from hgviz.gui.window import SMALLEST, Window
-from hgviz.session.saved import Layout
+from hgviz.session.document import Layout
 from hgviz.settings import Settings
 
 if TYPE_CHECKING:

@@ -192,7 +192,8 @@ LATER = ("follow", "prune", "compare", "sweep")  # pages that a window does not 
 # the fields of the session that the title says, and those that change what can be done
 OF_TITLE = {"capture", "spec", "model", "checkpoint", "activation", "study", "sweep", "mode"}
 OF_STATE = OF_TITLE | {
-    "work", "selection", "off", "history", "trial", "beside", "recent", "cell", "facts", "score",
+    "work", "selection", "off", "undo", "redo", "trial", "beside", "recent", "cell", "facts",
+    "score",
 }  # fmt: skip
 LONG = 1000  # ms: shorter jobs are not shown in the status bar
 IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while

@@ -189,7 +189,7 @@ class ScoresView(View):
     figureless = "They are not measured yet"
     needs = ("spec", "study", "score", "dark")
     watches = (
-        "off", "selection", "history", "masks", "trial", "data", "work", "capture",
+        "off", "selection", "undo", "redo", "masks", "trial", "data", "work", "capture",
     )  # fmt: skip
     empty = ("Open a model to switch its heads off", "Every head is one cell here.")
     empty_actions = (("open_sample", "Open sample model"),)
@@ -321,9 +321,9 @@ class ScoresView(View):
             self.clear.setEnabled(bool(session.off))
         if name == "selection":
             self.wall.show_cursor(session.selection.head_id)
-        if name in ("history", "spec"):
-            self.undo.setEnabled(bool(session.history.past))
-            self.redo.setEnabled(bool(session.history.future))
+        if name in ("undo", "redo", "spec"):
+            self.undo.setEnabled(bool(session.undo))
+            self.redo.setEnabled(bool(session.redo))
         if name in ("off", "selection") and session.mode == "prune":
             self.described.emit(status_words(session, self.wall))
         if name in ("off", "masks", "trial"):
@@ -421,7 +421,7 @@ def left_words(before: HeadSet, session: Session) -> str:
         else tr("This is another model: all its heads are on")
     )
     again = tr("Ctrl+Z switches off what was off before: {n:,}", n=len(before))
-    return f"{now} · {again}" if session.history.past else now
+    return f"{now} · {again}" if session.undo else now
 
 
 def status_words(session: Session, wall: HeadWall) -> str:

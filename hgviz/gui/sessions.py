@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from dataclasses import replace as replace_study
 from functools import partial
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -19,7 +18,8 @@ from PySide6.QtGui import QAction
 from PySide6.QtWidgets import QGridLayout, QMenu, QWidget
 
 from hgviz import settings, tasks
-from hgviz.core import Display, HeadId, HeadSet, HgvizError, MetricEstimate, Selection, progress
+from hgviz.core import HgvizError, progress
+from hgviz.errors import require
 from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.dialogs import TEXT_SUFFIXES, Question
@@ -28,15 +28,20 @@ from hgviz.gui.language import tr
 from hgviz.gui.samples import TEXT, name_of, samples
 from hgviz.gui.sentences import counted, percent
 from hgviz.gui.sides import BESIDE
-from hgviz.gui.sources import NAMES, SessionCheck, checking, gather, placed, saving
 from hgviz.gui.view import LOOKS
 from hgviz.gui.widgets import Button, Words, label, tip
-from hgviz.gui.window import MODES
 from hgviz.palettes import PALETTES
-from hgviz.session import Mode, Other, Session, add_recent, saved
-from hgviz.session.history import History
-from hgviz.session.saved import Beside, Layout, Place, Saved, SavedMask, is_session
-from hgviz.study import Mask, Study
+from hgviz.session import Session, add_recent
+from hgviz.session.document import (
+    Document,
+    Layout,
+    Mode,
+    Other,
+    is_session,
+    read_document,
+    write_document,
+)
+from hgviz.study import Mask, Study, Sweep
 
 # --- closing --------------------------------------------------------------------------------------
 
@@ -86,7 +91,7 @@ class DropPlan:
 
     deed: Deed
     paths: dict[str, str]
-    page: str = ""
+    page: Mode = "inspect"
     said: str = ""
 
 
@@ -146,13 +151,15 @@ def _together(
         pictures.sort(key=lambda one: kinds[one] == "checkpoint")  # of a capture something is seen
     a, *others = pictures
     paths = {"model" if kinds[a] == "checkpoint" else "capture": a}
-    page = ""
+    page: Mode = "inspect"
     if others:
-        paths["beside"], page = others[0], "compare"
+        paths["comparison"], page = others[0], "compare"
     if studies:
-        paths["study"], page = studies[0], page or "prune"
+        paths["study"] = studies[0]
     if texts and kinds[a] == "checkpoint":
-        paths["data"], page = texts[0], page or "prune"
+        paths["data"] = texts[0]
+    if page == "inspect" and paths.keys() & {"study", "data"}:
+        page = "prune"
     said = _aside(found, set(paths.values()))
     if len(paths) == 1:
         return DropPlan("open", {"file": a}, said=said)
@@ -293,292 +300,291 @@ class RecentList(QWidget):
 LAST = "last.hgviz"  # beside the settings: what was open when the window closed
 PICTURES = {"capture", "model", "study", "sweep"}  # of which something can be seen
 OPEN = "open"  # the key of the job that opens things; the newest wins
+NAMES = {
+    "model": "Model", "capture": "Capture", "ids": "Token ids", "study": "Study",
+    "unsaved": "Scores", "data": "Data", "comparison": "B", "sweep": "Study of runs",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class SessionParts:
+    """What the files of a session hold, the session without those that are missing or damaged, and
+    what is wrong with these."""
+
+    document: Document
+    capture: sources.OpenedFile | None
+    study: Study | None
+    sweep: Sweep | None
+    errors: tuple[BaseException, ...]
+
+
+def read_parts(document: Document, required: str = "") -> SessionParts:
+    """Read the files of a session. required: the name of the one that has to be readable. Raises
+    HgvizError where that is not."""
+    progress(0, 1, "looking for the files of the session")
+    errors: list[BaseException] = []
+    if missing := document.missing:
+        gone = "; ".join(f"{tr(NAMES[name])}: {path}" for name, path in missing.items())
+        what = f"Some of this session is not where it was: {gone}"
+        errors.append(HgvizError(what, "The rest is opened"))
+        document = document.moved(dict.fromkeys(missing, ""))
+    if required == "model":
+        tasks.digest_of(document.model)
+
+    def read(name: str, kind: str) -> sources.OpenedFile | None:
+        """What the file that the session has under a name holds; None without one of this kind."""
+        nonlocal document
+        path = getattr(document, name)
+        if not path:
+            return None
+        try:
+            found = sources.look(path, document.item if name == "capture" else 0)
+            require(
+                getattr(found, kind) is not None,
+                f"{name_of(path)} is no {tr(NAMES[kind]).lower()} any more, as the session has it",
+                "Open it alone",
+            )
+            return found
+        except HgvizError as error:
+            if name == required:
+                raise
+            errors.append(error)
+            document = document.moved({name: ""})
+            return None
+
+    capture = read("capture", "capture")
+    study = read("unsaved", "study") or read("study", "study")
+    sweep = read("sweep", "sweep")
+    return SessionParts(
+        document,
+        capture,
+        study.study if study is not None else None,
+        sweep.sweep if sweep is not None else None,
+        tuple(errors),
+    )
+
+
+def save_document(document: Document, file: str) -> str:
+    """Write a session file; returns its path. Raises HgvizError where it cannot be written."""
+    progress(0, 1, "writing the session")
+    try:
+        return write_document(document, file)
+    except OSError as error:
+        raise HgvizError(
+            f"{os.path.basename(file)} could not be written: {error.strerror or str(error)}",
+            "Choose another place",
+        ) from None
 
 
 class Sessions:
-    """Sessions of a window. file: the one at hand, "" for none; layout and lay_out: what tells and
-    changes how the window is laid out."""
+    """Saves and restores what a window has open. file: the session file at hand, "" for none;
+    layout and lay_out: what tells and changes how the window is laid out."""
 
     def __init__(self, commands: Any) -> None:
         self.commands, self.file = commands, ""
         self.session, self.working = commands.session, commands.working
         self.layout: Callable[[], Layout] = Layout
-        self.lay_out: Callable[[Layout], None] = _nowhere
+        self.lay_out: Callable[[Layout], None] = lambda layout: None
 
-    # --- saving -----------------------------------------------------------------------------------
+    @property
+    def document(self) -> Document:
+        """What is open now, and how the window is laid out."""
+        return replace_struct(self.session.document, layout=self.layout())
 
     def save(self, file: str) -> None:
         """Write what is open to a file, which is the one at hand then."""
-        work = partial(saving, *gather(self.session, self.layout()), file)
+
+        def saved(_: str) -> None:
+            self.file = file
+            self.commands.recent.add(file)
+            self.commands.say(tr("Saved {path}", path=file))
+
+        work = partial(save_document, self.document, file)
         title = f"Saving {Path(file).name}"
         lane = self.commands.lanes.files
-        self.working.start(lane, f"save {file}", title, work, self._saved, lasting=True)
-
-    def _saved(self, file: str) -> None:
-        self.file = file
-        self.commands.recent.add(file)
-        self.commands.say(tr("Saved {path}", path=file))
+        self.working.start(lane, f"save {file}", title, work, saved, lasting=True)
 
     def keep_last(self) -> None:
         """Keep what is open for the next start."""
-        session, file = self.session, last()
+        session = self.session
         with suppress(OSError):
-            if not (session.capture or session.checkpoint or session.study or session.sweep):
-                file.unlink(missing_ok=True)
+            if session.capture or session.checkpoint or session.study or session.sweep:
+                write_document(self.document, last())
             else:
-                found, paths = gather(session, self.layout())
-                saved.write(placed(found, paths, str(file)), file)
-
-    # --- opening ----------------------------------------------------------------------------------
+                last().unlink(missing_ok=True)
 
     def open_last(self, otherwise: Callable[[], None]) -> None:
-        """What was open when the window closed; where that cannot be read, something else."""
+        """Open what was open when the window closed; where that cannot be read, something else."""
 
         def failed(_: BaseException) -> None:
             otherwise()
 
-        def show(checked: SessionCheck) -> None:
-            if checked.paths.keys() & PICTURES or checked.missing:
+        def show(document: Document) -> None:
+            if document.paths.keys() & PICTURES:
                 last().replace(_set_aside_path())  # one that ends the program does so once
-                self.show(checked)
+                self.show(document, str(last()))
             else:
                 otherwise()
 
-        work = partial(checking, str(last()))
-        lane = self.commands.lanes.files
+        lane, work = self.commands.lanes.files, partial(read_document, str(last()))
         self.working.start(lane, OPEN, "Opening the last session", work, show, failed)
 
-    def show(self, checked: SessionCheck, then: Callable[[], object] | None = None) -> None:
-        """Open a session, as far as what it names is there; then: what is done once it is open."""
-        if checked.missing:
-            gone = (f"{tr(NAMES[name])}: {path}" for name, path in checked.missing.items())
-            what = "Some of this session is not where it was"
-            self.commands.show_error(HgvizError(f"{what}: {'; '.join(gone)}", "The rest is opened"))
-        ours = Path(checked.file).parent == last().parent  # which nobody saved under a name
-        self.file = "" if ours else checked.file
-        self.clear()
-        self.commands.close_sweep()
-        self.lay_out(checked.saved.layout)
-        SessionRestorer(self, checked.saved, checked.paths, then).start()
+    def show(self, document: Document, file: str, then: Callable[[], object] | None = None) -> None:
+        """Open what a session file names, as far as it is there. then: called once it is open."""
+        ours = Path(file).parent == last().parent  # which nobody saved under a name
+        self._read(document, "" if ours else file, then=then)
 
-    def open_together(self, paths: dict[str, str], page: str) -> None:
+    def open_together(self, paths: dict[str, str], page: Mode) -> None:
         """Open things that belong together, by what each is for, on a page; the window stays, and
-        everything in it where the first of them cannot be opened.
-        """
-        first = paths.get("capture") or paths["model"]
-        commands, title = self.commands, f"Opening {name_of(first)}"
-        done = partial(self._open_together, paths, page)
-        commands.working.start(commands.lanes.files, OPEN, title, partial(_readable, first), done)
-
-    def _open_together(self, paths: dict[str, str], page: str, _: None) -> None:
-        now, _ = gather(self.session, Layout())
-        text = sources.text_for(paths.get("model", ""), self.session.text)
-        blank = Saved(saved.FORMAT, saved.VERSION)
-        wanted = replace_struct(
-            blank,
-            text=text if "model" in paths else "",
-            shown=replace_struct(now.shown, mode=page, shade=""),
-            beside=Beside("model", place=Place("")) if "beside" in paths else None,
+        everything in it where the first of them cannot be opened."""
+        session, model, comparison = self.session, paths.get("model", ""), paths.get("comparison")
+        document = Document(
+            model=model,
+            capture=paths.get("capture", ""),
+            study=paths.get("study", ""),
+            data=paths.get("data", ""),
+            comparison=Other("model", path=comparison) if comparison else None,
+            text=sources.text_for(model, session.text) if model else "",
+            display=session.display,
+            look=session.look,
+            mode=page,
+            layout=self.layout(),
         )
-        self.file = ""
-        self.clear()
-        SessionRestorer(self, wanted, paths).start()
+        self._read(document, "", required="capture" if document.capture else "model")
 
     def clear(self) -> None:
-        """Nothing is open any more: what comes is no part of what was there."""
+        """Close everything: what comes is no part of what was there."""
         commands = self.commands
         if self.session.at_work:
             commands.capturing.stop()
         commands.comparing.forget()
         commands.pruning.forget()
+        commands.close_sweep()
         self.session.put(
             capture=None, model=None, spec=None, checkpoint="", activation="", study=None,
-            trial=None, masks=(), data="", off=frozenset(), history=History(), ids="", facts={},
+            trial=None, masks=(), data="", off=frozenset(), ids="", facts={},
             roles=None, question=None, explained=None, shade="",
         )  # fmt: skip
 
+    # --- restoring --------------------------------------------------------------------------------
 
-class SessionRestorer:
-    """One session on its way back: first the picture, then what belongs to it."""
-
-    def __init__(
+    def _read(
         self,
-        sessions: Sessions,
-        wanted: Saved,
-        paths: dict[str, str],
+        document: Document,
+        file: str,
+        required: str = "",
         then: Callable[[], object] | None = None,
     ) -> None:
-        self.commands, self.session = sessions.commands, sessions.session
-        self.file = sessions.file
-        self.wanted, self.paths, self.then = wanted, paths, then
+        """Read the files of a session, then show what they hold in place of what is open."""
 
-    def start(self) -> None:
-        """Open the capture, else capture the text again, else go on with the study alone."""
-        wanted, paths = self.wanted, self.paths
-        mode = wanted.shown.mode
-        known = mode if any(mode == name for name, *_ in MODES) else "inspect"
-        self.session.put(mode=known, text=wanted.text, second=wanted.second)
-        if "capture" in paths:
-            work = partial(sources.look, paths["capture"], wanted.item)
-            self._look(paths["capture"], work, self._capture_there, self._without_capture)
-        elif "model" in paths:
-            self._capture_again()
-        else:
-            self._study()
+        def show(parts: SessionParts) -> None:
+            self.file = file
+            self.clear()
+            self.lay_out(document.layout)
+            for error in parts.errors:
+                self.commands.show_error(error)
+            self._restore_picture(parts, then)
 
-    def _look(self, path: str, work: Callable[[], Any], done: Any, failed: Any) -> None:
-        lane, title = self.commands.lanes.files, f"Opening {name_of(path)}"
-        self.commands.working.start(lane, OPEN, title, work, done, failed)
+        first = document.capture or document.model or document.study or document.sweep
+        title = f"Opening {name_of(first or file)}"
+        work = partial(read_parts, document, required)
+        self.working.start(self.commands.lanes.files, OPEN, title, work, show)
 
-    def _without_capture(self, error: BaseException) -> None:
-        """Say what is wrong with the capture, and open the rest."""
-        self.commands.show_error(error)
-        if "model" in self.paths and self.wanted.text:
-            self._capture_again()
-        else:
-            self._study()
+    def _restore_picture(self, parts: SessionParts, then: Callable[[], object] | None) -> None:
+        """Show the capture, else run the model on the text again, then restore all that belongs to
+        it."""
+        session, document = self.session, parts.document
+        session.put(mode=document.mode, text=document.text, second=document.second)
 
-    def _capture_there(self, found: sources.OpenedFile) -> None:
-        wanted = self.wanted
-        if found.capture is None:
-            self._without_capture(_no_capture(self.paths["capture"]))
+        def finish(document: Document = document) -> None:
+            self._restore_state(document)
+            self._restore_study(document, parts.study)
+            self._restore_rest(document, parts.sweep)
+            if _set_aside_path().exists():
+                _set_aside_path().replace(last())
+            if then is not None:
+                then()
+
+        def failed(error: BaseException) -> None:
+            self.commands.show_error(error)
+            finish(replace_struct(document, ids=""))
+
+        if parts.capture is not None:
+            self.commands.show_found(parts.capture)
+            if document.model:
+                session.put(checkpoint=document.model, activation=document.activation)
+            if document.text:
+                session.put(text=document.text, second=document.second)
+        elif document.model:
+            session.put(text=document.text or TEXT)
+            self.commands.capturing.start_again(
+                document.model, finish, failed, ids=document.ids, activation=document.activation,
+                off=document.off,
+            )  # fmt: skip
             return
-        self.commands.show_found(found)
-        if "model" in self.paths:
-            self.session.put(checkpoint=self.paths["model"], activation=wanted.activation)
-        if wanted.text:
-            self.session.put(text=wanted.text, second=wanted.second)
-        self._picture_there()
+        finish()
 
-    def _capture_again(self) -> None:
-        wanted = self.wanted
-        self.session.put(text=wanted.text or TEXT, second=wanted.second)
-        self.commands.capturing.start_again(
-            self.paths["model"],
-            then=self._picture_there,
-            on_error=self._without_picture,
-            ids=self.paths.get("ids", ""),
-            activation=wanted.activation,
-            off=frozenset(_heads(wanted.off)),
-        )
-
-    def _without_picture(self, error: BaseException) -> None:
-        """Say why there is none; a model that is open has its heads off all the same."""
-        self.commands.show_error(error)
-        self.paths.pop("ids", "")
-        (self._study if self.session.model is None else self._picture_there)()
-
-    def _picture_there(self) -> None:
-        """What is chosen in it and how it is shown; then the study and the data."""
-        session, chosen, shown = self.session, self.wanted.chosen, self.wanted.shown
-        off = self._off(self.wanted.off)
-        if not (self.file or off):  # what was off when it was open before
-            off = session.off
-        masks = tuple(map(self._mask, self.wanted.masks))
+    def _restore_state(self, document: Document) -> None:
+        """Restore which heads are off, the masks, what is chosen and how it is shown."""
+        session = self.session
+        if session.spec is None:
+            return
+        heads = frozenset(session.spec.heads)
+        # of what nobody saved under a name: what was off when the model was open before
+        off = document.off & heads or (frozenset() if self.file else session.off)
+        masks = tuple(replace(one, off=one.off & heads) for one in document.masks)
         names = {one.name for one in masks}
+        display = document.display
+        if display.palette not in PALETTES:
+            display = replace(display, palette=session.display.palette)
         session.put(
-            ids=self.paths.get("ids", ""),
+            ids=document.ids,
             off=off,
             masks=(*masks, *(one for one in session.masks if one.name not in names)),
-            display=Display(
-                shown.palette if shown.palette in PALETTES else session.display.palette,
-                shown.limits, shown.scale, shown.shared,
-            ),
-            look=shown.look if shown.look in LOOKS else "map",
-        )  # fmt: skip
-        if chosen is not None:
-            beside = next(iter(_heads((chosen.beside,))), None) if chosen.beside else None
-            picked = Selection(chosen.layer, chosen.head, chosen.query, chosen.key, beside)
-            self.commands.capturing.settle_on(picked)
-        self._study()
+            display=display,
+            look=document.look if document.look in LOOKS else "map",
+        )
+        if document.selection is not None:
+            self.commands.capturing.settle_on(document.selection)
 
-    def _study(self) -> None:
-        path = self.paths.get("unsaved") or self.paths.get("study")
-        if path:
-            self._look(path, partial(sources.look, path), self._study_there, self._without_study)
-        else:
-            self._rest()
-
-    def _without_study(self, error: BaseException) -> None:
-        """Say what is wrong with it; without what was not saved there is what was."""
-        self.commands.show_error(error)
-        if self.paths.pop("unsaved", ""):
-            self._study()
-        else:
-            self._rest()
-
-    def _study_there(self, found: sources.OpenedFile) -> None:
-        spec, study, mode = self.session.spec, found.study, self.session.mode
-        if study is not None and (spec is None or spec.digest == study.spec.digest):
-            masks, off = self.session.masks, self.session.off
-            unsaved = "unsaved" in self.paths
-            if unsaved:
-                study = replace_study(study, path=self.paths.get("study", ""))
-            self.commands.pruning.open_study(study, alone=spec is None)
-            if spec is not None:
+    def _restore_study(self, document: Document, study: Study | None) -> None:
+        """Restore the study, unless it is of another model, and the data for trials."""
+        session, pruning = self.session, self.commands.pruning
+        alone = session.spec is None
+        if study is not None and (alone or session.spec.digest == study.spec.digest):
+            masks, off = session.masks, session.off
+            if document.unsaved:
+                study = replace(study, path=document.study)
+            pruning.open_study(study, alone=alone)
+            if not alone:
                 names = {one.name for one in study.masks}
-                more = tuple(one for one in masks if one.name not in names)
-                self.session.put(mode=mode, masks=(*study.masks, *more), off=off)
-            self.session.put(unsaved=unsaved)
-        self._rest()
+                more = (one for one in masks if one.name not in names)
+                session.put(masks=(*study.masks, *more), off=off)
+            session.put(unsaved=bool(document.unsaved))
+            if document.score:
+                pruning.colour(document.score)
+        if document.data and session.checkpoint:
+            measured = session.study.data_digest if session.study is not None else ""
+            pruning.use(document.data, document.examples or measured)
 
-    def _rest(self) -> None:
-        """The data that heads are tried on, what colours them, and B."""
-        session, wanted, paths = self.session, self.wanted, self.paths
-        mode = session.mode
-        if wanted.score and session.study is not None:
-            self.commands.pruning.colour(wanted.score)
-        if "data" in paths and session.checkpoint:
-            study = session.study
-            scored = wanted.scored or (study.data_digest if study is not None else "")
-            self.commands.pruning.use(paths["data"], scored)
-        other = wanted.beside
-        if other is not None and session.capture is not None:
-            kind_there = other.place is None or "beside" in paths
-            if kind_there and (other.kind == "model" or session.checkpoint or other.kind == "head"):
-                self.commands.comparing.choose(
-                    Other(
-                        other.kind, other.activation, paths.get("beside", ""), other.text,
-                        other.second, self._off(other.off),
-                    ),
-                    session.selection.beside,
-                )  # fmt: skip
-        if session.mode != mode:
-            session.put(mode=mode)
-        if wanted.shown.shade and session.facts:
-            session.put(shade=wanted.shown.shade)
-        if "sweep" in paths:
-            path = paths["sweep"]
-            show = partial(self._runs_there, mode)
-            self._look(path, partial(sources.look, path), show, self.commands.show_error)
+    def _restore_rest(self, document: Document, sweep: Sweep | None) -> None:
+        """Restore B, the colours of heads, the study of many runs, and the page."""
+        session, commands, other = self.session, self.commands, document.comparison
+        of_files = other is not None and other.kind in ("model", "head")
+        if other is not None and session.capture is not None and (of_files or session.checkpoint):
+            heads = frozenset(session.spec.heads)
+            other = replace_struct(other, off=other.off & heads)
+            commands.comparing.choose(other, session.selection.beside)
+        if document.shade and session.facts:
+            session.put(shade=document.shade)
+        if sweep is not None:
+            commands.show_sweep(sweep, document.sweep)
+            keys = {one.cell.key for one in sweep.standings}
+            session.put(cell=document.cell if document.cell in keys else "")
+        if session.spec is not None or sweep is not None:
+            session.put(mode=document.mode)
         if self.file:  # after its parts: it is the newest
-            self.commands.recent.add(self.file)
-        if _set_aside_path().exists():
-            _set_aside_path().replace(last())
-        if self.then is not None:
-            self.then()
-
-    def _runs_there(self, mode: Mode, found: sources.OpenedFile) -> None:
-        """A study of many runs lies beside all else; the page is the one that was shown."""
-        if found.sweep is not None:
-            self.commands.show_sweep(found.sweep, found.path)
-            keys = {one.cell.key for one in found.sweep.standings}
-            self.session.put(
-                mode="sweep" if self.wanted.shown.mode == "sweep" else mode,
-                cell=self.wanted.cell if self.wanted.cell in keys else "",
-            )
-
-    def _mask(self, one: SavedMask) -> Mask:
-        off, score = self._off(one.off), one.score
-        if score is None:
-            return Mask(one.name, off)
-        numbers = score.value, score.low, score.high, score.seen, score.total
-        return Mask(one.name, off, MetricEstimate(score.metric, *numbers, off), score.change)
-
-    def _off(self, names: tuple[str, ...]) -> HeadSet:
-        """These heads, as far as the model has them."""
-        there = set(self.session.spec.heads) if self.session.spec is not None else set()
-        return frozenset(one for one in _heads(names) if one in there)
+            commands.recent.add(self.file)
 
 
 def last() -> Path:
@@ -591,36 +597,6 @@ def _set_aside_path() -> Path:
     return last().with_suffix(".opening")
 
 
-def _heads(names: tuple[str, ...]) -> list[HeadId]:
-    """Heads by name, those that are none left out."""
-    found = []
-    for name in names:
-        layer, _, head = name.partition(".")
-        if layer.isdecimal() and head.isdecimal() and len(name) < 20:
-            found.append(HeadId(int(layer), int(head)))
-    return found
-
-
-def _readable(path: str) -> None:
-    """Read a capture or what a checkpoint says of itself. Errors: HgvizError where that fails."""
-    progress(0, 1, "looking at the file")
-    if tasks.kind_of(path) == "capture":
-        tasks.capture_at(path)
-    else:
-        tasks.digest_of(path)
-
-
-def _no_capture(path: str) -> HgvizError:
-    return HgvizError(
-        f"{name_of(path)} is no capture any more: the session was saved with one there",
-        "Open it by itself",
-    )
-
-
-def _nowhere(layout: Layout) -> None:
-    """Nobody lays anything out."""
-
-
 # --- recovery -------------------------------------------------------------------------------------
 
 
@@ -630,11 +606,10 @@ PASSING = ("hover", "work", "recent", "dark")  # changes of nothing that is kept
 
 
 class Snapshot(NamedTuple):
-    """What a window has open: the session, the paths of what it names, and its study and masks
-    where that study is not saved. Two are equal where nothing need be written again."""
+    """What a window has open, and its study and masks where that study is not saved. Two are equal
+    where nothing need be written again."""
 
-    session: Saved
-    paths: dict[str, str]
+    document: Document
     study: Study | None = None
     masks: tuple[Mask, ...] = ()
 
@@ -642,14 +617,12 @@ class Snapshot(NamedTuple):
         """Write it to a file, its study to another, unless it lies there already; gives the seconds
         this took. Errors: HgvizError, OSError."""
         progress(0, 1, "keeping what is open")
-        begun, paths = time.monotonic(), self.paths
+        begun, document = time.monotonic(), self.document
         if self.study is not None:
-            paths = {**paths, "unsaved": str(study)}
+            document = replace_struct(document, unsaved=str(study))
             if not study.exists():
                 tasks.save(replace(self.study, masks=self.masks), study)
-        saved.write(
-            placed(self.session, paths, str(file)), file
-        )  # it named the study before, if any
+        write_document(document, file)  # it named the study before, if any
         _remove_studies(file, but=study if self.study is not None else None)
         return time.monotonic() - begun
 
@@ -695,7 +668,7 @@ class Recovery:
         nobody wants it."""
         if self._left:
             try:
-                found = saved.read(self.file)
+                found = read_document(self.file)
             except HgvizError as error:
                 self._set_aside(error)
             else:
@@ -726,10 +699,10 @@ class Recovery:
             self._left = False
             self.keep()
 
-        def show(checked: SessionCheck) -> None:
-            self.sessions.show(checked, then=opened)
+        def show(document: Document) -> None:
+            self.sessions.show(document, str(self.file), then=opened)
 
-        work, lane = partial(checking, str(self.file)), self.commands.lanes.files
+        work, lane = partial(read_document, str(self.file)), self.commands.lanes.files
         self.commands.working.start(lane, OPEN, "Opening the last session", work, show, failed)
 
     def _set_aside(self, error: HgvizError) -> None:
@@ -756,7 +729,7 @@ class Recovery:
 
         if now == self._kept:
             done(0.0)
-        elif not (now.paths or now.session.text):
+        elif not (now.document.paths or now.document.text):
             self._clear()
             done(0.0)
         else:
@@ -796,12 +769,11 @@ class Recovery:
 
     def _next(self) -> Snapshot:
         """What is open now; a study other than the last one gets a new file."""
-        session = self.sessions.session
-        found, paths = gather(session, self.sessions.layout())
+        session, document = self.sessions.session, self.sessions.document
         if session.study is None or not session.unsaved:
-            return Snapshot(found, paths)
-        now = Snapshot(found, paths, session.study, session.masks)
-        if self._kept is None or now[2:] != self._kept[2:]:
+            return Snapshot(document)
+        now = Snapshot(document, session.study, session.masks)
+        if self._kept is None or now[1:] != self._kept[1:]:
             self._study = self.file.with_name(f"{self.file.stem}-{time.time_ns()}.h5")
         return now
 
@@ -814,19 +786,19 @@ def _remove_studies(file: Path, but: Path | None = None) -> None:
                 study.unlink(missing_ok=True)
 
 
-def contents(found: Saved) -> list[tuple[str, str]]:
+def contents(document: Document) -> list[tuple[str, str]]:
     """What a session has: a name and words for each."""
     rows = [
-        (tr(NAMES[name]), name_of(place.path))
-        for name, place in found.places.items()
+        (tr(NAMES[name]), name_of(path))
+        for name, path in document.paths.items()
         if name != "unsaved"
     ]
-    if found.text:
-        rows.append((tr("Text"), " ".join(found.text.split())))
-    if found.off:
-        rows.append((tr("Heads off"), f"{len(found.off):,}"))
-    if found.masks:
-        rows.append((tr("Masks"), ", ".join(one.name for one in found.masks)))
-    if found.unsaved is not None:
+    if document.text:
+        rows.append((tr("Text"), " ".join(document.text.split())))
+    if document.off:
+        rows.append((tr("Heads off"), f"{len(document.off):,}"))
+    if document.masks:
+        rows.append((tr("Masks"), ", ".join(one.name for one in document.masks)))
+    if document.unsaved:
         rows.append((tr(NAMES["unsaved"]), tr("measured but not saved yet")))
     return rows

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from PySide6.QtGui import QUndoCommand, QUndoGroup, QUndoStack
 
 from hgviz import settings, tasks
 from hgviz.analysis.importance import METHODS, MaskTrial
@@ -39,7 +40,6 @@ from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted
 from hgviz.session import Session
-from hgviz.session.history import unscored
 from hgviz.study import SCORE, Mask, Study
 
 if TYPE_CHECKING:
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 
 # --- trial of a set of heads ----------------------------------------------------------------------
 
+
+Fields = dict[str, Any]  # of a session, by name
 
 FIRST = ("loo", SCORE)  # what colours the wall unless something else is chosen
 POINTS = 25  # of a curve; random orders have fewer
@@ -186,6 +188,60 @@ def _any(study: Study, name: str) -> bool:
     return values is None or bool(np.isfinite(values).any())
 
 
+# --- steps that can be undone ---------------------------------------------------------------------
+
+
+MAX_STEPS = 200
+
+
+class HeadsCommand(QUndoCommand):
+    """A step between two values of some fields of a session: heads that are off, or masks.
+
+    merged: whether it is undone together with the step before.
+    """
+
+    def __init__(
+        self, session: Session, words: str, merged: bool, before: Fields, after: Fields
+    ) -> None:
+        super().__init__(words)
+        self._session, self._merged = session, merged
+        self._before, self._after = before, after
+
+    def id(self) -> int:
+        return 1
+
+    def mergeWith(self, newer: QUndoCommand) -> bool:
+        assert isinstance(newer, HeadsCommand)
+        if newer._merged:
+            self._after = newer._after
+        return newer._merged
+
+    def undo(self) -> None:
+        self._put(self._before)
+
+    def redo(self) -> None:
+        self._put(self._after)
+
+    def forget_scores(self) -> None:
+        """Leave out the scores of masks, which are of other examples."""
+        for fields in (self._before, self._after):
+            if "masks" in fields:
+                fields["masks"] = _unscored(fields["masks"])
+
+    def _put(self, fields: Fields) -> None:
+        """Put the fields; masks keep scores that were measured since."""
+        if "masks" in fields:
+            scored = {mask.off: mask for mask in self._session.masks if mask.score is not None}
+            masks = (replace(scored.get(one.off, one), name=one.name) for one in fields["masks"])
+            fields = {**fields, "masks": tuple(masks)}
+        self._session.put(**fields)
+
+
+def _unscored(masks: tuple[Mask, ...]) -> tuple[Mask, ...]:
+    """Masks without their scores."""
+    return tuple(Mask(mask.name, mask.off) for mask in masks)
+
+
 # --- trials ---------------------------------------------------------------------------------------
 
 
@@ -218,14 +274,48 @@ class TrialRunner:
         self._shown = 0.0
         self._by_hand = False  # whether somebody chose what colours the wall
         self._curve = False  # whether one is to be drawn when the heads are measured
+        self._stacks: dict[str, QUndoStack] = {}  # by the digest of a model
+        self._opened: tuple[str, HeadSet] = (
+            "",
+            frozenset(),
+        )  # the checkpoint that is open, and its heads off
+        self.undo = QUndoGroup()
+        self._use_stack()
+        self.undo.undoTextChanged.connect(lambda words: session.put(undo=words))
+        self.undo.redoTextChanged.connect(lambda words: session.put(redo=words))
         session.changed.connect(self._heard)
 
     # --- what is off ------------------------------------------------------------------------------
 
-    def switch(self, off: HeadSet, along: bool = False) -> None:
-        """Have exactly these heads off. along: undone together with the change before."""
+    def switch(self, off: HeadSet, merged: bool = False) -> None:
+        """Have exactly these heads off. merged: undone together with the change before."""
         if off != self.session.off:
-            self.session.do(_switching(self.session.off, off), along, off=off)
+            self._do(_switching(self.session.off, off), merged, off=off)
+
+    def _do(self, words: str, merged: bool = False, **fields: Any) -> None:
+        """Put fields into the session as a step that can be undone."""
+        before = {name: getattr(self.session, name) for name in fields}
+        self.undo.activeStack().push(HeadsCommand(self.session, words, merged, before, fields))
+
+    def _use_stack(self) -> None:
+        """Go on with the steps of the model that is open. Where it is the checkpoint that was open
+        before, with another activation, one more step has the same heads off."""
+        session, (checkpoint, off) = self.session, self._opened
+        digest = session.spec.digest if session.spec is not None else ""
+        stack = self._stacks.get(digest)
+        if stack is None:
+            stack = self._stacks[digest] = QUndoStack(self.undo)
+            stack.setUndoLimit(MAX_STEPS)
+        if not digest:  # nobody knows whether it is the one before
+            stack.clear()
+        if stack is self.undo.activeStack():
+            return
+        self.undo.setActiveStack(stack)
+        same = checkpoint and checkpoint == session.checkpoint
+        if same and off != session.off and off <= set(session.spec.heads):
+            before, after = {"off": off}, {"off": session.off}
+            words = tr("opening another model")
+            stack.push(HeadsCommand(session, words, False, before, after))
 
     def keep(self) -> None:
         """Keep the heads that are off under a name, with their score."""
@@ -237,12 +327,12 @@ class TrialRunner:
         if trial and trial.off == session.off:
             mask = _with_score(mask, trial)
         others = (one for one in session.masks if one.off != session.off)
-        session.do(f"saving mask {mask.name}", masks=(*others, mask))
+        self._do(f"saving mask {mask.name}", masks=(*others, mask))
 
     def drop(self, name: str) -> None:
         """Forget a mask."""
         masks = tuple(one for one in self.session.masks if one.name != name)
-        self.session.do(f"deleting mask {name}", masks=masks)
+        self._do(f"deleting mask {name}", masks=masks)
 
     def save(self, path: str, on_done: Callable[[Any], None]) -> None:
         """Write what was measured, with the masks that were kept; it knows its file then."""
@@ -339,8 +429,12 @@ class TrialRunner:
         if self.session.model is None:
             self.session.put(model=trials.model)
         if self.known is None and trials.examples.digest != scored:
-            history, masks = self.session.history, self.session.masks  # scored on other examples
-            self.session.put(masks=unscored(masks), history=history.without_scores())
+            self.session.put(masks=_unscored(self.session.masks))  # scored on other examples
+            stack = self.undo.activeStack()
+            for number in range(stack.count()):
+                step = stack.command(number)
+                assert isinstance(step, HeadsCommand)
+                step.forget_scores()
         self._try()
 
     def open_study(self, study: Study, alone: bool = False) -> None:
@@ -399,6 +493,10 @@ class TrialRunner:
     def _heard(self, name: str) -> None:
         if name == "models":
             self.forget()
+        if name == "spec":
+            self._use_stack()
+        if name in ("checkpoint", "off"):
+            self._opened = self.session.checkpoint, self.session.off
         if name == "model":
             self._read_again()
         trial = self.session.trial

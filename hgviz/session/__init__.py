@@ -5,6 +5,8 @@ Owned by the GUI thread. No Qt, no torch, no h5py: a test needs none of them to 
 
 from __future__ import annotations
 
+import math
+import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,7 +24,7 @@ from hgviz.core import (
     Selection,
     Side,
 )
-from hgviz.session.history import History, UndoStep
+from hgviz.session.document import Document, Mode, Other
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,41 +42,18 @@ OF_MODEL: dict[str, Any] = {
 NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
 # what was measured of a model, and what is changed of it: both come back with it
 MEASURED = (
-    "study", "unsaved", "trial", "masks", "data", "score", "off", "history",
+    "study", "unsaved", "trial", "masks", "data", "score", "off",
 )  # fmt: skip
 
 MOST_RECENT = 12  # files that were opened last, and commands that were found last
 
-Mode = Literal["inspect", "follow", "prune", "compare", "sweep"]
 FIELDS = (
     "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
-    "study", "trial", "masks", "history", "data", "score", "look", "beside",
+    "study", "trial", "masks", "undo", "redo", "data", "score", "look", "beside",
     "other", "roles", "shade", "question", "explained", "unsaved",
     "recent", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
-
-
-SourceKind = Literal["activation", "model", "text", "off", "head"]
-
-
-@dataclass(frozen=True, slots=True)
-class Other:
-    """What B is, beside A.
-
-    activation: the same checkpoint on the same text, its attention exchanged for `activation`, ""
-    for its own. model: the checkpoint or capture at `path`, a checkpoint on the same text, its
-    attention exchanged where `activation` says so. text: the same model on `text` and `second`.
-    off: the same model on the same text without the heads `off`, none for the whole of it. head:
-    another head of the same capture, such as one of another level, which Selection.beside names.
-    """
-
-    kind: SourceKind
-    activation: str = ""
-    path: str = ""
-    text: str = ""
-    second: str = ""
-    off: HeadSet = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +86,9 @@ class Session:
     this text or over its corpus; shade: the metric that colours heads in place of their maps, "".
 
     off: heads that are switched off, in captures and trials, as long as the model is the same.
-    history: what can be undone. data: the file a model is tried on; trial: what
-    it scored there without those heads, so far; study: what was measured of all heads there;
+    undo, redo: what would be undone or redone next, in words, "" for nothing. data: the file a
+    model is tried on; trial: what it scored there without those heads, so far; study: what was
+    measured of all heads there;
     unsaved: more than its file has, if there is one; score: its method that colours them.
     masks: sets kept by name.
     measured: the fields MEASURED of the models that were open before, by digest.
@@ -152,7 +132,7 @@ class Session:
         self.study: Study | None = None
         self.trial: MaskTrial | None = None
         self.masks: tuple[Mask, ...] = ()
-        self.history = History()
+        self.undo = self.redo = ""
         self.data = self.score = ""
         self.grew = self.stepped = self.unsaved = False
         self.recent: tuple[str, ...] = ()
@@ -160,6 +140,40 @@ class Session:
         self.sweep_file = self.sweep_trouble = self.cell = ""
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
         self._cells: set[tuple[HeadId, str, int]] = set()  # what somebody chose, and in which head
+
+    @property
+    def document(self) -> Document:
+        """Everything that a session file holds of it. A capture without a file is left to its model
+        and text; scores that are no numbers are left out."""
+        a, study, sweep = self.capture, self.study, self.sweep
+        from_file = a is not None and bool(a.path) and not self.stale
+        return Document(
+            model=self.checkpoint,
+            activation=self.activation,
+            capture=a.path if a is not None else "",
+            item=a.item if a is not None and a.path else 0,
+            text="" if from_file else self.text,
+            second="" if from_file else self.second,
+            ids=self.ids,
+            off=self.off,
+            masks=tuple(map(_with_finite_score, self.masks)),
+            comparison=self.other,
+            study=study.path if study is not None else "",
+            examples=self.trial.examples.digest if self.trial is not None else "",
+            data=self.data,
+            sweep=""
+            if sweep is None
+            else sweep.path
+            if os.path.isdir(sweep.path)
+            else self.sweep_file,  # before it has a folder
+            cell=self.cell,
+            score=self.score,
+            selection=self.selection,
+            display=self.display,
+            mode=self.mode,
+            look=self.look,
+            shade=self.shade,
+        )
 
     @property
     def stale(self) -> bool:
@@ -245,35 +259,6 @@ class Session:
             if new is not was and (name in ("capture", "model", "beside") or new != was):
                 self.changed.emit(name)
 
-    def do(self, words: str, along: bool = False, **fields: Any) -> None:
-        """Put fields as a step that can be undone. along: as a part of the step before."""
-        before = tuple((name, getattr(self, name)) for name in fields)
-        history = self.history if along else self.history.add(UndoStep(words, before))
-        self.put(history=replace(history, future=()), **fields)
-
-    def undo(self) -> str:
-        """Undo the newest step, of which there must be one; returns its words."""
-        step = self.history.past[-1]
-        self._put_step(step, self.history.undo(step.at(self)))
-        return step.words
-
-    def redo(self) -> str:
-        """Redo the step that was undone last, of which there must be one; returns its words."""
-        step = self.history.future[0]
-        self._put_step(step, self.history.redo(step.at(self)))
-        return step.words
-
-    def _put_step(self, step: UndoStep, history: History) -> None:
-        """Put the fields of a step; masks keep scores that were measured since."""
-        fields = dict(step.fields)
-        if "masks" in fields:
-            scored = {mask.off: mask for mask in self.masks if mask.score is not None}
-            fields["masks"] = tuple(
-                replace(scored[mask.off], name=mask.name) if mask.off in scored else mask
-                for mask in fields["masks"]
-            )
-        self.put(history=history, **fields)
-
     def select(self, **fields: Any) -> None:
         """Change a part of the selection; another layer keeps the query as `at` does."""
         chosen = self.selection
@@ -339,18 +324,13 @@ class Session:
 
     def _forget_model(self, before: Mapping[str, Any], fields: Mapping[str, Any]) -> None:
         """Another model: nothing that was found of the one before holds; what was measured of it is
-        kept until it comes back. Where it is the same checkpoint with another activation, undo has
-        the same heads off."""
+        kept until it comes back."""
         self.models += 1
         if before["spec"].digest:
             kept = {name: before[name] for name in MEASURED}
             kept["name"] = before["spec"].name
             self.measured[before["spec"].digest] = kept
         blank = OF_MODEL | {"off": frozenset() if self.capture is None else self.capture.off}
-        was = (("off", before["off"]),) if before["off"] != blank["off"] else ()
-        same = self.checkpoint and self.checkpoint == before["checkpoint"]
-        there = was and same and self.spec is not None and before["off"] <= set(self.spec.heads)
-        blank["history"] = History((UndoStep("opening another model", was),) if there else ())
         if self.other is not None and self.other.kind in NAMES_HEADS:
             blank["other"] = None
         if self.capture is None:
@@ -474,6 +454,14 @@ class Session:
         self.opened = opened
 
 
+def _with_finite_score(mask: Mask) -> Mask:
+    """A mask, without its score where that has no finite interval, which JSON has no number for."""
+    score = mask.score
+    if score is None or math.isfinite(score.value + score.low + score.high):
+        return mask
+    return replace(mask, score=None, change=None)
+
+
 def _same_model(one: ModelSpec, other: ModelSpec) -> bool:
     """Whether two are of the same weights; without a digest, whether they are alike."""
     if one.digest or other.digest:
@@ -509,4 +497,14 @@ def nearest(head: int, heads: tuple[int, ...]) -> int:
     return min(heads, key=lambda other: (abs(other - head), other)) if heads else 0
 
 
-__all__ = ["FIELDS", "Mode", "Other", "Session", "Work", "add_recent", "nearest", "within"]
+__all__ = [
+    "FIELDS",
+    "Document",
+    "Mode",
+    "Other",
+    "Session",
+    "Work",
+    "add_recent",
+    "nearest",
+    "within",
+]

@@ -195,7 +195,7 @@ def test_everything_stays_when_a_checkpoint_does_not_open_or_is_opened_again(
     measured, models, until
 ):
     session = measured.session
-    names = ("study", "masks", "off", "history")
+    names = ("study", "masks", "off", "undo")
     before = {name: getattr(session, name) for name in (*names, "capture")}
     opens(measured, models / "broken", until)
     assert "amaryllis" in measured.frame.windowTitle()
@@ -212,7 +212,7 @@ def test_everything_stays_when_a_checkpoint_does_not_open_or_is_opened_again(
 
 def test_measurements_come_back_with_their_model(measured, models, until):
     session = measured.session
-    names = ("study", "unsaved", "masks", "data", "score", "off", "history")
+    names = ("study", "unsaved", "masks", "data", "score", "off", "undo")
     kept = {name: getattr(session, name) for name in names}
     digest = session.trial.examples.digest
     opens(measured, models / "beech", until)
@@ -246,7 +246,7 @@ def _as_before(program, *names):
 def test_a_model_without_tokenizer_offers_a_file_of_ids_and_no_undo(measured, models, until):
     opens(measured, models / "beech", until)
     session = measured.session
-    assert session.off == frozenset() and not session.masks and not session.history.past
+    assert session.off == frozenset() and not session.masks and not session.undo
     assert session.other is None or session.other.kind not in ("off", "head")
     session.put(mode="inspect", look="map")
     turn(0.2)

@@ -301,6 +301,6 @@ def test_another_model_says_that_its_heads_are_on(scored, until, capture):
     scored.settle()
     hint = scored.prune.heads.hint
     assert hint.full.startswith("This is another model: all its heads are on")
-    if scored.session.history.past:
+    if scored.session.undo:
         scored.commands.run("undo")
         assert scored.session.off == OFF and "another model" not in hint.full

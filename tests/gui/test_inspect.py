@@ -7,7 +7,7 @@ from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import settings
 from hgviz.gui.inspect import InspectPage, WindowLayout
-from hgviz.session.saved import Layout
+from hgviz.session.document import Layout
 
 ALL = ["This head", "Top keys", "Notable heads", "Display"]
 Area = Qt.DockWidgetArea

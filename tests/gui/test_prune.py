@@ -27,7 +27,6 @@ from hgviz.gui.sides import sides_of
 from hgviz.language import percentage_points
 from hgviz.models import open_model
 from hgviz.session import Other
-from hgviz.session.history import unscored
 from hgviz.store import open_study
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
@@ -114,7 +113,7 @@ def test_undo_and_redo_go_through_the_masks(scored, until):
     session, commands = scored.session, scored.commands
     commands.pruning.switch(frozenset({HeadId(0, 0)}))
     commands.pruning.switch(OFF)
-    commands.pruning.switch(OFF | {HeadId(1, 0)}, along=True)  # the same stroke
+    commands.pruning.switch(OFF | {HeadId(1, 0)}, merged=True)  # the same stroke
     commands.run("undo")
     assert session.off == {HeadId(0, 0)}
     commands.run("undo")
@@ -124,7 +123,7 @@ def test_undo_and_redo_go_through_the_masks(scored, until):
     assert session.off == OFF | {HeadId(1, 0)}
     commands.run("undo")
     commands.pruning.switch(frozenset())
-    assert not session.history.future
+    assert not session.redo
     settled(scored, until)
 
 
@@ -357,7 +356,7 @@ def test_another_model_forgets_the_scores(scored, capture):
     scored.session.put(capture=capture, model=None, checkpoint="")
     session = scored.session
     assert session.trial is None and session.data == ""
-    assert not session.history.past  # its heads are of another model
+    assert not session.undo  # its heads are of another model
     assert session.off == capture.off and scored.commands.pruning.trials is None
 
 
@@ -570,6 +569,20 @@ def test_the_status_bar_names_what_was_undone(opened):
     assert opened.frame.chosen_words.full == "Redone: switching head 0.0 off"
 
 
+@pytest.mark.parametrize(
+    ("path", "undo"), [("one", "opening another model"), ("two", "")], ids=["activation", "model"]
+)
+def test_undo_has_the_same_heads_off_with_another_activation(opened, capture, path, undo):
+    session = opened.session
+    session.put(checkpoint="one")
+    opened.commands.pruning.switch(ONE)
+    other = replace(capture.spec, digest="another")
+    session.put(model=None, capture=None, spec=other, checkpoint=path)
+    assert session.off == frozenset() and session.undo == undo
+    opened.commands.run("undo")
+    assert session.off == (ONE if undo else frozenset())
+
+
 def test_a_mask_that_comes_back_has_the_score_that_is_known_by_now(opened):
     session, pruning = opened.session, opened.commands.pruning
     session.put(masks=(Mask("a", ONE), Mask("b", TWO)))
@@ -579,9 +592,6 @@ def test_a_mask_that_comes_back_has_the_score_that_is_known_by_now(opened):
     press(opened, Qt.Key.Key_Z)
     assert session.masks == (Mask("a", ONE, score), Mask("b", TWO))
     press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
-    session.put(history=session.history.without_scores(), masks=unscored(session.masks))
-    press(opened, Qt.Key.Key_Z)
-    assert session.masks == (Mask("a", ONE), Mask("b", TWO))
 
 
 def test_masks_stay_without_their_scores_where_other_data_is_chosen(scored, until, tmp_path):
@@ -597,6 +607,6 @@ def test_masks_stay_without_their_scores_where_other_data_is_chosen(scored, unti
     before = pruning.trials
     pruning.use(str(other))
     until(lambda: pruning.trials is not None and pruning.trials is not before)
-    assert names(scored) == ["1 off"] and session.history.past
+    assert names(scored) == ["1 off"] and session.undo
     until(lambda: session.trial is not None and session.trial.done)
     assert session.masks[0].score.total == session.trial.total != first.total

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -15,7 +16,7 @@ from hgviz.core import HeadId, Selection
 from hgviz.gui import sessions as recovery
 from hgviz.gui.dialogs import Question
 from hgviz.gui.sessions import last
-from hgviz.session import saved
+from hgviz.session.document import read_document
 from tests.gui.screen import busy, error_dialogs
 from tests.studying import make_study
 
@@ -97,7 +98,7 @@ def files():
 
 def kept_session():
     """The session that is kept of the first window."""
-    return saved.read(last().with_name("open.hgviz"))
+    return read_document(last().with_name("open.hgviz"))
 
 
 def process(code, *arguments):
@@ -182,8 +183,8 @@ def test_the_recovery_file_follows_the_session(start, capture_file, until):
     one = start(capture_file)
     until(lambda: one.session.capture is not None and not busy(one))
     one.session.put(selection=Selection(1, 0, 15, 4), off=frozenset({HeadId(0, 1)}))
-    until(lambda: files() and kept_session().chosen.query == 15)
-    assert kept_session().off == ("0.1",)
+    until(lambda: files() and kept_session().selection.query == 15)
+    assert kept_session().off == {HeadId(0, 1)}
     one.commands.sessions.clear()
     one.session.put(text="")
     until(lambda: files() == [])
@@ -235,7 +236,7 @@ def test_a_second_window_does_no_harm_to_the_first(start, capture_file, until):
     assert not offers(second)  # what a living window has open was not left
     second.session.put(selection=Selection(1, 0, 15, 4))
     until(lambda: not busy(first) and not busy(second) and not second.recovery._timer.isActive())
-    assert kept_session().chosen.query != 15
+    assert kept_session().selection.query != 15
     second.close()
     assert files()
     first.close()
@@ -297,7 +298,7 @@ def test_a_full_disk_is_reported_once(start, capture_file, until, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(recovery.saved, "write", full)
+    monkeypatch.setattr(recovery, "write_document", full)
     one, said = start(capture_file), []
     one.commands.say = said.append
     until(lambda: any("No space left" in words for words in said))
@@ -326,8 +327,8 @@ def test_an_interrupted_write_leaves_the_session_before(start, capture_file, unt
     def killed(*_):
         raise OSError("cut off")
 
-    monkeypatch.setattr(recovery.saved, "write", killed)
+    monkeypatch.setattr(recovery, "write_document", killed)
     one.session.put(study=make_study(1), unsaved=True)
     until(lambda: len(files()) == len(before) + 1)
     assert set(before) < set(files())
-    assert kept_session().unsaved.path in before
+    assert Path(kept_session().unsaved).name in before

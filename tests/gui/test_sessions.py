@@ -16,8 +16,8 @@ from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.palette import CommandPalette
 from hgviz.gui.sessions import last, losses, place_of, planned
-from hgviz.gui.sources import placed
-from hgviz.session import MOST_RECENT, Other, add_recent, saved
+from hgviz.session import MOST_RECENT, Other, add_recent
+from hgviz.session.document import Document, read_document, write_document
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy
@@ -47,8 +47,9 @@ def test_a_capture_comes_back_as_it_was_left(opened, capture_file, new_program, 
     session.put(off=frozenset({HeadId(0, 1)}))
     opened.commands.pruning.keep()
     save(opened, tmp_path / "one.hgviz", until)
-    found = saved.read(tmp_path / "one.hgviz")
-    assert found.capture.path == "kept.h5" and found.text == ""
+    document = read_document(tmp_path / "one.hgviz")
+    assert document.capture == str(capture_file) and document.text == ""
+    assert '"file:kept.h5"' in (tmp_path / "one.hgviz").read_text()
     second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
     until(lambda: second.session.masks and not busy(second))
@@ -83,9 +84,8 @@ def test_a_text_too_long_for_its_model_is_cut_and_the_mask_stays(
     program, checkpoint, until, tmp_path
 ):
     short = write_tiny(tmp_path / "short", max_positions=16)
-    blank = saved.Saved(saved.FORMAT, saved.VERSION, text=TEXT, off=("1.0",))
     file, session = tmp_path / "one.hgviz", program.session
-    saved.write(placed(blank, {"model": str(short)}, str(file)), file)
+    write_document(Document(model=str(short), text=TEXT, off=frozenset({HeadId(1, 0)})), file)
     program.commands.open_path(str(file))
     until(lambda: session.capture is not None and session.capture.complete and not busy(program))
     assert session.capture.main.text == session.text == TEXT[:16]
@@ -113,7 +113,7 @@ def test_a_missing_capture_is_named_and_the_rest_of_the_session_opens(
 
 def test_a_hostile_session_says_what_is_wrong(program, until, tmp_path):
     bad = tmp_path / "bad.hgviz"
-    bad.write_text('{"format": "hgviz session", "version": 1, "model": {"path": "/dev/zero"}}')
+    bad.write_text('{"format": "hgviz session", "version": 2, "open": {"model": "file:/dev/zero"}}')
     program.commands.open_path(str(bad))
     until(lambda: program.frame.findChild(ErrorDialog) is not None)
     assert "absolute" in " ".join(program.frame.findChild(ErrorDialog).error.lines)
@@ -180,7 +180,9 @@ def test_a_study_of_many_runs_comes_back_on_its_page(program, new_program, until
     cell = program.session.sweep.standings[2].cell.key
     program.commands.choose_cell(cell)
     save(program, tmp_path / "one.hgviz", until)
-    assert saved.read(tmp_path / "one.hgviz").sweep == saved.Place("many")  # it changes as it runs
+    assert read_document(tmp_path / "one.hgviz").sweep == str(
+        tmp_path / "many"
+    )  # it changes as it runs
     second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
     until(lambda: second.session.sweep is not None and not busy(second))
@@ -411,9 +413,9 @@ def drop(program, *paths):
         ([("a.hgviz", "session"), ("b.h5", "capture")], "inspect", "open", {"file": "a.hgviz"}),
         ([("a.h5", "capture")], "inspect", "open", {"file": "a.h5"}),
         ([("a.h5", "capture"), ("b.h5", "capture")], "inspect", "together",
-         {"capture": "a.h5", "beside": "b.h5"}),
+         {"capture": "a.h5", "comparison": "b.h5"}),
         ([("m", "checkpoint"), ("a.h5", "capture")], "inspect", "together",
-         {"capture": "a.h5", "beside": "m"}),
+         {"capture": "a.h5", "comparison": "m"}),
         ([("m", "checkpoint"), ("t.tsv", "texts")], "inspect", "together",
          {"model": "m", "data": "t.tsv"}),
         ([("s.h5", "study"), ("m", "checkpoint")], "inspect", "together",
