@@ -127,7 +127,7 @@ def tried(sample, data):
         delays(lambda: pruning.measuring)
         program.settle()
         far = row("an idle window", delays(seconds(SECONDS)))
-        dice, wall = random.Random(0), program.prune.heads.wall
+        dice, grid = random.Random(0), program.prune.heads.grid
         clicked, next_click = 0, time.perf_counter()
 
         def click():
@@ -135,8 +135,8 @@ def tried(sample, data):
             if time.perf_counter() < next_click:
                 return
             next_click = time.perf_counter() + dice.expovariate(1 / CLICK)
-            place = wall.wall.box(dice.choice(model.spec.heads)).center().toPoint()
-            QTest.mouseClick(wall, Qt.MouseButton.LeftButton, pos=place)
+            place = grid.where(dice.choice(model.spec.heads)).center()
+            QTest.mouseClick(grid.viewport(), Qt.MouseButton.LeftButton, pos=place)
             clicked += 1
 
         pruning.trace()

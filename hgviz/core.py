@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import cache
+from itertools import takewhile
 from math import ceil
 from typing import Any, Literal, NamedTuple, Protocol
 from unicodedata import normalize
@@ -290,6 +291,17 @@ class Layer:
     def can_stream(self) -> bool:
         """Whether its queries have latest keys, so that its heads can stream; see Streaming."""
         return self.causal and self.window is None
+
+    @property
+    def own_name(self) -> str:
+        """What a model calls a layer that it numbers otherwise, as "layers.3" of the only layer
+        that attends in a hybrid model; "" where both numbers are one."""
+        parts = self.name.split(".")
+        first = next((at for at, part in enumerate(parts) if part.isdecimal()), len(parts))
+        numbers = [*takewhile(str.isdecimal, parts[first:])]
+        if not numbers or numbers == [str(self.index)]:
+            return ""
+        return ".".join(parts[:first] + numbers).removeprefix("model.")
 
     @property
     def groups(self) -> dict[int, tuple[int, ...]]:

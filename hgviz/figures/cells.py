@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from math import ceil, log2, prod
 from typing import NamedTuple
 
@@ -16,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import Capture, Display, Floats, HeadId, HgvizError, Integers, Layer, Map, Prompt
+from hgviz.core import Capture, Display, Floats, HeadId, HgvizError, Integers, Map, Prompt
 from hgviz.figures.labels import DOTS, SMALL, text_width
 from hgviz.figures.page import GREY, Many, Page, dots_per_inch
 from hgviz.figures.spec import POINTS, Facts, Row, Spec
@@ -112,25 +111,14 @@ def is_signed(capture: Capture, head: HeadId) -> bool:
 # --- names of heads and layers --------------------------------------------------------------------
 
 
-def own_name(layer: Layer) -> str:
-    """What a model calls a layer that it numbers otherwise, as "layers.3" of the only layer that
-    attends in a hybrid model; "" where both numbers are one."""
-    parts = layer.name.split(".")
-    first = next((at for at, part in enumerate(parts) if part.isdecimal()), len(parts))
-    numbers = [*takewhile(str.isdecimal, parts[first:])]
-    if not numbers or numbers == [str(layer.index)]:
-        return ""
-    return ".".join(parts[:first] + numbers).removeprefix("model.")
-
-
 def level_name(capture: Capture, layer: int, with_own: bool = True) -> str:
-    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; else own_name.
+    """1:2, or 1:1 → 1:2 where keys and queries lie on different levels; else its own_name.
 
     source, target, or source → target where there are two texts, with own_name; how many slots
     where there are, or lie between. with_own: False leaves own_name out where there is no room.
     """
     row, levels, maps = capture.spec.layers[layer], capture.spec.levels, capture.maps[layer]
-    own = own_name(row) if with_own else ""
+    own = row.own_name if with_own else ""
     if isinstance(maps, SlotMap):
         return f"through {maps.whole.shape[2]:,} slots"
     if len(levels) == 1:

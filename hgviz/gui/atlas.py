@@ -195,39 +195,24 @@ def compose(
     *,
     dark: bool = False,
     shared: bool = False,
-    flat: bool = False,
-    shares: Mapping[HeadId, float] | None = None,
 ) -> Atlas:
     """All thumbnails at these sizes (width, height, in device pixels) packed row by row.
 
-    shared: one maximum for all maps. flat: each is one colour that stands for its focus. shares:
-    each is one colour that stands for its share, from 0 to 1; a head without one stays clear.
+    shared: one maximum for all maps.
     """
     found = {head: size for head, size in sizes.items() if head in thumbs}
-    spots, total = _packed(found)
-    image = np.zeros((max(1, total[1]), max(1, total[0]), 4), np.uint8)
+    spots, (across, down) = _packed(found)
+    image = np.zeros((max(1, down), max(1, across), 4), np.uint8)
     most = {head: largest(thumbs[head]) for head in found}
     if shared:
-        top = max((v for h, v in most.items() if thumbs[h].kind == "map"), default=0.0)
-        most = {head: top if thumbs[head].kind == "map" else v for head, v in most.items()}
-    # the weights of some activations have no bound: the largest focus is full colour then
-    bright = max((thumbs[head].focus for head in found), default=1.0)
+        maps = [head for head in found if thumbs[head].kind == "map"]
+        most |= dict.fromkeys(maps, max((most[head] for head in maps), default=0.0))
     for head, (x, y, width, height) in spots.items():
         one = thumbs[head]
         table = palettes.colours(palettes.matching_palette(palette, one.signed), dark)
-        spot = image[y : y + height, x : x + width]
-        if shares is not None:
-            if head in shares:
-                evenly = np.full((1, 1), shares[head] ** (1 / EXPONENT), np.float32)
-                unsigned = palettes.colours(palettes.matching_palette(palette, False), dark)
-                spot[:] = coloured(evenly, False, unsigned)
-        elif flat and one.kind != "only":
-            share = np.full((1, 1), one.focus / max(1.0, bright), np.float32)
-            spot[:] = coloured(
-                share, False, palettes.colours(palettes.matching_palette(palette, False), dark)
-            )
-        elif one.kind != "only":
-            spot[:] = painted(one, height, width, most[head], table)
+        if one.kind != "only":
+            spot = painted(one, height, width, most[head], table)
+            image[y : y + height, x : x + width] = spot
     return Atlas(image, spots)
 
 

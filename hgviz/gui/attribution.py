@@ -9,16 +9,16 @@ from functools import partial
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from PySide6.QtCore import QRectF, Qt, QTimer
+from PySide6.QtCore import QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QResizeEvent
-from PySide6.QtWidgets import QFrame, QScrollArea, QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz import settings, tasks
 from hgviz.core import Capture, Display, HeadId, Prompt, Step, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui.grid import CaptureWords, Names
-from hgviz.gui.headgrid import HeadWall, Shade, Shades
+from hgviz.gui.headgrid import HeadGrid, Scores, Shade, Shades
 from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.neurons import number
@@ -326,10 +326,11 @@ class AnswerReport:
 def conductance_shades(found: Attribution) -> Shades:
     """What every head conducts of an answer as colours, and what every layer does as bars."""
     most = max(map(abs, found.heads.values()), default=0.0) or 1.0
-    heads = {head: Shade(value, value, value, False) for head, value in found.heads.items()}
+    heads = {head: Shade(value, value, value) for head, value in found.heads.items()}
     return Shades(
-        tr("Conductance"), tr("of the answer"), most, heads, layers=found.layers or {}, digits=2
-    )
+        tr("Conductance"), tr("of the answer"), (-most, most), heads,
+        layers=found.layers or {}, digits=2,
+    )  # fmt: skip
 
 
 class AttributionView(View):
@@ -391,16 +392,9 @@ class AttributionView(View):
             tr("Every key: attention, gradient times attention, attribution"), about=self._words,
             sorts=False, height=ROW_HEIGHT,
         )  # fmt: skip
-        self.wall = HeadWall(tr("Conductance of every head"), switches=False)
+        self.grid = HeadGrid(tr("Conductance of every head"), walks=True)
         self.bars.picked.connect(self._pick)
-        self.wall.chosen.connect(self._open)
-        self.room = QScrollArea()
-        self.room.setFrameShape(QFrame.Shape.NoFrame)
-        self.room.setWidgetResizable(True)
-        self.room.setWidget(self.wall)
-        self.room.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.room.viewport().setAutoFillBackground(False)
-        self.wall.setAutoFillBackground(False)
+        self.grid.picked.connect(self._open)
         self.heads = Words("", factor=0.85, weight=600, kind="secondary")
         self.heads.setContentsMargins(16, 6, 16, 2)
         self.heads.setToolTip(explanation(tr(CONDUCTS), CONDUCTANCE))
@@ -411,7 +405,7 @@ class AttributionView(View):
         self.complete.setToolTip(explanation(tr(COMPLETES), COMPLETENESS))
         vbox(
             self.content, self.head, controls, line(), self.agreement, (self.bars, 3), self._line,
-            self.heads, (self.room, 2), self.complete,
+            self.heads, (self.grid, 2), self.complete,
         )  # fmt: skip
         self.start_at(self.bars)
 
@@ -484,19 +478,19 @@ class AttributionView(View):
             self.bars.show_rows(columns, result.scores.columns.tolist())
         self.bars.choose(self._column())
         if result.found is not None:
-            self.wall.show_model(result.capture.spec)
-            self.wall.show_off(result.found.off)
-            self.wall.show_shades(conductance_shades(result.found))
-        self.wall.show_cursor(head)
-        for one in (self._line, self.heads, self.room):
+            picture = Scores(result.capture.spec, conductance_shades(result.found))
+            self.grid.show_picture(picture)
+            self.grid.show_off(result.found.off)
+            least = picture.arrange(QSize(self.width(), 0)).height
+            self.grid.setMaximumHeight(round(least) + 4)
+        self.grid.mark(head)
+        for one in (self._line, self.heads, self.grid):
             one.setVisible(result.found is not None and self.height() >= LOW)
-        self.room.setMaximumHeight(self.wall.minimumHeight() + 4)
         self.heads.say(self._heading(result))
         if self._work is None:
             self._say(result)
         if self._work is None or result.found is not None:
             self._agree(result)
-        QTimer.singleShot(0, self, self._reveal)  # once the wall has its place
 
     def noticed(self, name: str) -> None:
         """Another key, and whether the model is asked now."""
@@ -504,8 +498,7 @@ class AttributionView(View):
             return
         if name == "selection" and self.report is not None:
             self.bars.choose(self._column())
-            self.wall.show_cursor(self.session.selection.head_id)
-            self._reveal()
+            self.grid.mark(self.session.selection.head_id)
         if name == "work":
             now = self._work
             self.button.setText(tr("Stop" if now else "Compute"))
@@ -546,7 +539,7 @@ class AttributionView(View):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         there = self.report is not None and self.report.found is not None
-        for one in (self._line, self.heads, self.room):
+        for one in (self._line, self.heads, self.grid):
             one.setVisible(there and self.height() >= LOW)
         self._asks.setVisible(self.width() >= NARROW)
 
@@ -569,13 +562,6 @@ class AttributionView(View):
             self.answer.setToolTip(tip(tr("What the model says after “{token}”", token=at)))
         self.steps.setCurrentIndex(self.steps.findData(question.steps))
         self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
-
-    def _reveal(self) -> None:
-        """Bring the chosen key and the chosen head into sight."""
-        self.bars.scrollTo(self.bars.currentIndex())
-        box = self.wall.wall.box(self.wall.at) if self.wall.wall else None
-        if box is not None:
-            self.room.ensureVisible(0, int(box.center().y()), 0, 24)
 
     def _heading(self, report: AnswerReport) -> str:
         layers = report.found.layers if report.found is not None else None

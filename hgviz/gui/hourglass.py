@@ -8,20 +8,49 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QPoint, QRectF, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QImage, QPainter, QPaintEvent
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtCore import QPointF, QRect, QRectF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import (
+    QBrush,
+    QFontMetricsF,
+    QImage,
+    QPainter,
+    QPainterPath,
+    QPen,
+    QPolygonF,
+)
+from PySide6.QtWidgets import QFrame, QMenu, QWidget
 
 from hgviz import palettes, tasks
 from hgviz.analysis.metrics import METRICS, applicable
 from hgviz.analysis.roles import HeadRole
-from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, progress
+from hgviz.core import Capture, HeadId, HeadSet, Layer, Map, ModelSpec, progress
 from hgviz.gui import sentences, theme
-from hgviz.gui.atlas import Atlas, Thumb, compose, thumb
-from hgviz.gui.headgrid import HeadCard, HeadGrid, HourglassScene
+from hgviz.gui.atlas import EXPONENT, Atlas, Thumb, compose, thumb
+from hgviz.gui.headgrid import (
+    NAME,
+    SMALL,
+    HeadGrid,
+    HeadPicture,
+    Shade,
+    ShadeBar,
+    Shades,
+    draw_head_numbers,
+    key_group_words,
+    names_width,
+    write,
+)
+from hgviz.gui.ink import faint, hatching
 from hgviz.gui.language import tr
-from hgviz.gui.layouts import FLAT
-from hgviz.gui.sentences import explained, measured, metric_name
+from hgviz.gui.layouts import (
+    FLAT,
+    HeadLayout,
+    HourglassLayout,
+    HourglassRoom,
+    LevelLabel,
+    Residual,
+    hourglass_layout,
+)
+from hgviz.gui.sentences import counted, explained, measured, metric_name
 from hgviz.gui.tables import Table
 from hgviz.gui.view import View
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, tip, vbox
@@ -31,56 +60,340 @@ if TYPE_CHECKING:
     from hgviz.figures import Spec
     from hgviz.session import Session
 
-# --- shades ---------------------------------------------------------------------------------------
+# --- thumbnails -----------------------------------------------------------------------------------
+
+
+MARGIN = 16  # the padding of a pane
+BAR = 56  # the longest bar of a cost
+NARROW = 440  # px: below this the levels keep only their names
+
+
+@dataclass(frozen=True, slots=True)
+class HourglassScene:
+    """A model as the Hourglass shows it: how long each level is, and which layers are there.
+
+    nouns: what a position of each level is called. missing: layers not captured yet; running: the
+    one being captured. only: layers whose windows hold one key, so that its weight is always 1.
+    ghost: nothing is captured. says: what a classifier says of the text.
+    """
+
+    spec: ModelSpec
+    lengths: tuple[int, ...]
+    nouns: tuple[str, ...]
+    missing: frozenset[int] = frozenset()
+    running: int | None = None
+    only: frozenset[int] = frozenset()
+    ghost: bool = False
+    says: str = ""
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether there is but one resolution, of one text or two."""
+        return all(level.stride == 1 for level in self.spec.levels)
+
+    @property
+    def has_source(self) -> bool:
+        """Whether there are two texts, and layers that read the first one."""
+        return self.spec.two_texts and any(layer.level == 0 for layer in self.spec.layers)
+
+    def ends(self) -> tuple[str, str]:
+        """What goes in above and comes out below."""
+        last = self.nouns[self.spec.layers[-1].level if self.spec.layers else 0]
+        out = {
+            "classes": self.says or tr("Classes"),
+            "masked": tr("Masked {units}", units=tr(f"{last}s")),
+            "states": tr("States"),
+            "tags": tr("Classes of tokens"),
+            "ends": tr("Answer"),
+        }.get(self.spec.goal, tr("Next {unit}", unit=tr(last)))
+        is_source = self.has_source and self.spec.modality == "text"
+        into = "Source in" if is_source else f"{sentences.READ[self.spec.modality]} in"
+        return tr(into), out
+
+    def lines(self, level: int) -> tuple[str, ...]:
+        """What is written under the name of a level: positions, tokens each, cost."""
+        one = self.spec.levels[level]
+        if self.is_flat:
+            noun = "slot" if one.sequence == "slots" else self.nouns[level]
+            return () if self.ghost else (counted(self.lengths[level], noun),)
+        out = [] if self.ghost else [counted(self.lengths[level], "position")]
+        if one.stride is not None:
+            out += [
+                tr("{many} each", many=counted(one.stride, self.nouns[0])),
+                tr("attention cost {part}", part=sentences.fraction(one.stride**2)),
+            ]
+        return tuple(out)
+
+
+class Thumbnails(HeadPicture):
+    """The maps of all heads in the outline of the Hourglass, or their colours by a metric."""
+
+    def __init__(
+        self,
+        scene: HourglassScene,
+        atlas: Atlas,
+        shades: Shades | None,
+        roles: Mapping[HeadId, HeadRole],
+    ) -> None:
+        self.scene, self.spec, self.shades, self.roles = scene, scene.spec, shades, roles
+        height, width = atlas.image.shape[:2]
+        form = QImage.Format.Format_ARGB32_Premultiplied
+        self.atlas = atlas  # the image below only borrows its memory
+        self.image = QImage(atlas.image.data, width, height, 4 * width, form)
+
+    def key(self) -> object:
+        return self.scene
+
+    def words(self, head: HeadId, is_off: bool) -> str:
+        name = tr("Head {head}", head=head)
+        return f"{name}: {tr(role_sentence(self.roles[head]))}" if head in self.roles else name
+
+    def tip(self, layout: HeadLayout, place: QPointF, off: HeadSet) -> str:
+        """The rest of what a level's name says where it had to be short; heads have a card."""
+        labels = layout.labels if isinstance(layout, HourglassLayout) else ()
+        level = next((one.level for one in labels if one.top <= place.y() < one.top + 24), None)
+        return "" if level is None or place.x() > 60 else ", ".join(self.scene.lines(level))
+
+    def arrange(self, room: QSize) -> HourglassLayout:
+        scene, has_details = self.scene, room.width() >= NARROW
+        small = QFontMetricsF(theme.font(NAME))
+        bold = QFontMetricsF(theme.font(1.08, 600)).height()
+        lines = [line for level in range(len(scene.lengths)) for line in scene.lines(level)]
+        text = max(map(small.horizontalAdvance, lines)) if has_details and lines else 26
+        is_bare = not has_details and scene.spec.two_texts  # the names of layers say which text
+        # the residual path goes round some layers, or that of the source to a decoder
+        has_path = len(scene.lengths) > 1 and (not scene.is_flat or scene.has_source)
+        space = HourglassRoom(
+            room.width(),
+            room.height(),
+            label=MARGIN + 20 + names_width(scene.spec) + (0 if is_bare else max(text, 40) + 12),
+            right=48 if has_path else MARGIN,
+            title=small.height() + 14,
+            bottom=small.height() + 8 if scene.is_flat else 10,
+            details=has_details,
+            full_label=bold + 3 * small.lineSpacing() + 12,
+            short_label=bold,
+        )
+        return hourglass_layout(scene.spec, scene.lengths, space)
+
+    # --- the outline ------------------------------------------------------------------------------
+
+    def paint_ground(self, painter: QPainter, layout: HeadLayout, shown: QRectF) -> None:
+        assert isinstance(layout, HourglassLayout)
+        now, levels = theme.current(), self.spec.levels
+        painter.setPen(QPen(now.line, 1))
+        painter.setBrush(now.silhouette[0])
+        painter.drawPolygon(QPolygonF([QPointF(x, y) for x, y in layout.outline]))
+        painter.setPen(Qt.PenStyle.NoPen)
+        depths = sorted({level.stride or 0 for level in levels})
+        for band in layout.bands:
+            if depth := depths.index(levels[band.level].stride or 0):
+                painter.setBrush(now.silhouette[min(depth, 2)])
+                painter.drawRect(band.box)
+        painter.setPen(QPen(now.edge, 1))
+        for x0, y0, x1, y1 in layout.lines:
+            painter.drawLine(QPointF(x0, y0), QPointF(x1, y1))
+        longest = max(layout.residuals, key=lambda one: one.bottom - one.top, default=None)
+        for path in layout.residuals:
+            _draw_residual(painter, path)
+            if path is longest:
+                two = self.spec.two_texts
+                said = "what the encoder read" if two else "residual (skip) connection"
+                _write_upright(painter, path, tr(said))
+        self._paint_ends(painter, layout)
+        for side in layout.labels:
+            self._paint_label(painter, side, shown)
+
+    def _paint_ends(self, painter: QPainter, layout: HourglassLayout) -> None:
+        quiet, colour = theme.font(SMALL, 600), theme.current().secondary
+        high = QFontMetricsF(theme.font(NAME)).height()
+        above, below = self.scene.ends()
+        y = layout.top - high - 5
+        write(painter, QRectF(MARGIN, y, 120, high), f"{above} ↓", quiet, colour, theme.TO_LEFT)
+        draw_head_numbers(painter, layout, y + high / 2)
+        under = max((one.top + one.height for one in layout.labels), default=0)
+        y = layout.bottom + 5 if self.scene.is_flat else max(layout.bottom - high, under + 4)
+        said = QFontMetricsF(quiet).elidedText(f"{below} ↓", Qt.TextElideMode.ElideRight, 118)
+        write(painter, QRectF(MARGIN, y, 120, high), said, quiet, colour, theme.TO_LEFT)
+
+    def _paint_label(self, painter: QPainter, side: LevelLabel, shown: QRectF) -> None:
+        """The name of a level, kept in view while any of its rows is."""
+        if self.spec.two_texts and shown.width() < NARROW:
+            return
+        now, level, bold = theme.current(), self.spec.levels[side.level], theme.font(1.08, 600)
+        inside = max(side.top, min(shown.top() + 4, side.last - side.height))
+        y = min(inside, max(shown.bottom() - side.height, side.first))
+        title = sentences.level(self.spec, side.level)
+        if self.scene.is_flat and len(self.spec.levels) == 1:
+            title = tr(sentences.READ[self.spec.modality])
+        title = title if ":" in title else title.capitalize()
+        high = QFontMetricsF(bold).height()
+        colour = now.text if side.full else now.secondary
+        write(painter, QRectF(MARGIN, y, 80, high), title, bold, colour, theme.TO_LEFT)
+        if not side.full:
+            return
+        y, small = y + high, theme.font(NAME)
+        step = QFontMetricsF(small).lineSpacing()
+        for line in self.scene.lines(side.level):
+            box = QRectF(MARGIN, y, 200, step)
+            write(painter, box, line, small, now.secondary, theme.TO_LEFT)
+            y += step
+        if level.stride is not None and not self.scene.is_flat:
+            painter.setPen(Qt.PenStyle.NoPen)
+            costs = ((BAR, now.hover), (max(4, BAR / level.stride**2), now.press))
+            for width, colour in costs:
+                painter.setBrush(colour)
+                painter.drawRoundedRect(QRectF(MARGIN, y + 4, width, 4), 2, 2)
+
+    # --- a cell -----------------------------------------------------------------------------------
+
+    def paint_cell(self, painter: QPainter, head: HeadId, box: QRectF, is_off: bool) -> None:
+        now, scene = theme.current(), self.scene
+        radius = 3 if box.width() >= 28 else 1.5
+        path = QPainterPath()
+        path.addRoundedRect(box, radius, radius)
+        is_missing = head.layer in scene.missing
+        ground = self.shades.colour(head, now.dark) if self.shades and not is_missing else None
+        painter.fillPath(path, ground or (now.raised if is_missing else now.pane))
+        if head.layer in scene.only:
+            painter.fillPath(path, QBrush(now.unseen_hatch, Qt.BrushStyle.BDiagPattern))
+        elif not is_missing and self.shades is None and (spot := self.atlas.places.get(head)):
+            painter.save()
+            painter.setClipPath(path, Qt.ClipOperation.IntersectClip)
+            painter.drawImage(box, self.image, QRectF(*spot))
+            painter.restore()
+        if is_off:
+            painter.fillPath(path, faint(now.pane, 0.72))
+            ratio = painter.device().devicePixelRatioF()
+            painter.fillPath(path, hatching(faint(now.secondary, 0.6), ratio))
+        is_running = head.layer == scene.running
+        edge = QPen(now.press if is_running else now.edge, 1.5 if is_running else 1)
+        painter.strokePath(path, edge)
+
+
+def _draw_residual(painter: QPainter, one: Residual) -> None:
+    path = QPainterPath(QPointF(one.edge, one.top))
+    bend = min(8.0, (one.bottom - one.top) / 2)
+    path.lineTo(one.lane - bend, one.top)
+    path.quadTo(one.lane, one.top, one.lane, one.top + bend)
+    path.lineTo(one.lane, one.bottom - bend)
+    path.quadTo(one.lane, one.bottom, one.lane - bend, one.bottom)
+    path.lineTo(one.edge + 8, one.bottom)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.setPen(QPen(theme.current().secondary, 1.25))
+    painter.drawPath(path)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(theme.current().secondary)
+    end = QPointF(one.edge + 2, one.bottom)
+    painter.drawPolygon(QPolygonF([end, end + QPointF(7, -4), end + QPointF(7, 4)]))
+
+
+def _write_upright(painter: QPainter, one: Residual, said: str) -> None:
+    font, room = theme.font(SMALL), one.bottom - one.top - 16
+    said = QFontMetricsF(font).elidedText(said, Qt.TextElideMode.ElideRight, room)
+    painter.save()
+    painter.translate(one.lane + 13, (one.top + one.bottom) / 2)
+    painter.rotate(-90)
+    write(painter, QRectF(-room / 2, -8, room, 16), said, font, theme.current().secondary)
+    painter.restore()
+
+
+# --- card -----------------------------------------------------------------------------------------
+
+
+OFF = 12  # px between the card and what it speaks about
+DOES = {
+    "down": "how positions are pooled",
+    "up": "how they are spread again",
+    "cross": "how the target looks at the source",
+}
+
+
+class HeadCard(QFrame):
+    """What is known of the head under the pointer, beside it; the pointer goes through it."""
+
+    def __init__(self, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setProperty("kind", "float")
+        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
+        self._name, self._level = label(weight=600), label(factor=NAME, kind="chip")
+        self._role, self._numbers, self._group = (
+            label(), label(factor=NAME, kind="secondary"), label(factor=NAME, kind="secondary")
+        )  # fmt: skip
+        top = hbox(None, self._name, self._level, 1, spacing=8)
+        below = (self._role, self._numbers, self._group)
+        vbox(self, top, *below, margins=(12, 8, 12, 8), spacing=3)
+        self.hide()
+
+    def show_head(self, session: Session, head: HeadId, small: Thumb | None, where: QRect) -> None:
+        """Show a head beside its cell, inside the parent and never over the cell."""
+        spec, facts = session.spec, session.facts.get(head)
+        if spec is None:
+            return
+        role = tr((facts.role if facts else "") or DOES.get(spec.layers[head.layer].role, ""))
+        numbers = []
+        if small is None:
+            role = tr("not captured yet")
+        elif small.kind == "only":
+            role = tr("one key, always 1")
+        else:
+            metrics = {"focus": small.focus, **(facts.metrics if facts is not None else {})}
+            numbers.append(tr("focus {value}", value=sentences.weight(metrics["focus"])))
+            if "entropy" in metrics:
+                entropy = sentences.weight(metrics["entropy"])
+                numbers.append(tr("entropy {value} nats", value=entropy))
+        self._name.setText(tr("Head {head}", head=head))
+        for part, words in (
+            (self._level, sentences.ends(spec, head.layer)), (self._role, role),
+            (self._numbers, " · ".join(numbers)), (self._group, key_group_words(spec, head)),
+        ):  # fmt: skip
+            part.setText(words)
+            part.setVisible(bool(words))
+        self.adjustSize()
+        room = self.parentWidget().size()
+        x = where.right() + OFF
+        if x + self.width() > room.width():
+            x = where.left() - OFF - self.width()
+        y = min(max(4, where.top()), room.height() - self.height() - 4)
+        if x < 4:
+            x, y = 4, where.bottom() + OFF
+            if y + self.height() > room.height():
+                y = where.top() - OFF - self.height()
+        self.move(x, max(4, y))
+        self.show()
+        self.raise_()
+
+
+# --- colours by a metric --------------------------------------------------------------------------
 
 
 MAPS = "Maps"
-BAR, HIGH = 40, 10  # px of the ramp
-ROOMY = 560  # px of pane from which on there is room for the ramp
-NARROW = 400  # px of pane below which the choice is in the menu alone
+ROOMY = 560  # px of pane from which on there is room for the colours
+SLIM = 400  # px of pane below which the choice is in the menu alone
 WIDEST = 150  # px of the list of metrics
 TITLE = "Colour heads by"
 
 
-@dataclass(frozen=True, slots=True)
-class MetricShades:
-    """A metric of all heads that have it; label: what it is called."""
-
-    metric: str
-    label: str
-    values: Mapping[HeadId, float]
-    missing: int
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The smallest and the largest."""
-        return min(self.values.values()), max(self.values.values())
-
-    def shares(self) -> dict[HeadId, float]:
-        """Return each head's value as a share: 0 for the smallest, 1 for the largest."""
-        low, high = self.ends
-        over = high - low
-        return {head: (v - low) / over if over else 0.5 for head, v in self.values.items()}
-
-    def sentence(self, ends: bool = True) -> str:
-        """Such as "0.09 to 1.00; clear: 24 without it"; ends False: the range is seen beside it."""
-        low, high = (measured(self.metric, one) for one in self.ends)
-        said = [tr("{low} to {high}", low=low, high=high)] if ends else []
-        if self.missing:
-            said.append(tr("clear: {n:,} without it", n=self.missing))
-        return "; ".join(said)
-
-
-def shades_of(facts: Mapping[HeadId, HeadRole], metric: str, unit: str) -> MetricShades | None:
-    """The numbers of a metric; None for none, or where no head has it."""
-    values = {head: one.metrics[metric] for head, one in facts.items() if metric in one.metrics}
+def metric_shades(
+    roles: Mapping[HeadId, HeadRole], metric: str, unit: str, palette: str
+) -> Shades | None:
+    """The colours of heads by a metric; None for no metric, or where no head has it."""
+    values = {head: one.metrics[metric] for head, one in roles.items() if metric in one.metrics}
     if not values:
         return None
-    return MetricShades(metric, metric_name(metric, unit), values, len(facts) - len(values))
+    limits = min(values.values()), max(values.values())
+    missing = len(roles) - len(values)
+    low, high = (measured(metric, end) for end in limits)
+    return Shades(
+        metric_name(metric, unit), "", limits,
+        {head: Shade(value, value, value) for head, value in values.items()},
+        palettes.matching_palette(palette, False), 1.0, (low, high), explained(metric, unit),
+        tr("clear: {n:,} without it", n=missing) if missing else "",
+    )  # fmt: skip
 
 
 class MetricBar(QWidget):
-    """The list of metrics and, where there is room, the ramp of colours with its ends."""
+    """The list of metrics and, where there is room, their colours with the two ends."""
 
     chosen = Signal(str)
 
@@ -88,108 +401,45 @@ class MetricBar(QWidget):
         super().__init__()
         self.picker = Picker()
         self.picker.setAccessibleName(tr(TITLE))
-        self.picker.setToolTip(tr(TITLE))
-        self.picker.addItem(tr(MAPS), "")
         self.picker.activated.connect(lambda at: self.chosen.emit(self.picker.itemData(at)))
-        self.ramp = Ramp()
-        hbox(self, self.ramp, self.picker, spacing=8)
-        self._offered: tuple[tuple[str, str], ...] = (("", tr(MAPS)),)
+        self.bar = ShadeBar(is_short=True)
+        hbox(self, self.bar, self.picker, spacing=8)
+        self.choices: tuple[tuple[str, str], ...] = ()  # names, and what they are called
         self.hide()
 
-    @property
-    def choices(self) -> tuple[tuple[str, str], ...]:
-        """The names that can be chosen, with what they are called."""
-        return self._offered
-
     def show_metrics(
-        self, facts: Mapping[HeadId, HeadRole], unit: str, now: MetricShades | None, palette: str
+        self, roles: Mapping[HeadId, HeadRole], unit: str, metric: str, shades: Shades | None
     ) -> None:
         """Offer what says something of these heads; mark what colours them."""
-        names = applicable(one.metrics for one in facts.values())
-        offered = (("", tr(MAPS)), *((name, metric_name(name, unit)) for name in names))
+        names = applicable(one.metrics for one in roles.values())
+        choices = (("", tr(MAPS)), *((name, metric_name(name, unit)) for name in names))
         with QSignalBlocker(self.picker):
-            if offered != self._offered:
-                self._offered = offered
+            if choices != self.choices:
+                self.choices = choices
                 self.picker.clear()
-                for name, title in offered:
+                for at, (name, title) in enumerate(choices):
                     self.picker.addItem(title, name)
                     why = explained(name, unit) if name else ""
-                    self.picker.setItemData(
-                        self.picker.count() - 1, why, Qt.ItemDataRole.ToolTipRole
-                    )
-            at = self.picker.findData(now.metric if now is not None else "")
+                    self.picker.setItemData(at, why, Qt.ItemDataRole.ToolTipRole)
+            at = self.picker.findData(metric if shades is not None else "")
             self.picker.setCurrentIndex(max(0, at))
-        told = tr(TITLE)
-        if now is not None:
-            chosen = tr("Colour heads by: {metric}", metric=f"{now.label}, {now.sentence()}")
-            told = "\n".join([chosen, explained(now.metric, unit)])
-        self.picker.setToolTip(told)
-        said = self.picker.fontMetrics().horizontalAdvance(self.picker.currentText())
-        self.picker.setFixedWidth(min(WIDEST, said + 46))
-        self.ramp.show_shades(now, palette)
-        self.respond()
-
-    @property
-    def roomy(self) -> bool:
-        """Whether the pane has room for the ramp, too."""
-        return self._room >= ROOMY
-
-    @property
-    def _room(self) -> int:
-        pane = self.parentWidget()
-        return pane.width() if pane is not None else 0
-
-    def respond(self) -> None:
-        """As much as the pane has room for."""
-        self.setVisible(len(self._offered) > 1 and self._room >= NARROW)
-        self.ramp.setVisible(self.ramp.shades is not None and self.roomy)
-
-
-class Ramp(QWidget):
-    """The colours of a palette from the smallest number to the largest."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.setFixedHeight(28)
-        self.setMinimumWidth(BAR)
-        self.shades: MetricShades | None = None
-        self._palette = ""
-
-    def show_shades(self, shades: MetricShades | None, palette: str) -> None:
-        """Another metric or palette."""
-        self.shades, self._palette = shades, palette
+        words = tr(TITLE)
         if shades is not None:
-            low, high = self._ends()
-            metrics = self.fontMetrics()
-            self.setFixedWidth(BAR + metrics.horizontalAdvance(low + high) + 12)
-            self.setAccessibleName(f"{shades.label}, {shades.sentence()}")
-        self.update()
+            chosen = f"{shades.label}, {shades_words(shades)}"
+            words = tr("Colour heads by: {metric}", metric=chosen) + f"\n{shades.about}"
+            self.bar.show_shades(shades)
+        self.picker.setToolTip(words)
+        wide = self.picker.fontMetrics().horizontalAdvance(self.picker.currentText())
+        self.picker.setFixedWidth(min(WIDEST, wide + 46))
+        room = self.parentWidget().width()
+        self.setVisible(len(choices) > 1 and room >= SLIM)
+        self.bar.setVisible(shades is not None and room >= ROOMY)
 
-    def _ends(self) -> tuple[str, str]:
-        assert self.shades is not None  # asked for only where there are some
-        low, high = (measured(self.shades.metric, one) for one in self.shades.ends)
-        return low, high
 
-    def paintEvent(self, event: QPaintEvent) -> None:
-        if self.shades is None:
-            return
-        now = theme.current()
-        table = palettes.colours(palettes.matching_palette(self._palette, False), now.dark)
-        row = np.ascontiguousarray(table[None])
-        low, high = self._ends()
-        side = Qt.AlignmentFlag.AlignVCenter
-        with QPainter(self) as painter:
-            painter.setFont(theme.font(0.85))
-            painter.setPen(now.secondary)
-            box = QRectF(self.rect())
-            painter.drawText(box, Qt.AlignmentFlag.AlignLeft | side, low)
-            painter.drawText(box, Qt.AlignmentFlag.AlignRight | side, high)
-            metrics = painter.fontMetrics()
-            left = metrics.horizontalAdvance(low) + 6
-            right = self.width() - metrics.horizontalAdvance(high) - 6
-            image = QImage(row.data, 256, 1, 768, QImage.Format.Format_RGB888)
-            top = (self.height() - HIGH) / 2
-            painter.drawImage(QRectF(left, top, right - left, HIGH), image)
+def shades_words(shades: Shades, with_ends: bool = True) -> str:
+    """Such as "0.09 to 1.00; clear: 24 without it"."""
+    ends = tr("{low} to {high}", low=shades.ends[0], high=shades.ends[1]) if with_ends else ""
+    return "; ".join(filter(None, (ends, shades.part)))
 
 
 # --- hourglass ------------------------------------------------------------------------------------
@@ -201,10 +451,10 @@ GHOST = 128  # positions of a model that no text was captured with yet
 
 @dataclass(frozen=True, slots=True)
 class HourglassData:
-    """What a request found: the small maps for later, and the atlas of this size and theme."""
+    """The thumbnails of all heads, the maps they are of, and the atlas of this size and theme."""
 
     thumbs: dict[HeadId, Thumb]
-    source: dict[int, Map]
+    maps: dict[int, Map]
     atlas: Atlas
     asked: tuple[Any, ...]
 
@@ -219,29 +469,31 @@ class HourglassView(View):
     empty = (
         "Open a model to look inside",
         "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads "
-        "text letter by letter.",
+        "text byte by byte.",
     )
     empty_actions = (("open_sample", "Open sample model"), ("open_folder", "Open a checkpoint…"))
+
+    export_wanted = Signal()  # the map of the head that is chosen
+    shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.head = PaneHead(tr(self.title))
         self.export = self.export_button()
-        self.shade = MetricBar()
-        self.shade.chosen.connect(self.shaded)
-        self.head.add(self.shade, self.export)
-        self.glass = HeadGrid()
-        self._card = HeadCard(self.glass.viewport())
-        self._picture: HourglassData | None = None
-        column = vbox(self.content, self.head, (self.glass, 1))
-        self.mapless = label(factor=0.92, kind="secondary", wrap=True)
+        self.metrics = MetricBar()
+        self.metrics.chosen.connect(self.shaded)
+        self.head.add(self.metrics, self.export)
+        self.grid = HeadGrid(tr(self.title))
+        self.card = HeadCard(self.grid.viewport())
+        self.data: HourglassData | None = None
+        self.mapless = label(factor=NAME, kind="secondary", wrap=True)
         self.mapless.setContentsMargins(16, 4, 16, 8)
         self.mapless.hide()
-        column.addWidget(self.mapless)
-        self.glass.picked.connect(self.select_head)
-        self.glass.hovered.connect(self._hover)
-        self.glass.asked_menu.connect(self._menu)
-        self.glass.rearranged.connect(self.refresh)
+        vbox(self.content, self.head, (self.grid, 1), self.mapless)
+        self.grid.picked.connect(self.select_head)
+        self.grid.hovered.connect(self._hover)
+        self.grid.menu_wanted.connect(lambda head, where: self.menu(head).popup(where))
+        self.grid.rearranged.connect(self.refresh)
 
     # --- the view ---------------------------------------------------------------------------------
 
@@ -252,28 +504,29 @@ class HourglassView(View):
         self._stage(session)
         if session.capture is None:
             return lambda: None
-        sizes, shades = self.glass.sizes(), self._shades(session)
-        shares = shades.shares() if shades else None
+        is_coloured = self._is_small or self._shades(session) is not None
+        sizes = {} if is_coloured else self.grid.sizes()
+        display = session.display
         asked = (
-            session.display.palette, theme.current().dark, session.display.shared,
-            self._flat, tuple(sorted(sizes.items())), shares,
-        )  # fmt: skip
-        return partial(_pictures, session.capture, sizes, asked, self._picture)
+            display.palette,
+            theme.current().dark,
+            display.shared,
+            tuple(sorted(sizes.items())),
+        )
+        return partial(_read_thumbnails, session.capture, sizes, asked, self.data)
 
     def draw(self, result: HourglassData | None) -> None:
         """Show the atlas, unless it is the one on screen already."""
-        if result is None:
-            self._picture = None
-            self.glass.show_atlas(Atlas.empty())
-        elif self._picture is None or result.atlas is not self._picture.atlas:
-            self._picture = result
-            self.glass.show_atlas(result.atlas)
+        if result is None or self.data is None or result.atlas is not self.data.atlas:
+            self.data = result
+            if self.session is not None:
+                self._stage(self.session)
 
     def noticed(self, name: str) -> None:
         """Move the frames at once; the pictures follow."""
         if name in ("selection", "opened", "hover"):
             self._mark()
-        elif self.session is not None and self.session.spec is not None:
+        elif self.session is not None:
             self._stage(self.session)
 
     def figure(self, session: Session) -> Spec | None:
@@ -286,25 +539,21 @@ class HourglassView(View):
 
     def as_table(self) -> list[list[str]] | None:
         """One row for each head, with the numbers of its card and of its colour."""
-        thumbs = self._picture.thumbs if self._picture is not None else {}
+        thumbs = self.data.thumbs if self.data is not None else {}
         return head_table(self.session, thumbs) if self.session is not None else None
-
-    export_wanted = Signal()  # the map of the head that is chosen
-    shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _shades(self, session: Session) -> MetricShades | None:
-        """The numbers that colour heads, None where their maps are shown."""
-        facts = session.roles.heads if session.roles is not None else session.facts
-        unit = session.capture.main.unit if session.capture is not None else "letter"
-        found = shades_of(facts, session.shade, unit)
-        self.shade.show_metrics(facts, unit, found, session.display.palette)
-        return found
+    def _shades(self, session: Session) -> Shades | None:
+        """The metric that colours heads, None where their maps are shown."""
+        return metric_shades(
+            _roles(session), session.shade, _unit(session), session.display.palette
+        )
 
     @property
-    def _flat(self) -> bool:
-        return self.glass.layout_ is not None and self.glass.layout_.size < FLAT
+    def _is_small(self) -> bool:
+        """Whether cells are too small for maps, and show the focus of their head."""
+        return self.grid.head_layout is not None and self.grid.head_layout.size < FLAT
 
     def _stage(self, session: Session) -> None:
         """Lay out what is known without reading a map."""
@@ -313,33 +562,26 @@ class HourglassView(View):
             return
         if capture is not None and capture.spec.layers != spec.layers:
             capture = None
-        missing = _missing(spec, capture)
-        running = any(one.state == "running" and one.keeps for one in session.work)
+        scene = scene_of(session, spec, capture)
+        metric = shades = self._shades(session)
+        self.metrics.show_metrics(_roles(session), _unit(session), session.shade, metric)
+        if shades is None and self._is_small and self.data is not None:
+            shades = focus_shades(self.data.thumbs, session.display.palette)
+        atlas = self.data.atlas if self.data is not None else Atlas.empty()
+        self.grid.show_picture(Thumbnails(scene, atlas, shades, session.facts))
         off = session.off | (capture.off if capture is not None else frozenset())
-        self.glass.show_scene(
-            HourglassScene(
-                spec,
-                _lengths(spec, capture),
-                _nouns(spec, capture),
-                missing,
-                min(missing) if missing and running and capture is not None else None,
-                frozenset(one.index for one in spec.layers if _only(one)),
-                capture is None,
-                sentences.of_text(capture).sentence() if capture is not None else "",
-                off,
-            )
-        )
-        shrinks = any(one.stride != 1 for one in spec.levels)
+        self.grid.show_off(off)
+        shrinks = any(level.stride != 1 for level in spec.levels)
         self.head.title.setText(tr(self.title) if shrinks else tr("Layers"))
-        told = self._shades(session)
         notes = [
-            _note(spec, capture, running),
+            _note(spec, capture, scene.running is not None),
             tr("exchanged, not trained again") if session.activation else "",
-            tr("colour: focus") if self._flat else "",
-            tr("without {heads}", heads=sentences.counted(len(off), "head")) if off else "",
+            tr("colour: focus") if self._is_small else "",
+            tr("without {heads}", heads=counted(len(off), "head")) if off else "",
         ]
-        note = "; ".join(filter(None, notes))
-        self.head.note.say(note if told is None else told.sentence(not self.shade.roomy))
+        if metric is not None:
+            notes = [shades_words(metric, self.metrics.bar.isHidden())]
+        self.head.note.say("; ".join(filter(None, notes)))
         others = () if session.model is None else tasks.blocks_without_attention(session.model)
         self.mapless.setText(mapless_words(others))
         self.mapless.setToolTip(tip(mapless_names(others)))
@@ -347,61 +589,83 @@ class HourglassView(View):
         self._mark()
 
     def _mark(self) -> None:
-        if self.session is None or self.session.spec is None:
-            return
-        hover = self.session.hover
-        captured = self.session.capture is not None
-        chosen = self.session.selection.head_id
-        facts = self.session.facts.get(chosen)
-        name = tr("Head {head}", head=chosen)
-        said = f"{name}: {tr(role_sentence(facts))}" if facts is not None else name
-        self.glass.setAccessibleDescription(said if captured else "")
-        self.glass.mark(
-            self.session.selection.head_id if captured else None,
-            self.session.opened if captured else {},
-            hover.head_id if hover is not None else None,
-        )
+        session = self.session
+        if session is not None and session.spec is not None:
+            hover = session.hover.head_id if session.hover is not None else None
+            if session.capture is None:
+                self.grid.mark(None, ringed=hover)
+            else:
+                opened = frozenset(session.opened.values())
+                self.grid.mark(session.selection.head_id, opened, hover)
 
     def _hover(self, head: HeadId | None) -> None:
         if self.session is None:
             return
-        now = None
-        if head is not None:
-            now = self.session.at(head)
+        now = self.session.at(head) if head is not None else None
         if now != self.session.hover:
             self.session.put(hover=now)
-        where = self.glass.where(head) if head is not None else None
-        if head is None or where is None or self.session.spec is None:
-            self._card.hide()
+        where = self.grid.where(head) if head is not None else None
+        if head is None or where is None:
+            self.card.hide()
         else:
-            self._card.tell(self.session, head, self._of(head))
-            self._card.stand_by(where)
-
-    def _of(self, head: HeadId) -> Thumb | None:
-        return self._picture.thumbs.get(head) if self._picture is not None else None
-
-    def _menu(self, head: HeadId | None, where: QPoint) -> None:
-        menu = self.menu(head)
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(where)
+            small = self.data.thumbs.get(head) if self.data is not None else None
+            self.card.show_head(self.session, head, small, where)
 
     def menu(self, head: HeadId | None) -> QMenu:
         """What can be done with a head, or with the whole picture."""
         menu = QMenu(self)
+        menu.aboutToHide.connect(menu.deleteLater)
         if head is not None:
             menu.addAction(tr("Go to head {head}", head=head), partial(self.select_head, head))
             export = menu.addAction(theme.icon("export"), tr("Export map…"))
             export.triggered.connect(partial(self.select_head, head))
             export.triggered.connect(self.export_wanted)
             menu.addSeparator()
-        choices = self.shade.choices
-        inside = menu.addMenu(tr(TITLE)) if len(choices) > 1 else None
-        for name, title in choices if inside is not None else ():
-            one = inside.addAction(title, partial(self.shaded.emit, name))
-            one.setCheckable(True)
-            one.setChecked(self.session is not None and self.session.shade == name)
+        if len(self.metrics.choices) > 1:
+            inside = menu.addMenu(tr(TITLE))
+            for name, title in self.metrics.choices:
+                choice = inside.addAction(title, partial(self.shaded.emit, name))
+                choice.setCheckable(True)
+                choice.setChecked(self.session is not None and self.session.shade == name)
         menu.addAction(theme.icon("copy"), tr("Copy picture"), self.copy)
         return menu
+
+
+def _roles(session: Session) -> Mapping[HeadId, HeadRole]:
+    return session.roles.heads if session.roles is not None else session.facts
+
+
+def _unit(session: Session) -> str:
+    return session.capture.main.unit if session.capture is not None else "token"
+
+
+def focus_shades(thumbs: Mapping[HeadId, Thumb], palette: str) -> Shades:
+    """The colours of cells too small for maps: the focus of each head."""
+    heads = {head: Shade(one.focus, one.focus, one.focus)
+             for head, one in thumbs.items() if one.kind != "only"}  # fmt: skip
+    # the weights of some activations have no bound: the largest focus is full colour then
+    limits = 0.0, max(1.0, *(one.focus for one in thumbs.values()))
+    name = palettes.matching_palette(palette, False)
+    return Shades(tr("Focus"), "", limits, heads, name, EXPONENT)
+
+
+def scene_of(session: Session, spec: ModelSpec, capture: Capture | None) -> HourglassScene:
+    """A model with what is captured of it."""
+    if capture is None:
+        lengths = tuple(-(-GHOST // (level.stride or 4)) for level in spec.levels)
+        missing = frozenset(layer.index for layer in spec.layers)
+        return HourglassScene(spec, lengths, ("token",) * len(lengths), missing, ghost=True)
+    missing = frozenset(n for n, one in enumerate(capture.maps) if one is None)
+    is_running = any(one.state == "running" and one.keeps for one in session.work)
+    return HourglassScene(
+        spec,
+        tuple(map(len, capture.spans)),
+        tuple(capture.prompt_of(level.index).unit for level in spec.levels),
+        missing,
+        min(missing) if missing and is_running else None,
+        frozenset(layer.index for layer in spec.layers if _has_one_key(layer)),
+        says=sentences.of_text(capture).sentence(),
+    )
 
 
 def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
@@ -410,16 +674,14 @@ def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
     spec = session.spec
     if spec is None:
         return None
-    unit = session.capture.main.unit if session.capture is not None else "letter"
-    facts = session.roles.heads if session.roles is not None else session.facts
+    unit, roles = _unit(session), _roles(session)
     shade = [session.shade] if session.shade in METRICS else []
     metrics = dict.fromkeys(("focus", "entropy", *shade))
     out = [[tr("Head"), tr("Level"), tr("Role"), *(metric_name(one, unit) for one in metrics)]]
     for head in spec.heads:
-        known, small = facts.get(head), thumbs.get(head)
-        numbers = dict(known.metrics) if known is not None else {}
-        if small is not None:
-            numbers.setdefault("focus", small.focus)
+        known, small = roles.get(head), thumbs.get(head)
+        numbers = {"focus": small.focus} if small is not None else {}
+        numbers |= known.metrics if known is not None else {}
         role = tr(known.role) if known is not None else "" if small else tr("not captured yet")
         values = (numbers.get(one, np.nan) for one in metrics)
         cells = ("" if np.isnan(value) else repr(float(value)) for value in values)
@@ -427,58 +689,34 @@ def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
     return out
 
 
-def _pictures(
+def _read_thumbnails(
     capture: Capture,
     sizes: dict[HeadId, tuple[int, int]],
     asked: tuple[Any, ...],
     before: HourglassData | None,
 ) -> HourglassData:
     """Thumbnails layer by layer, those already made kept, then the one image of them all."""
-    palette, dark, shared, flat, _, shares = asked
+    palette, dark, shared, _ = asked
     thumbs: dict[HeadId, Thumb] = {}
-    source = {n: one for n, one in enumerate(capture.maps) if one is not None}
-    new = False
-    for index, one in source.items():
+    maps = {n: one for n, one in enumerate(capture.maps) if one is not None}
+    for index, one in maps.items():
         layer = capture.spec.layers[index]
+        is_known = before is not None and before.maps.get(index) is one
         for head in layer.heads:
             name = HeadId(index, head)
-            if before is not None and before.source.get(index) is one and name in before.thumbs:
-                thumbs[name] = before.thumbs[name]
-            else:
-                thumbs[name] = thumb(capture, one, layer, head)
-                new = True
+            known = before.thumbs.get(name) if before is not None and is_known else None
+            thumbs[name] = known or thumb(capture, one, layer, head)
         progress(index + 1, len(capture.maps), "drawing the hourglass")
-    if before is not None and not new and before.asked == asked and before.source == source:
+    if before is not None and before.asked == asked and before.maps == maps:
         return before
-    atlas = compose(thumbs, sizes, palette, dark=dark, shared=shared, flat=flat, shares=shares)
-    return HourglassData(thumbs, source, atlas, asked)
+    atlas = compose(thumbs, sizes, palette, dark=dark, shared=shared)
+    return HourglassData(thumbs, maps, atlas, asked)
 
 
-def _missing(spec: ModelSpec, capture: Capture | None) -> frozenset[int]:
-    if capture is None:
-        return frozenset(one.index for one in spec.layers)
-    return frozenset(n for n, one in enumerate(capture.maps) if one is None)
-
-
-def _lengths(spec: ModelSpec, capture: Capture | None) -> tuple[int, ...]:
-    if capture is not None:
-        return tuple(len(one) for one in capture.spans)
-    return tuple(-(-GHOST // (one.stride or 4)) for one in spec.levels)
-
-
-def _nouns(spec: ModelSpec, capture: Capture | None) -> tuple[str, ...]:
-    if capture is not None:
-        return tuple(capture.prompt_of(one.index).unit for one in spec.levels)
-    return ("letter" if spec.vocabulary == 256 else "token",) * len(spec.levels)
-
-
-def _only(layer: Layer) -> bool:
+def _has_one_key(layer: Layer) -> bool:
     """Whether each window of a layer has a single key, whose softmax weight is always 1."""
-    return (
-        layer.window is not None
-        and layer.role == "up"
-        and all(one in ("softmax", "topk") for one in layer.activations)
-    )
+    is_softmax = all(one in ("softmax", "topk") for one in layer.activations)
+    return layer.window is not None and layer.role == "up" and is_softmax
 
 
 def mapless_words(others: tuple[tuple[str, str], ...]) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -14,36 +14,21 @@ from PySide6.QtCore import QPointF, QRectF
 from hgviz.core import HeadId, Layer, ModelSpec
 from hgviz.gui import sentences
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import coarseness, level
+from hgviz.gui.sentences import coarseness
 
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-# --- silhouette -----------------------------------------------------------------------------------
+# --- layouts --------------------------------------------------------------------------------------
 
 
-PAD = 10  # from the outermost rows to the edge of the silhouette
-LARGEST = 72  # a thumbnail at full resolution
-FLAT = 20  # below this a cell is one flat colour
-READABLE = 32  # below this the picture scrolls before its cells shrink further
 SLACK = 2  # px around a cell that still mean it
-FUNNEL = 20  # where the positions of two levels meet
-
-
-@dataclass(frozen=True, slots=True)
-class LevelStay:
-    """A stay at one level: the layer that leads into it and the rows of self attention, with those
-    that look at another level again."""
-
-    level: int
-    entry: Layer | None = None
-    rows: tuple[Layer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class HeadRow:
-    """The cells of a layer. kind: in the Hourglass square, strip (windows) or full (m x N), on the
-    wall of scores down, up, cross, or "" for what stays at its level."""
+    """The cells of a layer. kind: in the Hourglass square, strip (windows) or full (m x N), among
+    rows of layers down, up, cross, or "" for what stays at its level."""
 
     layer: int
     kind: str
@@ -54,13 +39,13 @@ class HeadRow:
 
 @dataclass(frozen=True, slots=True)
 class HeadLayout:
-    """Where every head stands."""
+    """Where every head stands. size: of a cell of the coarsest column; columns: (head, middle)."""
 
     width: float
     height: float
-    size: float  # of a cell
+    size: float
     rows: tuple[HeadRow, ...]
-    columns: tuple[tuple[int, float], ...]  # (head, middle)
+    columns: tuple[tuple[int, float], ...]
 
     def cells(self) -> Iterator[tuple[HeadId, QRectF]]:
         """Every head with its cell."""
@@ -82,12 +67,68 @@ class HeadLayout:
 
     def row(self, layer: int) -> HeadRow | None:
         """The row of a layer."""
-        return next((one for one in self.rows if one.layer == layer), None)
+        return next((row for row in self.rows if row.layer == layer), None)
+
+    def step(self, head: HeadId, down: int, right: int) -> HeadId:
+        """The head so many rows below and columns beside another; layers without heads are passed
+        over, and at the edges it stays."""
+        rows = [row for row in self.rows if row.cells]
+        at = min(range(len(rows)), key=lambda n: abs(rows[n].layer - head.layer))
+        heads = [one for one, _ in rows[max(0, min(at + down, len(rows) - 1))].cells]
+        near = min(range(len(heads)), key=lambda n: abs(heads[n].head - head.head))
+        return heads[max(0, min(near + right, len(heads) - 1))]
+
+    def edge(self, y: float) -> float:
+        """The left edge of the heads at a height, left of which their layer is named."""
+        return self.columns[0][1] - self.size / 2 - 3
+
+
+def key_sharing(spec: ModelSpec) -> int:
+    """How many heads share their keys in every layer, which stand apart then; 1 where layers differ
+    or each head has its own."""
+    shared = {layer.shared for layer in spec.layers if layer.heads}
+    return shared.pop() if len(shared) == 1 else 1
+
+
+def gap(size: float) -> int:
+    """The gap between two thumbnails."""
+    return 4 if size >= 28 else 2 if size > SMALLEST else 1
+
+
+def _columns(spec: ModelSpec) -> int:
+    return 1 + max((head for layer in spec.layers for head in layer.heads), default=0)
+
+
+# --- hourglass ------------------------------------------------------------------------------------
+
+
+PAD = 10  # from the outermost rows to the edge of the silhouette
+LARGEST = 144  # a thumbnail at full resolution
+FLAT = 20  # below this a cell is one flat colour
+READABLE = 32  # below this the picture scrolls before its cells shrink further
+SMALLEST = 12  # a thumbnail
+SHRINK = 0.7  # the size of a thumbnail from level to level
+BOX = 3  # above and below the rows of an inner level
+STRIP = 14  # a row of windowed resampling
+FUNNEL, FUNNEL_MOST = 20, 44  # where the positions of two levels meet, and with room to spare
+LANE = 22  # from the silhouette to the line of its residual path
+SLIM = 0.4  # a map between two texts is at least so wide and high, in parts of a thumbnail
+DRIFT = 40  # as far as the name of a level may stand from the middle of its rows
+
+
+@dataclass(frozen=True, slots=True)
+class LevelStay:
+    """A stay at one level: the layer that leads into it and the rows of self attention, with those
+    that look at another level again."""
+
+    level: int
+    entry: Layer | None = None
+    rows: tuple[Layer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class LevelBox:
-    """The box of a visit, and the part of it that holds the name of its level."""
+    """The box of a stay. first: whether it is the first at its level."""
 
     level: int
     box: QRectF
@@ -134,6 +175,11 @@ class HourglassRoom:
     short_label: float = 20
     details: bool = True
 
+    @property
+    def free(self) -> float:
+        """The height that is left for the silhouette."""
+        return self.height - self.title - self.bottom
+
 
 @dataclass(frozen=True, slots=True)
 class HourglassLayout(HeadLayout):
@@ -148,15 +194,14 @@ class HourglassLayout(HeadLayout):
     bottom: float
 
     def edge(self, y: float) -> float:
-        """The left edge of the silhouette at a height."""
         left = self.outline[len(self.outline) // 2 :][::-1]
-        for (x0, y0), (x1, y1) in zip(left, left[1:], strict=False):
+        for (x0, y0), (x1, y1) in pairwise(left):
             if y0 <= y <= y1:
                 return x1 if y1 == y0 else x0 + (x1 - x0) * (y - y0) / (y1 - y0)
         return left[0][0] if y < left[0][1] else left[-1][0]
 
 
-def visits(spec: ModelSpec) -> tuple[LevelStay, ...]:
+def level_stays(spec: ModelSpec) -> tuple[LevelStay, ...]:
     """The stays at each level, in order of computation."""
     out: list[LevelStay] = []
     for layer in spec.layers:
@@ -171,275 +216,199 @@ def visits(spec: ModelSpec) -> tuple[LevelStay, ...]:
     return tuple(out)
 
 
-# --- layouts --------------------------------------------------------------------------------------
-
-
-BOX = 3  # above and below the rows of an inner level
-STRIP = 14  # a row of windowed resampling
-LANE = 22  # from the silhouette to the line of its residual path
-SMALLEST = 12  # a thumbnail
-SHRINK = 0.7  # the size of a thumbnail from level to level
-FUNNEL_MOST = 44  # a funnel may grow to this where there is room
-SLIM = 0.4  # a map between two texts is at least so wide and high, in parts of a thumbnail
-DRIFT = 40  # as far as the name of a level may stand from the middle of its rows
-
-
-def arrange(spec: ModelSpec, lengths: Sequence[int], room: HourglassRoom) -> HourglassLayout:
+def hourglass_layout(
+    spec: ModelSpec, lengths: Sequence[int], room: HourglassRoom
+) -> HourglassLayout:
     """The picture of a model whose levels have these many positions.
 
     The thumbnails are as large as the width allows; where that would be too high they give way
     down to READABLE, and beyond that the picture scrolls.
     """
-    stays = visits(spec)
-    columns = 1 + max((h for one in spec.layers for h in one.heads), default=0)
+    stays, columns = level_stays(spec), _columns(spec)
+    groups = -(-columns // key_sharing(spec))
     free = room.width - room.label - room.right - 2 * PAD
-
-    def plan(size: int, funnel: int) -> _Plan:
-        return _Plan(spec, stays, lengths, columns, size, funnel)
-
+    free -= (groups - 1) * (gap(LARGEST) + 2) if groups < columns else 0
     wide = (free + 4) / columns
-    fits = wide - 4 if wide >= 32 else free / columns - 2
-    widest = max(SMALLEST, min(LARGEST, fits))
+    widest = max(SMALLEST, min(LARGEST, wide - 4 if wide >= 32 else free / columns - 2))
     sizes = range(int(min(widest, READABLE)), int(widest) + 1)
-    fitting = bisect_right(sizes, _free(room), key=lambda one: plan(one, FUNNEL).height)
-    size = sizes[max(0, fitting - 1)]
-    crossings = max(1, sum(a.level != b.level for a, b in zip(stays, stays[1:], strict=False)))
-    slack = _free(room) - plan(size, FUNNEL).height
+
+    def height(size: int) -> float:
+        return _Hourglass(spec, stays, lengths, size, FUNNEL).bottom
+
+    size = sizes[max(0, bisect_right(sizes, room.free, key=height) - 1)]
+    crossings = max(1, sum(a.level != b.level for a, b in pairwise(stays)))
+    slack = room.free - height(size)
     funnel = min(FUNNEL_MOST, FUNNEL + max(0, int(slack / crossings)))
-    return plan(size, funnel).layout(room)
+    draft = _Hourglass(spec, stays, lengths, size, funnel)
+    is_flat = all(level.stride == 1 for level in spec.levels)
+    top = room.title + (max(0, round((room.free - draft.bottom) / 2)) if is_flat else 0)
+    widest_band = max((band.box.width() for band in draft.bands), default=2.0 * PAD)
+    width = max(room.width, room.label + widest_band + room.right)
+    middle = round(room.label + (width - room.label - room.right) / 2)
+    height_of_all = max(room.height, top + draft.bottom + room.bottom)
+    final = _Hourglass(spec, stays, lengths, size, funnel, middle, top)
+    return final.layout(width, height_of_all, _labels(final.bands, room, height_of_all))
 
 
-def gap(size: float) -> int:
-    """The gap between two thumbnails."""
-    return 4 if size >= 28 else 2 if size > SMALLEST else 1
-
-
-def _free(room: HourglassRoom) -> float:
-    return room.height - room.title - room.bottom
-
-
-class _Plan:
-    """One attempt at the picture, for one size of thumbnails; x from its centre, y from 0."""
+class _Hourglass:
+    """The picture with one size of thumbnails, around x and from y down."""
 
     def __init__(
         self,
         spec: ModelSpec,
         stays: Sequence[LevelStay],
         lengths: Sequence[int],
-        columns: int,
         size: int,
         funnel: int,
+        x: float = 0.0,
+        y: float = 0.0,
     ) -> None:
-        self.spec, self.stays, self.lengths = spec, stays, lengths
-        self.columns, self.size, self.funnel = columns, size, funnel
+        self.spec, self.lengths, self.size, self.funnel = spec, lengths, size, funnel
+        self.x, self.top = x, y
+        self.columns, self.shared = _columns(spec), key_sharing(spec)
+        found = [coarseness(level) for level in spec.levels]
+        self.depths = [sorted({*found}).index(one) for one in found]
         self.rows: list[HeadRow] = []
         self.bands: list[LevelBox] = []
-        self.gaps: list[tuple[int, int, float, float]] = []
-        self.height = self._place()
-
-    def thumb(self, level: int) -> int:
-        """The size of a thumbnail at a level; depth, not index, makes it small."""
-        return max(min(SMALLEST, self.size), round(self.size * SHRINK ** self._depth(level)))
-
-    def _depth(self, level: int) -> int:
-        found = sorted({sentences.coarseness(one) for one in self.spec.levels})
-        return found.index(sentences.coarseness(self.spec.levels[level]))
-
-    def width(self, level: int) -> int:
-        """All columns of a level, without the silhouette's margin."""
-        one = self.thumb(level)
-        return self.columns * (one + gap(one)) - gap(one)
-
-    def _place(self) -> float:
-        y, seen = 0.0, set[int]()
-        last = len(self.stays) - 1
-        for number, stay in enumerate(self.stays):
-            before = self.stays[number - 1].level if number else None
-            inward = before is not None and self._depth(stay.level) > self._depth(before)
-            if before is not None and before != stay.level:
-                y = self._cross(stay, before, inward, y)
+        self.gaps: list[tuple[int, int, float, float]] = []  # outer, inner level; y at each
+        seen = set[int]()
+        for number, stay in enumerate(stays):
+            if number and stays[number - 1].level != stay.level:
+                y = self._cross(stay, stays[number - 1].level, y)
             top = y
-            y += PAD if number == 0 else BOX
-            y = self._self_rows(stay, y)
-            y += PAD if number == last else BOX
-            half = self.width(stay.level) / 2 + PAD
-            box = QRectF(-half, top, 2 * half, y - top)
+            y += BOX if number else PAD
+            y = self._place_rows(stay, y)
+            y += PAD if number == len(stays) - 1 else BOX
+            half = self._width(stay.level) / 2 + PAD
+            box = QRectF(x - half, top, 2 * half, y - top)
             self.bands.append(LevelBox(stay.level, box, stay.level not in seen))
             seen.add(stay.level)
-        return y
+        self.bottom = y
 
-    def _self_rows(self, stay: LevelStay, y: float) -> float:
-        if not stay.rows:
-            return y + self.thumb(stay.level) / 2
-        one = self.thumb(stay.level)
-        for layer in stay.rows:
-            kind, width, height = self._shape(layer, one)
-            cells = self._cells(layer, y, width, height)
-            self.rows.append(HeadRow(layer.index, kind, y, height, cells))
-            y += height + gap(one)
-        return y - gap(one)
+    # --- columns ----------------------------------------------------------------------------------
 
-    def _shape(self, layer: Layer, one: int) -> tuple[str, float, float]:
-        """Kind, width and height of a cell: maps between two sequences keep their proportion."""
-        if layer.level == layer.key_level or one <= FLAT:
-            return "square", one, one
-        queries, keys = self.lengths[layer.level], self.lengths[layer.key_level]
-        longest = max(queries, keys, 1)
-        least = max(1.0, round(one * SLIM))
-        return (
-            "full",
-            max(least, round(one * keys / longest)),
-            max(least, round(one * queries / longest)),
-        )
+    def _thumb(self, level: int) -> int:
+        """The size of a thumbnail at a level; depth, not index, makes it small."""
+        return max(min(SMALLEST, self.size), round(self.size * SHRINK ** self.depths[level]))
 
-    def _apart(self, one: int, other: int) -> bool:
-        """Whether two levels are of two texts, between which no positions meet."""
-        levels = self.spec.levels
-        return levels[one].sequence != levels[other].sequence
+    def _offset(self, level: int, head: int) -> int:
+        """From the first column of a level to that of a head; key groups stand apart."""
+        one = self._thumb(level)
+        apart = head // self.shared * (gap(one) + 2) if self.shared > 1 else 0
+        return head * (one + gap(one)) + apart
 
-    def _cross(self, stay: LevelStay, before: int, inward: bool, y: float) -> float:
-        """The funnel between two visits, with the row of resampling on its narrow side."""
-        if self._apart(stay.level, before):
-            return y + PAD
-        inner = stay.level if inward else before
-        rows = [] if stay.entry is None else [stay.entry]
-        if inward:
-            self.gaps.append((before, inner, y, y + self.funnel))
-            y += self.funnel
-        for layer in rows:
-            y += 2
-            kind, width, height = self._resampling(layer, inner)
-            cells = self._cells(layer, y, width, height, inner)
-            self.rows.append(HeadRow(layer.index, kind, y, height, cells))
-            y += height + 2
-        if not inward:
-            self.gaps.append((stay.level, inner, y, y + self.funnel))
-            y += self.funnel
-        return y
+    def _width(self, level: int) -> int:
+        return self._offset(level, self.columns - 1) + self._thumb(level)
 
-    def _resampling(self, layer: Layer, inner: int) -> tuple[str, float, float]:
-        """Kind, width and height of a cell: the larger side of a full map fits the column."""
-        one = self.thumb(inner)
-        if layer.window is not None:
-            return "strip", one, STRIP if self.size >= FLAT else max(6, one // 2)
-        queries, keys = self.lengths[layer.level], self.lengths[layer.key_level]
-        longest = max(queries, keys, 1)
-        least = 6 if one < STRIP else 8
-        return (
-            "full",
-            max(least, round(one * keys / longest)),
-            max(least, round(one * queries / longest)),
-        )
+    def _left(self, level: int, head: int) -> float:
+        return self.x - self._width(level) // 2 + self._offset(level, head)
 
-    def _cells(
-        self, layer: Layer, y: float, width: float, height: float, level: int | None = None
-    ) -> tuple[tuple[HeadId, QRectF], ...]:
-        level = layer.level if level is None else level
-        pitch = self.thumb(level) + gap(self.thumb(level))
-        start = -(self.width(level) // 2) + (self.thumb(level) - width) // 2
-        return tuple(
-            (HeadId(layer.index, head), QRectF(start + head * pitch, y, width, height))
+    def _add_row(self, layer: Layer, y: float, shape: tuple[str, float, float], level: int) -> None:
+        kind, width, height = shape
+        inset = (self._thumb(level) - width) // 2
+        cells = tuple(
+            (HeadId(layer.index, head), QRectF(self._left(level, head) + inset, y, width, height))
             for head in layer.heads
         )
+        self.rows.append(HeadRow(layer.index, kind, y, height, cells))
 
-    def _outline(self) -> list[tuple[float, float]]:
-        """The right side going down, then the left side going up."""
-        right: list[tuple[float, float]] = []
-        for band in self.bands:
-            right += [(band.box.right(), y) for y in (band.box.y(), band.box.bottom())]
-        return right + [(-x, y) for x, y in reversed(right)]
+    # --- rows -------------------------------------------------------------------------------------
 
-    def _lines(self) -> list[tuple[float, float, float, float]]:
+    def _place_rows(self, stay: LevelStay, y: float) -> float:
+        one = self._thumb(stay.level)
+        if not stay.rows:
+            return y + one / 2
+        for layer in stay.rows:
+            is_square = layer.level == layer.key_level or one <= FLAT
+            shape = ("square", one, one) if is_square else self._shape(layer, one, one * SLIM)
+            self._add_row(layer, y, shape, layer.level)
+            y += shape[2] + gap(one)
+        return y - gap(one)
+
+    def _cross(self, stay: LevelStay, before: int, y: float) -> float:
+        """The funnel between two stays, with the row of resampling on its narrow side."""
+        levels = self.spec.levels
+        if levels[stay.level].sequence != levels[before].sequence:
+            return y + PAD  # two texts, between which no positions meet
+        is_inward = self.depths[stay.level] > self.depths[before]
+        inner = stay.level if is_inward else before
+        if is_inward:
+            self.gaps.append((before, inner, y, y + self.funnel))
+            y += self.funnel
+        if stay.entry is not None:
+            one = self._thumb(inner)
+            if stay.entry.window is not None:
+                high = STRIP if self.size >= FLAT else max(6, one // 2)
+                shape: tuple[str, float, float] = ("strip", one, high)
+            else:
+                shape = self._shape(stay.entry, one, 6 if one < STRIP else 8)
+            self._add_row(stay.entry, y + 2, shape, inner)
+            y += shape[2] + 4
+        if not is_inward:
+            self.gaps.append((stay.level, inner, y + self.funnel, y))
+            y += self.funnel
+        return y
+
+    def _shape(self, layer: Layer, one: int, least: float) -> tuple[str, float, float]:
+        """Kind, width and height of a map between two sequences, which keeps its proportion: its
+        larger side is a thumbnail's."""
+        queries, keys = self.lengths[layer.level], self.lengths[layer.key_level]
+        part, least = one / max(queries, keys, 1), max(1.0, round(least))
+        return "full", max(least, round(part * keys)), max(least, round(part * queries))
+
+    # --- around the rows --------------------------------------------------------------------------
+
+    def layout(
+        self, width: float, height: float, labels: tuple[LevelLabel, ...]
+    ) -> HourglassLayout:
+        """The finished picture."""
+        right = [(band.box.right(), y) for band in self.bands
+                 for y in (band.box.y(), band.box.bottom())]  # fmt: skip
+        left = [(2 * self.x - x, y) for x, y in reversed(right)]
+        outer = max(self.bands, key=lambda one: one.box.width()).level if self.bands else 0
+        middles = tuple((n, self._middle(outer, n)) for n in range(self.columns))
+        return HourglassLayout(
+            width, height, self.size, tuple(self.rows), middles, tuple(self.bands),
+            (*right, *left), tuple(self._lines()), tuple(self._residuals()), labels,
+            self.top, self.bottom,
+        )  # fmt: skip
+
+    def _middle(self, level: int, head: int) -> float:
+        return self._left(level, head) + self._thumb(level) / 2
+
+    def _lines(self) -> Iterator[tuple[float, float, float, float]]:
         """From the places of an outer column to the middle of the inner one they meet in."""
-        out = []
-        for outer, inner, top, bottom in self.gaps:
-            y_outer, y_inner = (top, bottom) if self._goes_in(outer, top) else (bottom, top)
+        for outer, inner, y_outer, y_inner in self.gaps:
             inset = 2 if y_outer < y_inner else -2
-            meet = self._meeting(outer, inner)
+            a, b = self.spec.levels[outer].stride, self.spec.levels[inner].stride
+            meet = min(4, max(2, b // a)) if a and b else 2
             for column in range(self.columns):
                 end = self._middle(inner, column)
                 for place in range(meet):
-                    part = ((place + 0.5) / meet - 0.5) * self.thumb(outer)
-                    start = self._middle(outer, column) + part
-                    out.append((start, y_outer + inset, end, y_inner - inset))
-        return out
+                    part = ((place + 0.5) / meet - 0.5) * self._thumb(outer)
+                    yield self._middle(outer, column) + part, y_outer + inset, end, y_inner - inset
 
-    def _goes_in(self, outer: int, top: float) -> bool:
-        above = max((one for one in self.bands if one.box.y() < top), key=lambda one: one.box.y())
-        return above.level == outer
-
-    def _meeting(self, outer: int, inner: int) -> int:
-        a, b = self.spec.levels[outer].stride, self.spec.levels[inner].stride
-        return min(4, max(2, b // a)) if a and b else 2
-
-    def _middle(self, level: int, column: int) -> float:
-        one = self.thumb(level)
-        return -(self.width(level) // 2) + column * (one + gap(one)) + one / 2
-
-    def _residuals(self) -> list[Residual]:
+    def _residuals(self) -> Iterator[Residual]:
         """From the end of each stay to the next stay at the same level, past the inner ones.
 
         Of two texts: from the encoder to every layer that looks at what it read.
         """
-        out = []
-        read = next((b for b in self.bands if self.spec.levels[b.level].sequence == "source"), None)
+        levels = self.spec.levels
+        read = next((b for b in self.bands if levels[b.level].sequence == "source"), None)
         for row in self.rows if read is not None else ():
             if self.spec.layers[row.layer].role == "cross" and read is not None:
-                top, edge = read.box.bottom() - PAD, max(b.box.right() for b in self.bands)
-                middle = row.top + row.height / 2
-                out.append(Residual(read.level, edge, edge + LANE, top, middle))
+                edge = max(band.box.right() for band in self.bands)
+                top, middle = read.box.bottom() - PAD, row.top + row.height / 2
+                yield Residual(read.level, edge, edge + LANE, top, middle)
         for number, band in enumerate(self.bands):
             later = range(number + 1, len(self.bands))
             back = next((n for n in later if self.bands[n].level == band.level), None)
             inside = self.bands[number + 1 : back] if back is not None else []
-            if not inside or any(self._depth(b.level) < self._depth(band.level) for b in inside):
-                continue
-            below, edge = self.bands[back or 0].box, band.box.right()
-            top, bottom = band.box.bottom() - PAD, below.y() + PAD
-            out.append(Residual(band.level, edge, edge + LANE, top, bottom))
-        return out
-
-    def layout(self, room: HourglassRoom) -> HourglassLayout:
-        """The finished picture, moved to where it stands in the room."""
-        widest = max((band.box.width() for band in self.bands), default=2.0 * PAD)
-        width = max(room.width, room.label + widest + room.right)
-        middle = round(room.label + (width - room.label - room.right) / 2)
-        flat = all(one.stride == 1 for one in self.spec.levels)
-        spare = _free(room) - self.height
-        down = room.title + (max(0, round(spare / 2)) if flat else 0)
-        height = max(room.height, down + self.height + room.bottom)
-        bands = tuple(replace(b, box=b.box.translated(middle, down)) for b in self.bands)
-        outer = max(self.bands, key=lambda one: one.box.width()).level if self.bands else 0
-        return HourglassLayout(
-            width,
-            height,
-            self.size,
-            tuple(
-                replace(
-                    row,
-                    top=row.top + down,
-                    cells=tuple((head, box.translated(middle, down)) for head, box in row.cells),
-                )
-                for row in self.rows
-            ),
-            tuple((n, self._middle(outer, n) + middle) for n in range(self.columns)),
-            bands,
-            tuple((x + middle, y + down) for x, y in self._outline()),
-            tuple((a + middle, b + down, c + middle, d + down) for a, b, c, d in self._lines()),
-            tuple(
-                Residual(
-                    one.level,
-                    one.edge + middle,
-                    one.lane + middle,
-                    one.top + down,
-                    one.bottom + down,
-                )
-                for one in self._residuals()
-            ),
-            _labels(bands, room, height),
-            down,
-            down + self.height,
-        )
+            is_outside = all(self.depths[b.level] >= self.depths[band.level] for b in inside)
+            if inside and is_outside:
+                top, edge = band.box.bottom() - PAD, band.box.right()
+                bottom = self.bands[back or 0].box.y() + PAD
+                yield Residual(band.level, edge, edge + LANE, top, bottom)
 
 
 def _labels(
@@ -478,6 +447,73 @@ def _beside(band: LevelBox, size: float) -> float:
     return band.box.y() + (band.box.height() - size) / 2
 
 
+# --- rows -----------------------------------------------------------------------------------------
+
+
+WIDEST_CELL, NARROWEST_CELL = 128.0, 8.0  # px: the width of a cell
+HIGH, LOW = 84.0, 15.0  # px: the height of one
+LOWER = 0.67  # a row that goes to another level, in parts of the others
+SIDE = 12  # px: beside the groups
+INSIDE, BETWEEN = 4.0, 6.0  # px: around the rows of a group, and from one to the next
+NUMBERS = 52  # px left of the cells, without names of levels and layers
+TITLE = 20  # px above: the numbers of the heads
+
+
+@dataclass(frozen=True, slots=True)
+class LevelGroup:
+    """Layers of one level after each other; shade: which tint of the silhouette they stand on."""
+
+    name: str
+    box: QRectF
+    shade: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowsLayout(HeadLayout):
+    """The heads of a model as cells of one size, a row for each layer."""
+
+    groups: tuple[LevelGroup, ...]
+
+
+def rows_layout(spec: ModelSpec, width: float, height: float, names: float = 0.0) -> RowsLayout:
+    """The rows in a room: cells as large as its width allows, rows as its height does.
+
+    names: px for the names of levels and layers.
+    """
+    left, columns, shared = SIDE + NUMBERS + names, _columns(spec), key_sharing(spec)
+    groups = -(-columns // shared) if shared > 1 else 1
+    room = (width - left - SIDE - INSIDE - 6 * (groups - 1)) / columns
+    pitch = max(NARROWEST_CELL + 2, min(WIDEST_CELL + 6, room))
+    between = 6.0 if pitch > 36 else 3.0 if pitch > 16 else 2.0
+    cell, apart = pitch - between, between if shared > 1 else 0.0
+    x = [left + head * pitch + head // shared * apart for head in range(columns)]
+    parts = [list(rows) for _, rows in groupby(spec.layers, key=lambda layer: layer.level)]
+    loose = 2 * TITLE + len(parts) * (2 * INSIDE + BETWEEN)
+    units = sum(1.0 if layer.role == "self" else LOWER for layer in spec.layers)
+    room = (height - loose - between * len(spec.layers)) / max(units, 1.0)
+    high = max(LOW, min(HIGH, cell, room))
+    depths = sorted({*map(coarseness, spec.levels)})
+    y, rows, boxes = float(TITLE + 4), [], []
+    for part in parts:
+        top, y = y, y + INSIDE
+        for layer in part:
+            is_self = layer.role == "self"
+            tall = high if is_self else max(LOW - 2, high * LOWER)
+            cells = tuple(
+                (HeadId(layer.index, head), QRectF(x[head], y, cell, tall)) for head in layer.heads
+            )
+            rows.append(HeadRow(layer.index, "" if is_self else layer.role, y, tall, cells))
+            y += tall + between
+        y += INSIDE - between
+        level = spec.levels[part[0].level]
+        box = QRectF(SIDE, top, x[-1] + cell + INSIDE + 2 - SIDE, y - top)
+        name = sentences.level(spec, level.index) if len(spec.levels) > 1 else ""
+        boxes.append(LevelGroup(name, box, min(2, depths.index(coarseness(level)))))
+        y += BETWEEN
+    middles = tuple((head, left + cell / 2) for head, left in enumerate(x))
+    return RowsLayout(x[-1] + pitch + SIDE, y, cell, tuple(rows), middles, tuple(boxes))
+
+
 # --- stages ---------------------------------------------------------------------------------------
 
 
@@ -504,7 +540,7 @@ TITLES = {
 class Stage:
     """A stay at one level: its layers, and the layers of resampling that lead into it.
 
-    level is that of the strip; asks that of the letter, where it looks at another text.
+    level is that of the strip; asks that of the token, where it looks at another text.
     """
 
     number: int
@@ -516,7 +552,7 @@ class Stage:
 
     @property
     def away(self) -> bool:
-        """Whether the strip is of another text than the letter's."""
+        """Whether the strip is of another text than the token's."""
         return self.kind in ("cross", "slots")
 
     @property
@@ -526,7 +562,7 @@ class Stage:
 
     @property
     def own(self) -> int:
-        """The level that the letter is followed at."""
+        """The level that the token is followed at."""
         return self.level if self.asks < 0 else self.asks
 
     def title(self, spec: ModelSpec, noun: str) -> str:
@@ -564,18 +600,18 @@ class Stage:
 def stages(spec: ModelSpec, level: int = 0) -> tuple[Stage, ...]:
     """One stage per visit of a level that has layers; a flat model in a few groups of layers.
 
-    level: of two texts, the one that the letter is in.
+    level: of two texts, the one that the token is in.
     """
     if len({one.sequence for one in spec.levels}) > 1:
         return _cross_stages(spec, level)
     stays: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
     entries: tuple[int, ...] = ()
-    for visit in visits(spec):
-        if visit.entry is not None:
-            entries += (visit.entry.index,)
-        rows = tuple(one.index for one in visit.rows if one.role == "self" and not one.cuts)
+    for stay in level_stays(spec):
+        if stay.entry is not None:
+            entries += (stay.entry.index,)
+        rows = tuple(one.index for one in stay.rows if one.role == "self" and not one.cuts)
         if rows:
-            stays.append((visit.level, rows, entries))
+            stays.append((stay.level, rows, entries))
             entries = ()
     if len({level for level, _, _ in stays}) == 1:
         level, layers, _ = stays[0]
@@ -643,70 +679,3 @@ def _kind(number: int, strides: Sequence[float], waist: int) -> Kind:
     if strides[number] == min(strides):
         return "first" if number < waist else "last"
     return "in" if number < waist else "out"
-
-
-# --- cells ----------------------------------------------------------------------------------------
-
-
-WIDEST_CELL, NARROWEST_CELL = 70.0, 8.0  # px: the width of a cell
-HIGH, LOW = 42.0, 15.0  # px: the height of one
-LOWER = 0.67  # a row that goes to another level, in parts of the others
-SIDE = 12  # px: beside the groups
-INSIDE, BETWEEN = 4.0, 6.0  # px: around the rows of a group, and from one to the next
-NAMED, PLAIN = 116, 52  # px left of the cells: with names of levels, and without
-TITLE = 20  # px above: the numbers of the heads
-
-
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Layers of one level after each other; shade: which tint of the silhouette they stand on."""
-
-    name: str
-    box: QRectF
-    shade: int
-
-
-@dataclass(frozen=True, slots=True)
-class Wall(HeadLayout):
-    """The heads of a model as cells of one size."""
-
-    groups: tuple[Group, ...]
-
-
-def lay(spec: ModelSpec, width: float, height: float) -> Wall:
-    """The wall in a room: cells as large as its width allows, rows as its height does."""
-    named = len(spec.levels) > 1
-    left = SIDE + (NAMED if named else PLAIN)
-    columns = 1 + max((h for one in spec.layers for h in one.heads), default=0)
-    pitch = max(NARROWEST_CELL + 2, min(WIDEST_CELL + 6, (width - left - SIDE - INSIDE) / columns))
-    gap = 6.0 if pitch > 36 else 3.0 if pitch > 16 else 2.0
-    cell = pitch - gap
-    parts = [list(rows) for _, rows in groupby(spec.layers, key=lambda one: one.level)]
-    loose = 2 * TITLE + len(parts) * (2 * INSIDE + BETWEEN)
-    units = sum(LOWER if _way(one) else 1.0 for one in spec.layers)
-    room = (height - loose - gap * len(spec.layers)) / max(units, 1.0)
-    high = max(LOW, min(HIGH, cell * 0.75 if cell < 40 else HIGH, room))
-    depths = sorted({*map(coarseness, spec.levels)})
-    y, rows, groups = float(TITLE + 4), [], []
-    for part in parts:
-        top, y = y, y + INSIDE
-        for layer in part:
-            tall = max(LOW - 2, high * LOWER) if _way(layer) else high
-            cells = tuple(
-                (HeadId(layer.index, head), QRectF(left + head * pitch, y, cell, tall))
-                for head in layer.heads
-            )
-            rows.append(HeadRow(layer.index, _way(layer), y, tall, cells))
-            y += tall + gap
-        y += INSIDE - gap
-        one = spec.levels[part[0].level]
-        box = QRectF(SIDE, top, left + columns * pitch - gap + INSIDE + 2 - SIDE, y - top)
-        groups.append(Group(level(spec, one.index) if named else "", box,
-                            min(2, depths.index(coarseness(one)))))  # fmt: skip
-        y += BETWEEN
-    middles = tuple((head, left + head * pitch + cell / 2) for head in range(columns))
-    return Wall(left + columns * pitch + SIDE, y, cell, tuple(rows), middles, tuple(groups))
-
-
-def _way(layer: Layer) -> str:
-    return "" if layer.role == "self" else layer.role

@@ -8,14 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QEvent, QObject, Qt, Signal
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QIcon, QKeyEvent, QKeySequence, QResizeEvent
 from PySide6.QtWidgets import (
     QApplication,
-    QFrame,
     QGridLayout,
     QHBoxLayout,
-    QScrollArea,
     QSplitter,
     QStackedLayout,
     QWidget,
@@ -46,7 +44,7 @@ from hgviz.gui.charts import (
     Points,
     Slider,
 )
-from hgviz.gui.headgrid import HeadWall, ShadeBar, Shades, offered, shades
+from hgviz.gui.headgrid import HeadGrid, Scores, ShadeBar, Shades, offered, shades
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import LiveView, difference, saved_words, share_words
@@ -235,22 +233,14 @@ class ScoresView(View):
         controls.addWidget(self.colour, 1)
         controls.addWidget(self.measure)
         self._measuring = False
-        self.wall = HeadWall(tr("Heads"))
+        self.grid = HeadGrid(tr("Heads"), walks=True, switches=True)
         self._left: tuple[HeadSet, str] = (
             frozenset(),
             "",
         )  # off in a new model, and what to say of it
-        self.wall.switched.connect(self.switched)
-        self.wall.chosen.connect(self._choose)
-        self.wall.pointed.connect(self._point)
-        self.room = QScrollArea()
-        self.room.setFrameShape(QFrame.Shape.NoFrame)
-        self.room.setWidgetResizable(True)
-        self.room.setWidget(self.wall)
-        self.room.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        self.room.viewport().installEventFilter(self)
-        self.room.viewport().setAutoFillBackground(False)
-        self.wall.setAutoFillBackground(False)
+        self.grid.switched.connect(self.switched)
+        self.grid.picked.connect(self.select_head)
+        self.grid.hovered.connect(self._point)
         self.bar = ShadeBar()
         self.hint = Words(tr(HINT), factor=0.92, kind="secondary")
         self.masks = MaskList()
@@ -262,8 +252,8 @@ class ScoresView(View):
         row = QGridLayout(said)
         row.setContentsMargins(16, 4, 16, 8)
         row.addWidget(self.hint)
-        vbox(self.content, self.head, controls, (self.room, 1), self.bar, said, line(), self.masks)
-        self.start_at(self.wall)
+        vbox(self.content, self.head, controls, (self.grid, 1), self.bar, said, line(), self.masks)
+        self.start_at(self.grid)
 
     # --- what it shows ----------------------------------------------------------------------------
 
@@ -279,8 +269,7 @@ class ScoresView(View):
         """Colour the cells."""
         session = self.session
         assert session is not None
-        self.wall.show_model(session.spec)
-        self.wall.show_shades(result)
+        self._show_scores(session.spec, result)
         self.bar.show_shades(result)
         self._offer(session.study)
         for name in self.watches:
@@ -291,7 +280,7 @@ class ScoresView(View):
         session = self.session
         if session is None or session.spec is None:
             return None
-        found = self.wall.shades
+        found = self.bar.shades
         rows = [[tr("head"), tr("switched off"), found.label or tr("score"), tr("low"), tr("high")]]
         for head in session.spec.heads:
             one = found.heads.get(head)
@@ -311,21 +300,21 @@ class ScoresView(View):
         session = self.session
         if session is None or session.spec is None:
             return
-        if name == "spec":
-            if session.spec != self.wall.spec:
-                self._left = session.off, left_words(self.wall.off, session)
-            self.wall.show_model(session.spec)
+        shown = self.grid.picture.spec if self.grid.picture is not None else None
+        if name == "spec" and shown != session.spec:
+            self._left = session.off, left_words(self.grid.off, session)
+            self._show_scores(session.spec, Shades())
         if name in ("off", "spec"):
-            self.wall.show_off(session.off)
+            self.grid.show_off(session.off)
             self.head.note.say(changed_words(session, "{n:,} of {total:,} switched off"))
             self.clear.setEnabled(bool(session.off))
         if name == "selection":
-            self.wall.show_cursor(session.selection.head_id)
+            self.grid.mark(session.selection.head_id)
         if name in ("undo", "redo", "spec"):
             self.undo.setEnabled(bool(session.undo))
             self.redo.setEnabled(bool(session.redo))
         if name in ("off", "selection") and session.mode == "prune":
-            self.described.emit(status_words(session, self.wall))
+            self.described.emit(status_words(session, self.grid))
         if name in ("off", "masks", "trial"):
             self.masks.show_masks(session.masks, session.off, session.trial, session.spec)
         if name in ("data", "trial", "work", "off"):
@@ -368,32 +357,22 @@ class ScoresView(View):
         self.colour.setCurrentIndex(max(0, self.colour.findData(session.score)))
         self.colour.setToolTip(tip(method_explained(session.score)) if session.score else "")
 
-    # --- what it asks for -------------------------------------------------------------------------
+    def _show_scores(self, spec: ModelSpec | None, shades: Shades) -> None:
+        self.grid.show_picture(None if spec is None else Scores(spec, shades))
 
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Tell the wall how much room there is."""
-        if event.type() == QEvent.Type.Resize:
-            self.wall.set_room(self.room.viewport().height())
-        return super().eventFilter(watched, event)
+    # --- what it asks for -------------------------------------------------------------------------
 
     def _point(self, head: HeadId | None) -> None:
         if head is not None:
-            self.described.emit(self.wall.words(head).replace("\n", " · "))
+            self.described.emit(self.grid.words(head).replace("\n", " · "))
         elif self.session is not None:
-            self.described.emit(status_words(self.session, self.wall))
+            self.described.emit(status_words(self.session, self.grid))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """The word before the pickers gives way, and masks in a low window."""
         super().resizeEvent(event)
         self._word.setVisible(self.width() >= NARROW_WALL)
         self.masks.fit()
-
-    def _choose(self, head: HeadId) -> None:
-        assert self.session is not None
-        self.session.select(layer=head.layer, head=head.head)
-        box = self.wall.wall.box(head) if self.wall.wall else None
-        if box is not None:
-            self.room.ensureVisible(round(box.center().x()), round(box.center().y()), 20, 40)
 
     def _coloured(self) -> None:
         self.coloured.emit(self.colour.currentData())
@@ -424,12 +403,12 @@ def left_words(before: HeadSet, session: Session) -> str:
     return f"{now} · {again}" if session.undo else now
 
 
-def status_words(session: Session, wall: HeadWall) -> str:
+def status_words(session: Session, grid: HeadGrid) -> str:
     """12 heads off of 78 · Head 9.5 · on · Loss change: +0.4 thousandths of a bit per token."""
     spec = session.spec
     if spec is None:
         return ""
-    chosen = wall.words(session.selection.head_id).replace("\n", " · ")
+    chosen = grid.words(session.selection.head_id).replace("\n", " · ")
     return f"{changed_words(session, '{n:,} of {total:,} heads off')}   ·   {chosen}"
 
 

@@ -70,10 +70,23 @@ def coarseness(level: Level) -> float:
     return level.stride or (math.inf if level.parts == 1 else sys.float_info.max / level.parts)
 
 
+def layer_name(spec: ModelSpec, layer: int) -> str:
+    """What the model calls a layer that it does not number as hgviz does: encoder 3, decoder 2
+    cross, layers.6; "" where both numbers are one."""
+    one = spec.layers[layer]
+    if not spec.two_texts:
+        return one.own_name if len(spec.levels) == 1 else ""
+    side = "decoder" if spec.levels[one.level].sequence == "target" else "encoder"
+    number = next((part for part in one.name.split(".") if part.isdecimal()), "")
+    side = f"{side} {{number}} cross" if one.role == "cross" else f"{side} {{number}}"
+    return tr(side, number=number)
+
+
 def ends(spec: ModelSpec, layer: int) -> str:
-    """The levels of a layer: 1:2, 1:1 → 1:2, source → target; "" where there is but one."""
-    if len(spec.levels) == 1:
-        return ""
+    """The levels of a layer, 1:2 or 1:1 → 1:2, or its name in a model that has but one or two
+    texts; "" where there is nothing to say."""
+    if len(spec.levels) == 1 or spec.two_texts:
+        return layer_name(spec, layer)
     one = spec.layers[layer]
     found = [level(spec, number) for number in (one.key_level, one.level)]
     return found[0] if found[0] == found[1] else " → ".join(found)

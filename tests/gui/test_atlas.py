@@ -146,12 +146,6 @@ def test_a_shared_scale_has_one_maximum():
     assert (shared[0] != shared[1]).any() and (shared[1] == own[1]).all()
 
 
-def test_flat_cells_show_the_focus():
-    maps = {HeadId(0, 0): small(np.eye(3)), HeadId(0, 1): small(np.eye(3))}
-    image = compose(maps, dict.fromkeys(maps, (5, 5)), "viridis", flat=True).image
-    assert len({tuple(one) for one in image[:, :10].reshape(-1, 4)}) == 1
-
-
 def test_nothing_is_an_empty_picture():
     atlas = compose({}, {HeadId(0, 0): (4, 4)}, "viridis")
     assert atlas.places == {} and atlas.image.shape == (1, 1, 4)

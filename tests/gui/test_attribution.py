@@ -98,13 +98,11 @@ def test_a_coarser_head_is_compared_by_its_own_positions(app, asked_of):
 
 def test_the_wall_opens_heads_and_gives_their_conductance(app, asked_of):
     with shown(AttributionView, **fields_of(asked_of)) as (view, session):
-        heads = dict(cell for row in view.wall.wall.rows for cell in row.cells)
-        assert set(heads) == set(session.spec.heads)
-        box = heads[HeadId(2, 1)]
+        assert {head for head, _ in view.grid.head_layout.cells()} == set(session.spec.heads)
         amount = decimals(session.explained.heads[HeadId(2, 1)], 2, signed=True)
-        assert f"Conductance: {amount} of the answer" in view.wall.words(HeadId(2, 1))
-        place = box.center().toPoint()
-        QTest.mouseClick(view.wall, Qt.MouseButton.LeftButton, pos=place)
+        assert f"Conductance: {amount} of the answer" in view.grid.words(HeadId(2, 1))
+        place = view.grid.where(HeadId(2, 1)).center()
+        QTest.mouseClick(view.grid.viewport(), Qt.MouseButton.LeftButton, pos=place)
         assert session.selection.head_id == HeadId(2, 1) and session.selection.query is not None
 
 

@@ -50,7 +50,7 @@ def test_every_pane_gives_its_values_as_a_table(two_off, switch_off):
     assert names == ["head", "switched off", "Sensitivity", "low", "high"]
     assert [row[0] for row in rows] == [str(one) for one in session.spec.heads]
     assert {HeadId(*map(int, row[0].split("."))) for row in rows if row[1] == "1"} == session.off
-    first = heads.wall.shades.heads[session.spec.heads[0]]
+    first = heads.bar.shades.heads[session.spec.heads[0]]
     assert numbers(rows[0][2:5]) == pytest.approx((first.value, first.low, first.high), rel=1e-5)
 
     trial = two_off.session.trial
@@ -157,12 +157,14 @@ def test_every_number_and_cell_is_explained_under_the_pointer(two_off, monkeypat
         made = [one.label for one in METHODS.values() if one.needs in arrays]
         assert made and all(one in box.toolTip() for one in made)
     dialog.reject()
-    wall = two_off.prune.heads.wall
+    wall = two_off.prune.heads.grid
     head = two_off.session.spec.heads[3]
-    at = wall.wall.box(head).center().toPoint()
+    at = wall.where(head).center()
     shown = []
     monkeypatch.setattr(QToolTip, "showText", lambda at, words, widget: shown.append(words))
-    QApplication.sendEvent(wall, QHelpEvent(QEvent.Type.ToolTip, at, wall.mapToGlobal(at)))
+    QApplication.sendEvent(
+        wall.viewport(), QHelpEvent(QEvent.Type.ToolTip, at, wall.mapToGlobal(at))
+    )
     assert shown == [wall.words(head)]
     two_off.session.select(layer=head.layer, head=head.head)
     assert wall.words(head).replace("\n", " · ") in two_off.frame.chosen_words.full

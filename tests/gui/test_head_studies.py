@@ -72,7 +72,7 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
     assert {page.heads.colour.itemData(n) for n in range(page.heads.colour.count())} == {
         "signed", "michel", "bertology", "fisher",
     }  # fmt: skip
-    assert len(page.heads.wall.shades.heads) == len(study.heads)
+    assert len(page.heads.bar.shades.heads) == len(study.heads)
     assert page.curve.line.curve.order == study.curves[0].order
     assert "of this study, tiny, is not open" in said(page.live)
     assert "heads.h5: tiny on story.txt" in said(page.live)

@@ -32,7 +32,7 @@ SAID = {
     "RowTable": "Tables",
     "ChartWidget": "Pruning curve",
     "FollowCanvas": "Follow",
-    "HeadWall": "Wall of heads",
+    "HeadGrid": "Wall of heads",
     "LinkCanvas": "Links",
     "ImageCanvas": "Images",
     "MaskList": "Masks",

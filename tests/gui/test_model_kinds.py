@@ -99,7 +99,7 @@ def test_a_map_between_two_texts_names_both(app):
         scene = view.canvas.scene
         assert scene.source.shape == (len(capture.target), len(capture.prompt))
         assert scene.sides == ("Source", "Target")
-        assert view.level.text() == "source → target"
+        assert view.level.text() == "decoder 0 cross"
         assert scene.rows.glyph(6) == "gut" and scene.columns.glyph(3) == "is"
         said = plain(view.canvas.sentence.text())
         assert said.startswith("gut puts") and "of its weight on is." in said  # no distance
@@ -111,10 +111,10 @@ def test_a_map_between_two_texts_names_both(app):
 def test_a_layer_that_reads_one_text_says_so(app):
     capture = made("translator")
     with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 2)) as (view, session):
-        assert (view.level.text(), view.canvas.scene.sides) == ("source", ("Key", "Query"))
+        assert (view.level.text(), view.canvas.scene.sides) == ("encoder 0", ("Key", "Query"))
         session.put(selection=Selection(3, 0, 3, 2))
         view.settle()
-        assert view.level.text() == "target"
+        assert view.level.text() == "decoder 0"
         assert view.canvas.scene.rows.glyph(3) == "ist"
 
 
@@ -294,7 +294,7 @@ def test_the_second_text_of_a_pair_is_told_from_the_first(app):
 def test_two_walls_stand_apart_and_cross_rows_keep_their_proportion(app):
     capture = kinds.translator(ENGLISH * 3, "Nur ein kurzer Satz.")
     with shown(HourglassView, (592, 714), capture=capture) as (view, _):
-        layout = view.glass.layout_
+        layout = view.grid.head_layout
         assert len(layout.bands) == 2 and not layout.lines
         encoder, decoder = (one.box for one in layout.bands)
         assert encoder.bottom() < decoder.y()
@@ -316,7 +316,7 @@ def test_a_target_that_repeats_the_source_is_called_a_copy(app):
 def test_pruned_heads_leave_gaps_and_never_shift(app):
     capture = ragged()
     with shown(HourglassView, (592, 714), capture=capture) as (view, session):
-        layout = view.glass.layout_
+        layout = view.grid.head_layout
         columns = dict(layout.columns)
         for layer in capture.spec.layers:
             cells = layout.row(layer.index).cells
@@ -337,7 +337,7 @@ def test_walls_of_every_size_show_each_head_once(app, heads, layers):
     capture = replace(one, spec=replace(spec, layers=stack), maps=one.maps * layers)
     session.put(capture=capture)
     with shown(HourglassView, (592, 714), capture=capture) as (view, _):
-        layout = view.glass.layout_
+        layout = view.grid.head_layout
         cells = dict(layout.cells())
         assert len(cells) == heads * layers
         assert min(cell.width() for cell in cells.values()) >= 10
@@ -358,7 +358,7 @@ def test_a_classifier_says_its_class(app):
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
         assert view.verdict.isVisible() and view.verdict.text() == "positive 97 %"
     with shown(HourglassView, (592, 714), capture=capture) as (view, _):
-        assert view.glass.scene.ends() == ("Text in", "positive 97 %")
+        assert view.grid.picture.scene.ends() == ("Text in", "positive 97 %")
     with shown(FollowView, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
         told = view.trail.story.trace.verdict
         assert told.question("token") == "Prediction:"

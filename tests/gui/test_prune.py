@@ -63,7 +63,7 @@ def test_without_data_it_says_what_is_missing(pruning):
     notice = pruning.prune.live._notice
     assert any("Choose data" in one.text() for one in notice.findChildren(QLabel))
     assert not pruning.prune.heads.measure.isEnabled()
-    assert pruning.prune.heads.wall.wall is not None  # heads can be switched all the same
+    assert pruning.prune.heads.grid.head_layout is not None  # heads can be switched all the same
     pruning.commands.run("switch_head")
     assert len(pruning.session.off) == 1 and pruning.session.trial is None
 
@@ -160,7 +160,7 @@ def test_heads_are_measured_while_a_mask_is_scored(scored, until):
     scored.settle()
     assert session.score == "loo" and session.trial.off == OFF
     assert len(session.study.curves) == 21
-    shades = scored.prune.heads.wall.shades
+    shades = scored.prune.heads.bar.shades
     assert len(shades.heads) == len(session.spec.heads) and "per byte" in shades.unit
     commands.pruning.colour("signed")
     scored.settle()
@@ -192,7 +192,7 @@ def test_scores_that_were_stopped_say_on_how_many_windows_they_are(scored, until
     scored.settle()
     total = len(partial)
     assert f"on 2 of {total} windows" in heads.bar.accessibleName()
-    assert f"on 2 of {total} windows" in heads.wall.words(HeadId(0, 0))
+    assert f"on 2 of {total} windows" in heads.grid.words(HeadId(0, 0))
     gradient = np.full_like(gradient, 0.5)
     session.put(study=replace(partial, arrays={"gradient": gradient}))
     scored.settle()
@@ -338,7 +338,7 @@ def test_it_fits_every_size_and_theme(scored, switch_off):
         assert page.live in shown and len(shown) == 4
         assert all(one.width() >= 300 and one.height() >= 96 for one in shown)
         assert page.width() <= size[0]
-        assert (sum(colour_at(page.heads.wall, 2, 2)) < 200) == dark
+        assert (sum(colour_at(page.heads.grid, 2, 2)) < 200) == dark
 
 
 def test_a_hidden_page_asks_for_nothing(scored, until):
@@ -395,7 +395,7 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
     session.put(mode="inspect")
     until(lambda: session.capture.off == {head} and session.facts)
     pruning.settle()
-    assert pruning.inspect.hourglass.glass.scene.off == {head}
+    assert pruning.inspect.hourglass.grid.off == {head}
     assert "without 1 head" in pruning.inspect.hourglass.head.note.full
     session.put(mode="follow")
     pruning.settle()

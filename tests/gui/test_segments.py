@@ -18,7 +18,7 @@ from hgviz.gui.follow import FollowOptions, FollowRoom, FollowView, char_edges, 
 from hgviz.gui.grid import rule_of
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.layouts import HourglassRoom as Space
-from hgviz.gui.layouts import arrange, stages, visits
+from hgviz.gui.layouts import hourglass_layout, level_stays, stages
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import TopKeysPanel
 from hgviz.gui.text import TextStrip, segment_ends
@@ -205,7 +205,7 @@ def test_the_stage_of_segments_is_the_waist():
     way = stages(capture.spec)
     assert [one.kind for one in way] == ["first", "waist", "last"]
     assert way[1].title(capture.spec, "letter") == "Letters pooled into segments (bottleneck)"
-    layout = arrange(capture.spec, [len(one) for one in capture.spans], Space(600, 900))
+    layout = hourglass_layout(capture.spec, [len(one) for one in capture.spans], Space(600, 900))
     outer, inner, again = (one.box.width() for one in layout.bands)
     assert inner < outer == again
     assert [one.level for one in layout.residuals] == [0]
@@ -373,10 +373,10 @@ def test_views_show_a_byte_latent_transformer(app, blt_capture, kind, mode, text
 
 def test_every_layer_has_a_row_from_bytes_to_patches_and_back(app, blt_capture):
     capture = blt_capture()
-    assert [(one.level, len(one.rows)) for one in visits(capture.spec)] == [
+    assert [(one.level, len(one.rows)) for one in level_stays(capture.spec)] == [
         (0, 4), (1, 0), (2, 2), (0, 3),
     ]  # fmt: skip
-    layout = arrange(capture.spec, [len(one) for one in capture.spans], Space(900, 700))
+    layout = hourglass_layout(capture.spec, [len(one) for one in capture.spans], Space(900, 700))
     assert [one.layer for one in layout.rows] == list(range(11))
     again = layout.row(9)  # a map from bytes to patches, in the middle of a stay at bytes
     assert again.kind == "full" and again.cells[0][1].width() < again.cells[0][1].height()

@@ -174,12 +174,12 @@ def test_the_top_keys_are_walked_and_chosen_by_keys(session):
 def test_the_menu_key_asks_for_the_menu_of_the_chosen_head(session):
     with showing(HourglassView, session) as view:
         asked = []
-        view.glass.asked_menu.disconnect()
-        view.glass.asked_menu.connect(lambda head, _: asked.append(head))
-        place = view.glass.rect().center()
+        view.grid.menu_wanted.disconnect()
+        view.grid.menu_wanted.connect(lambda head, _: asked.append(head))
+        place = view.grid.rect().center()
         reason = QContextMenuEvent.Reason.Keyboard
-        event = QContextMenuEvent(reason, place, view.glass.mapToGlobal(place))
-        QApplication.sendEvent(view.glass, event)
+        event = QContextMenuEvent(reason, place, view.grid.mapToGlobal(place))
+        QApplication.sendEvent(view.grid, event)
         assert asked == [HeadId(12, 5)]
 
 
