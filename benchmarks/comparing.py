@@ -41,15 +41,15 @@ def main():
     a, b = (open_capture(made(folder, seed, name)) for seed, name in enumerate(("softmax", "tanh")))
     heading(f"comparing two captures of {LENGTH:,} tokens")
     with single(a) as view, compared(a, b) as both:
-        trio = both.trio
-        turn(lambda: both._compared is not None)
-        both._compared.add_up()  # so that the sums of rows are drawn, too
+        trio = both.canvas
+        turn(lambda: both._opened is not None)
+        both._opened.add_up()  # so that the sums of rows are drawn, too
         for times in ZOOMS:
             for said, size in (("", INSPECT), (" of the size of one of three", None)):
-                resize(view, size, trio.panes[0].space)
+                resize(view, size, trio.room)
                 look(view.canvas, times)
-                look(trio.panes[0], times)
-                turn(lambda: view.canvas.quality == "exact" and exact(trio), 600)
+                look(trio, times)
+                turn(lambda: view.canvas.is_exact and trio.is_exact, 600)
                 found = frames(view.canvas, trio)
                 ratio = statistics.median(found[1]) / statistics.median(found[0])
                 ms = " and ".join(f"{1000 * statistics.median(one):.2f}" for one in found)
@@ -66,11 +66,11 @@ def frames(canvas, trio):
     found = [], []
     for number in range(FRAMES):
         step = QPointF(-STEP if number % 40 < 20 else STEP, -STEP if number % 3 == 0 else 0)
-        for times, panes in zip(found, ((canvas,), trio.panes), strict=True):
+        for times, moved in zip(found, (canvas, trio), strict=True):
             clock, start = time.perf_counter(), time.thread_time()
-            panes[0].pan(step)
+            moved.pan(step)
             # what Qt does next: it paints, once, everything in the window that is to be painted
-            QApplication.sendPostedEvents(panes[0].window(), QEvent.Type.UpdateRequest)
+            QApplication.sendPostedEvents(moved.window(), QEvent.Type.UpdateRequest)
             times.append(time.thread_time() - start)
             wait(max(0.0, FRAME - (time.perf_counter() - clock)))
     return found
@@ -80,13 +80,8 @@ def overview(trio):
     """How long the exact difference of the whole takes: every weight of both is computed."""
     trio.fit()
     start = time.perf_counter()
-    turn(lambda: exact(trio), 600)
+    turn(lambda: trio.is_exact, 600)
     line("the whole difference, exact", f"{time.perf_counter() - start:.1f} s")
-
-
-def exact(trio):
-    """Whether all three are the pictures that are meant."""
-    return all(one.quality == "exact" for one in trio.panes)
 
 
 def look(canvas, times):
@@ -128,7 +123,7 @@ def compared(a, b):
     from hgviz.gui.compare import CompareView
 
     with shown(CompareView, COMPARE, capture=a, beside=b) as view:
-        turn(lambda: view.trio.view is not None)
+        turn(lambda: view.canvas.view is not None)
         yield view
 
 

@@ -169,7 +169,7 @@ def look(view, times, down=0.75, across=0.3):
 
 def exact(view):
     """Wait for the picture that is meant."""
-    turn(lambda: view.canvas.quality == "exact")
+    turn(lambda: view.canvas.is_exact)
 
 
 def pan(view):
@@ -177,23 +177,25 @@ def pan(view):
     from PySide6.QtCore import QPointF
     from PySide6.QtGui import QImage, QPainter, QPixmap
 
+    from hgviz.gui.ink import image
+
     canvas, screen = view.canvas, QPixmap(ROOM[1], ROOM[0])
     screen.fill(0)
 
-    def blit(image):
+    def blit(picture):
         with QPainter(screen) as painter:
-            painter.drawImage(0, 0, image)
+            painter.drawImage(0, 0, picture)
 
     for times in (1, 2, 8):
         look(view, times)
         exact(view)
-        bare = canvas._picture.image().convertToFormat(QImage.Format.Format_RGB32)
+        bare = image(canvas.panes[0].picture.pixels).convertToFormat(QImage.Format.Format_RGB32)
         frames, blits, late = [], [], []
         for number in range(300):
             step = QPointF(-STEP, -STEP if number % 3 == 0 else 0)
             start, clock = time.thread_time(), time.perf_counter()
             canvas.pan(step)
-            blit(canvas._picture.image())
+            blit(image(canvas.panes[0].picture.pixels))
             frames.append(time.thread_time() - start)
             late.append(time.perf_counter() - clock)
             start = time.thread_time()
@@ -224,9 +226,9 @@ def flips(view):
             start, worked = time.perf_counter(), time.process_time()
             view.session.put(selection=view.session.at(head))
             shows = lambda head=head: (  # noqa: E731
-                view.canvas.scene.source.map is capture.maps[head.layer]
-                and view.canvas.scene.source.head == head.head
-                and view.canvas.quality == "exact"
+                view.canvas.panes[0].scene.source.map is capture.maps[head.layer]
+                and view.canvas.panes[0].scene.source.head == head.head
+                and view.canvas.is_exact
             )
             turn(shows)
             found.append(time.perf_counter() - start)
@@ -253,11 +255,15 @@ def overviews(view, length):
             head = heads[(number + 1) % len(heads)]
             for opened in view._opener._opened.values():
                 if opened is not view._opened:
-                    view.tiles.drop(opened.source)
+                    view.tiles.drop(opened.sources)
             start = time.perf_counter()
             view.session.put(selection=view.session.at(head))
-            source = view.canvas.scene.source
-            turn(lambda old=source: view.canvas.scene.source is not old and overview_shown(view))
+            source = view.canvas.panes[0].scene.source
+            turn(
+                lambda old=source: (
+                    view.canvas.panes[0].scene.source is not old and overview_shown(view)
+                )
+            )
             found.append(time.perf_counter() - start)
         row(f"stored overview of another head, {name} of {length:,}", found, "95 %: 16")
 
@@ -265,7 +271,7 @@ def overviews(view, length):
 def overview_shown(view):
     """Whether the tiles in place of which something coarser is shown have what is stored."""
     opened = view._opened
-    keys = view.tiles.lacking(opened.source, view.canvas.view)
+    keys = view.tiles.lacking(opened.sources[0], view.canvas.view)
     return next(view.tiles.sketches(keys), None) is None
 
 
@@ -370,7 +376,7 @@ def minute(path):
         def act():
             if dice.random() < 0.08:
                 choose()
-            rect = canvas.map_rect
+            rect = canvas.map_rect()
             place = QPointF(
                 rect.left() + dice.random() * rect.width(),
                 rect.top() + dice.random() * rect.height(),

@@ -13,7 +13,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
-from hgviz import palettes
 from hgviz.analysis.composition import (
     NOTE,
     Rollout,
@@ -35,14 +34,13 @@ from hgviz.core import (
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, sentences, theme
 from hgviz.gui.charts import Axis, Band, Chart, ChartWidget, Plot, Points, number, percent
-from hgviz.gui.grid import CaptureWords, Names, Viewport
-from hgviz.gui.heatmap import Canvas, Supply
-from hgviz.gui.ink import Cross, MapScene
+from hgviz.gui.grid import CaptureWords, Grid, Names, Viewport
+from hgviz.gui.heatmap import MapsView
 from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import CAPTURE, MapsView, plain
+from hgviz.gui.view import CAPTURE, plain
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, vbox
 from hgviz.session import Session
 
@@ -69,7 +67,7 @@ class Across:
     recipe: RolloutOptions
     query: int | None
     row: RolloutRows | None = None
-    opened: OpenedMap | None = None
+    opened: OpenedMap[Grid] | None = None
     reason: str = ""
 
 
@@ -77,10 +75,10 @@ class ComposedCache:
     """What was composed of the capture on screen, so that another answer is there at once."""
 
     def __init__(self, tiles: Tiles) -> None:
-        self.opener = SingleOpener(tiles)
+        self.opener = Opener(tiles)
         self._capture: Capture | None = None
         self._rollouts: dict[RolloutOptions, Rollout] = {}
-        self._opened: tuple[RolloutRows, OpenedMap] | None = None
+        self._opened: tuple[RolloutRows, OpenedMap[Grid]] | None = None
 
     def across(self, capture: Capture, query: int | None, recipe: RolloutOptions) -> Across:
         """The row of an answer, a step's value once it is there, then the whole map."""
@@ -97,29 +95,17 @@ class ComposedCache:
             return replace(across, opened=self._open(rollout))
         return replace(across, reason=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
 
-    def _open(self, rollout: Rollout) -> OpenedMap:
+    def _open(self, rollout: Rollout) -> OpenedMap[Grid]:
         whole = rollout.all_rows()
         if self._opened is None or self._opened[0] is not whole:
             composed = rollout_capture(rollout.capture, whole.weights, rollout.options)
-            view = self.opener.view
+            view = Viewport.fitted((1, 1), (512, 512))
             opened = self.opener.open(
                 composed, HeadId(0, 0), query=None, whole=True, shared=False, view=view
             )
+            opened.titles = tr("Token"), tr("Answer")
             self._opened = whole, opened
         return self._opened[1]
-
-
-class SingleOpener(Opener):
-    """Opens a map that has no others beside it."""
-
-    def __init__(self, tiles: Tiles) -> None:
-        super().__init__(tiles)
-        self.view = Viewport.fitted((1, 1), (512, 512))
-
-    def beside(self, opened: OpenedMap) -> list[OpenedMap]:
-        """Nothing: there is one map only."""
-        progress(0, 1)
-        return []
 
 
 # --- sentences ------------------------------------------------------------------------------------
@@ -399,14 +385,11 @@ class AcrossView(MapsView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.tiles = Tiles()
         self._cache = ComposedCache(self.tiles)
         self._across: Across | None = None
         self._names: tuple[Names, Names] | None = None
         self._texts: tuple[Capture, CaptureWords] | None = None
-        self.canvas = Canvas(self.tiles)
         self.canvas.setAccessibleName(tr("Attention rollout"))
-        self._supply = Supply(self.canvas, self._cache.opener)
         self.bars = ChartWidget(tr("The selected answer by token"))
         self._build()
 
@@ -421,12 +404,7 @@ class AcrossView(MapsView):
         self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
         self.reason.hide()
         vbox(self.content, self.head, (self.canvas, 5), self.reason, (self.bars, 2))
-        self.canvas.pointed.connect(self._point)
-        self.canvas.clicked.connect(self._click)
-        self.canvas.moved.connect(self._fetch)
-        self.canvas.installEventFilter(self)
         self.bars.picked.connect(self._pick)
-        self.start_at(self.canvas)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -447,9 +425,8 @@ class AcrossView(MapsView):
             return
         if self._across is None or self._across.capture is not result.capture:
             self._pointed = None
-        self._across = result
+        self._across, self._opened = result, result.opened
         self._names = self._axis_names(result)
-        shown = result.opened
         self.reason.setText(result.reason)
         self.reason.setVisible(bool(result.reason))
         self.bars.show_chart(row_chart(result, self._names[1]))
@@ -458,10 +435,7 @@ class AcrossView(MapsView):
         self.bars.setMaximumHeight(TALLEST * (2 if is_alone else 1))
         self._fit_parts()
         self.head.note.say(tr(result.recipe.label))
-        if shown is not None:
-            self._present()
-        self._follow()
-        self._fetch()
+        self._show_maps()
 
     def noticed(self, name: str) -> None:
         """Other colours, another place under the pointer."""
@@ -490,16 +464,6 @@ class AcrossView(MapsView):
         if across is None or across.row is None or self._names is None:
             return None
         return row_table(across, self._names[1])
-
-    def settle(self) -> None:
-        """Ask, read every tile on screen and draw, now."""
-        super().settle()
-        if self._across is not None and (opened := self._across.opened) is not None:
-            view = self.canvas.planned
-            opened.load(self.tiles, self.tiles.lacking(opened.source, view))
-            self.canvas.compose(afresh=True)
-            self._present()
-            self._follow()
 
     # --- what is asked for ------------------------------------------------------------------------
 
@@ -531,20 +495,15 @@ class AcrossView(MapsView):
         return rows, texts.names(bare, layer.key_level, bare.spans[layer.key_level])
 
     def _present(self) -> None:
-        across, session = self._across, self.session
-        if across is None or session is None or across.opened is None:
-            return
-        opened, grid = across.opened, across.opened.grid
-        self.canvas.hidden_words = heatmap.hidden(grid.rule_of(opened.head.head))
-        limits = palettes.limits_of(-opened.peak, opened.peak, opened.source.signed)
-        scene = MapScene(opened.source, grid.rows, grid.columns, limits, session.display)
-        self.canvas.show_scene(replace(scene, mass=opened.mass, sides=(tr("Token"), tr("Answer"))))
+        if self._opened is not None:
+            rule = self._opened.grid.rule_of(self._opened.head.head)
+            self.canvas.panes[0].note = heatmap.hidden(rule)
+        super()._present()
 
-    def _fetch(self) -> None:
-        if self._across is not None and self._across.opened is not None and self.isVisible():
-            self._supply.want(self._across.opened)
+    def _limits(self, opened: OpenedMap[Grid], session: Session) -> tuple[float, float]:
+        return -opened.peak, opened.peak
 
-    def _follow(self) -> None:
+    def _follow(self, reveal: bool = False) -> None:
         """The cross hair, the card and the sentence."""
         across, session = self._across, self.session
         if across is None or session is None or self._names is None:
@@ -559,20 +518,17 @@ class AcrossView(MapsView):
         if across.opened is None:
             self.reason.setText("\n".join(filter(None, (across.reason, self.bars.words))))
             return
-        ends = None
-        if row is not None:
-            causal = across.opened.source.rule.causal
-            ends = (0, row + 1) if causal else (0, len(columns))
-        self.canvas.point(Cross(row, column, ends))
         if row is None or column is None:
-            self.canvas.say(answer(across, rows, columns), "")
+            self.canvas.point(row, column, [""])
+            self.canvas.say(answer(across, rows, columns))
             return
-        weights = across.opened.source.map.read(0, (row, row + 1))[0]
+        weights = across.opened.sources[0].map.read(0, (row, row + 1))[0]
         value = float(weights[column])
         reading = heatmap.CellReading(
             across.opened.head, rows, columns, row, weights, column, signed=across.recipe.signed
         )
-        self.canvas.say(cell(across, rows, columns, row, column, value), reading.card())
+        self.canvas.point(row, column, [reading.card()])
+        self.canvas.say(cell(across, rows, columns, row, column, value))
 
     def _column(self, session: Session) -> int | None:
         """The column of the chosen key, where its text has columns."""

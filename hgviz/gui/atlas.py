@@ -56,7 +56,7 @@ class Atlas:
 def thumb(capture: Capture, one: Map, layer: Layer, head: int) -> Thumb:
     """The small picture of one head."""
     _, queries, keys = one.shape
-    signed = grid.of(one, head)
+    signed = grid.is_signed(one, head)
     if layer.window is not None:
         if layer.role == "up" and not signed:
             only = np.ones((1, 1), np.float32)

@@ -19,14 +19,11 @@ from hgviz.analysis.metrics import PAIR, HeadMetrics, measure, metrics_for, peer
 from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, progress, progress_as
 from hgviz.figures.spec import Spec
-from hgviz.gui import sentences, theme
-from hgviz.gui import tiles as mosaic
-from hgviz.gui.grid import Names as Names_grid
-from hgviz.gui.grid import Viewport, seen
-from hgviz.gui.heatmap import QUICK, MapTrio, PairSupply
-from hgviz.gui.ink import Cross, MapScene
+from hgviz.gui import sentences, theme, tiles
+from hgviz.gui.grid import Names, Viewport, exists
+from hgviz.gui.heatmap import MapsView
 from hgviz.gui.language import tr
-from hgviz.gui.opened import OpenedPair, PairOpener
+from hgviz.gui.opened import QUICK, OpenedMap, PairOpener, There
 from hgviz.gui.panels import Ticks
 from hgviz.gui.sentences import counted, explanation, weight, with_sign
 from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, sides_of
@@ -43,8 +40,8 @@ from hgviz.gui.textrows import (
     column_texts,
     read_pair,
 )
-from hgviz.gui.tiles import Source, Tiles
-from hgviz.gui.view import CellsView, View, scale_choice
+from hgviz.gui.tiles import Tiles
+from hgviz.gui.view import View, scale_choice
 from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, hbox, label, line, tip, vbox
 from hgviz.session import Session
 
@@ -56,78 +53,46 @@ if TYPE_CHECKING:
 # --- cells ----------------------------------------------------------------------------------------
 
 
-NAMES = ("A", "B")
 CARD = Template('<span style="$big">$value</span>$note')
 NOTE = Template('&nbsp; <span style="color:$colour">$why</span>')
 
 
-def crosses(compared: OpenedPair, row: int | None, column: int | None) -> tuple[Cross, ...]:
-    """The cross hair of each of the three: a row as far as that one sees."""
-    return tuple(Cross(row, column, _ends(one, row)) for one in compared.sources)
-
-
-@dataclass(frozen=True, slots=True)
-class MapValue:
-    """What one of the three weighs at a cell: value "–" where there is nothing, why says so; both
-    "" where no cell is looked at."""
-
-    value: str = ""
-    why: str = ""
-
-    @property
-    def card(self) -> str:
-        """HTML for the card beside the cell."""
-        if not self.value:
-            return ""
-        big = f"font-size:{theme.font(1.15).pixelSize()}px;font-weight:600"
-        colour = theme.current().secondary.name()
-        note = NOTE.substitute(colour=colour, why=self.why) if self.why else ""
-        return CARD.substitute(big=big, value=self.value.replace("<", "&lt;"), note=note)
-
-
-def read(
-    compared: OpenedPair, row: int | None, column: int | None
-) -> tuple[MapValue, MapValue, MapValue]:
-    """What A, B and A − B weigh at a cell; nothing of what has no map, and where the row is still
-    being read."""
-    blank = MapValue()
-    if row is None or column is None or row not in compared.rows:
-        return blank, blank, blank
-    a, b = (side[column] for side in compared.rows[row])
-    edges = compared.grid.rows, compared.grid.columns
-    there = [
-        bool(one.there[row] and other.there[column])
-        for one, other in ((edges[0].a, edges[1].a), (edges[0].b, edges[1].b))
-    ]
-    found = []
-    for name, value, source, here in zip(NAMES, (a, b), compared.sources[:2], there, strict=True):
-        if not here:
-            found.append(MapValue("–", tr("not in {side}", side=name)))
-        elif not _seen(source, row, column):
-            found.append(MapValue("–", tr("not seen")))
+def cell_cards(opened: OpenedMap[SharedGrid], row: int | None, column: int | None) -> list[str]:
+    """HTML for the cards of A, B and A − B beside a cell: its weight, or "–" and why there is none;
+    "" of what has no map, and while the row is being read."""
+    if row is None or column is None or row not in opened.rows:
+        return ["", "", ""]
+    grid, weights = opened.grid, [float(side[column]) for side in opened.rows[row]]
+    on_both = grid.rows.in_both[row] and grid.columns.in_both[column]
+    cards = []
+    for number, source in enumerate(opened.sources):
+        is_masked = not exists(source.rule, row, column)
+        if opened.lacks[number] is not None:
+            cards.append("")
+        elif number == 2 and (is_masked or not on_both):
+            cards.append(_card("–", tr("nothing to compare")))
+        elif number == 2:
+            difference = cast("Difference", source.map).subtract(*opened.rows[row])[column]
+            cards.append(_card(sentences.with_sign(float(difference), 3)))
+        elif not _has_cell(opened.there[number], row, column):
+            cards.append(_card("–", tr("not in {side}", side="AB"[number])))
+        elif is_masked:
+            cards.append(_card("–", tr("not seen")))
         else:
             write = sentences.with_sign if source.signed else sentences.weight
-            found.append(MapValue(write(float(value), 3)))
-    if all(there) and _seen(compared.sources[2], row, column):
-        less = cast("Difference", compared.sources[2].map).subtract(a, b)
-        found.append(MapValue(sentences.with_sign(float(less), 3)))
-    else:
-        found.append(MapValue("–", tr("nothing to compare")))
-    shown = [blank if lack else one for one, lack in zip(found[1:], compared.lacks, strict=True)]
-    return found[0], shown[0], shown[1]
+            cards.append(_card(write(weights[number], 3)))
+    return cards
 
 
-def _ends(source: Source, row: int | None) -> tuple[int, int] | None:
-    if row is None:
-        return None
-    cells = np.arange(source.shape[1])
-    found = seen(source.rule, np.array([[row, row + 1]]), np.stack([cells, cells + 1], 1))
-    inside = np.flatnonzero(found)
-    return (int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, 0)
+def _has_cell(there: There, row: int, column: int) -> bool:
+    return there is None or bool(there[0][row] and there[1][column])
 
 
-def _seen(source: Source, row: int, column: int) -> bool:
-    return bool(seen(source.rule, np.array([[row, row + 1]]), np.array([[column, column + 1]])))
+def _card(value: str, why: str = "") -> str:
+    big = f"font-size:{theme.font(1.15).pixelSize()}px;font-weight:600"
+    colour = theme.current().secondary.name()
+    note = NOTE.substitute(colour=colour, why=why) if why else ""
+    return CARD.substitute(big=big, value=value.replace("<", "&lt;"), note=note)
 
 
 # --- pairs of numbers -----------------------------------------------------------------------------
@@ -249,18 +214,18 @@ class NumberPair(QWidget):
 THREE = ["A", "B", "A − B"]
 
 
-def of_maps(compared: OpenedPair, tiles: Tiles, view: Viewport) -> Table:
+def of_maps(opened: OpenedMap[SharedGrid], cache: Tiles, view: Viewport) -> Table:
     """What A, B and A − B weigh at every cell on screen that one of them sees; from afar, where a
     pixel stands for many, the largest of these, and their range. Empty: not there, or still read.
     """
     values, unseen = [], []
-    for source in compared.shown:
-        found = mosaic.compose(tiles, source, view)
-        known = mosaic.quality(tiles, source, view) != "coarse"
+    for source in opened.shown:
+        found = tiles.compose(cache, source, view)
+        known = tiles.quality(cache, source, view) != "coarse"
         values.append(found if known else np.full_like(found, np.nan))
-        unseen.append(mosaic.unseen(source, view))
-    rows, columns = compared.names[0]
-    down, across = mosaic.ranges(view.down), mosaic.ranges(view.across)
+        unseen.append(tiles.unseen(source, view))
+    rows, columns = cast("tuple[Names, Names]", opened.names[0])
+    down, across = (axis.ranges() for axis in view.axes)
     queries = [[span(int(one[0]), int(one[1]) - 1), _text(rows, one)] for one in down]
     keys = [[span(int(one[0]), int(one[1]) - 1), _text(columns, one)] for one in across]
     table = [[tr("Query"), tr("Query text"), tr("Key"), tr("Key text"), *THREE]]
@@ -318,7 +283,7 @@ def _cells(weights: Floats, seen: Bools) -> list[str]:
     return [str(one) if here else "" for one, here in zip(weights, seen, strict=True)]
 
 
-def _text(names: Names_grid, ends: np.ndarray) -> str:
+def _text(names: Names, ends: np.ndarray) -> str:
     """What stands for some cells along an edge of A."""
     first, last = int(ends[0]), int(ends[1]) - 1
     start, stop = int(names.spans[first, 0]), int(names.spans[last, 1])
@@ -341,13 +306,13 @@ MOST_ROLE = 240  # px
 WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
 
 
-class CompareView(CellsView):
+class CompareView(MapsView):
     """A, B and A − B at equal size, with one cursor, one scale and one part on screen."""
 
+    count = 3
     figureless = "B is not ready"
     title = "Compare"
     topic = "compare"
-    lane = "map"
     wait = 0
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "beside", "selection", "hover", "display", "facts",
@@ -357,21 +322,15 @@ class CompareView(CellsView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.tiles = Tiles()
-        self.canvas = self.trio = MapTrio(self.tiles)
-        self._comparer = PairOpener(self.tiles)
-        self._supply = PairSupply(self.tiles, self.trio.panes)
-        self._compared: OpenedPair | None = None
-        self._build()
-
-    def _build(self) -> None:
+        self._opener = PairOpener(self.tiles)
+        self._supply.came.connect(self._say_share)
         self.head = PaneHead(tr("Head"))
         self.role = label(factor=0.92, weight=500, kind="chip")
         self.level = label(factor=0.92, weight=500, kind="chip")
-        self.way = Segments([(name, tr(said), icon) for name, said, icon in WAYS])
+        self.way = Segments([(name, tr(words), icon) for name, words, icon in WAYS])
         self.way.setToolTip(tr("Side by side, or alternating in one place"))
         self.way.setAccessibleName(tr("How A and B are shown"))
-        self.way.chosen.connect(self._choose_way)
+        self.way.chosen.connect(lambda name: self.canvas.blink(name == "blink"))
         self.scale = scale_choice()
         self.scale.chosen.connect(self._choose_scale)
         self.fit_button = IconButton("fit", tr("Fit maps to pane (F)"))
@@ -379,38 +338,27 @@ class CompareView(CellsView):
         self.export = self.export_button()
         self.head.add_beside_title(self.role, self.level)
         self.head.add(self.way, self.scale, self.fit_button, self.export)
-        self.least = label("A − B", factor=0.92, weight=600, kind="side")
-        less = tr("Weight in A minus weight in B")
-        self.least.setToolTip(explanation(less, "a_ij − b_ij", GUIDE))
+        difference = label("A − B", factor=0.92, weight=600, kind="side")
+        words = tr("Weight in A minus weight in B")
+        difference.setToolTip(explanation(words, "a_ij − b_ij", GUIDE))
+        difference.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+        difference.setFixedHeight(28)
         self.legend = Words(factor=0.92, kind="secondary")
-        self.least.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        self.least.setFixedHeight(28)
-        self._add(2, self.least)
-        self._add(2, self.legend)
-        vbox(self.content, self.head, (self.trio, 1))
-        for one in self.trio.panes:
-            one.pointed.connect(self._point)
-            one.clicked.connect(self._click)
-            one.installEventFilter(self)
-        self.trio.moved.connect(self._fetch)
-        self._supply.outgrown.connect(self._present)
-        self._supply.added_up.connect(self._present)
-        self._supply.came.connect(self._say_share)
-        self.start_at(self.trio.panes[0])
+        self._seat(2, difference, stretch=0)
+        self._seat(2, self.legend)
+        vbox(self.content, self.head, (self.canvas, 1))
 
     def seat(self, a: QWidget, b: QWidget) -> None:
         """Put what names and chooses the sides over their maps."""
-        for number, one in enumerate((a, b)):
-            self._add(number, one)
+        self._seat(0, a)
+        self._seat(1, b)
 
     def explain(self, words: str) -> None:
         """Say in the head how B differs from A."""
         self.head.note.say(words)
 
-    def _add(self, seat: int, widget: QWidget) -> None:
-        layout = self.trio.seats[seat].layout()
-        assert isinstance(layout, QHBoxLayout)
-        layout.addWidget(widget, 0 if widget is self.least else 1)
+    def _seat(self, number: int, widget: QWidget, stretch: int = 1) -> None:
+        cast("QHBoxLayout", self.canvas.seats[number].layout()).addWidget(widget, stretch)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -422,9 +370,9 @@ class CompareView(CellsView):
     def unbind(self) -> None:
         """Stop listening and reading."""
         super().unbind()
-        self.trio.blink(False)
+        self.canvas.blink(False)
 
-    def request(self, session: Session) -> Callable[[], OpenedPair] | None:
+    def request(self, session: Session) -> Callable[[], OpenedMap[SharedGrid]] | None:
         """Open both heads on one grid, and read the row looked at."""
         a, b, chosen = session.capture, session.beside, session.selection
         if a is None:
@@ -438,16 +386,14 @@ class CompareView(CellsView):
             self.empty_actions = () if session.at_work else CAPTURE
             return None
         return partial(
-            self._comparer.open, a, b, chosen.head_id, chosen.beside, session.looked_at.query
+            self._opener.open, a, b, chosen.head_id, chosen.beside, session.looked_at.query
         )
 
-    def draw(self, result: OpenedPair) -> None:
+    def draw(self, result: OpenedMap[SharedGrid]) -> None:
         """Show the three; their tiles follow as they are read."""
-        fresh, self._compared = result is not self._compared, result
-        self._entitle()
-        self._present()
-        self._follow(reveal=fresh)
-        self._fetch()
+        is_other, self._opened = result is not self._opened, result
+        self._entitle(result.grid)
+        self._show_maps(reveal=is_other)
 
     def noticed(self, name: str) -> None:
         """Move the cursor and change colours at once."""
@@ -457,7 +403,7 @@ class CompareView(CellsView):
             self.scale.choose(self.session.display.scale)
             self._present()
         elif name in ("capture", "beside"):
-            self._pointed = self._compared = None
+            self._pointed = self._opened = None
             self._supply.forget()
 
     def figure(self, session: Session) -> Spec | None:
@@ -468,114 +414,73 @@ class CompareView(CellsView):
 
     def as_table(self) -> list[list[str]] | None:
         """The weights of the cells on screen, of A, B and A − B."""
-        compared, view = self._compared, self.trio.view
-        return of_maps(compared, self.tiles, view) if compared and view else None
-
-    def settle(self) -> None:
-        """Ask, read every tile on screen and draw, now."""
-        super().settle()
-        compared, view = self._compared, self.trio.view
-        if compared is not None and view is not None:
-            lacking = [key for one in compared.shown for key in self.tiles.lacking(one, view)]
-            compared.load(self.tiles, lacking)
-            for one in self.trio.panes:
-                one.compose(afresh=True)
-            self._present()
+        opened, view = self._opened, self.canvas.view
+        return of_maps(opened, self.tiles, view) if opened and view else None
 
     # --- showing ----------------------------------------------------------------------------------
 
-    def _fetch(self) -> None:
-        """Have the tiles read that the screen lacks."""
-        if self._compared is not None and self.isVisible():
-            self._supply.want(self._compared)
-            self._say_share()
-
-    def _present(self) -> None:
-        compared, session = self._compared, self.session
-        if compared is None or session is None:
-            return
-        peak = session.display.limits or (-compared.peak, compared.peak)
-        names = (*compared.names, compared.names[0])
-        masses = compared.masses or (None, None, None)
-        scenes = []
-        for source, (rows, columns), mass, off in zip(
-            compared.sources, names, masses, self._off(compared), strict=True
-        ):
-            about_zero = compared.signed or source.signed
-            limits = palettes.limits_of(*peak, about_zero)
-            scenes.append(
-                MapScene(
-                    source, rows, columns, limits, session.display, off, mass=mass,
-                    sides=compared.sides, about_zero=about_zero,
-                )
-            )  # fmt: skip
-        self.trio.show_scenes(
-            scenes, compared.there, compared.names[0][0] is not compared.names[1][0]
-        )
-        self.trio.lack(*compared.lacks)
+    def _fetch(self, hurry: bool = False) -> None:
+        super()._fetch(hurry)
+        self._say_share()
 
     def _say_share(self) -> None:
         """How much of a large difference is computed: every weight of both goes into it."""
-        compared, view = self._compared, self.trio.view
-        if compared is None or view is None:
+        opened, view, share = self._opened, self.canvas.view, 1.0
+        if opened is None or view is None:
             return
-        share = compared.computed(self.tiles, view) if view.zoom > QUICK else 1.0
+        if view.zoom > QUICK:
+            found = [self.tiles.get(key) for key in tiles.wanted(opened.sources[2], view)]
+            shares = [0.0 if tile is None else float(tile.exact.mean()) for tile in found]
+            share = sum(shares) / len(shares) if shares else 1.0
         part = sentences.percent(f"{int(100 * share)}")
-        done = tr("{share} computed", share=part) if share < 1 else ""
-        self.trio.panes[2].hidden_words = done
-        self.trio.panes[2].update()
+        self.canvas.panes[2].note = tr("{share} computed", share=part) if share < 1 else ""
+        self.canvas.update()
 
-    def _off(self, compared: OpenedPair) -> tuple[bool, bool, bool]:
-        """Whether the head is switched off in A, in B, and in both."""
-        a, b = compared.grid.heads_off
+    def _off(self, opened: OpenedMap[SharedGrid]) -> tuple[bool, ...]:
+        a, b = opened.grid.heads_off
         return a, b, a and b
 
-    def _entitle(self) -> None:
-        assert self._compared is not None and self.session is not None
-        grid = self._compared.grid
+    def _entitle(self, grid: SharedGrid) -> None:
+        assert self.session is not None
         facts = self.session.facts.get(grid.head_a)
         title = tr("Head {head}", head=grid.head_a)
         if grid.head_a != grid.head_b:
             title = tr("Heads {head} and {other}", head=grid.head_a, other=grid.head_b)
         self.head.title.setText(title)
-        said = tr(facts.role) if facts else ""
-        self.role.setText(
-            self.role.fontMetrics().elidedText(said, Qt.TextElideMode.ElideRight, MOST_ROLE)
-        )
-        self.role.setToolTip(said)
-        self.role.setVisible(bool(said))
-        levels = (sentences.ends(one.spec, head.layer) for one, head in grid.sides)
+        role, metrics = tr(facts.role) if facts else "", self.role.fontMetrics()
+        self.role.setText(metrics.elidedText(role, Qt.TextElideMode.ElideRight, MOST_ROLE))
+        self.role.setToolTip(role)
+        self.role.setVisible(bool(role))
+        levels = (sentences.ends(side.spec, head.layer) for side, head in grid.sides)
         self.level.setText(" | ".join(dict.fromkeys(filter(None, levels))))
         self.level.setVisible(bool(self.level.text()))
-        told = sides_of(self.session)
-        legend = tr("red: more with {a}, blue: more with {b}", a=told.a, b=told.b)
-        self.legend.say("  ·  ".join(filter(None, (legend, self._compared.laid))))
+        names = sides_of(self.session)
+        legend = [tr("red: more with {a}, blue: more with {b}", a=names.a, b=names.b)]
+        if grid.rows.by_token or grid.columns.by_token:
+            unit = tr(f"{grid.a.query_prompt(grid.head_a.layer).unit}s")
+            legend.append(tr("both upsampled to {units}", units=unit))
+        elif not grid.is_identity:
+            legend.append(tr("hatched: not in both"))
+        self.legend.say("  ·  ".join(legend))
 
     # --- what is looked at ------------------------------------------------------------------------
 
-    def _grid(self) -> SharedGrid | None:
-        return None if self._compared is None else self._compared.grid
-
-    def _head(self) -> HeadId:
-        return self._compared.grid.head_a
-
     def _follow(self, reveal: bool = False) -> None:
         """The cursor and the cards for what is looked at."""
-        compared, session = self._compared, self.session
-        if compared is None or session is None:
-            return
-        if compared.grid.head_a != session.selection.head_id:  # the next one brings its own
-            return
+        opened, session = self._opened, self.session
+        if opened is None or session is None or opened.head != session.selection.head_id:
+            return  # the next one brings its own
         row, column = self._cell()
         if reveal:
-            self.trio.reveal(row, column)
-        found = read(compared, row, column)
-        self.trio.point(crosses(compared, row, column), [one.card for one in found])
+            self.canvas.reveal(row, column)
+        self.canvas.point(row, column, cell_cards(opened, row, column))
 
     # --- what people do ---------------------------------------------------------------------------
 
-    def _choose_way(self, name: str) -> None:
-        self.trio.blink(name == "blink")
+    def _choose_scale(self, name: str) -> None:
+        if self.session is not None:
+            scale = cast("palettes.Scale", name)
+            self.session.put(display=replace(self.session.display, scale=scale))
 
 
 # --- numbers --------------------------------------------------------------------------------------

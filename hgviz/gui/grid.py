@@ -1,4 +1,4 @@
-"""The geometry of a map: axes, names along them, what is in view, which cells are visible."""
+"""The geometry of a map: axes, names along them, what is in view, which cells exist."""
 
 from __future__ import annotations
 
@@ -9,18 +9,32 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Layer, Map, Prompt, Reduce
+from hgviz.core import (
+    Capture,
+    Floats,
+    HeadId,
+    Integers,
+    Interval,
+    Layer,
+    Map,
+    ModelSpec,
+    Prompt,
+    Reduce,
+)
 from hgviz.gui import sentences
 from hgviz.gui.language import tr
 from hgviz.maps import LazyMap, Rule, has_negative_weights, pool
+from hgviz.maps.tiles import round_outwards
+
+Bools = NDArray[np.bool_]
 
 # --- viewport -------------------------------------------------------------------------------------
 
 
-Bools = NDArray[np.bool_]
-
-MOST = 96  # logical px: two tokens do not fill the pane
-STEP = 1.25  # the least a turn of the wheel changes the scale by
+LARGEST_CELL = 96  # logical px: two tokens do not fill the pane
+ZOOM_STEP = 1.25  # the least that a turn of the wheel changes the scale by
+OBLONG = 4  # cells of maps that are longer than this times their width need not be square
+OBLONG_CELLS = 2**24  # nor read at different resolutions along both axes above this size
 
 Box = tuple[int, int, int, int]  # top, bottom, left, right in pixels, half-open
 
@@ -72,13 +86,21 @@ class MapAxis:
         bounds = np.ceil(pixels / (self.scale * step) - 1e-9).astype(np.int64) * step
         return np.minimum(bounds, self.cells)
 
+    def ranges(self) -> NDArray[np.int64]:
+        """(n, 2): the cells of every pixel, or every cell on screen where these are larger."""
+        if self.scale >= 1:
+            cells = np.arange(*self.shown())
+            return np.stack([cells, cells + 1], axis=1)
+        bounds = self.bounds()
+        return np.stack([bounds[:-1], bounds[1:]], axis=1)
+
     def shown(self) -> tuple[int, int]:
         """The cells on screen, half-open."""
         first, last = self.start, self.start + self.size
         if self.scale >= 1:
             return first // int(self.scale), min(self.cells, -(-last // int(self.scale)))
         step = 1 << self.zoom
-        first, last = (math.ceil(one / (self.scale * step) - 1e-9) * step for one in (first, last))
+        first, last = (math.ceil(end / (self.scale * step) - 1e-9) * step for end in (first, last))
         first = min(first, (self.cells - 1) // step * step)  # a last pixel may have none of its own
         return first, max(first + 1, min(self.cells, last))
 
@@ -92,6 +114,11 @@ class MapAxis:
         """The pixels of some cells in the window, half-open, at least one; may lie outside it."""
         first = math.floor(cell * self.scale + 1e-9) - self.start
         return first, max(first + 1, math.floor((cell + count) * self.scale + 1e-9) - self.start)
+
+    def middle(self, start: int, end: int) -> float:
+        """The middle of a run of cells, kept on screen while any of it is."""
+        first, last = self.edges(start, end - start)
+        return (max(first, 0) + min(last, self.size)) / 2
 
     def at(self, scale: float, pixel: float) -> MapAxis:
         """Another scale; the place under a pixel stays where it is."""
@@ -107,7 +134,7 @@ class MapAxis:
         return replace(self, start=self.start + first, room=last - first)
 
     def around(self, cell: int, margin: int = 2) -> MapAxis:
-        """Moved just as far as it takes to have a cell on screen."""
+        """Moved just as far as it takes to have a cell and its neighbours on screen."""
         first, last = self.edges(cell)
         reach = min(margin * (last - first), max(0, (self.size - (last - first)) // 2))
         if first - reach < 0:
@@ -126,26 +153,36 @@ class Viewport:
     ratio: float = 1.0
 
     @classmethod
-    def fitted(
-        cls, shape: tuple[int, int], room: tuple[int, int], ratio: float = 1.0, wide: int = 1
-    ) -> Viewport:
+    def fitted(cls, shape: tuple[int, int], room: tuple[int, int], ratio: float = 1.0) -> Viewport:
         """The whole map (rows, columns) in a room (height, width) of device pixels.
 
-        wide: how many times wider than high a cell may be, for maps of few columns.
+        Cells are squares of whole pixels. Those of a map far from square are rectangles, so that
+        a few rows of a thousand columns fill the room.
         """
-        rows, columns = max(1, shape[0]), max(1, shape[1])
-        height, width = max(1, room[0]), max(1, room[1])
-        scale = min(_whole(min(height / rows, width / columns)), float(round(MOST * ratio)))
-        broad = scale
-        if wide > 1 and scale >= 1:
-            most = min(wide * scale, width // columns, round(MOST * ratio))
-            broad = float(max(scale, math.floor(most)))
-        return cls(MapAxis(rows, height, scale), MapAxis(columns, width, broad), ratio)
+        cells, rooms = [max(1, size) for size in shape], [max(1, size) for size in room]
+        scales = [size / count for size, count in zip(rooms, cells, strict=True)]
+        if max(cells) <= OBLONG * min(cells) or cells[0] * cells[1] > OBLONG_CELLS:
+            scales = [min(scales)] * 2
+        down, across = (
+            MapAxis(count, size, _whole_scale(min(scale, round(LARGEST_CELL * ratio))))
+            for count, size, scale in zip(cells, rooms, scales, strict=True)
+        )
+        return cls(down, across, ratio)
+
+    @property
+    def axes(self) -> tuple[MapAxis, MapAxis]:
+        """Down and across."""
+        return self.down, self.across
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """(rows, columns) of the whole map."""
+        return self.down.cells, self.across.cells
 
     @property
     def zoom(self) -> int:
         """The level to read."""
-        return self.down.zoom
+        return min(self.down.zoom, self.across.zoom)
 
     @property
     def whole(self) -> bool:
@@ -158,47 +195,55 @@ class Viewport:
         return self.down.size, self.across.size
 
     def zoomed(self, turns: float, y: float, x: float) -> Viewport:
-        """Some turns of the wheel in (> 0) or out, about a pixel."""
-        least = Viewport.fitted((self.down.cells, self.across.cells), self._room, self.ratio)
-        wide = max(1, round(self.across.scale / self.down.scale))
-        scale = self.down.scale
+        """Some turns of the wheel in (> 0) or out, about a pixel.
+
+        Where cells are not square the narrower side of them grows first and shrinks last.
+        """
+        most = float(round(LARGEST_CELL * self.ratio))
+        least = self._fitted(self.shape)
+        scales = [axis.scale for axis in self.axes]
         for _ in range(max(1, round(abs(turns)))):
-            scale = _larger(scale) if turns > 0 else _smaller(scale)
-        scale = max(least.down.scale, min(scale, float(round(MOST * self.ratio))))
-        return replace(self, down=self.down.at(scale, y), across=self.across.at(scale * wide, x))
+            larger = _larger(min(scales))
+            scales = [max(scale, larger) if turns > 0 else _smaller(scale) for scale in scales]
+            scales = [
+                max(axis.scale, min(scale, most))
+                for axis, scale in zip(least.axes, scales, strict=True)
+            ]
+        return replace(self, down=self.down.at(scales[0], y), across=self.across.at(scales[1], x))
 
     def panned(self, dy: int, dx: int) -> Viewport:
         """The picture moved along by so many pixels."""
+        down, across = self.down, self.across
         return replace(
-            self,
-            down=self.down.moved_to(self.down.start - dy),
-            across=self.across.moved_to(self.across.start - dx),
+            self, down=down.moved_to(down.start - dy), across=across.moved_to(across.start - dx)
         )
 
-    def resized(self, room: tuple[int, int], ratio: float, wide: int = 1) -> Viewport:
+    def resized(self, room: tuple[int, int], ratio: float) -> Viewport:
         """The same part in another room; a whole map is fitted again."""
+        fitted = Viewport.fitted(self.shape, room, ratio)
         if self.whole or ratio != self.ratio:
-            return Viewport.fitted((self.down.cells, self.across.cells), room, ratio, wide)
-        down = replace(self.down, room=max(1, room[0]))
-        across = replace(self.across, room=max(1, room[1]))
-        least = Viewport.fitted((self.down.cells, self.across.cells), room, ratio, wide)
-        if least.down.scale >= down.scale:
-            return least
-        return replace(self, down=down.moved_to(down.start), across=across.moved_to(across.start))
+            return fitted
+        down, across = (
+            replace(axis, room=least.room).at(max(axis.scale, least.scale), 0)
+            for axis, least in zip(self.axes, fitted.axes, strict=True)
+        )
+        return Viewport(down, across, ratio)
 
-    def of(self, shape: tuple[int, int], wide: int = 1, grown: bool = False) -> Viewport:
+    def of(self, shape: tuple[int, int], same_text: bool = False) -> Viewport:
         """This view of a map of the same shape; the whole of another, or the same part of it.
 
-        grown: the map goes on where this one ended, or is the same head's in another text.
+        same_text: the map goes on where this one ended, or is the same head's in another text.
         """
-        if shape == (self.down.cells, self.across.cells):
+        if shape == self.shape:
             return self
-        if grown and not self.whole:
-            down, across = replace(self.down, cells=shape[0]), replace(self.across, cells=shape[1])
-            down, across = down.moved_to(down.start), across.moved_to(across.start)
+        if same_text and not self.whole:
+            down, across = (
+                (grown := replace(axis, cells=cells)).moved_to(grown.start)
+                for axis, cells in zip(self.axes, shape, strict=True)
+            )
             if not (down.whole and across.whole):
                 return replace(self, down=down, across=across)
-        return Viewport.fitted(shape, self._room, self.ratio, wide)
+        return self._fitted(shape)
 
     def part(self, box: Box) -> Viewport:
         """The pixels (top, bottom, left, right) of the picture alone, half-open."""
@@ -208,34 +253,33 @@ class Viewport:
     def box(self, rows: tuple[int, int], columns: tuple[int, int]) -> Box:
         """The pixels that show anything of ranges of cells, (top, bottom, left, right)."""
         ends = []
-        for along, (first, last) in ((self.down, rows), (self.across, columns)):
-            start, end = along.edges(first, last - first)
+        for axis, (first, last) in zip(self.axes, (rows, columns), strict=True):
+            start, end = axis.edges(first, last - first)
             # cells share their outermost pixels with those beside them
-            ends += [max(0, min(start - 1, along.size)), max(0, min(end + 1, along.size))]
+            ends += [max(0, min(start - 1, axis.size)), max(0, min(end + 1, axis.size))]
         return ends[0], ends[1], ends[2], ends[3]
 
-    @property
-    def _room(self) -> tuple[int, int]:
-        return self.down.room, self.across.room
+    def _fitted(self, shape: tuple[int, int]) -> Viewport:
+        return Viewport.fitted(shape, (self.down.room, self.across.room), self.ratio)
 
 
-def _whole(scale: float) -> float:
+def _whole_scale(scale: float) -> float:
     return float(math.floor(scale)) if scale >= 1 else scale
 
 
 def _larger(scale: float) -> float:
     if scale >= 1:
-        return float(max(int(scale) + 1, math.ceil(scale * STEP)))
+        return float(max(int(scale) + 1, math.ceil(scale * ZOOM_STEP)))
     return min(1.0, scale * math.sqrt(2))
 
 
 def _smaller(scale: float) -> float:
     if scale > 1:
-        return float(max(1, min(int(scale) - 1, math.floor(scale / STEP))))
+        return float(max(1, min(int(scale) - 1, math.floor(scale / ZOOM_STEP))))
     return scale / math.sqrt(2)
 
 
-# --- grid -----------------------------------------------------------------------------------------
+# --- names along an axis --------------------------------------------------------------------------
 
 
 TOKEN, WORD = 12, 11  # logical px: a cell that can hold a token, a word that can be written
@@ -261,7 +305,7 @@ class Marks:
 
 
 class Names:
-    """How the cells along one side of a map are called.
+    """What the cells along one side of a map are called.
 
     spans (cells, 2): the tokens of every cell, (-1, -1) for padding; word_spans (words, 2): the
     tokens of every word of the text. null: the first cell is a null group.
@@ -283,14 +327,14 @@ class Names:
         """What a cell stands for, as one sees it."""
         if self.null and cell == 0:
             return "∅"
-        start, end = (int(one) for one in self.spans[cell])
+        start, end = (int(token) for token in self.spans[cell])
         return "" if end <= max(start, 0) else sentences.glyph(self.prompt, start, end)
 
     def place(self, cell: int) -> str:
         """Where a cell is in the text, in words."""
         if self.null and cell == 0:
             return tr("{name}: no part of the text", name=tr(sentences.NULL))
-        start, end = (int(one) for one in self.spans[cell])
+        start, end = (int(token) for token in self.spans[cell])
         if end <= max(start, 0):
             return tr("place {number:,}: no part of the text", number=cell)
         return sentences.place(self.prompt, self.word_spans, start, end)
@@ -298,82 +342,95 @@ class Names:
     def word(self, cell: int) -> tuple[str, tuple[int, int]]:
         """The word a cell is in, and its cells; between words the cell alone."""
         token = int(self.spans[cell, 1]) - 1
-        found = sentences.word_at(self.word_spans, token) if token >= 0 else None
-        if found is None:
+        word = sentences.word_at(self.word_spans, token) if token >= 0 else None
+        if word is None:
             return self.glyph(cell), (cell, cell + 1)
-        (first, last) = (int(one) for one in self._cells(np.array([found]))[0])
-        return sentences.glyph(self.prompt, *found), (first, max(last, first + 1))
+        first, last = (int(end) for end in self._cells(np.array([word]))[0])
+        return sentences.glyph(self.prompt, *word), (first, max(last, first + 1))
 
-    def marks(self, along: MapAxis, ratio: float, chosen: int | None = None) -> Marks:
-        """The labels of the part on screen."""
-        pixel = along.scale / ratio
+    def marks(self, axis: MapAxis, ratio: float, chosen: int | None = None) -> Marks:
+        """The labels of the part on screen: of every cell, of words, of lines, or round numbers;
+        along a sound the seconds."""
+        pixel = axis.scale / ratio
         if pixel >= TOKEN:
-            return self._tokens(along, ratio, chosen)
-        for runs, numbered in ((self.words, False), (self.lines, True)):
-            room = (runs[:, 1] - runs[:, 0]) * pixel >= WORD
-            if len(runs) and room.mean() >= ENOUGH and (not numbered or len(runs) > 1):
-                return self._runs(along, ratio, chosen, runs, room, numbered)
-        return self._numbers(along, ratio, chosen)
-
-    def _tokens(self, along: MapAxis, ratio: float, chosen: int | None) -> Marks:
-        first, last = along.shown()
-        return Marks(
-            tuple(
-                AxisLabel(self.glyph(cell), _middle(along, ratio, cell, cell + 1), cell == chosen)
-                for cell in range(first, last)
-            )
-        )
+            return cell_marks(self, axis, ratio, chosen)
+        signal = self.prompt.signal
+        if signal is not None and signal.seconds > 0:
+            return self._seconds(axis, ratio, chosen, signal.seconds / len(self.prompt))
+        for runs, is_line in ((self.words, False), (self.lines, True)):
+            has_room = (runs[:, 1] - runs[:, 0]) * pixel >= WORD
+            if len(runs) and has_room.mean() >= ENOUGH and (not is_line or len(runs) > 1):
+                return self._runs(axis, ratio, chosen, runs, has_room, is_line)
+        return self._numbers(axis, ratio, chosen)
 
     def _runs(
         self,
-        along: MapAxis,
+        axis: MapAxis,
         ratio: float,
         chosen: int | None,
         runs: Integers,
-        room: np.ndarray,
-        numbered: bool,
+        has_room: Bools,
+        is_line: bool,
     ) -> Marks:
-        first, last = along.shown()
+        """Words or lines, with a tick where each begins."""
+        first, last = axis.shown()
         on = np.flatnonzero((runs[:, 1] > first) & (runs[:, 0] < last))
         labels = []
-        for at in on[room[on]]:
-            start, end = (int(one) for one in runs[at])
-            text = tr("line {number:,}", number=at + 1) if numbered else self._written(int(at))
-            labels.append(AxisLabel(text, _middle(along, ratio, start, end)))
-        ticks = tuple(along.edges(int(start))[0] / ratio for start in runs[on, 0] if start >= first)
-        return Marks(self._with_chosen(labels, along, ratio, chosen), ticks)
+        for number in on[has_room[on]].tolist():
+            start, end = runs[number].tolist()
+            text = (
+                tr("line {number:,}", number=number + 1)
+                if is_line
+                else sentences.glyph(self.prompt, *self.word_spans[number].tolist())
+            )
+            labels.append(AxisLabel(text, axis.middle(start, end) / ratio))
+        ticks = tuple(axis.edges(start)[0] / ratio for start in runs[on, 0] if start >= first)
+        return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
 
-    def _numbers(self, along: MapAxis, ratio: float, chosen: int | None) -> Marks:
-        first, last = along.shown()
-        step = _round_up(NUMBERS * ratio / along.scale)
-        cells = range(-(-first // step) * step, last, step)
+    def _numbers(self, axis: MapAxis, ratio: float, chosen: int | None) -> Marks:
+        first, last = axis.shown()
+        step = int(_round_up(max(1, NUMBERS * ratio / axis.scale)))
         labels = [
             AxisLabel(
-                f"{max(0, int(self.spans[cell, 1]) - 1):,}", _middle(along, ratio, cell, cell + 1)
+                f"{max(0, int(self.spans[cell, 1]) - 1):,}", axis.middle(cell, cell + 1) / ratio
             )
-            for cell in cells
+            for cell in range(-(-first // step) * step, last, step)
             if cell == 0 or self.spans[cell, 1] > max(self.spans[cell, 0], 0)
         ]
         ticks = tuple(label.middle for label in labels)
-        return Marks(self._with_chosen(labels, along, ratio, chosen), ticks)
+        return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
+
+    def _seconds(self, axis: MapAxis, ratio: float, chosen: int | None, frame: float) -> Marks:
+        """Round times; frame: the seconds of one token."""
+        first, last = axis.shown()
+        tokens_of_cell = max(1.0, self.spans[-1, 1] / len(self))
+        second = axis.scale / ratio / tokens_of_cell / frame  # px
+        step = _round_up(NUMBERS / second)
+        digits = max(0, -math.floor(math.log10(step)))
+        start, stop = (end * tokens_of_cell * frame for end in (first, last))
+        labels = [
+            AxisLabel(
+                tr("{number} s", number=f"{time:.{digits}f}"), time * second - axis.start / ratio
+            )
+            for time in step * np.arange(math.ceil(start / step - 1e-9), math.ceil(stop / step))
+        ]
+        ticks = tuple(label.middle for label in labels)
+        return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
 
     def _with_chosen(
-        self, labels: list[AxisLabel], along: MapAxis, ratio: float, chosen: int | None
+        self, labels: list[AxisLabel], axis: MapAxis, ratio: float, chosen: int | None
     ) -> tuple[AxisLabel, ...]:
         """The labels that leave room for the chosen word, and that word among them."""
         kept: list[AxisLabel] = []
         if chosen is not None and 0 <= chosen < len(self):
-            text, (start, end) = self.word(chosen)
-            first, last = along.shown()
+            text, cells = self.word(chosen)
+            first, last = axis.shown()
             if first <= chosen < last:
-                kept.append(AxisLabel(text, _middle(along, ratio, start, end), True))
-        for one in labels:
-            if all(abs(one.middle - other.middle) >= APART for other in kept[:1] + kept[-1:]):
-                kept.append(one)
+                kept.append(AxisLabel(text, axis.middle(*cells) / ratio, True))
+        for label in labels:
+            if all(abs(label.middle - other.middle) >= APART for other in kept[:1] + kept[-1:]):
+                kept.append(label)
         return tuple(sorted(kept, key=lambda label: label.middle))
-
-    def _written(self, at: int) -> str:
-        return sentences.glyph(self.prompt, *(int(one) for one in self.word_spans[at]))
 
     def _cells(self, tokens: Integers) -> Integers:
         """(n, 2): the cells that ranges of tokens lie in."""
@@ -385,26 +442,8 @@ class Names:
         return np.stack([start, np.maximum(end, start)], axis=1) + self._first
 
 
-class AxisTextCache:
-    """What axes show, kept: maps side by side show the same."""
-
-    def __init__(self) -> None:
-        self._marks: dict[tuple[object, ...], Marks] = {}
-
-    def marks(
-        self, names: Names | Places, along: MapAxis, ratio: float, chosen: int | None
-    ) -> Marks:
-        """The labels of the part on screen."""
-        key = names, along, ratio, chosen
-        if len(self._marks) > 64:
-            self._marks.clear()
-        if key not in self._marks:
-            self._marks[key] = names.marks(along, ratio, chosen)
-        return self._marks[key]
-
-
 class Places:
-    """The columns of a band: the places within a window."""
+    """The columns of a band: the places within a window, numbered from 1."""
 
     def __init__(self, count: int) -> None:
         self._count = count
@@ -413,23 +452,22 @@ class Places:
         return self._count
 
     def glyph(self, cell: int) -> str:
-        """Its number, from 1."""
+        """Its number."""
         return f"{cell + 1}"
 
-    def marks(self, along: MapAxis, ratio: float, chosen: int | None = None) -> Marks:
-        """One number each."""
-        return Marks(
-            tuple(
-                AxisLabel(self.glyph(cell), _middle(along, ratio, cell, cell + 1), cell == chosen)
-                for cell in range(*along.shown())
-            )
+    def marks(self, axis: MapAxis, ratio: float, chosen: int | None = None) -> Marks:
+        """Every number."""
+        return cell_marks(self, axis, ratio, chosen)
+
+
+def cell_marks(names: Names | Places, axis: MapAxis, ratio: float, chosen: int | None) -> Marks:
+    """A label for every cell on screen."""
+    return Marks(
+        tuple(
+            AxisLabel(names.glyph(cell), axis.middle(cell, cell + 1) / ratio, cell == chosen)
+            for cell in range(*axis.shown())
         )
-
-
-def _middle(along: MapAxis, ratio: float, start: int, end: int) -> float:
-    """Of a run of cells, kept on screen while any of it is."""
-    first, last = along.edges(start, end - start)
-    return (max(first, 0) + min(last, along.size)) / 2 / ratio
+    )
 
 
 def _lines(prompt: Prompt) -> Integers:
@@ -443,14 +481,10 @@ def _lines(prompt: Prompt) -> Integers:
     return np.stack([begins, ends], axis=1)
 
 
-def _round_up(least: float) -> int:
-    """The next of 1, 2, 5, 10, 20, 50, ..."""
-    power = 1
-    while True:
-        for digit in (1, 2, 5):
-            if digit * power >= least:
-                return digit * power
-        power *= 10
+def _round_up(least: float) -> float:
+    """The next of ... 0.5, 1, 2, 5, 10, 20, 50, ..."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(digit * power for digit in (1, 2, 5, 10) if digit * power >= least * (1 - 1e-9))
 
 
 # --- band -----------------------------------------------------------------------------------------
@@ -468,22 +502,13 @@ class Band:
 
     def __init__(self, whole: Map, window: int, down: bool) -> None:
         self.whole, self.window, self.down = whole, window, down
+        self.heads, self.signed = whole.heads, whole.signed
 
     @property
     def shape(self) -> tuple[int, int, int]:
         """(heads, windows, places)"""
         heads, queries, keys = self.whole.shape
         return heads, queries if self.down else keys, self.window
-
-    @property
-    def heads(self) -> tuple[int, ...]:
-        """The head numbers, in stored order."""
-        return self.whole.heads
-
-    @property
-    def signed(self) -> bool:
-        """Whether weights can be negative."""
-        return self.whole.signed
 
     def cell(self, row: int, column: int) -> tuple[int, int]:
         """The cell of the whole map that a cell of the band shows."""
@@ -498,39 +523,25 @@ class Band:
         zoom: int = 0,
         reduce: Reduce = "max",
     ) -> Floats:
-        """float32 (rows, columns) in cells of 2^zoom; rows and columns are pairs from 0."""
-        first, last = _pair(rows, self.shape[1])
-        start, end = _pair(columns, self.window)
+        """float32 (rows, columns) in cells of 2^zoom."""
+        first, last = round_outwards(rows, self.shape[1], 0)
+        start, end = round_outwards(columns, self.window, 0)
         out = np.zeros((last - first, self.window), np.float32)
-        for at in range(first, last, ROWS):
-            stop = min(at + ROWS, last)
-            out[at - first : stop - first] = self._read(head, at, stop)
+        for top in range(first, last, ROWS):
+            bottom = min(top + ROWS, last)
+            narrow, wide = (top, bottom), (top * self.window, bottom * self.window)
+            block = (
+                self.whole.read(head, narrow, wide)
+                if self.down
+                else self.whole.read(head, wide, narrow).T
+            )
+            for number, row in enumerate(block):
+                part = row[number * self.window : (number + 1) * self.window]
+                out[top - first + number, : len(part)] = part
         return pool(out[:, start:end], zoom, reduce, self.signed)
 
-    def _read(self, head: int, first: int, last: int) -> Floats:
-        wide = (first * self.window, last * self.window)
-        narrow = (first, last)
-        rows, columns = (narrow, wide) if self.down else (wide, narrow)
-        block = self.whole.read(head, rows=rows, columns=columns)
-        if not self.down:
-            block = block.T
-        out = np.zeros((last - first, self.window), np.float32)
-        for at, row in enumerate(block):
-            part = row[at * self.window : (at + 1) * self.window]
-            out[at, : len(part)] = part
-        return out
 
-
-def _pair(interval: Interval, size: int) -> tuple[int, int]:
-    if interval is None:
-        return 0, size
-    if isinstance(interval, tuple):
-        return interval
-    first, last, _ = slice(interval.start, interval.stop).indices(size)
-    return first, last
-
-
-# --- sight ----------------------------------------------------------------------------------------
+# --- which cells exist ----------------------------------------------------------------------------
 
 
 class Sight(Protocol):
@@ -550,30 +561,41 @@ def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> Bools
         return rule.seen(rows, columns)
     top, bottom = (rows[:, end, None] * rule.stride_q for end in (0, 1))
     left, right = (columns[None, :, end] * rule.stride_k for end in (0, 1))
-    found = np.ones((len(rows), len(columns)), bool)
+    cells = np.ones((len(rows), len(columns)), bool)
     if rule.causal:
-        found &= left < bottom
+        cells &= left < bottom
     if rule.windowed:
         group = max(rule.stride_q, rule.stride_k)
-        found &= top // group <= (right - 1) // group
-        found &= left // group <= (bottom - 1) // group
+        cells &= top // group <= (right - 1) // group
+        cells &= left // group <= (bottom - 1) // group
     if rule.band is not None:
-        found &= (right - 1 >= top - rule.band[0]) & (left <= bottom - 1 + rule.band[1])
+        cells &= (right - 1 >= top - rule.band[0]) & (left <= bottom - 1 + rule.band[1])
     if rule.chunk is not None:
-        found &= top // rule.chunk <= (right - 1) // rule.chunk
-        found &= left // rule.chunk <= (bottom - 1) // rule.chunk
+        cells &= top // rule.chunk <= (right - 1) // rule.chunk
+        cells &= left // rule.chunk <= (bottom - 1) // rule.chunk
     real = None if rule.keep is None else np.concatenate([[0], np.cumsum(rule.keep)])
     ends = columns if real is None else np.minimum(columns, len(real) - 1)
-    if (
-        rule.streaming_window is not None
-    ):  # the first column may be of the first keys, the last of the latest
+    if rule.streaming_window is not None:
+        # the first column may be of the first keys, the last of the latest
         first, last = (
             rule.in_streaming_window(rows[:, 0], ends[:, side] - side, real) for side in (0, 1)
         )
-        found &= first | last
+        cells &= first | last
     if real is not None:
-        found &= real[ends[:, 1]] > real[ends[:, 0]]
-    return found
+        cells &= real[ends[:, 1]] > real[ends[:, 0]]
+    return cells
+
+
+def exists(rule: Rule | Sight, row: int, column: int) -> bool:
+    """Whether one cell exists."""
+    return bool(seen(rule, np.array([[row, row + 1]]), np.array([[column, column + 1]])))
+
+
+def seen_columns(rule: Rule | Sight, row: int, columns: int) -> Integers:
+    """The columns, of so many, in which a row has cells."""
+    cells = np.arange(columns)
+    ranges = np.stack([cells, cells + 1], axis=1)
+    return np.flatnonzero(seen(rule, np.array([[row, row + 1]]), ranges))
 
 
 def below(rule: Rule | Sight, row: int, column: int) -> bool:
@@ -585,27 +607,34 @@ def below(rule: Rule | Sight, row: int, column: int) -> bool:
 
 def rule_of(capture: Capture, head: HeadId) -> Rule:
     """Which cells exist in the map of a head."""
-    one = capture.spec.layers[head.layer]
-    own = capture.maps[head.layer]
-    if isinstance(own, LazyMap):
-        return own.factors.rule.of(own.place(head.head))
-    levels = capture.spec.levels
-    strides = levels[one.level].stride, levels[one.key_level].stride
+    layer, levels = capture.spec.layers[head.layer], capture.spec.levels
+    attention = capture.maps[head.layer]
+    if isinstance(attention, LazyMap):
+        return attention.factors.rule.of(attention.place(head.head))
+    strides = levels[layer.level].stride, levels[layer.key_level].stride
     return Rule(
         scale=1.0,
-        activations=one.activations,
+        activations=layer.activations,
         norms=(),
-        stride_q=levels[one.level].stride or 1,
-        stride_k=levels[one.key_level].stride or 1,
-        causal=one.causal and (one.level == one.key_level or all(strides)),
-        windowed=one.window is not None,
+        stride_q=strides[0] or 1,
+        stride_k=strides[1] or 1,
+        causal=layer.causal and (layer.level == layer.key_level or all(strides)),
+        windowed=layer.window is not None,
     )
 
 
+def signed(capture: Capture, head: HeadId) -> bool:
+    """Whether weights of a captured head can be negative."""
+    attention = capture.maps[head.layer]
+    return attention is not None and is_signed(attention, head.head)
+
+
+def is_signed(attention: Map, head: int) -> bool:
+    """The same for a head of a map, by its own activation where the map knows it."""
+    return has_negative_weights(attention.whole if isinstance(attention, Band) else attention, head)
+
+
 # --- grid -----------------------------------------------------------------------------------------
-
-
-WIDE = 6  # how many times wider than high the cells of a band may be
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -626,22 +655,16 @@ class Grid:
     @classmethod
     def of(cls, capture: Capture, layer: int, whole: bool, texts: CaptureWords) -> Grid:
         """The picture of a layer; windowed resampling is a band unless the whole is asked for."""
-        found = capture.maps[layer]
-        assert found is not None
-        facts = capture.spec.layers[layer]
-        queries, keys = (
-            texts.names(capture, level, spans)
-            for level, spans in (
-                (facts.level, capture.query_spans(layer)),
-                (facts.key_level, capture.key_spans(layer)),
-            )
-        )
-        if whole or not banded(facts):
-            return cls(capture, layer, found, queries, keys, queries, keys)
-        assert facts.window is not None
-        band = Band(found, facts.window, facts.role == "down")
+        attention, spec = capture.maps[layer], capture.spec.layers[layer]
+        assert attention is not None
+        queries = texts.names(capture, spec.level, capture.query_spans(layer))
+        keys = texts.names(capture, spec.key_level, capture.key_spans(layer))
+        if whole or not banded(spec):
+            return cls(capture, layer, attention, queries, keys, queries, keys)
+        assert spec.window is not None
+        band = Band(attention, spec.window, spec.role == "down")
         rows = queries if band.down else keys
-        return cls(capture, layer, band, queries, keys, rows, Places(facts.window))
+        return cls(capture, layer, band, queries, keys, rows, Places(spec.window))
 
     def rule_of(self, head: int) -> Rule:
         """Which cells of the picture of a head exist: all of a band, which holds nothing but
@@ -653,21 +676,6 @@ class Grid:
     def band(self) -> Band | None:
         """The band, where it is one."""
         return self.map if isinstance(self.map, Band) else None
-
-    @property
-    def wide(self) -> int:
-        """How many times wider than high a cell may be."""
-        return WIDE if self.band else 1
-
-    @property
-    def sides(self) -> tuple[str, str]:
-        """What the columns and the rows are: of two texts, which."""
-        spec = self.capture.spec
-        one = spec.layers[self.layer]
-        if spec.levels[one.level].sequence == spec.levels[one.key_level].sequence:
-            return tr("Key"), tr("Query")
-        across, down = (sentences.level(spec, number) for number in (one.key_level, one.level))
-        return across.capitalize(), down.capitalize()
 
     def cell(self, query: int | None, key: int | None) -> tuple[int | None, int | None]:
         """The row and column of tokens; None where there is none."""
@@ -715,40 +723,35 @@ def banded(layer: Layer) -> bool:
     return layer.window is not None and layer.role in ("down", "up")
 
 
+def axis_titles(spec: ModelSpec, layer: int) -> tuple[str, str]:
+    """What the columns and the rows of a layer are: of two texts, which."""
+    one, levels = spec.layers[layer], spec.levels
+    if levels[one.level].sequence == levels[one.key_level].sequence:
+        return tr("Key"), tr("Query")
+    across, down = (sentences.level(spec, number) for number in (one.key_level, one.level))
+    return across.capitalize(), down.capitalize()
+
+
 class CaptureWords:
     """The texts of a capture, their words and the names of their tokens, each found once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[Prompt, Integers]] = {}
+        self._words: dict[str, tuple[Prompt, Integers]] = {}
         self._names: dict[str, list[Names]] = {}
 
     def of(self, capture: Capture, level: int) -> tuple[Prompt, Integers]:
         """The text whose tokens a level counts, and its words in tokens."""
-        side = capture.spec.levels[level].sequence
-        if side not in self._known:
+        sequence = capture.spec.levels[level].sequence
+        if sequence not in self._words:
             prompt = capture.prompt_of(level)
-            self._known[side] = prompt, sentences.word_spans(prompt)
-        return self._known[side]
+            self._words[sequence] = prompt, sentences.word_spans(prompt)
+        return self._words[sequence]
 
     def names(self, capture: Capture, level: int, spans: Integers) -> Names:
         """What cells of such spans are called in the text of a level."""
-        known = self._names.setdefault(capture.spec.levels[level].sequence, [])
-        for one in known:  # most layers have the same
-            if np.array_equal(one.spans, spans):
-                return one
-        known.append(Names(*self.of(capture, level), spans, capture.null(level)))
-        return known[-1]
-
-
-# --- signs ----------------------------------------------------------------------------------------
-
-
-def signed(capture: Capture, head: HeadId) -> bool:
-    """Whether weights of a captured head can be negative."""
-    found = capture.maps[head.layer]
-    return found is not None and of(found, head.head)
-
-
-def of(found: Map, head: int) -> bool:
-    """The same for a head of a map, by its own activation where the map knows it."""
-    return has_negative_weights(found.whole if isinstance(found, Band) else found, head)
+        found = self._names.setdefault(capture.spec.levels[level].sequence, [])
+        for names in found:  # most layers have the same
+            if np.array_equal(names.spans, spans):
+                return names
+        found.append(Names(*self.of(capture, level), spans, capture.null(level)))
+        return found[-1]

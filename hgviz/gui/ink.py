@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,6 @@ from hgviz.core import Display, Floats
 from hgviz.gui import sentences, theme
 from hgviz.gui import tiles as mosaic
 from hgviz.gui.grid import AxisLabel, Box, MapAxis, Marks, Names, Places, Viewport, seen
-from hgviz.gui.language import tr
 from hgviz.gui.tiles import Source, Tiles
 from hgviz.gui.widgets import vbox
 from hgviz.maps import thumb_zoom
@@ -41,41 +41,37 @@ Pixels = NDArray[np.uint32]  # (height, width): alpha, red, green, blue; 0 is tr
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapScene:
-    """Everything the canvas shows of one head.
+    """Everything that is drawn of one head.
 
-    wide: how many times wider than high a cell may be. mass (rows, 2): the sum of the negative
-    and of the positive weights of every row of a signed map, None until known. sides: what its
-    columns and its rows are. about_zero: coloured like signed weights, whatever it has.
+    signed: coloured about zero. off: the head is switched off. mass (rows, 2): the sum of the
+    negative and of the positive weights of every row, None for none or until they are known.
+    titles: what its columns and its rows are.
     """
 
     source: Source
     rows: Names
     columns: Names | Places
+    signed: bool
     limits: tuple[float, float]
-    display: Display = Display()
+    display: Display
     off: bool = False
-    wide: int = 1
     mass: Floats | None = None
-    sides: tuple[str, str] = ("Key", "Query")
-    about_zero: bool = False
+    titles: tuple[str, str] = ("Key", "Query")
 
-    @property
-    def signed(self) -> bool:
-        """Whether weights can be negative, or are shown as if they could."""
-        return self.source.signed or self.about_zero
+    def colours(self, dark: bool) -> Pixels:
+        """(256,): the colours in use as pixels, lowest first."""
+        return _inks(palettes.matching_palette(self.display.palette, self.signed), dark)
 
-    def table(self, dark: bool) -> palettes.Colours:
-        """(256, 3): the colours in use."""
-        name = palettes.matching_palette(self.display.palette, self.signed)
-        return palettes.colours(name, dark)
+    def coordinates(self, values: Any) -> Floats:
+        """Where weights lie among the colours, 0 to 1."""
+        return palettes.palette_coordinates(values, self.limits, self.display.scale, self.signed)
 
     def painted(self, values: Floats, dark: bool) -> Pixels:
         """The pixels of weights that are all there."""
-        placed = palettes.palette_coordinates(values, self.limits, self.display.scale, self.signed)
-        placed *= 255
-        placed += 0.5
-        name = palettes.matching_palette(self.display.palette, self.signed)
-        return np.take(_inks(name, dark), placed.astype(np.uint8))
+        places = self.coordinates(values)
+        places *= 255
+        places += 0.5
+        return np.take(self.colours(dark), places.astype(np.uint8))
 
 
 class MapPicture:
@@ -87,10 +83,10 @@ class MapPicture:
         self._spare = self.pixels
         self._look: tuple[object, ...] = ()
 
-    def show(self, scene: MapScene, tiles: Tiles, view: Viewport, dark: bool) -> list[Box]:
-        """Show a part of a scene; the boxes that had to be painted for it, all or what came in."""
+    def show(self, scene: MapScene, tiles: Tiles, view: Viewport, dark: bool) -> None:
+        """Show a part of a scene: where only the part is another, what comes in is painted."""
         look = scene.source, scene.limits, scene.display, scene.signed, dark
-        boxes = self._kept(view) if look == self._look else None
+        boxes = self._moved(view) if look == self._look else None
         if self.pixels.shape != view.size:
             self.pixels, self._spare = (np.empty(view.size, np.uint32) for _ in range(2))
         if boxes is None:
@@ -98,7 +94,6 @@ class MapPicture:
         self.view, self._look = view, look
         for box in boxes:
             self.renew(scene, tiles, box, dark)
-        return boxes
 
     def renew(self, scene: MapScene, tiles: Tiles, box: Box, dark: bool) -> None:
         """Paint a box of it again: other tiles have come."""
@@ -110,11 +105,7 @@ class MapPicture:
             part = self.view.part((first, last, left, right))
             self.pixels[first:last, left:right] = _painted(scene, tiles, part, dark)
 
-    def image(self) -> QImage:
-        """The same for Qt, sharing memory: it is good until the next change."""
-        return image(self.pixels)
-
-    def _kept(self, view: Viewport) -> list[Box] | None:
+    def _moved(self, view: Viewport) -> list[Box] | None:
         """Move what stays on screen; the boxes that come in. None where nothing stays."""
         old, (height, width) = self.view, view.size
         if old is None or old.size != view.size:
@@ -201,38 +192,37 @@ def axes(
     room: tuple[int, int],
     down: Marks,
     across: Marks,
-    sides: tuple[str, str] | None,
+    titles: tuple[str, str] | None,
 ) -> None:
     """Words and ticks left of a map and above it; room: the width and height there is for them.
 
-    sides: what its columns and its rows are; None: another map beside it says so.
+    titles: what its columns and its rows are; None: another map beside it says so.
     """
     now = theme.current()
     wide, high = room
     line = QFontMetricsF(theme.font(AXIS)).height()
     painter.setFont(theme.font(AXIS, 600))
     painter.setPen(now.secondary)
-    for name, up in ((f"{sides[0]} →", 25), (f"{sides[1]} ↓", 9)) if sides else ():
+    for name, up in ((f"{titles[0]} →", 25), (f"{titles[1]} ↓", 9)) if titles else ():
         painter.drawText(QPointF(rect.left() - wide + 16, rect.top() - up), name)
     for tick in down.ticks:
         painter.fillRect(QRectF(rect.left() - 5, rect.top() + tick, TICK, 1), now.edge)
     for tick in across.ticks:
         painter.fillRect(QRectF(rect.left() + tick, rect.top() - 5, 1, TICK), now.edge)
     fonts = {chosen: theme.font(AXIS, 700 if chosen else 400) for chosen in (False, True)}
-    inks = {False: now.secondary, True: now.mark_text}
 
-    def lettered(label: AxisLabel, room: int) -> str:
-        """Get ready to write a label; what of it there is room for."""
+    def fitted(label: AxisLabel, room: int) -> str:
+        """Set the font of a label; returns what of it there is room for."""
         painter.setFont(fonts[label.chosen])
-        painter.setPen(inks[label.chosen])
+        painter.setPen(now.mark_text if label.chosen else now.secondary)
         return painter.fontMetrics().elidedText(label.text, Qt.TextElideMode.ElideRight, room)
 
     for label in down.labels:
-        text = lettered(label, wide - 16)
+        text = fitted(label, wide - 16)
         box = QRectF(rect.left() - wide + 6, rect.top() + label.middle - line / 2, wide - 16, line)
         painter.drawText(box, theme.TO_RIGHT, text)
     for label in across.labels:
-        text = lettered(label, high - 12)
+        text = fitted(label, high - 12)
         painter.save()
         painter.translate(rect.left() + label.middle, rect.top() - 8)
         if len(text) == 1:  # a letter alone stays upright
@@ -264,25 +254,39 @@ def _hatching(rgba: int, ratio: float) -> QBrush:
     return QBrush(tile)
 
 
+def hatched(
+    painter: QPainter,
+    rect: QRectF,
+    ground: QColor,
+    lines: QColor,
+    ratio: float,
+    origin: QPointF | None = None,
+) -> None:
+    """A ground with hatching on it, which begins at the corner of the rectangle or at origin."""
+    painter.fillRect(rect, ground)
+    painter.setBrushOrigin(rect.topLeft() if origin is None else origin)
+    painter.fillRect(rect, hatching(lines, ratio))
+    painter.setBrushOrigin(QPointF(0, 0))
+
+
 def unseen(painter: QPainter, rect: QRectF, ratio: float) -> None:
     """The ground of a map: what is masked stays visible as grey with thin hatching."""
     now = theme.current()
-    painter.fillRect(rect, now.unseen)
-    painter.setBrushOrigin(rect.topLeft())
-    painter.fillRect(rect, hatching(faint(now.unseen_hatch, 0.55), ratio))
-    painter.setBrushOrigin(QPointF(0, 0))
+    hatched(painter, rect, now.unseen, faint(now.unseen_hatch, 0.55), ratio)
 
 
 def switched_off(painter: QPainter, rect: QRectF, ratio: float) -> None:
     """Over the map of a head that is switched off."""
     now = theme.current()
-    painter.fillRect(rect, faint(now.pane, 0.72))
-    painter.setBrushOrigin(rect.topLeft())
-    painter.fillRect(rect, hatching(faint(now.secondary, 0.6), ratio))
-    painter.setBrushOrigin(QPointF(0, 0))
-    painter.setPen(QPen(now.text, 3))
+    hatched(painter, rect, faint(now.pane, 0.72), faint(now.secondary, 0.6), ratio)
+    framed(painter, rect.adjusted(2, 2, -2, -2), now.text, 3)
+
+
+def framed(painter: QPainter, rect: QRectF, colour: QColor, width: float = 1) -> None:
+    """A line around a rectangle, outside of it."""
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawRect(rect.adjusted(1.5, 1.5, -1.5, -1.5))
+    painter.setPen(QPen(colour, width))
+    painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
 
 
 def chip(painter: QPainter, right_top: QPointF, text: str, room: float) -> None:
@@ -304,120 +308,45 @@ def chip(painter: QPainter, right_top: QPointF, text: str, room: float) -> None:
     painter.restore()
 
 
-def colour_bar(painter: QPainter, rect: QRectF, scene: MapScene, title: str) -> None:
-    """The colours from the top limit down, the true values beside them, and what they are."""
-    now = theme.current()
-    table = scene.table(now.dark)
-    ramp = np.ascontiguousarray(np.concatenate([table[::-1], np.full((256, 1), 255)], 1), np.uint8)
-    strip = QImage(ramp.data, 1, 256, 4, QImage.Format.Format_RGBA8888)
-    painter.drawImage(rect, strip)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(now.edge, 1))
-    painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
-    font = theme.font(AXIS)
-    metrics = QFontMetricsF(font)
-    gap = max(0.08, 1.2 * metrics.height() / max(1.0, rect.height()))
-    values = palettes.ticks(scene.limits, scene.display.scale, scene.signed, gap)
-    placed = palettes.palette_coordinates(
-        np.array(values), scene.limits, scene.display.scale, scene.signed
-    )
-    painter.setFont(font)
-    for value, part in zip(values, placed, strict=True):
-        y = rect.bottom() - float(part) * rect.height()
-        painter.setPen(now.secondary)
-        painter.fillRect(QRectF(rect.right() + 1, round(y - 0.5), TICK, 1), now.secondary)
-        top = min(
-            max(y - metrics.height() / 2, rect.top() - 2), rect.bottom() - metrics.height() + 2
-        )
-        painter.drawText(
-            QRectF(rect.right() + TICK + 3, top, 60, metrics.height()),
-            theme.TO_LEFT,
-            language.short_number(value, scene.signed),
-        )
-    painter.setFont(theme.font(AXIS, 600))
-    painter.setPen(now.secondary)
-    painter.drawText(QPointF(rect.left() - 3, rect.top() - 10), title)
+def colour_bar(painter: QPainter, rect: QRectF, scene: MapScene, title: str = "") -> None:
+    """The colours of a map from the lowest limit up, and the weights they stand for.
 
-
-def flat_bar(painter: QPainter, rect: QRectF, scene: MapScene) -> None:
-    """The colours from the lowest limit at the left to the highest, the true values beneath."""
-    now = theme.current()
-    ramp = np.concatenate([scene.table(now.dark), np.full((256, 1), 255)], 1).astype(np.uint8)
-    strip = QImage(ramp.data, 256, 1, 4 * 256, QImage.Format.Format_RGBA8888)
-    painter.drawImage(rect, strip)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(now.edge, 1))
-    painter.drawRect(rect.adjusted(-0.5, -0.5, 0.5, 0.5))
-    painter.setFont(theme.font(AXIS))
-    painter.setPen(now.secondary)
-    metrics = QFontMetricsF(theme.font(AXIS))
-    wide = metrics.horizontalAdvance("+0.0001") + 6
-    values = palettes.ticks(
-        scene.limits, scene.display.scale, scene.signed, max(0.08, wide / max(1.0, rect.width()))
-    )
-    placed = palettes.palette_coordinates(
-        np.array(values), scene.limits, scene.display.scale, scene.signed
-    )
-    written: list[tuple[float, float, str]] = []  # from, to, what is written there
-    for at in _ends_first(len(values)):
-        x = rect.left() + float(placed[at]) * rect.width()
-        text = language.short_number(values[at], scene.signed)
-        room = metrics.horizontalAdvance(text)
-        left = min(max(x - room / 2, rect.left()), max(rect.left(), rect.right() - room))
-        if all(left > end + APART or left + room < start - APART for start, end, _ in written):
-            painter.fillRect(QRectF(round(x - 0.5), rect.bottom() + 1, 1, TICK), now.secondary)
-            written.append((left, left + room, text))
-    for left, _, text in written:
-        painter.drawText(QPointF(left, rect.bottom() + TICK + metrics.ascent() + 2), text)
-
-
-def _ends_first(count: int) -> list[int]:
-    """The limits stand inside the bar, so that they need more room than their place has."""
-    return [*dict.fromkeys((0, count - 1, *range(count)))]
-
-
-def mass_gutter(
-    painter: QPainter,
-    rect: QRectF,
-    rows: NDArray[np.float64],
-    ratio: float,
-    mass: Floats,
-    most: float,
-    title: str = "",
-) -> None:
-    """What the rows add up to: negative to the left of the middle line, positive to the right.
-
-    rows (rows, 2): the top and bottom of each row of mass (rows, 2), in device px from the top of
-    rect; most: a full half; title: what stands between the two signs.
+    A flat bar runs to the right, with the weights below it that have room beside those at its
+    ends.
     """
     now = theme.current()
-    negative, positive = sides()
-    middle, half = rect.center().x(), rect.width() / 2 - 1
-    most = max(most, float(np.abs(mass).max(initial=0.0))) or 1.0
-    lengths = half * ratio * np.abs(mass) / most  # device px
-    tops, bottoms = rows.T
-    down = np.arange(round(rect.height() * ratio)) + 0.5
-    row = np.clip(np.searchsorted(tops, down, side="right") - 1, 0, None)
-    out = np.arange(round(rect.width() * ratio)) + 0.5 - (middle - rect.left()) * ratio
-    there = ((down >= tops[row]) & (down < bottoms[row]))[:, None]
-    reach = np.where(there, lengths[row], 0)
-    pixels = np.where(-out < reach[:, :1], np.uint32(negative.rgba()), np.uint32(0)) * (out < 0)
-    pixels += np.where(out < reach[:, 1:], np.uint32(positive.rgba()), np.uint32(0)) * (out > 0)
-    size = pixels.shape[1], pixels.shape[0], 4 * pixels.shape[1]
-    # one picture: as many strokes as rows would take longer than all else while a map moves
-    bars = QImage(pixels.data, *size, QImage.Format.Format_ARGB32_Premultiplied)
-    bars.setDevicePixelRatio(ratio)
-    painter.drawImage(rect.topLeft(), bars)
-    painter.fillRect(QRectF(round(middle), rect.top(), 1, rect.height()), now.edge)
-    painter.setFont(theme.font(AXIS, 600))
+    flat = rect.width() > rect.height()
+    inks = scene.colours(now.dark)
+    ramp = np.ascontiguousarray(inks[None] if flat else inks[::-1, None])
+    painter.drawImage(rect, image(ramp))
+    framed(painter, rect, now.edge)
+    painter.setFont(theme.font(AXIS))
+    metrics = QFontMetricsF(theme.font(AXIS))
+    line = metrics.height()
+    room = metrics.horizontalAdvance("+0.0001") + 6 if flat else 1.2 * line
+    gap = max(0.08, room / max(1.0, rect.width() if flat else rect.height()))
+    values = palettes.ticks(scene.limits, scene.display.scale, scene.signed, gap)
+    places = scene.coordinates(np.array(values)).tolist()
     painter.setPen(now.secondary)
-    box = QRectF(rect.left(), rect.top() - 24, rect.width(), 20)
+    written: list[tuple[float, float]] = []  # from, to
+    for number in dict.fromkeys((0, len(values) - 1, *range(len(values)))):  # the ends first
+        text = language.short_number(values[number], scene.signed)
+        if not flat:
+            y = rect.bottom() - places[number] * rect.height()
+            painter.fillRect(QRectF(rect.right() + 1, round(y - 0.5), TICK, 1), now.secondary)
+            top = min(max(y - line / 2, rect.top() - 2), rect.bottom() - line + 2)
+            box = QRectF(rect.right() + TICK + 3, top, 60, line)
+            painter.drawText(box, theme.TO_LEFT, text)
+            continue
+        x, wide = rect.left() + places[number] * rect.width(), metrics.horizontalAdvance(text)
+        left = min(max(x - wide / 2, rect.left()), max(rect.left(), rect.right() - wide))
+        if all(left > end + APART or left + wide < start - APART for start, end in written):
+            painter.fillRect(QRectF(round(x - 0.5), rect.bottom() + 1, 1, TICK), now.secondary)
+            painter.drawText(QPointF(left, rect.bottom() + TICK + metrics.ascent() + 2), text)
+            written.append((left, left + wide))
     if title:
-        wide = painter.fontMetrics().horizontalAdvance(title) + 24
-        box = QRectF(rect.center().x() - wide / 2, box.top(), wide, box.height())
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
-    for sign, side in (("−", Qt.AlignmentFlag.AlignLeft), ("+", Qt.AlignmentFlag.AlignRight)):
-        painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, sign)
+        painter.setFont(theme.font(AXIS, 600))
+        painter.drawText(QPointF(rect.left() - 3, rect.top() - 10), title)
 
 
 def sides() -> tuple[QColor, QColor]:
@@ -529,11 +458,12 @@ def draw_cross(
 ) -> None:
     """Lines along the row as far as it sees, along the column from there on, a ring at the cell.
 
-    The painter works in device pixels; corner is the map's.
+    corner: the map's, in device pixels.
     """
     line = max(1, round(view.ratio))
     height, width = view.size
     painter.save()
+    painter.scale(1 / view.ratio, 1 / view.ratio)
     painter.translate(corner)
     painter.setClipRect(QRect(-4 * line, -4 * line, width + 8 * line, height + 8 * line))
     rows = None if cross.row is None else view.down.edges(cross.row)
@@ -609,45 +539,59 @@ WIDE = 30  # logical px
 
 def draw_row_sums(
     painter: QPainter,
-    box: QRectF,
-    along: MapAxis,
+    rect: QRectF,
+    axis: MapAxis,
     ratio: float,
     mass: Floats,
     most: float = 0.0,
     title: str = "",
 ) -> None:
-    """Negative left and positive right of the middle; mass (rows, 2) as Scene has it.
+    """What the rows of a map add up to: negative left of the middle line, positive right of it.
 
-    Where rows are finer than pixels the mean of those that share one is drawn. most: what fills a
-    half, 0 for the largest of them; title: what stands over it, between the signs.
+    mass (rows, 2): as MapScene has it. Where rows are finer than pixels the mean of those that
+    share one is drawn. most: what fills a half, 0 for the largest sum; title: what stands between
+    the two signs.
     """
-    first, last = along.shown()
-    step = max(1, round(1 / along.scale))
+    first, last = axis.shown()
+    step = max(1, round(1 / axis.scale))
     starts = np.arange(first, last, step)
     sums = np.add.reduceat(mass[first:last], starts - first, axis=0)
-    tops, bottoms = (np.floor(rows * along.scale + 1e-9) - along.start
-                     for rows in (starts, starts + step))  # fmt: skip
-    rows = np.stack([tops, np.maximum(bottoms, tops + 1)], axis=1)
-    counts = np.diff(np.append(starts, last))
-    means = np.asarray(sums / counts[:, None], np.float32)
-    mass_gutter(painter, box, rows, ratio, means, most or float(np.abs(mass).max()), title)
+    means = np.asarray(sums / np.diff(np.append(starts, last))[:, None], np.float32)
+    tops, bottoms = (
+        np.floor(rows * axis.scale + 1e-9) - axis.start for rows in (starts, starts + step)
+    )
+    bottoms = np.maximum(bottoms, tops + 1)
+    now = theme.current()
+    middle, half = rect.center().x(), rect.width() / 2 - 1
+    most = max(most or np.abs(mass).max(), np.abs(means).max(initial=0.0)) or 1.0
+    lengths = half * ratio * np.abs(means) / most  # device px
+    down = np.arange(round(rect.height() * ratio)) + 0.5
+    row = np.clip(np.searchsorted(tops, down, side="right") - 1, 0, None)
+    out = np.arange(round(rect.width() * ratio)) + 0.5 - (middle - rect.left()) * ratio
+    is_row = ((down >= tops[row]) & (down < bottoms[row]))[:, None]
+    reach = np.where(is_row, lengths[row], 0)
+    negative, positive = (np.uint32(colour.rgba()) for colour in sides())
+    pixels = np.where(-out < reach[:, :1], negative, np.uint32(0)) * (out < 0)
+    pixels += np.where(out < reach[:, 1:], positive, np.uint32(0)) * (out > 0)
+    bars = image(pixels)  # as many strokes as rows would take longer than all else in a pan
+    bars.setDevicePixelRatio(ratio)
+    painter.drawImage(rect.topLeft(), bars)
+    painter.fillRect(QRectF(round(middle), rect.top(), 1, rect.height()), now.edge)
+    painter.setFont(theme.font(AXIS, 600))
+    painter.setPen(now.secondary)
+    box = QRectF(rect.left(), rect.top() - 24, rect.width(), 20)
+    if title:
+        wide = painter.fontMetrics().horizontalAdvance(title) + 24
+        box = QRectF(middle - wide / 2, box.top(), wide, box.height())
+        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
+    for sign, side in (("−", Qt.AlignmentFlag.AlignLeft), ("+", Qt.AlignmentFlag.AlignRight)):
+        painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, sign)
 
 
-def said(box: QRectF, along: MapAxis, ratio: float, mass: Floats, place: QPointF) -> str:
-    """What the row beside a place adds up to: "row 3: sum +0.43: +0.71 −0.28"; "" elsewhere."""
-    if not box.contains(place):
-        return ""
-    row = along.cell((place.y() - box.top()) * ratio)
-    if row is None or row >= len(mass):
-        return ""
-    total = sums(float(mass[row, 0]), float(mass[row, 1]))
-    return tr("row {row:,}: sum {sum}", row=row, sum=total)
-
-
-def sums(negative: float, positive: float, digits: int = 2) -> str:
+def sum_words(negative: float, positive: float, digits: int = 2) -> str:
     """+0.43: +0.71 −0.28; the whole alone where all have one sign."""
     whole, plus, minus = (
-        sentences.with_sign(one, digits) for one in (negative + positive, positive, negative)
+        sentences.with_sign(total, digits) for total in (negative + positive, positive, negative)
     )
     return f"{whole}: {plus} {minus}" if negative and positive else whole
 
@@ -657,12 +601,14 @@ def sums(negative: float, positive: float, digits: int = 2) -> str:
 
 MARGIN, DOWN = 13, 46  # px to the right edge of the map, and to its top: below the chip
 SMALLEST = 64  # px: a thumbnail smaller than this is drawn larger by whole numbers
+LEAST_SIDE = 24  # px of the short side of one that is far from square
 
 
-def place(rect: QRectF, thumb: QImage) -> QRectF:
-    """At the right below the chip, where a causal map has nothing to see; empty without room."""
-    times = max(1, SMALLEST // max(1, thumb.width(), thumb.height()))
-    width, height = thumb.width() * times, thumb.height() * times
+def place(rect: QRectF, thumb: tuple[int, int]) -> QRectF:
+    """Where a thumbnail of such (height, width) stands on a map: at the right below the chip, where
+    a causal map has nothing to see; empty without room."""
+    times = max(1, SMALLEST // max(1, *thumb))
+    height, width = (max(LEAST_SIDE, size * times) for size in thumb)
     if width + 2 * MARGIN > rect.width() or height + DOWN + MARGIN > rect.height():
         return QRectF()
     return QRectF(rect.right() - MARGIN - width, rect.top() + DOWN, width, height)
@@ -674,10 +620,8 @@ def draw_inset(painter: QPainter, box: QRectF, thumb: QImage, view: Viewport) ->
     shadow(painter, box, 2)
     unseen(painter, box, view.ratio)
     painter.drawImage(box, thumb)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(now.edge, 1))
-    painter.drawRect(box.adjusted(-0.5, -0.5, 0.5, 0.5))
-    down, across = view.down, view.across
+    framed(painter, box, now.edge)
+    down, across = view.axes
     part = QRectF(
         box.x() + across.start / across.length * box.width(),
         box.y() + down.start / down.length * box.height(),
@@ -707,17 +651,6 @@ CARD_DISTANCE = 22  # px between a cell and what is said about it
 FINE = 4  # px: a map of smaller cells is hidden by what is said of one, where it is small, too
 
 
-class Sentence(QLabel):
-    """HTML beneath a map, in as many lines as it needs."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setTextFormat(Qt.TextFormat.RichText)
-        self.setWordWrap(True)
-        self.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.setProperty("kind", "secondary")
-
-
 class CellCard(QWidget):
     """A rounded card with a shadow; the pointer goes through it."""
 
@@ -732,17 +665,12 @@ class CellCard(QWidget):
         self.hide()
 
     @property
-    def empty(self) -> bool:
-        """Whether it has nothing to say."""
-        return not self._label.text()
-
-    @property
     def text(self) -> str:
         """What it says, as HTML."""
         return self._label.text()
 
     def say(self, text: str) -> None:
-        """HTML with everything from a text escaped."""
+        """Say HTML with everything from a text escaped; nothing for ""."""
         self._label.setFont(theme.font())
         self._label.setText(text)
 

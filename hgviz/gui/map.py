@@ -13,19 +13,17 @@ from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent,
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
 from hgviz import language, palettes
-from hgviz.core import Capture, Floats, HeadId, Integers, Selection, progress
+from hgviz.core import Capture, Floats, HeadId, Selection, progress
 from hgviz.core import Signal as Read
 from hgviz.figures.spec import Spec
-from hgviz.gui import heatmap, sentences, theme
-from hgviz.gui import tiles as tiling
-from hgviz.gui.grid import Grid, Viewport, banded, rule_of, seen
-from hgviz.gui.heatmap import Canvas, Supply
-from hgviz.gui.ink import Cross, MapScene
+from hgviz.gui import heatmap, sentences, theme, tiles
+from hgviz.gui.grid import Grid, Viewport, banded, rule_of, seen_columns
+from hgviz.gui.heatmap import MapsView
 from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import CAPTURE, NOTHING, CellsView, View, plain
+from hgviz.gui.view import CAPTURE, NOTHING, View, plain
 from hgviz.gui.widgets import IconButton, PaneHead, label, vbox
 from hgviz.palettes import Colours, Limits
 from hgviz.session import Session
@@ -39,11 +37,10 @@ CHIP = 18  # px of it beside its words
 HELD = 12  # ms that another head may take to be there at once
 
 
-class MapView(CellsView):
+class MapView(MapsView):
     """The map of the selected head; hovering moves the key, a click keeps the query."""
 
     name, title, topic = "map", "Map", "map"
-    lane = "map"
     wait = 0  # another head is there in the next picture
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "selection", "hover", "display", "facts", "off", "text",
@@ -51,22 +48,13 @@ class MapView(CellsView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.tiles = Tiles()
-        self.canvas = Canvas(self.tiles)
         self._opener = Opener(self.tiles)
-        self._opened: OpenedMap | None = None
-        self._whole = False
-        self._role = ""
-        self._supply = Supply(self.canvas, self._opener)
-        self._supply.outgrown.connect(self._present)
-        self._supply.added_up.connect(self._present)
+        self._supply.neighbours = self._opener.neighbours
         self._supply.came.connect(self._came)
+        self._role = ""
         self._reveal = False
         self._held = QTimer(self, singleShot=True, interval=HELD)
         self._held.timeout.connect(self._show_opened)
-        self._build()
-
-    def _build(self) -> None:
         self.head = PaneHead(tr("Head"))
         self.role = label(factor=0.92, weight=500, kind="chip")
         self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
@@ -79,20 +67,15 @@ class MapView(CellsView):
         self.full.setCheckable(True)
         self.full.setFixedHeight(28)
         self.full.setToolTip(tr("Show the zeros outside the windows too"))
-        self.full.toggled.connect(self._show_whole)
+        self.full.toggled.connect(self.refresh)
         self.fit_button = IconButton("fit", tr("Fit map to pane (F)"))
         self.fit_button.clicked.connect(self.fit)
         self.export = self.export_button()
         self.head.add_beside_title(self.role, self.level, self.before)
         self.head.add(self.full, self.fit_button, self.export)
-        for one in (self.role, self.level, self.before, self.full):
-            one.hide()
+        for widget in (self.role, self.level, self.before, self.full):
+            widget.hide()
         vbox(self.content, self.head, (self.canvas, 1))
-        self.canvas.pointed.connect(self._point)
-        self.canvas.clicked.connect(self._click)
-        self.canvas.moved.connect(self._fetch)
-        self.canvas.installEventFilter(self)
-        self.start_at(self.canvas)
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -101,7 +84,7 @@ class MapView(CellsView):
         self._held.stop()
         super().unbind()
 
-    def request(self, session: Session) -> Callable[[], OpenedMap] | None:
+    def request(self, session: Session) -> Callable[[], OpenedMap[Grid]] | None:
         """Open the head and read the row looked at."""
         capture, chosen = session.capture, session.selection
         if capture is None or not all(map(len, capture.spans)):
@@ -112,29 +95,28 @@ class MapView(CellsView):
                 tr("Layer {layer} is not captured yet", layer=chosen.layer),
                 "It is shown as soon as it is captured.",
             )
-            going = session.at_work
-            self.empty_actions = (("jobs", "Jobs…"),) if going else CAPTURE[:1]
+            self.empty_actions = (("jobs", "Jobs…"),) if session.at_work else CAPTURE[:1]
             return None
         return partial(
             self._opener.open,
             capture,
             chosen.head_id,
             query=session.looked_at.query,
-            whole=self._whole,
+            whole=self.full.isChecked(),
             shared=session.display.shared,
             view=self.canvas.planned,
-            grown=self._opened is not None and self._opened.went_on(chosen.head_id, capture),
+            same_text=self._went_on(chosen.head_id, capture),
         )
 
-    def draw(self, result: OpenedMap) -> None:
+    def draw(self, result: OpenedMap[Grid]) -> None:
         """Show the head; its tiles follow as they are read."""
-        old, self._opened = self._opened, result
-        grown = old is not None and old.went_on(result.head, result.grid.capture)
+        old, grown = self._opened, self._went_on(result.head, result.grid.capture)
+        self._opened, shape = result, result.sources[0].shape
         if grown:
-            self.canvas.grow(result.source.shape, result.grid.wide)
+            self.canvas.grow(shape)
         stays = grown and self.session is not None and self.session.grew
         self._reveal = self._reveal or (old is not result and not stays)
-        same = old is not None and old.source.shape == result.source.shape
+        same = old is not None and old.sources[0].shape == shape
         waits = same and old is not result and not grown
         if same or grown:  # else the part on screen is of a map of another size until it is shown
             self._fetch(hurry=waits or self._held.isActive())
@@ -143,25 +125,28 @@ class MapView(CellsView):
         elif old is not result or not self._held.isActive():
             self._show_opened()
 
-    def _show_opened(self) -> None:
-        self._held.stop()
-        if self._opened is not None:
-            self._entitle()
-            self._present()
-            self._follow(reveal=self._reveal)
-            self._reveal = False
-            self._fetch()
+    def _went_on(self, head: HeadId, capture: Capture) -> bool:
+        """Whether the map that is open is of the same head in another text."""
+        opened = self._opened
+        return opened is not None and opened.head == head and opened.grid.capture is not capture
 
     def _came(self) -> None:
         """Tiles are there: of a head that is held back, perhaps all that come in a moment."""
         if self._held.isActive() and self._supply.at_hand:
             self._show_opened()
 
+    def _show_opened(self) -> None:
+        self._held.stop()
+        if self._opened is not None:
+            self._entitle()
+            self._show_maps(self._reveal)
+            self._reveal = False
+
     def noticed(self, name: str) -> None:
         """Move the cross hair and change colours at once."""
         if name in ("selection", "hover"):
             self._follow(reveal=name == "selection" and self._pointed is None)
-        elif name == "display" and self.session is not None:
+        elif name == "display":
             self._present()
         elif name == "capture" and self.session is not None and not self.session.grew:
             self._pointed = None
@@ -182,110 +167,74 @@ class MapView(CellsView):
         opened, session, view = self._opened, self.session, self.canvas.view
         if opened is None or session is None or view is None:
             return None
-        query, found = session.selection.query, None
+        query, table = session.selection.query, None
         if query is not None:
-            found = row_table(opened, opened.grid.capture.row(opened.head.layer, query))
-        return found or cell_table(opened, self.tiles, view)
-
-    def settle(self) -> None:
-        """Ask, read every tile on screen and draw, now."""
-        super().settle()
-        if self._opened is not None:
-            view = self.canvas.planned
-            self._opened.load(self.tiles, self.tiles.lacking(self._opened.source, view))
-            self.canvas.compose(afresh=True)
-            self._show_opened()
+            table = row_table(opened, opened.grid.capture.row(opened.head.layer, query))
+        return table or cell_table(opened, self.tiles, view)
 
     # --- showing ----------------------------------------------------------------------------------
 
-    def _fetch(self, hurry: bool = False) -> None:
-        """Have the tiles read that the screen lacks."""
-        if self._opened is not None and self.isVisible():
-            self._supply.want(self._opened, hurry)
-
     def _present(self) -> None:
-        opened, session = self._opened, self.session
-        if opened is None or session is None or session.capture is None:
-            return
-        grid = opened.grid
-        self.canvas.hidden_words = heatmap.hidden(grid.rule_of(opened.head.head))
-        limits = self._limits(opened, session)
-        scene = MapScene(opened.source, grid.rows, grid.columns, limits, session.display, self._off)
-        scene = replace(scene, wide=grid.wide, mass=opened.mass, sides=grid.sides)
-        self.canvas.show_scene(scene)
+        if self._opened is not None:
+            rule = self._opened.grid.rule_of(self._opened.head.head)
+            self.canvas.panes[0].note = heatmap.hidden(rule)
+        super()._present()
 
-    def _limits(self, opened: OpenedMap, session: Session) -> tuple[float, float]:
-        limits, most = session.display.limits, self._opener.most
-        peak = most if session.display.shared and most is not None else opened.peak
-        return palettes.limits_of(*(limits or (-peak, peak)), opened.source.signed)
+    def _limits(self, opened: OpenedMap[Grid], session: Session) -> tuple[float, float]:
+        most = self._opener.most
+        if session.display.limits is None and session.display.shared and most is not None:
+            return -most, most
+        return super()._limits(opened, session)
+
+    def _off(self, opened: OpenedMap[Grid]) -> tuple[bool, ...]:
+        assert self.session is not None
+        return (opened.head in self.session.off or opened.head in opened.grid.capture.off,)
 
     def _entitle(self) -> None:
         assert self._opened is not None and self.session is not None
         head, spec = self._opened.head, self._opened.grid.capture.spec
-        layer, facts = spec.layers[head.layer], self.session.facts.get(head)
+        facts = self.session.facts.get(head)
         self.head.title.setText(tr("Head {head}", head=head))
         self._role = tr(facts.role) if facts else ""
         self.level.setText(sentences.ends(spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
         self.before.setVisible(self.session.stale)
-        self.full.setVisible(banded(layer))
+        self.full.setVisible(banded(spec.layers[head.layer]))
         self._fit_role()
 
     def _fit_role(self) -> None:
         """The role in the room that the rest of the head leaves, elided."""
         room = self.head.room_for(self.role, self.width())
         metrics = self.role.fontMetrics()
-        said = metrics.elidedText(self._role, Qt.TextElideMode.ElideRight, room - CHIP)
-        self.role.setText(said)
-        self.role.setToolTip(self._role if said != self._role else "")
+        words = metrics.elidedText(self._role, Qt.TextElideMode.ElideRight, room - CHIP)
+        self.role.setText(words)
+        self.role.setToolTip(self._role if words != self._role else "")
         self.role.setVisible(bool(self._role) and room >= LEAST_ROLE)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit_role()
 
-    @property
-    def _off(self) -> bool:
-        assert self._opened is not None and self.session is not None
-        head = self._opened.head
-        return head in self.session.off or head in self._opened.grid.capture.off
-
     # --- what is looked at ------------------------------------------------------------------------
-
-    def _grid(self) -> Grid | None:
-        return None if self._opened is None else self._opened.grid
-
-    def _head(self) -> HeadId:
-        return self._opened.head
-
-    def _keeps_row(self) -> bool:
-        return self._opened.grid.band is None
 
     def _follow(self, reveal: bool = False) -> None:
         """The cross hair, the card and the sentence for what is looked at."""
-        if self._opened is None or self.session is None:
-            return
-        if self._opened.head != self.session.selection.head_id:  # the next one brings its own
-            return
-        (row, column), grid = self._cell(), self._opened.grid
-        ends = None
-        if row is not None:
-            cells = np.arange(grid.map.shape[2])
-            rule = self._opened.source.rule
-            inside = np.flatnonzero(seen(rule, _one(row), np.stack([cells, cells + 1], 1)))
-            ends = (int(inside[0]), int(inside[-1]) + 1) if len(inside) else (0, 0)
+        opened, session = self._opened, self.session
+        if opened is None or session is None or opened.head != session.selection.head_id:
+            return  # the next one brings its own
+        row, column = self._cell()
         if reveal:
             self.canvas.reveal(row, column)
-        self.canvas.point(Cross(row, column, ends))
-        chosen = grid.cell(self.session.selection.query, self.session.selection.key)
+        chosen = opened.grid.cell(session.selection.query, session.selection.key)
+        pointed = self._reading(row, column) if (row, column) != chosen else None
+        self.canvas.point(row, column, [pointed.card() if pointed is not None else ""])
         sentence = tr(heatmap.HINT)
         if chosen[0] is not None:
             reading = self._reading(*chosen)
             if reading is None:  # the row is being read, and is said then
                 return
             sentence = reading.sentence()
-        pointed = self._reading(row, column) if (row, column) != chosen else None
-        self.canvas.say(sentence, pointed.card() if pointed is not None else "")
+        self.canvas.say(sentence)
         self.canvas.setAccessibleDescription(plain(sentence))
 
     def _reading(self, row: int | None, column: int | None) -> heatmap.CellReading | None:
@@ -296,69 +245,41 @@ class MapView(CellsView):
             return None
         if column is not None:
             row, key = grid.whole(row, column) or (row, None)
-        weights = opened.rows.get(row)
-        if weights is None:
+        if row not in opened.rows:
             return None
-        rule = rule_of(grid.capture, opened.head)
         return heatmap.CellReading(
-            opened.head,
-            grid.queries,
-            grid.keys,
-            row,
-            weights,
-            key,
-            seen=key is None or bool(seen(rule, _one(row), _one(key))),
-            near=rule.streaming_window,
-            signed=opened.source.signed,
-            off=self._off,
-        )
-
-    # --- what people do ---------------------------------------------------------------------------
-
-    def _show_whole(self, whole: bool) -> None:
-        self._whole = whole
-        self.refresh()
+            opened.head, grid.queries, grid.keys, row, opened.rows[row][0], key,
+            rule_of(grid.capture, opened.head), opened.signed, self._off(opened)[0],
+        )  # fmt: skip
 
 
-def row_table(opened: OpenedMap, row: int) -> Table | None:
+def row_table(opened: OpenedMap[Grid], row: int) -> Table | None:
     """The weights of one row of a whole map on every key that it sees; None until it was read."""
-    weights = opened.rows.get(row)
-    if weights is None:
+    if row not in opened.rows:
         return None
-    queries, keys = opened.grid.queries, opened.grid.keys
-    cells = np.arange(len(weights))
-    rule = rule_of(opened.grid.capture, opened.head)
-    there = seen(rule, np.array([[row, row + 1]]), np.stack([cells, cells + 1], axis=1))[0]
+    weights, queries, keys = opened.rows[row][0], opened.grid.queries, opened.grid.keys
+    inside = seen_columns(rule_of(opened.grid.capture, opened.head), row, len(weights))
     query = str(row), queries.glyph(row)
     return [
-        [tr(one) for one in CELL],
-        *(
-            [*query, str(at), keys.glyph(at), str(weights[at])]
-            for at in np.flatnonzero(there).tolist()
-        ),
+        [tr(title) for title in CELL],
+        *([*query, str(key), keys.glyph(key), str(weights[key])] for key in inside.tolist()),
     ]
 
 
-def cell_table(opened: OpenedMap, tiles: Tiles, view: Viewport) -> Table:
+def cell_table(opened: OpenedMap[Grid], cache: Tiles, view: Viewport) -> Table:
     """The cells on screen; several that share a pixel are 0:4, with their largest weight."""
-    values = tiling.compose(tiles, opened.source, view)
-    hidden = tiling.unseen(opened.source, view)
-    rows, columns = tiling.ranges(view.down), tiling.ranges(view.across)
-    out, grid = [[tr(one) for one in CELL]], opened.grid
-    for i in range(len(rows)):
-        for j in range(len(columns)):
-            first = grid.whole(int(rows[i, 0]), int(columns[j, 0]))
-            last = grid.whole(int(rows[i, 1]) - 1, int(columns[j, 1]) - 1)
-            if hidden[i, j] or first is None or np.isnan(values[i, j]):
-                continue
-            query, key = (span(*one) for one in zip(first, last or first, strict=True))
+    source, grid = opened.sources[0], opened.grid
+    values, hidden = tiles.compose(cache, source, view), tiles.unseen(source, view)
+    rows, columns = (axis.ranges() for axis in view.axes)
+    table = [[tr(title) for title in CELL]]
+    for i, j in np.argwhere(~hidden & ~np.isnan(values)).tolist():
+        first = grid.whole(int(rows[i, 0]), int(columns[j, 0]))
+        last = grid.whole(int(rows[i, 1]) - 1, int(columns[j, 1]) - 1)
+        if first is not None:
+            query, key = (span(*ends) for ends in zip(first, last or first, strict=True))
             glyphs = grid.queries.glyph(first[0]), grid.keys.glyph(first[1])
-            out.append([query, glyphs[0], key, glyphs[1], str(values[i, j])])
-    return out
-
-
-def _one(cell: int) -> Integers:
-    return np.array([[cell, cell + 1]])
+            table.append([query, glyphs[0], key, glyphs[1], str(values[i, j])])
+    return table
 
 
 # --- image ----------------------------------------------------------------------------------------

@@ -1,16 +1,17 @@
-"""Maps of one head, and of two models with their difference, opened and read by rows."""
+"""One map or three on the same cells: opened, read by rows and tiles, and added up."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from itertools import chain, zip_longest
 from threading import Lock
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 import numpy as np
-from numpy.typing import NDArray
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from hgviz.analysis.alignment import (
     Alignment,
@@ -20,63 +21,95 @@ from hgviz.analysis.alignment import (
     same_tokens,
 )
 from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Map, Reduce, progress
-from hgviz.gui import grid as signs
-from hgviz.gui import sentences
-from hgviz.gui.grid import Bools, CaptureWords, Grid, Names, Viewport, rule_of, seen
+from hgviz.gui import sentences, tiles
+from hgviz.gui.grid import (
+    Bools,
+    CaptureWords,
+    Grid,
+    Names,
+    Places,
+    Sight,
+    Viewport,
+    axis_titles,
+    is_signed,
+    rule_of,
+    seen,
+)
 from hgviz.gui.language import tr
-from hgviz.gui.tiles import SIDE, Key, Sight, Source, Tiles, wanted
-from hgviz.gui.tiles import seen as seen_cells
+from hgviz.gui.tiles import SIDE, Key, Part, Readers, Source, Tiles
 from hgviz.maps import Axis, Difference, Projected, Rule
 
-# --- opened ---------------------------------------------------------------------------------------
-
+if TYPE_CHECKING:
+    from hgviz.gui.jobs import Lanes
 
 SMALL = 2**22  # cells: up to here a whole map is a matter of a moment
-HEADS_KEPT, ROWS_KEPT = 32, 256
+HEADS_KEPT, PAIRS_KEPT, ROWS_KEPT = 32, 8, 256
 BLOCK = 256, 4096  # rows and columns added up at a time
 RUN = 8192  # keys of a row read at a time
 
+There = tuple[Bools, Bools] | None  # the rows and the columns that a map has anything in
+Lack = tuple[str, str] | None  # what is not there, and why
+Made = TypeVar("Made")
+AnyGrid = TypeVar("AnyGrid", Grid, SharedGrid)
 
-class Opened:
-    """Maps on the same cells as they are known so far: filled in by lanes, read by the window.
 
-    sources: where their tiles come from. peak: the largest weight by magnitude of those that are
-    `measured`, or the largest of what was read until `exact`. masses: for each source (rows, 2),
-    the negative and the positive sum of each row; None until they are added up. rows: rows that
-    were read, by number.
+# --- opened maps ----------------------------------------------------------------------------------
+
+
+@dataclass(eq=False)
+class OpenedMap(Generic[AnyGrid]):
+    """One head, or a head of A, one of B and their difference: filled in by lanes, read by views.
+
+    grid: finds the cell of tokens. sources: where the tiles of each map come from. names: what
+    the rows and columns of each are called, titles: what its columns and its rows are. whole: the
+    maps, each of one head, whose rows are read. signed: whether weights can be negative. peak: the
+    largest weight by magnitude; until it is `exact`, of what was read. there: of each map the rows
+    and columns that it has anything in, None for all. lacks: of each why it is not there, None
+    where it is. masses: of each (rows, 2), the negative and the positive sum of every row. rows: by
+    number, a row of each map in whole.
     """
 
-    def __init__(self, sources: tuple[Source, ...], peaks: Sequence[float | None]) -> None:
-        self.sources = sources
-        self.exact = None not in peaks
-        self.peak = max((peak for peak in peaks if peak is not None), default=0.0)
-        self.masses: tuple[Floats, ...] | None = None
-        self.rows: OrderedDict[int, Any] = OrderedDict()
+    head: HeadId
+    grid: AnyGrid
+    sources: tuple[Source, ...]
+    names: tuple[tuple[Names, Names | Places], ...]
+    titles: tuple[str, str]
+    whole: tuple[tuple[Map, int], ...]
+    signed: bool
+    peak: float = 0.0
+    exact: bool = False
+    there: tuple[There, ...] = (None,)
+    lacks: tuple[Lack, ...] = (None,)
+    masses: tuple[Floats, ...] | None = None
+    rows: OrderedDict[int, tuple[Floats, ...]] = field(default_factory=OrderedDict)
 
     @property
-    def measured(self) -> tuple[Source, ...]:
-        """The sources whose weights count for the peak."""
-        return self.sources[:2]
+    def shown(self) -> tuple[Source, ...]:
+        """The sources whose maps are there to be seen."""
+        return tuple(
+            source for source, lack in zip(self.sources, self.lacks, strict=True) if lack is None
+        )
 
     @property
     def unfinished(self) -> bool:
-        """Whether the sums of the rows are still to come."""
-        return self.masses is None
+        """Whether the sums of rows are still to come; of one map without signs there are none."""
+        return self.masses is None and (self.signed or len(self.sources) > 1)
 
-    def saw(self, tiles: Tiles, key: Key) -> bool:
+    def saw(self, cache: Tiles, key: Key) -> bool:
         """A tile has come; whether weights are larger than was known."""
-        tile = tiles.get(key)
-        if self.exact or tile is None or key.source not in self.measured:
+        tile = cache.get(key)
+        if self.exact or tile is None or key.source not in self.sources[:2]:
             return False
         before = self.peak
         self.peak = max(before, float(np.nanmax(np.abs(tile.values), initial=0.0)))
         return self.peak > before
 
-    def load(self, tiles: Tiles, keys: Sequence[Key]) -> None:
-        """Read tiles, then what the rows add up to; what is there can be shown at every step."""
-        for number, part in enumerate(tiles.parts(keys)):
-            tiles.read(part)
-            self.saw(tiles, part.key)
+    def load(self, cache: Tiles, view: Viewport) -> None:
+        """Read the tiles of a view, then what the rows add up to."""
+        keys = [key for source in self.shown for key in cache.lacking(source, view)]
+        for number, part in enumerate(cache.parts(keys)):
+            cache.read(part)
+            self.saw(cache, part.key)
             progress(number, len(keys), "Computing the map")
         if self.unfinished:
             self.add_up()
@@ -92,75 +125,151 @@ class Opened:
                 block = np.array([part]), np.array([across])
                 if not any(seen(source.rule, *block).any() for source in self.sources):
                     continue
-                for mass, weights in zip(masses, self._weights(part, across), strict=True):
-                    mass[slice(*part), 0] += np.minimum(weights, 0).sum(axis=1)
-                    mass[slice(*part), 1] += np.maximum(weights, 0).sum(axis=1)
+                weights = [
+                    source.map.read(source.head, part, across) for source in self.sources[:2]
+                ]
+                if len(self.sources) > 2:
+                    difference = cast("Difference", self.sources[2].map)
+                    weights.append(difference.between(weights[0], weights[1], part, across))
+                for mass, values in zip(masses, weights, strict=True):
+                    mass[slice(*part), 0] += np.minimum(values, 0).sum(axis=1)
+                    mass[slice(*part), 1] += np.maximum(values, 0).sum(axis=1)
                 progress(top, rows, "Adding up the rows")
         self.masses = masses
 
-    def _weights(self, rows: tuple[int, int], columns: tuple[int, int]) -> Sequence[Floats]:
-        """The weights of a block of each source."""
-        return [source.map.read(source.head, rows, columns) for source in self.sources]
-
-    def _keep_row(self, row: int, maps: Sequence[tuple[Map, int]]) -> tuple[Floats, ...]:
-        """Read a row of some maps, each of one head, in parts; drop the rows read longest ago."""
-        keys = maps[0][0].shape[2]
-        parts: list[list[Floats]] = [[] for _ in maps]
+    def read_row(self, row: int) -> None:
+        """Read a row in parts, unless it was read; drop the rows read longest ago."""
+        _, rows, keys = self.whole[0][0].shape
+        if row in self.rows or not 0 <= row < rows:
+            return
+        parts: list[list[Floats]] = [[] for _ in self.whole]
         for left in range(0, max(1, keys), RUN):
             columns = left, min(left + RUN, keys)
-            for read, (attention, head) in zip(parts, maps, strict=True):
+            for read, (attention, head) in zip(parts, self.whole, strict=True):
                 read.append(attention.read(head, (row, row + 1), columns)[0])
             progress(columns[1], keys, "Reading the row")
         while len(self.rows) >= ROWS_KEPT:
             self.rows.popitem(last=False)
-        return tuple(np.concatenate(read) for read in parts)
+        self.rows[row] = tuple(np.concatenate(read) for read in parts)
 
 
-class OpenedMap(Opened):
-    """One head. rows: rows of the whole map, also where a band is shown."""
+def open_grid(grid: Grid, head: HeadId) -> OpenedMap[Grid]:
+    """The map of one head as its grid has it."""
+    attention = grid.capture.maps[head.layer]
+    assert attention is not None
+    summary = _summary(grid.capture, attention, head.head)
+    thumb = None if summary is None or grid.band is not None else summary.thumb
+    source = Source(grid.map, head.head, grid.rule_of(head.head), thumb)
+    return OpenedMap(
+        head, grid, (source,), ((grid.rows, grid.columns),),
+        axis_titles(grid.capture.spec, head.layer), ((attention, head.head),), source.signed,
+        0.0 if summary is None else float(summary.peak), summary is not None,
+    )  # fmt: skip
 
-    def __init__(self, head: HeadId, grid: Grid, source: Source, peak: float | None) -> None:
-        super().__init__((source,), (peak,))
-        self.head, self.grid, self.source = head, grid, source
 
-    @property
-    def whole(self) -> Map:
-        """The map itself, also where a band is shown."""
-        found = self.grid.capture.maps[self.head.layer]
-        assert found is not None
-        return found
+def open_pair(grid: SharedGrid, cache: Tiles, lone: bool = False) -> OpenedMap[SharedGrid]:
+    """A head of A and one of B on the cells of a grid, and their difference.
 
-    @property
-    def mass(self) -> Floats | None:
-        """(rows, 2): the negative and the positive sum of each row of a signed map."""
-        return None if self.masses is None else self.masses[0]
+    lone: B has no such head, and A's is compared with itself.
+    """
+    (a, first), (b, second) = (
+        _side_source(grid, number, *side) for number, side in enumerate(grid.sides)
+    )
+    rows, columns, names = grid.rows, grid.columns, _side_names(grid)
+    is_same, peaks = grid.is_identity, [first, second]
+    both = None if is_same else (rows.in_both, columns.in_both)
+    difference = Source(
+        Difference(TiledMap(a, cache), TiledMap(b, cache), {a.head: b.head}, both, grid.heads_off),
+        a.head,
+        a.rule if is_same and same_cells(a.rule, b.rule)
+        else DifferenceCells(a.rule, b.rule, rows, columns),
+    )  # fmt: skip
+    there = (
+        (None,) * 3
+        if both is None
+        else ((rows.a.there, columns.a.there), (rows.b.there, columns.b.there), both)
+    )
+    return OpenedMap(
+        grid.head_a, grid, (a, b, difference), (*names, names[0]),
+        axis_titles(grid.a.spec, grid.head_a.layer), ((a.map, a.head), (b.map, b.head)),
+        a.signed or b.signed, max((peak for peak in peaks if peak is not None), default=0.0),
+        None not in peaks, there, _lacks(grid, lone),
+    )  # fmt: skip
 
-    @property
-    def unfinished(self) -> bool:
-        """Whether the sums of the rows, of which only signed maps have some, are still to come."""
-        return self.source.signed and self.masses is None
 
-    def went_on(self, head: HeadId, capture: Capture) -> bool:
-        """Whether this is the head as it was before the text of a capture was gone on with."""
-        return self.head == head and self.grid.capture is not capture
+def _summary(capture: Capture, attention: Map, head: int) -> Any:
+    """What is known of a whole map that is stored or small; None of others."""
+    if not capture.path and attention.shape[1] * attention.shape[2] > SMALL:
+        return None
+    return attention.summary(head)  # type: ignore[attr-defined]
 
-    def read_row(self, row: int) -> None:
-        """Read a row of the whole map, unless it was read."""
-        if row not in self.rows and row < len(self.grid.queries):
-            (self.rows[row],) = self._keep_row(row, [(self.whole, self.head.head)])
+
+def _side_source(
+    grid: SharedGrid, number: int, capture: Capture, head: HeadId
+) -> tuple[Source, float | None]:
+    """The source of A (0) or of B (1) on the cells of a grid, and its largest weight if known."""
+    attention, rule = capture.maps[head.layer], rule_of(capture, head)
+    assert attention is not None  # the counterpart of a head is captured
+    if grid.is_identity:
+        summary = _summary(capture, attention, head.head)
+        if summary is None:
+            return Source(attention, head.head, rule), None
+        return Source(attention, head.head, rule, summary.thumb), float(summary.peak)
+    rows, columns = ((axis.a, axis.b)[number] for axis in (grid.rows, grid.columns))
+    projected = Projected(attention, rows, columns, is_signed(attention, head.head))
+    return Source(projected, head.head, PlacedCells(rule, rows, columns)), None
+
+
+def _lacks(grid: SharedGrid, lone: bool) -> tuple[Lack, Lack, Lack]:
+    """Why A, B and A − B are not there."""
+    if lone:
+        why = tr("It was removed there, or that model has no such layer.")
+        only = tr("Only A has head {head}.", head=grid.head_a)
+        nothing = tr("B has no head {head}", head=grid.head_a)
+        return None, (nothing, why), (tr("Nothing to subtract"), only)
+    if not (grid.rows.in_both.any() and grid.columns.in_both.any()):
+        why = tr("A and B have no position in common.")
+        return None, None, (tr("Nothing in common"), why)
+    return None, None, None
+
+
+def _side_names(grid: SharedGrid) -> tuple[tuple[Names, Names], tuple[Names, Names]]:
+    """For A and for B what rows and columns are called; the same objects where they are the same,
+    so that what is written along the axes is found once."""
+    known: list[Names] = []
+
+    def named(capture: Capture, level: int, spans: Integers) -> Names:
+        prompt = capture.prompt_of(level)
+        for names in known:
+            if same_tokens(names.prompt, prompt) and np.array_equal(names.spans, spans):
+                return names
+        words = next((names.word_spans for names in known if names.prompt is prompt), None)
+        known.append(Names(prompt, sentences.word_spans(prompt) if words is None else words, spans))
+        return known[-1]
+
+    a, b = (
+        (named(capture, layer.level, grid.rows.spans[side]),
+         named(capture, layer.key_level, grid.columns.spans[side]))
+        for side, (capture, head) in enumerate(grid.sides)
+        for layer in (capture.spec.layers[head.layer],)
+    )  # fmt: skip
+    return a, b
+
+
+# --- openers --------------------------------------------------------------------------------------
 
 
 class Opener:
     """Opens heads, in any thread, and keeps those opened last while their capture is on screen."""
 
-    def __init__(self, tiles: Tiles) -> None:
-        self.tiles = tiles
+    def __init__(self, cache: Tiles) -> None:
+        self.cache = cache
         self.most: float | None = None  # the largest weight of all heads, once it was asked for
         self._capture: Capture | None = None
         self._words = CaptureWords()
         self._lock = Lock()
         self._grids: dict[tuple[int, bool], Grid] = {}
-        self._opened: OrderedDict[tuple[HeadId, bool], OpenedMap] = OrderedDict()
+        self._opened: OrderedDict[tuple[HeadId, bool], OpenedMap[Grid]] = OrderedDict()
 
     def open(
         self,
@@ -171,51 +280,59 @@ class Opener:
         whole: bool,
         shared: bool,
         view: Viewport,
-        grown: bool = False,
-    ) -> OpenedMap:
+        same_text: bool = False,
+    ) -> OpenedMap[Grid]:
         """Open a head, read of a small map the tiles of a view, then the row of a query.
 
         A head whose row takes a while is the value of a step before.
 
-        view: as it is, or of any other shape: then the whole map is meant, but of a head that has
-        grown the same part. whole: no band.
+        view: as it is, or of any other shape: then the whole map is meant, but of the same head in
+        another text the same part. whole: no band. shared: find the largest weight of all heads.
         """
         progress(0, 3, "Opening the head")
         with self._lock:
             self._turn_to(capture)
-            found = self._found(capture, head, whole)
-        if _cells(found.source.shape) <= SMALL:
-            view = view.of(found.source.shape, found.grid.wide, grown)
-            found.load(self.tiles, self.tiles.lacking(found.source, view))
+            opened = self._open(capture, head, whole)
+        shape = opened.sources[0].shape
+        if shape[0] * shape[1] <= SMALL:
+            opened.load(self.cache, view.of(shape, same_text))
         else:
-            progress(1, 3, "Opening the head", value=found)
+            progress(1, 3, "Opening the head", value=opened)
         if query is not None:
-            found.read_row(capture.row(head.layer, query))
+            opened.read_row(capture.row(head.layer, query))
         if shared and self.most is None:
             self._compare(capture)
-        return found
+        return opened
 
-    def beside(self, opened: OpenedMap) -> list[OpenedMap]:
-        """Open what may be looked at next: the heads beside one, in its layer and around it."""
-        found: list[OpenedMap] = []
-        capture, heads = opened.grid.capture, _beside(opened.grid.capture, opened.head)
-        for one in heads:
+    def neighbours(self, opened: OpenedMap[Grid]) -> list[OpenedMap[Grid]]:
+        """Open what may be looked at next: the next and the previous head of a layer, and the same
+        head of the layers around it."""
+        capture, (layer, head) = opened.grid.capture, opened.head
+        layers = capture.spec.layers
+        place = layers[layer].heads.index(head)
+        heads = [HeadId(layer, other) for other in layers[layer].heads[place + 1 : place + 2]]
+        heads += [HeadId(layer, other) for other in layers[layer].heads[max(0, place - 1) : place]]
+        for number in (layer + 1, layer - 1):
+            if 0 <= number < len(layers) and head in layers[number].heads:
+                heads.append(HeadId(number, head))
+        found: list[OpenedMap[Grid]] = []
+        for neighbour in heads:
             with self._lock:
                 whole = [key[1] for key, kept in self._opened.items() if kept is opened]
-                if capture is self._capture and whole:
-                    found.append(self._found(capture, one, whole[0]))
+                is_captured = capture.maps[neighbour.layer] is not None
+                if capture is self._capture and whole and is_captured:
+                    found.append(self._open(capture, neighbour, whole[0]))
             progress(len(found), len(heads), "Opening the heads compared with")
         return found
 
-    def _found(self, capture: Capture, head: HeadId, whole: bool) -> OpenedMap:
-        found = self._opened.get((head, whole))
-        if found is None:
-            found = self._open(capture, head, whole)
-        self._opened[head, whole] = found
-        self._opened.move_to_end((head, whole))
-        while len(self._opened) > HEADS_KEPT:
-            self._opened.popitem(last=False)
-        return found
+    def _open(self, capture: Capture, head: HeadId, whole: bool) -> OpenedMap[Grid]:
+        def make() -> OpenedMap[Grid]:
+            key = head.layer, whole
+            if key not in self._grids:
+                self._grids[key] = Grid.of(capture, head.layer, whole, self._words)
+            return open_grid(self._grids[key], head)
+
+        return _recent(self._opened, (head, whole), make, HEADS_KEPT)[0]
 
     def _turn_to(self, capture: Capture) -> None:
         """Forget what belongs to another capture; a growing one keeps what it had."""
@@ -223,58 +340,78 @@ class Opener:
         if old is None or old is capture:
             return
         self.most = None
-        fresh = old.prompt is not capture.prompt or old.target is not capture.target
-        if fresh:
+        is_other = old.prompt is not capture.prompt or old.target is not capture.target
+        if is_other:
             self._words = CaptureWords()
         self._grids.clear()
-        for key, one in list(self._opened.items()):
-            if fresh or one.whole is not capture.maps[key[0].layer]:
+        for key, opened in list(self._opened.items()):
+            if is_other or opened.whole[0][0] is not capture.maps[key[0].layer]:
                 del self._opened[key]
-                self.tiles.drop(one.source)
-
-    def _open(self, capture: Capture, head: HeadId, whole: bool) -> OpenedMap:
-        grid = self._grids.get((head.layer, whole))
-        if grid is None:
-            grid = self._grids[head.layer, whole] = Grid.of(capture, head.layer, whole, self._words)
-        rule = grid.rule_of(head.head)
-        if not (capture.path or _cells(grid.map.shape[1:]) <= SMALL):
-            return OpenedMap(head, grid, Source(grid.map, head.head, rule), None)
-        layer = capture.maps[head.layer]
-        facts = layer.summary(head.head)  # type: ignore[union-attr]
-        thumb = None if grid.band is not None else facts.thumb
-        source = Source(grid.map, head.head, rule, thumb)
-        return OpenedMap(head, grid, source, float(np.abs(facts.rowmax).max(initial=0.0)))
+                self.cache.drop(opened.sources)
 
     def _compare(self, capture: Capture) -> None:
-        """The largest weight of all heads that are stored or small."""
+        """Find the largest weight of all heads that are stored or small."""
         most, heads = 0.0, capture.spec.heads
-        for number, one in enumerate(heads):
-            layer = capture.maps[one.layer]
-            if layer is not None and (capture.path or _cells(layer.shape[1:]) <= SMALL):
-                rowmax = layer.summary(one.head).rowmax  # type: ignore[attr-defined]
-                most = max(most, float(np.abs(rowmax).max(initial=0.0)))
+        for number, head in enumerate(heads):
+            attention = capture.maps[head.layer]
+            summary = None if attention is None else _summary(capture, attention, head.head)
+            most = max(most, 0.0 if summary is None else float(summary.peak))
             progress(number + 1, len(heads), "Comparing the heads")
         self.most = most
 
 
-def _beside(capture: Capture, head: HeadId) -> list[HeadId]:
-    """The next and the previous head of a layer, and the same head of the layers around it."""
-    layers = capture.spec.layers
-    heads = layers[head.layer].heads
-    at = heads.index(head.head)
-    near = *heads[at + 1 : at + 2], *heads[max(0, at - 1) : at]
-    found = [HeadId(head.layer, one) for one in near]
-    for number in (head.layer + 1, head.layer - 1):
-        if 0 <= number < len(layers) and head.head in layers[number].heads:
-            found.append(HeadId(number, head.head))
-    return [one for one in found if capture.maps[one.layer] is not None]
+class PairOpener:
+    """Opens pairs of heads, in any thread, and keeps those opened last of two captures."""
+
+    def __init__(self, cache: Tiles) -> None:
+        self.cache = cache
+        self._alignment: Alignment | None = None
+        self._opened: OrderedDict[Hashable, OpenedMap[SharedGrid]] = OrderedDict()
+
+    def open(
+        self, a: Capture, b: Capture, head: HeadId, chosen: HeadId | None, query: int | None
+    ) -> OpenedMap[SharedGrid]:
+        """Open a head of A and the one of B that stands beside it.
+
+        Of small maps all is read at once; others are the value of a step before their row is read.
+        """
+        progress(0, 3, "Opening the heads")
+        alignment = self._alignment
+        if alignment is None or alignment.a is not a or alignment.b is not b:
+            self._alignment = alignment = Alignment(a, b)
+            self._opened.clear()
+            self.cache.clear()
+        other = counterpart(a, b, head, chosen)
+
+        def make() -> OpenedMap[SharedGrid]:
+            lone = other is None
+            grid = SharedGrid.of(Alignment(a, a) if lone else alignment, head, other or head)
+            return open_pair(grid, self.cache, lone)
+
+        opened, dropped = _recent(self._opened, (head, other), make, PAIRS_KEPT)
+        for pair in dropped:
+            self.cache.drop(pair.sources)
+        shape = opened.grid.shape
+        if shape[0] * shape[1] <= SMALL:
+            opened.load(self.cache, Viewport.fitted(shape, shape))
+        else:
+            progress(1, 3, "Opening the heads", value=opened)
+        row = opened.grid.cell(query, None)[0]
+        if row is not None:
+            opened.read_row(row)
+        return opened
 
 
-def _cells(shape: tuple[int, ...]) -> int:
-    return shape[0] * shape[1]
+def _recent(
+    kept: OrderedDict[Any, Made], key: Hashable, make: Callable[[], Made], limit: int
+) -> tuple[Made, list[Made]]:
+    """The value of a key, made unless it is kept, and those that make room for it."""
+    found = kept[key] = kept[key] if key in kept else make()
+    kept.move_to_end(key)
+    return found, [kept.popitem(last=False)[1] for _ in range(len(kept) - limit)]
 
 
-# --- sight ----------------------------------------------------------------------------------------
+# --- the cells of a pair --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,8 +430,8 @@ class PlacedCells:
     def seen(self, rows: Integers, columns: Integers) -> Bools:
         """bool (rows, columns): whether any cell exists in ranges (n, 2) of rows and columns."""
         down, across = self.rows.reach(rows), self.columns.reach(columns)
-        some = (down[:, 1] > down[:, 0])[:, None] & (across[:, 1] > across[:, 0])
-        return seen_cells(self.rule, down, across) & some
+        is_placed = (down[:, 1] > down[:, 0])[:, None] & (across[:, 1] > across[:, 0])
+        return seen(self.rule, down, across) & is_placed
 
 
 @dataclass(frozen=True, eq=False)
@@ -316,66 +453,41 @@ class DifferenceCells:
 
     def seen(self, rows: Integers, columns: Integers) -> Bools:
         """bool (rows, columns): whether any cell exists in ranges (n, 2) of rows and columns."""
-        there = [
-            sums[np.minimum(ends[:, 1], len(sums) - 1)]
-            > sums[np.minimum(ends[:, 0], len(sums) - 1)]
-            for sums, ends in zip(self._sums, (rows, columns), strict=True)
-        ]
-        found: Bools = seen_cells(self.a, rows, columns) | seen_cells(self.b, rows, columns)
-        return found & there[0][:, None] & there[1]
+        down, across = (
+            np.diff(counts[np.minimum(ends, len(counts) - 1)])[:, 0] > 0
+            for counts, ends in zip(self._counts, (rows, columns), strict=True)
+        )
+        cells = seen(self.a, rows, columns) | seen(self.b, rows, columns)
+        return cells & down[:, None] & across
 
     @cached_property
-    def _sums(self) -> tuple[Integers, Integers]:
+    def _counts(self) -> tuple[Integers, Integers]:
         """How many rows, and columns, up to each stand for something in both."""
         down, across = (
-            np.concatenate([[0], np.cumsum(edge.in_both)]) for edge in (self.rows, self.columns)
+            np.concatenate([[0], np.cumsum(axis.in_both)]) for axis in (self.rows, self.columns)
         )
         return down, across
 
 
-def alike(a: Rule, b: Rule) -> bool:
+CELL_FIELDS = ("causal", "windowed", "stride_q", "stride_k", "band", "chunk", "streaming_window")
+
+
+def same_cells(a: Any, b: Any) -> bool:
     """Whether two rules let the same cells exist."""
-    plain = [
-        (
-            one.causal,
-            one.windowed,
-            one.stride_q,
-            one.stride_k,
-            one.band,
-            one.chunk,
-            one.streaming_window,
-        )
-        for one in (a, b)
-    ]
     keeps = [None if one.keep is None or one.keep.all() else one.keep for one in (a, b)]
-    if plain[0] != plain[1]:
+    if any(getattr(a, name) != getattr(b, name) for name in CELL_FIELDS):
         return False
-    first, second = keeps
-    if first is None or second is None:
-        return first is second
-    return bool(np.array_equal(first, second))
-
-
-# --- opened ---------------------------------------------------------------------------------------
-
-
-KEPT = 8  # pairs of heads that stay open
-
-There = tuple[NDArray[np.bool_], NDArray[np.bool_]] | None
-Lack = tuple[str, str] | None  # what, why
+    if keeps[0] is None or keeps[1] is None:
+        return keeps[0] is keeps[1]
+    return bool(np.array_equal(*keeps))
 
 
 class TiledMap:
     """A source's map whose weights are taken from the tiles that are there already."""
 
-    def __init__(self, source: Source, tiles: Tiles) -> None:
-        self.source, self.tiles = source, tiles
-        self.heads, self.signed = source.map.heads, source.signed
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        """(heads, queries, keys)"""
-        return self.source.map.shape
+    def __init__(self, source: Source, cache: Tiles) -> None:
+        self.source, self.cache = source, cache
+        self.heads, self.signed, self.shape = source.map.heads, source.signed, source.map.shape
 
     def read(
         self,
@@ -387,215 +499,188 @@ class TiledMap:
     ) -> Floats:
         """The same as the map gives."""
         if zoom == 0 and isinstance(rows, tuple) and isinstance(columns, tuple):
-            tile = self.tiles.get(Key(self.source, 0, rows[0] // SIDE, columns[0] // SIDE))
+            tile = self.cache.get(Key(self.source, 0, rows[0] // SIDE, columns[0] // SIDE))
             on_grid = rows[0] % SIDE == columns[0] % SIDE == 0
             if on_grid and tile is not None and tile.whole:
                 return tile.values[: rows[1] - rows[0], : columns[1] - columns[0]]
         return self.source.map.read(head, rows, columns, zoom, reduce)
 
 
-class OpenedPair(Opened):
-    """A head of A and one of B on the cells of a grid, and their difference.
+# --- reading tiles --------------------------------------------------------------------------------
 
-    sources: of A, B and A − B. names: how the rows and the columns of A and of B are called. rows:
-    a row of A and of B. lone: B has no such head, and A's is compared with itself.
+
+REST = 150  # ms without a movement before anything is read ahead
+QUICK = 2  # zooms up to which is computed ahead; above, only what is stored is read
+AT_ONCE = 1  # zooms up to which a screen is computed before anybody has seen what is stored
+
+Neighbours = Callable[[OpenedMap[Any]], list[OpenedMap[Any]]]
+
+
+class TiledCanvas(Protocol):
+    """What shows maps by their tiles. view: the part on screen."""
+
+    cache: Tiles
+    view: Viewport | None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether all maps are as they are meant."""
+
+    def renew(self, parts: Sequence[Part]) -> None:
+        """Paint what has just been read."""
+
+
+class TileSupply(QObject):
+    """Keeps the maps of a canvas in tiles. None of it waits: what comes is shown when it is there.
+
+    neighbours: opens the heads that may be looked at next, off the GUI thread; None: none.
     """
 
-    def __init__(self, grid: SharedGrid, tiles: Tiles, lone: bool = False) -> None:
-        self.grid, self.lone = grid, lone
-        sides = grid.sides
-        a, b = (self._source(number, *side) for number, side in enumerate(sides))
-        peaks = [_peak(*side) for side in sides] if grid.is_identity else [None]
-        super().__init__((a, b, self._difference(a, b, tiles)), peaks)
-        self.signed = a.signed or b.signed
-        self.names = _names(grid)
+    outgrown = Signal()  # weights are larger than the colours allowed for
+    came = Signal()  # more was read
+    added_up = Signal()  # what the rows add up to is known
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """(rows, columns)"""
-        return self.grid.shape
+    def __init__(self, canvas: TiledCanvas) -> None:
+        super().__init__()
+        self.neighbours: Neighbours | None = None
+        self._canvas = canvas
+        self._opened: OpenedMap[Any] | None = None
+        self._screen: tuple[object, ...] = ()  # what was asked for last,
+        self._ahead = False  # whether more than that,
+        self._adding = False  # and whether rows are added up
+        self._lanes: Lanes | None = None
+        self._readers: Readers | None = None
+        self._rest = QTimer(self, singleShot=True, interval=REST)
+        self._rest.timeout.connect(self._look_ahead)
 
-    @property
-    def small(self) -> bool:
-        """Whether all of it is a matter of a moment."""
-        return self.shape[0] * self.shape[1] <= SMALL
+    def start(self, lanes: Lanes, on_error: Callable[[BaseException], None]) -> None:
+        """Read off the GUI thread from now on."""
+        self._lanes, self._on_error = lanes, on_error
+        self._readers = Readers(self._canvas.cache, lanes.bridge.post, self._came, on_error)
 
-    @property
-    def shown(self) -> tuple[Source, ...]:
-        """The sources whose maps are there to be seen."""
-        return self.sources[:1] if self.lone else self.sources[:2] if self.apart else self.sources
+    def stop(self) -> None:
+        """Wait for what is being read; nothing comes any more."""
+        self._rest.stop()
+        if self._readers is not None and self._lanes is not None:
+            self._readers.close()
+            for lane in (self._lanes.map, self._lanes.files):
+                lane.cancel(self._key)
+        self._readers, self._opened = None, None
 
-    @property
-    def apart(self) -> bool:
-        """Whether no cell stands for something in both."""
-        return not (self.grid.rows.in_both.any() and self.grid.columns.in_both.any())
+    def forget(self) -> None:
+        """Read nothing until something is wanted again."""
+        self._opened, self._screen = None, ()
+        self._rest.stop()
+        if self._readers is not None and self._lanes is not None:
+            self._readers.want(iter(()))
+            self._lanes.files.cancel(self._key)
 
-    @property
-    def lacks(self) -> tuple[Lack, Lack]:
-        """Why B, and why A − B is not there: what is said in their places, None where they are."""
-        if self.lone:
-            head = self.grid.head_a
-            why = tr("It was removed there, or that model has no such layer.")
-            only = tr("Only A has head {head}.", head=head)
-            return (tr("B has no head {head}", head=head), why), (tr("Nothing to subtract"), only)
-        if self.apart:
-            why = tr("A and B have no position in common.")
-            return None, (tr("Nothing in common"), why)
-        return None, None
+    def want(self, opened: OpenedMap[Any], hurry: bool = False) -> None:
+        """Have the tiles read that the screen lacks; whatever was on order is forgotten.
 
-    @property
-    def laid(self) -> str:
-        """How the two maps come to have the same cells, in words; "" where they have them."""
-        edges = self.grid.rows, self.grid.columns
-        if any(edge.by_token for edge in edges):
-            unit = self.grid.a.query_prompt(self.grid.head_a.layer).unit
-            return tr("both upsampled to {units}", units=tr(f"{unit}s"))
-        return "" if self.grid.is_identity else tr("hatched: not in both")
-
-    @property
-    def there(self) -> tuple[There, There, There]:
-        """For each of the three the rows and the columns it has anything in; None for all."""
-        if self.grid.is_identity:
-            return None, None, None
-        rows, columns = self.grid.rows, self.grid.columns
-        return (
-            (rows.a.there, columns.a.there),
-            (rows.b.there, columns.b.there),
-            (rows.in_both, columns.in_both),
-        )
-
-    @property
-    def sides(self) -> tuple[str, str]:
-        """What columns and rows are: of two texts, which."""
-        spec, layer = self.grid.a.spec, self.grid.head_a.layer
-        one = spec.layers[layer]
-        if spec.levels[one.level].sequence == spec.levels[one.key_level].sequence:
-            return tr("Key"), tr("Query")
-        across, down = (sentences.level(spec, number) for number in (one.key_level, one.level))
-        return across.capitalize(), down.capitalize()
-
-    def _source(self, number: int, capture: Capture, head: HeadId) -> Source:
-        whole = capture.maps[head.layer]
-        assert whole is not None  # the counterpart of a head is captured
-        rule = rule_of(capture, head)
-        if self.grid.is_identity:
-            small = whole.shape[1] * whole.shape[2] <= SMALL
-            thumb = whole.summary(head.head).thumb if capture.path or small else None  # type: ignore[attr-defined]
-            return Source(whole, head.head, rule, thumb)
-        rows, columns = ((edge.a, edge.b)[number] for edge in (self.grid.rows, self.grid.columns))
-        laid = Projected(whole, rows, columns, signs.of(whole, head.head))
-        return Source(laid, head.head, PlacedCells(rule, rows, columns))
-
-    def _difference(self, a: Source, b: Source, tiles: Tiles) -> Source:
-        maps = TiledMap(a, tiles), TiledMap(b, tiles)
-        same = self.grid.is_identity and alike(a.rule, b.rule)  # type: ignore[arg-type]
-        edges = self.grid.rows, self.grid.columns
-        both = None if self.grid.is_identity else (edges[0].in_both, edges[1].in_both)
-        rule = a.rule if same else DifferenceCells(a.rule, b.rule, *edges)
-        less = Difference(*maps, {a.head: b.head}, both, self.grid.heads_off)
-        return Source(less, a.head, rule)
-
-    def computed(self, tiles: Tiles, view: Viewport) -> float:
-        """How much of the difference on screen is exact, 0 to 1."""
-        least = self.sources[2]
-        parts = [tiles.get(key) for key in wanted(least, view)]
-        shares = [0.0 if one is None else float(one.exact.mean()) for one in parts]
-        return sum(shares) / len(shares) if shares else 1.0
-
-    def read_row(self, row: int) -> None:
-        """Read a row of A and of B, on the cells of the grid, unless it was read."""
-        if row not in self.rows and 0 <= row < self.shape[0]:
-            maps = [(source.map, source.head) for source in self.sources[:2]]
-            self.rows[row] = self._keep_row(row, maps)
-
-    def _weights(self, rows: tuple[int, int], columns: tuple[int, int]) -> Sequence[Floats]:
-        a, b = (one.map.read(one.head, rows, columns) for one in self.sources[:2])
-        difference = cast("Difference", self.sources[2].map)
-        return a, b, difference.between(a, b, rows, columns)
-
-
-class PairOpener:
-    """Opens pairs of heads, in any thread, and keeps those opened last of two captures."""
-
-    def __init__(self, tiles: Tiles) -> None:
-        self.tiles = tiles
-        self._alignment: Alignment | None = None
-        self._kept: OrderedDict[tuple[HeadId, HeadId | None], OpenedPair] = OrderedDict()
-
-    def open(
-        self, a: Capture, b: Capture, head: HeadId, beside: HeadId | None, query: int | None
-    ) -> OpenedPair:
-        """Open a head of A and the one of B that stands beside it.
-
-        Of small maps all is read at once; others are the value of a step before their row is read.
+        hurry: the window waits, for all of it or for what is stored.
         """
-        progress(0, 3, "Opening the heads")
-        found = self._found(a, b, head, counterpart(a, b, head, beside))
-        if found.small:
-            found.load(self.tiles, _all(found))
-        else:
-            progress(1, 3, "Opening the heads", value=found)
-        row = found.grid.cell(query, None)[0]
-        if row is not None:
-            found.read_row(row)
-        return found
+        view = self._canvas.view
+        if self._readers is None or self._lanes is None or view is None:
+            return
+        if opened is not self._opened:
+            self._opened, self._screen = opened, ()
+            self._lanes.files.cancel(self._key)
+            self._adding = not opened.unfinished
+        screen = hurry, *tiles.screen(opened.sources[0], view)
+        if screen != self._screen or self._ahead:
+            self._screen = screen
+            self._read(hurry=hurry)
+        self._add_up()
+        self._rest.start()
 
-    def _found(self, a: Capture, b: Capture, head: HeadId, other: HeadId | None) -> OpenedPair:
-        known = self._alignment
-        if known is None or known.a is not a or known.b is not b:
-            self._alignment = known = Alignment(a, b)
-            self._kept.clear()
-            self.tiles.clear()
-        found = self._kept.get((head, other))
-        if found is None:
-            lone = other is None
-            grid = SharedGrid.of(Alignment(a, a) if lone else known, head, other or head)
-            found = OpenedPair(grid, self.tiles, lone)
-        self._kept[head, other] = found
-        self._kept.move_to_end((head, other))
-        while len(self._kept) > KEPT:
-            for source in self._kept.popitem(last=False)[1].sources:
-                self.tiles.drop(source)
-        return found
+    @property
+    def at_hand(self) -> bool:
+        """Whether what is read in a moment is there: all of a screen, or what is stored of it."""
+        cache, view = self._canvas.cache, self._canvas.view
+        if self._opened is None or view is None:
+            return False
+        lacking = cache.lacking(self._opened.sources[0], view)
+        if view.zoom <= AT_ONCE:
+            return not lacking
+        return next(cache.sketches(lacking), None) is None
 
+    @property
+    def _key(self) -> str:
+        return f"supply {id(self)}"
 
-def _all(found: OpenedPair) -> list[Key]:
-    """Every tile of small maps at full resolution, those of the difference last."""
-    rows, columns = (range(-(-size // SIDE)) for size in found.shape)
-    return [Key(one, 0, i, j) for one in found.shown for i in rows for j in columns]
-
-
-def _peak(capture: Capture, head: HeadId) -> float | None:
-    """The largest weight of a head where that is known, or known soon."""
-    whole = capture.maps[head.layer]
-    assert whole is not None
-    if not capture.path and whole.shape[1] * whole.shape[2] > SMALL:
-        return None
-    return float(whole.summary(head.head).peak)  # type: ignore[attr-defined]
-
-
-def _names(grid: SharedGrid) -> tuple[tuple[Names, Names], tuple[Names, Names]]:
-    """For A and for B what rows and columns are called; the same objects where they are the same,
-    so that what is written along the axes is found once."""
-    known: list[Names] = []
-
-    def named(capture: Capture, level: int, edge: GridAxis, side: int) -> Names:
-        prompt, spans = capture.prompt_of(level), edge.spans[side]
-        for one in known:
-            if same_tokens(one.prompt, prompt) and np.array_equal(one.spans, spans):
-                return one
-        alike = (one.word_spans for one in known if one.prompt is prompt)
-        found: Integers | None = next(alike, None)
-        known.append(Names(prompt, sentences.word_spans(prompt) if found is None else found, spans))
-        return known[-1]
-
-    pairs = []
-    for side, (capture, head) in enumerate(((grid.a, grid.head_a), (grid.b, grid.head_b))):
-        layer = capture.spec.layers[head.layer]
-        pairs.append(
-            (
-                named(capture, layer.level, grid.rows, side),
-                named(capture, layer.key_level, grid.columns, side),
-            )
+    def _read(
+        self,
+        neighbours: Sequence[OpenedMap[Any]] = (),
+        ahead: bool = False,
+        hurry: bool = False,
+    ) -> None:
+        """What is on screen first, then the rest of its tiles; ahead: then around it, and the same
+        part of other heads. In a hurry what is on screen alone.
+        """
+        self._ahead = ahead
+        cache, view, opened = self._canvas.cache, self._canvas.view, self._opened
+        if self._readers is None or opened is None or view is None:
+            return
+        sources, shape, soon = opened.shown, opened.sources[0].shape, view.zoom <= AT_ONCE
+        # from afar A and B are there as they are stored, while A − B is nowhere
+        far = view.zoom > QUICK and all(source.lowest is not None for source in sources[:2])
+        screen = _in_turn([cache.lacking(source, view) for source in sources], far)
+        ring = _in_turn([tiles.around(source, view) for source in sources if ahead])
+        others = [
+            key
+            for other in neighbours if other.sources[0].shape == shape
+            for key in cache.lacking(other.sources[0], view)
+        ]  # fmt: skip
+        # in a hurry nothing competes with what is stored
+        work = [cache.parts(screen, view)] if soon or not hurry else []
+        if not hurry:
+            wanted = [tiles.wanted(source, view) for source in sources]
+            work.append(cache.parts(_in_turn(wanted, far)))
+        if view.zoom <= QUICK:
+            work += [cache.parts(ring), cache.parts(others, view)]
+        self._readers.want(
+            chain.from_iterable(work),
+            stored=cache.sketches(screen + ring + others),
+            hurry=hurry and soon,
         )
-    return pairs[0], pairs[1]
+
+    def _look_ahead(self) -> None:
+        if self._opened is None or self._lanes is None:
+            return
+        if self.neighbours is None:
+            self._read(ahead=True)
+            return
+        self._lanes.map.submit(
+            self._key, "Map", partial(self.neighbours, self._opened),
+            on_done=partial(self._read, ahead=True), post=self._lanes.bridge.post,
+            on_error=lambda _: None,
+        )  # fmt: skip
+
+    def _came(self, parts: list[Part]) -> None:
+        self._canvas.renew(parts)
+        self._add_up()
+        self.came.emit()
+        if self._opened is not None:
+            larger = [self._opened.saw(self._canvas.cache, part.key) for part in parts]
+            if any(larger):
+                self.outgrown.emit()
+
+    def _add_up(self) -> None:
+        """Once the screen is exact: sums take as long as the whole maps."""
+        if self._adding or self._opened is None or self._lanes is None:
+            return
+        if self._canvas.is_exact:
+            self._adding = True
+            self._lanes.files.submit(
+                self._key, "Map", self._opened.add_up,
+                on_done=lambda _: self.added_up.emit(), on_error=self._on_error,
+                post=self._lanes.bridge.post,
+            )  # fmt: skip
+
+
+def _in_turn(wanted: Sequence[list[Key]], last_first: bool = False) -> list[Key]:
+    """Tiles of A and B in turn, then those of A − B, which is made of them; or the other way."""
+    sides = [key for keys in zip_longest(*wanted[:2]) for key in keys if key is not None]
+    rest = [key for keys in wanted[2:] for key in keys]
+    return rest + sides if last_first else sides + rest

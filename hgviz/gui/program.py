@@ -425,13 +425,14 @@ class Program:
         self.frame.close()
 
     def _offer_image(self) -> None:
-        """A tab for images where there is one to look at."""
-        session = self.session
-        read = None if session.capture is None else session.capture.prompt.signal
-        there = read is not None and read.grid is not None
-        if not there and session.look == "image":  # before its tab is gone, and the next one chosen
+        """A tab for images where there is one to look at: it comes in place of the map."""
+        session, looks = self.session, self.inspect.tabbed
+        signal = None if session.capture is None else session.capture.prompt.signal
+        is_image = signal is not None and signal.grid is not None
+        if not is_image and session.look == "image":  # before its tab is gone
             session.put(look="map")
-        self.inspect.tabbed.offer("image", there)
+        if looks.offer("image", is_image) and is_image and session.look == "map":
+            session.put(look="image")
 
     def _look(self, name: str) -> None:
         self.session.put(look=name)

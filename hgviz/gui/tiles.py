@@ -6,7 +6,7 @@ import itertools
 import os
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
@@ -17,8 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats, Map
-from hgviz.gui import grid as signs
-from hgviz.gui.grid import Box, MapAxis, Sight, Viewport, below, seen
+from hgviz.gui.grid import Bools, Box, MapAxis, Sight, Viewport, below, is_signed, seen
 from hgviz.jobs import Post
 from hgviz.maps import Rule, thumb_zoom
 from hgviz.maps.overview import lowest_zoom
@@ -50,10 +49,10 @@ class Source:
         """(queries, keys)"""
         return self.map.shape[1], self.map.shape[2]
 
-    @property
+    @cached_property
     def signed(self) -> bool:
         """Whether weights of this head can be negative."""
-        return signs.of(self.map, self.head)
+        return is_signed(self.map, self.head)
 
     @cached_property
     def lowest(self) -> int | None:
@@ -182,10 +181,10 @@ class Tiles:
             self._tiles.clear()
             self.size = 0
 
-    def drop(self, source: Source) -> None:
-        """Forget the tiles of a source."""
+    def drop(self, sources: Sequence[Source]) -> None:
+        """Forget the tiles of some sources."""
         with self._lock:
-            for key in [key for key in self._tiles if key.source is source]:
+            for key in [key for key in self._tiles if key.source in sources]:
                 self.size -= self._tiles.pop(key).values.nbytes
 
     def read(self, part: Part) -> None:
@@ -301,7 +300,7 @@ def wanted(source: Source, view: Viewport) -> list[Key]:
     return [Key(source, view.zoom, rows[i], columns[j]) for i, j in np.argwhere(there)]
 
 
-def grid(source: Source, view: Viewport) -> tuple[range, range, NDArray[np.bool_]]:
+def grid(source: Source, view: Viewport) -> tuple[range, range, Bools]:
     """The tiles on screen, down and across, and in which of them anything is seen there."""
     reach, part = SIDE << view.zoom, side(view.zoom) << view.zoom
     numbers, ranges = [], []
@@ -347,7 +346,7 @@ def _kept(key: Key) -> Key | None:
     return Key(key.source, key.zoom + further, key.i >> further, key.j >> further)
 
 
-def _pieces(key: Key, left: NDArray[np.bool_], i: int, j: int) -> Iterator[Part]:
+def _pieces(key: Key, left: Bools, i: int, j: int) -> Iterator[Part]:
     """What to read for some parts of a tile (parts down, across), which begin at (i, j): all at
     once where it is little, else one after the other.
     """
@@ -361,7 +360,7 @@ def _pieces(key: Key, left: NDArray[np.bool_], i: int, j: int) -> Iterator[Part]
         yield Part(key, i + top, j + first, bottom - top, last - first)
 
 
-def _parts_seen(key: Key) -> NDArray[np.bool_]:
+def _parts_seen(key: Key) -> Bools:
     """bool (parts down, across): in which parts of a tile anything is seen."""
     reach, (down, across) = side(key.zoom) << key.zoom, key.ranges
     if reach >= SIDE << key.zoom or below(key.source.rule, down[0], across[1] - 1):
@@ -513,33 +512,44 @@ def compose(tiles: Tiles, source: Source, view: Viewport) -> Floats:
     A pixel is the largest (signed: largest in magnitude) of the cells it stands for; NaN where
     nothing was read yet, not even coarsely.
     """
-    block, top, left = _block(tiles, source, view)
-    if view.down.scale * (1 << view.zoom) >= 1 - 1e-15:  # a pixel shows one cell, or a part of it
-        return block
-    (first, last), (start, end) = (
-        _ends(along, view.zoom, edge) for along, edge in ((view.down, top), (view.across, left))
-    )
-    join = _larger if source.signed else np.maximum
-    block = join(block[first], block[last])
-    return join(np.take(block, start, axis=1), np.take(block, end, axis=1))
+    block, *corner = _block(tiles, source, view)
+    for number, (axis, first) in enumerate(zip(view.axes, corner, strict=True)):
+        if axis.scale * (1 << view.zoom) < 1 - 1e-15:  # a pixel shows more than a part of a cell
+            block = _pooled(block, number, axis, first, view.zoom, source.signed)
+    return block
+
+
+def _pooled(
+    block: Floats, number: int, axis: MapAxis, first: int, zoom: int, signed: bool
+) -> Floats:
+    """Cells of 2^zoom joined to pixels along one axis of a block that begins at a cell."""
+    size, join = block.shape[number], _larger if signed else np.maximum
+    bounds = (axis.bounds() - first + (1 << zoom) - 1) >> zoom
+    starts = np.clip(bounds[:-1], 0, size - 1)
+    if axis.zoom == zoom:  # one or two cells to a pixel, which is much faster than to reduce
+        ends = np.clip(bounds[1:] - 1, 0, size - 1)
+        if number == 0:
+            return join(block[starts], block[ends])
+        return join(np.take(block, starts, axis=1), np.take(block, ends, axis=1))
+    high = np.maximum.reduceat(block, starts, axis=number)
+    return _larger(high, np.minimum.reduceat(block, starts, axis=number)) if signed else high
 
 
 def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
     """Cells repeated to pixels where a cell has several; the first two axes of values."""
-    if view.down.scale <= 1:
-        return values
-    for axis, along in enumerate((view.down, view.across)):
-        cells = along.bounds()[:-1] - along.shown()[0]
-        values = np.repeat(values, np.bincount(cells, minlength=values.shape[axis]), axis=axis)
+    for number, axis in enumerate(view.axes):
+        if axis.scale > 1:
+            counts = np.bincount(axis.bounds()[:-1] - axis.shown()[0])
+            values = np.repeat(values, counts, axis=number)
     return values
 
 
-def unseen(source: Source, view: Viewport) -> NDArray[np.bool_]:
-    """bool, the shape of compose: where no cell is one that the query could look at."""
-    rule, rows, columns = source.rule, ranges(view.down), ranges(view.across)
-    if isinstance(rule, Rule) and _below(rule, rows, columns):
+def unseen(source: Source, view: Viewport) -> Bools:
+    """The shape of compose: where no cell is one that the query could look at."""
+    rows, columns = (axis.ranges() for axis in view.axes)
+    if below(source.rule, int(rows[0, 0]), int(columns[-1, 1]) - 1):
         return np.zeros((len(rows), len(columns)), bool)
-    return ~seen(rule, rows, columns)
+    return ~seen(source.rule, rows, columns)
 
 
 def quality(tiles: Tiles, source: Source, view: Viewport) -> Quality:
@@ -559,8 +569,7 @@ def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, i
     """The view's cells at its zoom, and the positions of the first."""
     zoom = view.zoom
     (top, bottom), (left, right) = (
-        (first >> zoom, -(-last >> zoom))
-        for first, last in (view.down.shown(), view.across.shown())
+        (first >> zoom, -(-last >> zoom)) for first, last in (axis.shown() for axis in view.axes)
     )
     rows, columns, there = grid(source, view)
     block = np.empty((bottom - top, right - left), np.float32)
@@ -579,29 +588,6 @@ def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, i
         else:
             place[:] = tile.values[first:end, start:stop]
     return block, top << zoom, left << zoom
-
-
-def _below(rule: Rule, rows: NDArray[np.int64], columns: NDArray[np.int64]) -> bool:
-    """Whether all of it is below the diagonal of a causal map."""
-    plain = rule.causal and rule.sees_all and rule.keep is None
-    return plain and bool(columns[-1, 0] * rule.stride_k < rows[0, 1] * rule.stride_q)
-
-
-def ranges(along: MapAxis) -> NDArray[np.int64]:
-    """(n, 2): the cells of every pixel, or of every cell on screen where these are larger."""
-    if along.scale >= 1:
-        first, last = along.shown()
-        cells = np.arange(first, last)
-        return np.stack([cells, cells + 1], axis=1)
-    bounds = along.bounds()
-    return np.stack([bounds[:-1], bounds[1:]], axis=1)
-
-
-def _ends(along: MapAxis, zoom: int, edge: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The first and last cell of every pixel, from an edge on: at this zoom it has one or two."""
-    cells = (along.bounds() - edge + (1 << zoom) - 1) >> zoom
-    last = cells[1:] - 1
-    return np.clip(cells[:-1], 0, last[-1]), np.clip(last, 0, last[-1])
 
 
 def _larger(one: Floats, other: Floats) -> Floats:

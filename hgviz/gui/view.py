@@ -5,14 +5,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from PySide6.QtCore import QEvent, QMimeData, QObject, QRect, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import QEvent, QMimeData, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QGuiApplication,
-    QKeyEvent,
     QPainter,
     QPaintEvent,
     QPixmap,
@@ -33,7 +31,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.core import HeadId, HgvizError, Selection, Step
+from hgviz.core import HeadId, HgvizError, Step
 from hgviz.gui import log, theme
 from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING, Lanes
@@ -45,13 +43,11 @@ from hgviz.gui.widgets import (
     PaneHead,
     Segments,
     Words,
-    arrow_of,
     hbox,
     label,
     vbox,
 )
 from hgviz.session import Session
-from hgviz.session.navigation import step_token
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -686,9 +682,12 @@ class Looks(QWidget):
             self._looks[one.name] = one
             self.stack.addWidget(one)
 
-    def offer(self, name: str, there: bool) -> None:
-        """Have a tab for a look, or none where it has nothing to show."""
-        self.bar.setTabVisible([*LOOKS].index(name), there)
+    def offer(self, name: str, there: bool) -> bool:
+        """Have a tab for a look, or none where it has nothing to show; whether that is new."""
+        index = [*LOOKS].index(name)
+        changes = self.bar.isTabVisible(index) != there
+        self.bar.setTabVisible(index, there)
+        return changes
 
     def show_look(self, name: str) -> None:
         """Show one of the views."""
@@ -726,126 +725,6 @@ def scale_choice() -> Segments:
     for name, words in palettes.SCALES.items():
         out.allow(name, True, tr(words))
     return out
-
-
-class MapsView(View):
-    """A view of one map or several; it filters the keys of what shows them."""
-
-    canvas: Any  # what shows the map
-    _supply: Any  # what reads its tiles
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self._pointed: tuple[int, int] | None = None  # the cell under the pointer
-
-    def bind(self, session: Session, lanes: Lanes) -> None:
-        """Listen, and read tiles off the GUI thread."""
-        super().bind(session, lanes)
-        self._supply.start(lanes, self.show_error)
-
-    def unbind(self) -> None:
-        """Stop listening and reading."""
-        super().unbind()
-        self._supply.stop()
-
-    @property
-    def zoomed(self) -> bool:
-        """Whether some of the map is off the pane."""
-        return self.canvas.view is not None and not self.canvas.view.whole
-
-    def fit(self) -> None:
-        """Show the whole map."""
-        self.canvas.fit()
-
-    def _follow(self) -> None:
-        """Show what is looked at now."""
-        raise NotImplementedError
-
-    def _choose(self, selection: Selection) -> None:
-        assert self.session is not None
-        self._pointed = None
-        self.session.put(hover=None, selection=selection)
-
-    def _choose_scale(self, name: str) -> None:
-        if self.session is not None:
-            scale = cast(palettes.Scale, name)
-            self.session.put(display=replace(self.session.display, scale=scale))
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """On a map the arrows go where they point: the query runs down, the key across."""
-        pressed = event.type() == QEvent.Type.KeyPress
-        if isinstance(event, QKeyEvent) and pressed and self._press(event):
-            return True
-        return super().eventFilter(watched, event)
-
-    def _press(self, event: QKeyEvent) -> bool:
-        if self.session is None:
-            return False
-        if (arrow := arrow_of(event)) is not None:
-            self._choose(step_token(self.session, *arrow))
-            return True
-        return event.key() == Qt.Key.Key_Escape and self._escape(self.session)
-
-    def _escape(self, session: Session) -> bool:
-        """First the hover, then the selection."""
-        if session.hover is not None or self._pointed is not None:
-            self._choose(session.selection)
-            self._follow()
-        elif session.selection.key is not None or session.selection.query is not None:
-            self._choose(replace(session.selection, query=None, key=None))
-        else:
-            return False
-        return True
-
-
-class CellsView(MapsView):
-    """A view of maps whose cells stand for a query and a key of one head."""
-
-    def _grid(self) -> Any:
-        """What finds the cell of tokens and the tokens of a cell; None where no map is shown."""
-        raise NotImplementedError
-
-    def _head(self) -> HeadId:
-        """The head of the map that is shown."""
-        raise NotImplementedError
-
-    def _keeps_row(self) -> bool:
-        """Whether the row of a chosen query stays while the pointer is elsewhere."""
-        return True
-
-    def _cell(self) -> tuple[int | None, int | None]:
-        """The row and column looked at: of the pointer, its row kept where a query is chosen."""
-        grid = self._grid()
-        if grid is None or self.session is None:
-            return None, None
-        chosen = self.session.looked_at
-        row, column = grid.cell(chosen.query, chosen.key)
-        if self._pointed is None:
-            return row, column
-        is_chosen = self.session.selection.query is not None and row is not None
-        return (row if is_chosen and self._keeps_row() else self._pointed[0]), self._pointed[1]
-
-    def _point(self, cell: tuple[int, int] | None) -> None:
-        grid = self._grid()
-        if self.session is None or grid is None or cell == self._pointed:
-            return
-        self._pointed, before = cell, self.session.hover
-        row, column = self._cell()
-        hover = None
-        if cell is not None and row is not None and column is not None:
-            query, key = grid.tokens(row, column)
-            hover = Selection(*self._head(), query=query, key=key)
-        self.session.put(hover=hover)
-        if hover == before:  # the same tokens, or a cell that stands for none
-            self._follow()
-
-    def _click(self, row: int, column: int) -> None:
-        grid = self._grid()
-        if self.session is None or grid is None:
-            return
-        query, key = grid.tokens(row, column)
-        if query is not None:
-            self._choose(replace(self.session.selection, query=query, key=key))
 
 
 NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")

@@ -51,11 +51,11 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     view, _ = shown(capture, selection=Selection(0, 0, 15))
     wanted = rollout(capture)
     opened = view._across.opened
-    np.testing.assert_allclose(opened.source.map.read(0), wanted, atol=1e-7)
+    np.testing.assert_allclose(opened.sources[0].map.read(0), wanted, atol=1e-7)
     *bands, points = view.bars.chart.plots[0].parts
     np.testing.assert_allclose(points.y, wanted[15], atol=1e-7)
     np.testing.assert_allclose(bands[-1].high[1::4], wanted[15], atol=1e-7)  # they are stacked
-    pixels = view.canvas.pixels
+    pixels = view.canvas.panes[0].pixels
     assert pixels.size and (pixels[..., 3] == 0).any()  # what comes later is not drawn
     assert "comes most from" in view.canvas.sentence.text()
     assert "stayed at 1:1, from" in view.canvas.sentence.text()
@@ -63,7 +63,7 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     parts = np.stack(view._across.row.parts)
     np.testing.assert_allclose(parts.sum(0), wanted[15], atol=1e-7)
     assert "by 1:6" in points.words(3)
-    assert view.canvas.cross.row == 15
+    assert view.canvas.panes[0].cross.row == 15
 
 
 def test_the_bars_choose_a_token_and_are_copied_as_a_table(shown):
@@ -86,14 +86,14 @@ def test_choices_make_another_map_and_are_what_a_figure_draws(shown):
     ):  # fmt: skip
         view.choices.fuse.setCurrentIndex(index)
         view.settle()
-        found = view._across.opened.source.map.read(0)
+        found = view._across.opened.sources[0].map.read(0)
         np.testing.assert_allclose(found, rollout(capture, options=recipe), atol=1e-7)
         assert view.figure(session).recipe == recipe
     view.choices.fuse.setCurrentIndex(0)
     view.choices.residual.setCurrentIndex(view.choices.residual.findData(0.9))
     view.settle()
     wanted = rollout(capture, options=RolloutOptions(residual=0.9))
-    np.testing.assert_allclose(view._across.opened.source.map.read(0), wanted, atol=1e-7)
+    np.testing.assert_allclose(view._across.opened.sources[0].map.read(0), wanted, atol=1e-7)
 
 
 def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(shown):
@@ -102,7 +102,7 @@ def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(sh
     view, _ = shown(capture, selection=Selection(0, 0, 4, 2))
     view.choices.signed.setChecked(True)
     view.settle()
-    assert view._across.opened.source.signed and view._across.opened.mass is not None
+    assert view._across.opened.sources[0].signed and view._across.opened.masses is not None
     assert not view.choices.residual.isEnabled()
     assert "all layers multiplied" in view.canvas.sentence.text()
     view.choices.signed.setChecked(False)
@@ -141,7 +141,7 @@ def test_a_decoder_has_the_source_first_and_says_its_share(shown):
     capture = translated(letters(TEXT[:7]), letters(TEXT[:5]))
     layer = next(one.index for one in capture.spec.layers if one.role == "cross")
     view, session = shown(capture, selection=Selection(layer, 0, 3))
-    assert view._across.opened.source.shape == (5, 12)
+    assert view._across.opened.sources[0].shape == (5, 12)
     assert "comes from the source" in view.canvas.sentence.text()
     view.canvas.clicked.emit(2, 4)  # a token of the source
     assert (session.selection.query, session.selection.key) == (2, 4)
@@ -188,7 +188,7 @@ def test_a_place_in_the_next_text_is_not_looked_up_in_the_old_map(shown):
 def test_tiny_texts_are_drawn(shown, tokens):
     view, _ = shown(hourglass(letters(TEXT[:tokens]), (1, 2)), selection=Selection(0, 0, 0))
     view.grab()
-    assert view._across.opened.source.shape == (tokens, tokens)
+    assert view._across.opened.sources[0].shape == (tokens, tokens)
 
 
 def test_the_bars_are_left_out_of_a_small_pane(shown):

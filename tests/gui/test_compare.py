@@ -48,7 +48,7 @@ def comparing(a, b, head=(0, 0), size=SIZE, **chosen):
 def coloured(weights, scene, dark=False):
     return palettes.paint(
         palettes.palette_coordinates(weights, scene.limits, scene.display.scale, scene.signed),
-        scene.table(dark),
+        palettes.colours(palettes.matching_palette("", scene.signed), dark),
     )
 
 
@@ -60,9 +60,9 @@ def test_every_cell_of_the_three_has_the_colour_of_its_weight(app, signed, dark)
     theme.apply(app, dark)
     a, b = signed
     with comparing(a, b) as (view, _):
-        panes = view.trio.panes
+        panes = view.canvas.panes
         weights = a.maps[0].read(0), b.maps[0].read(0)
-        step = int(panes[0].view.down.scale)
+        step = int(view.canvas.view.down.scale)
         seen = np.tri(len(TEXT), dtype=bool)
         for pane, values in zip(panes, (*weights, weights[0] - weights[1]), strict=True):
             cells = pane.pixels[step // 2 :: step, step // 2 :: step]
@@ -73,10 +73,10 @@ def test_every_cell_of_the_three_has_the_colour_of_its_weight(app, signed, dark)
 def test_from_afar_a_pixel_is_the_largest_difference_of_its_cells(app):
     a, b = (make_capture("sand " * 260, strides=(1,), heads=1, seed=seed) for seed in range(2))
     with comparing(a, b, size=(900, 420)) as (view, _):
-        pane = view.trio.panes[2]
-        assert pane.view.zoom >= 1 and pane.quality == "exact"
+        pane = view.canvas.panes[2]
+        assert view.canvas.view.zoom >= 1 and view.canvas.is_exact
         least = a.maps[0].read(0) - b.maps[0].read(0)
-        rows, columns = pane.view.down.bounds(), pane.view.across.bounds()
+        rows, columns = (axis.bounds() for axis in view.canvas.view.axes)
         for y, x in ((90, 3), (90, 60), (120, 119), (140, 0)):
             cells = least[rows[y] : rows[y + 1], columns[x] : columns[x + 1]].ravel()
             largest = max(cells, key=lambda one: (abs(one), one))
@@ -87,7 +87,7 @@ def test_from_afar_a_pixel_is_the_largest_difference_of_its_cells(app):
 def test_any_signed_side_makes_all_three_diverge_about_one_limit(app, signed):
     for a, b in (signed, signed[::-1]):
         with comparing(a, b) as (view, _):
-            scenes = [pane.scene for pane in view.trio.panes]
+            scenes = [pane.scene for pane in view.canvas.panes]
             peak = max(np.abs(one.maps[0].read(0)).max() for one in (a, b))
             assert all(one.signed for one in scenes)
             assert {one.limits for one in scenes} == {(-peak, peak)}
@@ -95,7 +95,7 @@ def test_any_signed_side_makes_all_three_diverge_about_one_limit(app, signed):
 
 def test_two_unsigned_sides_share_a_scale_from_zero_and_their_difference_its_reach(app, pair):
     with comparing(*pair) as (view, _):
-        a, b, least = (pane.scene for pane in view.trio.panes)
+        a, b, least = (pane.scene for pane in view.canvas.panes)
         assert a.limits == b.limits and a.limits[0] == 0
         assert least.limits == (-a.limits[1], a.limits[1])
         assert (a.signed, b.signed, least.signed) == (False, False, True)
@@ -105,12 +105,15 @@ def test_gutters_hold_what_rows_add_up_to_on_one_scale(app, signed):
     a, b = signed
     with comparing(a, b) as (view, _):
         weights = a.maps[0].read(0), b.maps[0].read(0)
-        for pane, values in zip(view.trio.panes, (*weights, weights[0] - weights[1]), strict=True):
+        for pane, values in zip(
+            view.canvas.panes, (*weights, weights[0] - weights[1]), strict=True
+        ):
             mass = pane.scene.mass
             np.testing.assert_allclose(mass[:, 0], np.minimum(values, 0).sum(1), atol=1e-5)
             np.testing.assert_allclose(mass[:, 1], np.maximum(values, 0).sum(1), atol=1e-5)
-        most = max(np.abs(pane.scene.mass).max() for pane in view.trio.panes)
-        assert {pane.most for pane in view.trio.panes} == {float(most)}
+        most = max(np.abs(pane.scene.mass).max() for pane in view.canvas.panes)
+        view.grab()
+        assert {pane.sums[0][2] for pane in view.canvas.panes} == {float(most)}
 
 
 def test_without_a_b_the_view_says_what_to_do(app, pair):
@@ -130,7 +133,7 @@ def test_texts_of_one_and_two_tokens_are_compared(app):
     for text in ("ab", "a"):
         a, b = (make_capture(text, strides=(1,), seed=seed) for seed in range(2))
         with comparing(a, b) as (view, _):
-            assert view.trio.panes[2].pixels.any() and view.trio.view.down.scale <= 96
+            assert view.canvas.panes[2].pixels.any() and view.canvas.view.down.scale <= 96
 
 
 # --- other cells ----------------------------------------------------------------------------------
@@ -139,15 +142,14 @@ def test_texts_of_one_and_two_tokens_are_compared(app):
 def test_a_head_that_only_a_has_leaves_cards_that_say_so(app, pair):
     a, b = pair[0], make_capture(TEXT, heads=3)
     with comparing(a, b, head=(0, 5), query=20, key=10) as (view, session):
-        cards = view.trio._lacks
-        assert [card.isVisible() for card in cards] == [True, True]
-        assert cards[0].what.text() == "B has no head 0.5"
-        assert view.trio.panes[0].pixels.any() and view.trio.panes[1].scene is None
+        a_pane, *others = view.canvas.panes
+        assert [pane.lack[0] for pane in others] == ["B has no head 0.5", "Nothing to subtract"]
+        assert a_pane.pixels.any() and others[0].scene is None
         view.grab()
         session.select(layer=0, head=1)
         view.settle()
-        assert not any(card.isVisible() for card in cards)
-        assert all(pane.pixels.any() for pane in view.trio.panes)
+        assert not any(pane.lack for pane in view.canvas.panes)
+        assert all(pane.pixels.any() for pane in view.canvas.panes)
 
 
 def test_a_pruned_side_stays_beside_the_heads_it_kept(app, pair):
@@ -159,41 +161,41 @@ def test_a_pruned_side_stays_beside_the_heads_it_kept(app, pair):
     )
     with comparing(a, ragged, head=(0, 4), query=20, key=10) as (view, session):
         assert "0.4" in view.head.title.text()
-        assert view._compared.rows[20][1][10] == pytest.approx(whole[20, 10])
+        assert view._opened.rows[20][1][10] == pytest.approx(whole[20, 10])
         session.select(layer=0, head=3)
         view.settle()
-        assert view.trio._lacks[0].what.text() == "B has no head 0.3"
+        assert view.canvas.panes[1].lack[0] == "B has no head 0.3"
 
 
 def test_texts_that_share_no_word_have_no_difference(app):
     with comparing(make_capture("aaaa"), make_capture("bbbb")) as (view, _):
-        shows = [card.isVisible() for card in view.trio._lacks]
-        assert shows == [False, True]
-        assert view.trio._lacks[1].what.text() == "Nothing in common"
+        assert [pane.lack and pane.lack[0] for pane in view.canvas.panes] == [
+            None, None, "Nothing in common",
+        ]  # fmt: skip
 
 
 def test_what_only_one_text_has_lies_under_a_hatching_in_the_other(app):
     with comparing(make_capture("one two four"), make_capture("one two three four")) as (view, _):
-        a, b, least = view.trio.panes
-        assert not a.there[0].all() and b.there[0].all() and a.worded and b.worded
+        a, b, least = view.canvas.panes
+        assert not a.there[0].all() and b.there[0].all() and a.has_words and b.has_words
         gone = int(np.flatnonzero(~a.there[0])[0])
         for pane, hidden in ((a, True), (b, False), (least, True)):
-            step = int(pane.view.down.scale)
+            step = int(view.canvas.view.down.scale)
             assert pane.pixels[gone * step + 1, 1].any() != hidden
-        plain = a.grab().toImage()
+        plain = view.canvas.grab().toImage()
         a.there = None
-        assert a.grab().toImage() != plain
+        assert view.canvas.grab().toImage() != plain
 
 
 def test_two_levels_of_one_hourglass_stand_beside_each_other_in_tokens(app, pair):
     a = pair[0]
     middle = next(one.index for one in a.spec.layers if one.role == "self" and one.level == 2)
     with comparing(a, a, query=40, key=9, beside=HeadId(middle, 2)) as (view, session):
-        assert view.trio.panes[1].scene.source.shape == (len(TEXT), len(TEXT))
+        assert view.canvas.panes[1].scene.source.shape == (len(TEXT), len(TEXT))
         assert view.head.title.text() == f"Heads 0.0 and {middle}.2"
         assert "upsampled to letters" in view.legend.full
         found = a.maps[middle].read(2)[40 // 4, 3] / 4
-        assert view._compared.rows[40][1][9] == pytest.approx(found, abs=1e-6)
+        assert view._opened.rows[40][1][9] == pytest.approx(found, abs=1e-6)
         session.select(layer=1, head=3)
         assert session.selection.beside == HeadId(middle, 2)
 
@@ -224,9 +226,9 @@ def test_any_head_stands_beside_any_of_any_model(app, every, one):
                 other = HeadId(len(b.spec.layers) - 1 - layer % len(b.spec.layers), 1)
                 session.put(selection=Selection(layer, 1, 4, 2, other))
                 view.settle()
-                found = view._compared
+                found = view._opened
                 assert found.grid.head_b == other and found.masses is not None
-                assert view.trio.panes[0].quality == "exact", name
+                assert view.canvas.is_exact, name
                 check_difference(found)
                 view.grab()
 
@@ -245,50 +247,49 @@ def check_difference(found):
 
 def test_zoom_and_pan_act_on_all_three_maps(app, pair):
     with comparing(*pair) as (view, _):
-        panes = view.trio.panes
-        rect = panes[1].map_rect
-        wheel(panes[1], rect.center(), 5)
-        assert len({pane.view for pane in panes}) == 1 and not panes[0].view.whole
-        before = panes[0].view
-        panes[2].pan(QPointF(-30, -20))
-        assert len({pane.view for pane in panes}) == 1 and panes[0].view != before
+        canvas, panes = view.canvas, view.canvas.panes
+        wheel(canvas, canvas.map_rect(1).center(), 5)
+        before = canvas.view
+        assert not before.whole and {pane.picture.view for pane in panes} == {before}
+        canvas.pan(QPointF(-30, -20))
+        assert canvas.view != before and {pane.picture.view for pane in panes} == {canvas.view}
         view.settle()
-        assert all(pane.quality == "exact" for pane in panes)
+        assert canvas.is_exact
         view.fit()
-        assert all(pane.view.whole for pane in panes)
+        assert canvas.view.whole
 
 
 def test_a_drag_pans_and_a_double_click_fits_all_three_maps(app, pair, qtbot):
     with comparing(*pair) as (view, _):
-        panes = view.trio.panes
-        wheel(panes[0], panes[0].map_rect.center(), 4)
-        before, start = panes[0].view, panes[2].map_rect.center().toPoint()
-        drag(panes[2], start, start - QPoint(25, 0))
-        assert panes[0].view == panes[1].view == panes[2].view != before
-        qtbot.mouseDClick(panes[1], Qt.MouseButton.LeftButton, pos=start)
-        assert all(pane.view.whole for pane in panes)
+        canvas = view.canvas
+        wheel(canvas, canvas.map_rect().center(), 4)
+        before, start = canvas.view, canvas.map_rect(2).center().toPoint()
+        drag(canvas, start, start - QPoint(25, 0))
+        assert canvas.view.across.start == before.across.start + 25
+        qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=start)
+        assert canvas.view.whole
 
 
 def test_the_pointer_over_one_map_gives_the_weight_in_each(app, signed):
     a, b = signed
     with comparing(a, b, query=30) as (view, session):
-        view.trio.panes[1].pointed.emit((30, 12))
+        view.canvas.pointed.emit((30, 12))
         view.settle()
         weights = [one.maps[0].read(0)[30, 12] for one in (a, b)]
         assert session.hover.query == 30 and session.hover.key == 12
-        assert {(pane.cross.row, pane.cross.column) for pane in view.trio.panes} == {(30, 12)}
-        said = [pane.card.text for pane in view.trio.panes]
+        assert {(pane.cross.row, pane.cross.column) for pane in view.canvas.panes} == {(30, 12)}
+        said = [pane.card.text for pane in view.canvas.panes]
         for text, value in zip(said, (*weights, weights[0] - weights[1]), strict=True):
             shown_ = f"{abs(value):.3f}" if abs(value) >= 0.001 else "&lt;0.001"
             assert shown_ in text
-        view.trio.panes[1].pointed.emit(None)
+        view.canvas.pointed.emit(None)
         assert session.hover is None
 
 
 def test_a_click_in_any_of_them_fixes_query_and_key(app, pair, qtbot):
     with comparing(*pair) as (view, session):
-        pane = view.trio.panes[2]
-        place = pane.cell_rect(44, 21).center().toPoint()
+        pane = view.canvas
+        place = pane.cell_rect(44, 21, 2).center().toPoint()
         qtbot.mouseClick(pane, Qt.MouseButton.LeftButton, pos=place)
         assert (session.selection.query, session.selection.key) == (44, 21)
         qtbot.keyClick(pane, Qt.Key.Key_Down)
@@ -301,13 +302,13 @@ def test_a_click_in_any_of_them_fixes_query_and_key(app, pair, qtbot):
 def test_masked_cells_and_those_one_side_lacks_are_said_on_their_cards(app):
     a, b = make_capture("one two four"), make_capture("one two three four")
     with comparing(a, b, query=3, key=1) as (view, session):
-        gone = int(np.flatnonzero(~view.trio.panes[0].there[0])[0])
+        gone = int(np.flatnonzero(~view.canvas.panes[0].there[0])[0])
         session.put(selection=Selection(0, 0))
         view.settle()
         view._pointed = gone, 1
-        view._compared.rows[gone] = tuple(np.zeros(18, np.float32) for _ in range(2))
+        view._opened.rows[gone] = tuple(np.zeros(18, np.float32) for _ in range(2))
         view._follow()
-        said = [pane.card.text for pane in view.trio.panes]
+        said = [pane.card.text for pane in view.canvas.panes]
         assert "not in A" in said[0] and "nothing to compare" in said[2]
 
 
@@ -317,8 +318,7 @@ def test_masked_cells_and_those_one_side_lacks_are_said_on_their_cards(app):
 @pytest.mark.parametrize("size", [(1600, 610), (1280, 420), (900, 330), (1000, 980), (500, 300)])
 def test_all_three_are_equally_large_in_any_window_and_none_lies_over_another(app, pair, size):
     with comparing(*pair, size=size) as (view, _):
-        panes = view.trio.panes
-        rects = [pane.map_rect.translated(QPointF(pane.pos())) for pane in panes]
+        rects = [pane.rect for pane in view.canvas.panes]
         assert len({rect.size().toTuple() for rect in rects}) == 1
         for number, rect in enumerate(rects):
             assert not any(rect.intersects(other) for other in rects[number + 1 :])
@@ -326,29 +326,28 @@ def test_all_three_are_equally_large_in_any_window_and_none_lies_over_another(ap
 
 def test_in_a_narrow_high_window_the_difference_stands_below(app, pair):
     with comparing(*pair, size=(1000, 980)) as (view, _):
-        a, b, least = view.trio.panes
-        assert a.y() == b.y() < least.y() and least.worded
+        a, b, least = view.canvas.panes
+        assert a.rect.y() == b.rect.y() < least.rect.y() and least.has_words
     with comparing(*pair, size=SIZE) as (view, _):
-        assert len({pane.y() for pane in view.trio.panes}) == 1
-        assert not view.trio.panes[2].worded
+        assert len({pane.rect.y() for pane in view.canvas.panes}) == 1
+        assert not view.canvas.panes[2].has_words
 
 
 def test_blinking_swaps_a_and_b_in_one_place_twice_a_second(app, pair, until):
     with comparing(*pair) as (view, _):
-        a, b, least = view.trio.panes
-        view._choose_way("blink")
-        assert view.trio._blinking.interval() == heatmap.BLINK == 500
-        assert a.isVisible() and not b.isVisible() and least.isVisible()
-        assert a.geometry() == b.geometry()
-        until(b.isVisible, 5)
-        assert not a.isVisible() and a.view == b.view
-        view._choose_way("beside")
-        assert a.isVisible() and b.isVisible() and a.x() < b.x()
-        view._choose_way("blink")
+        canvas, (a, b, least) = view.canvas, view.canvas.panes
+        view.way.chosen.emit("blink")
+        assert canvas._blinking.interval() == heatmap.BLINK == 500
+        assert a.visible and not b.visible and least.visible and a.rect == b.rect
+        until(lambda: b.visible, 5)
+        assert not a.visible
+        view.way.chosen.emit("beside")
+        assert a.visible and b.visible and a.rect.x() < b.rect.x()
+        view.way.chosen.emit("blink")
         view.hide()
-        assert not view.trio._blinking.isActive()
+        assert not canvas._blinking.isActive()
         view.show()
-        assert view.trio._blinking.isActive()
+        assert canvas._blinking.isActive()
 
 
 # --- long texts -----------------------------------------------------------------------------------
@@ -370,19 +369,18 @@ def test_a_long_text_is_read_in_lanes_and_pans_while_it_comes(app, until):
     with shown(CompareView, SIZE, visible=False, capture=a, beside=b) as (view, session):
         session.put(selection=Selection(0, 0, 900))
         view.show()
-        until(lambda: view.trio.view is not None)
-        for pane in view.trio.panes:
-            pane.zoom(20, pane.map_rect.center())
-        view.trio.panes[0].pan(QPointF(400, 300))
-        difference = view.trio.panes[2]
+        canvas = view.canvas
+        until(lambda: canvas.view is not None)
+        canvas.zoom(20, canvas.map_rect().center())
+        canvas.pan(QPointF(400, 300))
+        difference = canvas.panes[2]
 
         def is_drawn():
             """Whether a cell of A - B has its colour; what was there before is exact, too."""
-            if any(pane.quality != "exact" for pane in view.trio.panes):
+            if not canvas.is_exact:
                 return False
-            shown_rows, shown_columns = difference.view.down.shown(), difference.view.across.shown()
-            row, column = shown_rows[1] - 2, shown_columns[0] + 1
-            middle = difference.cell_rect(row, column).center() - difference.map_rect.topLeft()
+            row, column = canvas.view.down.shown()[1] - 2, canvas.view.across.shown()[0] + 1
+            middle = canvas.cell_rect(row, column, 2).center() - difference.rect.topLeft()
             place, cell = middle.toPoint(), ((row, row + 1), (column, column + 1))
             weights = a.maps[0].read(0, *cell) - b.maps[0].read(0, *cell)
             expected = coloured(weights[0], difference.scene)[0]
@@ -743,40 +741,16 @@ def test_blinking_turns_when_asked_and_by_itself_only_where_things_may_move(
 ):
     hint = QStyle.StyleHint.SH_Widget_Animation_Duration
     with showing(CompareView, compared(*signed_pair), 1600, 610) as view:
-        kind = type(view.trio.style())
+        kind = type(view.canvas.style())
         other = kind.styleHint
         monkeypatch.setattr(
             kind, "styleHint",
             lambda self, one, *rest: 200 * moves if one == hint else other(self, one, *rest),
         )  # fmt: skip
-        view._choose_way("blink")
-        assert view.trio._blinking.isActive() == moves
-        first = [one.isVisible() for one in view.trio.panes]
-        view._choose_way("blink")  # pressed once more
-        assert [one.isVisible() for one in view.trio.panes][:2] == first[1::-1]
-        view._choose_way("beside")
-        assert not view.trio._blinking.isActive()
-
-
-def test_blinking_hands_the_keyboard_on(app, signed_pair):
-    with showing(CompareView, compared(*signed_pair), 1600, 610) as view:
-        view.activateWindow()
-        a, b, _ = view.trio.panes
-        a.setFocus()
-        view._choose_way("blink")
-        for one in (b, a, b):
-            view.trio._swap()
-            assert one.hasFocus() and one.isVisible()
-        view._choose_way("beside")
-        assert b.hasFocus() and a.isVisible()
-
-
-def test_a_card_in_the_place_of_a_map_takes_no_keyboard(app):
-    a, b = make_capture(LONG), make_capture(LONG, heads=2)
-    session = compared(a, b, HeadId(0, 5))
-    with showing(CompareView, session, 1600, 610) as view:
-        reached = [bool(one.focusPolicy() & Qt.FocusPolicy.TabFocus) for one in view.trio.panes]
-        assert reached == [True, False, False]
-        session.put(selection=Selection(0, 0, 40))
-        view.settle()
-        assert all(one.focusPolicy() & Qt.FocusPolicy.TabFocus for one in view.trio.panes)
+        view.way.chosen.emit("blink")
+        assert view.canvas._blinking.isActive() == moves
+        first = [pane.visible for pane in view.canvas.panes]
+        view.way.chosen.emit("blink")  # pressed once more
+        assert [pane.visible for pane in view.canvas.panes][:2] == first[1::-1]
+        view.way.chosen.emit("beside")
+        assert not view.canvas._blinking.isActive()

@@ -1,7 +1,6 @@
 """What is written along the axes."""
 
 import itertools
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +9,10 @@ from hypothesis import strategies as some
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 
-from hgviz import palettes
 from hgviz.core import Display
 from hgviz.gui import ink
 from hgviz.gui.grid import MapAxis, Names, Viewport
+from hgviz.gui.ink import MapScene
 from hgviz.gui.sentences import word_spans
 from tests.making import make_capture
 
@@ -86,7 +85,6 @@ def test_any_text_has_marks_at_any_scale(text, scale):
 
 def test_values_beneath_a_flat_bar_keep_apart(app):
     written = []
-    table = palettes.colours(palettes.matching_palette("viridis", True))
 
     class Sheet(QPainter):
         def drawText(self, place, text):
@@ -94,12 +92,10 @@ def test_values_beneath_a_flat_bar_keep_apart(app):
 
     for reach, wide in itertools.product((0.844, 0.906, 0.512, 1.0), (140, 363, 420)):
         written.clear()
-        scene = SimpleNamespace(
-            table=lambda dark: table, limits=(-reach, reach), display=Display(), signed=True
-        )  # fmt: skip
+        scene = MapScene(None, None, None, True, (-reach, reach), Display())
         image = QImage(500, 60, QImage.Format.Format_ARGB32)
         with Sheet(image) as painter:
-            ink.flat_bar(painter, QRectF(20, 10, wide, 9), scene)
+            ink.colour_bar(painter, QRectF(20, 10, wide, 9), scene)
         written.sort()
         assert len(written) >= 3
         assert all(a[1] < b[0] for a, b in itertools.pairwise(written))
@@ -115,7 +111,7 @@ def test_values_beneath_a_flat_bar_keep_apart(app):
         ((2, 2), (600, 600), {}, (96, 96)),  # no cell is larger
         ((2, 2), (1200, 1200), {"ratio": 2.0}, (192, 192)),
         ((68, 136), (544, 544), {}, (4, 4)),  # cells of wider maps are square, too
-        ((68, 2), (544, 544), {"wide": 6}, (8, 48)),  # those of a band may be wide
+        ((68, 2), (544, 544), {}, (8, 96)),  # those of maps far from square are not
     ],
 )
 def test_a_whole_map_is_fitted_into_its_room(cells, room, more, scales):

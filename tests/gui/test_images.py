@@ -117,6 +117,7 @@ def test_an_image_that_is_opened_is_read_by_the_model_at_hand(program, tmp_path,
         picture = session.capture.prompt.signal.picture
         assert np.abs(picture[5, 5].astype(int) - colour).max() <= 1
     program.settle()
+    assert session.look == "image" and view_of(program).drawn
     assert program.inspect.strip.edit.text() == "Choose image…"
 
 

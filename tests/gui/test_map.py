@@ -12,7 +12,7 @@ from hgviz.analysis.roles import roles
 from hgviz.core import Capture, Display, HeadId, Item, Selection
 from hgviz.gui import theme
 from hgviz.gui.map import MapView
-from hgviz.gui.tiles import Tiles, wanted
+from hgviz.gui.tiles import wanted
 from hgviz.maps import DenseMap, LazyMap
 from tests.gui.screen import colour_at, drag, plain, shown, wheel
 from tests.making import byte_prompt, level_spans, make_capture, make_factors
@@ -50,7 +50,7 @@ def test_known_weights_have_exactly_their_colours(app):
     weights = np.array([[[1, 0, 0, 0], [0.25, 0.75, 0, 0], [0, 0, 1, 0], [0.1, 0.2, 0.3, 0.4]]])
     capture = with_weights(capture, 0, weights)
     with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
-        cells = view.canvas.pixels[48::96, 48::96]
+        cells = view.canvas.panes[0].pixels[48::96, 48::96]
     table = palettes.colours("viridis")
     expected = palettes.paint(palettes.palette_coordinates(weights[0], (0.0, 1.0), "sqrt"), table)
     seen = np.tril(np.ones((4, 4), bool))
@@ -62,32 +62,32 @@ def test_known_weights_have_exactly_their_colours(app):
 def test_the_screen_shows_the_composed_pixels(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
         picture = view.canvas.grab().toImage()
-        rect = view.canvas.map_rect
+        rect = view.canvas.map_rect()
         for row, column in ((10, 3), (40, 40), (70, 0)):
             place = view.canvas.cell_rect(row, column).center()
             spot = (place - rect.topLeft()).toPoint()
-            handed = view.canvas.pixels[spot.y(), spot.x(), :3]
+            handed = view.canvas.panes[0].pixels[spot.y(), spot.x(), :3]
             assert picture.pixelColor(place.toPoint()).getRgb()[:3] == tuple(handed)
 
 
 def test_masked_cells_look_unlike_zero_and_unlike_a_head_that_is_off(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, session):
-        seen = view.canvas.pixels[-10, 10]
+        seen = view.canvas.panes[0].pixels[-10, 10]
         assert seen[3] == 255
-        assert view.canvas.pixels[10, -10, 3] == 0
+        assert view.canvas.panes[0].pixels[10, -10, 3] == 0
         hidden = view.canvas.cell_rect(1, 60).center()
         assert min(colour_at(view.canvas, hidden.x(), hidden.y())) > 200
         before = view.canvas.grab().toImage()
         session.put(off=frozenset({HeadId(0, 0)}))
         view.settle()
-        assert view.canvas.scene.off
+        assert view.canvas.panes[0].scene.off
         assert view.canvas.grab().toImage() != before
 
 
 def test_the_whole_map_of_a_signed_head_is_about_zero(app):
     capture = make_capture("abcdefgh" * 4, signed=True)
     with shown(MapView, capture=capture, selection=Selection(1, 0)) as (view, _):
-        scene = view.canvas.scene
+        scene = view.canvas.panes[0].scene
         assert scene.limits[0] == -scene.limits[1]
         whole = capture.maps[1].read(0)
         assert scene.limits[1] == pytest.approx(np.abs(whole).max())
@@ -102,23 +102,23 @@ def test_the_whole_map_of_a_signed_head_is_about_zero(app):
 
 def test_the_dark_theme_keeps_the_colours_of_unsigned_data(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
-        light = view.canvas.pixels.copy()
+        light = view.canvas.panes[0].pixels.copy()
         theme.apply(app, dark=True)
         QApplication.processEvents()
-        assert np.array_equal(view.canvas.pixels, light)
+        assert np.array_equal(view.canvas.panes[0].pixels, light)
 
 
 def test_with_two_pixels_to_one_every_cell_is_a_square_of_whole_device_pixels(
     app, small, monkeypatch
 ):
-    monkeypatch.setattr("hgviz.gui.heatmap.Canvas._ratio", property(lambda self: 2.0))
+    monkeypatch.setattr("hgviz.gui.heatmap.MapCanvas._ratio", property(lambda self: 2.0))
     with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
         scale = int(view.canvas.view.down.scale)
         assert scale == 2 * 544 // len(small.prompt)
-        height, width = view.canvas.pixels.shape[:2]
+        height, width = view.canvas.panes[0].pixels.shape[:2]
         assert (height, width) == (scale * len(small.prompt),) * 2
-        assert view.canvas.map_rect.width() == width / 2
-        block = view.canvas.pixels[-scale:, :scale]
+        assert view.canvas.map_rect().width() == width / 2
+        block = view.canvas.panes[0].pixels[-scale:, :scale]
         assert (block == block[0, 0]).all()
 
 
@@ -138,8 +138,8 @@ def test_a_long_map_is_never_read_whole(app):
     chosen = Selection(0, 0, 8000)
     with shown(MapView, (260, 240), capture=capture, selection=chosen) as (view, _):
         assert view.canvas.view.zoom == 6
-        assert view.canvas.pixels[..., 3].any()
-        assert view.canvas.scene.limits[1] == pytest.approx(1.0, abs=0.02)
+        assert view.canvas.panes[0].pixels[..., 3].any()
+        assert view.canvas.panes[0].scene.limits[1] == pytest.approx(1.0, abs=0.02)
     cells = [
         (8192 if rows is None else rows[1] - rows[0])
         * (8192 if columns is None else columns[1] - columns[0])
@@ -152,17 +152,19 @@ def test_tiles_that_come_one_by_one_end_in_the_same_picture(app, qtbot):
     capture = make_capture("The sand runs. " * 40, heads=1, strides=(1,))
     chosen = Selection(0, 0, 300)
     with shown(MapView, capture=capture, selection=chosen) as (view, _):
-        together = view.canvas.pixels.copy()
+        together = view.canvas.panes[0].pixels.copy()
     with shown(MapView, visible=False, capture=capture, selection=chosen) as (view, _):
         view.show()
-        qtbot.waitUntil(lambda: np.array_equal(view.canvas.pixels, together), timeout=30_000)
+        qtbot.waitUntil(
+            lambda: np.array_equal(view.canvas.panes[0].pixels, together), timeout=30_000
+        )
 
 
 def test_a_hidden_map_does_no_work(app, small, qtbot):
     with shown(MapView, visible=False, capture=small, selection=Selection(0, 0)) as (view, session):
         session.put(selection=Selection(0, 1, 5))
         qtbot.wait(120)
-        assert view.canvas.scene is None and len(view.tiles) == 0
+        assert view.canvas.panes[0].scene is None and len(view.tiles) == 0
 
 
 @pytest.mark.parametrize("text", ["a", "ab"])
@@ -170,14 +172,14 @@ def test_one_and_two_tokens_have_a_map(app, text):
     for layer in (0, 2, 8):
         chosen = Selection(layer, 0, 0, 0)
         with shown(MapView, capture=make_capture(text), selection=chosen) as (view, _):
-            assert view.canvas.pixels.shape[0] <= 192
+            assert view.canvas.panes[0].pixels.shape[0] <= 192
             assert view.canvas.sentence.text()
 
 
 @pytest.mark.parametrize("size", [(240, 160), (300, 900), (1400, 300)])
 def test_the_map_fits_any_room(app, small, size):
     with shown(MapView, size, capture=small, selection=Selection(0, 0, 10, 3)) as (view, _):
-        rect = view.canvas.map_rect
+        rect = view.canvas.map_rect()
         assert view.canvas.rect().contains(rect.toAlignedRect())
         assert view.canvas.sentence.geometry().left() >= 0
 
@@ -188,7 +190,7 @@ def test_a_layer_that_is_not_captured_yet_says_so(app, small):
         assert view.empty[0] == "Layer 5 is not captured yet"
         session.put(capture=small)
         view.settle()
-        assert view.canvas.scene is not None
+        assert view.canvas.panes[0].scene is not None
 
 
 @pytest.mark.parametrize("layer", [2, 4, 8, 10])
@@ -196,7 +198,7 @@ def test_full_resampling_keeps_square_cells(app, small, layer):
     _, rows, columns = small.maps[layer].shape
     assert rows != columns
     with shown(MapView, capture=small, selection=Selection(layer, 0)) as (view, _):
-        height, width = view.canvas.pixels.shape[:2]
+        height, width = view.canvas.panes[0].pixels.shape[:2]
         assert width * rows == height * columns
         assert not view.full.isVisible()
 
@@ -206,17 +208,17 @@ def test_windows_are_a_band_until_the_whole_is_asked_for(app, layer, shape):
     capture = make_capture(TEXT, windowed=True)
     chosen = Selection(layer, 0, 20, 20)
     with shown(MapView, capture=capture, selection=chosen) as (view, _):
-        assert view.canvas.scene.source.shape == shape
+        assert view.canvas.panes[0].scene.source.shape == shape
         assert view.full.isVisible()
         whole = capture.maps[layer].read(0)
         down = capture.spec.layers[layer].role == "down"
-        band = view.canvas.scene.source.map.read(0)
+        band = view.canvas.panes[0].scene.source.map.read(0)
         row, place = 3, 1
         where = (row, 2 * row + place) if down else (2 * row + place, row)
         assert band[row, place] == whole[where]
         view.full.setChecked(True)
         view.settle()
-        assert view.canvas.scene.source.shape == whole.shape
+        assert view.canvas.panes[0].scene.source.shape == whole.shape
 
 
 # --- reading it -----------------------------------------------------------------------------------
@@ -235,11 +237,11 @@ def test_a_sentence_and_a_card_say_what_the_cell_means(app):
             return plain(view.canvas.sentence.text())
 
         first = "d puts 89 % of its weight on a 3 letters back."
-        assert said() == first and not view.canvas.card.text
+        assert said() == first and not view.canvas.panes[0].card.text
         hover(view, 3, 1)  # the card says the cell under the pointer, the sentence what is chosen
-        assert said() == first and "<0.01" in plain(view.canvas.card.text)
+        assert said() == first and "<0.01" in plain(view.canvas.panes[0].card.text)
         hover(view, 3, 0)
-        assert said() == first and not view.canvas.card.text
+        assert said() == first and not view.canvas.panes[0].card.text
         session.put(hover=None, selection=Selection(0, 0, 1, 3))
         assert said() == "d is masked for b: it comes after the query."
         session.select(query=3, key=None)
@@ -247,7 +249,9 @@ def test_a_sentence_and_a_card_say_what_the_cell_means(app):
         session.select(query=None)
         assert said().startswith("Point at a cell")
         hover(view, 3, 0)
-        assert said().startswith("Point at a cell") and "0.89" in plain(view.canvas.card.text)
+        assert said().startswith("Point at a cell") and "0.89" in plain(
+            view.canvas.panes[0].card.text
+        )
 
 
 def test_a_text_of_html_and_marks_stays_text(app):
@@ -267,16 +271,16 @@ def test_the_pointer_moves_the_key_and_keeps_a_chosen_query(app, small):
         hover(view, 50, 12)
         assert session.hover == Selection(0, 0, 30, 12)
         assert session.selection == Selection(0, 0, 30, 5)
-        assert (view.canvas.cross.row, view.canvas.cross.column) == (30, 12)
+        assert (view.canvas.panes[0].cross.row, view.canvas.panes[0].cross.column) == (30, 12)
         view.canvas.pointed.emit(None)
         assert session.hover is None
-        assert (view.canvas.cross.row, view.canvas.cross.column) == (30, 5)
+        assert (view.canvas.panes[0].cross.row, view.canvas.panes[0].cross.column) == (30, 5)
         session.put(selection=Selection(0, 0))  # without a query both move
         view.settle()
         hover(view, 50, 12)
         assert session.hover == Selection(0, 0, 50, 12)
         view.settle()
-        assert "from" in plain(view.canvas.card.text)
+        assert "from" in plain(view.canvas.panes[0].card.text)
 
 
 def test_a_click_chooses_query_and_key(app, small, qtbot):
@@ -291,7 +295,7 @@ def test_at_a_coarser_level_a_cell_means_its_newest_token(app, small, qtbot):
         assert (session.selection.query, session.selection.key) == (40, 16)
         view.settle()
         hover(view, 10, 5)
-        assert "letters 37 to 40" in plain(view.canvas.card.text)
+        assert "letters 37 to 40" in plain(view.canvas.panes[0].card.text)
 
 
 def test_the_arrows_move_query_and_key_and_escape_lets_go(app, small, qtbot):
@@ -313,8 +317,8 @@ def test_the_card_is_off_the_row_of_its_cell_and_off_axes_and_colours(app, small
         for query, key in ((5, 2), (30, 5), (70, 1), (70, 68), (72, 72)):
             view.canvas.pointed.emit((query, key))
             view.settle()
-            canvas, card = view.canvas, view.canvas.card
-            cell, inside = canvas.cell_rect(query, key), canvas.map_rect.toAlignedRect()
+            canvas, card = view.canvas, view.canvas.panes[0].card
+            cell, inside = canvas.cell_rect(query, key), canvas.map_rect().toAlignedRect()
             shows.append(card.isVisible())
             if shows[-1]:
                 box = card.geometry()
@@ -351,22 +355,22 @@ def test_the_scale_of_colours_is_that_of_the_session(app, small):
         session.put(display=Display(scale="log"))
         values = small.maps[0].read(0)
         table = palettes.colours("viridis")
-        cell = view.canvas.cell_rect(60, 2).center() - view.canvas.map_rect.topLeft()
+        cell = view.canvas.cell_rect(60, 2).center() - view.canvas.map_rect().topLeft()
         colour = palettes.paint(
-            palettes.palette_coordinates(values, view.canvas.scene.limits, "log"), table
+            palettes.palette_coordinates(values, view.canvas.panes[0].scene.limits, "log"), table
         )
-        handed = view.canvas.pixels[int(cell.y()), int(cell.x()), :3]
+        handed = view.canvas.panes[0].pixels[int(cell.y()), int(cell.x()), :3]
         assert tuple(handed) == tuple(colour[60, 2])
 
 
 def test_limits_can_be_given_or_shared_by_all_heads(app, small):
     with shown(MapView, capture=small, selection=Selection(2, 0)) as (view, session):
-        own = view.canvas.scene.limits[1]
+        own = view.canvas.panes[0].scene.limits[1]
         session.put(display=Display(limits=(0.0, 0.25)))
-        assert view.canvas.scene.limits == (0.0, 0.25)
+        assert view.canvas.panes[0].scene.limits == (0.0, 0.25)
         session.put(display=Display(shared=True))
         view.settle()
-        assert view.canvas.scene.limits[1] == pytest.approx(1.0, abs=1e-5) and own < 1
+        assert view.canvas.panes[0].scene.limits[1] == pytest.approx(1.0, abs=1e-5) and own < 1
 
 
 def test_another_head_keeps_the_part_on_screen_where_the_shape_stays(app, small):
@@ -384,13 +388,13 @@ def test_another_head_keeps_the_part_on_screen_where_the_shape_stays(app, small)
 def test_a_growing_capture_keeps_what_was_opened(app, small):
     partial = replace(small, maps=(*small.maps[:3], *(None for _ in small.maps[3:])))
     with shown(MapView, capture=partial, selection=Selection(0, 0)) as (view, session):
-        source = view.canvas.scene.source
+        source = view.canvas.panes[0].scene.source
         session.put(capture=small)
         view.settle()
-        assert view.canvas.scene.source is source
+        assert view.canvas.panes[0].scene.source is source
         session.put(capture=make_capture(TEXT, seed=1))
         view.settle()
-        assert view.canvas.scene.source is not source
+        assert view.canvas.panes[0].scene.source is not source
         assert not [key for key in view.tiles._tiles if key.source is source]
 
 
@@ -413,7 +417,7 @@ def test_the_map_of_an_edited_text_is_marked_as_old(app, small):
         assert view.before.isHidden()
         session.put(text="another")
         view.settle()
-        assert view.before.isVisible() and view.canvas.scene is not None
+        assert view.before.isVisible() and view.canvas.panes[0].scene is not None
 
 
 # --- a text that grows ----------------------------------------------------------------------------
@@ -426,20 +430,20 @@ def test_a_map_that_grows_stays_fitted_and_keeps_what_is_pointed_at(app, small):
         view.settle()
         assert view.canvas.view.whole
         assert view.canvas.view.down.cells == len(session.capture.prompt) > len(small.prompt)
-        assert view.canvas.cross.row == 30 and session.hover.key == 12
+        assert view.canvas.panes[0].cross.row == 30 and session.hover.key == 12
 
 
 def test_a_part_of_a_map_that_grows_stays_where_it_was(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 1, 70)) as (view, session):
-        view.canvas.zoom(6, view.canvas.map_rect.topLeft())  # the query is out of sight
-        before, seen = view.canvas.view, view.canvas.pixels.copy()
+        view.canvas.zoom(6, view.canvas.map_rect().topLeft())  # the query is out of sight
+        before, seen = view.canvas.view, view.canvas.panes[0].pixels.copy()
         session.put(capture=grown(small, 20))
         view.settle()
         after = view.canvas.view
         assert (after.down.start, after.down.scale) == (before.down.start, before.down.scale)
         assert after.across.start == before.across.start
         assert after.down.cells == before.down.cells + 20
-        assert np.array_equal(view.canvas.pixels, seen)
+        assert np.array_equal(view.canvas.panes[0].pixels, seen)
         session.put(capture=make_capture("Another text."))
         view.settle()
         assert view.canvas.view.whole
@@ -447,7 +451,7 @@ def test_a_part_of_a_map_that_grows_stays_where_it_was(app, small):
 
 def test_another_head_of_a_text_that_grew_is_shown_whole(app, small):
     with shown(MapView, capture=small, selection=Selection(0, 1, 70)) as (view, session):
-        view.canvas.zoom(6, view.canvas.map_rect.topLeft())
+        view.canvas.zoom(6, view.canvas.map_rect().topLeft())
         session.put(capture=grown(small, 20))
         session.select(layer=3)
         view.settle()
@@ -461,11 +465,13 @@ def test_no_tile_is_asked_for_outside_of_a_smaller_map(app, qtbot):
         wrong = []
         asked = view._supply.want
         view._supply.want = lambda opened, hurry: (
-            wrong.append(hurry) if view.canvas.view.down.cells != opened.source.shape[0] else None,
+            wrong.append(hurry)
+            if view.canvas.view.down.cells != opened.sources[0].shape[0]
+            else None,
             asked(opened, hurry),
         )
         session.put(capture=make_capture("Short.", (1, 2), 2))
-        qtbot.waitUntil(lambda: view.canvas.scene.source.shape == (6, 6))
+        qtbot.waitUntil(lambda: view.canvas.panes[0].scene.source.shape == (6, 6))
         assert not wrong
 
 
@@ -474,7 +480,7 @@ def test_another_text_of_a_corpus_is_shown_at_the_same_zoom(app, small):
     first = replace(small, items=items, path="many.h5")
     longer = replace(make_capture("Another text. " * 12), items=items, item=1, path="many.h5")
     with shown(MapView, capture=first, selection=Selection(0, 1, 30)) as (view, session):
-        view.canvas.zoom(9, view.canvas.map_rect.topLeft())
+        view.canvas.zoom(9, view.canvas.map_rect().topLeft())
         scale = view.canvas.view.down.scale
         for capture in (longer, first):
             session.put(capture=capture)
@@ -510,29 +516,38 @@ def test_a_panned_picture_equals_one_composed_anew(app):
     with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
         canvas = view.canvas
         for turns in (2, 9, -4):
-            canvas.zoom(turns, canvas.map_rect.center())
+            canvas.zoom(turns, canvas.map_rect().center())
             view.settle()
             for step in random.integers(-40, 41, (12, 2)):
                 canvas.pan(QPointF(*map(int, step)))
                 view.settle()
-                moved = canvas.pixels
+                moved = canvas.panes[0].pixels
                 canvas.compose(afresh=True)
-                assert np.array_equal(moved, canvas.pixels)
+                assert np.array_equal(moved, canvas.panes[0].pixels)
 
 
-def test_a_map_that_is_not_exact_yet_says_how_close_it_is(app, small, qtbot):
-    with shown(MapView, capture=small, selection=Selection(0, 0)) as (view, _):
-        note = view.canvas._footnote
-        assert view.canvas.quality == "exact" and not note.words
-        note.judge("near", signed=False)
-        assert not note.words  # what is over in a moment is not worth a word
-        qtbot.waitUntil(lambda: note.words == "within 2.8 % so far", timeout=30_000)
-        note.judge("near", signed=True)
-        assert note.words == "within 5.6 % so far"
-        note.judge("coarse", signed=False)
-        assert note.words == "coarser than it will be"
-        note.judge("exact", signed=False)
-        assert not note.words
+@pytest.mark.parametrize(
+    ("signed", "quality", "words"),
+    [
+        (False, "near", "within 2.8 % so far"), (True, "near", "within 5.6 % so far"),
+        (False, "coarse", "coarser than it will be"), (False, "exact", ""),
+    ],
+)  # fmt: skip
+def test_a_map_that_is_not_exact_yet_says_how_close_it_is(
+    app, qtbot, monkeypatch, signed, quality, words
+):
+    capture = make_capture(TEXT, signed=signed)
+    with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
+        canvas, pane = view.canvas, view.canvas.panes[0]
+        assert canvas.is_exact
+        monkeypatch.setattr("hgviz.gui.tiles.quality", lambda *_: quality)
+        pane.screen = ()  # other tiles are on screen
+        canvas.compose()
+        assert not canvas.quality_words(pane)  # what is over in a moment is not worth a word
+        qtbot.waitUntil(lambda: canvas.quality_words(pane) == words, timeout=30_000)
+        monkeypatch.setattr("hgviz.gui.tiles.quality", lambda *_: "exact")
+        canvas.compose()
+        assert not canvas.quality_words(pane)
 
 
 def test_the_neighbouring_heads_are_read_after_what_is_on_screen(app):
@@ -540,17 +555,17 @@ def test_the_neighbouring_heads_are_read_after_what_is_on_screen(app):
     with shown(MapView, capture=capture, selection=Selection(0, 1)) as (view, _):
         asked = []
         view._supply._readers.want = lambda work, **_: asked.append(list(work))
-        view.canvas.zoom(20, view.canvas.map_rect.center())
+        view.canvas.zoom(20, view.canvas.map_rect().center())
         view.tiles.clear()
         view.canvas.compose(afresh=True)
-        beside = view._opener.beside(view._opened)
+        beside = view._opener.neighbours(view._opened)
         assert [one.head for one in beside] == [HeadId(0, 2), HeadId(0, 0), HeadId(1, 1)]
-        view._supply._read(beside)
-        here = view._opened.source
+        view._supply._read(beside, ahead=True)
+        here = view._opened.sources[0]
         sources = [part.key.source for part in asked[-1]]
         on_screen = len(wanted(here, view.canvas.view))
         assert all(source is here for source in sources[:on_screen])
-        assert set(sources) == {here, *(one.source for one in beside)}
+        assert set(sources) == {here, *(one.sources[0] for one in beside)}
 
 
 def test_a_map_that_changed_while_hidden_is_read_as_the_new_one(app, small):
@@ -567,7 +582,7 @@ def test_a_map_that_changed_while_hidden_is_read_as_the_new_one(app, small):
         view.settle()
         view.tiles.clear()
         view._supply._read([])
-        assert {part.key.source for part in asked[-1]} == {view._opened.source}
+        assert {part.key.source for part in asked[-1]} == {view._opened.sources[0]}
 
 
 def test_tiles_on_screen_are_read_before_the_others(app):
@@ -586,7 +601,7 @@ def test_tiles_on_screen_are_read_before_the_others(app):
         assert hurried == asked[-1][: len(hurried)]
         assert len(asked[-1]) == 2 * len(hurried)  # what is on screen, then what is left
         assert [part.key for part in hurried] == view.tiles.lacking(
-            view._opened.source, canvas.view
+            view._opened.sources[0], canvas.view
         )
 
 
@@ -597,19 +612,3 @@ def test_a_window_closes_while_tiles_are_on_their_way(app):
         for _ in range(4):
             QApplication.processEvents()
     assert view._supply._readers is None
-
-
-def test_going_to_another_head_and_back_reads_the_tiles_that_came_in_between(app):
-    capture = make_capture("The sand runs. " * 200, heads=2, strides=(1,))
-    with shown(MapView, capture=capture, selection=Selection(0, 0)) as (view, _):
-        view.canvas.zoom(20, view.canvas.map_rect.center())
-        view.settle()
-        here, meant = view._opened, view.canvas.pixels
-        part = next(iter(Tiles().parts(wanted(here.source, view.canvas.view))))
-        view.tiles.get(part.key).values[:] = 0.5
-        other = view._opener.beside(here)[0]
-        view._supply.want(other)
-        view._supply._came([part])
-        assert np.array_equal(view.canvas.pixels, meant)
-        view._supply.want(here)
-        assert not np.array_equal(view.canvas.pixels, meant)

@@ -72,7 +72,7 @@ def test_every_head_of_every_kind_opens_in_every_view(app, name):
         chosen = Selection(layer.index, layer.heads[-1], 3, 2)
         with shown(MapView, capture=capture, selection=chosen) as (view, _):
             whole = capture.maps[layer.index].read(layer.heads[-1])
-            assert view.canvas.scene.source.shape == whole.shape
+            assert view.canvas.panes[0].scene.source.shape == whole.shape
             assert plain(view.canvas.sentence.text())
         with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, _):
             assert any(line.weights is not None for line in view._data.rows)
@@ -96,26 +96,27 @@ def test_every_kind_can_be_followed(app, name):
 def test_a_map_between_two_texts_names_both(app):
     capture = made("translator")
     with shown(MapView, capture=capture, selection=CROSS) as (view, _):
-        scene = view.canvas.scene
+        scene = view.canvas.panes[0].scene
         assert scene.source.shape == (len(capture.target), len(capture.prompt))
-        assert scene.sides == ("Source", "Target")
+        assert scene.titles == ("Source", "Target")
         assert view.level.text() == "decoder 0 cross"
         assert scene.rows.glyph(6) == "gut" and scene.columns.glyph(3) == "is"
         said = plain(view.canvas.sentence.text())
         assert said.startswith("gut puts") and "of its weight on is." in said  # no distance
         view.canvas.pointed.emit((6, 4))
-        card = plain(view.canvas.card.text)
+        card = plain(view.canvas.panes[0].card.text)
         assert "gut" in card and "position 4" in card
 
 
 def test_a_layer_that_reads_one_text_says_so(app):
     capture = made("translator")
     with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 2)) as (view, session):
-        assert (view.level.text(), view.canvas.scene.sides) == ("encoder 0", ("Key", "Query"))
+        assert view.level.text() == "encoder 0"
+        assert view.canvas.panes[0].scene.titles == ("Key", "Query")
         session.put(selection=Selection(3, 0, 3, 2))
         view.settle()
         assert view.level.text() == "decoder 0"
-        assert view.canvas.scene.rows.glyph(3) == "ist"
+        assert view.canvas.panes[0].scene.rows.glyph(3) == "ist"
 
 
 def test_the_status_bar_and_the_list_of_keys_name_both_texts(app):
@@ -260,7 +261,7 @@ def test_hovering_another_texts_head_leaves_the_map_as_it_is(app):
     with shown(MapView, capture=made("translator"), selection=CROSS) as (view, session):
         session.put(hover=session.at(HeadId(0, 0)))
         assert session.looked_at == CROSS
-        assert view.canvas.cross.row == 6
+        assert view.canvas.panes[0].cross.row == 6
 
 
 def test_an_edited_second_text_is_stale():
@@ -276,7 +277,7 @@ def test_the_second_text_of_a_pair_is_told_from_the_first(app):
     assert capture.texts == (ENGLISH, PAIR) and made("bert").texts == (ENGLISH, "")
     with shown(MapView, capture=capture, selection=Selection(0, 0, 19, 2)) as (view, _):
         view.canvas.pointed.emit((19, 3))
-        card = plain(view.canvas.card.text)
+        card = plain(view.canvas.panes[0].card.text)
         assert "liked second text, position 19" in " ".join(card.split())
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 19)) as (view, _):
         assert "Underlined" in view.legend.full
@@ -400,8 +401,8 @@ def test_decoders_predict_the_next_token_and_encoders_the_hidden_one():
 def test_slots_are_columns_and_a_row_of_their_own(app, qtbot):
     capture = made("yubert")
     with shown(MapView, capture=capture, selection=Selection(1, 0, 5, 3)) as (view, _):
-        assert view.canvas.scene.source.shape == (18, 8)
-        assert view.canvas.scene.columns.glyph(3) == "slot 3"
+        assert view.canvas.panes[0].scene.source.shape == (18, 8)
+        assert view.canvas.panes[0].scene.columns.glyph(3) == "slot 3"
         assert view.level.text() == "slots → text"
     chosen = Selection(1, 0, 5, 3)
     with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, session):
@@ -421,7 +422,7 @@ def test_signed_maps_are_symmetric_about_zero_and_their_sentences_say_the_sign(a
     row, column = (int(one) for one in np.unravel_index(weights.argmin(), weights.shape))
     chosen = Selection(0, 4, row, column)
     with shown(MapView, capture=capture, selection=chosen) as (view, session):
-        low, high = view.canvas.scene.limits
+        low, high = view.canvas.panes[0].scene.limits
         assert -low == high == pytest.approx(float(np.abs(weights).max()))
         said = plain(view.canvas.sentence.text())
         total, plus = float(weights[row].sum()), float(np.maximum(weights[row], 0).sum())
@@ -430,7 +431,7 @@ def test_signed_maps_are_symmetric_about_zero_and_their_sentences_say_the_sign(a
         session.select(key=int(weights[row].argmax()))
         assert "adds" in plain(view.canvas.sentence.text())
         view.canvas.pointed.emit((row, column))
-        assert "is taken away" in plain(view.canvas.card.text)
+        assert "is taken away" in plain(view.canvas.panes[0].card.text)
 
 
 def test_the_gutter_says_what_a_row_adds_up_to(app):
@@ -438,8 +439,8 @@ def test_the_gutter_says_what_a_row_adds_up_to(app):
     weights = capture.maps[0].read(4)
     with shown(MapView, capture=capture, selection=Selection(0, 4, 3)) as (view, _):
         canvas = view.canvas
-        assert np.allclose(canvas.scene.mass.sum(axis=1), weights.sum(axis=1), atol=1e-5)
-        box, cell = canvas._gutter(), canvas.cell_rect(7, 0)
+        assert np.allclose(canvas.panes[0].scene.mass.sum(axis=1), weights.sum(axis=1), atol=1e-5)
+        box, cell = canvas.sums_rect(canvas.panes[0]), canvas.cell_rect(7, 0)
         said = canvas.sums_at(QPointF(box.center().x(), cell.center().y()))
         assert said.startswith(f"row 7: sum {weights[7].sum():+.2f}: +".replace("-", "−"))
         assert canvas.sums_at(QPointF(5, 5)) == ""
@@ -452,15 +453,15 @@ def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
     assert [signed(capture, HeadId(0, head)) for head in range(6)] == expected
     weights = capture.maps[0].read(0)
     with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 3)) as (view, _):
-        scene = view.canvas.scene
+        scene = view.canvas.panes[0].scene
         assert not scene.signed and scene.limits[0] == 0 and scene.mass is None
         assert "of its weight on" in plain(view.canvas.sentence.text())
-        cell = view.canvas.cell_rect(5, 5).center() - view.canvas.map_rect.topLeft()
+        cell = view.canvas.cell_rect(5, 5).center() - view.canvas.map_rect().topLeft()
         table = palettes.colours("viridis")
         colour = palettes.paint(
             palettes.palette_coordinates(weights[5:6, 5:6], scene.limits), table
         )[0, 0]
-        assert tuple(view.canvas.pixels[int(cell.y()), int(cell.x()), :3]) == tuple(colour)
+        assert tuple(view.canvas.panes[0].pixels[int(cell.y()), int(cell.x()), :3]) == tuple(colour)
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, session):
         assert not view.strip.rows[0].signed
         assert "Brighter" in view.legend.full
@@ -476,10 +477,13 @@ def test_a_signed_head_after_an_unsigned_one_has_room_for_its_gutter(app):
         session.put(selection=Selection(0, 1, 3))
         view.settle()
         canvas = view.canvas
-        assert canvas.map_rect.left() >= 88 and canvas._gutter().right() + 50 <= canvas.width()
+        assert (
+            canvas.map_rect().left() >= 88
+            and canvas.sums_rect(canvas.panes[0]).right() + 50 <= canvas.width()
+        )
         session.put(selection=Selection(0, 0, 3))
         view.settle()
-        assert canvas.view.whole and canvas.map_rect.right() + 60 <= canvas.width()
+        assert canvas.view.whole and canvas.map_rect().right() + 60 <= canvas.width()
 
 
 def test_arcs_of_negative_weights_are_negative(app):
@@ -617,7 +621,7 @@ def streamed(program, checkpoint, tmp_path, until):
 
 def test_the_map_of_a_head_that_streams_says_which_keys_it_sees(streamed):
     view = streamed.inspect.map
-    assert view.canvas.hidden_words == "masked: neither of the first 4 nor the latest 16"
+    assert view.canvas.panes[0].note == "masked: neither of the first 4 nor the latest 16"
     assert "it is neither among the first keys nor the latest" in view.as_text()
     rows = streamed.session.capture.maps[0].read(0)
     assert (rows[40, 4:25] == 0).all() and (rows[40, 25:41] > 0).all() and (rows[40, :4] > 0).all()

@@ -408,7 +408,7 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
     for one, off in ((HeadId(2, 1), False), (head, True)):
         session.put(selection=Selection(*one))
         pruning.settle()
-        maps = pruning.compare.maps._compared.sources[2].map
+        maps = pruning.compare.maps._opened.sources[2].map
         a, b = (side.maps[one.layer].read(one.head) for side in (pruned, session.beside))
         assert np.allclose(maps.read(one.head), -b if off else a - b, atol=1e-6)
 

@@ -166,11 +166,11 @@ def test_the_null_group_is_named_in_every_pane(app, given):
     chosen = Selection(1, 0, 1, 1)  # before any end
     assert "query 0 (null group)" in program.selection_words(given, chosen)
     with shown(MapView, capture=given, selection=chosen) as (view, _):
-        names = view.canvas.scene.rows
+        names = view.canvas.panes[0].scene.rows
         assert (names.glyph(0), names.place(0)) == ("∅", "null group: no part of the text")
         assert names.glyph(1) == "the·"
         view.canvas.pointed.emit((0, 1))
-        assert "null group" in view.canvas.card.text
+        assert "null group" in view.canvas.panes[0].card.text
     with shown(TopKeysPanel, (304, 200), capture=given, selection=chosen) as (view, _):
         assert view.letter.text() == "∅" and "null group" in view.where.full
         assert [(one.glyph, one.before) for one in view.rows.rows] == [("∅", "null group")]

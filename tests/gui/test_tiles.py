@@ -146,7 +146,7 @@ def test_the_cache_forgets_what_was_not_used_for_longest():
     assert cache.get(keys[1]) is None
     assert all(cache.get(keys[n]) is not None for n in (0, 2, 3))
     assert cache.size == 3 * one
-    cache.drop(source)
+    cache.drop([source])
     assert cache.size == 0 and len(cache) == 0
 
 
