@@ -155,7 +155,7 @@ class NumberPair(QWidget):
             value = label(factor=0.92, weight=600)
             value.setFixedWidth(VALUE)
             value.setAlignment(theme.TO_RIGHT)
-            ticks.told.connect(self._tell)
+            ticks.described.connect(self._tell)
             self.lines[letter] = ticks, value
             for column, widget in enumerate((side, ticks, value)):
                 grid.addWidget(widget, row, column)

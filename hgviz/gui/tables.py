@@ -12,6 +12,7 @@ from PySide6.QtCore import (
     QModelIndex,
     QPersistentModelIndex,
     QRectF,
+    QSize,
     QSortFilterProxyModel,
     Qt,
     Signal,
@@ -186,8 +187,8 @@ class RowTable(QTableView):
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setAccessibleName(name)
         self.verticalHeader().hide()
+        self.verticalHeader().setMinimumSectionSize(height)  # or it keeps a larger default
         self.verticalHeader().setDefaultSectionSize(height)
-        self.verticalHeader().setMinimumSectionSize(height)
         header = self.horizontalHeader()
         header.setFont(theme.font(0.92))
         header.setHighlightSections(False)
@@ -311,6 +312,37 @@ class RowTable(QTableView):
             falls = not falls
         column = shown[max(0, min(place, len(shown) - 1))]
         self.sortByColumn(column, ways.DescendingOrder if falls else ways.AscendingOrder)
+
+
+class RowList(RowTable):
+    """Rows of one column without a title, least of them in sight; a click or Return takes one."""
+
+    taken = Signal(object)  # a row
+
+    def __init__(
+        self,
+        name: str,
+        height: int,
+        least: int,
+        column: Column,
+        key: Callable[[Any], Hashable] = lambda row: row,
+        about: Callable[[Any], str] | None = None,
+    ) -> None:
+        super().__init__(name, key, about, sorts=False, height=height)
+        self._column = column
+        self.setProperty("kind", "rows")
+        self.horizontalHeader().hide()
+        self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.setMinimumHeight(least * height + 2)
+        self.clicked.connect(lambda index: self.taken.emit(index.data(ROW)))
+        self.opened.connect(self.taken)
+
+    def sizeHint(self) -> QSize:
+        return QSize(240, self.minimumHeight())
+
+    def list_rows(self, rows: Sequence[Any]) -> None:
+        """List these rows."""
+        self.show_rows([self._column], rows)
 
 
 class CellPainter(QStyledItemDelegate):

@@ -144,6 +144,12 @@ QTableView[kind="table"] QHeaderView { background: $pane; border: 0; }
 QTableView[kind="table"] QHeaderView::section { background: $raised; color: $secondary;
     border: 0; padding: 4px 8px; border-bottom: 1px solid $line; border-top: 1px solid $line; }
 QTableView[kind="table"] QHeaderView::section:hover { color: $press; }
+QTableView[kind="rows"] { background: transparent; border: 1px solid transparent; outline: 0;
+    border-radius: 6px; selection-background-color: transparent; }
+QTableView[kind="rows"]:focus { border: 1px solid $press; }
+QTableView[kind="rows"]::item { border: 0; border-radius: 6px; margin: 0 7px; }
+QTableView[kind="rows"]::item:hover { background: $hover; }
+QTableView[kind="rows"]::item:selected { background: $mark_tint; color: $text; }
 QListView { background: transparent; border: 0; outline: 0; }
 QListView[kind="topics"] { border: 1px solid transparent; border-radius: 6px; padding: 3px; }
 QListView[kind="topics"]:focus { border: 1px solid $press; }

@@ -125,11 +125,11 @@ def test_the_status_bar_and_the_list_of_keys_name_both_texts(app):
     assert "query 6 “gut”" in said and "key 3 “is”" in said
     assert status.made_words(capture).startswith("18 tokens from 18 captured")
     with shown(TopKeysPanel, (304, 200), capture=capture, selection=CROSS) as (view, _):
-        assert view.letter.text() == "gut"
+        assert view.query.text() == "gut"
         assert view.where.full == "position 6, in the source:"
         weights = capture.maps[4].read(1)[6]
-        assert view.rows.rows[0].token == int(weights.argmax())
-        assert view.rows.rows[0].glyph == capture.prompt.label(int(weights.argmax()))
+        assert view.list.rows[0].token == int(weights.argmax())
+        assert view.list.rows[0].glyph == capture.prompt.label(int(weights.argmax()))
 
 
 def test_the_text_strip_shows_both_and_a_click_means_query_or_key(app, qtbot):
@@ -663,8 +663,8 @@ def test_the_panel_of_a_head_says_how_many_keys_it_sees(capture):
     one = capture.maps[0]
     rule = one.factors.rule.with_streaming((1,), (4, 9))
     streams = LazyMap(replace(one.factors, rule=rule), one.heads)
-    assert panels._limits(streams, one.heads[1]) == ("Streams: first 4, latest 9",)
-    assert panels._limits(streams, one.heads[0]) == ()
+    assert panels.limit_words(streams, one.heads[1]) == ("Streams: first 4, latest 9",)
+    assert panels.limit_words(streams, one.heads[0]) == ()
 
 
 # --- layers that do not attend --------------------------------------------------------------------

@@ -24,7 +24,7 @@ def test_the_role_its_evidence_and_every_metric_are_told(session):
         assert view.evidence.text() == role_evidence(facts)
         assert view.count.text() == "Ticks: all 54 self-attention heads"
         for name in tuple(METRICS)[:5]:
-            named, ticks, value = view.lines[name]
+            named, ticks, value = view.lines[[*METRICS].index(name)]
             assert value.text() == measured(name, facts.metrics[name])
             assert "{" not in named.full and named.full
             assert "of 54" in ticks.toolTip()
@@ -33,7 +33,7 @@ def test_the_role_its_evidence_and_every_metric_are_told(session):
 
 def test_the_dot_stands_between_the_smallest_and_the_largest(session):
     with showing(HeadPanel, session, 304, 400) as view:
-        _, ticks, _ = view.lines["focus"]
+        _, ticks, _ = view.lines[0]
         values = [one.metrics["focus"] for one in session.facts.values() if one.kind == "self"]
         assert ticks.place(min(values)) == 6
         assert ticks.place(max(values)) == ticks.width() - 6
@@ -48,10 +48,10 @@ def test_before_heads_are_measured_the_dock_says_so(capture):
 def test_the_five_strongest_keys_are_listed(session, capture):
     with showing(TopKeysPanel, session, 304, 240) as view:
         found = top_keys(capture, session.selection)
-        assert [one.weight for one in view.rows.rows] == [weight for _, _, weight in found]
-        assert [one.token for one in view.rows.rows] == [token for token, _, _ in found]
+        assert [one.weight for one in view.list.rows] == [weight for _, _, weight in found]
+        assert [one.token for one in view.list.rows] == [token for token, _, _ in found]
         assert "position 60" in view.where.full
-        for one in view.rows.rows:
+        for one in view.list.rows:
             assert one.inside == one.glyph or not one.inside.strip("·")
         picture(view.list)
 
@@ -59,38 +59,38 @@ def test_the_five_strongest_keys_are_listed(session, capture):
 def test_at_a_shorter_level_all_letters_of_a_key_are_shown(session):
     session.put(selection=Selection(5, 1, 60))
     with showing(TopKeysPanel, session, 304, 240) as view:
-        assert len(view.letter.text()) == 4
+        assert len(view.query.text()) == 4
         assert "letters 57 to 60" in view.where.full
-        assert any(len(one.glyph) == 4 for one in view.rows.rows)
+        assert any(len(one.glyph) == 4 for one in view.list.rows)
 
 
 def test_the_zeros_of_the_shift_are_named(session):
     session.put(selection=Selection(2, 0, 0))
     with showing(TopKeysPanel, session, 304, 240) as view:
-        assert {one.glyph for one in view.rows.rows} >= {"∅"}
+        assert {one.glyph for one in view.list.rows} >= {"∅"}
 
 
 def test_a_click_on_a_key_chooses_it(session, qtbot):
     with showing(TopKeysPanel, session, 304, 240) as view:
-        spot = view.list.visualRect(view.rows.index(1)).center()
+        spot = view.list.visualRect(view.list.order.index(1, 0)).center()
         qtbot.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
-        assert session.selection.key == view.rows.rows[1].token
+        assert session.selection.key == view.list.rows[1].token
 
 
 def test_the_notable_heads_open_by_a_click_or_enter(session, qtbot):
     with showing(NotablePanel, session, 304, 320) as view:
         expected = [one.head for one in notable_heads(session.facts, MOST)]
-        assert [row.facts.head for row in view.rows.rows] == expected
-        assert view.rows.index(0).data() == view.rows.rows[0].words
+        assert [row.role.head for row in view.list.rows] == expected
+        assert view.list.order.index(0, 0).data() == view.list.rows[0].words()
         before = picture(view.list)
-        spot = view.list.visualRect(view.rows.index(1)).center()
+        spot = view.list.visualRect(view.list.order.index(1, 0)).center()
         qtbot.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
         assert session.selection.head_id == expected[1]
         assert (picture(view.list) != before).any()
         qtbot.keyClick(view.list, Qt.Key.Key_Down)
         qtbot.keyClick(view.list, Qt.Key.Key_Return)
         assert session.selection.head_id == expected[2]
-        view.rows.show_rows([replace(view.rows.rows[0], small=None)])
+        view.list.list_rows([replace(view.list.rows[0], small=None)])
         picture(view.list)
 
 

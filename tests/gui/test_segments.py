@@ -172,8 +172,8 @@ def test_the_null_group_is_named_in_every_pane(app, given):
         view.canvas.pointed.emit((0, 1))
         assert "null group" in view.canvas.panes[0].card.text
     with shown(TopKeysPanel, (304, 200), capture=given, selection=chosen) as (view, _):
-        assert view.letter.text() == "∅" and "null group" in view.where.full
-        assert [(one.glyph, one.before) for one in view.rows.rows] == [("∅", "null group")]
+        assert view.query.text() == "∅" and "null group" in view.where.full
+        assert [(one.glyph, one.before) for one in view.list.rows] == [("∅", "null group")]
 
 
 @pytest.mark.parametrize("kind", ["map", "links"])

@@ -128,10 +128,10 @@ def test_the_docks_give_what_they_list(session):
         assert table[1][0] == "Focus (max)" and "of 54" in table[1][2]
     with showing(TopKeysPanel, session, 304, 400) as view:
         weights = [float(one[2]) for one in view.as_table()[1:]]
-        assert weights == [one.weight for one in view.rows.rows]
+        assert weights == [one.weight for one in view.list.rows]
     with showing(NotablePanel, session, 304, 400) as view:
         heads = [one[0] for one in view.as_table()[1:]]
-        assert heads == [str(one.facts.head) for one in view.rows.rows]
+        assert heads == [str(one.role.head) for one in view.list.rows]
     with showing(TextsPanel, session, 304, 200) as view:
         assert view.as_table() is None and not view.drawn
 
@@ -168,7 +168,7 @@ def test_the_top_keys_are_walked_and_chosen_by_keys(session):
     with showing(TopKeysPanel, session, 304, 400) as view:
         for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
             QTest.keyClick(view.list, key)
-        assert session.selection.key == view.rows.rows[1].token
+        assert session.selection.key == view.list.rows[1].token
 
 
 def test_the_menu_key_asks_for_the_menu_of_the_chosen_head(session):
@@ -185,7 +185,7 @@ def test_the_menu_key_asks_for_the_menu_of_the_chosen_head(session):
 
 def test_a_number_pointed_at_by_the_keyboard_is_explained(session):
     with showing(HeadPanel, session, 304, 400) as view:
-        _, ticks, _ = view.lines["focus"]
+        _, ticks, _ = view.lines[0]
         said = ticks.toolTip()
         assert "max_j p_ij" in said and "Source: " in said and "of 54" in said
         QApplication.sendEvent(ticks, QFocusEvent(QEvent.Type.FocusIn))

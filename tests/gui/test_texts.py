@@ -80,7 +80,7 @@ def panel(app, many):
 )
 def test_texts_are_found_by_their_words(panel, query, found):
     panel.field.setText(query)
-    assert panel.rows.rows == found
+    assert panel.list.rows == found
 
 
 def test_the_panel_counts_what_it_found_and_offers_to_clear_a_vain_search(panel):
@@ -90,23 +90,23 @@ def test_the_panel_counts_what_it_found_and_offers_to_clear_a_vain_search(panel)
     assert panel.list.accessibleName() == "Texts: 1 of 300 texts"
     panel.field.setText("xyzzy <b>")
     assert panel.none.full == "No text has “xyzzy <b>”"
-    assert panel.clear.isVisible() and not panel.list.isVisible()
+    assert panel.clear.isVisible() and not panel.list.rows
     panel.clear.click()
-    assert panel.list.isVisible() and panel.field.text() == ""
-    assert panel.rows.rowCount() == 300
+    assert not panel.clear.isVisible() and panel.field.text() == ""
+    assert len(panel.list.rows) == 300
 
 
 # --- the rows -------------------------------------------------------------------------------------
 
 
 def test_a_row_says_its_text_plainly_and_marks_what_was_found(panel):
-    row = panel.rows.row(3)
-    assert (row.number, row.shown[0]) == (4, "Ein Café, sehr GUT und teuer")
-    assert panel.rows.index(1).data() == "2: The film of evening 1 was long, 21 letters, positive"
-    tip = panel.rows.index(4).data(Qt.ItemDataRole.ToolTipRole)
-    assert "&lt;b&gt;bold&lt;/b&gt; &amp; more" in tip and "--item 4" in tip
+    assert panel.found(3)[0] == "Ein Café, sehr GUT und teuer"
+    row = panel.list.order.index(1, 0)
+    assert row.data() == "2: The film of evening 1 was long, 21 letters, positive"
+    tip = panel.list.order.index(4, 0).data(Qt.ItemDataRole.ToolTipRole)
+    assert not GuiQt.mightBeRichText(tip) and "<b>bold</b> & more" in tip and "--item 4" in tip
     panel.field.setText("was long")
-    text, start, end = panel.rows.row(2).shown
+    text, start, end = panel.found(2)
     assert text[start:end] == "was long"
 
 
@@ -116,7 +116,8 @@ def test_texts_of_every_kind_are_drawn(app, text):
     with shown(TextsPanel, size=(304, 320), capture=capture) as (panel, _):
         panel.field.setText(text[-20:])
         assert panel.grab().width() == 304
-        assert "\n" not in panel.rows.index(0).data() and "‮" not in panel.rows.index(0).data()
+        words = panel.list.order.index(0, 0).data()
+        assert "\n" not in words and "‮" not in words
 
 
 def test_a_hundred_thousand_texts_make_no_widget_each(app):
@@ -124,7 +125,7 @@ def test_a_hundred_thousand_texts_make_no_widget_each(app):
     with shown(TextsPanel, size=(304, 320), capture=capture) as (panel, _):
         assert len(panel.findChildren(QWidget)) < 50
         panel.field.setText("evening 99999")
-        assert panel.rows.rows == [99_999]
+        assert panel.list.rows == [99_999]
 
 
 # --- in the window --------------------------------------------------------------------------------
@@ -166,7 +167,7 @@ def test_a_text_is_opened_by_enter_and_the_head_stays(corpus, until):
 
 def test_a_click_opens_a_text_and_the_keys_step_through_all(corpus, until):
     panel, session = corpus.inspect.texts, corpus.session
-    spot = panel.list.visualRect(panel.rows.index(2)).center()
+    spot = panel.list.visualRect(panel.list.order.index(2, 0)).center()
     QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
     until(lambda: session.capture.item == 2 and not busy(corpus))
     for key, item in ((Qt.Key.Key_PageDown, 3), (Qt.Key.Key_PageUp, 2), (Qt.Key.Key_PageUp, 1)):
@@ -193,7 +194,7 @@ def test_escape_clears_the_search(corpus):
     panel.field.setText("evening 7")
     panel.field.setFocus()
     QTest.keyClick(panel.field, Qt.Key.Key_Escape)
-    assert panel.field.text() == "" and panel.rows.rowCount() == 300
+    assert panel.field.text() == "" and len(panel.list.rows) == 300
 
 
 def test_the_newest_of_several_requested_texts_is_shown(corpus, until):

@@ -385,10 +385,12 @@ def test_a_rule_says_what_each_layer_sees_and_keys_are_kept_once(folder, tmp_pat
 
 
 def test_what_a_panel_says_narrows_a_layer(folder):
-    from hgviz.gui.panels import _limits
+    from hgviz.gui.panels import limit_words
 
     def limits(kind, name, layer, head):
-        return _limits(captured(open_model(folder(kind, name)), ids_of(TOKENS)).maps[layer], head)
+        return limit_words(
+            captured(open_model(folder(kind, name)), ids_of(TOKENS)).maps[layer], head
+        )
 
     assert limits("gpt_oss", "GptOssForCausalLM", 0, 1)[0] == "Window: 4 back"
     assert limits("gpt_oss", "GptOssForCausalLM", 1, 2)[-1].startswith("Sink logit: ")
