@@ -383,16 +383,15 @@ def _shadow(
     return out
 
 
-def special(painter: QPainter, box: QRectF, text: str) -> None:
-    """A special token in its cell: a grey chip."""
-    now = theme.current()
+def special(painter: QPainter, box: QRectF, text: str, colour: QColor) -> None:
+    """A special token in its cell: small, within a frame."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(now.edge, 1))
-    painter.setBrush(now.hover)
+    painter.setPen(QPen(faint(colour, 0.4), 1))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
     inner = box.adjusted(4.5, 5.5, -5.5, -5.5)
     painter.drawRoundedRect(inner, 4, 4)
-    painter.setPen(now.secondary)
+    painter.setPen(colour)
     painter.setFont(theme.mono(0.85))
     painter.drawText(inner, Qt.AlignmentFlag.AlignCenter, text)
     painter.restore()

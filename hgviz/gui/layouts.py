@@ -519,28 +519,23 @@ def rows_layout(spec: ModelSpec, width: float, height: float, names: float = 0.0
 
 Kind = Literal["first", "in", "waist", "out", "last", "flat", "own", "cross", "text", "slots"]
 
-GROUPS = 4  # stages of a model that has one resolution only
-PAIRS = 2  # of a decoder's layers, each looking at its own text and at the other
+GROUPS = 4  # stages of a model that has one resolution only, where nothing is said of the room
 READS = {"own": "its text", "cross": "the source", "slots": "the slots"}
-# titles by kind of stage; the second where positions are segments of unequal length
 TITLES = {
-    "first": ("Full resolution", "Full resolution"),
-    "in": ("Shortened, {many} {units} to one", "{units} pooled into segments"),
-    "waist": (
-        "Shortened, {many} {units} to one (bottleneck)",
-        "{units} pooled into segments (bottleneck)",
-    ),
-    "out": ("Upsampled to {many} {units}", "Upsampled to {many} {units}"),
-    "last": ("Upsampled to full resolution", "Upsampled to full resolution"),
-    "text": ("Every {unit}", "Every {unit}"),
-}  # fmt: skip
+    "first": "Full resolution",
+    "in": "Shortened {level}",
+    "waist": "Shortened {level}",
+    "out": "Upsampled {level}",
+    "last": "Upsampled {level}",
+    "text": "Text",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
     """A stay at one level: its layers, and the layers of resampling that lead into it.
 
-    level is that of the strip; asks that of the token, where it looks at another text.
+    level is that of the strip; asks that of the token, where it attends to another text.
     """
 
     number: int
@@ -556,8 +551,8 @@ class Stage:
         return self.kind in ("cross", "slots")
 
     @property
-    def beside(self) -> bool:
-        """Whether its words stand beside the strip: arcs may go both ways above it."""
+    def one_level(self) -> bool:
+        """Whether it is one of the layers of a model in which no text is shortened."""
         return self.kind in ("flat", "own", "cross", "text", "slots")
 
     @property
@@ -565,29 +560,25 @@ class Stage:
         """The level that the token is followed at."""
         return self.level if self.asks < 0 else self.asks
 
-    def title(self, spec: ModelSpec, noun: str) -> str:
-        """What happens here, in words."""
-        if self.kind not in TITLES:
-            said = sentences.layers(self.layers) if self.layers else ""
-        else:
-            stride = spec.levels[self.level].stride
-            said = tr(
-                TITLES[self.kind][stride is None],
-                many=sentences.number(stride or 0),
-                unit=tr(noun),
-                units=tr(f"{noun}s"),
-            )
-        return said[:1].upper() + said[1:]
+    def title(self, spec: ModelSpec) -> str:
+        """What happens here: Shortened 1:4, Layers 0 to 2."""
+        if self.kind in TITLES:
+            level = spec.levels[self.level]
+            name = level.label if level.stride else tr("to {level}", level=level.label)
+            return tr(TITLES[self.kind], level=name)
+        layers = sentences.layers(self.layers) if self.layers else ""
+        return layers[:1].upper() + layers[1:]
 
-    def note(self, spec: ModelSpec, positions: int) -> str:
-        """Positions, layers and, going down, the cost; "" beside a strip."""
-        if self.beside:
-            return ""
-        said = [sentences.counted(positions, "position"), sentences.layers(self.layers)]
+    def notes(self, spec: ModelSpec, positions: int) -> list[str]:
+        """Cost, positions and layers of a stay at a level, a short line each."""
+        if self.one_level:
+            return []
         stride = spec.levels[self.level].stride or 1
+        about = [tr("bottleneck")] if self.kind == "waist" else []
         if self.kind in ("in", "waist") and stride > 1:
-            said.append(tr("{part} of the cost", part=sentences.part(stride**2)))
-        return ", ".join(said)
+            about.append(tr("cost 1/{part}", part=stride**2))
+        lines = ", ".join(about), sentences.counted(positions, "position")
+        return [*filter(None, lines), sentences.layers(self.layers)]
 
     def named(self, head: str) -> str:
         """A head and which text it looks at, where there are two: "head 1.2 on the source"."""
@@ -597,13 +588,14 @@ class Stage:
         return tr("{head} on {text}", head=head, text=tr(on)) if head else tr(on)
 
 
-def stages(spec: ModelSpec, level: int = 0) -> tuple[Stage, ...]:
-    """One stage per visit of a level that has layers; a flat model in a few groups of layers.
+def stages(spec: ModelSpec, level: int = 0, most: int = GROUPS) -> tuple[Stage, ...]:
+    """One stage per visit of a level that has layers.
 
-    level: of two texts, the one that the token is in.
+    level: of two texts, the one that the token is in. most: the stages of a model of one
+    resolution, whose layers are put together where there are more.
     """
     if len({one.sequence for one in spec.levels}) > 1:
-        return _cross_stages(spec, level)
+        return _cross_stages(spec, level, most)
     stays: list[tuple[int, tuple[int, ...], tuple[int, ...]]] = []
     entries: tuple[int, ...] = ()
     for stay in level_stays(spec):
@@ -615,7 +607,7 @@ def stages(spec: ModelSpec, level: int = 0) -> tuple[Stage, ...]:
             entries = ()
     if len({level for level, _, _ in stays}) == 1:
         level, layers, _ = stays[0]
-        groups = enumerate(_groups(layers, GROUPS))
+        groups = enumerate(_groups(layers, most))
         return tuple(Stage(n + 1, level, one, (), "flat") for n, one in groups)
     strides = [sentences.coarseness(spec.levels[level]) for level, _, _ in stays]
     waist = strides.index(max(strides))
@@ -639,7 +631,7 @@ def followed(session: Session) -> tuple[HeadId, ...]:
     chosen = {one.layer for one in (session.selection.head_id, *opened)}
     found = list(opened)
     for stage in stages(capture.spec):
-        if not stage.beside and chosen.isdisjoint(stage.layers):
+        if not stage.one_level and chosen.isdisjoint(stage.layers):
             heads = [HeadId(n, h) for n in stage.layers for h in capture.spec.layers[n].heads]
             on = [one for one in heads if one not in capture.off] or heads
             facts = session.facts
@@ -647,7 +639,7 @@ def followed(session: Session) -> tuple[HeadId, ...]:
     return tuple(found)
 
 
-def _cross_stages(spec: ModelSpec, level: int) -> tuple[Stage, ...]:
+def _cross_stages(spec: ModelSpec, level: int, most: int) -> tuple[Stage, ...]:
     """A decoder by turns at its own text and the source; a projected text and its slots."""
     mine = [one for one in spec.layers if one.level == level]
     crossing = [one.index for one in mine if one.role == "cross"]
@@ -655,13 +647,13 @@ def _cross_stages(spec: ModelSpec, level: int) -> tuple[Stage, ...]:
     away = next((one.key_level for one in mine if one.key_level != level), level)
     found: list[tuple[int, tuple[int, ...], Kind]] = []
     if crossing:
-        turns = zip(_groups(own, PAIRS), _groups(crossing, PAIRS), strict=False)
+        turns = zip(_groups(own, most // 2), _groups(crossing, most // 2), strict=False)
         for one, other in turns:
             found += [(level, one, "own"), (away, other, "cross")]
     elif away != level:
-        found = [(level, (), "text"), *((away, one, "slots") for one in _groups(own, GROUPS))]
+        found = [(level, (), "text"), *((away, one, "slots") for one in _groups(own, most - 1))]
     else:
-        found = [(level, one, "flat") for one in _groups(own, GROUPS)]
+        found = [(level, one, "flat") for one in _groups(own, most)]
     return tuple(
         Stage(n + 1, at, layers, (), kind, level) for n, (at, layers, kind) in enumerate(found)
     )

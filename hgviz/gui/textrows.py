@@ -155,6 +155,7 @@ class CellTexts:
 NARROWEST, WIDEST = 9.5, 16.0  # px of a character: below it the text scrolls
 FIRST, OTHERS, LOWEST = 36, 26, 15  # px: heights of rows
 GAP, NARROW_GAP = 6, 3  # px between rows
+HIGH_ROW = 30  # px: from there merged cells have letters as large as others
 OVERVIEW = 8  # px of the overview of a long text
 LANE = 12  # px above the text, for the marks of segments
 
@@ -381,7 +382,7 @@ def paint_row(
         painter.fillRect(edge, fine_lines if coloured else lines)
     if row.off and boxes:
         ink.switched_off(painter, boxes[0].united(boxes[-1]), ratio)
-    font = theme.mono(1.0 if row.merged else 1.2)
+    font = theme.mono(1.0 if row.merged and height < HIGH_ROW else 1.2)
     size = min(font.pixelSize(), CHARACTER * height, ruler.width / CHARACTER)
     font.setPixelSize(max(theme.SMALLEST, int(size)))
     painter.setFont(font)
@@ -393,14 +394,14 @@ def paint_row(
     for glyph, at, box in zip(glyphs, places, boxes_of(firsts, lasts), strict=True):
         if at == len(cells) or starts[at] > glyph.first or kinds[at] == ABSENT:
             continue
-        if glyph.special:
-            ink.special(painter, box, glyph.text)
-            continue
         if glyph.space and row.merged:
             continue
         colour = now.secondary if kinds[at] == MASKED else now.text
         if kinds[at] == COLOURED:
             colour = QColor(*inks[at])
+        if glyph.special:
+            ink.special(painter, box, glyph.text, colour)
+            continue
         painter.setPen(ink.faint(colour, 0.6) if glyph.space else colour)
         wide = metrics.horizontalAdvance(glyph.text)
         if wide <= box.width() + 1.5:

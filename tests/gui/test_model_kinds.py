@@ -87,7 +87,7 @@ def test_every_kind_can_be_followed(app, name):
         chosen = Selection(layer.index, 0, 3)
         with shown(FollowView, size, capture=capture, selection=chosen) as (view, _):
             assert shows_no_error(view)
-            assert len(view.trail.looks) == len(view.trail.story.course.strips)
+            assert len(view.canvas.scene.trace.rows) == len(view.canvas.scene.layout.strips)
 
 
 # --- two texts ------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ def test_a_classifier_says_its_class(app):
     with shown(HourglassView, (592, 714), capture=capture) as (view, _):
         assert view.grid.picture.scene.ends() == ("Text in", "positive 97 %")
     with shown(FollowView, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
-        told = view.trail.story.trace.verdict
+        told = view.canvas.scene.trace.verdict
         assert told.question("token") == "Prediction:"
         assert [name for name, _ in told.answers] == ["positive", "negative"]
 
@@ -488,7 +488,7 @@ def test_a_signed_head_after_an_unsigned_one_has_room_for_its_gutter(app):
 
 def test_arcs_of_negative_weights_are_negative(app):
     with shown(FollowView, WIDE, capture=made("ymish"), selection=Selection(0, 4, 5)) as (view, _):
-        assert min(weight for _, weight in view.trail.looks[0].top) < 0
+        assert min(weight for _, weight in view.canvas.scene.trace.rows[0].top) < 0
 
 
 # --- following two texts --------------------------------------------------------------------------
@@ -497,25 +497,25 @@ def test_arcs_of_negative_weights_are_negative(app):
 def test_a_target_token_is_followed_by_turns_into_the_source(app):
     capture = made("translator")
     with shown(FollowView, (1600, 900), capture=capture, selection=CROSS) as (view, session):
-        story = view.trail.story
-        assert [one.kind for one in story.way] == ["own", "cross", "own", "cross"]
-        assert [one.level for one in story.way] == [1, 0, 1, 0]
-        assert [one is None for one in story.course.own] == [False, True, False, True]
-        assert view._letter.text() == "gut"
+        story = view.canvas.scene
+        assert [one.kind for one in story.trace.way] == ["own", "cross"] * 3
+        assert [one.level for one in story.trace.way] == [1, 0] * 3
+        assert [one is None for one in story.layout.own] == [False, True] * 3
+        assert view.token.text() == "gut"
         assert "through the decoder" in view.head.note.full
         assert "the source" in story.trace.sentence
         row = capture.maps[4].read(1)[6]
-        assert np.array_equal(story.trace.looks[1].weights, row)
-        QTest.keyClick(view.trail, Qt.Key.Key_Right)
+        assert np.array_equal(story.trace.rows[1].weights, row)
+        QTest.keyClick(view.canvas, Qt.Key.Key_Right)
         assert session.selection.query == 7
 
 
 def test_a_source_token_is_followed_through_the_encoder_alone(app):
     capture = made("translator")
     with shown(FollowView, (1600, 900), capture=capture, selection=Selection(1, 0, 4)) as (view, _):
-        story = view.trail.story
-        assert {one.level for one in story.way} == {0}
-        assert story.trace.together is None and "target" in story.trace.sentence
+        story = view.canvas.scene
+        assert {one.level for one in story.trace.way} == {0}
+        assert story.trace.rollout is None and "target" in story.trace.sentence
 
 
 def test_the_first_selection_of_two_texts_is_one_they_have():
@@ -528,7 +528,7 @@ def test_the_first_selection_of_two_texts_is_one_they_have():
 def test_the_label_of_a_cross_head_fits_beside_its_strip(app, width):
     with shown(FollowView, (width, 700), capture=made("translator"), selection=CROSS) as (view, _):
         wide = QFontMetricsF(theme.font(0.85)).horizontalAdvance("head 1.5 on the source")
-        assert min(one.left for one in view.trail.story.course.strips) > 50 + wide + 14
+        assert min(one.left for one in view.canvas.scene.layout.strips) > 50 + wide + 14
 
 
 # --- the tokens behind slots ----------------------------------------------------------------------

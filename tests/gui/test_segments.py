@@ -14,7 +14,7 @@ from hgviz.figures.cells import seen_cells, unseen_reason
 from hgviz.figures.spec import options_of
 from hgviz.gui import follow as trace
 from hgviz.gui import program, theme
-from hgviz.gui.follow import FollowOptions, FollowRoom, FollowView, char_edges, follow, lay
+from hgviz.gui.follow import FollowOptions, FollowView, follow, lay_out
 from hgviz.gui.grid import rule_of
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.layouts import HourglassRoom as Space
@@ -22,7 +22,7 @@ from hgviz.gui.layouts import hourglass_layout, level_stays, stages
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import TopKeysPanel
 from hgviz.gui.text import TextStrip, segment_ends
-from hgviz.gui.textrows import LEFT, TOP, null_box
+from hgviz.gui.textrows import LEFT, TOP, CellTexts, null_box
 from hgviz.gui.view import VIEWS
 from hgviz.gui.view import view as view_of
 from hgviz.models import open_model
@@ -192,6 +192,10 @@ def test_following_a_letter_after_the_last_end_says_it_joins_no_segment(given, t
     assert said in trace.follow(given, way, token, wish, str).chips[0]
 
 
+def texts_of(capture):
+    return [CellTexts.of_tokens(capture.prompt_of(one.index), 12) for one in capture.spec.levels]
+
+
 # --- segments of unequal length in the window, and on paper ---------------------------------------
 
 
@@ -204,7 +208,7 @@ def test_the_stage_of_segments_is_the_waist():
     capture = segmented()
     way = stages(capture.spec)
     assert [one.kind for one in way] == ["first", "waist", "last"]
-    assert way[1].title(capture.spec, "letter") == "Letters pooled into segments (bottleneck)"
+    assert way[1].title(capture.spec) == "Shortened to segments"
     layout = hourglass_layout(capture.spec, [len(one) for one in capture.spans], Space(600, 900))
     outer, inner, again = (one.box.width() for one in layout.bands)
     assert inner < outer == again
@@ -215,14 +219,12 @@ def test_the_stage_of_segments_is_the_waist():
 def test_a_letter_is_followed_to_its_segment_and_back(name):
     capture = segmented(name)
     for token in (0, 1, len(SENTENCE) // 2, len(SENTENCE) - 1):
-        course = lay(
-            capture, stages(capture.spec), token, char_edges(capture), FollowRoom(1200, 800)
-        )
+        course = lay_out(capture, stages(capture.spec), token, texts_of(capture), (1200, 800))
         position = capture.position(1, token)
         cell = course.strips[1].cell(position)
         if position == 0 or cell is None:  # nothing is read of the null group
             continue
-        back = course.crossings[1].others
+        back = course.gaps[1].others
         assert back is not None and back[:2] == cell
         readers = [t for t in range(len(SENTENCE)) if capture.position(1, t) == position]
         ends = [course.strips[2].cell(t) for t in readers]
@@ -288,14 +290,14 @@ def no_stay():
 
 
 def course(token):
-    return lay(funnel(), stages(funnel().spec), token, char_edges(funnel()), FollowRoom(1200, 800))
+    return lay_out(funnel(), stages(funnel().spec), token, texts_of(funnel()), (1200, 800))
 
 
 @pytest.mark.parametrize("token", [0, 1, 4, 5, 17])
 def test_a_letter_is_followed_to_its_positions_and_back(token):
     way, found = stages(funnel().spec), course(token)
     assert [one.level for one in way] == [0, 1, 2, 0]
-    back = found.crossings[-1].others
+    back = found.gaps[-1].others
     own = found.strips[2].cell(funnel().position(2, token))
     assert back is not None and back[:2] == own
     together = [at for at in range(N) if funnel().position(2, at) == funnel().position(2, token)]
@@ -309,7 +311,7 @@ def test_a_letter_that_is_left_out_gets_nothing_back():
     for token, back in ((0, True), (28, True), (29, False), (30, False)):
         wish = FollowOptions(Selection(0, 0, token), {}, {})
         said = follow(funnel(), stages(funnel().spec), token, wish, str).chips[-1]
-        assert (course(token).crossings[-1].thread is not None) is back
+        assert (course(token).gaps[-1].thread is not None) is back
         assert ("was left out" not in said) is back
 
 

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId
-from hgviz.gui.follow import FollowView, of_story
+from hgviz.gui.follow import FollowView
 from hgviz.gui.grid import Names
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.map import MapView
@@ -100,13 +100,13 @@ def test_the_text_gives_a_row_for_each_token(session, capture):
 def test_follow_gives_a_row_for_each_stage(session):
     with showing(FollowView, session, 1600, 900) as view:
         heads, *rows = view.as_table()
-        looks = view.trail.looks
-        assert len(rows) == len(looks) + 1 and rows[-1][1] == "All levels"
+        looks = view.canvas.scene.trace.rows
+        assert len(rows) == len(looks) + 1 and rows[-1][1] == "Attention rollout"
         assert all(len(one) == len(heads) for one in rows)
         for row, look in zip(rows, looks, strict=False):
             weights = [float(one) for one in row[6 : 6 + 2 * len(look.top) : 2]]
             assert weights == [weight for _, weight in look.top]
-        assert view.as_text() == view.trail.story.trace.sentence
+        assert view.as_text() == view.canvas.scene.trace.sentence
 
 
 def test_follow_names_no_token_for_keys_that_a_text_does_not_have():
@@ -114,10 +114,10 @@ def test_follow_names_no_token_for_keys_that_a_text_does_not_have():
     whole = make_capture()
     short = replace(make_capture(whole.prompt.text[:100]), maps=whole.maps)
     with showing(FollowView, session_of(short, query=99), 1600, 900) as view:
-        story = view.trail.story
-        first, *others = story.trace.looks
+        story = view.canvas.scene
+        first, *others = story.trace.rows
         looks = (replace(first, top=((110, 0.5), (9, 0.25))), *others)  # as without a mask
-        _, row, *_ = of_story(replace(story, trace=replace(story.trace, looks=looks)))
+        _, row, *_ = replace(story, trace=replace(story.trace, rows=looks)).table()
     assert row[5:9] == ["110 ∅", "0.5", f"9 {whole.prompt.text[9]}", "0.25"]
 
 
