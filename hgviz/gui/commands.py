@@ -805,6 +805,7 @@ class Commands:
             sweep=found, sweep_file=file, sweep_trouble="", mode="sweep",
             cell=self.session.cell if same else "",
         )  # fmt: skip
+        self.watching.begin()
 
     def close_sweep(self) -> None:
         """Let go of the study; what runs of it goes on."""

@@ -380,9 +380,9 @@ class EmptyPage(QWidget):
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fill a large window, too."""
         super().resizeEvent(event)
-        factor = max(1.0, min(self.width() / 1600, self.height() / 900))
-        self._ghost.setFixedSize(round(236 * factor), round(336 * factor))
-        self._words.setMaximumWidth(round(560 * factor))
+        more = max(0.0, min((self.width() - 1600) / 480, (self.height() - 900) / 320))
+        self._ghost.setFixedSize(round(236 * (1 + more)), round(336 * (1 + more)))
+        self._words.setMaximumWidth(round(560 + 200 * more))
 
     def _clicked(self) -> None:
         self.asked.emit(self.sender().property("action"))

@@ -1064,7 +1064,7 @@ class LinksView(View):
 
     def noticed(self, name: str) -> None:
         """Another text: nothing chosen in the one before is in it."""
-        if name == "capture" and self.session is not None and not self.session.grew:
+        if name == "capture" and self.session is not None and not self.grew:
             self._queries, self._sides = (), None
         if name == "text" and self.session is not None:
             self.before.setVisible(self.session.stale)

@@ -148,9 +148,9 @@ class MapView(MapsView):
             self._follow(reveal=name == "selection" and self._pointed is None)
         elif name == "display":
             self._present()
-        elif name == "capture" and self.session is not None and not self.session.grew:
+        elif name == "capture" and self.session is not None and not self.grew:
             self._pointed = None
-            self._opened = self._opened if self.session.stepped else None
+            self._opened = self._opened if self.stepped else None
 
     def figure(self, session: Session) -> Spec | None:
         """The same map on paper."""

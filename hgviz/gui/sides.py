@@ -315,17 +315,22 @@ class Sides:
         self._partial = False  # whether session.beside is what there is so far of a new B
         self._due = False  # whether A is another one than B was made beside
         self._maps: object = None  # those of A
-        session.changed.connect(self._heard)
+        self._listens = False  # to the session: since the first B
 
     def close(self) -> None:
         """Listen no more."""
-        self.session.changed.disconnect(self._heard)
+        if self._listens:
+            self.session.changed.disconnect(self._heard)
 
     # --- what people ask for ----------------------------------------------------------------------
 
     def choose(self, other: Other, head: HeadId | None = None) -> None:
         """Have another B. head: that of B which stands beside A's, None for the same one."""
         session = self.session
+        if not self._listens:
+            self._listens = True
+            self._maps = session.capture.maps if session.capture is not None else None
+            session.changed.connect(self._heard)
         chosen = replace(session.selection, beside=head)
         session.put(chosen=False, mode="compare", other=other, selection=chosen)
         self._due = session.at_work  # then A is about to be another one

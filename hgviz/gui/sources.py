@@ -608,8 +608,9 @@ class CaptureRunner:
     def _opened(self, wish: CaptureRequest) -> dict[str, Any]:
         """What a session says of the checkpoint of a wish; ids are of the one before."""
         if wish.path != self.session.checkpoint:
-            named = trained_as(self.session.sweep, wish.path) or name_of(wish.path)
-            self._opened_before[wish.path] = named
+            sweep = self.session.sweep
+            trained = trained_as(sweep, wish.path) if sweep is not None else ""
+            self._opened_before[wish.path] = trained or name_of(wish.path)
             self._ids = ""
         ids = self.session.ids if wish.path == self.session.checkpoint else ""
         return {"checkpoint": wish.path, "activation": wish.activation, "ids": ids}

@@ -363,11 +363,13 @@ class FolderWatcher(QObject):
         self.session, self.lanes, self.seen = session, lanes, seen
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self.look)
-        session.changed.connect(self._heard)
+
+    def begin(self) -> None:
+        """Look at the study that was opened from now on."""
+        self._timer.start(round(1000 * OFTEN))
 
     def close(self) -> None:
         """Look no more."""
-        self.session.changed.disconnect(self._heard)
         self._timer.stop()
         self.deleteLater()
 
@@ -383,10 +385,6 @@ class FolderWatcher(QObject):
             KEY, "looking at a study", partial(_looked, sweep), on_done=self._looked,
             on_error=self._failed, post=self.lanes.bridge.post,
         )  # fmt: skip
-
-    def _heard(self, name: str) -> None:
-        if name == "sweep" and not self._timer.isActive():
-            self._timer.start(round(1000 * OFTEN))
 
     def _looked(self, found: tuple[Sweep, float]) -> None:
         sweep, spent = found

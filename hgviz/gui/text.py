@@ -404,7 +404,7 @@ class TextStrip(View):
         if name == "selection" and self._queries is not None:
             if session.selection.query != self._queries[1]:
                 self._queries = None
-        elif name == "capture" and not session.grew:
+        elif name == "capture" and not self.grew:
             self._queries = None
         elif name == "work":
             self.capture_button.setText(tr("Stop") if session.at_work else tr("Capture"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pkgutil import resolve_name
@@ -47,7 +48,7 @@ from hgviz.gui.widgets import (
     label,
     vbox,
 )
-from hgviz.session import Session
+from hgviz.session import FIELDS, Session
 
 if TYPE_CHECKING:
     from hgviz.figures import Spec
@@ -273,6 +274,8 @@ class View(QWidget):
         self.content = QWidget()
         self._lanes: Lanes | None = None
         self._due = False
+        self._missed: Counter[str] = Counter()  # changes while it was hidden, by name
+        self.grew = self.stepped = False  # as of the session, since the view heard of it last
         self._stack = QStackedLayout(self)
         self._stack.addWidget(self.content)
         self._blank = QWidget()
@@ -395,6 +398,8 @@ class View(QWidget):
 
     def settle(self) -> None:
         """Ask and draw now, in this thread: for pictures and tests."""
+        if self.session is not None:
+            self._catch_up()
         self._settle()
 
     def _settle(self, patient: bool = False) -> None:
@@ -432,6 +437,23 @@ class View(QWidget):
         self.asked.emit("explain")
 
     def _heard(self, name: str) -> None:
+        """Follow a change of the session; a hidden view follows when it is shown."""
+        if self.isVisible():
+            self._follow_change(name)
+        elif name in self.needs or name in self.watches or name == "models":
+            self._missed[name] += 1
+            self._drop()
+
+    def _catch_up(self) -> None:
+        """Follow what changed while the view was hidden."""
+        missed, self._missed = self._missed, Counter()
+        for name in sorted(missed, key=FIELDS.index):
+            self._follow_change(name, missed[name])
+
+    def _follow_change(self, name: str, times: int = 1) -> None:
+        session = self.session
+        self.grew = times == 1 and session.grew
+        self.stepped = times == 1 and session.stepped
         if name == "models" and OF_MODEL.intersection(self.needs):
             self._drop()
             self._stack.setCurrentWidget(self._blank)  # what it shows is of another model
@@ -561,6 +583,8 @@ class View(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Ask for what was held back while hidden."""
         super().showEvent(event)
+        if self.session is not None:
+            self._catch_up()
         if self._due:
             self._wait.start()
 
