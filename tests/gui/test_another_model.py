@@ -243,18 +243,6 @@ def _as_before(program, *names):
             assert now[name] == value, name
 
 
-def test_a_model_without_tokenizer_offers_a_file_of_ids_and_no_undo(measured, models, until):
-    opens(measured, models / "beech", until)
-    session = measured.session
-    assert session.off == frozenset() and not session.masks and not session.undo
-    assert session.other is None or session.other.kind not in ("off", "head")
-    session.put(mode="inspect", look="map")
-    turn(0.2)
-    view = measured.inspect.map
-    assert not view.drawn and "reads no text" in words(view)
-    assert any(one.property("action") == "ids" for one in view.findChildren(QAbstractButton))
-
-
 def test_the_answer_of_a_job_for_another_model_is_dropped(measured, models, until):
     """Jobs that run while a capture of another model is opened."""
     session, working, go, came = measured.session, measured.commands.working, Event(), []

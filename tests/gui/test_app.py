@@ -16,7 +16,7 @@ from hgviz.files import resource
 from hgviz.gui import app, selftest
 from hgviz.gui.application import application
 from hgviz.gui.dialogs import Question
-from hgviz.gui.program import Program, parameters
+from hgviz.gui.program import Program
 from hgviz.gui.samples import FIRST
 from hgviz.gui.window import Window
 
@@ -67,25 +67,6 @@ def test_a_missing_library_is_named_with_what_installs_it(monkeypatch, capsys):
     assert "apt-get install libxcb-cursor0" in said
 
 
-@pytest.mark.parametrize(
-    ("count", "words"),
-    [(0, ""), (950, ""), (48_000, "48.0 k"), (6_034_240, "6.0 M"), (110e6, "110 M")],
-)
-def test_numbers_of_parameters_are_short(count, words):
-    assert parameters(count) == words
-
-
-def test_pyside_keeps_its_references():
-    """PySide6 6.12.0 on Python 3.11 lost one at every call that returns nothing, and aborted."""
-    done = run(
-        "from PySide6.QtCore import QObject\n"
-        "one = QObject()\n"
-        "for _ in range(100_000): one.setObjectName('a')\n"
-        "print('alive')"
-    )
-    assert done.stdout == "alive\n"
-
-
 def test_other_threads_give_way_to_the_window_within_a_millisecond(qapp):
     before = sys.getswitchinterval()
     try:
@@ -107,34 +88,11 @@ def test_the_demo_leaves_its_files_and_says_what_it_did_also_when_done_twice(app
     assert "1:1, 1:2, 1:4" in said and "clearest head" in said
 
 
-@pytest.mark.parametrize("kind", ["file", "below a file"])
-def test_a_folder_that_cannot_be_written_is_one_line(tmp_path, capsys, kind):
-    path = tmp_path / "taken"
-    path.write_text("not a folder")
-    assert selftest.demo(path if kind == "file" else path / "demo") == 1
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1 and "taken" in said
-
-
 def test_the_selftest_passes(app, capsys):
     assert selftest.selftest() == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "Everything works"
     assert all(line.startswith("ok") for line in lines[:-1])
-
-
-def test_the_selftest_goes_on_after_a_failure_and_says_so(monkeypatch, capsys):
-    def broken():
-        raise FileNotFoundError("icons")
-
-    checks = [("one", broken), ("two", lambda: "fine")]
-    monkeypatch.setattr(selftest, "_checks", lambda folder: checks)
-    assert selftest.selftest() == 1
-    assert capsys.readouterr().out.splitlines() == [
-        "FAILED  one: FileNotFoundError: icons",
-        "ok      two: fine",
-        "1 failed",
-    ]
 
 
 @pytest.mark.parametrize("mode", ["inspect", "follow", "prune"])
@@ -179,11 +137,6 @@ for button in frame.findChildren(QAbstractButton):
         assert frame.rect().contains(corner), button.text()
 program.close()
 """
-
-
-def test_pictures_have_the_pixels_of_the_screen():
-    done = run(LOOK, QT_SCALE_FACTOR="1.5")
-    assert done.returncode == 0, done.stderr
 
 
 # --- garbage --------------------------------------------------------------------------------------

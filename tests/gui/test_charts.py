@@ -79,12 +79,6 @@ def test_an_axis_around_values_has_all_finite_ones():
     ]
 
 
-def test_a_legend_names_the_parts_that_have_names():
-    assert curve().legend() == ""  # one name needs no legend
-    html = curve(name="a <line>").legend()
-    assert "●" in html and "━" in html and "a&nbsp;&lt;line&gt;" in html
-
-
 # --- what is seen ---------------------------------------------------------------------------------
 
 
@@ -117,21 +111,6 @@ def test_every_part_is_drawn_in_every_size_and_theme(app, chart, size, dark):
     QApplication.processEvents()
     assert (picture(chart) != blank).any(axis=2).sum() > 300
     assert "a&nbsp;line" in chart.legend.text() and chart.legend.isVisible()
-
-
-def test_axes_have_round_numbers_or_named_places(chart):
-    (plot,) = curve().plots
-    chart.show_chart(Chart((plot,)))
-    (items,) = chart.plots
-    ((spacing, values),) = items.bottom.tickValues(0.0, 20.0, 500.0)
-    assert spacing == 2 and values == list(range(0, 21, 2))
-    assert items.bottom.tickStrings(values, 1.0, spacing)[:2] == ["0", "2"]
-    names = ((0.5, "a short name"), (1.5, "a long name " * 9))
-    chart.show_chart(Chart((Plot(Axis(0, 2, names=names), plot.y, ()),)))
-    chart.grab()
-    assert items.bottom.tickValues(0.0, 1.0, 500.0) == [(1.0, [0.5])]
-    short, long = items.bottom.tickStrings([0.5, 1.5], 1.0, 1.0)
-    assert short == "a short name" and long.endswith("…")
 
 
 # --- zoom -----------------------------------------------------------------------------------------
@@ -196,15 +175,6 @@ def test_a_click_chooses_what_a_point_stands_for_and_two_open_it(chart):
     assert picked == ["a", "d"]
 
 
-def test_an_empty_chart_takes_keys_and_moves(chart):
-    QTest.keyClick(chart, Qt.Key.Key_Right)
-    QTest.mouseClick(chart, Qt.MouseButton.LeftButton, pos=QPoint(90, 90))
-    chart.show_chart(curve())
-    chart.show_chart(Chart())
-    click_chart(chart, QPoint(90, 90))
-    assert chart.words == "" and not chart.zoomed
-
-
 # --- the slider -----------------------------------------------------------------------------------
 
 
@@ -236,17 +206,6 @@ def test_the_slider_is_dragged_called_by_a_click_and_moved_by_keys(chart):
 
 
 # --- much, and long -------------------------------------------------------------------------------
-
-
-def test_a_curve_that_grows_takes_no_more_items(chart):
-    chart.show_chart(curve(5))
-    scene = chart.view.scene()
-    before = len(scene.items())
-    for size in range(6, 120):
-        chart.show_chart(curve(size))
-    chart.show_chart(cloud())
-    chart.show_chart(curve(9))
-    assert len(scene.items()) == before
 
 
 def test_a_hundred_thousand_points_are_drawn_and_read(chart):

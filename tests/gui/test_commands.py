@@ -2,7 +2,6 @@
 
 import functools
 import time
-from collections import Counter
 from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
@@ -11,32 +10,16 @@ import pytest
 from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from hgviz import tasks
-from hgviz.analysis.roles import HeadExample
-from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
+from hgviz.core import Capture, HgvizError, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS, CAPTURE
-from hgviz.gui.commands import Commands
 from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, WritingOptions
-from hgviz.gui.samples import FIRST, TEXT
+from hgviz.gui.samples import FIRST
 from hgviz.gui.sides import CompareDialog
 from hgviz.session import Other
-from hgviz.store import open_capture, write_capture
+from hgviz.store import open_capture
 from tests.gui.screen import busy, errors
-
-
-def test_the_capture_of_an_opened_checkpoint_is_the_one_of_the_verb(with_model, checkpoint):
-    session = with_model.session
-    assert session.capture.complete
-    assert session.capture.prompt.text == TEXT
-    assert session.checkpoint == str(checkpoint)
-    assert session.facts
-    assert not errors(with_model)
-    prompt = session.model.tokenize(session.text)
-    again = tasks.capture(session.model, prompt)
-    for mine, other in zip(session.capture.maps, again.maps, strict=True):
-        assert (mine.read(mine.heads[0]) == other.read(other.heads[0])).all()
 
 
 def test_texts_of_every_script_are_captured_and_drawn_and_an_empty_one_is_refused(
@@ -56,19 +39,6 @@ def test_texts_of_every_script_are_captured_and_drawn_and_an_empty_one_is_refuse
     assert "empty" in str(errors(with_model)[0]).lower()
     assert with_model.session.capture is before
     assert with_model.session.stale
-
-
-@pytest.mark.parametrize("kind", ["missing", "foreign", "empty"])
-def test_a_file_that_does_not_open_is_an_error_in_words(program, until, tmp_path, kind):
-    path = tmp_path / f"{kind}.h5"
-    if kind != "missing":
-        path.write_bytes(b"" if kind == "empty" else b"no capture at all")
-    program.commands.open_path(str(path))
-    until(lambda: errors(program))
-    (error,) = errors(program)
-    assert error.what and error.do
-    assert "Traceback" not in str(error)
-    assert program.frame.pages.currentWidget() is program.empty
 
 
 def test_a_capture_is_saved_or_the_error_is_shown(opened, until, tmp_path):
@@ -165,22 +135,6 @@ def test_a_job_that_fails_shows_its_error_and_keeps_the_capture(opened, monkeypa
     assert opened.session.capture is before
 
 
-def test_a_capture_on_disk_is_shown_with_its_clearest_head(program, until, tmp_path, capture):
-    path = tmp_path / "one.h5"
-    write_capture(path, capture)
-    program.open_first([str(path)])
-    until(lambda: program.session.facts)
-    assert program.session.selection.key is not None
-    assert str(path) in program.commands.opened_before
-
-
-def test_an_example_of_a_capture_that_is_closed_does_nothing(program):
-    assert program.session.capture is None
-    program.commands.show_example(HeadId(0, 0), HeadExample(3, 5, 2, 0.5))
-    program.commands.open_item(3)
-    assert not busy(program) and not errors(program)
-
-
 def test_the_sample_opens_on_what_measuring_finds_clearest():
     """It is known beforehand, so that its picture need not wait."""
     first = str(resource(FIRST))
@@ -241,21 +195,3 @@ def test_an_answer_acts_only_while_its_action_can_be_done_with_the_same_model(
         session.study = SimpleNamespace(spec=session.spec, data_digest="another")
     answer()
     assert acted == [late[3]] and said.full.startswith("Not done")
-
-
-def test_a_file_chosen_for_b_is_compared_with_a(with_model, until, tmp_path):
-    path = tmp_path / "b.h5"
-    tasks.save(with_model.session.capture, path)
-    with_model.commands.ask_model(False)
-    (dialog,) = with_model.frame.findChildren(QFileDialog)
-    dialog.fileSelected.emit(str(path))
-    until(lambda: with_model.session.beside is not None)
-    assert with_model.session.other == Other("model", path=str(path))
-
-
-def test_no_two_parts_of_the_commands_have_a_method_of_one_name():
-    names = Counter(
-        name for part in Commands.__mro__[:-1] for name, kind in vars(part).items()
-        if not name.startswith("__") and callable(kind)
-    )  # fmt: skip
-    assert [name for name, count in names.items() if count > 1] == []

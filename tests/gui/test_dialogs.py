@@ -1,10 +1,6 @@
 """Dialogs: keys, focus, one at a time, what they say of wrong input; errors, texts, preferences."""
 
-from types import SimpleNamespace
-from typing import Annotated, Literal
-
 import pytest
-from msgspec import Meta
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QAccessible, QGuiApplication
 from PySide6.QtTest import QTest
@@ -13,8 +9,6 @@ from PySide6.QtWidgets import (
     QDialog,
     QFileDialog,
     QLabel,
-    QPushButton,
-    QTextBrowser,
 )
 from shiboken6 import isValid
 
@@ -23,7 +17,6 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.errors import LabelError
 from hgviz.gui import dialogs, theme
 from hgviz.gui.dialogs import (
-    SOURCES,
     About,
     ErrorDialog,
     ExchangeDialog,
@@ -36,7 +29,6 @@ from hgviz.gui.dialogs import (
     TextDialog,
     WriteDialog,
     WritingOptions,
-    counted_text,
     offered,
 )
 from hgviz.gui.export import ExportDialog
@@ -214,11 +206,6 @@ def test_wrong_input_is_explained_and_not_accepted(make, until, name, spoil, rea
     assert is_open(dialog) and not make.answers
 
 
-def test_a_model_without_room_generates_nothing(program):
-    dialog = WriteDialog(program.frame, "a text", "token", 0, WritingOptions())
-    assert "as long as the model can read" in dialog.wrong.text() and not dialog.default.isEnabled()
-
-
 # --- messages -------------------------------------------------------------------------------------
 
 
@@ -248,35 +235,7 @@ def test_a_question_does_what_its_buttons_say_and_otherwise_where_none_was_press
     assert done == ["discard", "keep", "neither"]
 
 
-def test_about_leads_to_the_licences(program, tmp_path, monkeypatch):
-    (tmp_path / "README.md").write_text("Qt is under the LGPL.")
-    (tmp_path / "bundled.md").write_text("| name |\n|---|\n| numpy |")
-    monkeypatch.setattr(dialogs, "resource", lambda name: tmp_path)
-    about = About(program.frame)
-    about.open()
-    (button,) = (one for one in about.findChildren(QPushButton) if one.text() == "Licences")
-    button.click()
-    (licences,) = program.frame.findChildren(Licences)
-    assert is_open(licences) and not is_open(about)
-    words = licences.findChild(QTextBrowser).toPlainText()
-    assert "LGPL" in words and "numpy" in words
-
-
 # --- texts ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("text", "most", "words", "fits"),
-    [
-        ("", 10, "The text is empty", False),
-        ("abc", 10, "3 of 10 bytes", True),
-        ("abc", None, "3 bytes", True),
-        ("é" * 6, 10, "12 of 10 bytes: 2 too many", False),
-        ("👩‍👩‍👧", 4096, "18 of 4,096 bytes", True),
-    ],
-)
-def test_a_text_is_counted_in_bytes_against_the_limit(text, most, words, fits):
-    assert counted_text(text, True, most) == (words, fits)
 
 
 def test_a_text_of_any_script_is_captured_by_ctrl_return(make, until):
@@ -338,26 +297,6 @@ def test_every_setting_with_a_title_has_a_control_with_its_value(preferences):
     assert "Theme" in texts(preferences) and "Colours of weights" in texts(preferences)
 
 
-def test_a_new_setting_needs_only_its_field(opened, monkeypatch):
-    class More(Settings, frozen=True):
-        pace: Annotated[Literal["slow", "fast"], Meta(title="Pace")] = "slow"
-        quiet: Annotated[bool, Meta(title="Quiet", description="No sound.")] = False
-        hidden: int = 3
-
-    monkeypatch.setattr(dialogs, "Settings", More)
-    assert [name for name, *_ in offered()][-2:] == ["pace", "quiet"]
-    monkeypatch.setattr(settings, "load", More)
-    dialog = Preferences(opened.frame, print)
-    assert dialog.controls["pace"].count() == 2 and dialog.controls["quiet"].text() == "Quiet"
-    dialog.deleteLater()
-
-
-def test_the_values_of_every_setting_are_known():
-    for name, _, meta in offered():
-        source = (meta.extra or {}).get("from")
-        assert source is None or getattr(Settings(), name) in SOURCES[source]()
-
-
 def test_a_choice_acts_at_once_and_is_kept(opened, preferences):
     control = preferences.controls["theme"]
     QTest.keyClick(control, Qt.Key.Key_D)  # one key: a box forgets the last after 400 ms
@@ -370,16 +309,3 @@ def test_a_choice_acts_at_once_and_is_kept(opened, preferences):
     preferences.reset()
     assert settings.load().theme == "auto" and settings.load().palette == "viridis"
     assert settings.load().restore
-
-
-def test_the_theme_of_the_system_is_followed_until_one_is_chosen(opened, monkeypatch):
-    changed = QApplication.styleHints().colorSchemeChanged
-    for chosen, system, dark in (
-        ("auto", Qt.ColorScheme.Dark, True), ("auto", Qt.ColorScheme.Light, False),
-        ("light", Qt.ColorScheme.Dark, False),
-    ):  # fmt: skip
-        settings.save(Settings(theme=chosen))
-        hints = SimpleNamespace(colorScheme=lambda system=system: system)
-        monkeypatch.setattr(theme.QGuiApplication, "styleHints", lambda hints=hints: hints)
-        changed.emit(system)
-        assert theme.current().dark == opened.session.dark == dark

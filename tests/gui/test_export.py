@@ -6,18 +6,16 @@ from threading import Event, current_thread, main_thread
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QBuffer, QCoreApplication, QEvent, Qt
+from PySide6.QtCore import QBuffer, QCoreApplication, QEvent
 from PySide6.QtGui import QImage
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QWidget
 
 from hgviz import tasks
 from hgviz.core import Display, Selection, progress
-from hgviz.figures import FORMATS, WIDTHS, Spec, labels, points
+from hgviz.figures import Spec, labels, points
 from hgviz.figures.output import Preview
 from hgviz.gui import export
 from hgviz.gui.export import DOTS, ExportDialog, PagePicture
-from hgviz.gui.help import Explanation
 from hgviz.gui.jobs import Lanes
 from hgviz.gui.widgets import Words
 from hgviz.session import Session
@@ -106,28 +104,6 @@ def test_a_page_at_100_percent_has_96_px_an_inch(drawn, until):
     assert f"smallest text {picture.smallest:.3g} pt" in words
 
 
-def test_a_page_larger_than_its_room_is_scrolled_or_fitted(quick, until):
-    quick.frame.resize(1100, 700)
-    QApplication.processEvents()
-    dialog = ask(quick)
-    choose(dialog.choices.width_, "ieee2")
-    until(lambda: shown(dialog) and dialog.preview.picture.width > 500)  # not the one before
-    QApplication.processEvents()
-    room = dialog.preview.room
-    bar = room.horizontalScrollBar()
-    page = dialog.preview.page
-    whole = page.width()
-    assert bar.maximum() > 0
-    room.setFocus()
-    QTest.keyClick(room, Qt.Key.Key_Right)
-    assert bar.value() > 0
-    dialog.size_.choose("fit")
-    dialog.size_.chosen.emit("fit")
-    QApplication.processEvents()
-    assert bar.maximum() == 0 and page.width() < whole
-    assert room.viewport().rect().contains(page.geometry())
-
-
 def test_only_the_newest_choice_is_drawn(quick, until, monkeypatch):
     begun, blank = [], tasks.preview
 
@@ -165,18 +141,6 @@ def test_an_error_stands_in_place_of_the_page(drawn, until, short):
     assert dialog.default.isEnabled()
 
 
-def test_an_error_nobody_expected_is_said_too(drawn, until, monkeypatch):
-    def broken(ready, dots):
-        progress(0, 1)
-        raise ValueError("no such font")
-
-    monkeypatch.setattr(tasks, "preview", broken)
-    dialog = ask(drawn)
-    until(lambda: dialog.preview.error)
-    assert any("no such font" in one for one in said(dialog))
-    assert not dialog.default.isEnabled()
-
-
 def test_small_text_and_reduced_maps_are_said():
     fine = PagePicture(QImage(), 396, 200, 6.5, ())
     assert export.warning(fine) == export.notes(fine) == ""
@@ -186,21 +150,6 @@ def test_small_text_and_reduced_maps_are_said():
     said = export.notes(replace(fine, notes=(note, note, "dashed: below zero.")))
     assert said == "Each cell is the largest of 2 × 2 weights. Dashed: below zero."
     assert "smallest" not in export.measures(replace(fine, smallest=None), "acl")
-
-
-def test_only_text_too_small_to_read_is_a_warning(drawn, until):
-    drawn.frame.resize(1100, 700)
-    dialog = ask(drawn)
-    choose(dialog.choices.kind, "links")
-    until(lambda: shown(dialog) and dialog.notes.isVisible())
-    assert "the 10 strongest" in dialog.notes.text() and "Reduced" not in dialog.notes.text()
-    assert not dialog.warning.isVisible() and not dialog.sign.isVisible()
-    page = dialog.preview.picture
-    dialog._show_notes(replace(page, smallest=4.0), "acl")
-    QApplication.processEvents()
-    assert dialog.warning.isVisible() and dialog.sign.isVisible() and dialog.notes.isVisible()
-    for one in (dialog.warning, dialog.notes):
-        assert one.height() >= one.heightForWidth(one.width())
 
 
 @pytest.mark.parametrize(
@@ -245,45 +194,6 @@ def test_the_figure_has_every_choice(quick, until):
     assert dialog.isVisible()  # until it is known where to
 
 
-def test_a_title_is_as_it_is_own_or_none(quick):
-    dialog = ask(quick)
-    choices = dialog.choices
-    assert choices.spec.title is None
-    choices.title_.choose("own")
-    choices._again()
-    assert choices.own.isVisible() and choices.spec.title is None  # nothing typed yet
-    choices.own.setText("  Mine ")
-    assert choices.spec.title == "Mine"
-    choices.title_.choose("none")
-    choices._again()
-    assert choices.spec.title == "" and not choices.own.isVisible()
-
-
-def test_colours_are_those_on_screen_unless_the_usual_are_wanted(quick):
-    display = Display("magma", (0.0, 0.5), "log")
-    quick.session.put(display=display)
-    dialog = ask(quick)
-    assert dialog.choices.spec.display == display
-    assert "Magma" in dialog.choices.coloured.text() and "0.5" in dialog.choices.coloured.text()
-    dialog.choices.colours.setChecked(False)
-    assert dialog.choices.spec.display == Display()
-    choose(dialog.choices.kind, "activation")
-    assert not dialog.choices.colours.isEnabled()
-
-
-def test_colours_are_named_as_they_are_drawn(quick):
-    """A map with weights below zero is never in viridis, whatever is chosen for the others."""
-    quick.session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3, signed=True))
-    dialog = ask(quick)
-    assert "Viridis" not in dialog.choices.coloured.text()
-    quick.session.put(capture=make_capture(TEXT, strides=(1, 2), heads=3))
-    dialog.reject()
-    dialog = ask(quick)
-    assert "Viridis" in dialog.choices.coloured.text()
-    choose(dialog.choices.kind, "neurons")
-    assert "Viridis" not in dialog.choices.coloured.text()
-
-
 def test_a_wrong_width_is_said_and_nothing_is_exported(quick, until):
     dialog = ask(quick)
     choose(dialog.choices.width_, "")
@@ -320,15 +230,6 @@ def test_kinds_that_lack_something_say_what(quick, short):
     assert not found["curve"][0] and "draw the curve" in found["curve"][1]
 
 
-def test_a_kind_that_cannot_be_drawn_cannot_be_chosen_by_the_keyboard(quick):
-    dialog = ask(quick)
-    kind = dialog.choices.kind
-    kind.setFocus()
-    for _ in range(kind.count() + 2):
-        QTest.keyClick(kind, Qt.Key.Key_Down)
-        assert kind.model().item(kind.currentIndex()).isEnabled()
-
-
 @pytest.mark.parametrize("width", ["acl2", "77mm"])
 def test_the_last_width_and_format_come_first(quick, width):
     kept = []
@@ -340,41 +241,7 @@ def test_the_last_width_and_format_come_first(quick, width):
     assert kept == [(width, "svg")]
 
 
-def test_a_width_that_was_kept_by_somebody_else_may_be_wrong(quick):
-    for width, form in (("wide", "pdf"), ("", ""), ("1mm", "docx")):
-        last = width, form
-        dialog = ExportDialog(quick.frame, quick.session, quick.lanes, [], last=last)
-        assert dialog.choices.width_.currentData() in WIDTHS
-        assert dialog.choices.form.currentData() in FORMATS
-        dialog.deleteLater()
-
-
 # --- as a stranger uses it ------------------------------------------------------------------------
-
-
-def test_everything_is_reached_by_the_keyboard_and_has_a_name(quick, until):
-    dialog = ask(quick)
-    dialog.choices.title_.choose("own")
-    choose(dialog.choices.width_, "")
-    dialog.choices.length.setText("9cm")
-    until(lambda: shown(dialog) and dialog.default.isEnabled())
-    assert dialog.choices.kind.hasFocus()
-    reached = []
-    for _ in range(40):
-        here = QApplication.focusWidget()
-        if here in reached:
-            break
-        reached.append(here)
-        dialog.focusNextPrevChild(True)
-    wanted = [
-        dialog.choices.kind, dialog.choices.width_, dialog.choices.length, dialog.choices.form,
-        dialog.choices.own, dialog.choices.colours, dialog.choices.numbers,
-        dialog.preview.room, dialog.copy, dialog.default,
-    ]  # fmt: skip
-    at = [reached.index(one) for one in wanted]
-    assert at == sorted(at)  # from the top left
-    for one in reached:
-        assert one.accessibleName() or getattr(one, "text", str)(), type(one).__name__
 
 
 @pytest.mark.parametrize("size", [(1100, 700), (1600, 1000)])
@@ -395,23 +262,6 @@ def test_the_dialog_fits_the_window_and_clips_no_words(quick, until, size):
             assert one.height() >= need, one.text()
     inside = dialog.choices
     assert inside.width() <= inside.parentWidget().width()
-
-
-def test_one_kind_is_computed_once_for_all_widths(quick, until, monkeypatch):
-    ready = []
-    true = tasks.panel
-    monkeypatch.setattr(
-        tasks, "panel", lambda spec, *more: (ready.append(spec.kind), true(spec, *more))[1]
-    )
-    dialog = ask(quick)
-    until(lambda: shown(dialog))
-    for name, inches in (("acl", 3.03), ("ieee2", 7.16)):
-        choose(dialog.choices.width_, name)
-        wide = pytest.approx(72 * inches)
-        until(lambda wide=wide: dialog.preview.picture.width == wide)
-    assert ready == ["map"]
-    choose(dialog.choices.kind, "wall")
-    until(lambda: len(ready) == 2)
 
 
 def test_the_window_is_free_while_a_page_is_drawn(drawn, until, monkeypatch):
@@ -437,12 +287,3 @@ def test_the_window_is_free_while_a_page_is_drawn(drawn, until, monkeypatch):
     go.set()
     until(lambda: shown(dialog))
     assert main_thread() not in threads and not dialog.preview.fade.isEnabled()
-
-
-def test_the_help_page_opens_over_the_dialog(quick):
-    dialog = ask(quick)
-    dialog.help.click()
-    (page,) = quick.frame.findChildren(Explanation)
-    assert page.topic == "export" and "Export a figure" in page.view.toPlainText()
-    page.reject()
-    assert dialog.isVisible()

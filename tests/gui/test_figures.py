@@ -10,10 +10,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from threading import Event
 
-import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QEnterEvent, QGuiApplication, QImage
+from PySide6.QtGui import QEnterEvent, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
@@ -22,7 +21,7 @@ from hgviz.__main__ import main
 from hgviz.analysis.roles import roles
 from hgviz.core import Display, HeadId, Selection, progress
 from hgviz.figures.levels import stages_of
-from hgviz.gui import export, sources, theme
+from hgviz.gui import export
 from hgviz.gui.export import (
     ExportDialog,
     ExportRequest,
@@ -122,25 +121,6 @@ def test_every_pane_that_has_no_figure_says_why(program):
         assert view.figureless and not view.figureless.endswith("."), view.title
 
 
-def test_a_pane_without_a_figure_says_so_before_it_offers_others(drawn):
-    panel = next(one for one in drawn.views if one.title == "This head")
-    with exporting(drawn, panel) as dialog:
-        assert "This head has no figure of its own. It is a list of numbers" in said(dialog)
-        assert "What else is on screen" in said(dialog)
-        assert dialog.choices.kind.currentData() == "map"
-    with exporting(drawn, drawn.inspect.map) as dialog:
-        assert "has no figure" not in said(dialog)
-
-
-def test_without_the_keyboard_anywhere_the_picture_in_the_middle_is_drawn(drawn):
-    drawn.frame.setFocus()
-    for look, kind in (("map", "map"), ("links", "links"), ("across", "rollout")):
-        drawn.session.put(look=look)
-        drawn.settle()
-        with exporting(drawn) as dialog:
-            assert dialog.choices.kind.currentData() == kind
-
-
 def test_the_pane_with_the_keyboard_is_drawn(drawn):
     drawn.inspect.hourglass.take_focus()
     QTest.keyClick(drawn.frame, Qt.Key.Key_E, Qt.KeyboardModifier.ControlModifier)
@@ -157,19 +137,6 @@ def test_a_map_that_is_zoomed_in_is_exported_whole_and_says_so(drawn):
         assert "Map is zoomed in on screen; its figure shows all of it." in said(dialog)
     drawn.inspect.map.fit()
     assert not drawn.inspect.map.zoomed
-
-
-def test_the_export_dialog_offers_the_display_of_the_pane(drawn):
-    session = drawn.session
-    session.put(display=Display("magma", (0.0, 0.3), "linear"), look="across")
-    session.select(query=33)
-    drawn.settle()
-    across = next(one for one in drawn.inspect.looks if one.name == "across")
-    drawn.commands.run_for(across, "export")
-    spec = dialog_of(drawn).choices.spec
-    shown = across.figure(session)
-    assert (spec.kind, spec.recipe, spec.selection) == ("rollout", shown.recipe, shown.selection)
-    assert spec.display == session.display
 
 
 @pytest.mark.parametrize("look", ["map", "across"])  # shown by a pane, and by none
@@ -211,28 +178,6 @@ def test_a_map_is_marked_where_somebody_chose_a_cell_in_the_head_shown(program, 
     session.put(hover=session.selection)
     session.put(capture=make_capture("Another text.", strides=(1, 2), heads=3))
     assert marks() == (None, None)
-
-
-def test_a_head_put_beside_another_chooses_no_cell(drawn):
-    session = drawn.session
-    session.put(capture=make_capture("Another text, of words.", strides=(1, 2), heads=3))
-    drawn.commands.comparing.choose(Other("head"), HeadId(0, 1))
-    assert session.selection.query is not None
-    assert session.marked == replace(session.selection, query=None, key=None)
-    drawn.commands.comparing.forget()
-    assert session.marked.query is None
-
-
-def test_a_study_without_a_model_can_be_drawn(program, until):
-    program.session.put(study=make_study(), score="signed", mode="prune")
-    program.session.put(spec=program.session.study.spec)
-    program.settle()
-    program.commands.run("export")
-    dialog = dialog_of(program)
-    assert dialog.choices.kind.currentData() == "scores"
-    until(lambda: dialog.preview.picture is not None)
-    dialog.copy.click()
-    assert "STUDY.h5" in clipboard().text() and "save what was measured" in dialog.told.full
 
 
 def test_the_heads_of_a_figure_cover_every_stage_of_a_long_text(short, monkeypatch):
@@ -356,29 +301,6 @@ def test_a_capture_that_is_saved_knows_its_file_and_nothing_else_changes(drawn, 
     assert str(tmp_path / "mine.h5") in command.words and not command.lacks
 
 
-def test_saving_b_keeps_its_maps(drawn, until, tmp_path):
-    session, b = drawn.session, make_capture(TEXT, strides=(1, 2), heads=3, seed=1)
-    session.put(beside=b, other=Other("activation", activation="tanh"), mode="compare")
-    drawn.settle()
-    drawn.commands._save(drawn.session.capture, str(tmp_path / "a.h5"))
-    drawn.commands._save(drawn.session.beside, str(tmp_path / "b.h5"))
-    until(lambda: not busy(drawn))
-    assert session.capture.path.endswith("a.h5") and session.beside.path.endswith("b.h5")
-    assert session.beside.maps is b.maps
-    assert "is in a file" in drawn.frame.actions_by_name["save_beside"].toolTip()
-    spec = drawn.compare.maps.figure(session)
-    assert not command_for(offer_of(session, spec).of, spec, "compare.pdf").lacks
-
-
-def test_heads_measured_while_a_capture_is_saved_are_kept(drawn, until, tmp_path, facts):
-    session = drawn.session
-    found = sources.OpenedFile("", session.capture, dict(facts))
-    session.put(facts={})
-    session.lies_at(session.capture, str(tmp_path / "mine.h5"))
-    drawn.commands.capturing._measured(found)
-    assert session.facts == dict(facts)
-
-
 # --- the picture ----------------------------------------------------------------------------------
 
 
@@ -410,34 +332,6 @@ def test_a_copied_pane_has_no_ring_and_nothing_that_the_pointer_does(drawn):
         QApplication.sendEvent(under, QEvent(QEvent.Type.Leave))
 
 
-def test_a_copied_pane_stands_on_the_ground_of_its_theme(drawn):
-    for dark in (False, True):
-        drawn.session.put(dark=dark)
-        drawn.settle()
-        image = copied(drawn.inspect.map)
-        ground = image.pixelColor(2, image.height() - 2)
-        assert not image.hasAlphaChannel() or ground.alpha() == 255
-        assert ground == (theme.DARK if dark else theme.LIGHT).pane
-
-
-def test_the_words_of_a_pane_are_copied_with_its_picture(drawn):
-    drawn.inspect.map.copy()
-    words = clipboard().text()
-    assert "of its weight" in words and "<" not in words and "\u2068" not in words
-    assert clipboard().image().width() == drawn.inspect.map.width()
-    drawn.inspect.strip.copy()
-    assert clipboard().text() == TEXT
-    drawn.inspect.hourglass.copy()
-    assert clipboard().text() == ""  # a picture alone
-    drawn.session.put(look="links")
-    drawn.settle()
-    drawn.frame.setFocus()
-    drawn.commands.run("copy")
-    assert "Copied a picture: Links" in drawn.frame.chosen_words.full
-    assert np.ptp(np.array(clipboard().image().convertToFormat(QImage.Format.Format_Grayscale8)
-                           .constBits(), np.uint8)) > 100  # fmt: skip
-
-
 def test_a_program_that_copied_something_ends_without_an_error():
     code = (
         "from PySide6.QtWidgets import QApplication, QLabel\n"
@@ -448,18 +342,6 @@ def test_a_program_that_copied_something_ends_without_an_error():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60)
     assert done.returncode == 0, done.stderr
-
-
-def test_a_figure_is_written_with_its_numbers(drawn, until, tmp_path):
-    session = drawn.session
-    spec = replace(drawn.inspect.map.figure(session), format="svg")
-    wish = ExportRequest(spec, (session.capture,), FigureCache(session.facts), "map.svg", True)
-    export_to(drawn, wish, str(tmp_path / "map.pdf"))  # the name says another format
-    until(lambda: not busy(drawn))
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["map.csv", "map.pdf"]
-    assert (tmp_path / "map.pdf").read_bytes().startswith(b"%PDF")
-    assert len((tmp_path / "map.csv").read_text().splitlines()) > 2
-    assert "and its numbers" in drawn.frame.chosen_words.full
 
 
 def test_figures_of_two_captures_have_b_where_it_differs(short):
@@ -565,11 +447,6 @@ def test_an_exported_file_is_opened_or_shown_in_its_folder(drawn, until, tmp_pat
     for link in re.findall('href="([^"]+)"', links.text()):
         links.linkActivated.emit(link)
     assert [url.toLocalFile() for url in opened] == [str(tmp_path / "again.svg"), str(tmp_path)]
-
-
-def test_a_folder_that_is_missing_is_named(drawn, until, tmp_path):
-    export_to(drawn, map_wish(drawn), str(tmp_path / "no" / "map.svg"))
-    assert "folder" in refused(drawn, until).what
 
 
 def test_a_disk_that_refuses_is_named_and_leaves_the_old_figure(

@@ -12,12 +12,11 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 import hgviz
-from hgviz.core import HgvizError
 from hgviz.files import resource
-from hgviz.gui import commands, help, log
+from hgviz.gui import log
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.help import GUIDE, Explanation, find, linked, page, title, topics
+from hgviz.gui.help import GUIDE, Explanation, find, linked, title, topics
 from hgviz.gui.palette import LOCAL
 from hgviz.gui.sources import shown_error
 from hgviz.gui.view import View
@@ -95,13 +94,6 @@ def test_the_keys_that_pages_name_are_those_of_actions_or_panes():
         assert pressed <= known, f"{one}: {pressed - known}"
 
 
-def test_the_window_and_the_guide_have_pages_too():
-    assert topics()[:4] == ["welcome", "keys", "files", "sessions"]
-    assert (topics()[-1] == GUIDE) == (find(GUIDE) is not None)
-    assert not any("![" in page(one) for one in topics())
-    assert title("keys") == "Keys"
-
-
 def test_the_list_leads_to_every_page_and_links_from_one_to_the_next(program):
     dialog = Explanation(program.frame, "welcome", listed=True)
     dialog.open()
@@ -116,33 +108,7 @@ def test_the_list_leads_to_every_page_and_links_from_one_to_the_next(program):
     assert dialog.topic == "files" and "no-such-page.md" in dialog.said.text()
 
 
-def test_links_lead_to_headings(program, monkeypatch):
-    lines = "\n\n".join(f"line {number}" for number in range(99))
-    text = f"# Two\n\n{lines}\n\n## At last\n\n{lines}"
-    monkeypatch.setattr(help, "page", lambda topic: text)
-    dialog = Explanation(program.frame, "keys")
-    dialog.open()
-    QApplication.processEvents()
-    dialog._follow(QUrl("files.md#at-last"))
-    assert dialog.topic == "files" and dialog.view.verticalScrollBar().value() > 0
-    assert dialog.view.textCursor().block().text() == "At last"
-
-
-def test_the_page_of_a_pane_unfolds_the_list_of_pages(opened):
-    opened.commands.run("explain")
-    (dialog,) = opened.frame.findChildren(Explanation)
-    assert not dialog.list.isVisible() or not find(opened.commands.pane().topic)
-    dialog.all.click()
-    assert dialog.list.isVisible()
-
-
 # --- examples -------------------------------------------------------------------------------------
-
-
-def test_the_example_of_inspect_opens_the_sample(program, until):
-    program.commands.open_example("inspect")
-    until(lambda: program.session.capture is not None and not busy(program))
-    assert program.session.mode == "inspect" and program.session.spec.name
 
 
 def test_the_example_of_prune_scores_the_classifier_on_the_reviews(program, until):
@@ -188,12 +154,6 @@ def test_an_unforeseen_error_is_logged_with_its_traceback(logged, capfd):
     assert capfd.readouterr().err == ""
 
 
-def test_a_foreseen_error_is_not_logged(logged):
-    shown_error(HgvizError("this is no capture", "Choose another"))
-    log.record(KeyboardInterrupt())
-    assert logged() == ""
-
-
 def test_hooks_write_and_say_what_they_said_before(logged, monkeypatch, capfd):
     error = surprise()
     sys.excepthook(type(error), error, error.__traceback__)
@@ -221,19 +181,3 @@ def test_a_disk_that_refuses_is_no_error(monkeypatch, tmp_path, capfd):
     log.record(surprise())
     log.stop()
     assert capfd.readouterr().err == ""
-
-
-def test_the_folder_of_the_log_is_shown_or_named(program, monkeypatch):
-    asked = []
-    monkeypatch.setattr(commands.QDesktopServices, "openUrl", lambda url: asked.append(url) or True)
-    program.commands.run("log")
-    assert asked[0].toLocalFile() == str(log.file().parent) and log.file().parent.is_dir()
-    monkeypatch.setattr(commands.QDesktopServices, "openUrl", lambda url: False)
-    program.commands.run("log")
-    assert str(log.file().parent) in program.frame.chosen_words.full
-
-
-def test_an_error_nobody_foresaw_offers_the_log(program):
-    program.commands.show_error(surprise())
-    (dialog,) = program.frame.findChildren(ErrorDialog)
-    assert dialog.default.text() == "Show log folder"

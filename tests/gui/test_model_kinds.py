@@ -6,35 +6,31 @@ from functools import cache
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QFontMetricsF
+from PySide6.QtCore import QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes, tasks
-from hgviz.analysis.composition import is_of_tokens, of_tokens
-from hgviz.analysis.metrics import signed_heads
-from hgviz.core import NO_STREAMING, HeadId, Prompt, Selection, Streaming, readonly
-from hgviz.figures.cells import is_signed
-from hgviz.gui import grid, heatmap, hourglass, panels, sentences, sources, theme
+from hgviz.analysis.composition import is_of_tokens
+from hgviz.core import HeadId, Selection, Streaming
+from hgviz.gui import grid, heatmap, sources, theme
 from hgviz.gui import program as status
 from hgviz.gui.actions import by_name
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.export import command_for, offers
 from hgviz.gui.follow import FollowView
-from hgviz.gui.grid import Names, signed
-from hgviz.gui.heatmap import CellReading
+from hgviz.gui.grid import signed
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import TopKeysPanel
-from hgviz.gui.sentences import namer, of_text, of_token
+from hgviz.gui.sentences import of_text, of_token
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, TOP
 from hgviz.gui.view import LOOKS
 from hgviz.maps import LazyMap, Rule
 from hgviz.models import open_model
-from hgviz.session import Other, Session
-from hgviz.session.navigation import clearest, step_layer, step_token
+from hgviz.session import Session
+from hgviz.session.navigation import step_layer, step_token
 from tests.gui import kinds
 from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
 from tests.gui.screen import colour_at, plain, shown, shows_no_error
@@ -49,11 +45,6 @@ WIDE = (1600, 188)
 @cache
 def made(name, **keys):
     return KINDS[name](**keys)
-
-
-@cache
-def ragged():
-    return kinds.bert(n_heads=12, n_layers=4, kept=((0, 3, 11), (1, 2), (), (0, 11)))
 
 
 def place(strip, row, token):
@@ -108,17 +99,6 @@ def test_a_map_between_two_texts_names_both(app):
         assert "gut" in card and "position 4" in card
 
 
-def test_a_layer_that_reads_one_text_says_so(app):
-    capture = made("translator")
-    with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 2)) as (view, session):
-        assert view.level.text() == "encoder 0"
-        assert view.canvas.panes[0].scene.titles == ("Key", "Query")
-        session.put(selection=Selection(3, 0, 3, 2))
-        view.settle()
-        assert view.level.text() == "decoder 0"
-        assert view.canvas.panes[0].scene.rows.glyph(3) == "ist"
-
-
 def test_the_status_bar_and_the_list_of_keys_name_both_texts(app):
     capture = made("translator")
     said = status.selection_words(capture, CROSS)
@@ -149,19 +129,6 @@ def test_the_text_strip_shows_both_and_a_click_means_query_or_key(app, qtbot):
         assert session.selection == replace(CROSS, key=9, query=2)
 
 
-def test_a_click_in_the_text_that_is_not_read_shows_its_head(app, qtbot):
-    capture = made("translator")
-    with shown(TextStrip, WIDE, capture=capture, selection=Selection(3, 0, 6)) as (view, session):
-        source = view.strips[0]
-        assert source.rows[0].head == HeadId(4, 0)  # how the same block looks at the source
-        session.put(selection=Selection(0, 2, 5))
-        view.settle()
-        target = view.strips[1]
-        shown_head = target.rows[0].head
-        qtbot.mouseClick(target, Qt.MouseButton.LeftButton, pos=place(target, 0, 8))
-        assert session.selection.head_id == shown_head and session.selection.query == 8
-
-
 def test_the_keyboard_keeps_a_token_for_each_text():
     session = Session()
     session.put(capture=made("translator"), selection=Selection(0, 0, 9, 8))
@@ -174,28 +141,6 @@ def test_the_keyboard_keeps_a_token_for_each_text():
     assert session.selection == Selection(1, 2, 9)
     session.select(layer=8, head=2)
     assert session.selection == Selection(8, 2, 4)
-
-
-def test_the_keys_of_the_window_walk_layers_texts_and_tokens(program, qtbot):
-    program.session.put(capture=made("translator"), selection=Selection(2, 5, 9, 8))
-    program.settle()
-    window, seen = program.frame, []
-    window.setFocus()
-    keys = (Qt.Key.Key_J, Qt.Key.Key_J, Qt.Key.Key_L, Qt.Key.Key_Right, Qt.Key.Key_Down)
-    for key in (*keys, Qt.Key.Key_U, Qt.Key.Key_D):
-        qtbot.keyClick(window, key)
-        program.settle()
-        seen.append(program.session.selection)
-        said = program.frame.chosen_words.full
-        assert f"Head {seen[-1].head_id}" in said and f"query {seen[-1].query}" in said
-    middle = 18 * 3 // 5
-    assert seen[0] == Selection(3, 5, middle)  # of the target nothing was chosen before
-    assert seen[1] == Selection(4, 5, middle)
-    assert seen[2] == Selection(4, 0, middle)
-    assert seen[3].query == middle + 1 and seen[4].key is not None
-    assert program.session.spec.layers[seen[5].layer].level == 0 and seen[5].query == 9
-    assert program.session.spec.layers[seen[6].layer].level == 1
-    assert seen[6].query == middle + 1
 
 
 def test_a_settled_pane_is_not_overwritten_by_an_earlier_question(program):
@@ -250,28 +195,6 @@ def test_tokens_stay_inside_the_text_they_count():
     assert session.selection.query == len(capture.target) - 1
 
 
-def test_arrows_on_the_map_walk_both_texts(app, qtbot):
-    with shown(MapView, capture=made("translator"), selection=CROSS) as (view, session):
-        for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Right):
-            qtbot.keyClick(view.canvas, key)
-        assert session.selection == Selection(4, 1, 8, 4)
-
-
-def test_hovering_another_texts_head_leaves_the_map_as_it_is(app):
-    with shown(MapView, capture=made("translator"), selection=CROSS) as (view, session):
-        session.put(hover=session.at(HeadId(0, 0)))
-        assert session.looked_at == CROSS
-        assert view.canvas.panes[0].cross.row == 6
-
-
-def test_an_edited_second_text_is_stale():
-    session = Session()
-    session.put(capture=made("translator"))
-    assert (session.text, session.second) == (ENGLISH, GERMAN) and not session.stale
-    session.put(second="Nein.")
-    assert session.stale
-
-
 def test_the_second_text_of_a_pair_is_told_from_the_first(app):
     capture = made("pair")
     assert capture.texts == (ENGLISH, PAIR) and made("bert").texts == (ENGLISH, "")
@@ -306,27 +229,6 @@ def test_two_walls_stand_apart_and_cross_rows_keep_their_proportion(app):
         assert [one.bottom for one in layout.residuals] == middles
         assert view.head.title.text() == "Layers"
         assert view.head.note.full == "6 layers, 3 between source and target"
-
-
-def test_a_target_that_repeats_the_source_is_called_a_copy(app):
-    for target, said in ((GERMAN, "in both texts"), (ENGLISH, "a copy of the source")):
-        with shown(TextStrip, (900, 300), capture=kinds.translator(target=target)) as (view, _):
-            assert said in view.head.note.full
-
-
-def test_pruned_heads_leave_gaps_and_never_shift(app):
-    capture = ragged()
-    with shown(HourglassView, (592, 714), capture=capture) as (view, session):
-        layout = view.grid.head_layout
-        columns = dict(layout.columns)
-        for layer in capture.spec.layers:
-            cells = layout.row(layer.index).cells
-            assert tuple(head.head for head, _ in cells) == layer.heads
-            for head, cell in cells:
-                assert cell.center().x() == pytest.approx(columns[head.head], abs=1)
-        session.put(selection=Selection(1, 2, 3))
-        session.put(selection=step_layer(session, 1))  # the layer without heads is passed over
-        assert session.selection.head_id == HeadId(3, 0)
 
 
 @pytest.mark.parametrize(("heads", "layers"), [(1, 1), (12, 12), (32, 48)])
@@ -364,25 +266,6 @@ def test_a_classifier_says_its_class(app):
         told = view.canvas.scene.trace.verdict
         assert told.question("token") == "Prediction:"
         assert [name for name, _ in told.answers] == ["positive", "negative"]
-
-
-def test_ids_of_a_small_vocabulary_are_no_bytes_and_none_is_special():
-    capture = made("gpt2")
-    ids = readonly(np.array([5, 114, 9]))
-    bare = Prompt("", ids, ("5", "114", "9"), readonly(np.full((3, 2), -1)))
-    capture = replace(capture, spec=replace(capture.spec, vocabulary=151), prompt=bare)
-    assert [namer(capture)(one) for one in (5, 114, 41)] == ["5", "114", "#41"]
-    assert sentences.place(bare, np.zeros((0, 2), np.int64), 1, 2) == "position 1"
-
-
-def test_sums_too_small_to_write_are_whole_in_the_sentence(app):
-    capture = made("gpt2")
-    spans = np.array([[one, one + 1] for one in range(len(capture.prompt))])
-    names = Names(capture.prompt, spans, spans)
-    weights = np.zeros(len(spans), np.float32)
-    weights[:2] = 0.952, -0.0004
-    said = CellReading(HeadId(0, 0), names, names, 1, weights, signed=True)
-    assert plain(said.sentence()).endswith("adds up to +0.952: +0.952 −<0.001.")
 
 
 def test_decoders_predict_the_next_token_and_encoders_the_hidden_one():
@@ -434,18 +317,6 @@ def test_signed_maps_are_symmetric_about_zero_and_their_sentences_say_the_sign(a
         assert "is taken away" in plain(view.canvas.panes[0].card.text)
 
 
-def test_the_gutter_says_what_a_row_adds_up_to(app):
-    capture = made("ymish")
-    weights = capture.maps[0].read(4)
-    with shown(MapView, capture=capture, selection=Selection(0, 4, 3)) as (view, _):
-        canvas = view.canvas
-        assert np.allclose(canvas.panes[0].scene.mass.sum(axis=1), weights.sum(axis=1), atol=1e-5)
-        box, cell = canvas.sums_rect(canvas.panes[0]), canvas.cell_rect(7, 0)
-        said = canvas.sums_at(QPointF(box.center().x(), cell.center().y()))
-        assert said.startswith(f"row 7: sum {weights[7].sum():+.2f}: +".replace("-", "−"))
-        assert canvas.sums_at(QPointF(5, 5)) == ""
-
-
 def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
     capture = made("six")
     assert capture.maps[0].signed
@@ -470,27 +341,6 @@ def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
         assert view.strip.rows[0].signed and "Red: added" in view.legend.full
 
 
-def test_a_signed_head_after_an_unsigned_one_has_room_for_its_gutter(app):
-    capture = made("six")
-    chosen = Selection(0, 0, 3)
-    with shown(MapView, (480, 600), capture=capture, selection=chosen) as (view, session):
-        session.put(selection=Selection(0, 1, 3))
-        view.settle()
-        canvas = view.canvas
-        assert (
-            canvas.map_rect().left() >= 88
-            and canvas.sums_rect(canvas.panes[0]).right() + 50 <= canvas.width()
-        )
-        session.put(selection=Selection(0, 0, 3))
-        view.settle()
-        assert canvas.view.whole and canvas.map_rect().right() + 60 <= canvas.width()
-
-
-def test_arcs_of_negative_weights_are_negative(app):
-    with shown(FollowView, WIDE, capture=made("ymish"), selection=Selection(0, 4, 5)) as (view, _):
-        assert min(weight for _, weight in view.canvas.scene.trace.rows[0].top) < 0
-
-
 # --- following two texts --------------------------------------------------------------------------
 
 
@@ -508,27 +358,6 @@ def test_a_target_token_is_followed_by_turns_into_the_source(app):
         assert np.array_equal(story.trace.rows[1].weights, row)
         QTest.keyClick(view.canvas, Qt.Key.Key_Right)
         assert session.selection.query == 7
-
-
-def test_a_source_token_is_followed_through_the_encoder_alone(app):
-    capture = made("translator")
-    with shown(FollowView, (1600, 900), capture=capture, selection=Selection(1, 0, 4)) as (view, _):
-        story = view.canvas.scene
-        assert {one.level for one in story.trace.way} == {0}
-        assert story.trace.rollout is None and "target" in story.trace.sentence
-
-
-def test_the_first_selection_of_two_texts_is_one_they_have():
-    capture = made("listener")
-    found = clearest(capture, capture.spec.heads)
-    assert found.query < len(capture.query_prompt(found.layer))
-
-
-@pytest.mark.parametrize("width", [900, 1600])
-def test_the_label_of_a_cross_head_fits_beside_its_strip(app, width):
-    with shown(FollowView, (width, 700), capture=made("translator"), selection=CROSS) as (view, _):
-        wide = QFontMetricsF(theme.font(0.85)).horizontalAdvance("head 1.5 on the source")
-        assert min(one.left for one in view.canvas.scene.layout.strips) > 50 + wide + 14
 
 
 # --- the tokens behind slots ----------------------------------------------------------------------
@@ -572,34 +401,6 @@ def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
     assert not program.frame.findChildren(ErrorDialog)
 
 
-def test_a_capture_without_slots_says_so(opened):
-    assert "not to slots" in by_name("tokens").why_off(opened.session)
-    before = opened.session.capture
-    opened.commands.run("tokens")
-    assert opened.session.capture is before
-
-
-def test_a_dialog_says_when_the_tokens_behind_slots_are_unknown(program):
-    program.session.put(capture=kinds.yubert())
-    program.commands.run("tokens")
-    (dialog,) = program.frame.findChildren(ErrorDialog)
-    assert "does not say which tokens" in dialog.error.what
-
-
-def test_every_head_of_tokens_is_signed():
-    capture = of_tokens(linformer())
-    assert all(signed_heads(capture.spec.layers[0], capture.maps[0]))
-    assert all(is_signed(capture, HeadId(0, head)) for head in range(4))
-
-
-def test_neurons_send_to_the_slots(program):
-    program.session.put(capture=of_tokens(linformer()), look="neurons")
-    program.settle()
-    view = next(one for one in program.commands.views if one.name == "neurons")
-    assert view.empty[0] == "Queries meet slots here"
-    assert view.empty_actions == (("tokens", "Show the slots"),)
-
-
 # --- heads that stream ----------------------------------------------------------------------------
 
 FIRST = HeadId(0, 0)
@@ -628,19 +429,6 @@ def test_the_map_of_a_head_that_streams_says_which_keys_it_sees(streamed):
     assert "Heads stream in this capture" in by_name("attribute").why_off(streamed.session)
 
 
-def test_b_streams_like_a_unless_all_heads_are_wanted(streamed, until):
-    session, other = streamed.session, frozenset({HeadId(1, 0)})
-    for off, streaming in ((other, FEW), (frozenset(), NO_STREAMING)):
-        streamed.commands.comparing.choose(Other("off", off=off))
-        until(lambda off=off: session.beside is not None and session.beside.off == off)
-        assert session.beside.streaming == streaming
-    for one in (Other("activation", "ymish"), Other("text", text="The sand ran down.")):
-        before = session.beside
-        streamed.commands.comparing.choose(one)
-        until(lambda was=before: session.beside is not was and session.beside.complete)
-        assert session.beside.streaming == FEW
-
-
 @pytest.mark.parametrize("padded", [False, True])
 def test_ranges_are_seen_where_the_head_sees_any_of_their_cells(padded):
     random = np.random.default_rng(0)
@@ -657,14 +445,6 @@ def test_ranges_are_seen_where_the_head_sees_any_of_their_cells(padded):
     else:
         assert np.array_equal(found, some)
     assert heatmap.hidden(rule) == "masked: neither of the first 3 nor the latest 7"
-
-
-def test_the_panel_of_a_head_says_how_many_keys_it_sees(capture):
-    one = capture.maps[0]
-    rule = one.factors.rule.with_streaming((1,), (4, 9))
-    streams = LazyMap(replace(one.factors, rule=rule), one.heads)
-    assert panels.limit_words(streams, one.heads[1]) == ("Streams: first 4, latest 9",)
-    assert panels.limit_words(streams, one.heads[0]) == ()
 
 
 # --- layers that do not attend --------------------------------------------------------------------
@@ -694,14 +474,6 @@ def test_the_pane_of_layers_says_which_have_no_map_and_why(program, capture, unt
     program.session.put(model=None, capture=capture, checkpoint="")
     program.settle()
     assert not view.mapless.isVisible()
-
-
-def test_of_many_layers_without_a_map_the_first_are_listed():
-    others = tuple((f"layers.{at}", "Mixer" if at % 2 else "Mamba") for at in range(40))
-    assert hourglass.mapless_words(others) == "40 layers have no map: Mamba; Mixer"
-    lines = hourglass.mapless_names(others).splitlines()
-    assert lines[0] == "layers.0: Mamba" and lines[-1] == "and 24 more" and len(lines) == 17
-    assert hourglass.mapless_words(()) == hourglass.mapless_names(()) == ""
 
 
 # --- layers without heads -------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from shiboken6 import isValid
 from hgviz.core import HeadId
 from hgviz.gui import dialogs, palette
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.palette import CommandPalette, Entry, Matches, match
+from hgviz.gui.palette import CommandPalette, Entry, Matches
 from hgviz.gui.sentences import measured
 
 
@@ -25,21 +25,6 @@ def shown(finder):
     model = finder.model
     rows = range(model.rowCount())
     return [model.index(row, 0).data(Qt.ItemDataRole.UserRole) for row in rows]
-
-
-def test_a_word_s_start_matches_better_than_its_middle_and_terms_come_last():
-    costs = [
-        match("head", "Next head"), match("ead", "Next head"),
-        match("ablate", "Next head", "ablate"), match("nh", "Next head"),
-    ]  # fmt: skip
-    assert costs == sorted(costs) and len(set(costs)) == 4
-    assert match("xyz", "Next head") is None
-    assert match("", "Next head") == (0, ())
-
-
-def test_the_letters_that_match_are_named():
-    assert match("head", "Next head")[1] == (5, 6, 7, 8)
-    assert match("ne he", "Next head")[1] == (0, 1, 5, 6)
 
 
 def test_every_action_head_and_setting_is_there(opened):
@@ -125,18 +110,6 @@ def test_an_entry_leads_to_what_it_names(opened, entry, field, value):
     assert at == value
 
 
-def test_a_setting_is_shown_in_the_preferences_with_the_keyboard(opened):
-    opened.commands.preferences("interface_scale")
-    (dialog,) = opened.frame.findChildren(dialogs.Preferences)
-    assert dialog.focusWidget() is dialog.controls["interface_scale"]
-
-
-def test_the_arrows_move_and_go_round(finder):
-    for key, row in ((Qt.Key.Key_Down, 1), (Qt.Key.Key_Up, 0), (Qt.Key.Key_Up, -1)):
-        QTest.keyClick(finder.field, key)
-        assert finder.list.currentIndex().row() == row % finder.model.rowCount()
-
-
 def test_what_cannot_be_done_says_why_and_does_nothing(finder):
     chosen = []
     finder.chosen.connect(chosen.append)
@@ -153,15 +126,6 @@ def test_escape_closes_and_letters_do_not_step_heads_while_it_is_open(opened, fi
     assert opened.session.selection == before
     QTest.keyClick(finder.field, Qt.Key.Key_Escape)
     assert not finder.isVisible()
-
-
-def test_heads_that_come_while_it_is_open_can_be_found(program, capture):
-    finder = CommandPalette(program.frame, program.session)
-    finder.open()
-    before = finder.model.rowCount()
-    program.session.put(capture=capture)
-    assert finder.model.rowCount() == before + len(capture.spec.heads)
-    finder.close()
 
 
 def test_what_was_used_last_comes_first_and_before_equally_good_matches(app):

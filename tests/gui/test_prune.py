@@ -2,39 +2,29 @@
 
 import itertools
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
-import torch
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import tasks
-from hgviz.analysis.importance import MaskTrial
-from hgviz.core import HeadId, MetricEstimate, Selection, listening
+from hgviz.core import HeadId, MetricEstimate, Selection
 from hgviz.figures import FIGURES
 from hgviz.files import resource
 from hgviz.gui import trials as gui_trials
-from hgviz.gui.changes import changes
 from hgviz.gui.charts import Points
-from hgviz.gui.dialogs import LabelsDialog, MeasureDialog
+from hgviz.gui.dialogs import LabelsDialog
 from hgviz.gui.export import drawn_of
-from hgviz.gui.prune import line_of, mask_cells, picture_words
 from hgviz.gui.removal import RemoveDialog
 from hgviz.gui.sides import sides_of
 from hgviz.language import percentage_points
-from hgviz.models import open_model
 from hgviz.session import Other
 from hgviz.store import open_study
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import click_chart, colour_at, errors
-from tests.models.building import write_transformer
-from tests.models.zoo import write
-from tests.progress import steps_of
-from tests.test_pairs import PAIRS, tokenizer
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 
@@ -52,13 +42,6 @@ def settled(program, until):
     program.settle()
 
 
-def test_the_mode_switch_and_its_key_show_the_page(pruning):
-    pruning.commands.run("inspect")
-    QTest.keyClick(pruning.frame, Qt.Key.Key_3, Qt.KeyboardModifier.ControlModifier)
-    assert pruning.session.mode == "prune" and pruning.prune.isVisible()
-    assert pruning.frame.toolbar.modes.choice == "prune"
-
-
 def test_without_data_it_says_what_is_missing(pruning):
     notice = pruning.prune.live._notice
     assert any("Choose data" in one.text() for one in notice.findChildren(QLabel))
@@ -66,14 +49,6 @@ def test_without_data_it_says_what_is_missing(pruning):
     assert pruning.prune.heads.grid.head_layout is not None  # heads can be switched all the same
     pruning.commands.run("switch_head")
     assert len(pruning.session.off) == 1 and pruning.session.trial is None
-
-
-def test_a_capture_alone_asks_for_its_checkpoint(opened):
-    opened.commands.run("prune")
-    assert opened.session.mode == "prune"
-    opened.settle()
-    assert opened.prune.live.empty_actions == (("open", "Open a checkpoint…"),)
-    assert not opened.frame.actions_by_name["choose_data"].isEnabled()
 
 
 def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
@@ -88,16 +63,6 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
     lost, won = found.slices[0].lost, found.slices[0].won
     assert f"{lost:,} newly wrong, {won:,} newly right" in live.lines["Changed"].full
     assert not live.stop.isVisible()
-
-
-def test_the_score_of_small_blocks_is_that_of_the_data_as_a_whole(tiny, story):
-    fine = gui_trials.prepare(tiny, "", "cpu", str(story))
-    whole = tasks.trials_of(tiny, str(story))
-    assert sorted(row for one in fine.blocks for b in one for row in b.rows) == list(
-        range(len(whole.examples))
-    )
-    one, other = (tasks.try_heads(trials, OFF).scores[-1] for trials in (fine, whole))
-    assert one.value == pytest.approx(other.value, abs=2e-3)
 
 
 def test_the_newest_mask_wins(scored, until):
@@ -125,15 +90,6 @@ def test_undo_and_redo_go_through_the_masks(scored, until):
     commands.pruning.switch(frozenset())
     assert not session.redo
     settled(scored, until)
-
-
-def test_a_mask_that_was_scored_shows_its_score_at_once_when_it_comes_back(scored, switch_off):
-    switch_off(OFF)
-    before = scored.session.trial
-    scored.commands.run("all_on")
-    assert scored.session.trial.done  # the whole model was scored, too
-    scored.commands.run("undo")
-    assert scored.session.trial is before
 
 
 def test_a_stopped_score_keeps_its_part_and_can_be_resumed(scored, until):
@@ -165,22 +121,6 @@ def test_heads_are_measured_while_a_mask_is_scored(scored, until):
     commands.pruning.colour("signed")
     scored.settle()
     assert scored.prune.heads.colour.currentData() == "signed"
-
-
-def test_a_score_that_ends_during_a_measurement_is_reported_until_it_is_read(tiny, story):
-    trials, urgent = gui_trials.prepare(tiny, "", "cpu", str(story)), gui_trials.NewestFirst()
-    told = []
-
-    def listener(step):
-        if not told:
-            urgent.put(partial(gui_trials.evaluate, trials, OFF))
-        told.append(step.value)
-
-    with listening(listener):
-        gui_trials.compute_importance(trials, frozenset({"loss_change"}), "story", None, urgent)
-    told = [one for one in told if one is not None]
-    done = [at for at, one in enumerate(told) if isinstance(one, MaskTrial) and one.done]
-    assert len(done) > 1 and told[done[-1]] is told[done[0]]
 
 
 def test_scores_that_were_stopped_say_on_how_many_windows_they_are(scored, until):
@@ -311,21 +251,6 @@ def test_labels_that_the_model_does_not_know_are_assigned(classifier, until, tmp
     until(lambda: "class ids" in program.prune.live.sample[2].full)
 
 
-def test_a_classifier_lists_texts_with_their_labels(classifier, until, tmp_path):
-    program, path = classifier, tmp_path / "few.tsv"
-    source = resource("sample/reviews.tsv").read_text(encoding="utf-8").splitlines()
-    path.write_text("\n".join(source[:90]) + "\n", encoding="utf-8")
-    program.commands.use_data(str(path))
-    until(lambda: program.session.trial is not None and program.session.trial.done)
-    session = program.session
-    program.commands.pruning.switch(frozenset(session.spec.heads[:12]))
-    settled(program, until)
-    found = changes(session.trial, "lost", session.model)
-    assert found.columns[:2] == ("Text", "Label") and found.rows
-    assert {row.wanted for row in found.rows} <= set(session.spec.labels)
-    assert all(row.was_right and not row.is_right for row in found.rows)
-
-
 def test_it_fits_every_size_and_theme(scored, switch_off):
     switch_off(OFF)
     page = scored.prune
@@ -349,15 +274,6 @@ def test_a_hidden_page_asks_for_nothing(scored, until):
     assert scored.prune.live.value.text() == before
     scored.commands.run("prune")
     until(lambda: scored.prune.live.head.title.text().endswith("2 heads off"))
-
-
-def test_another_model_forgets_the_scores(scored, capture):
-    scored.commands.pruning.switch(OFF)
-    scored.session.put(capture=capture, model=None, checkpoint="")
-    session = scored.session
-    assert session.trial is None and session.data == ""
-    assert not session.undo  # its heads are of another model
-    assert session.off == capture.off and scored.commands.pruning.trials is None
 
 
 def test_a_study_is_saved_with_its_masks(scored, until, tmp_path):
@@ -413,40 +329,6 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
         assert np.allclose(maps.read(one.head), -b if off else a - b, atol=1e-6)
 
 
-def test_a_model_of_hidden_states_is_measured_by_what_works_for_it(program, tmp_path, until):
-    path, data = tmp_path / "model", tmp_path / "texts.txt"
-    keys = {"form": "encoder", "goal": "states", "vocab_size": 256}
-    write_transformer(path, dtype=torch.float32, **keys)
-    data.write_text("\n".join(f"The bell rang {n} times." for n in range(9)), encoding="utf-8")
-    session, commands = program.session, program.commands
-    program.complete()
-    commands.open_path(str(path))
-    until(lambda: session.model is not None)
-    commands.use_data(str(data))
-    until(lambda: session.trial is not None and session.trial.done)
-    commands.run("measure_heads")
-    (dialog,) = (one for one in program.frame.findChildren(MeasureDialog) if one.isVisible())
-    assert [box.isEnabled() for box in dialog.boxes] == [False, True, False, True, True]
-    assert [box.isChecked() for box in dialog.boxes] == [False, True, False, False, False]
-    said = "\n".join(one.text() for one in dialog.findChildren(QLabel))
-    assert "hidden states" in said and "--" not in said
-    QTest.keyClick(dialog.default, Qt.Key.Key_Return)
-    until(lambda: session.study is not None and len(session.study.curves) == 21)
-    assert session.score == "loo" and not errors(program)
-
-
-def test_a_curve_that_was_stopped_says_how_far_it_is(scored, until):
-    session, pruning = scored.session, scored.commands.pruning
-    study = tasks.importance(pruning.trials, frozenset({"gradient"}))
-    steps = steps_of(tasks.curve, pruning.trials, study, "signed", random=0)
-    part = next(step.value for step in steps if step.value is not None)
-    session.put(study=part, score="signed")
-    count = int(part.curves[0].removed[-1])
-    assert count < len(session.spec.heads)
-    said = picture_words(line_of(session, "heads"))
-    assert f"{count} heads off" in said and "so far" in said and "without heads" not in said
-
-
 # --- the list of masks ----------------------------------------------------------------------------
 
 MORE = OFF | {HeadId(1, 0)}
@@ -490,39 +372,7 @@ def test_a_click_or_enter_returns_to_a_mask_and_delete_forgets_it(masks, scored)
     assert [one.name for one in scored.session.masks] == ["Full model", "3 off"]
 
 
-def test_a_mask_that_was_never_scored_says_so():
-    bare = Mask("mine", OFF)
-    assert mask_cells(bare, False) == ("mine", "not scored", "")
-    assert mask_cells(bare, True) == ("mine", "measuring", "")
-
-
 # --- models of two texts --------------------------------------------------------------------------
-
-
-@pytest.fixture
-def pairs(tmp_path):
-    path = write(tmp_path / "t5", "t5", "T5ForConditionalGeneration", decoder_start_token_id=0)
-    tokenizer().save(str(path / "tokenizer.json"))
-    lines = ["text\ttarget", *("\t".join(pair) for pair in PAIRS)]
-    (tmp_path / "pairs.tsv").write_text("\n".join(lines) + "\n")
-    return path, tmp_path / "pairs.tsv"
-
-
-def test_a_model_of_two_texts_is_scored_with_heads_off(program, until, pairs):
-    path, data = pairs
-    program.session.put(model=open_model(path), checkpoint=str(path))
-    program.commands.run("prune")
-    program.settle()
-    program.commands.use_data(str(data))
-    session = program.session
-    until(lambda: session.trial is not None and session.trial.done)
-    program.settle()
-    whole = session.trial.before.loss.copy()
-    session.put(off=frozenset({HeadId(0, 1), HeadId(2, 0)}))
-    until(lambda: session.trial.done and session.trial.off == session.off)
-    program.settle()
-    assert len(session.trial.now.loss) == len(whole) and (session.trial.now.loss != whole).all()
-    assert not errors(program)
 
 
 # --- undo -----------------------------------------------------------------------------------------
@@ -556,17 +406,6 @@ def test_masks_and_heads_are_taken_back_in_the_order_they_were_done(opened):
         press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
     assert names(opened) == [] and session.off == TWO
     assert not opened.frame.actions_by_name["redo"].isEnabled()
-
-
-def test_the_status_bar_names_what_was_undone(opened):
-    opened.commands.pruning.switch(ONE)
-    opened.commands.pruning.keep()
-    press(opened, Qt.Key.Key_Z)
-    assert opened.frame.chosen_words.full == "Undone: saving mask 1 off"
-    press(opened, Qt.Key.Key_Z)
-    assert opened.frame.chosen_words.full == "Undone: switching head 0.0 off"
-    press(opened, Qt.Key.Key_Z, CTRL | SHIFT)
-    assert opened.frame.chosen_words.full == "Redone: switching head 0.0 off"
 
 
 @pytest.mark.parametrize(

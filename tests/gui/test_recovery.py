@@ -159,18 +159,6 @@ def test_scores_masks_and_curves_of_a_killed_process_come_back(
     assert session.masks[0].score.value == session.trial.scores[-1].value
 
 
-def test_masks_are_scored_again_on_data_that_changed(start, checkpoint, tmp_path, until):
-    data = tmp_path / "data.txt"
-    data.write_text("The bell rang, and the sand ran down. " * 40, encoding="utf-8")
-    killed(WINDOW + SCORED + KEPT, checkpoint, data)
-    data.write_text("Nothing of the bell. " * 90, encoding="utf-8")
-    one = start()
-    QTest.keyClick(offers(one)[0].default, Qt.Key.Key_Return)
-    session = one.session
-    until(lambda: session.trial is not None and session.trial.done and not busy(one))
-    assert session.masks[0].score.value == session.trial.scores[-1].value  # of the new data
-
-
 def test_a_window_that_is_closed_leaves_no_recovery_file(start, capture_file, until):
     one = start(capture_file)
     until(lambda: one.session.capture is not None and not busy(one) and files())
@@ -263,13 +251,6 @@ def test_an_unanswered_recovery_is_offered_again_until_it_is_discarded(start, ca
     until(lambda: third.session.capture is not None)  # the usual start
 
 
-def test_a_path_opens_behind_the_recovery_dialog(start, capture_file, until):
-    leave(start, capture_file, until)
-    one = start(capture_file)
-    assert offers(one)
-    until(lambda: one.session.capture is not None)
-
-
 @pytest.mark.parametrize("content", [b"", b"broken", b'{"format": "hgviz session"}'])
 def test_a_damaged_recovery_file_is_reported_once_and_kept(start, until, content, capture_file):
     file = last().with_name("open.hgviz")
@@ -284,16 +265,6 @@ def test_a_damaged_recovery_file_is_reported_once_and_kept(start, until, content
     assert not error_dialogs(start())
 
 
-def test_a_damaged_study_gives_way_to_the_one_that_was_saved(start, checkpoint, story, until):
-    killed(WINDOW + MEASURED + KEPT, checkpoint, story)
-    (study,) = last().parent.glob("open-*.h5")
-    study.write_bytes(study.read_bytes()[:999])
-    one = start()
-    QTest.keyClick(offers(one)[0].default, Qt.Key.Key_Return)
-    until(lambda: error_dialogs(one) and not busy(one))
-    assert one.session.study is None and one.session.masks[0].score is not None
-
-
 def test_a_full_disk_is_reported_once(start, capture_file, until, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
@@ -305,14 +276,6 @@ def test_a_full_disk_is_reported_once(start, capture_file, until, monkeypatch):
     one.session.put(look="links")
     until(lambda: not busy(one) and not one.recovery._timer.isActive())
     assert sum("No space left" in words for words in said) == 1 and files() == []
-
-
-def test_without_a_lock_the_window_works_and_keeps_nothing(start, capture_file, until, monkeypatch):
-    monkeypatch.setattr(recovery.QLockFile, "tryLock", lambda *_: False)
-    one = start(capture_file)
-    until(lambda: one.session.capture is not None and not busy(one))
-    until(lambda: not one.recovery._timer.isActive())
-    assert files() == [] and not error_dialogs(one)
 
 
 def test_an_interrupted_write_leaves_the_session_before(start, capture_file, until, monkeypatch):

@@ -11,10 +11,9 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QLabel, QPushButton
 
-from hgviz import cli, settings, tasks
-from hgviz.core import HeadId, parse_heads, progress
-from hgviz.gui.removal import ProofDialog, Removal, RemoveDialog, change
-from hgviz.gui.sentences import named
+from hgviz import cli, tasks
+from hgviz.core import HeadId, progress
+from hgviz.gui.removal import ProofDialog, RemoveDialog, change
 from hgviz.models import checkpoints as own
 from hgviz.models import pruning
 from tests.gui.screen import busy
@@ -86,15 +85,6 @@ def pruned(scored, until):
         return shown_dialog(scored, kind)
 
     return wait
-
-
-def test_pruning_needs_a_checkpoint_and_heads_that_are_off(pruning):
-    action = pruning.frame.actions_by_name["remove_heads"]
-    assert not action.isEnabled() and action.toolTip() == "No head is switched off"
-    pruning.commands.run("switch_head")
-    assert action.isEnabled()
-    pruning.session.put(activation="tanh")
-    assert not action.isEnabled()
 
 
 def test_the_dialog_says_what_goes_and_is_driven_by_keys(asking):
@@ -221,45 +211,3 @@ def test_an_error_is_one_line_in_the_dialog_which_asks_again(
     assert again.wrong.isHidden()
     again.default.click()
     assert pruned().title.text() == "Pruned 3 heads"
-
-
-def test_all_heads_may_be_pruned(scored, tmp_path, pruned):
-    scored.commands.pruning.switch(frozenset(scored.session.spec.heads))
-    scored.commands.run("remove_heads")
-    dialog = pruned(RemoveDialog)
-    assert "No head is left" in words_of(dialog)
-    dialog.folder.setText(str(tmp_path / "out"))
-    dialog.default.click()
-    assert "No head is left" in words_of(pruned())
-
-
-def test_a_chosen_folder_that_holds_something_gets_one_inside(asking, tmp_path):
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "one").touch()
-    (tmp_path / "empty").mkdir()
-    asking._placed(str(tmp_path / "full"))
-    assert asking.removal.out == str(tmp_path / "full" / "out")
-    asking._placed(str(tmp_path / "empty"))
-    assert asking.removal.out == str(tmp_path / "empty")
-
-
-def test_the_folder_offered_is_beside_what_was_opened_last(scored, tmp_path, pruned):
-    settings.save(settings.Settings(folder=str(tmp_path)))
-    scored.commands.run("switch_head")
-    for name in ("tiny-without-1", "tiny-without-1-2"):
-        scored.commands.run("remove_heads")
-        dialog = pruned(RemoveDialog)
-        assert dialog.removal.out == str(tmp_path / name)
-        dialog.reject()
-        (tmp_path / name).mkdir()
-
-
-def test_heads_of_whole_layers_are_named_by_a_star(tiny):
-    spec = tiny.spec
-    for off in (OFF, frozenset(spec.heads), frozenset({HeadId(1, 1)})):
-        assert parse_heads(named(off, spec.layers), spec.layers) == off
-    assert named(OFF, spec.layers) == "0.0,2.*"
-    wish = Removal("a model", spec, OFF, out="new folder")
-    assert shlex.split(wish.command) == [
-        "hgviz", "prune", "a model", "--off", "0.0,2.*", "-o", "new folder",
-    ]  # fmt: skip

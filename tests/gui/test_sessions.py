@@ -14,9 +14,8 @@ from hgviz.core import HeadId, Selection, progress
 from hgviz.files import resource
 from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobchip import JobsPopup
-from hgviz.gui.palette import CommandPalette
-from hgviz.gui.sessions import last, losses, place_of, planned
-from hgviz.session import MOST_RECENT, Other, add_recent
+from hgviz.gui.sessions import last, losses, planned
+from hgviz.session import Other
 from hgviz.session.document import Document, read_document, write_document
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
@@ -152,14 +151,6 @@ def test_a_last_session_that_ended_the_program_is_not_opened_again(
     assert not last().exists()
 
 
-def test_a_path_is_opened_in_place_of_the_last_session(new_program, last_session, until, tmp_path):
-    other = shutil.copy(last_session, tmp_path / "other.h5")
-    program = new_program()
-    program.open_first([str(other)])
-    until(lambda: program.session.capture is not None)
-    assert program.session.capture.path == str(other)
-
-
 @pytest.mark.parametrize("why", ["the sample is asked for", "restoring is off", "damaged"])
 def test_the_sample_opens_in_place_of_the_last_session(new_program, last_session, until, why):
     if why == "restoring is off":
@@ -210,14 +201,6 @@ def dialog(program):
     return program.frame.findChild(ErrorDialog)
 
 
-def test_the_newest_stands_first_and_the_oldest_go():
-    assert add_recent(("a", "b"), "b") == ("b", "a")
-    assert add_recent(tuple(map(str, range(MOST_RECENT))), "new") == (
-        "new",
-        *map(str, range(MOST_RECENT - 1)),
-    )
-
-
 def test_an_opened_file_is_remembered_until_the_list_is_cleared(program, capture_file, until):
     clear = program.frame.actions_by_name["clear_recent"]
     assert not files(program) and not clear.isEnabled()
@@ -227,26 +210,6 @@ def test_an_opened_file_is_remembered_until_the_list_is_cleared(program, capture
     assert files(program) == ["&1   kept.h5"] and clear.isEnabled()
     program.commands.run("clear_recent")
     assert program.session.recent == () and settings.load().recent == ()
-
-
-def test_files_of_one_name_are_told_apart_by_their_folder(program, capture_file, tmp_path):
-    program.commands.recent.add(str(capture_file))
-    program.commands.recent.add("/elsewhere/kept.h5")
-    assert files(program) == [
-        "&1   kept.h5   /elsewhere",
-        f"&2   kept.h5   {tmp_path}",
-    ]
-
-
-def test_bundled_models_are_not_listed(program):
-    program.commands.opened_before[str(resource("sample/hourglass"))] = "hourglass-sample"
-    assert program.session.recent == () and settings.load().recent == ()
-
-
-def test_a_path_is_kept_whole_whatever_the_folder_at_hand(program, capture_file, monkeypatch):
-    monkeypatch.chdir(capture_file.parent)
-    program.commands.opened_before["kept.h5"] = "kept.h5"
-    assert program.session.recent == (str(capture_file),)
 
 
 def test_a_missing_file_says_so_and_can_be_removed_from_the_list(program, capture_file, until):
@@ -261,13 +224,6 @@ def test_a_missing_file_says_so_and_can_be_removed_from_the_list(program, captur
     assert not program.frame.menus["Open recent"].menuAction().isEnabled()
 
 
-def test_a_broken_file_is_not_called_missing(program, capture_file, until):
-    capture_file.write_bytes(b"nothing that can be opened")
-    program.commands.open_recent(str(capture_file))
-    until(lambda: dialog(program) is not None)
-    assert "not there" not in " ".join(dialog(program).error.lines)
-
-
 def test_the_empty_page_offers_recent_files(program, capture_file, until):
     page = program.empty.recent
     assert page.isHidden()
@@ -276,35 +232,6 @@ def test_the_empty_page_offers_recent_files(program, capture_file, until):
     (link,) = [one for one in page.findChildren(type(program.empty._buttons[0])) if one.text()]
     link.click()
     until(lambda: program.session.capture is not None)
-
-
-def test_the_palette_offers_recent_files_and_says_where_they_lie(program, capture_file, until):
-    program.commands.recent.add(str(capture_file))
-    program.commands.run("find")
-    (finder,) = program.frame.findChildren(CommandPalette)
-    QTest.keyClicks(finder.field, "kept")
-    entry = finder.model.index(0, 0).data(Qt.ItemDataRole.UserRole)
-    assert (entry.words, entry.note) == ("Open kept.h5", place_of(str(capture_file)))
-    QTest.keyClick(finder.field, Qt.Key.Key_Return)
-    until(lambda: program.session.capture is not None)
-
-
-def test_the_command_used_last_comes_first_in_the_palette(opened):
-    opened.commands.run("find")
-    (finder,) = opened.frame.findChildren(CommandPalette)
-    QTest.keyClicks(finder.field, "fit map")
-    QTest.keyClick(finder.field, Qt.Key.Key_Return)
-    assert settings.load().used == ("fit",)
-    opened.commands.run("find")
-    finder = next(one for one in opened.frame.findChildren(CommandPalette) if one.isVisible())
-    assert finder.model.index(0, 0).data().startswith("Fit map")
-    finder.close()
-
-
-def test_the_home_folder_is_written_as_a_tilde(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/me")
-    assert place_of("/home/me/models/a.h5") == "~/models"
-    assert place_of("/home/meg/a.h5") == "/home/meg"
 
 
 # --- closing asks where something would be lost; what runs shows, and stops, on every page --------
@@ -334,11 +261,6 @@ def asked(opened):
         return found[0] if found else None
 
     return ask
-
-
-def test_closing_asks_nothing_where_nothing_would_be_lost(opened, asked):
-    opened.session.put(masks=(Mask("a", frozenset({HeadId(0, 0)})),))  # the session comes back
-    assert asked() is None and not opened.frame.isVisible()
 
 
 def test_closing_asks_about_work_that_is_not_done(opened, asked, until):
@@ -382,17 +304,6 @@ def test_a_job_shows_and_stops_on_every_page(opened, page, until, monkeypatch):
     opened.chip._stop.click()
     until(lambda: opened.session.work[-1].state == "stopped")
     until(lambda: not opened.chip.isVisible())
-
-
-def test_jobs_are_stopped_by_the_keyboard(opened, until):
-    start(opened)
-    until(lambda: opened.session.work[-1].state == "running")
-    QTest.keyClick(opened.frame, Qt.Key.Key_J, CTRL)
-    (popup,) = opened.frame.findChildren(JobsPopup)
-    QTest.keyClick(popup.list._rows["report"][3], Qt.Key.Key_Space)
-    until(lambda: opened.session.work[-1].state == "stopped")
-    QTest.keyClick(popup, Qt.Key.Key_Escape)
-    assert popup.isHidden()
 
 
 # --- files dropped on the window: what one means, and several together ----------------------------

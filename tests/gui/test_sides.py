@@ -13,10 +13,9 @@ from PySide6.QtWidgets import QApplication, QWidget
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
 from hgviz.gui import sides as comparing
-from hgviz.gui.actions import by_name
 from hgviz.gui.commands import report_command
 from hgviz.gui.jobs import Jobs, Lanes
-from hgviz.gui.sides import CompareDialog, SideBar, SideNames, Sides, listed, sides_of, spoken
+from hgviz.gui.sides import CompareDialog, SideBar, Sides
 from hgviz.models import open_model
 from hgviz.session import Other, Session
 from hgviz.store import write_capture
@@ -95,13 +94,6 @@ def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench,
     assert "softmax exchanged for ymish" in said[-1]
 
 
-def test_heads_are_switched_off_in_b_alone(bench, until):
-    off = frozenset({HeadId(0, 1)})
-    choose(bench, until, Other("off", off=off))
-    assert bench.session.beside.off == off and not bench.session.off
-    assert sides_of(bench.session).within == ("with all heads", "without head 0.1")
-
-
 def test_another_text_stands_beside_the_first_and_stays_when_that_changes(bench, model, until):
     choose(bench, until, Other("text", text="Used at sea."))
     first = bench.session.beside
@@ -110,14 +102,6 @@ def test_another_text_stands_beside_the_first_and_stays_when_that_changes(bench,
     until(lambda: bench.session.beside is not first and not busy(bench))
     assert bench.session.beside.prompt.text == "Used at sea."
     assert bench.session.text == "Another text at sea."
-
-
-def test_b_follows_when_a_is_captured_anew(bench, model, until):
-    choose(bench, until, Other("activation", "tanh"))
-    bench.session.put(capture=captured(model, "It follows."))
-    until(lambda: not busy(bench))
-    assert bench.session.beside.prompt is bench.session.capture.prompt
-    assert bench.session.other == Other("activation", "tanh")
 
 
 def test_b_is_not_captured_while_its_page_is_hidden(bench, model, until):
@@ -130,14 +114,6 @@ def test_b_is_not_captured_while_its_page_is_hidden(bench, model, until):
     assert bench.session.beside.prompt.text == "It waits."
 
 
-def test_two_levels_of_one_capture_stand_beside_each_other(bench, until):
-    choose(bench, until, Other("head"), HeadId(2, 1))
-    session = bench.session
-    assert session.beside is session.capture and session.selection.beside == HeadId(2, 1)
-    told = sides_of(session)
-    assert told.b == "head 2.1" and "1:1 and 1:2" in told.note
-
-
 def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, until, tmp_path):
     path = tmp_path / "other.h5"
     write_capture(path, make_capture("The hourglass was used."))
@@ -147,14 +123,6 @@ def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, until, tmp_p
     choose(bench, until, Other("model", path=str(tmp_path / "nothing.h5")))
     assert len(bench.errors) == 1 and "there is no" in str(bench.errors[0])
     assert bench.session.beside is kept and bench.session.other == before
-
-
-def test_an_unknown_activation_leaves_b(bench, until):
-    choose(bench, until, Other("activation", "tanh"))
-    kept = bench.session.beside
-    choose(bench, until, Other("activation", "nonsense"))
-    assert "nonsense" in str(bench.errors[0])
-    assert bench.session.beside is kept and bench.session.other == Other("activation", "tanh")
 
 
 def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, over, until):
@@ -212,12 +180,6 @@ def test_compare_with_nothing_removes_b(bench, sides, until):
     assert sides.b.name.text() == "nothing yet"
 
 
-def test_another_model_takes_masks_along_only_where_it_has_these_heads(bench, until):
-    choose(bench, until, Other("off", off=frozenset({HeadId(2, 1)})))
-    bench.session.put(capture=make_capture("Other.", strides=(1,), heads=1))
-    assert bench.session.beside is None and bench.session.other is None
-
-
 def test_the_dialog_returns_the_chosen_b(bench, over):
     chosen = []
     more = {"/some/model": "model"}
@@ -261,30 +223,6 @@ def test_the_head_of_b_is_named_in_the_dialog(bench, over):
     assert dialog.answer()[1] == HeadId(7, 3)
 
 
-def test_each_side_can_be_changed(sides):
-    asked = []
-    sides.asked.connect(asked.append)
-    sides.a.change.click()
-    sides.b.change.click()
-    assert asked == ["open", "compare_with"]
-
-
-def test_names_are_short_and_phrases_can_be_said():
-    assert spoken("topk:8") == "top-k of 8" and spoken("ymish:l2-literal") == "ymish"
-    assert spoken("softmax,ymish") == "2 activations"
-    assert spoken("softmax,selu,elu,leaky_relu,swish,ymish") == "six activations"
-    assert listed([HeadId(2, 0)]) == "head 2.0"
-    assert listed([HeadId(2, 1), HeadId(1, 0)]) == "heads 1.0 and 2.1"
-    assert listed([HeadId(0, n) for n in range(7)]) == "7 heads"
-    assert SideNames("softmax", "ymish").within == ("with softmax", "with ymish")
-
-
-def test_the_sides_of_nothing_can_be_drawn(bench, sides):
-    bench.session.put(capture=None)
-    sides.settle()
-    assert not sides.a.isEnabled() and not sides.b.isEnabled()
-
-
 # --- the command of a report ----------------------------------------------------------------------
 
 
@@ -297,28 +235,6 @@ def session(capture):
         other=Other("activation", "ymish"), mode="compare",
     )  # fmt: skip
     return found
-
-
-@pytest.mark.parametrize(
-    ("change", "word"),
-    [
-        ({"other": Other("text", text="a dog")}, "two models"),
-        ({"other": Other("head")}, "two models"),
-        ({"off": frozenset({HeadId(0, 0)})}, "heads on"),
-        ({"activation": "tanh"}, "replaced"),
-        ({"beside": None}, "what to compare"),
-        ({"data": ""}, "Choose data"),
-        ({"checkpoint": ""}, "checkpoint"),
-        ({"other": Other("model", path="b.h5"), "beside": SimpleNamespace(path="b.h5")},
-         "saved capture"),
-    ],
-)  # fmt: skip
-def test_a_report_that_cannot_be_written_is_refused(session, change, word):
-    why_off = by_name("report_sides").why_off
-    assert why_off(session) == ""
-    for name, value in change.items():
-        setattr(session, name, value)
-    assert word in why_off(session)
 
 
 def test_the_command_of_a_report_names_both_models_and_is_copied(session, program):

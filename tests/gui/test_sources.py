@@ -8,17 +8,12 @@ from PySide6.QtWidgets import QLabel
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from hgviz.core import progress
-from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.dialogs import (
     ErrorDialog,
-    ExchangeDialog,
-    ModelInputs,
     Question,
-    TextDialog,
     counted_tokens,
 )
-from hgviz.gui.samples import CLASSIFIERS, REVIEW, SAMPLE, TEXT, samples
 from hgviz.tasks import Estimate
 from tests.gui.screen import busy, errors
 from tests.models.building import write_transformer
@@ -65,13 +60,6 @@ def model(folders):
 # --- what a model reads ---------------------------------------------------------------------------
 
 
-def test_the_form_of_a_text_follows_from_the_model(model):
-    assert ModelInputs.of(None) == ModelInputs()
-    assert ModelInputs.of(model("bert")).second.startswith("Second text")
-    assert ModelInputs.of(model("both")) == ModelInputs(second="Target", needed=True)
-    assert not ModelInputs.of(model("bare")).text and not ModelInputs.of(model("listener")).text
-
-
 def test_texts_are_counted_in_the_models_own_tokens(model):
     bert = model("bert")
     assert counted_tokens(bert, "the film", "") == ("4 of 16 tokens", True)
@@ -82,19 +70,6 @@ def test_texts_are_counted_in_the_models_own_tokens(model):
     both = model("both")
     assert counted_tokens(both, "the film", "") == ("The target is empty", False)
     assert counted_tokens(both, "the", "der")[0] == "source 3 of 16 tokens, target 3 of 16 tokens"
-
-
-def test_the_dialog_asks_for_two_texts_where_there_are_two(program, model, until):
-    for name, title in (("bert", "Second text (optional)"), ("both", "Target")):
-        one = model(name)
-        dialog = TextDialog(program.frame, "the film", one.spec, "der", one)
-        dialog.open()
-        assert dialog.second.isVisible() and dialog.second.accessibleName() == title
-        assert dialog.answer() == ("the film", "der")
-        dialog.reject()
-    dialog = TextDialog(program.frame, "the film", one.spec)
-    dialog.open()
-    assert dialog.second.isHidden()
 
 
 # --- capturing ------------------------------------------------------------------------------------
@@ -154,18 +129,6 @@ def test_a_file_of_ids_that_is_refused_is_not_captured_next(program, folders, tm
     assert program.session.capture.prompt.ids.tolist() == [3, 1, 4]
 
 
-def test_a_decoder_of_given_states_says_what_its_file_needs(model, tmp_path):
-    listener = model("listener")
-    with pytest.raises(sources.UnreadError) as raised:
-        sources.capture_text(sources.CaptureRequest("", "the film"), listener)
-    assert "encoder_hidden_states" in raised.value.do and "--" not in raised.value.do
-    file = tmp_path / "ids.json"
-    states = [[0.1] * listener.spec.width] * 4
-    file.write_text(json.dumps({"input_ids": [1, 2], "encoder_hidden_states": states}))
-    _, _, found = sources.capture_text(sources.CaptureRequest("", ids=str(file)), listener)
-    assert (len(found.prompt), len(found.target)) == (4, 2)
-
-
 # --- opening --------------------------------------------------------------------------------------
 
 
@@ -187,24 +150,6 @@ def test_another_activation_is_named_and_kept_for_the_next_text(program, folders
         lambda: program.session.capture.prompt.text == "the actors were bad" and not busy(program)
     )
     assert program.session.capture.maps[0].signed
-
-
-def test_the_choice_of_activations_can_all_be_opened(program, model):
-    dialog = ExchangeDialog(program.frame, "bert", "", model("bert").spec)
-    names = [dialog.names.itemData(at) for at in range(dialog.names.count())]
-    assert names[0] == "" and {"softmax", "ymish", "topk:8"} <= set(names)
-    for name in names[1:]:
-        assert model("bert", name).spec.layers
-
-
-def test_a_bundled_model_begins_with_its_own_text_unless_one_was_written():
-    review = str(resource(CLASSIFIERS[0]))
-    hourglass = str(resource(SAMPLE))
-    assert sources.text_for(review, TEXT) == REVIEW
-    assert sources.text_for(hourglass, REVIEW) == TEXT
-    assert sources.text_for(review, "my own") == "my own"
-    assert sources.text_for("elsewhere", TEXT) == TEXT
-    assert samples()[hourglass] == "hourglass-sample"
 
 
 @pytest.mark.parametrize("agreed", [True, False])

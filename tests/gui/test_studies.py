@@ -2,8 +2,6 @@
 
 import shlex
 import shutil
-from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -12,16 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
-from hgviz.files import resource
 from hgviz.gui import sources, studyruns
-from hgviz.gui.charts import Points
-from hgviz.gui.samples import FIRST
-from hgviz.gui.sides import model_of
-from hgviz.gui.studies import ICONS, run_columns
-from hgviz.store import open_capture
 from hgviz.store.studies import SweepFolder
-from hgviz.study import Cell, Standing
-from tests.gui.screen import error_dialogs, errors, place_in, point_at
+from tests.gui.screen import error_dialogs, errors
 from tests.sweeps import make_sweep, study_file, without, write
 
 SCORE = {"metric": "accuracy", "value": 0.84, "low": 0.82, "high": 0.86, "loss": 0.4, "total": 8,
@@ -103,17 +94,6 @@ def test_a_folder_that_is_opened_shows_its_cells(program, begun, until):
     assert program.frame.windowTitle().startswith("Which activation")
 
 
-def test_views_drawn_from_lanes_equal_those_drawn_at_once(studied, until):
-    page = studied.sweep
-    views = [one for one in page.views if one.isVisible()]
-    there = [one.as_text() for one in views]
-    for one in views:
-        one.refresh()
-    until(lambda: not studied.lanes.files.jobs and not studied.lanes.facts.jobs)
-    QApplication.processEvents()
-    assert [one.as_text() for one in views] == there and len(views) >= 4
-
-
 def test_the_page_follows_what_others_write(studied, begun, results, until, impatient):
     (trained,) = results.of("train", seed="2", activation="softmax")
     studied.commands.watching.look()
@@ -140,21 +120,6 @@ def test_cells_are_sorted_walked_and_opened_by_keys(studied):
     studied.sweep.cells.asked.connect(asked.append)
     QTest.keyClick(table, Qt.Key.Key_Return)
     assert asked == ["open_cell"]
-
-
-def test_each_state_has_an_icon_and_a_word(studied):
-    column = next(one for one in run_columns() if one.title == "State")
-    runs = studied.session.sweep.standings
-    icons = {run.state: column.icon(run).cacheKey() for run in runs if column.words(run)}
-    assert set(icons) == set(ICONS) and len(set(icons.values())) == 4
-
-
-def test_a_run_that_failed_has_its_error(studied):
-    page, session = studied.sweep, studied.session
-    run = next(one for one in session.sweep.standings if one.state == "failed")
-    studied.commands.choose_cell(run.cell.key)
-    studied.settle()
-    assert page.cell.open.isHidden() and f"Error: {run.line}" in page.cell.as_text()
 
 
 def test_the_command_that_runs_the_study_is_copied(studied):
@@ -216,39 +181,6 @@ def test_a_damaged_result_is_named_once_and_closes_nothing(program, begun, until
     assert cell.key in error.what and program.frame.isVisible()
 
 
-def test_charts_have_a_mark_for_each_activation_and_a_line_for_each_method(studied):
-    page = studied.sweep
-    content = page.reached._found.content
-    assert content.groups == ("softmax", "ymish") and len(content.marks()) == 2
-    assert page.reached.figure(studied.session).kind == "seeds"
-    page.show_chart("budgets")
-    studied.settle()
-    lines = {one.label for plot in page.budgets._found.content.plots for one in plot.lines}
-    assert lines == {"michel", "random orders"}
-    chart = page.budgets.chart
-    points, *_ = chart.chart.plots[0].of(Points)
-    point_at(chart, place_in(chart, points.x[0], points.y[0]))
-    QApplication.processEvents()
-    assert page.budgets.chart.card.isVisible() and "of heads off" in page.budgets.chart.card.text
-
-
-def test_charts_of_a_study_without_results_say_so(program, folder):
-    show(program, folder)
-    page = program.sweep
-    assert page.reached.empty[0] == "No model is scored yet"
-    assert page.summary.counts.full == "22 waiting"
-    assert page.reached.figure(program.session) is None
-    page.show_chart("budgets")
-    program.settle()
-    assert all(view._notice is not None for view in (page.reached, page.budgets))
-
-
-def test_a_study_that_is_closed_takes_its_mode_with_it(studied):
-    studied.commands.run("close_sweep")
-    assert studied.session.sweep is None and studied.session.mode == "inspect"
-    assert studied.frame.pages.currentWidget() is studied.empty
-
-
 def test_a_study_file_that_was_not_run_shows_its_cells_and_makes_no_folder(program, tmp_path):
     path = tmp_path / "asked.toml"
     path.write_text(
@@ -265,29 +197,6 @@ def test_a_study_file_that_was_not_run_shows_its_cells_and_makes_no_folder(progr
     assert not (tmp_path / "asked").exists()
 
 
-def test_a_model_trained_by_a_study_is_named_by_its_place(studied):
-    session = studied.session
-    one = session.sweep.of("train")[0].cell
-    capture = open_capture(resource(FIRST))
-    assert model_of(session, capture) == capture.spec.name
-    trained = replace(capture.spec, name=one.key)
-    assert model_of(session, replace(capture, spec=trained)) == "small softmax seed 1"
-    kept = Path(session.sweep.path) / "elsewhere" / one.key  # the folder may have been moved
-    assert studyruns.trained_as(session.sweep, str(kept)) == "small softmax seed 1"
-    assert studyruns.trained_as(None, one.key) == ""
-
-
-def test_a_model_with_its_own_activation_goes_by_its_name(program, tmp_path):
-    place = {"data": "reviews", "model": "small", "activation": "own", "seed": "1"}
-    cell = Cell("score", {"checkpoint": "small"}, (), {}, place)
-    folder = SweepFolder(tmp_path / "study")
-    folder.write_plan(study_file(seeds=(1,)), [cell])
-    folder.keep(cell.key, SCORE, dict(MADE))
-    show(program, folder)
-    assert "small" in program.sweep.reached.as_text()
-    assert "own" not in program.sweep.reached._found.content.groups
-
-
 CURVE = {
     "method": "michel", "seed": 0, "unit": "accuracy", "examples": 8, "order": [],
     "off": [0, 2, 4], "values": [0.84, 0.74, 0.5], "loss": [0.4] * 3, "change": [0.0] * 3,
@@ -300,15 +209,6 @@ FOUND = {
     "compare": ({"answers": {"difference": DIFFERENCE, "agreement": 0.9}, "metrics": []},
                 "+1.2 points (−1.0 to +3.0)"),
 }  # fmt: skip
-
-
-@pytest.mark.parametrize("work", FOUND)
-def test_the_result_of_a_cell_is_said_in_words(results, work):
-    found, words = FOUND[work]
-    standing = Standing(results.of(work)[0].cell, "done", found, seconds=75.0)
-    assert words in studyruns.value(standing) and ("Time", "75 s") in studyruns.facts(standing)
-    for other in ({}, {"metric": 3}, {"curves": []}, {"answers": None}):  # of another version
-        assert studyruns.value(replace(standing, found=other)) == ""
 
 
 def test_every_view_gives_its_values_as_a_table(studied):
@@ -331,13 +231,3 @@ def test_every_view_gives_its_values_as_a_table(studied):
     assert "the loss is no number. Lower the rate" in [row[-1] for row in page.cells.as_table()]
     mean = [row for row in page.reached.as_table() if "mean" in row]
     assert len(mean) == 2 and mean[0][-1] == ""  # one seed has no interval
-
-
-def test_every_fact_says_what_it_is_and_where_from(studied):
-    page = studied.sweep
-    for one in studied.session.sweep.standings:
-        studied.commands.choose_cell(one.cell.key)
-        page.cell.settle()
-        assert len(page.cell.facts.toolTip().splitlines()) == len(studyruns.facts(one)) > 0
-    assert all(column.about for column in run_columns())
-    assert "√n" in page.reached.head.title.toolTip()

@@ -1,25 +1,21 @@
 """The values on screen as tables, and what the keyboard does to a map, a text and a list."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QContextMenuEvent, QFocusEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId
 from hgviz.gui.follow import FollowView
-from hgviz.gui.grid import Names
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.map import MapView
-from hgviz.gui.panels import HeadPanel, NotablePanel, TextsPanel, TopKeysPanel
-from hgviz.gui.tables import REST, Column, RowTable, where
+from hgviz.gui.panels import TopKeysPanel
+from hgviz.gui.tables import REST, Column, RowTable
 from hgviz.gui.text import TextStrip
-from hgviz.session import Session
 from tests.gui.screen import session_of, showing
-from tests.making import byte_prompt, make_capture
+from tests.making import make_capture
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
@@ -45,24 +41,6 @@ def test_the_map_gives_the_row_of_the_query(session, capture):
         weights = np.array([float(one[4]) for one in rows], np.float32)
         assert np.array_equal(weights, row_of(capture, HeadId(12, 5), 60)[:61])
         assert rows[4][3] == capture.prompt.label(4)
-
-
-def test_without_a_query_the_map_gives_what_is_on_screen(session, capture):
-    session.put(selection=replace(session.selection, query=None))
-    with showing(MapView, session, 704, 713) as view:
-        rows = view.as_table()[1:]
-        count = len(capture.prompt)
-        assert len(rows) == count * (count + 1) // 2
-        query, _, key, _, weight = rows[-1]
-        assert (query, key) == (str(count - 1),) * 2
-        assert np.float32(weight) == row_of(capture, HeadId(12, 5), count - 1)[-1]
-
-
-def test_pixels_of_several_cells_say_so(session):
-    session.put(selection=replace(session.selection, query=None))
-    with showing(MapView, session, 260, 260) as view:
-        assert view.canvas.view.down.scale < 1
-        assert any(":" in one[0] for one in view.as_table()[1:])
 
 
 def test_the_table_of_a_band_has_queries_and_keys_of_the_whole_map():
@@ -109,40 +87,6 @@ def test_follow_gives_a_row_for_each_stage(session):
         assert view.as_text() == view.canvas.scene.trace.sentence
 
 
-def test_follow_names_no_token_for_keys_that_a_text_does_not_have():
-    """Of a stranger's capture, whose maps are larger than its text."""
-    whole = make_capture()
-    short = replace(make_capture(whole.prompt.text[:100]), maps=whole.maps)
-    with showing(FollowView, session_of(short, query=99), 1600, 900) as view:
-        story = view.canvas.scene
-        first, *others = story.trace.rows
-        looks = (replace(first, top=((110, 0.5), (9, 0.25))), *others)  # as without a mask
-        _, row, *_ = replace(story, trace=replace(story.trace, rows=looks)).table()
-    assert row[5:9] == ["110 ∅", "0.5", f"9 {whole.prompt.text[9]}", "0.25"]
-
-
-def test_the_docks_give_what_they_list(session):
-    with showing(HeadPanel, session, 304, 400) as view:
-        table = view.as_table()
-        assert len(table) - 1 == len(session.facts[HeadId(12, 5)].metrics)
-        assert table[1][0] == "Focus (max)" and "of 54" in table[1][2]
-    with showing(TopKeysPanel, session, 304, 400) as view:
-        weights = [float(one[2]) for one in view.as_table()[1:]]
-        assert weights == [one.weight for one in view.list.rows]
-    with showing(NotablePanel, session, 304, 400) as view:
-        heads = [one[0] for one in view.as_table()[1:]]
-        assert heads == [str(one.role.head) for one in view.list.rows]
-    with showing(TextsPanel, session, 304, 200) as view:
-        assert view.as_table() is None and not view.drawn
-
-
-def test_empty_views_offer_the_next_step():
-    for kind in (MapView, HourglassView, TextStrip, FollowView, HeadPanel, TopKeysPanel, TextsPanel,
-                 NotablePanel):  # fmt: skip
-        with showing(kind, Session(), 704, 400) as view:
-            assert view.empty_actions and not view.drawn, kind
-
-
 # --- the keyboard ---------------------------------------------------------------------------------
 
 
@@ -153,15 +97,6 @@ def test_a_map_is_zoomed_by_keys_at_what_is_looked_at(session):
         assert view.canvas.view.down.scale > before.down.scale
         QTest.keyClick(view.canvas, Qt.Key.Key_Minus)
         assert view.canvas.view.down.scale == before.down.scale
-
-
-def test_shift_and_arrows_take_more_queries_of_a_text(session, until):
-    with showing(TextStrip, session, 1600, 188) as view:
-        QTest.keyClick(view.strip, Qt.Key.Key_Left, SHIFT)
-        until(lambda: view.strip.rows[0].chosen == (59, 61))
-        QTest.keyClick(view.strip, Qt.Key.Key_Right, SHIFT)
-        until(lambda: view.strip.rows[0].chosen == (59, 62))
-        assert session.selection.query == 61
 
 
 def test_the_top_keys_are_walked_and_chosen_by_keys(session):
@@ -181,17 +116,6 @@ def test_the_menu_key_asks_for_the_menu_of_the_chosen_head(session):
         event = QContextMenuEvent(reason, place, view.grid.mapToGlobal(place))
         QApplication.sendEvent(view.grid, event)
         assert asked == [HeadId(12, 5)]
-
-
-def test_a_number_pointed_at_by_the_keyboard_is_explained(session):
-    with showing(HeadPanel, session, 304, 400) as view:
-        _, ticks, _ = view.lines[0]
-        said = ticks.toolTip()
-        assert "max_j p_ij" in said and "Source: " in said and "of 54" in said
-        QApplication.sendEvent(ticks, QFocusEvent(QEvent.Type.FocusIn))
-        assert view.count.text() == said
-        QApplication.sendEvent(ticks, QFocusEvent(QEvent.Type.FocusOut))
-        assert view.count.text() == "Ticks: all 54 self-attention heads"
 
 
 # --- a table of rows ------------------------------------------------------------------------------
@@ -261,22 +185,6 @@ def test_rows_are_walked_read_and_opened_by_keys(table):
     assert opened == ["a"]
 
 
-def test_a_column_is_left_out_where_the_table_is_narrow(table):
-    table.show_rows([*columns(), *columns(least=250)], ROWS)
-    assert not table.isColumnHidden(3)
-    table.resize(200, 200)
-    assert table.isColumnHidden(3) and not table.isColumnHidden(1)
-
-
-def test_a_row_that_is_first_stays_first(app, qtbot):
-    table = RowTable("Rows", lambda row: row["name"], is_first=lambda row: row["name"] == "c")
-    qtbot.addWidget(table)
-    table.show_rows(columns(), ROWS)
-    for way in (Qt.SortOrder.AscendingOrder, Qt.SortOrder.DescendingOrder):
-        table.sortByColumn(0, way)
-        assert names(table)[0] == "c"
-
-
 def test_a_hundred_thousand_rows_are_asked_for_as_they_come_on_screen(app, qtbot):
     asked = set()
 
@@ -292,10 +200,3 @@ def test_a_hundred_thousand_rows_are_asked_for_as_they_come_on_screen(app, qtbot
     table.show()
     table.grab()
     assert len(asked) < 100 and 100_000 in asked
-
-
-def test_a_key_is_named_by_its_number_and_its_word():
-    prompt = byte_prompt("a word")
-    spans = np.array([[0, 1], [2, 3], [2, 4], [-1, -1]])
-    names = Names(prompt, np.array([[0, 1], [2, 6]]), spans)
-    assert [where(names, one) for one in range(4)] == ["0", "2 word", "2–3 word", "position 3"]

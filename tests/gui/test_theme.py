@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QColor, QFontMetrics, QImage, QPalette
+from PySide6.QtGui import QColor, QImage, QPalette
 from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from hgviz.files import resource
@@ -67,17 +67,6 @@ def test_a_pane_built_without_the_style_sheet_looks_the_same(app):
     with pytest.raises(RuntimeError), theme.undressed(app):
         raise RuntimeError
     assert app.styleSheet() == worn
-
-
-def test_no_font_is_smaller_than_eleven_pixels(app):
-    assert theme.font(0.1).pixelSize() == 11
-    assert theme.mono(0.1).pixelSize() == 11
-    assert theme.font(2).pixelSize() == 2 * app.font().pixelSize()
-
-
-def test_the_text_font_has_one_width(app):
-    metrics = QFontMetrics(theme.mono())
-    assert len({metrics.horizontalAdvance(char) for char in "iW.m0·"}) == 1
 
 
 def test_every_icon_of_an_action_is_drawn_in_the_colour_of_text(app):

@@ -64,20 +64,6 @@ def test_work_that_is_stopped_can_be_resumed(slow, until):
     assert slow.asked_for == 2
 
 
-def test_work_that_drew_nothing_yet_can_be_stopped(slow, until):
-    slow.go = 0
-    slow.refresh()
-    until(lambda: slow._busy.told.isVisible())
-    slow._busy.button.click()
-    assert "nothing is drawn yet" in slow._busy._words.full
-
-
-def test_short_work_shows_no_bar(slow, until):
-    slow.go = 4
-    until(lambda: slow.seen == "abcd")
-    assert slow._busy.told.isHidden()
-
-
 class Late(View):
     """Says which B it was asked for, and which there is when that is drawn."""
 

@@ -10,13 +10,9 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QWidget
 
 import hgviz
-from hgviz import settings
 from hgviz.core import HeadId, Selection
-from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS, MENUS
-from hgviz.gui.app import place
-from hgviz.gui.export import ExportDialog
-from hgviz.gui.window import LETTERS, Chooser, Window, keys_of, lettered
+from hgviz.gui.window import LETTERS, keys_of, lettered
 
 
 def press(program, key, modifier=Qt.KeyboardModifier.NoModifier):
@@ -104,17 +100,6 @@ def test_letters_stay_in_a_text_field(opened):
     assert opened.session.selection == before
 
 
-def test_modes_keep_the_selection(opened):
-    chosen = opened.session.selection
-    press(opened, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
-    assert opened.session.mode == "follow"
-    assert opened.frame.pages.currentWidget() is opened.follow
-    assert opened.frame.toolbar.modes.choice == "follow"
-    press(opened, Qt.Key.Key_1, Qt.KeyboardModifier.ControlModifier)
-    assert opened.frame.pages.currentWidget() is opened.inspect
-    assert opened.session.selection == chosen
-
-
 def test_f6_walks_all_panes_and_comes_round(opened):
     seen = []
     for _ in range(20):
@@ -124,16 +109,6 @@ def test_f6_walks_all_panes_and_comes_round(opened):
     assert seen.count(seen[0]) > 1
 
 
-def test_the_theme_is_switched_and_kept(opened):
-    before = opened.frame.grab().toImage()
-    opened.commands.run("theme")
-    opened.settle()
-    assert theme.current().dark and settings.load().theme == "dark"
-    assert opened.frame.grab().toImage() != before
-    opened.commands.run("theme")
-    assert settings.load().theme == "light"
-
-
 def test_nothing_open_shows_the_empty_page(program):
     assert program.frame.pages.currentWidget() is program.empty
     asked = []
@@ -141,62 +116,6 @@ def test_nothing_open_shows_the_empty_page(program):
     program.empty.asked.disconnect(program.commands.run)
     program.empty._buttons[0].click()
     assert asked == ["open_sample"]
-
-
-def test_the_status_bar_says_the_selection_in_words(opened):
-    opened.session.put(selection=Selection(0, 0, 20, 10))
-    opened.settle()
-    words = opened.frame.chosen_words.full
-    assert words.startswith("Head 0.0   ·   query 20 “")
-    assert "key 10 “" in words
-    count = len(opened.session.capture.prompt)
-    assert f"{count} bytes captured" in opened.frame.made_words.full
-    assert opened.frame.made_words.full.endswith("CPU, float32")
-
-
-def test_a_message_of_the_status_bar_stays_a_while_or_until_the_pointer_moves(opened, qtbot):
-    words, session = opened.frame.chosen_words, opened.session
-    opened.commands.say("Saved it")
-    session.put(selection=Selection(0, 0, 20, 10))
-    qtbot.wait(200)
-    assert words.full == "Saved it"
-    words._stays.setInterval(1)
-    opened.commands.say("And this")
-    qtbot.waitUntil(lambda: words.full.startswith("Head 0.0   ·   query 20"), timeout=30_000)
-    words._stays.setInterval(60_000)
-    opened.commands.say("Once more")
-    session.put(hover=Selection(0, 1, 20, 10))
-    qtbot.waitUntil(lambda: words.full.startswith("Head 0.1   ·   query 20"), timeout=30_000)
-
-
-def test_full_screen_gives_back_the_window_as_it_was(opened):
-    for shown, state in (
-        (opened.frame.showMaximized, Qt.WindowState.WindowMaximized),
-        (opened.frame.showNormal, Qt.WindowState.WindowNoState),
-    ):
-        shown()
-        opened.commands.run("full_screen")
-        assert opened.frame.isFullScreen()
-        opened.commands.run("full_screen")
-        assert opened.frame.windowState() == state
-
-
-def test_the_menu_of_a_head_exports_its_map(opened):
-    menu = opened.inspect.hourglass.menu(HeadId(0, 1))
-    next(one for one in menu.actions() if one.text() == "Export map…").trigger()
-    (dialog,) = opened.frame.findChildren(ExportDialog)
-    assert dialog.choices.kind.currentData() == "map"
-    assert dialog.choices.spec.selection.head_id == HeadId(0, 1)
-
-
-def test_the_window_opens_where_it_was(program):
-    program.frame.resize(1100, 720)  # the off-screen screen is no wider
-    QApplication.processEvents()
-    program.close()
-    other = Window()
-    place(other, settings.load())
-    assert other.size().toTuple() == (1100, 720)
-    other.deleteLater()
 
 
 # --- keys -----------------------------------------------------------------------------------------
@@ -269,13 +188,3 @@ def test_no_view_has_a_shortcut_of_the_whole_window():
     for path in (Path(hgviz.__file__).parent / "gui").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             assert getattr(getattr(node, "func", None), "id", "") != "QShortcut", path.name
-
-
-def test_the_size_of_a_model_gives_way_to_its_name(app):
-    chooser = Chooser()
-    chooser.show_model("quadratic", "12 k", {}, "")
-    for wide, both in ((250, True), (110, False), (250, True)):
-        chooser.resize(wide, 34)
-        chooser._fit()
-        assert chooser.size_words.isVisibleTo(chooser) is both
-    chooser.deleteLater()
