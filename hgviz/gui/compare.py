@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import zip_longest
 from math import isfinite
 from string import Template
 from typing import TYPE_CHECKING, ClassVar, cast
@@ -21,7 +22,7 @@ from hgviz.core import Capture, Display, Floats, HeadId, Selection, Step, progre
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences, theme, tiles
 from hgviz.gui.grid import Names, Viewport, exists
-from hgviz.gui.heatmap import MapsView
+from hgviz.gui.heatmap import HeadMapsView
 from hgviz.gui.language import tr
 from hgviz.gui.opened import QUICK, OpenedMap, PairOpener, There
 from hgviz.gui.panels import Ticks
@@ -42,7 +43,7 @@ from hgviz.gui.textrows import (
 )
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import View, scale_choice
-from hgviz.gui.widgets import IconButton, PaneHead, Segments, Words, hbox, label, line, tip, vbox
+from hgviz.gui.widgets import PaneHead, Segments, Words, hbox, label, line, tip, vbox
 from hgviz.session import Session
 
 if TYPE_CHECKING:
@@ -95,40 +96,68 @@ def _card(value: str, why: str = "") -> str:
     return CARD.substitute(big=big, value=value.replace("<", "&lt;"), note=note)
 
 
-# --- pairs of numbers -----------------------------------------------------------------------------
+# --- metrics of two heads -------------------------------------------------------------------------
 
 
-TITLE, ROW = 20, 18  # px: of a number's name, of A and of B
-LETTER, VALUE = 16, 54  # px: the name of a side, its number
+TITLE, ROW = 20, 18  # px: of a metric's name, of A and of B
+LETTER, VALUE = 16, 54  # px: the name of a side, its value
 PAD = 5  # px at either side, for the ring of what has the keyboard
 NUMBERS = metrics_for(PAIR)
 
 
 @dataclass(frozen=True, slots=True)
 class SideHead:
-    """A head of one capture and the heads it is told beside; None: there is no such head."""
+    """A head of one capture among its peers, and what is measured; head None: there is none."""
 
+    letter: str
     head: HeadId | None
     peers: tuple[HeadId, ...]
     known: Mapping[HeadId, HeadMetrics]
 
+    @property
+    def metrics(self) -> HeadMetrics | None:
+        """What is measured of the head."""
+        return self.known.get(self.head) if self.head is not None else None
+
     def value(self, name: str) -> float:
-        """A number of the head, NaN where it has none, or is not measured yet."""
-        mine = self.known.get(self.head) if self.head is not None else None
-        return mine[name] if mine is not None else float("nan")
+        """A metric of the head; NaN where it has none, or is not measured yet."""
+        return self.metrics[name] if self.metrics is not None else float("nan")
 
     def values(self, name: str) -> list[float]:
-        """The same number of all heads of its kind that are measured."""
-        found = (self.known[one][name] for one in self.peers if one in self.known)
-        return [one for one in found if isfinite(one)]
+        """The same metric of all peers that are measured."""
+        found = (self.known[head][name] for head in self.peers if head in self.known)
+        return [value for value in found if isfinite(value)]
 
-    def place(self, name: str) -> str:
-        """place 3 of 54, from the largest."""
+    def rank(self, name: str) -> int | None:
+        """The place of the head among its peers, 1 for the largest; None where it has no value."""
         value, values = self.value(name), self.values(name)
-        if not isfinite(value) or not values:
+        return 1 + sum(other > value for other in values) if isfinite(value) and values else None
+
+    def shown(self, name: str) -> str:
+        """The metric as people read it."""
+        value = self.value(name)
+        if not isfinite(value):
+            return "–"
+        return (sentences.share if NUMBERS[name].unit == "share" else sentences.weight)(value)
+
+    def words(self, name: str) -> str:
+        """The metric and its place in a sentence; "" until it is measured."""
+        if self.head is None:
+            return tr("{side} has no such head.", side=self.letter)
+        metrics, rank = self.metrics, self.rank(name)
+        if metrics is None:
             return ""
-        rank = 1 + sum(one > value for one in values)
-        return tr("place {rank:,} of {count:,}, from the largest", rank=rank, count=len(values))
+        values = [self.shown(name)]
+        if rank is not None:
+            count = len(self.values(name))
+            values.append(tr("place {rank:,} of {count:,}, from the largest", rank=rank,
+                             count=count))  # fmt: skip
+        words = tr("{side}, head {head}: {value}.", side=self.letter, head=self.head,
+                   value=", ".join(values))  # fmt: skip
+        if metrics.rows < metrics.all_rows:
+            words += " " + tr("Measured on {rows:,} of {of:,} rows.", rows=metrics.rows,
+                              of=metrics.all_rows)  # fmt: skip
+        return words
 
 
 class NumberPair(QWidget):
@@ -160,52 +189,30 @@ class NumberPair(QWidget):
             for column, widget in enumerate((side, ticks, value)):
                 grid.addWidget(widget, row, column)
 
-    def show_sides(self, a: SideHead, b: SideHead) -> None:
-        """Show another head, or the same among more others."""
-        number, sides = NUMBERS[self.name], {"A": a, "B": b}
-        said = {letter: self._said(letter, side) for letter, side in sides.items()}
-        self.words = " ".join((tr(number.words) + ":", *filter(None, said.values())))
+    def show_sides(self, *sides: SideHead) -> None:
+        """Show another head of A and of B, or the same among more others."""
+        number, name = NUMBERS[self.name], self.name
+        words = [*filter(None, (side.words(name) for side in sides))]
+        self.words = " ".join((tr(number.words) + ":", *words))
         means = explanation(tr(number.description), number.formula, number.source)
-        self.setToolTip(tip("\n".join((*filter(None, said.values()), means))))
-        found = [
-            value for side in sides.values()
-            for value in (*side.values(self.name), side.value(self.name)) if isfinite(value)
+        self.setToolTip(tip("\n".join((*words, means))))
+        values = [
+            value for side in sides for value in (*side.values(name), side.value(name))
+            if isfinite(value)
         ]  # fmt: skip
-        for letter, side in sides.items():
-            ticks, value = self.lines[letter]
-            ends = (min(found), max(found)) if found else None
-            ticks.show_values(side.values(self.name), side.value(self.name), said[letter], ends)
+        ends = (min(values), max(values)) if values else None
+        for side in sides:
+            ticks, value_label = self.lines[side.letter]
+            ticks.show_values(side.values(name), side.value(name), side.words(name), ends)
             ticks.setToolTip("")  # that of the pair says both sides
-            value.setText(self.spoken(side))
-            if ticks.hasFocus():
-                self._tell(self.words)
+            value_label.setText(side.shown(name))
+        if any(ticks.hasFocus() for ticks, _ in self.lines.values()):
+            self.told.emit(self.words)
 
-    def spoken(self, side: SideHead) -> str:
-        """The number of a side as people read it."""
-        value = side.value(self.name)
-        if not isfinite(value):
-            return "–"
-        share = NUMBERS[self.name].unit == "share"
-        return (sentences.share if share else sentences.weight)(value)
-
-    def _said(self, letter: str, side: SideHead) -> str:
-        if side.head is None:
-            return tr("{side} has no such head.", side=letter)
-        mine = side.known.get(side.head)
-        if mine is None:
-            return ""
-        values = [self.spoken(side), side.place(self.name)]
-        said = tr("{side}, head {head}: {value}.", side=letter, head=side.head,
-                  value=", ".join(filter(None, values)))  # fmt: skip
-        if mine.rows < mine.all_rows:
-            said += " " + tr("Measured on {rows:,} of {of:,} rows.", rows=mine.rows,
-                             of=mine.all_rows)  # fmt: skip
-        return said
-
-    def _tell(self, said: str) -> None:
+    def _tell(self, words: str) -> None:
         """Say both sides while a line has the keyboard."""
-        focused = any(ticks.hasFocus() for ticks, _ in self.lines.values())
-        self.told.emit(self.words if focused or said else "")
+        has_focus = any(ticks.hasFocus() for ticks, _ in self.lines.values())
+        self.told.emit(self.words if has_focus or words else "")
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -258,24 +265,22 @@ def of_row(pair: PairedRow) -> Table:
     ]
 
 
-def of_numbers(a: SideHead, b: SideHead) -> Table:
-    """Every number of both heads, its place among those of all heads, and on how many rows it was
+def of_numbers(*sides: SideHead) -> Table:
+    """Every metric of both heads, its place among those of all heads, and on how many rows it was
     measured."""
     table = [
         [tr("Number"), tr("Side"), tr("Head"), tr("Value"), tr("Place"), tr("Heads"), tr("Rows"),
          tr("Of rows")],
     ]  # fmt: skip
     for name, number in NUMBERS.items():
-        for letter, side in (("A", a), ("B", b)):
-            mine = side.known.get(side.head) if side.head is not None else None
-            if side.head is None or mine is None:
-                continue
-            value, values = side.value(name), side.values(name)
-            place = str(1 + sum(one > value for one in values)) if isfinite(value) else ""
-            table.append(
-                [tr(number.words), letter, str(side.head), str(value) if isfinite(value) else "",
-                 place, str(len(values)), str(mine.rows), str(mine.all_rows)]
-            )  # fmt: skip
+        for side in sides:
+            if (metrics := side.metrics) is not None:
+                value, rank = side.value(name), side.rank(name)
+                table.append(
+                    [tr(number.words), side.letter, str(side.head),
+                     str(value) if isfinite(value) else "", "" if rank is None else str(rank),
+                     str(len(side.values(name))), str(metrics.rows), str(metrics.all_rows)]
+                )  # fmt: skip
     return table
 
 
@@ -302,11 +307,10 @@ ASK = (("compare_with", "Compare with…"),)
 OPEN = (("open_sample", "Open sample model"), ("open_folder", "Open checkpoint folder…"))
 CAPTURE = (("capture", "Run model on this text"),)
 REACHED = "It is shown as soon as it is captured."
-MOST_ROLE = 240  # px
 WAYS = (("beside", "Side by side", ""), ("blink", "Blink", ""))
 
 
-class CompareView(MapsView):
+class CompareView(HeadMapsView):
     """A, B and A − B at equal size, with one cursor, one scale and one part on screen."""
 
     count = 3
@@ -324,20 +328,14 @@ class CompareView(MapsView):
         super().__init__(parent)
         self._opener = PairOpener(self.tiles)
         self._supply.came.connect(self._say_share)
-        self.head = PaneHead(tr("Head"))
-        self.role = label(factor=0.92, weight=500, kind="chip")
-        self.level = label(factor=0.92, weight=500, kind="chip")
         self.way = Segments([(name, tr(words), icon) for name, words, icon in WAYS])
         self.way.setToolTip(tr("Side by side, or alternating in one place"))
         self.way.setAccessibleName(tr("How A and B are shown"))
         self.way.chosen.connect(lambda name: self.canvas.blink(name == "blink"))
         self.scale = scale_choice()
         self.scale.chosen.connect(self._choose_scale)
-        self.fit_button = IconButton("fit", tr("Fit maps to pane (F)"))
-        self.fit_button.clicked.connect(self.fit)
-        self.export = self.export_button()
-        self.head.add_beside_title(self.role, self.level)
-        self.head.add(self.way, self.scale, self.fit_button, self.export)
+        self.head.add(self.way, self.scale)
+        self._add_buttons(tr("Fit maps to pane (F)"))
         difference = label("A − B", factor=0.92, weight=600, kind="side")
         words = tr("Weight in A minus weight in B")
         difference.setToolTip(explanation(words, "a_ij − b_ij", GUIDE))
@@ -346,16 +344,11 @@ class CompareView(MapsView):
         self.legend = Words(factor=0.92, kind="secondary")
         self._seat(2, difference, stretch=0)
         self._seat(2, self.legend)
-        vbox(self.content, self.head, (self.canvas, 1))
 
     def seat(self, a: QWidget, b: QWidget) -> None:
         """Put what names and chooses the sides over their maps."""
         self._seat(0, a)
         self._seat(1, b)
-
-    def explain(self, words: str) -> None:
-        """Say in the head how B differs from A."""
-        self.head.note.say(words)
 
     def _seat(self, number: int, widget: QWidget, stretch: int = 1) -> None:
         cast("QHBoxLayout", self.canvas.seats[number].layout()).addWidget(widget, stretch)
@@ -392,16 +385,14 @@ class CompareView(MapsView):
     def draw(self, result: OpenedMap[SharedGrid]) -> None:
         """Show the three; their tiles follow as they are read."""
         is_other, self._opened = result is not self._opened, result
-        self._entitle(result.grid)
+        self._name_heads(result.grid)
         self._show_maps(reveal=is_other)
 
     def noticed(self, name: str) -> None:
-        """Move the cursor and change colours at once."""
-        if name in ("selection", "hover"):
-            self._follow(reveal=name == "selection" and self._pointed is None)
-        elif name == "display" and self.session is not None:
+        """Move the cursor and change colours at once; another capture is another pair."""
+        super().noticed(name)
+        if name == "display" and self.session is not None:
             self.scale.choose(self.session.display.scale)
-            self._present()
         elif name in ("capture", "beside"):
             self._pointed = self._opened = None
             self._supply.forget()
@@ -440,20 +431,15 @@ class CompareView(MapsView):
         a, b = opened.grid.heads_off
         return a, b, a and b
 
-    def _entitle(self, grid: SharedGrid) -> None:
+    def _name_heads(self, grid: SharedGrid) -> None:
+        """Name both heads, and say what the colours mean."""
         assert self.session is not None
-        facts = self.session.facts.get(grid.head_a)
         title = tr("Head {head}", head=grid.head_a)
         if grid.head_a != grid.head_b:
             title = tr("Heads {head} and {other}", head=grid.head_a, other=grid.head_b)
-        self.head.title.setText(title)
-        role, metrics = tr(facts.role) if facts else "", self.role.fontMetrics()
-        self.role.setText(metrics.elidedText(role, Qt.TextElideMode.ElideRight, MOST_ROLE))
-        self.role.setToolTip(role)
-        self.role.setVisible(bool(role))
         levels = (sentences.ends(side.spec, head.layer) for side, head in grid.sides)
-        self.level.setText(" | ".join(dict.fromkeys(filter(None, levels))))
-        self.level.setVisible(bool(self.level.text()))
+        levels_words = " | ".join(dict.fromkeys(filter(None, levels)))
+        self._entitle(title, grid.head_a, levels_words)
         names = sides_of(self.session)
         legend = [tr("red: more with {a}, blue: more with {b}", a=names.a, b=names.b)]
         if grid.rows.by_token or grid.columns.by_token:
@@ -483,39 +469,17 @@ class CompareView(MapsView):
             self.session.put(display=replace(self.session.display, scale=scale))
 
 
-# --- numbers --------------------------------------------------------------------------------------
+# --- metrics --------------------------------------------------------------------------------------
 
 
 FOOT = 10  # px below
-GAP = 12  # px between a number and the line beside it
+GAP = 12  # px between a metric and the line beside it
 OFTEN = 6  # heads between two pictures while they are measured
 KEPT = 4  # captures whose heads stay known
 KINDS = {"self": "self-attention heads", "cross": "cross-attention heads"}
 
 Known = dict[HeadId, HeadMetrics]
-
-
-@dataclass(frozen=True, slots=True)
-class MeasuredSides:
-    """Both sides as far as they are measured."""
-
-    a: SideHead
-    b: SideHead
-    kind: str
-
-
-@dataclass(slots=True)
-class MeasureCache:
-    """What was measured of the captures that were compared last."""
-
-    captures: list[tuple[Capture, Known]] = field(default_factory=list)
-
-    def of(self, capture: Capture) -> Known:
-        """What is known of a capture; it becomes the newest."""
-        found = next((known for one, known in self.captures if one.maps is capture.maps), {})
-        others = [(one, known) for one, known in self.captures if one.maps is not capture.maps]
-        self.captures = [(capture, found), *others][:KEPT]
-        return found
+Sides = tuple[tuple[Capture, SideHead], tuple[Capture, SideHead]]
 
 
 class NumbersView(View):
@@ -531,109 +495,104 @@ class NumbersView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._memory = MeasureCache()
-        self._shown: MeasuredSides | None = None
-        self._note = ""  # what the head says while no number has the keyboard
+        self._measured: list[tuple[Capture, Known]] = []  # the newest first
+        self._sides: tuple[SideHead, SideHead] | None = None
+        self._note = ""  # what the head says while no metric has the keyboard
         self.head = PaneHead(tr("Head metrics"))
         self.head.setFixedHeight(30)
         self.pairs = {name: NumberPair(name) for name in NUMBERS}
         row = hbox(None, margins=(16 - PAD, 0, 16 - PAD, FOOT), spacing=GAP - PAD)
-        for number, one in enumerate(self.pairs.values()):
+        for number, pair in enumerate(self.pairs.values()):
             if number:
                 row.addWidget(line(vertical=True))
-            row.addWidget(one, 1)
-            one.told.connect(self._tell)
+            row.addWidget(pair, 1)
+            pair.told.connect(lambda words: self.head.note.say(words or self._note))
         vbox(self.content, self.head, row)
         self.setFixedHeight(30 + TITLE + 2 * ROW + FOOT)
 
-    def request(self, session: Session) -> Callable[[], MeasuredSides] | None:
+    def request(self, session: Session) -> Callable[[], tuple[SideHead, SideHead]] | None:
         """Measure what is not known: the two heads first, then all others of their kind."""
-        a, b = session.capture, session.beside
-        if a is None or b is None or not a.spec.heads:
-            return None
-        known = [self._memory.of(one) for one in (a, b)]
-        return partial(_measured, a, b, *self._heads(session), *known)
+        sides = self._known_sides(session)
+        return None if sides is None else partial(_measure, sides)
 
-    def draw(self, result: MeasuredSides) -> None:
+    def draw(self, result: tuple[SideHead, SideHead]) -> None:
         """Show both."""
-        self._shown, a, b = result, result.a, result.b
+        assert self.session is not None and self.session.capture is not None
+        self._sides, (a, b) = result, result
         count, other = len(a.peers), len(b.peers)
         alone = b.head is None
         many = f"{count:,}" if count == other or alone else tr("{a:,} and {b:,}", a=count, b=other)
         dots = tr("head {head}", head=a.head)
         if not alone and a.head != b.head:
             dots = tr("{a} and {b}", a=a.head, b=b.head)
-        said = "grey: all {many} {kind}; dot: {dots}; A above, B below"
-        self._note = tr(said, many=many, kind=tr(result.kind), dots=dots)
+        role = self.session.capture.spec.layers[a.head.layer].role
+        kind = tr(KINDS.get(role, "heads between levels"))
+        words = "grey: all {many} {kind}; dot: {dots}; A above, B below"
+        self._note = tr(words, many=many, kind=kind, dots=dots)
         self.head.note.say(self._note)
-        for one in self.pairs.values():
-            one.show_sides(a, b)  # the one with the keyboard says itself again
+        for pair in self.pairs.values():
+            pair.show_sides(a, b)  # the one with the keyboard says itself again
 
     def as_table(self) -> list[list[str]] | None:
-        """Every number of both heads, and its place among those of all."""
-        return of_numbers(self._shown.a, self._shown.b) if self._shown is not None else None
+        """Every metric of both heads, and its place among those of all."""
+        return of_numbers(*self._sides) if self._sides is not None else None
 
     def as_text(self) -> str:
         """The same in words."""
-        return "\n".join(filter(None, (one.words for one in self.pairs.values())))
+        return "\n".join(filter(None, (pair.words for pair in self.pairs.values())))
 
     def noticed(self, name: str) -> None:
-        """Another head whose numbers are known has them at once, whatever is still measured."""
-        session = self.session
-        if session is None or session.capture is None or session.beside is None:
-            return
-        if name == "selection" and session.capture.spec.heads:
-            known = [self._memory.of(one) for one in (session.capture, session.beside)]
-            self.draw(_shown(session.capture, session.beside, *self._heads(session), *known))
+        """Another head whose metrics are known has them at once, whatever is still measured."""
+        if name == "selection" and self.session is not None:
+            sides = self._known_sides(self.session)
+            if sides is not None:
+                self.draw(_so_far(sides))
 
-    def _tell(self, said: str) -> None:
-        """What the tooltip of a number says, for those who walk there by keyboard."""
-        self.head.note.say(said or self._note)
+    def _known_sides(self, session: Session) -> Sides | None:
+        """Both captures and their heads, with what is measured of them so far."""
+        a, b, head = session.capture, session.beside, session.selection.head_id
+        if a is None or b is None or not a.spec.heads:
+            return None
+        other = head_of_b(session)
+        return (
+            (a, SideHead("A", head, tuple(peers(a, head)), self._known(a))),
+            (b, SideHead("B", other, tuple(peers(b, other)) if other else (), self._known(b))),
+        )
 
-    def _heads(self, session: Session) -> tuple[HeadId, HeadId | None]:
-        return session.selection.head_id, head_of_b(session)
+    def _known(self, capture: Capture) -> Known:
+        """What is measured of a capture, which becomes the newest."""
+        known = next((known for one, known in self._measured if one.maps is capture.maps), {})
+        others = [row for row in self._measured if row[0].maps is not capture.maps]
+        self._measured = [(capture, known), *others][:KEPT]
+        return known
 
 
-def _measured(
-    a: Capture, b: Capture, head: HeadId, other: HeadId | None, known: Known, theirs: Known
-) -> MeasuredSides:
-    def shown() -> MeasuredSides:
-        return _shown(a, b, head, other, known, theirs)
+def _so_far(sides: Sides) -> tuple[SideHead, SideHead]:
+    """Both heads with what is measured by now, while more may be measured."""
+    a, b = (replace(side, known=dict(side.known)) for _, side in sides)
+    return a, b
 
-    sides = [(a, peers(a, head), known), (b, peers(b, other) if other else [], theirs)]
-    first = [(a, [head], known), (b, [other] if other else [], theirs)]
-    total = sum(len(some) for _, some, _ in sides)
-    for number, (capture, heads, found) in enumerate((*first, *_turns(sides))):
-        with progress_as(partial(_as_one_of, min(number, total), total)):
-            found.update(measure(capture, NUMBERS, [one for one in heads if one not in found]))
+
+def _measure(sides: Sides) -> tuple[SideHead, SideHead]:
+    """Measure the heads of both sides, then their peers in turn; some steps carry both so far."""
+    heads = [[side.head, *side.peers] if side.head is not None else [] for _, side in sides]
+    rows = [
+        (capture, side, head)
+        for turn in zip_longest(*heads)
+        for (capture, side), head in zip(sides, turn, strict=True) if head is not None
+    ]  # fmt: skip
+    for number, (capture, side, head) in enumerate(rows):
+        if head not in side.known:
+            with progress_as(partial(_as_one_of, number, len(rows))):
+                cast("Known", side.known).update(measure(capture, NUMBERS, [head]))
         if number == 1 or number % OFTEN == 0:
-            progress(min(number, total), total, "Computing head metrics", shown())
-    return shown()
+            progress(number, len(rows), "Computing head metrics", _so_far(sides))
+    return _so_far(sides)
 
 
 def _as_one_of(number: int, total: int, step: Step) -> Step:
     """The progress of one of several parts, without how far it is itself."""
     return Step(number, total, step.note)
-
-
-def _turns(
-    sides: list[tuple[Capture, list[HeadId], Known]],
-) -> Iterator[tuple[Capture, list[HeadId], Known]]:
-    """A head of A, one of B, the next of A ..."""
-    for at in range(max((len(heads) for _, heads, _ in sides), default=0)):
-        for capture, heads, known in sides:
-            yield capture, heads[at : at + 1], known
-
-
-def _shown(
-    a: Capture, b: Capture, head: HeadId, other: HeadId | None, known: Known, theirs: Known
-) -> MeasuredSides:
-    role = a.spec.layers[head.layer].role
-    return MeasuredSides(
-        SideHead(head, tuple(peers(a, head)), dict(known)),
-        SideHead(other, tuple(peers(b, other)) if other is not None else (), dict(theirs)),
-        KINDS.get(role, "heads between levels"),
-    )
 
 
 # --- sentences ------------------------------------------------------------------------------------
@@ -1004,53 +963,32 @@ def _explained(result: TextRead) -> str:
     return explanation(tr(BITS), "−Σ_t log₂ P(x_t | x_<t) / bytes", GUIDE)
 
 
-# --- lower panes ----------------------------------------------------------------------------------
+# --- page -----------------------------------------------------------------------------------------
 
 
 HIGH = 900  # px of the window's height
 TEXT, TEXT_LOW = 190, 164  # px of the text, and in windows lower than HIGH
-NUMBERS_FROM = 760  # px of the window's height with numbers: in lower ones maps need the room
-
-
-class LowerPanes(QWidget):
-    """The numbers of a head over the text."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.numbers, self.texts = NumbersView(), TextsView()
-        self._line = line()
-        vbox(self, line(), self.numbers, self._line, self.texts)
-
-    @property
-    def views(self) -> tuple[NumbersView, TextsView]:
-        """Both."""
-        return self.numbers, self.texts
-
-    def respond(self, width: int, height: int) -> None:
-        """Lower the text in low windows, and leave out the numbers in the lowest."""
-        self.numbers.setVisible(height >= NUMBERS_FROM)
-        self._line.setVisible(height >= NUMBERS_FROM)
-        self.texts.setFixedHeight(TEXT if height >= HIGH else TEXT_LOW)
-
-
-# --- page -----------------------------------------------------------------------------------------
+NUMBERS_FROM = 760  # px of the window's height with metrics: in lower ones maps need the room
 
 
 class ComparePage(QWidget):
-    """A, B and A − B over what numbers and text say of both."""
+    """A, B and A − B over the metrics of the head and the text of both."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.maps, self.sides, self.below = CompareView(), SideBar(), LowerPanes()
+        self.maps, self.sides = CompareView(), SideBar()
+        self.numbers, self.texts = NumbersView(), TextsView()
+        self._line, below = line(), QWidget()
+        vbox(below, line(), self.numbers, self._line, self.texts)
         self.maps.seat(self.sides.a, self.sides.b)
-        self.sides.explained.connect(self.maps.explain)
-        self.sides.paired.connect(self.below.setVisible)
-        vbox(self, self.sides, (self.maps, 1), self.below)
+        self.sides.explained.connect(self.maps.head.note.say)
+        self.sides.paired.connect(below.setVisible)
+        vbox(self, self.sides, (self.maps, 1), below)
 
     @property
     def views(self) -> tuple[View, ...]:
         """Every view of the page; F6 walks them in this order."""
-        return (self.maps, *self.below.views, self.sides)
+        return self.maps, self.numbers, self.texts, self.sides
 
     def join(self, commands: Commands) -> None:
         """Have what people do here done."""
@@ -1061,5 +999,7 @@ class ComparePage(QWidget):
         return self.maps.take_focus()
 
     def respond(self, width: int, height: int) -> None:
-        """The maps make room by themselves."""
-        self.below.respond(width, height)
+        """Lower the text in low windows, and leave out the metrics in the lowest."""
+        self.numbers.setVisible(height >= NUMBERS_FROM)
+        self._line.setVisible(height >= NUMBERS_FROM)
+        self.texts.setFixedHeight(TEXT if height >= HIGH else TEXT_LOW)

@@ -44,7 +44,17 @@ from hgviz.gui.language import tr
 from hgviz.gui.opened import Lack, OpenedMap, There, TileSupply
 from hgviz.gui.tiles import Part, Quality, Tiles
 from hgviz.gui.view import View
-from hgviz.gui.widgets import ARROWS, NOTCH, arrow_of, hbox, label, shows_tip
+from hgviz.gui.widgets import (
+    ARROWS,
+    NOTCH,
+    IconButton,
+    PaneHead,
+    arrow_of,
+    hbox,
+    label,
+    shows_tip,
+    vbox,
+)
 from hgviz.maps import Rule
 from hgviz.maps.overview import SIGNED_ERROR, UNSIGNED_ERROR
 from hgviz.session import Session
@@ -968,6 +978,10 @@ def _draw_lack(painter: QPainter, rect: QRectF, lack: tuple[str, str]) -> None:
 # --- views of maps --------------------------------------------------------------------------------
 
 
+LEAST_ROLE = 48  # px of a chip: less than this says nothing
+CHIP = 18  # px of it beside its words
+
+
 class MapsView(View):
     """A view of one map or three, whose cells stand for a query and a key of one head."""
 
@@ -1039,7 +1053,7 @@ class MapsView(View):
             signed = opened.signed or source.signed
             ends = palettes.limits_of(*limits, signed)
             scenes.append(
-                MapScene(source, rows, columns, signed, ends, session.display, off, mass,
+                MapScene(signed, ends, session.display, source, rows, columns, off, mass,
                          opened.titles)
             )  # fmt: skip
         self.canvas.show_scenes(scenes, opened.there, opened.lacks)
@@ -1118,3 +1132,53 @@ class MapsView(View):
         else:
             return False
         return True
+
+
+class HeadMapsView(MapsView):
+    """A view of the maps of the selected head, named above them with its role and its levels."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.head = PaneHead(tr("Head"))
+        self.role = label(factor=0.92, weight=500, kind="chip")
+        self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
+        self.role.setMinimumWidth(LEAST_ROLE)
+        self.level = label(factor=0.92, weight=500, kind="chip")
+        self.head.add_beside_title(self.role, self.level)
+        for chip in (self.role, self.level):
+            chip.hide()
+        vbox(self.content, self.head, (self.canvas, 1))
+
+    def _add_buttons(self, fit_words: str) -> None:
+        """Add the buttons that come last in the head."""
+        fit_button = IconButton("fit", fit_words)
+        fit_button.clicked.connect(self.fit)
+        self.export = self.export_button()
+        self.head.add(fit_button, self.export)
+
+    def noticed(self, name: str) -> None:
+        """Move the cursor and change colours at once."""
+        if name in ("selection", "hover"):
+            self._follow(reveal=name == "selection" and self._pointed is None)
+        elif name == "display":
+            self._present()
+
+    def _entitle(self, title: str, head: HeadId, levels: str) -> None:
+        assert self.session is not None
+        facts = self.session.facts.get(head)
+        self.head.title.setText(title)
+        self.role.setToolTip(tr(facts.role) if facts else "")
+        self.level.setText(levels)
+        self.level.setVisible(bool(levels))
+        self._fit_role()
+
+    def _fit_role(self) -> None:
+        """The role in the room that the rest of the head leaves, elided."""
+        room, role = self.head.room_for(self.role, self.width()), self.role.toolTip()
+        metrics = self.role.fontMetrics()
+        self.role.setText(metrics.elidedText(role, Qt.TextElideMode.ElideRight, room - CHIP))
+        self.role.setVisible(bool(role) and room >= LEAST_ROLE)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_role()

@@ -40,23 +40,12 @@ Pixels = NDArray[np.uint32]  # (height, width): alpha, red, green, blue; 0 is tr
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class MapScene:
-    """Everything that is drawn of one head.
+class ColourScale:
+    """How weights become colours. signed: coloured about zero; limits: what its ends stand for."""
 
-    signed: coloured about zero. off: the head is switched off. mass (rows, 2): the sum of the
-    negative and of the positive weights of every row, None for none or until they are known.
-    titles: what its columns and its rows are.
-    """
-
-    source: Source
-    rows: Names
-    columns: Names | Places
     signed: bool
     limits: tuple[float, float]
     display: Display
-    off: bool = False
-    mass: Floats | None = None
-    titles: tuple[str, str] = ("Key", "Query")
 
     def colours(self, dark: bool) -> Pixels:
         """(256,): the colours in use as pixels, lowest first."""
@@ -72,6 +61,23 @@ class MapScene:
         places *= 255
         places += 0.5
         return np.take(self.colours(dark), places.astype(np.uint8))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MapScene(ColourScale):
+    """Everything that is drawn of one head.
+
+    off: the head is switched off. mass (rows, 2): the sum of the negative and of the positive
+    weights of every row, None for none or until they are known. titles: what its columns and its
+    rows are.
+    """
+
+    source: Source
+    rows: Names
+    columns: Names | Places
+    off: bool = False
+    mass: Floats | None = None
+    titles: tuple[str, str] = ("Key", "Query")
 
 
 class MapPicture:
@@ -308,15 +314,15 @@ def chip(painter: QPainter, right_top: QPointF, text: str, room: float) -> None:
     painter.restore()
 
 
-def colour_bar(painter: QPainter, rect: QRectF, scene: MapScene, title: str = "") -> None:
-    """The colours of a map from the lowest limit up, and the weights they stand for.
+def colour_bar(painter: QPainter, rect: QRectF, scale: ColourScale, title: str = "") -> None:
+    """The colours of weights from the lowest limit up, and the weights they stand for.
 
     A flat bar runs to the right, with the weights below it that have room beside those at its
     ends.
     """
     now = theme.current()
     flat = rect.width() > rect.height()
-    inks = scene.colours(now.dark)
+    inks = scale.colours(now.dark)
     ramp = np.ascontiguousarray(inks[None] if flat else inks[::-1, None])
     painter.drawImage(rect, image(ramp))
     framed(painter, rect, now.edge)
@@ -325,12 +331,12 @@ def colour_bar(painter: QPainter, rect: QRectF, scene: MapScene, title: str = ""
     line = metrics.height()
     room = metrics.horizontalAdvance("+0.0001") + 6 if flat else 1.2 * line
     gap = max(0.08, room / max(1.0, rect.width() if flat else rect.height()))
-    values = palettes.ticks(scene.limits, scene.display.scale, scene.signed, gap)
-    places = scene.coordinates(np.array(values)).tolist()
+    values = palettes.ticks(scale.limits, scale.display.scale, scale.signed, gap)
+    places = scale.coordinates(np.array(values)).tolist()
     painter.setPen(now.secondary)
     written: list[tuple[float, float]] = []  # from, to
     for number in dict.fromkeys((0, len(values) - 1, *range(len(values)))):  # the ends first
-        text = language.short_number(values[number], scene.signed)
+        text = language.short_number(values[number], scale.signed)
         if not flat:
             y = rect.bottom() - places[number] * rect.height()
             painter.fillRect(QRectF(rect.right() + 1, round(y - 0.5), TICK, 1), now.secondary)

@@ -9,35 +9,33 @@ from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
-from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
+from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
+from PySide6.QtWidgets import QToolButton, QWidget
 
-from hgviz import language, palettes
-from hgviz.core import Capture, Floats, HeadId, Selection, progress
+from hgviz import palettes
+from hgviz.core import Capture, Display, Floats, HeadId, Selection, progress
 from hgviz.core import Signal as Read
 from hgviz.figures.spec import Spec
-from hgviz.gui import heatmap, sentences, theme, tiles
+from hgviz.gui import heatmap, ink, sentences, theme, tiles
 from hgviz.gui.grid import Grid, Viewport, banded, rule_of, seen_columns
-from hgviz.gui.heatmap import MapsView
+from hgviz.gui.heatmap import HeadMapsView
+from hgviz.gui.ink import ColourScale
 from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, NOTHING, View, plain
-from hgviz.gui.widgets import IconButton, PaneHead, label, vbox
-from hgviz.palettes import Colours, Limits
+from hgviz.gui.widgets import PaneHead, label, vbox
 from hgviz.session import Session
 
 # --- map ------------------------------------------------------------------------------------------
 
 
 CELL = ("Query", "Query token", "Key", "Key token", "Weight")  # columns of a table of values
-LEAST_ROLE = 48  # px of a chip: less than this says nothing
-CHIP = 18  # px of it beside its words
 HELD = 12  # ms that another head may take to be there at once
 
 
-class MapView(MapsView):
+class MapView(HeadMapsView):
     """The map of the selected head; hovering moves the key, a click keeps the query."""
 
     name, title, topic = "map", "Map", "map"
@@ -51,15 +49,9 @@ class MapView(MapsView):
         self._opener = Opener(self.tiles)
         self._supply.neighbours = self._opener.neighbours
         self._supply.came.connect(self._came)
-        self._role = ""
         self._reveal = False
         self._held = QTimer(self, singleShot=True, interval=HELD)
         self._held.timeout.connect(self._show_opened)
-        self.head = PaneHead(tr("Head"))
-        self.role = label(factor=0.92, weight=500, kind="chip")
-        self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.role.setMinimumWidth(LEAST_ROLE)
-        self.level = label(factor=0.92, weight=500, kind="chip")
         self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
         self.before.setToolTip(tr("The text was edited since this was captured"))
         self.full = QToolButton()
@@ -68,14 +60,11 @@ class MapView(MapsView):
         self.full.setFixedHeight(28)
         self.full.setToolTip(tr("Show the zeros outside the windows too"))
         self.full.toggled.connect(self.refresh)
-        self.fit_button = IconButton("fit", tr("Fit map to pane (F)"))
-        self.fit_button.clicked.connect(self.fit)
-        self.export = self.export_button()
-        self.head.add_beside_title(self.role, self.level, self.before)
-        self.head.add(self.full, self.fit_button, self.export)
-        for widget in (self.role, self.level, self.before, self.full):
+        self.head.add_beside_title(self.before)
+        self.head.add(self.full)
+        self._add_buttons(tr("Fit map to pane (F)"))
+        for widget in (self.before, self.full):
             widget.hide()
-        vbox(self.content, self.head, (self.canvas, 1))
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -114,7 +103,7 @@ class MapView(MapsView):
         self._opened, shape = result, result.sources[0].shape
         if grown:
             self.canvas.grow(shape)
-        stays = grown and self.session is not None and self.session.grew
+        stays = grown and self.grew
         self._reveal = self._reveal or (old is not result and not stays)
         same = old is not None and old.sources[0].shape == shape
         waits = same and old is not result and not grown
@@ -137,18 +126,19 @@ class MapView(MapsView):
 
     def _show_opened(self) -> None:
         self._held.stop()
-        if self._opened is not None:
-            self._entitle()
+        if self._opened is not None and self.session is not None:
+            head, spec = self._opened.head, self._opened.grid.capture.spec
+            self.before.setVisible(self.session.stale)
+            self.full.setVisible(banded(spec.layers[head.layer]))
+            levels = sentences.ends(spec, head.layer)
+            self._entitle(tr("Head {head}", head=head), head, levels)
             self._show_maps(self._reveal)
             self._reveal = False
 
     def noticed(self, name: str) -> None:
-        """Move the cross hair and change colours at once."""
-        if name in ("selection", "hover"):
-            self._follow(reveal=name == "selection" and self._pointed is None)
-        elif name == "display":
-            self._present()
-        elif name == "capture" and self.session is not None and not self.grew:
+        """Move the cross hair and change colours at once; another capture is another map."""
+        super().noticed(name)
+        if name == "capture" and self.session is not None and not self.grew:
             self._pointed = None
             self._opened = self._opened if self.stepped else None
 
@@ -189,31 +179,6 @@ class MapView(MapsView):
     def _off(self, opened: OpenedMap[Grid]) -> tuple[bool, ...]:
         assert self.session is not None
         return (opened.head in self.session.off or opened.head in opened.grid.capture.off,)
-
-    def _entitle(self) -> None:
-        assert self._opened is not None and self.session is not None
-        head, spec = self._opened.head, self._opened.grid.capture.spec
-        facts = self.session.facts.get(head)
-        self.head.title.setText(tr("Head {head}", head=head))
-        self._role = tr(facts.role) if facts else ""
-        self.level.setText(sentences.ends(spec, head.layer))
-        self.level.setVisible(bool(self.level.text()))
-        self.before.setVisible(self.session.stale)
-        self.full.setVisible(banded(spec.layers[head.layer]))
-        self._fit_role()
-
-    def _fit_role(self) -> None:
-        """The role in the room that the rest of the head leaves, elided."""
-        room = self.head.room_for(self.role, self.width())
-        metrics = self.role.fontMetrics()
-        words = metrics.elidedText(self._role, Qt.TextElideMode.ElideRight, room - CHIP)
-        self.role.setText(words)
-        self.role.setToolTip(self._role if words != self._role else "")
-        self.role.setVisible(bool(self._role) and room >= LEAST_ROLE)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._fit_role()
 
     # --- what is looked at ------------------------------------------------------------------------
 
@@ -297,14 +262,13 @@ STEPS = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageOverlay:
-    """What a query looks at: row (n,) the weights of all positions, the last of which are patches;
-    limits: what the ends of the colours stand for."""
+    """What a query looks at: row (n,) the weights of all positions, the last of which are
+    patches."""
 
     capture: Capture
     chosen: Selection
     row: Floats
-    limits: Limits
-    signed: bool
+    scale: ColourScale
 
     @property
     def signal(self) -> Read:
@@ -348,22 +312,21 @@ class ImageCanvas(QWidget):
         super().__init__()
         self._shown: ImageOverlay | None = None
         self._pixels = QImage()
-        self._bar: Colours = np.zeros((1, 3), np.uint8)
         self._key: int | None = None
         self.setMouseTracking(True)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.setMinimumSize(160, 120)
 
-    def show_overlay(
-        self, shown: ImageOverlay, table: Colours, scale: str, key: int | None
-    ) -> None:
+    def show_overlay(self, shown: ImageOverlay, key: int | None) -> None:
         """Show the weights of a row; key: the position that is looked at more closely."""
-        self._shown, self._bar, self._key = shown, table, key
+        self._shown, self._key, scale = shown, key, shown.scale
         picture = shown.signal.picture
         assert picture is not None
-        grid = shown.row[shown.added :].reshape(shown.size)
-        placed = palettes.palette_coordinates(grid, shown.limits, scale, shown.signed)
-        rgb = np.ascontiguousarray(palettes.overlay(picture, palettes.paint(placed, table)))
+        places = scale.coordinates(shown.row[shown.added :].reshape(shown.size))
+        table = palettes.colours(
+            palettes.matching_palette(scale.display.palette, scale.signed), theme.current().dark
+        )
+        rgb = np.ascontiguousarray(palettes.overlay(picture, palettes.paint(places, table)))
         height, width = rgb.shape[:2]
         self._pixels = QImage(rgb.data, width, height, 3 * width, QImage.Format.Format_RGB888)
         self._pixels = self._pixels.copy()  # which owns its bytes
@@ -415,26 +378,11 @@ class ImageCanvas(QWidget):
                 for pen in (QPen(now.pane, 4), QPen(colour, 2)) if not patch.isEmpty() else ():
                     painter.setPen(pen)
                     painter.drawRect(patch)
-            self._paint_bar(painter, box, shown)
+            bar = QRectF(box.right() + GAP, box.top(), BAR, box.height())
+            ink.colour_bar(painter, bar, shown.scale)
             if self.hasFocus():
                 painter.setPen(QPen(now.press, 2))
                 painter.drawRect(box.adjusted(-4, -4, 4, 4))
-
-    def _paint_bar(self, painter: QPainter, box: QRectF, shown: ImageOverlay) -> None:
-        now = theme.current()
-        bar = QRectF(box.right() + GAP, box.top(), BAR, box.height())
-        column = np.ascontiguousarray(self._bar[::-1])
-        colours = QImage(column.data, 1, len(column), 3, QImage.Format.Format_RGB888)
-        painter.drawImage(bar, colours)
-        painter.setPen(QPen(now.line, 1))
-        painter.drawRect(bar)
-        painter.setFont(theme.font(0.85))
-        painter.setPen(now.secondary)
-        for value, y in zip(shown.limits[::-1], (bar.top(), bar.bottom()), strict=True):
-            place = QRectF(bar.right() + 6, y - 10, NUMBERS - 6, 20)
-            painter.drawText(
-                place, theme.TO_LEFT, language.short_number(float(value), shown.signed)
-            )
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         self.pointed.emit(self.position_at(event.position()))
@@ -505,7 +453,7 @@ class ImageView(View):
             return None
         query = chosen.query or 0
         within = replace(chosen, query=min(query, len(capture.prompt) - 1))
-        return partial(_overlay, capture, within, session.display.limits)
+        return partial(_overlay, capture, within, session.display)
 
     def draw(self, result: ImageOverlay) -> None:
         """Show the row."""
@@ -517,10 +465,8 @@ class ImageView(View):
         off = head in result.capture.off
         self.head.title.setText(tr("Head {head}", head=head))
         self.head.note.say(tr("switched off") if off else tr("from {query}", query=query))
-        name = palettes.matching_palette(session.display.palette, result.signed)
-        table = palettes.colours(name, theme.current().dark)
         key = self._key()
-        self.canvas.show_overlay(result, table, session.display.scale, key)
+        self.canvas.show_overlay(result, key)
         self.sentence.setText(result.sentence(key))
 
     def figure(self, session: Session) -> Spec | None:
@@ -575,13 +521,13 @@ class ImageView(View):
             self._pick(self.found.added + row * columns + column)
 
 
-def _overlay(capture: Capture, chosen: Selection, limits: Limits | None) -> ImageOverlay:
+def _overlay(capture: Capture, chosen: Selection, display: Display) -> ImageOverlay:
     """The row of a query, coloured up to its own largest weight unless limits are chosen."""
     progress(0, 1)
-    one, query = capture.maps[chosen.layer], chosen.query or 0
-    assert one is not None
-    row = one.read(chosen.head, rows=(query, query + 1))[0]
-    rows, columns = (capture.prompt.signal.grid if capture.prompt.signal else None) or (1, 1)
-    patches = row[len(row) - rows * columns :]
-    ends = limits or palettes.limits_of(float(patches.min()), float(patches.max()), one.signed)
-    return ImageOverlay(capture, chosen, row, ends, one.signed)
+    attention, query, signal = capture.maps[chosen.layer], chosen.query or 0, capture.prompt.signal
+    assert attention is not None and signal is not None and signal.grid is not None
+    row = attention.read(chosen.head, rows=(query, query + 1))[0]
+    patches = row[len(row) - signal.grid[0] * signal.grid[1] :]
+    own = palettes.limits_of(float(patches.min()), float(patches.max()), attention.signed)
+    scale = ColourScale(attention.signed, display.limits or own, display)
+    return ImageOverlay(capture, chosen, row, scale)

@@ -12,7 +12,7 @@ from PySide6.QtGui import QImage, QPainter
 from hgviz.core import Display
 from hgviz.gui import ink
 from hgviz.gui.grid import MapAxis, Names, Viewport
-from hgviz.gui.ink import MapScene
+from hgviz.gui.ink import ColourScale
 from hgviz.gui.sentences import word_spans
 from tests.making import make_capture
 
@@ -92,7 +92,7 @@ def test_values_beneath_a_flat_bar_keep_apart(app):
 
     for reach, wide in itertools.product((0.844, 0.906, 0.512, 1.0), (140, 363, 420)):
         written.clear()
-        scene = MapScene(None, None, None, True, (-reach, reach), Display())
+        scene = ColourScale(True, (-reach, reach), Display())
         image = QImage(500, 60, QImage.Format.Format_ARGB32)
         with Sheet(image) as painter:
             ink.colour_bar(painter, QRectF(20, 10, wide, 9), scene)
