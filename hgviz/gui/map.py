@@ -103,7 +103,7 @@ class MapView(HeadMapsView):
         self._opened, shape = result, result.sources[0].shape
         if grown:
             self.canvas.grow(shape)
-        stays = grown and self.grew
+        stays = grown and self.session is not None and self.session.grew
         self._reveal = self._reveal or (old is not result and not stays)
         same = old is not None and old.sources[0].shape == shape
         waits = same and old is not result and not grown
