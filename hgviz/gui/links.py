@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from math import asin, ceil, sin
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from PySide6.QtCore import QEvent, QMargins, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
+    QFocusEvent,
     QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
@@ -32,12 +33,13 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.core import Capture, HeadId, HgvizError, Selection, parse_heads, progress
+from hgviz.core import Capture, HeadId, HeadSet, HgvizError, Selection, parse_heads, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
+from hgviz.gui.tables import Table
 from hgviz.gui.view import CAPTURE, View
 from hgviz.gui.widgets import (
     Flow,
@@ -61,9 +63,6 @@ from hgviz.maps.links import (
 )
 from hgviz.session import Session
 from hgviz.session.navigation import step_token
-
-if TYPE_CHECKING:
-    from hgviz.gui.jobs import Lanes
 
 # --- bar ------------------------------------------------------------------------------------------
 
@@ -171,88 +170,46 @@ class LinkBar(Flow):
         self.changed.emit()
 
 
-# --- curve ----------------------------------------------------------------------------------------
+# --- scene ----------------------------------------------------------------------------------------
 
 
-Curve = tuple[QPointF, QPointF, QPointF, QPointF]  # start, two control points, end
-
-
-def in_view(a: QPointF, b: QPointF, low: float, high: float) -> Curve | None:
-    """The part of a link's curve that lies between low and high along the text: start, two control
-    points, end; None for none. What is far out of view would take long to stroke.
-
-    Along the text the curve goes as 3 t^2 - 2 t^3, which is turned round by a sine.
-    """
-    first, last = a.y(), b.y()
-    if max(first, last) < low or min(first, last) > high:
-        return None
-    bend = QPointF((b.x() - a.x()) / 2, 0)
-    whole = (a, a + bend, b - bend, b)
-    if first == last:
-        return whole
-    parts = sorted((one - first) / (last - first) for one in (low, high))
-    ends = [0.5 - sin(asin(1 - 2 * min(1.0, max(0.0, one))) / 3) for one in parts]
-    if ends == [0.0, 1.0]:
-        return whole
-    return between(whole, *ends)
-
-
-def between(curve: Curve, start: float, end: float) -> Curve:
-    """The part of a cubic curve between two of its parameters: its blossom at each corner."""
-
-    def blossom(*at: float) -> QPointF:
-        points = list(curve)
-        for one in at:
-            points = [p * (1 - one) + q * one for p, q in zip(points, points[1:], strict=False)]
-        return points[0]
-
-    return (
-        blossom(start, start, start), blossom(start, start, end),
-        blossom(start, end, end), blossom(end, end, end),
-    )  # fmt: skip
-
-
-# --- colours --------------------------------------------------------------------------------------
-
-
+LONGEST = 18  # characters of a unit that are shown
+PITCH, NARROW_PITCH = 22, 17  # px of a row, and of a row of single characters
+SAMPLED = 300  # units whose labels say how wide all are
 RED, BLUE = 215, 40  # of the 256 colours of signed weights
+QUERY, KEY = 0, 1
+
+LinkEnd = tuple[int, int]  # a side, QUERY or KEY, and a place on it
+Curve = tuple[QPointF, QPointF, QPointF, QPointF]  # start, two control points, end
 
 
 @dataclass(frozen=True, slots=True)
 class HeadColours:
-    """One strand of every query: its name, and its colours above and below zero."""
+    """The links of one head, or of heads combined: their name, and colours above and below 0."""
 
     name: str
     above: QColor
     below: QColor
     off: bool = False
 
-
-def strands_of(links: Links, off: frozenset[object]) -> list[HeadColours]:
-    """How each strand is named and coloured; off: heads that are switched off."""
-    dark = theme.current().dark
-    hues = palettes.CATEGORICAL_DARK if dark else palettes.CATEGORICAL
-    if links.single:
+    @classmethod
+    def of_links(cls, links: Links, off: frozenset[object]) -> tuple[HeadColours, ...]:
+        """The colours of some links. off: heads that are switched off."""
+        dark = theme.current().dark
+        hues = palettes.CATEGORICAL_DARK if dark else palettes.CATEGORICAL
+        if not links.single:
+            colours = (QColor(hues[at % len(hues)]) for at in range(len(links.heads)))
+            return tuple(
+                cls(str(head), hue, hue, head in off)
+                for head, hue in zip(links.heads, colours, strict=True)
+            )
         alone = len(links.heads) == 1
         name = str(links.heads[0]) if alone else tr(links.fuse)
-        table = palettes.colours("blue-red", dark)
-        plain = QColor(hues[0])
-        above = QColor(*table[RED].tolist()) if links.signed else plain
-        below = QColor(*table[BLUE].tolist()) if links.signed else plain
-        return [HeadColours(name, above, below, alone and links.heads[0] in off)]
-    found = []
-    for at, head in enumerate(links.heads):
-        hue = QColor(hues[at % len(hues)])
-        found.append(HeadColours(str(head), hue, hue, head in off))
-    return found
-
-
-# --- axis -----------------------------------------------------------------------------------------
-
-
-LONGEST = 18  # letters of a unit that are shown
-PITCH, LETTER = 22, 17  # px of a row, and of a row of single letters
-SAMPLED = 300  # units whose labels say how wide all are
+        above = below = QColor(hues[0])
+        if links.signed:
+            table = palettes.colours("blue-red", dark)
+            above, below = (QColor(*table[at].tolist()) for at in (RED, BLUE))
+        return (cls(name, above, below, alone and links.heads[0] in off),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,32 +223,12 @@ class TokenAxis:
     @classmethod
     def of(cls, side: Side) -> TokenAxis:
         """The axis of a side."""
-        some = np.linspace(0, len(side) - 1, min(len(side), SAMPLED)).astype(int).tolist()
-        labels = [end_label(side, at)[:LONGEST] for at in some]
+        places = np.linspace(0, len(side) - 1, min(len(side), SAMPLED)).astype(int).tolist()
+        labels = [end_label(side, place)[:LONGEST] for place in places]
         metrics = QFontMetricsF(theme.mono(1.0))
         width = max((metrics.horizontalAdvance(label) for label in labels), default=0.0)
-        pitch = LETTER if max(map(len, labels), default=0) <= 2 else PITCH
+        pitch = NARROW_PITCH if max(map(len, labels), default=0) <= 2 else PITCH
         return cls(len(side), pitch, width + 14)
-
-    @property
-    def length(self) -> float:
-        """Px of all of it."""
-        return self.count * self.pitch
-
-    def middle(self, place: int) -> float:
-        """The middle of a unit."""
-        return (place + 0.5) * self.pitch
-
-    def at(self, along: float) -> int | None:
-        """The unit at a place."""
-        return int(along // self.pitch) if 0 <= along < self.length else None
-
-    def within(self, first: float, last: float) -> tuple[int, int]:
-        """The units between two places, half-open."""
-        return max(0, int(first // self.pitch)), min(self.count, ceil(last / self.pitch))
-
-
-# --- scene ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -301,41 +238,25 @@ class LinkScene:
     """
 
     links: Links
-    tracks: tuple[TokenAxis, TokenAxis]
-    strands: tuple[HeadColours, ...]
+    axes: tuple[TokenAxis, TokenAxis]
+    colours: tuple[HeadColours, ...]
     chosen: frozenset[int] = frozenset()
     key: int | None = None
     hot: Links | None = None
     titles: tuple[str, str] = ("Query", "Key")
 
-    def stays(self, other: LinkScene) -> bool:
-        """Whether the same texts stood there before."""
-        mine, its = self.links, other.links
-        return mine.queries is its.queries and mine.keys is its.keys
-
     @property
-    def shown(self) -> Links:
-        """The links whose numbers are said: of the query pointed at, else of those chosen."""
-        return self.hot or self.links
+    def sides(self) -> tuple[Side, Side]:
+        """What stands along both sides."""
+        return self.links.queries, self.links.keys
 
-    def beyond(self, view: tuple[int, int]) -> list[tuple[bool, int, int, float]]:
-        """Links of chosen queries to keys that are not in view: whether before, the strongest, how
-        many, how strong that is.
-        """
-        if not self.chosen and self.hot is None:
-            return []
-        size: dict[int, float] = {}
-        for many in self.shown.strands.values():
-            for strand in many:
-                for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True):
-                    size[key] = max(size.get(key, 0.0), abs(weight))
-        found = []
-        for before in (True, False):
-            out = [key for key in size if (key < view[0] if before else key >= view[1])]
-            if out:
-                top = max(out, key=lambda one: size[one])
-                found.append((before, top, len(out), size[top]))
-        return found
+
+def every_link(links: Links) -> Iterator[tuple[int, int, int, float]]:
+    """Every link: the place of its query, the number of its head, the place of its key, weight."""
+    for place, strands in links.strands.items():
+        for number, strand in enumerate(strands):
+            for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True):
+                yield place, number, key, weight
 
 
 def end_label(side: Side, place: int) -> str:
@@ -346,311 +267,281 @@ def end_label(side: Side, place: int) -> str:
         return "∅"
     if end - start == 1:
         return sentences.name(side.prompt, start).strip() or sentences.SPACE
-    found = side.prompt.words(start, end)
-    return sentences.shown(found.strip() or found) or " ".join(side.prompt.pieces[start:end])
+    words = side.prompt.words(start, end)
+    return sentences.shown(words.strip() or words) or " ".join(side.prompt.pieces[start:end])
 
 
-def amount(value: float, signed: bool, digits: int = 2) -> str:
-    """0.42; with signs, where there can be some."""
-    return sentences.with_sign(value, digits) if signed else sentences.weight(value, digits)
+# --- layout ---------------------------------------------------------------------------------------
 
 
-# --- plan -----------------------------------------------------------------------------------------
-
-
-PAD = 16
+PAD, GAP = 16, 8  # px around all, between a text and its links
 HEAD = 26  # px of the line that says what the columns are
-GAP = 8  # px between a text and its links
-LEAST = 110  # px of links
-WIDEST = 420
-STUB = 18  # px of what says that a link goes on beyond what is in view
-STUB_WIDTH = 96
+LEAST, WIDEST = 110, 420  # px of links
+AFTER = 8  # px after the last unit
+STUB, STUB_WIDTH = 18, 124  # px of what says that links lead out of view
+
+
+@dataclass(frozen=True, slots=True)
+class FarKey:
+    """What says that links of the chosen queries lead out of view: the strongest key there, whether
+    it comes before what is in view, how many keys there are, its weight."""
+
+    box: QRectF
+    place: int
+    before: bool
+    count: int
+    weight: float
 
 
 @dataclass(frozen=True, slots=True)
 class LinkLayout:
-    """Of a viewport of width x height px: start and room px along the text; the text of each side
-    between sides[0] and sides[1] across it, its links between ends; value: how far it is scrolled,
-    up to most.
-    """
+    """Of a viewport: room px along the text below the heads; the text of each side between sides[0]
+    and sides[1] across it, its links between ends; value: how far it is scrolled, up to most."""
 
-    start: float
+    scene: LinkScene
+    width: float
     room: float
     sides: tuple[tuple[float, float], tuple[float, float]]
     ends: tuple[float, float]
-    lengths: tuple[float, float]
     value: float
-    scene: LinkScene
 
     @classmethod
     def of(cls, scene: LinkScene, width: float, height: float, value: float) -> LinkLayout:
-        """The plan of a scene."""
-        lengths = scene.tracks[0].length, scene.tracks[1].length
+        """The layout of a scene in a viewport."""
         most = max(48.0, width * 0.26)
-        wide = [max(44.0, min(most, track.width)) for track in scene.tracks]
-        free = width - 2 * PAD - wide[0] - wide[1] - 2 * GAP - LEAST
-        reach = min(WIDEST, free + LEAST)
-        # what is left over stands at both ends
-        spare = width - 2 * PAD - sum(wide) - 2 * GAP - reach
-        left = PAD + max(0.0, spare) / 2
-        first = left, left + wide[0]
-        ends = first[1] + GAP, first[1] + GAP + reach
-        second = ends[1] + GAP, ends[1] + GAP + wide[1]
-        return cls(HEAD, height - HEAD, (first, second), ends, lengths, value, scene)
+        first, second = (max(44.0, min(most, axis.width)) for axis in scene.axes)
+        free = width - 2 * PAD - first - second - 2 * GAP
+        reach = min(WIDEST, free)
+        left = PAD + max(0.0, free - reach) / 2  # what is left over stands at both ends
+        ends = left + first + GAP, left + first + GAP + reach
+        sides = (left, left + first), (ends[1] + GAP, ends[1] + GAP + second)
+        return cls(scene, width, height - HEAD, sides, ends, value)
+
+    def over(self, side: int) -> float:
+        """Px of a side that its room does not show."""
+        axis = self.scene.axes[side]
+        return max(0.0, axis.count * axis.pitch + AFTER - self.room)
 
     @property
     def most(self) -> float:
-        """How far it scrolls: as far as the longer of the two goes."""
-        return max(0.0, max(self.lengths) + 8 - self.room)
-
-    def scrolled(self, value: float) -> LinkLayout:
-        """The same, scrolled elsewhere."""
-        return replace(self, value=value)
+        """How far it scrolls: as far as the longer side goes."""
+        return max(self.over(QUERY), self.over(KEY))
 
     def offset(self, side: int) -> float:
         """How far a side is scrolled; of two lengths, each is at the same part of its own."""
-        over = max(0.0, self.lengths[side] + 8 - self.room)
-        return self.value * over / self.most if self.most else 0.0
+        return self.value * self.over(side) / self.most if self.most else 0.0
 
     def scroll_to(self, side: int, along: float) -> float:
         """How far to scroll so that a side begins at a place."""
-        over = max(0.0, self.lengths[side] + 8 - self.room)
+        over = self.over(side)
         return min(max(0.0, along), over) * self.most / over if over else 0.0
 
     def shown(self, side: int) -> tuple[int, int]:
         """The units of a side in view, half-open."""
-        first = self.offset(side)
-        return self.scene.tracks[side].within(first, first + self.room)
+        axis, first = self.scene.axes[side], self.offset(side)
+        stop = ceil((first + self.room) / axis.pitch)
+        return int(first // axis.pitch), min(axis.count, stop)
 
     def along(self, side: int, place: int) -> float:
         """The middle of a unit along the text, in px of the viewport."""
-        return self.start + self.scene.tracks[side].middle(place) - self.offset(side)
+        return HEAD + (place + 0.5) * self.scene.axes[side].pitch - self.offset(side)
 
     def box(self, side: int, place: int) -> QRectF:
         """Where a unit is written."""
-        pitch = self.scene.tracks[side].pitch
-        low, high = self.sides[side]
+        pitch, (low, high) = self.scene.axes[side].pitch, self.sides[side]
         return QRectF(low, self.along(side, place) - pitch / 2, high - low, pitch)
 
-    def end(self, side: int, place: int) -> QPointF:
-        """Where links meet a unit."""
-        return QPointF(self.ends[side], self.along(side, place))
-
-    def side_at(self, x: float, y: float) -> int | None:
-        """Which text is at a place."""
-        if y < self.start:
+    def end_at(self, place: QPointF) -> LinkEnd | None:
+        """The unit whose text is at a place, or beside it away from the links."""
+        (first, second), x = self.sides, place.x()
+        side = QUERY if x <= first[1] + GAP else KEY if x >= second[0] - GAP else None
+        if side is None or place.y() < HEAD:
             return None
-        for side, (low, high) in enumerate(self.sides):
-            if low - GAP <= x <= high + GAP:
-                return side
-        return 1 if x > self.sides[1][1] else 0 if x < self.sides[0][0] else None
+        axis = self.scene.axes[side]
+        at = int((place.y() - HEAD + self.offset(side)) // axis.pitch)
+        return (side, at) if at < axis.count else None
 
-    def stubs(self, scene: LinkScene) -> list[tuple[QRectF, int]]:
-        """Where it is said that links go on beyond what is in view, and to which key."""
-        found = []
-        for before, place, *_ in scene.beyond(self.shown(1)):
-            low, high = self.sides[1]
-            y = self.start if before else self.start + self.room - STUB
-            wide = max(STUB_WIDTH, high - low)
-            found.append((QRectF(low - GAP / 2, y, wide, STUB), place))
-        return found
+    def far_keys(self) -> list[FarKey]:
+        """Where links of the chosen queries lead out of view, above and below."""
+        scene = self.scene
+        sizes: dict[int, float] = {}
+        if scene.chosen or scene.hot is not None:
+            for _, _, key, weight in every_link(scene.hot or scene.links):
+                sizes[key] = max(sizes.get(key, 0.0), abs(weight))
+        first, stop = self.shown(KEY)
+        low, high = self.sides[KEY]
+        wide = max(STUB_WIDTH, high - low)
+        left = min(low - GAP / 2, self.width - wide - 4)
+        far_keys = []
+        for before in (True, False):
+            keys = [key for key in sizes if (key < first if before else key >= stop)]
+            if keys:
+                strongest = max(keys, key=lambda key: sizes[key])
+                box = QRectF(left, HEAD if before else HEAD + self.room - STUB, wide, STUB)
+                far_keys.append(FarKey(box, strongest, before, len(keys), sizes[strongest]))
+        return far_keys
 
 
-# --- brush ----------------------------------------------------------------------------------------
+def visible_part(a: QPointF, b: QPointF, low: float, high: float) -> Curve | None:
+    """The part of a link's curve that lies between low and high along the text; None for none. What
+    is far out of view would take long to stroke.
+
+    Along the text the curve goes as 3 t^2 - 2 t^3, which is inverted by a sine.
+    """
+    first, last = a.y(), b.y()
+    if max(first, last) < low or min(first, last) > high:
+        return None
+    bend = QPointF((b.x() - a.x()) / 2, 0)
+    curve = [a, a + bend, b - bend, b]
+    start, end = 0.0, 1.0
+    if first != last:
+        parts = sorted((edge - first) / (last - first) for edge in (low, high))
+        start, end = (0.5 - sin(asin(1 - 2 * min(1.0, max(0.0, p))) / 3) for p in parts)
+
+    def blossom(*parameters: float) -> QPointF:
+        points = curve
+        for t in parameters:
+            points = [p * (1 - t) + q * t for p, q in zip(points, points[1:], strict=False)]
+        return points[0]
+
+    return (
+        blossom(start, start, start), blossom(start, start, end),
+        blossom(start, end, end), blossom(end, end, end),
+    )  # fmt: skip
+
+
+# --- painting -------------------------------------------------------------------------------------
 
 
 THIN, THICK = 0.8, 6.0  # px
-PALE, FULL, BACK = 0.22, 0.92, 0.12  # how opaque weak links are, strong ones, and those behind
-NEGATIVE = [3.0, 2.0]  # in widths of a line
+PALE, FULL, BEHIND = 0.22, 0.92, 0.12  # how opaque weak links are, strong ones, and those behind
+NEGATIVE = [3.0, 2.0]  # dashes, in widths of a line
 EDGE = 8.0  # px beyond what is in view that curves are stroked
-ALL = 0.6  # of that, where all queries have links
+ALL = 0.6  # how opaque they are where all queries have links
 MOST = 4000  # links that are painted, the strongest
-STEP = 3.0  # px between strands that end at one key
-CENTRE = Qt.AlignmentFlag.AlignCenter
+STEP = 3.0  # px between heads that end at one key
+FAR = {True: ("↑", "Ctrl+↑"), False: ("↓", "Ctrl+↓")}  # arrow and key, by whether it comes before
 
 
 class LinkPainter:
     """One painting. hot: the side and place under the pointer."""
 
-    def __init__(
-        self,
-        painter: QPainter,
-        scene: LinkScene,
-        plan: LinkLayout,
-        hot: tuple[int, int] | None,
-    ) -> None:
-        self.painter, self.scene, self.plan, self.hot = painter, scene, plan, hot
+    def __init__(self, painter: QPainter, plan: LinkLayout, hot: LinkEnd | None) -> None:
+        self.painter, self.scene, self.plan, self.hot = painter, plan.scene, plan, hot
         self.theme = theme.current()
-        self.views = plan.shown(0), plan.shown(1)
-        self.fonts = {
-            (none, bold): theme.mono(0.92 if none else 1.0, 600 if bold else 400)
-            for none in (False, True) for bold in (False, True)
-        }  # fmt: skip
-        self.letter = QFontMetricsF(self.fonts[False, True]).horizontalAdvance("0")
 
     def paint(self) -> None:
-        """Links first, then what they link."""
+        """Links first, then what they link, then what is not in view."""
         painter, plan = self.painter, self.plan
-        painter.save()
-        painter.setClipRect(QRectF(0, plan.start, 1e5, plan.room))
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        painter.setClipRect(QRectF(0, HEAD, plan.width, plan.room))
         self._links()
-        self._texts()
-        painter.restore()
-        self._heads()
-        self._stubs()
-
-    # --- links ------------------------------------------------------------------------------------
-
-    def _links(self) -> None:
-        scene, plan = self.scene, self.plan
-        found: list[tuple[bool, float, float, int, int, int]] = []
-        for links in filter(None, (scene.links, scene.hot)):
-            peak = max(scene.links.peak, links.peak) or 1.0
-            for place, many in links.strands.items():
-                for number, strand in enumerate(many):
-                    for key, weight in zip(
-                        strand.keys.tolist(), strand.weights.tolist(), strict=True
-                    ):
-                        front = self._in_front(place, key, links)
-                        found.append((front, abs(weight) / peak, weight, number, place, key))
-        found.sort(key=lambda one: one[:2])
-        strands = len(scene.strands)
-        step = min(STEP, 14 / max(1, strands))
-        for front, part, weight, number, place, key in found[-MOST:]:
-            if not self._near(place, key):
-                continue
-            beside = step * (number - (strands - 1) / 2)
-            self._link(plan, place, key, weight, part, scene.strands[number], beside, front)
-
-    def _in_front(self, place: int, key: int, links: Links) -> bool:
-        """Whether a link is one of those looked at; all are where nothing is pointed at."""
-        if self.hot is None:
-            return links is self.scene.shown
-        side, at = self.hot
-        if side == 0 and at not in links.strands and self.scene.hot is None:
-            return True
-        return (place if side == 0 else key) == at
-
-    def _near(self, place: int, key: int) -> bool:
-        """Whether any of a link can be in view."""
-        a, b = self.plan.along(0, place), self.plan.along(1, key)
-        return max(a, b) >= self.plan.start and min(a, b) <= self.plan.start + self.plan.room
-
-    def _link(
-        self,
-        plan: LinkLayout,
-        place: int,
-        key: int,
-        weight: float,
-        part: float,
-        strand: HeadColours,
-        beside: float,
-        front: bool,
-    ) -> None:
-        a, b = plan.end(0, place), plan.end(1, key) + QPointF(0, beside)
-        curve = in_view(a, b, plan.start - EDGE, plan.start + plan.room + EDGE)
-        if curve is None:
-            return
-        path = QPainterPath(curve[0])
-        path.cubicTo(*curve[1:])
-        colour = strand.below if weight < 0 else strand.above
-        alpha = (PALE + (FULL - PALE) * part) if front else BACK
-        alpha *= (0.35 if strand.off else 1.0) * (1.0 if self.scene.chosen else ALL)
-        wide = THIN + (THICK - THIN) * part
-        # a line of 1 px takes a tenth of the time
-        pen = QPen(ink.faint(colour, alpha), wide if wide >= 1.6 else 1.0)
-        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-        if weight < 0:
-            pen.setDashPattern(NEGATIVE)
-        self.painter.setBrush(Qt.BrushStyle.NoBrush)
-        self.painter.setPen(pen)
-        self.painter.drawPath(path)
-
-    # --- texts ------------------------------------------------------------------------------------
-
-    def _texts(self) -> None:
-        scene, links = self.scene, self.scene.links
-        linked = {int(key) for many in scene.shown.strands.values() for one in many
-                  for key in one.keys}  # fmt: skip
-        for side, of in enumerate((links.queries, links.keys)):
-            for place in range(*self.views[side]):
-                box = self.plan.box(side, place)
-                chosen = side == 0 and place in scene.chosen
-                key = side == 1 and place == scene.key
-                hot = self.hot == (side, place)
-                self._unit(of, place, side, box, chosen, key, hot, side == 1 and place in linked)
-
-    def _unit(
-        self, of: Side, place: int, side: int, box: QRectF, chosen: bool, key: bool, hot: bool,
-        linked: bool,
-    ) -> None:  # fmt: skip
-        painter, now = self.painter, self.theme
-        inner = box.adjusted(1, 1, -1, -1)
-        if chosen or hot:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(now.mark_tint if chosen else now.hover)
-            painter.drawRoundedRect(inner, 4, 4)
-        if chosen or key:
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(now.mark if chosen else now.text, 1.5))
-            painter.drawRoundedRect(inner, 4, 4)
-        none = bool(of.special[of.shown[place]])
-        bold = chosen or linked
-        painter.setFont(self.fonts[none, bold])
-        quiet = none or (side == 1 and self.scene.chosen and not linked)
-        colour = now.mark_text if chosen else now.secondary if quiet else now.text
-        painter.setPen(colour)
-        room = box.width() - 8
-        text = end_label(of, place)
-        metrics = painter.fontMetrics()
-        if 2 * len(text) * self.letter > room and metrics.horizontalAdvance(text) > room:
-            text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(1, int(room)))
-        painter.drawText(
-            box.adjusted(4, 0, -4, 0), theme.TO_RIGHT if side == 0 else theme.TO_LEFT, text
-        )
-
-    # --- what the columns are ---------------------------------------------------------------------
-
-    def _heads(self) -> None:
-        painter, plan, now = self.painter, self.plan, self.theme
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        linked = {key for _, _, key, _ in every_link(self.scene.hot or self.scene.links)}
+        for side, axis in enumerate(self.scene.sides):
+            for place in range(*plan.shown(side)):
+                self._unit(axis, (side, place), side == KEY and place in linked)
+        painter.setClipping(False)
         painter.setFont(theme.font(0.85, 600))
-        painter.setPen(now.secondary)
+        painter.setPen(self.theme.secondary)
         for side, title in enumerate(self.scene.titles):
             low, high = plan.sides[side]
             box = QRectF(low + 4, 0, max(high - low, 60) - 8, HEAD)
-            if side == 0:
-                box = QRectF(high - 64, 0, 60, HEAD)
+            if side == QUERY:
+                box.moveRight(high - 4)
             painter.drawText(box, theme.TO_LEFT if side else theme.TO_RIGHT, title)
-        painter.fillRect(QRectF(0, HEAD - 1, painter.viewport().width(), 1), now.line)
+        painter.fillRect(QRectF(0, HEAD - 1, plan.width, 1), self.theme.line)
+        for far in plan.far_keys():
+            self._far_key(far)
 
-    def _stubs(self) -> None:
-        """How many links go on beyond what is in view, and to what most."""
-        painter, now, keys = self.painter, self.theme, self.scene.links.keys
-        said = self.scene.beyond(self.views[1])
-        for (box, place), (before, _, count, _) in zip(
-            self.plan.stubs(self.scene), said, strict=True
-        ):
-            painter.setPen(QPen(now.edge, 1))
-            painter.setBrush(now.pane)
-            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
-            arrow = "↑" if before else "↓"
-            more = f" +{count - 1}" if count > 1 else ""
-            painter.setPen(now.text)
-            painter.setFont(theme.font(0.85, 500))
-            text = f"{arrow} {end_label(keys, place)}{more}"
-            text = painter.fontMetrics().elidedText(
-                text, Qt.TextElideMode.ElideRight, int(box.width()) - 10
-            )
-            painter.drawText(box, CENTRE, text)
+    def _links(self) -> None:
+        """The strongest links, those in front last."""
+        scene, plan = self.scene, self.plan
+        rows = []
+        for links in filter(None, (scene.links, scene.hot)):
+            peak = max(scene.links.peak, links.peak) or 1.0
+            for place, number, key, weight in every_link(links):
+                part = abs(weight) / peak
+                rows.append((self._in_front(place, key, links), part, weight, number, place, key))
+        rows.sort(key=lambda row: row[:2])
+        step = min(STEP, 14 / max(1, len(scene.colours)))
+        low, high = HEAD - EDGE, HEAD + plan.room + EDGE
+        self.painter.setBrush(Qt.BrushStyle.NoBrush)
+        for in_front, part, weight, number, place, key in rows[-MOST:]:
+            aside = step * (number - (len(scene.colours) - 1) / 2)
+            a = QPointF(plan.ends[0], plan.along(QUERY, place))
+            b = QPointF(plan.ends[1], plan.along(KEY, key) + aside)
+            curve = visible_part(a, b, low, high)
+            if curve is None:
+                continue
+            path = QPainterPath(curve[0])
+            path.cubicTo(*curve[1:])
+            head = scene.colours[number]
+            alpha = PALE + (FULL - PALE) * part if in_front else BEHIND
+            alpha *= (0.35 if head.off else 1.0) * (1.0 if scene.chosen else ALL)
+            wide = THIN + (THICK - THIN) * part
+            colour = ink.faint(head.below if weight < 0 else head.above, alpha)
+            pen = QPen(colour, wide if wide >= 1.6 else 1.0)  # of 1 px takes a tenth of the time
+            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+            if weight < 0:
+                pen.setDashPattern(NEGATIVE)
+            self.painter.setPen(pen)
+            self.painter.drawPath(path)
+
+    def _in_front(self, place: int, key: int, links: Links) -> bool:
+        """Whether a link is one of those pointed at; all are where nothing is pointed at."""
+        if self.hot is None:
+            return links is (self.scene.hot or self.scene.links)
+        side, at = self.hot
+        if side == QUERY and at not in links.strands and self.scene.hot is None:
+            return True
+        return (place if side == QUERY else key) == at
+
+    def _unit(self, axis: Side, end: LinkEnd, linked: bool) -> None:
+        """A unit of a text: tinted when chosen or pointed at, bold when it is linked."""
+        (side, place), painter, now = end, self.painter, self.theme
+        box = self.plan.box(side, place)
+        chosen = side == QUERY and place in self.scene.chosen
+        inner = box.adjusted(1, 1, -1, -1)
+        if chosen or end == self.hot:
+            painter.setPen(Qt.PenStyle.NoPen)
+            painter.setBrush(now.mark_tint if chosen else now.hover)
+            painter.drawRoundedRect(inner, 4, 4)
+        if chosen or (side == KEY and place == self.scene.key):
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(now.mark if chosen else now.text, 1.5))
+            painter.drawRoundedRect(inner, 4, 4)
+        special = bool(axis.special[axis.shown[place]])
+        quiet = special or (side == KEY and self.scene.chosen and not linked)
+        painter.setFont(theme.mono(0.92 if special else 1.0, 600 if chosen or linked else 400))
+        painter.setPen(now.mark_text if chosen else now.secondary if quiet else now.text)
+        text, room = end_label(axis, place), int(box.width()) - 8
+        text = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, max(1, room))
+        align = theme.TO_LEFT if side else theme.TO_RIGHT
+        painter.drawText(box.adjusted(4, 0, -4, 0), align, text)
+
+    def _far_key(self, far: FarKey) -> None:
+        """To which key links lead out of view, how many more, and which key goes there."""
+        painter, now, box = self.painter, self.theme, far.box
+        painter.setPen(QPen(now.edge, 1))
+        painter.setBrush(now.pane)
+        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+        painter.setFont(theme.font(0.85, 500))
+        metrics, (arrow, keys) = painter.fontMetrics(), FAR[far.before]
+        wide = metrics.horizontalAdvance(keys)
+        more = f" +{far.count - 1}" if far.count > 1 else ""
+        text = f"{arrow} {end_label(self.scene.links.keys, far.place)}{more}"
+        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(box.width()) - wide - 20)
+        painter.setPen(now.text)
+        painter.drawText(box.adjusted(8, 0, 0, 0), theme.TO_LEFT, text)
+        painter.setPen(now.secondary)
+        painter.drawText(box.adjusted(0, 0, -8, 0), theme.TO_RIGHT, keys)
 
 
-# --- sentences ------------------------------------------------------------------------------------
+# --- words ----------------------------------------------------------------------------------------
 
 
 # by whether weights can be negative, and whether the strongest link is named
-SAID = {
+SUMMARIES = {
     (False, False): "{who}: {links} with {share} of the weight",
     (False, True): "{who}: {links} with {share} of the weight, most {key} {amount}",
     (True, False): "{who}: {links} with {share} of the magnitude",
@@ -658,76 +549,67 @@ SAID = {
 }
 
 
-def describe_links(links: Links, hot: Links | None, linking: LinkOptions, capture: Capture) -> str:
-    """Such as "“s”: 5 links with 93 % of the weight, most “.” 0.89"."""
-    shown = hot or links
-    strands = [one for many in shown.strands.values() for one in many]
-    if not shown.strands:
+def describe_links(links: Links, off: HeadSet) -> str:
+    """Such as "“s”: 5 links with 93 % of the weight, most “.” 0.89". off: heads that are off."""
+    strands = [strand for many in links.strands.values() for strand in many]
+    heads = [str(head) for head in links.heads if head in off]
+    if not links.strands:
         return tr("The query is a special token, and these are hidden.")
-    count = sum(len(one.keys) for one in strands)
-    total = sum(one.total for one in strands)
-    off = [str(one) for one in shown.heads if one in capture.off]
-    if off and len(off) == len(shown.heads):
-        if len(off) > 1:
-            return tr("Heads {heads} are switched off.", heads=", ".join(off))
-        return tr("Head {head} is switched off.", head=off[0])
+    if heads and len(heads) == len(links.heads):
+        if len(heads) > 1:
+            return tr("Heads {heads} are switched off.", heads=", ".join(heads))
+        return tr("Head {head} is switched off.", head=heads[0])
+    count = sum(len(strand.keys) for strand in strands)
+    total = sum(strand.total for strand in strands)
     if not count:
         none = "No weight is large enough to be drawn." if total else "No weight in this row."
         return tr(none)
-    part = sum(one.part * one.total for one in strands) / total if total else 0.0
-    single = len(shown.strands) == 1
-    who = tr("{n:,} queries", n=len(shown.strands))
+    part = sum(strand.part * strand.total for strand in strands) / total if total else 0.0
+    single = len(links.strands) == 1
+    who = tr("{n:,} queries", n=len(links.strands))
     if single:
-        who = sentences.quoted(end_label(shown.queries, next(iter(shown.strands))))
+        who = sentences.quoted(end_label(links.queries, next(iter(links.strands))))
     parts = {"who": who, "links": sentences.counted(count, "link"), "share": share(part)}
-    top = strands[0] if single and shown.single and len(strands[0].keys) else None
-    if top is not None:
-        digits = 3 if shown.values else 2
-        parts["key"] = sentences.quoted(end_label(shown.keys, int(top.keys[0])))
-        parts["amount"] = amount(float(top.weights[0]), shown.signed, digits)
-    said = [tr(SAID[shown.signed, top is not None], **parts)]
-    hidden = sum(one.hidden for one in strands)
+    named = single and links.single
+    if named:
+        write = sentences.with_sign if links.signed else sentences.weight
+        parts["key"] = sentences.quoted(end_label(links.keys, int(strands[0].keys[0])))
+        parts["amount"] = write(float(strands[0].weights[0]), 3 if links.values else 2)
+    words = [tr(SUMMARIES[links.signed, named], **parts)]
+    hidden = sum(strand.hidden for strand in strands)
     if hidden > 0 and total:
-        said.append(tr("{share} on special tokens, hidden", share=share(hidden / total)))
-    if linking.values:
-        said.append(tr("weight × |v·W_O|"))
-    if shown.signed:
-        said.append(tr("dashed: below zero"))
-    return " · ".join(said)
+        words.append(tr("{share} on special tokens, hidden", share=share(hidden / total)))
+    if links.values:
+        words.append(tr("weight × |v·W_O|"))
+    if links.signed:
+        words.append(tr("dashed: below zero"))
+    return " · ".join(words)
 
 
-def table_of(links: Links) -> list[list[str]]:
-    """A row for every link: both ends, the head (or how heads are put together), the weight."""
-    rows = [[tr("Query position"), tr("Query"), tr("Key position"), tr("Key"), tr("Head"),
-             tr("Weight")]]  # fmt: skip
-    heads = [tr(links.fuse)] if links.single and len(links.heads) > 1 else map(str, links.heads)
-    named = tuple(heads)
-    for place, many in links.strands.items():
-        for head, strand in zip(named, many, strict=True):
-            for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True):
-                ends = *_end(links.queries, place), *_end(links.keys, key)
-                rows.append([*ends, head, repr(float(weight))])
-    return rows
-
-
-def _end(side: Side, place: int) -> tuple[str, str]:
-    """The token of a unit, as a number, and what is written for it."""
-    token = side.token(place)
-    return "" if token is None else str(token), end_label(side, place)
+def link_table(links: Links) -> Table:
+    """A row for every link: both ends, the head (or how heads are combined), the weight."""
+    table = [[tr("Query position"), tr("Query"), tr("Key position"), tr("Key"), tr("Head"),
+              tr("Weight")]]  # fmt: skip
+    fused = links.single and len(links.heads) > 1
+    names = [tr(links.fuse)] if fused else [str(head) for head in links.heads]
+    for place, number, key, weight in every_link(links):
+        ends = []
+        for side, at in ((links.queries, place), (links.keys, key)):
+            token = side.token(at)
+            ends += ["" if token is None else str(token), end_label(side, at)]
+        table.append([*ends, names[number], repr(float(weight))])
+    return table
 
 
 # --- canvas ---------------------------------------------------------------------------------------
 
 
-TURN = 66  # px for one
-STEPS = {
+TURN = 66  # px for one turn of the wheel
+SHIFT, CONTROL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
+STEPS: dict[Qt.Key, tuple[Literal["query", "key"], int]] = {
     Qt.Key.Key_Up: ("query", -1), Qt.Key.Key_Down: ("query", 1),
     Qt.Key.Key_Left: ("key", -1), Qt.Key.Key_Right: ("key", 1),
 }  # fmt: skip
-QUERY, KEY = 0, 1
-
-
-LinkEnd = tuple[int, int]  # a side, QUERY or KEY, and a place on it
 
 
 class LinkCanvas(QAbstractScrollArea):
@@ -743,10 +625,10 @@ class LinkCanvas(QAbstractScrollArea):
 
     def __init__(self) -> None:
         super().__init__()
-        self.scene: LinkScene | None = None
         self.plan: LinkLayout | None = None
         self.hot: LinkEnd | None = None
-        self._dragging = self._mine = False  # mine: what is chosen was chosen here
+        self._dragging = False
+        self._chosen_here = False  # by the pointer: what it points at stays where it is
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
@@ -758,154 +640,139 @@ class LinkCanvas(QAbstractScrollArea):
 
     # --- what is shown ----------------------------------------------------------------------------
 
-    def show_scene(self, scene: LinkScene | None) -> None:
-        """Show links; the same texts stay where they are."""
-        old, self.scene = self.scene, scene
-        fresh = old is None or scene is None or not scene.stays(old)
+    def show_scene(self, scene: LinkScene) -> None:
+        """Show links; the same texts stay where they are unless something else is chosen."""
+        old = self.plan.scene if self.plan is not None else None
+        fresh = old is None or old.sides != scene.sides
         if fresh:
             self.hot = None
-        self._lay_out()
-        others = old is None or scene is None or scene.chosen != old.chosen
-        if scene is not None and (fresh or (others and not self._mine)):
-            self._show_links(scene)
-        self._mine = False
+        self._lay_out(scene)
+        if fresh or not self._chosen_here:
+            if scene.chosen and (fresh or scene.chosen != old.chosen):
+                self._show_links(scene)
+            elif scene.key is not None and (fresh or scene.key != old.key):
+                self.reveal(scene.key, KEY)
+        self._chosen_here = False
         self.viewport().update()
 
     def _show_links(self, scene: LinkScene) -> None:
         """Scroll to the queries chosen, and to their strongest key where both fit."""
-        if not scene.chosen or self.plan is None:
+        query = min(scene.chosen)
+        self.reveal(query)
+        far_keys = self.plan.far_keys()
+        if not far_keys:
             return
-        self.reveal(min(scene.chosen))
-        beyond = scene.beyond(self.plan.shown(KEY))
-        if not beyond:
-            return
-        key = max(beyond, key=lambda one: one[3])[1]
-        a = scene.tracks[QUERY].middle(min(scene.chosen))
-        b = scene.tracks[KEY].middle(key)
-        if abs(b - a) < self.plan.room - 60:
-            value = self.plan.scroll_to(QUERY, (a + b) / 2 - self.plan.room / 2)
-        else:  # the query at the far end: as much as can be seen of the way there
-            edge = 40 if b > a else self.plan.room - 40
-            value = self.plan.scroll_to(QUERY, a - edge)
-        self.bar.setValue(round(value))
+        key = max(far_keys, key=lambda far: far.weight).place
+        a, b = ((at + 0.5) * axis.pitch for at, axis in zip((query, key), scene.axes, strict=True))
+        along = (a + b - self.plan.room) / 2
+        if abs(b - a) >= self.plan.room - 60:  # the query at the far end: as much as can be seen
+            along = a - (40 if b > a else self.plan.room - 40)
+        self.bar.setValue(round(self.plan.scroll_to(QUERY, along)))
 
     def reveal(self, place: int, side: int = QUERY) -> None:
         """Scroll just as far as it takes to see a unit, and some of what is around it."""
-        if self.scene is None or self.plan is None or place >= self.scene.tracks[side].count:
+        plan = self.plan
+        if plan is None or place >= plan.scene.axes[side].count:
             return
-        margin = self.plan.room / 4
-        middle = self.scene.tracks[side].middle(place)
-        at = middle - self.plan.offset(side)
-        if not margin / 4 <= at <= self.plan.room - margin / 4:
-            self.bar.setValue(round(self.plan.scroll_to(side, middle - self.plan.room / 2)))
+        margin = plan.room / 16
+        if not margin <= plan.along(side, place) - HEAD <= plan.room - margin:
+            middle = (place + 0.5) * plan.scene.axes[side].pitch
+            self.bar.setValue(round(plan.scroll_to(side, middle - plan.room / 2)))
 
     def in_view(self) -> tuple[int, int]:
         """The queries in view, half-open."""
         return (0, 0) if self.plan is None else self.plan.shown(QUERY)
 
-    def _lay_out(self) -> None:
-        if self.scene is None:
-            self.bar.setRange(0, 0)
-            return
+    def _lay_out(self, scene: LinkScene) -> None:
         size = self.viewport().size()
-        self.plan = LinkLayout.of(self.scene, size.width(), size.height(), self.bar.value())
+        self.plan = LinkLayout.of(scene, size.width(), size.height(), 0)
         self.bar.blockSignals(True)
         self.bar.setPageStep(max(1, int(self.plan.room)))
         self.bar.setSingleStep(TURN // 3)
-        self.bar.setRange(0, max(0, int(self.plan.most)))
+        self.bar.setRange(0, int(self.plan.most))
         self.bar.blockSignals(False)
-        self.plan = self.plan.scrolled(self.bar.value())
+        self.plan = replace(self.plan, value=self.bar.value())
 
     def _scrolled(self) -> None:
         if self.plan is not None:
-            self.plan = self.plan.scrolled(self.bar.value())
+            self.plan = replace(self.plan, value=self.bar.value())
             self.viewport().update()
             self.moved.emit()
-
-    # --- painting ---------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
         with QPainter(self.viewport()) as painter:
             painter.fillRect(self.viewport().rect(), theme.current().pane)
-            if self.scene is not None and self.plan is not None:
-                LinkPainter(painter, self.scene, self.plan, self.hot).paint()
+            if self.plan is not None:
+                LinkPainter(painter, self.plan, self.hot).paint()
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(self.viewport().rect()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._lay_out()
-        if self.scene is not None and self.scene.chosen:
-            self.reveal(min(self.scene.chosen))
+        if self.plan is not None:
+            self._lay_out(self.plan.scene)
+            if self.plan.scene.chosen:
+                self.reveal(min(self.plan.scene.chosen))
         self.moved.emit()
 
-    def focusInEvent(self, event) -> None:
+    def focusInEvent(self, event: QFocusEvent) -> None:
         super().focusInEvent(event)
         self.viewport().update()
 
-    def focusOutEvent(self, event) -> None:
+    def focusOutEvent(self, event: QFocusEvent) -> None:
         super().focusOutEvent(event)
         self.viewport().update()
 
     # --- pointer ----------------------------------------------------------------------------------
 
-    def spot(self, place: QPointF) -> LinkEnd | None:
-        """The unit at a place of the viewport; of the two sides, only their text counts."""
-        if self.plan is None or self.scene is None:
-            return None
-        side = self.plan.side_at(place.x(), place.y())
-        if side is None:
-            return None
-        found = self.scene.tracks[side].at(place.y() - self.plan.start + self.plan.offset(side))
-        return None if found is None else (side, found)
-
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose a query (Ctrl: one more, Shift: all up to it), or a key, or go to an end."""
-        if event.button() != Qt.MouseButton.LeftButton:
+        """Choose a query (Ctrl: one more, Shift: all up to it), or a key, or go to a far one."""
+        if event.button() != Qt.MouseButton.LeftButton or self.plan is None:
             return
-        if self.plan is not None and self.scene is not None:
-            for box, place in self.plan.stubs(self.scene):
-                if box.contains(event.position()):
-                    self.reveal(place, KEY)
-                    return
-        found = self.spot(event.position())
-        if found is None:
+        place = event.position()
+        for far in self.plan.far_keys():
+            if far.box.contains(place):
+                self._go_to(far)
+                return
+        end = self.plan.end_at(place)
+        if end is None:
             return
-        (side, place), keys = found, event.modifiers()
-        if side == KEY:
-            self.keyed.emit(place)
+        self._chosen_here = True
+        if end[0] == KEY:
+            self.keyed.emit(end[1])
             return
-        adds = bool(keys & Qt.KeyboardModifier.ControlModifier)
-        self._dragging = self._mine = True
-        self.queried.emit(place, adds, bool(keys & Qt.KeyboardModifier.ShiftModifier))
+        self._dragging = True
+        held = event.modifiers()
+        adds, up_to = (bool(held & key) for key in (CONTROL, SHIFT))
+        self.queried.emit(end[1], adds, up_to)
+
+    def _go_to(self, far: FarKey) -> None:
+        """Scroll to a key that is out of view, and choose it."""
+        self.reveal(far.place, KEY)
+        self._chosen_here = True
+        self.keyed.emit(far.place)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         """Point, or drag over several queries."""
-        found = self.spot(event.position())
-        if found == self.hot:
+        end = None if self.plan is None else self.plan.end_at(event.position())
+        if end == self.hot:
             return
-        self.point(found)
-        self.pointed.emit(found)
-        if self._dragging and found is not None and found[0] == QUERY:
-            self._mine = True
-            self.queried.emit(found[1], False, True)
+        self._point(end)
+        if self._dragging and end is not None and end[0] == QUERY:
+            self._chosen_here = True
+            self.queried.emit(end[1], False, True)
 
-    def point(self, spot: LinkEnd | None) -> None:
-        """What the pointer is over, here or in another pane."""
-        if spot != self.hot:
-            self.hot = spot
-            self.viewport().update()
+    def _point(self, end: LinkEnd | None) -> None:
+        self.hot = end
+        self.viewport().update()
+        self.pointed.emit(end)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self._dragging = False
 
-    def leaveEvent(self, event: QEvent) -> None:
-        self.point(None)
-        self.pointed.emit(None)
-
     def viewportEvent(self, event: QEvent) -> bool:
         if event.type() == QEvent.Type.Leave:
-            self.leaveEvent(event)
+            self._point(None)
         return super().viewportEvent(event)
 
     def wheelEvent(self, event: QWheelEvent) -> None:
@@ -915,25 +782,30 @@ class LinkCanvas(QAbstractScrollArea):
     # --- keys -------------------------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Up and down move the query, with Shift they add to it; left and right the key."""
-        held = event.modifiers()
-        command = Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier
-        if event.key() in STEPS and not held & command:
-            adding = bool(held & Qt.KeyboardModifier.ShiftModifier)
-            self.stepped.emit(*STEPS[Qt.Key(event.key())], adding)
-        elif event.key() in (Qt.Key.Key_PageDown, Qt.Key.Key_PageUp):
-            way = 1 if event.key() == Qt.Key.Key_PageDown else -1
-            self.bar.setValue(self.bar.value() + way * self.bar.pageStep())
-        elif event.key() in (Qt.Key.Key_Home, Qt.Key.Key_End):
-            home = event.key() == Qt.Key.Key_Home
-            self.bar.setValue(self.bar.minimum() if home else self.bar.maximum())
-        elif event.key() == Qt.Key.Key_Escape:
+        """Up and down move the query, with Shift they add to it, with Ctrl they go to the strongest
+        key out of view; left and right move the key."""
+        held, key, bar = event.modifiers(), Qt.Key(event.key()), self.bar
+        goes = {
+            Qt.Key.Key_PageUp: bar.value() - bar.pageStep(),
+            Qt.Key.Key_PageDown: bar.value() + bar.pageStep(),
+            Qt.Key.Key_Home: bar.minimum(), Qt.Key.Key_End: bar.maximum(),
+        }  # fmt: skip
+        if key in STEPS and not held & ~(SHIFT | Qt.KeyboardModifier.KeypadModifier):
+            self.stepped.emit(*STEPS[key], bool(held & SHIFT))
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and held == CONTROL:
+            far_keys = [] if self.plan is None else self.plan.far_keys()
+            for far in far_keys:
+                if far.before == (key == Qt.Key.Key_Up):
+                    self._go_to(far)
+        elif key in goes:
+            bar.setValue(goes[key])
+        elif key == Qt.Key.Key_Escape:
             self.left.emit()
         else:
             event.ignore()
 
 
-# --- links ----------------------------------------------------------------------------------------
+# --- view -----------------------------------------------------------------------------------------
 
 
 LEGEND = 24  # heads that are named with their colours
@@ -950,7 +822,7 @@ class LinkData:
 
     capture: Capture
     selection: Selection
-    linking: LinkOptions
+    options: LinkOptions
     links: Links | None = None
     hot: Links | None = None
     chosen: frozenset[int] = frozenset()
@@ -969,7 +841,7 @@ class LinksView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.found: LinkData | None = None
+        self.data: LinkData | None = None
         self._queries: tuple[int, ...] = ()  # tokens chosen beside the one of the session
         self._sides: tuple[object, tuple[Side, Side]] | None = None
         self.head = PaneHead(tr(self.title))
@@ -980,17 +852,16 @@ class LinksView(View):
         self.before.hide()
         self.everything = IconButton("text", tr("Show the links of every query in view (Esc)"))
         self.everything.clicked.connect(self.show_all)
-        self.export = self.export_button()
         self.head.add_beside_title(self.level, self.before)
-        self.head.add(self.everything, self.export)
-        self.bar, self.web = LinkBar(), LinkCanvas()
+        self.head.add(self.everything, self.export_button())
+        self.bar, self.canvas = LinkBar(), LinkCanvas()
         self.bar.changed.connect(self.refresh)
-        self.web.pointed.connect(self._point)
-        self.web.queried.connect(self._query)
-        self.web.keyed.connect(self._key)
-        self.web.stepped.connect(self._step)
-        self.web.left.connect(self.show_all)
-        self.web.moved.connect(self._moved)
+        self.canvas.pointed.connect(self._point)
+        self.canvas.queried.connect(self._query)
+        self.canvas.keyed.connect(self._key)
+        self.canvas.stepped.connect(self._step)
+        self.canvas.left.connect(self.show_all)
+        self.canvas.moved.connect(self._read_more)
         self.sentence = Words(factor=0.92, kind="secondary")
         self.sentence.setFixedHeight(26)
         self.sentence.setContentsMargins(16, 0, 16, 0)
@@ -1002,21 +873,17 @@ class LinksView(View):
         self.error.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.error.hide()
         vbox(
-            self.content, self.head, self.bar, self.legend, line(), (self.web, 1), (self.error, 1),
-            line(), self.sentence,
+            self.content, self.head, self.bar, self.legend, line(), (self.canvas, 1),
+            (self.error, 1), line(), self.sentence,
         )  # fmt: skip
-        self.start_at(self.web)
+        self.start_at(self.canvas)
 
     # --- View -------------------------------------------------------------------------------------
-
-    def bind(self, session: Session, lanes: Lanes) -> None:
-        """Listen to a session."""
-        super().bind(session, lanes)
-        self.everything.setEnabled(session.selection.query is not None)
 
     def request(self, session: Session) -> Callable[[], LinkData] | None:
         """Read the rows of the queries that have links to be seen."""
         capture, chosen = session.capture, session.selection
+        self.everything.setEnabled(chosen.query is not None)
         if capture is None or not all(map(len, capture.spans)):
             self.empty, self.empty_actions = NOTHING, CAPTURE
             return None
@@ -1029,38 +896,46 @@ class LinksView(View):
         hover = session.hover
         pointed = None if hover is None or session.looked_at is not hover else hover.query
         try:
-            linking = replace(self.bar.options(capture, chosen), queries=self._tokens(session))
+            options = replace(self.bar.options(capture, chosen), queries=self._tokens(session))
         except HgvizError as error:
             refused = LinkData(capture, chosen, LinkOptions(), error=error)
             return lambda: refused
-        return partial(self._read, capture, chosen, linking, pointed, self.web.in_view())
+        return partial(self._read, capture, chosen, options, pointed, self.canvas.in_view())
 
     def draw(self, result: LinkData) -> None:
-        """Show the links, or why there are none."""
-        if self.session is None:
+        """Show the links, or why there are none; the controls stay, to correct it."""
+        self.data, session = result, self.session
+        if session is None:
             return
-        self.found = result
         self._entitle(result)
-        if result.error is not None or result.links is None:
-            self._fail(result.error)
+        error, links, capture = result.error, result.links, result.capture
+        self.error.setText("\n".join(error.lines) if error is not None else "")
+        self.error.setVisible(error is not None)
+        self.canvas.setVisible(error is None)
+        if error is not None or links is None:
+            self.sentence.say("")
+            self.legend.hide()
             return
-        self._fail(None)
-        links, key, capture = result.links, result.selection.key, result.capture
-        off = frozenset(capture.off | self.session.off)
-        place = (
-            None if key is None else links.keys.place(capture.column(result.selection.layer, key))
-        )
-        scene = LinkScene(
-            links, self._tracks(links), tuple(strands_of(links, off)), result.chosen, place,
-            result.hot, self._titles(capture, result.selection.layer),
-        )  # fmt: skip
-        self.web.show_scene(scene)
-        named = (f'<span style="color:{one.above.name()}">━</span>&nbsp;{one.name}'
-                 for one in scene.strands[:LEGEND])  # fmt: skip
-        self.legend.setText("&nbsp;&nbsp; ".join(named))
-        self.legend.setVisible(len(scene.strands) > 1)
-        self.sentence.say(describe_links(result.links, result.hot, result.linking, capture))
-        self.web.setAccessibleDescription(self.sentence.full)
+        layer, key = capture.spec.layers[result.selection.layer], result.selection.key
+        if key is not None:
+            key = links.keys.place(capture.column(layer.index, key))
+        levels = (capture.spec.levels[at].sequence for at in (layer.level, layer.key_level))
+        asking, answering = (tr(sequence.capitalize()) for sequence in levels)
+        titles = (tr("Query"), tr("Key")) if asking == answering else (asking, answering)
+        old = self.canvas.plan.scene if self.canvas.plan is not None else None
+        if old is not None and old.sides == (links.queries, links.keys):
+            axes = old.axes
+        else:
+            axes = TokenAxis.of(links.queries), TokenAxis.of(links.keys)
+        colours = HeadColours.of_links(links, frozenset(capture.off | session.off))
+        scene = LinkScene(links, axes, colours, result.chosen, key, result.hot, titles)
+        self.canvas.show_scene(scene)
+        names = (f'<span style="color:{one.above.name()}">━</span>&nbsp;{one.name}'
+                 for one in colours[:LEGEND])  # fmt: skip
+        self.legend.setText("&nbsp;&nbsp; ".join(names))
+        self.legend.setVisible(len(colours) > 1)
+        self.sentence.say(describe_links(result.hot or links, capture.off))
+        self.canvas.setAccessibleDescription(self.sentence.full)
 
     def noticed(self, name: str) -> None:
         """Another text: nothing chosen in the one before is in it."""
@@ -1071,13 +946,14 @@ class LinksView(View):
 
     def figure(self, session: Session) -> Spec | None:
         """The same links on paper."""
-        if session.capture is None or self.found is None or self.found.error is not None:
+        data = self.data
+        if session.capture is None or data is None or data.error is not None:
             return None
-        linking = self.found.linking
-        if not linking.queries and self.found.links is not None:
-            rows = (self.found.links.queries.token(one) for one in self.found.links.strands)
-            linking = replace(linking, queries=tuple(one for one in rows if one is not None))
-        return Spec("links", session.selection, session.display, links=linking)
+        options = data.options
+        if not options.queries and data.links is not None:
+            tokens = (data.links.queries.token(place) for place in data.links.strands)
+            options = replace(options, queries=tuple(one for one in tokens if one is not None))
+        return Spec("links", session.selection, session.display, links=options)
 
     def as_text(self) -> str:
         """The sentence beneath the links."""
@@ -1085,10 +961,13 @@ class LinksView(View):
 
     def as_table(self) -> list[list[str]] | None:
         """Every link that is drawn, of all queries that have some."""
-        links = None if self.found is None or self.found.error is not None else self.found.links
-        return None if links is None else table_of(links)
+        links = self._links()
+        return None if links is None else link_table(links)
 
     # --- reading ----------------------------------------------------------------------------------
+
+    def _links(self) -> Links | None:
+        return None if self.data is None or self.data.error is not None else self.data.links
 
     def _tokens(self, session: Session) -> tuple[int, ...]:
         """The tokens chosen: the session's query, and what was added to it."""
@@ -1101,161 +980,136 @@ class LinksView(View):
         self,
         capture: Capture,
         chosen: Selection,
-        linking: LinkOptions,
+        options: LinkOptions,
         pointed: int | None,
-        window: tuple[int, int],
+        in_view: tuple[int, int],
     ) -> LinkData:
-        found = LinkData(capture, chosen, linking)
-        progress(0, 1, "reading links")
+        data = LinkData(capture, chosen, options)
+        progress(0, 1, "Reading links")
+        places: tuple[int, ...]
         try:
-            sides = self._sides_of(capture, chosen.layer, linking)
-            places: tuple[int, ...]
-            if linking.queries:
-                places = places_of(capture, chosen, linking, sides[0])
+            sides = self._sides_of(capture, chosen.layer, options)
+            if options.queries:
+                places = places_of(capture, chosen, options, sides[QUERY])
             else:
-                first, stop = window if window[1] > window[0] else (0, FIRST)
-                places = tuple(range(max(0, first - AHEAD), min(len(sides[0]), stop + AHEAD)))
-            links = find_links(capture, chosen, linking, places, sides)
+                first, stop = in_view if in_view[1] > in_view[0] else (0, FIRST)
+                stop = min(len(sides[QUERY]), stop + AHEAD)
+                places = tuple(range(max(0, first - AHEAD), stop))
+            links = find_links(capture, chosen, options, places, sides)
             hot = None
-            if pointed is not None and pointed < len(sides[0].prompt):
-                place = sides[0].place(capture.row(chosen.layer, pointed))
+            if pointed is not None and pointed < len(sides[QUERY].prompt):
+                place = sides[QUERY].place(capture.row(chosen.layer, pointed))
                 if place is not None and (place not in links.strands or len(places) > 1):
-                    hot = find_links(capture, chosen, linking, (place,), sides)
+                    hot = find_links(capture, chosen, options, (place,), sides)
         except HgvizError as error:
-            return replace(found, error=error)
-        marked = frozenset(places) if linking.queries else frozenset()
-        return replace(found, links=links, hot=hot, chosen=marked)
+            return replace(data, error=error)
+        marked = frozenset(places) if options.queries else frozenset()
+        return replace(data, links=links, hot=hot, chosen=marked)
 
-    def _sides_of(self, capture: Capture, layer: int, linking: LinkOptions) -> tuple[Side, Side]:
+    def _sides_of(self, capture: Capture, layer: int, options: LinkOptions) -> tuple[Side, Side]:
         """What stands along both sides; the same object as long as it is the same."""
         of = capture.spec.layers[layer]
-        key = (id(capture), of.level, of.key_level, of.role in ("down", "up"), linking.words,
-               linking.special, capture.maps[layer] and capture.maps[layer].shape[1:])  # fmt: skip
+        key = (id(capture), of.level, of.key_level, of.role in ("down", "up"), options.words,
+               options.special, capture.maps[layer] and capture.maps[layer].shape[1:])  # fmt: skip
         if self._sides is None or self._sides[0] != key:
-            self._sides = key, link_sides(capture, layer, linking)
+            self._sides = key, link_sides(capture, layer, options)
         return self._sides[1]
 
-    def _tracks(self, links: Links) -> tuple[TokenAxis, TokenAxis]:
-        old = self.web.scene
-        if old is not None and (old.links.queries, old.links.keys) == (links.queries, links.keys):
-            return old.tracks
-        return TokenAxis.of(links.queries), TokenAxis.of(links.keys)
-
-    # --- showing ----------------------------------------------------------------------------------
+    def _read_more(self) -> None:
+        """Other queries are in view: where all have links, theirs are read."""
+        links = self._links()
+        if links is None or self.data.options.queries:
+            return
+        if not set(range(*self.canvas.in_view())) <= links.strands.keys():
+            self.refresh()
 
     def _entitle(self, result: LinkData) -> None:
         assert self.session is not None
-        heads, linking = result.linking.heads, result.linking
+        heads, options, layer = result.options.heads, result.options, result.selection.layer
         title = tr("Head {head}", head=heads[0] if heads else result.selection.head_id)
         if len(heads) > 1:
-            mean = "{n:,} heads: mean" if linking.fuse == "mean" else "{n:,} heads"
+            mean = "{n:,} heads: mean" if options.fuse == "mean" else "{n:,} heads"
             title = tr(mean, n=len(heads))
         self.head.title.setText(title)
-        self.level.setText(sentences.ends(result.capture.spec, result.selection.layer))
+        self.level.setText(sentences.ends(result.capture.spec, layer))
         self.level.setVisible(bool(self.level.text()))
         self.before.setVisible(self.session.stale)
-        many = len(result.chosen)
-        noun = "word" if linking.words else result.capture.query_prompt(result.selection.layer).unit
-        note = sentences.counted(many, noun) if many > 1 else ""
-        self.head.note.say(note if linking.queries else tr("every query in view"))
-        self.everything.setEnabled(bool(linking.queries))
-
-    def _titles(self, capture: Capture, layer: int) -> tuple[str, str]:
-        one, levels = capture.spec.layers[layer], capture.spec.levels
-        sides = levels[one.level].sequence, levels[one.key_level].sequence
-        if sides[0] == sides[1]:
-            return tr("Query"), tr("Key")
-        return tr(sides[0].capitalize()), tr(sides[1].capitalize())
-
-    def _fail(self, error: HgvizError | None) -> None:
-        """Show an error in place of the links; the controls stay, to correct it."""
-        self.error.setText("\n".join(error.lines) if error is not None else "")
-        self.error.setVisible(error is not None)
-        self.web.setVisible(error is None)
-        if error is not None:
-            self.sentence.say("")
-            self.legend.hide()
+        note = "" if options.queries else tr("every query in view")
+        if len(result.chosen) > 1:
+            noun = "word" if options.words else result.capture.query_prompt(layer).unit
+            note = sentences.counted(len(result.chosen), noun)
+        self.head.note.say(note)
 
     # --- what people do ---------------------------------------------------------------------------
 
-    def _moved(self) -> None:
-        """Other queries are in view: where all have links, theirs are read."""
-        links = None if self.found is None else self.found.links
-        if links is None or self.found is None or self.found.linking.queries:
-            return
-        first, stop = self.web.in_view()
-        if not set(range(first, stop)) <= links.strands.keys():
-            self.refresh()
-
-    def _token(self, side: int, place: int) -> int | None:
-        links = None if self.found is None else self.found.links
+    def _token(self, end: LinkEnd) -> int | None:
+        links = self._links()
         if links is None:
             return None
-        return (links.queries if side == QUERY else links.keys).token(place)
+        return (links.queries if end[0] == QUERY else links.keys).token(end[1])
 
-    def _point(self, spot: LinkEnd | None) -> None:
+    def _place(self, query: int) -> int | None:
+        """The place of a token among the queries, None where it is not there."""
+        links = self._links()
+        if links is None:
+            return None
+        return links.queries.place(self.data.capture.row(self.data.selection.layer, query))
+
+    def _point(self, end: LinkEnd | None) -> None:
         if self.session is None:
             return
         hover, chosen = None, self.session.selection
-        if spot is not None and (token := self._token(*spot)) is not None:
-            if spot[0] == QUERY:
+        if end is not None and (token := self._token(end)) is not None:
+            if end[0] == QUERY:
                 hover = replace(chosen, query=token, key=None)
             elif chosen.query is not None:
                 hover = replace(chosen, key=token)
         self.session.put(hover=hover)
 
-    def _query(self, place: int, adds: bool, upto: bool) -> None:
+    def _query(self, place: int, adds: bool, up_to: bool) -> None:
         """Choose a query; one more or one less; or all from the one of the session to it."""
-        token = self._token(QUERY, place)
-        if self.session is None or token is None or self.found is None or not self.found.links:
+        token = self._token((QUERY, place))
+        if self.session is None or token is None:
             return
-        before = set(self._tokens(self.session))
-        query = self.session.selection.query
-        if adds and before:
-            before = before - {token} if token in before else before | {token}
-            query = token if token in before else max(before, default=None)
-        elif upto and query is not None:
-            rows = self.found.links.queries
-            start = rows.place(self.found.capture.row(self.found.selection.layer, query))
+        tokens = set(self._tokens(self.session))
+        query: int | None = self.session.selection.query
+        if adds and tokens:
+            tokens ^= {token}
+            query = token if token in tokens else max(tokens, default=None)
+        elif up_to and query is not None:
+            start = self._place(query)
             low, high = sorted((place, place if start is None else start))
-            tokens = (rows.token(one) for one in range(low, high + 1))
-            before = {query, *(one for one in tokens if one is not None)}
+            between = (self._token((QUERY, at)) for at in range(low, high + 1))
+            tokens = {query, *(one for one in between if one is not None)}
         else:
-            before, query = {token}, token
-        self._choose(tuple(sorted(before)), query)
+            tokens, query = {token}, token
+        self._choose(tokens, query)
 
-    def _choose(self, tokens: tuple[int, ...], query: int | None) -> None:
+    def _choose(self, tokens: set[int], query: int | None) -> None:
         assert self.session is not None
         same = query == self.session.selection.query
-        self._queries = tokens
+        self._queries = tuple(sorted(tokens))
         self.session.put(hover=None, selection=replace(self.session.selection, query=query))
         if same:
             self.refresh()
 
     def _key(self, place: int) -> None:
-        token = self._token(1, place)
+        token = self._token((KEY, place))
         if self.session is not None and token is not None:
             self.session.put(hover=None, selection=replace(self.session.selection, key=token))
 
-    def _step(self, side: str, by: int, adding: bool) -> None:
+    def _step(self, side: Literal["query", "key"], by: int, adding: bool) -> None:
         if self.session is None:
             return
-        chosen = step_token(self.session, by, "query" if side == "query" else "key")
-        if side == "query" and chosen.query is not None:
-            kept = self._tokens(self.session) if adding else ()
-            self._choose(tuple(sorted({*kept, chosen.query})), chosen.query)
-            self._show_query()
-        else:
+        chosen = step_token(self.session, by, side)
+        if side == "key" or chosen.query is None:
             self.session.put(hover=None, selection=chosen)
-
-    def _show_query(self) -> None:
-        """Keep the query in view."""
-        links = None if self.found is None else self.found.links
-        query = None if self.session is None else self.session.selection.query
-        if links is not None and query is not None and self.found is not None:
-            place = links.queries.place(self.found.capture.row(self.found.selection.layer, query))
-            if place is not None:
-                self.web.reveal(place)
+            return
+        kept = self._tokens(self.session) if adding else ()
+        self._choose({*kept, chosen.query}, chosen.query)
+        place = self._place(chosen.query)
+        if place is not None:
+            self.canvas.reveal(place)
 
     def show_all(self) -> None:
         """The links of every query in view: none is chosen."""

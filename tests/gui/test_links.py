@@ -16,7 +16,7 @@ from hgviz.figures.output import compose
 from hgviz.gui import links as curve
 from hgviz.gui import theme
 from hgviz.gui.links import KEY, QUERY, LinksView, end_label
-from hgviz.maps import LazyMap
+from hgviz.maps import LazyMap, with_statistics
 from hgviz.maps.links import link_side
 from hgviz.session import Session
 from tests.gui import kinds
@@ -34,13 +34,13 @@ def words():
 
 def at(view, side, place):
     """The middle of a unit on screen."""
-    return view.web.plan.box(side, place).center()
+    return view.canvas.plan.box(side, place).center()
 
 
 def mouse(view, kind, spot, keys=Qt.KeyboardModifier.NoModifier):
     button = Qt.MouseButton.LeftButton
-    event = QMouseEvent(kind, spot, view.web.viewport().mapToGlobal(spot), button, button, keys)
-    QApplication.sendEvent(view.web.viewport(), event)
+    event = QMouseEvent(kind, spot, view.canvas.viewport().mapToGlobal(spot), button, button, keys)
+    QApplication.sendEvent(view.canvas.viewport(), event)
 
 
 def click(view, side, place, keys=Qt.KeyboardModifier.NoModifier):
@@ -51,12 +51,12 @@ def click(view, side, place, keys=Qt.KeyboardModifier.NoModifier):
 
 
 def press(view, key, keys=Qt.KeyboardModifier.NoModifier):
-    QApplication.sendEvent(view.web, QKeyEvent(QEvent.Type.KeyPress, key, keys))
+    QApplication.sendEvent(view.canvas, QKeyEvent(QEvent.Type.KeyPress, key, keys))
     view.settle()
 
 
 def links(view):
-    return view.found.links
+    return view.data.links
 
 
 @pytest.fixture
@@ -96,7 +96,7 @@ def test_a_click_chooses_with_ctrl_one_more_with_shift_all_between(view, words):
     click(view, QUERY, 6, Qt.KeyboardModifier.ShiftModifier)
     assert sorted(links(view).strands) == [3, 4, 5, 6] and session.selection.query == 3
     click(view, KEY, 9)
-    assert session.selection.key == 9 and view.web.scene.key == 9
+    assert session.selection.key == 9 and view.canvas.plan.scene.key == 9
 
 
 def test_dragging_chooses_several(view):
@@ -132,18 +132,18 @@ def test_keys_move_the_query_along_the_text_and_escape_shows_all(view, words):
 
 def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(view):
     session = view.session
-    before = picture(view.web)
+    before = picture(view.canvas)
     mouse(view, QEvent.Type.MouseMove, at(view, QUERY, 8))
     assert session.hover.query == 8
     view.settle()
-    assert sorted(view.found.hot.strands) == [8] and sorted(links(view).strands) == [4]
+    assert sorted(view.data.hot.strands) == [8] and sorted(links(view).strands) == [4]
     assert view.sentence.full.startswith(f"“{end_label(links(view).queries, 8)}”: ")
-    assert (picture(view.web) != before).any()
+    assert (picture(view.canvas) != before).any()
     key = int(links(view).strands[4][0].keys[0])
     mouse(view, QEvent.Type.MouseMove, at(view, KEY, key))
     assert session.hover.key == key and session.hover.query == 4
-    QApplication.sendEvent(view.web.viewport(), QEvent(QEvent.Type.Leave))
-    assert session.hover is None and view.web.hot is None
+    QApplication.sendEvent(view.canvas.viewport(), QEvent(QEvent.Type.Leave))
+    assert session.hover is None and view.canvas.hot is None
 
 
 def test_several_heads_have_a_colour_each_or_are_one(view):
@@ -152,9 +152,9 @@ def test_several_heads_have_a_colour_each_or_are_one(view):
     view.bar.heads.setCurrentIndex(1)
     view.settle()
     assert mean.isVisible() and len(links(view).heads) == 6
-    assert [one.name for one in view.web.scene.strands] == [f"1.{n}" for n in range(6)]
-    assert len({one.above.name() for one in view.web.scene.strands}) == 6
-    assert all(one.above.name() in view.legend.text() for one in view.web.scene.strands)
+    assert [one.name for one in view.canvas.plan.scene.colours] == [f"1.{n}" for n in range(6)]
+    assert len({one.above.name() for one in view.canvas.plan.scene.colours}) == 6
+    assert all(one.above.name() in view.legend.text() for one in view.canvas.plan.scene.colours)
     view.bar.heads.setCurrentIndex(2)
     mean.setChecked(True)
     view.settle()
@@ -170,17 +170,17 @@ def test_heads_are_chosen_by_number_and_wrong_numbers_are_named(view):
         view.bar.named.setText(text)
         view.bar.named.editingFinished.emit()
         view.settle()
-        assert len(links(view).heads) == heads and view.web.isVisible()
+        assert len(links(view).heads) == heads and view.canvas.isVisible()
     view.bar.named.setText("9.9")
     view.bar.named.editingFinished.emit()
     view.settle()
-    assert view.found.error.what.startswith("this model has no head 9.9: ")
-    assert not view.web.isVisible() and view.bar.isVisible()  # to mend it
+    assert view.data.error.what.startswith("this model has no head 9.9: ")
+    assert not view.canvas.isVisible() and view.bar.isVisible()  # to mend it
     assert view.figure(session) is None
     view.bar.named.setText("0.1")
     view.bar.named.editingFinished.emit()
     view.settle()
-    assert view.web.isVisible() and view.found.error is None
+    assert view.canvas.isVisible() and view.data.error is None
 
 
 def test_tokens_merge_into_words_and_special_tokens_can_be_hidden(view, words):
@@ -215,17 +215,17 @@ def test_values_are_offered_where_they_were_kept(words):
         assert (links(view).strands[4][0].weights == 2 * plain.weights).all()
         view.session.put(capture=words)  # the next capture has none
         view.settle()
-        assert view.found.error is not None and not view.web.isVisible()
+        assert view.data.error is not None and not view.canvas.isVisible()
         view.bar.toggles["values"].setChecked(False)
         view.settle()
-        assert view.web.isVisible()
+        assert view.canvas.isVisible()
 
 
 def test_weights_below_zero_are_dashed_in_another_hue(words):
     signed = kinds.bert(activations="ymish")
     with showing(LinksView, session_of(signed, 1, 2, 4), 704, 700) as view:
         assert links(view).signed and "dashed: below zero" in view.sentence.full
-        (strand,) = view.web.scene.strands
+        (strand,) = view.canvas.plan.scene.colours
         assert strand.above != strand.below
 
 
@@ -233,7 +233,7 @@ def test_a_head_that_is_off_says_so(words):
     off = replace(words, off=frozenset({HeadId(1, 2)}))
     with showing(LinksView, session_of(off, 1, 2, 4), 704, 700) as view:
         assert view.sentence.full == "Head 1.2 is switched off."
-        assert view.web.scene.strands[0].off
+        assert view.canvas.plan.scene.colours[0].off
 
 
 CAPTURES = {
@@ -260,10 +260,10 @@ def test_any_capture_is_shown(name, dark, app):
         for layer in {0, len(capture.maps) // 2, len(capture.maps) - 2} - {-1}:
             session.select(layer=layer)
             view.settle()
-            assert view.found.error is None and view.web.isVisible()
+            assert view.data.error is None and view.canvas.isVisible()
         view.bar.toggles["words"].setChecked(True)
         view.settle()
-        assert picture(view.web).std() > 1
+        assert picture(view.canvas).std() > 1
         view.bar.heads.setCurrentIndex(2)  # all heads of one query, then one head of all
         view.settle()
         drawn = [view.figure(session)]
@@ -289,29 +289,61 @@ def test_long_texts_are_read_where_they_are_in_view():
     capture = make_capture("The sand runs down and down. " * 60, strides=(1,), heads=1)
     session = session_of(capture, 0, 0, 900)
     with showing(LinksView, session, 704, 500) as view:
-        first, stop = view.web.in_view()
+        first, stop = view.canvas.in_view()
         assert first <= 900 < stop and stop - first < 60  # it scrolled there
         view.show_all()
         view.settle()
         known = links(view).strands.keys()
-        assert len(known) < 100 and set(range(*view.web.in_view())) <= known
-        bar = view.web.verticalScrollBar()
+        assert len(known) < 100 and set(range(*view.canvas.in_view())) <= known
+        bar = view.canvas.verticalScrollBar()
         bar.setValue(0)
         view.settle()
-        assert set(range(*view.web.in_view())) <= links(view).strands.keys()
+        assert set(range(*view.canvas.in_view())) <= links(view).strands.keys()
         session.select(query=1700)
         view.settle()
-        assert view.web.in_view()[0] <= 1700 < view.web.in_view()[1]
+        assert view.canvas.in_view()[0] <= 1700 < view.canvas.in_view()[1]
 
 
 def test_a_click_on_a_link_that_leaves_the_view_scrolls_to_its_end():
     capture = make_capture("The sand. " + "runs down and down and " * 40, strides=(1,), heads=6)
     session = session_of(capture, 0, 5, 800)  # it looks at the first position
     with showing(LinksView, session, 704, 400) as view:
-        (box, place), *_ = view.web.plan.stubs(view.web.scene)
-        assert place < view.web.plan.shown(KEY)[0]
-        mouse(view, QEvent.Type.MouseButtonPress, box.center())
-        assert view.web.plan.shown(KEY)[0] <= place < view.web.plan.shown(KEY)[1]
+        far, *_ = view.canvas.plan.far_keys()
+        place = far.place
+        assert place < view.canvas.plan.shown(KEY)[0]
+        mouse(view, QEvent.Type.MouseButtonPress, far.box.center())
+        assert view.canvas.plan.shown(KEY)[0] <= place < view.canvas.plan.shown(KEY)[1]
+
+
+@pytest.mark.parametrize("way", [Qt.Key.Key_Up, Qt.Key.Key_Down])
+def test_one_key_goes_to_a_far_key_and_the_page_says_which(way):
+    capture = make_capture("The sand. " + "runs down and down and " * 40, strides=(1,), heads=6)
+    factors = capture.maps[0].factors
+    factors = replace(factors, rule=replace(factors.rule, causal=False))
+    capture = replace(
+        capture, maps=(LazyMap(with_statistics(factors), tuple(range(6))), *capture.maps[1:])
+    )
+    with showing(LinksView, session_of(capture, 0, 2, 450), 704, 400) as view:
+        view.bar.limit.setCurrentIndex(2)
+        view.settle()
+        plain = picture(view.canvas)
+        far = next(
+            one for one in view.canvas.plan.far_keys() if one.before == (way == Qt.Key.Key_Up)
+        )
+        ink = plain[int(far.box.top()) + 3 : int(far.box.bottom()) - 3, int(far.box.right()) - 50 :]
+        assert (ink.max(axis=(0, 1)) - ink.min(axis=(0, 1)) > 60).any()  # the keys are written
+        press(view, way, Qt.KeyboardModifier.ControlModifier)
+        first, stop = view.canvas.plan.shown(KEY)
+        assert first <= far.place < stop and view.canvas.plan.scene.key == far.place
+        assert view.session.selection.key == links(view).keys.token(far.place)
+
+
+def test_a_key_chosen_elsewhere_scrolls_into_view():
+    capture = make_capture("The sand runs down and down. " * 40, strides=(1,), heads=1)
+    with showing(LinksView, session_of(capture, 0, 0, 900), 704, 400) as view:
+        view.session.select(key=3)
+        view.settle()
+        assert view.canvas.plan.shown(KEY)[0] <= 3
 
 
 def test_the_figure_has_the_queries_and_words_of_the_view(view, words):
@@ -320,7 +352,7 @@ def test_the_figure_has_the_queries_and_words_of_the_view(view, words):
     view.bar.toggles["words"].setChecked(True)
     view.settle()
     spec = view.figure(session)
-    assert spec.kind == "links" and spec.links == view.found.linking
+    assert spec.kind == "links" and spec.links == view.data.options
     assert spec.links.queries == (4, 7) and spec.links.words
 
 
@@ -334,7 +366,7 @@ def test_bytes_of_one_character_are_named_each():
 @given(*[st.floats(-5000, 5000)] * 2)
 def test_the_part_of_a_curve_in_view_lies_on_the_curve(first, last):
     a, b = QPointF(40, first), QPointF(300, last)
-    found = curve.in_view(a, b, 100.0, 500.0)
+    found = curve.visible_part(a, b, 100.0, 500.0)
     if found is None:
         assert max(first, last) < 100 or min(first, last) > 500
         return
@@ -367,6 +399,6 @@ def test_the_actions_of_the_looks_switch_to_links_and_back(program, capture):
     program.settle()
     assert program.session.look == "links"
     view = next(one for one in program.inspect.looks if one.name == "links")
-    assert view.isVisible() and view.found is not None
+    assert view.isVisible() and view.data is not None
     program.commands.run("look_map")
     assert program.session.look == "map" and not view.isVisible()
