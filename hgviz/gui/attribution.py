@@ -6,24 +6,24 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from PySide6.QtCore import QRectF, QSize, Qt
+from PySide6.QtCore import QRectF, QSize, QSizeF, Qt
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, Display, HeadId, Prompt, Step, progress
+from hgviz.core import Capture, Display, HeadId, Step, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import heatmap, ink, sentences, theme
 from hgviz.gui.grid import CaptureWords, Names
-from hgviz.gui.headgrid import HeadGrid, Scores, Shade, Shades
+from hgviz.gui.headgrid import HeadGrid, Scores, Shade, Shades, draw_signed_bar
 from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.neurons import number
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.tables import REST, Column, RowTable, key_column, where
+from hgviz.gui.tables import REST, Column, RowTable, key_column, paint_text, where
 from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, View, time_left
 from hgviz.gui.widgets import (
     Button,
@@ -55,8 +55,7 @@ SUM = (
 MORE_STEPS = "More steps reduce it."
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerChoice:
+class AnswerChoice(NamedTuple):
     """An answer that can be asked about, and what it is called."""
 
     number: int
@@ -85,27 +84,25 @@ def choices(
     capture: Capture, question: Question, model: Model | None = None
 ) -> tuple[AnswerChoice, ...]:
     """The classes; or the token that follows and those that the model finds likeliest there."""
-    spec, logits = capture.spec, capture.logits
+    position, logits = question.position, capture.logits
     assert logits is not None
-    row = np.asarray(logits if question.position is None else logits[question.position], np.float64)
+    row = np.asarray(logits if position is None else logits[position], np.float64)
     shares = np.exp(row - row.max())
     shares /= shares.sum()
-    if question.position is None:
-        return tuple(
-            AnswerChoice(number, f"{spec.labels[number]} {heatmap.share(float(shares[number]))}")
-            for number in range(len(row))
-        )
-    best = np.argsort(-row, kind="stable")[:MOST].tolist()
-    after = question.position + 1
-    follows = int(capture.main.ids[after]) if after < len(capture.main) else None
-    if spec.goal == "next" and follows is not None and follows not in best:
-        best = [follows, *best[:-1]]
+    follows = None
+    if position is None:
+        names = dict(enumerate(capture.spec.labels))
+    else:
+        best = np.argsort(-row, kind="stable")[:MOST].tolist()
+        if capture.spec.goal == "next" and position + 1 < len(capture.main):
+            follows = int(capture.main.ids[position + 1])
+            best = best if follows in best else [follows, *best[:-1]]
+        names = {token: said(capture, token, model) for token in best}
     found = []
-    for token in best:
-        answer = f"{said(capture, token, model)} {heatmap.share(float(shares[token]))}"
-        if spec.goal == "next" and token == follows:
-            answer = tr("{answer}, which follows", answer=answer)
-        found.append(AnswerChoice(token, answer))
+    for at, name in names.items():
+        answer = f"{name} {heatmap.share(float(shares[at]))}"
+        answer = tr("{answer}, which follows", answer=answer) if at == follows else answer
+        found.append(AnswerChoice(at, answer))
     return tuple(found)
 
 
@@ -227,23 +224,15 @@ def score_columns(scores: KeyScores, names: Names) -> list[Column]:
 
 def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: bool) -> None:
     """A bar with its number at the right; signed ones to both sides of a middle line."""
-    now = theme.current()
-    negative, positive = ink.sides()
+    now, part = theme.current(), max(-1.0, min(1.0, value / most))
     track = QRectF(area.left(), area.center().y() - 5, max(0.0, area.width() - VALUE), 10)
     painter.fillRect(track, now.hover)
-    part = min(1.0, abs(value) / most)
     if signed:
-        middle, half = track.center().x(), track.width() / 2
-        left = middle if value > 0 else middle - part * half
-        painter.fillRect(
-            QRectF(left, track.top(), part * half, 10), positive if value > 0 else negative
-        )
-        painter.fillRect(QRectF(round(middle), track.top(), 1, 10), now.edge)
+        draw_signed_bar(painter, track, part)
     else:
-        painter.fillRect(QRectF(track.left(), track.top(), part * track.width(), 10), now.secondary)
+        painter.fillRect(QRectF(track.topLeft(), QSizeF(part * track.width(), 10)), now.secondary)
     painter.setFont(theme.font(0.92))
-    painter.setPen(now.text)
-    painter.drawText(area, theme.TO_RIGHT, number(value))
+    paint_text(painter, area, number(value), now.text, theme.TO_RIGHT)
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -308,6 +297,15 @@ LOW, NARROW = 360, 560  # px
 CONDUCTED = "Conductance of every head"
 CONDUCTED_BESIDE = "Conductance of every head; at the right integrated gradients of each layer"
 NOTHING = ("No answer to attribute yet", "Capture a text with a model first.")
+STATES = (
+    "This model gives hidden states, no answer",
+    "Open it with its classifier or its language model.",
+)
+STOPPED = ("This capture has no answer", "It was stopped before the model gave one.")
+NO_MODEL = (
+    "Attribution needs the model",
+    "Open the checkpoint that this capture was made with.",
+)
 HINT = "Compute shows which tokens and heads this answer comes from."
 
 
@@ -333,6 +331,24 @@ def conductance_shades(found: Attribution) -> Shades:
     )  # fmt: skip
 
 
+def report_of(
+    model: Model | None,
+    capture: Capture,
+    question: Question,
+    found: Attribution | None,
+    head: HeadId,
+    query: int | None,
+) -> AnswerReport:
+    """The answers on offer, and the scores of the keys of a head; query None: of all queries."""
+    progress(0, 1)
+    report = AnswerReport(capture, question, choices(capture, question, model), found)
+    if found is None or found.slopes is None:
+        return report
+    level, spans = capture.spec.layers[head.layer].key_level, capture.key_spans(head.layer)
+    names = CaptureWords().names(capture, level, spans)
+    return replace(report, scores=tasks.key_scores(found, capture, head, query), names=names)
+
+
 class AttributionView(View):
     """Asks on request; then every head and query is compared at once."""
 
@@ -340,43 +356,43 @@ class AttributionView(View):
     topic = "attribution"
     figureless = "No attribution is computed yet"
     lane = "map"  # the engine may be busy asking
-    needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "question", "explained", "off")
-    watches: ClassVar[tuple[str, ...]] = ("work",)
+    needs = ("capture", "selection", "question", "explained", "off")
+    watches = ("work",)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.report: AnswerReport | None = None
-        self._texts = CaptureWords()
-        self._of: tuple[Prompt | None, Prompt | None] = (None, None)
         self.head = PaneHead(tr("Head"))
         self.level = label(factor=0.92, weight=500, kind="chip")
-        self.rows = Segments([(name, tr(said), icon) for name, said, icon in ROWS])
+        self.rows = Segments([(name, tr(words), icon) for name, words, icon in ROWS])
         self.rows.setToolTip(tr("Whose attention is compared"))
         self.rows.setAccessibleName(tr("Whose attention is compared"))
-        self.rows.chosen.connect(self._again)
+        self.rows.chosen.connect(self.refresh)
         self.head.add_beside_title(self.level)
         self.export = self.export_button()
         self.head.add(self.rows, self.export)
         self.answer, self.steps, self.baseline = Picker(), Picker(), Picker()
-        for one, said, long in (
+        for picker, words, characters in (
             (self.answer, "Answer", 12), (self.steps, "Integration steps", 7),
             (self.baseline, "Baseline", 12),
         ):  # fmt: skip
-            one.setAccessibleName(tr(said))
-            one.setToolTip(tr(said))
-            one.setSizeAdjustPolicy(Picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
-            one.setMinimumContentsLength(long)
-            one.activated.connect(self._ask_for)
+            picker.setAccessibleName(tr(words))
+            picker.setToolTip(tr(words))
+            picker.setSizeAdjustPolicy(
+                picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
+            )
+            picker.setMinimumContentsLength(characters)
+            picker.activated.connect(self._ask_for)
         self.answer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         for count in STEPS:
             self.steps.addItem(sentences.counted(count, "step"), count)
-        for name, said, why in BASELINES:
-            self.baseline.addItem(tr(said), name)
-            self.baseline.setItemData(
-                self.baseline.count() - 1, tr(why), Qt.ItemDataRole.ToolTipRole
-            )
+        for at, (name, words, why) in enumerate(BASELINES):
+            self.baseline.addItem(tr(words), name)
+            self.baseline.setItemData(at, tr(why), Qt.ItemDataRole.ToolTipRole)
         self.button = Button(tr("Compute"), kind="filled")
-        self.button.clicked.connect(self._press)
+        self.button.clicked.connect(
+            lambda: self.asked.emit("stop_attributing" if self._work else "attribute")
+        )
         self.button.setMinimumWidth(self.button.sizeHint().width())
         self._asks = label(tr("Answer"), factor=0.92, kind="secondary")
         controls = hbox(
@@ -384,25 +400,23 @@ class AttributionView(View):
             margins=(16, 4, 16, 8), spacing=8,
         )  # fmt: skip
         self.agreement = label(wrap=True)
-        self.agreement.setTextFormat(Qt.TextFormat.PlainText)
-        self.agreement.setContentsMargins(16, 4, 16, 8)
-        self.agreement.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.agreement.setToolTip(explanation(tr(RANKED), SPEARMAN))
         self.bars = RowTable(
             tr("Every key: attention, gradient times attention, attribution"), about=self._words,
             sorts=False, height=ROW_HEIGHT,
         )  # fmt: skip
-        self.grid = HeadGrid(tr("Conductance of every head"), walks=True)
         self.bars.picked.connect(self._pick)
-        self.grid.picked.connect(self._open)
         self.heads = Words("", factor=0.85, weight=600, kind="secondary")
         self.heads.setContentsMargins(16, 6, 16, 2)
         self.heads.setToolTip(explanation(tr(CONDUCTS), CONDUCTANCE))
+        self.grid = HeadGrid(tr("Conductance of every head"), walks=True)
+        self.grid.picked.connect(self._open)
         self._line = line()
         self.complete = label(factor=0.92, kind="secondary", wrap=True)
-        self.complete.setContentsMargins(16, 4, 16, 8)
-        self.complete.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.complete.setToolTip(explanation(tr(COMPLETES), COMPLETENESS))
+        for part in (self.agreement, self.complete):
+            part.setContentsMargins(16, 4, 16, 8)
+            part.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         vbox(
             self.content, self.head, controls, line(), self.agreement, (self.bars, 3), self._line,
             self.heads, (self.grid, 2), self.complete,
@@ -413,54 +427,23 @@ class AttributionView(View):
 
     def request(self, session: Session) -> Callable[[], AnswerReport] | None:
         """The answers on offer, and the scores of the selected head for this text."""
-        capture = session.capture
-        self.empty, self.empty_actions = NOTHING, CAPTURE
-        if capture is None or not len(capture.main):
-            return None
-        self.empty_actions = ()
-        if capture.spec.goal == "states":
-            self.empty = (
-                "This model gives hidden states, no answer",
-                "Open it with its classifier or its language model.",
-            )
-            self.empty_actions = OPEN_CHECKPOINT
-            return None
-        question = asked(session)
-        if question is None:
-            self.empty = ("This capture has no answer", "It was stopped before the model gave one.")
-            self.empty_actions = CAPTURE[:1]
-            return None
-        if session.model is None and not session.checkpoint:
-            self.empty = (
-                "Attribution needs the model",
-                "Open the checkpoint that this capture was made with.",
-            )
-            self.empty_actions = OPEN_CHECKPOINT
-            return None
+        capture, question, chosen = session.capture, asked(session), session.selection
+        goal = capture.spec.goal if capture is not None else ""
+        is_openable = session.model is not None or session.checkpoint
+        for is_missing, words, actions in (
+            (capture is None or not len(capture.main), NOTHING, CAPTURE),
+            (goal == "states", STATES, OPEN_CHECKPOINT),
+            (question is None, STOPPED, CAPTURE[:1]),
+            (not is_openable, NO_MODEL, OPEN_CHECKPOINT),
+        ):
+            if is_missing:
+                self.empty, self.empty_actions = words, actions
+                return None
+        assert capture is not None and question is not None
         found = session.explained
-        there = found is not None and found.is_of(capture)
-        return partial(self._report, session.model, capture, question, found if there else None,
-            session.selection.head_id,
-            None if self.rows.choice == "all" else session.selection.query,
-        )  # fmt: skip
-
-    def _report(
-        self,
-        model: Model | None,
-        capture: Capture,
-        question: Question,
-        found: Attribution | None,
-        head: HeadId,
-        query: int | None,
-    ) -> AnswerReport:
-        progress(0, 1)
-        report = AnswerReport(capture, question, choices(capture, question, model), found)
-        if found is None or found.slopes is None:
-            return report
-        layer = capture.spec.layers[head.layer]
-        names = self._named(capture).names(capture, layer.key_level, capture.key_spans(head.layer))
-        scores = tasks.key_scores(found, capture, head, query)
-        return replace(report, scores=scores, names=names)
+        found = found if found is not None and found.is_of(capture) else None
+        query = None if self.rows.choice == "all" else chosen.query
+        return partial(report_of, session.model, capture, question, found, chosen.head_id, query)
 
     def draw(self, result: AnswerReport) -> None:
         """Show all of it."""
@@ -476,41 +459,28 @@ class AttributionView(View):
         else:
             columns = score_columns(result.scores, result.names)
             self.bars.show_rows(columns, result.scores.columns.tolist())
-        self.bars.choose(self._column())
         if result.found is not None:
             picture = Scores(result.capture.spec, conductance_shades(result.found))
             self.grid.show_picture(picture)
             self.grid.show_off(result.found.off)
             least = picture.arrange(QSize(self.width(), 0)).height
             self.grid.setMaximumHeight(round(least) + 4)
-        self.grid.mark(head)
-        for one in (self._line, self.heads, self.grid):
-            one.setVisible(result.found is not None and self.height() >= LOW)
-        self.heads.say(self._heading(result))
-        if self._work is None:
-            self._say(result)
-        if self._work is None or result.found is not None:
-            self._agree(result)
+            self.heads.say(tr(CONDUCTED_BESIDE if result.found.layers else CONDUCTED))
+        self.noticed("selection")
+        self._fit()
+        self._show_state()
 
     def noticed(self, name: str) -> None:
         """Another key, and whether the model is asked now."""
-        if self.session is None:
+        if self.session is None or self.report is None:
             return
-        if name == "selection" and self.report is not None:
-            self.bars.choose(self._column())
-            self.grid.mark(self.session.selection.head_id)
-        if name == "work":
-            now = self._work
-            self.button.setText(tr("Stop" if now else "Compute"))
-            if now is not None:
-                part = heatmap.share(round(now.done / now.total, 2)) if now.total else ""
-                note = tr(now.note or now.title)
-                said = " · ".join(filter(None, (note, part, time_left(now.left))))
-                fresh = self.report is None or self.report.found is None
-                (self.agreement if fresh else self.complete).setText(said)
-            elif self.report is not None:
-                self._say(self.report)
-                self._agree(self.report)
+        if name == "selection":
+            chosen, capture = self.session.selection, self.report.capture
+            is_there = chosen.key is not None and capture is self.session.capture
+            self.bars.choose(capture.column(chosen.layer, chosen.key) if is_there else None)
+            self.grid.mark(chosen.head_id)
+        elif name == "work":
+            self._show_state()
 
     def figure(self, session: Session) -> Spec | None:
         """The keys of the head as they stand here; without them, what every head conducts."""
@@ -538,12 +508,15 @@ class AttributionView(View):
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        there = self.report is not None and self.report.found is not None
-        for one in (self._line, self.heads, self.grid):
-            one.setVisible(there and self.height() >= LOW)
-        self._asks.setVisible(self.width() >= NARROW)
+        self._fit()
 
     # --- inside -----------------------------------------------------------------------------------
+
+    def _fit(self) -> None:
+        is_found = self.report is not None and self.report.found is not None
+        for part in (self._line, self.heads, self.grid):
+            part.setVisible(is_found and self.height() >= LOW)
+        self._asks.setVisible(self.width() >= NARROW)
 
     @property
     def _work(self) -> Work | None:
@@ -554,8 +527,8 @@ class AttributionView(View):
     def _offer(self, report: AnswerReport) -> None:
         question = report.question
         self.answer.clear()
-        for one in report.choices:
-            self.answer.addItem(one.words, one.number)
+        for choice in report.choices:
+            self.answer.addItem(choice.words, choice.number)
         self.answer.setCurrentIndex(self.answer.findData(question.number))
         if question.position is not None:
             at = report.capture.main.label(question.position)
@@ -563,25 +536,28 @@ class AttributionView(View):
         self.steps.setCurrentIndex(self.steps.findData(question.steps))
         self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
 
-    def _heading(self, report: AnswerReport) -> str:
-        layers = report.found.layers if report.found is not None else None
-        return tr(CONDUCTED_BESIDE if layers else CONDUCTED)
-
-    def _say(self, report: AnswerReport) -> None:
-        """How good what was found is, and whether it is what is asked now."""
-        if report.found is None:
-            self.complete.setText("")
-            return
-        said = [complete_words(report.found)]
-        if report.found.question != report.question:
-            said.insert(0, tr("These results are of another answer or path; Compute renews them."))
-        self.complete.setText(" ".join(said))
-
-    def _agree(self, report: AnswerReport) -> None:
-        if report.found is None:
+    def _show_state(self) -> None:
+        """Show how far the job is; else how well the keys agree, how good what was found is, and
+        whether it is what is asked now."""
+        report, work = self.report, self._work
+        self.button.setText(tr("Stop" if work else "Compute"))
+        found = report.found if report is not None else None
+        if work is not None:
+            part = heatmap.share(round(work.done / work.total, 2)) if work.total else ""
+            note = tr(work.note or work.title)
+            words = " · ".join(filter(None, (note, part, time_left(work.left))))
+            (self.agreement if found is None else self.complete).setText(words)
+        elif report is None or found is None:
             self.agreement.setText(tr(HINT))
+            self.complete.setText("")
         else:
-            self.agreement.setText("" if report.scores is None else agreement_words(report.scores))
+            is_other = found.question != report.question
+            stale = "These results are of another answer or path; Compute renews them."
+            words = (tr(stale) if is_other else "", complete_words(found))
+            self.complete.setText(" ".join(filter(None, words)))
+        if report is not None and found is not None:
+            scores = report.scores
+            self.agreement.setText("" if scores is None else agreement_words(scores))
 
     def _words(self, column: int) -> str:
         """A key and its three numbers."""
@@ -589,19 +565,6 @@ class AttributionView(View):
             return ""
         parts = [f"{one.title}: {one.words(column)}" for one in self.bars.columns[1:]]
         return " · ".join([where(self.report.names, column), *parts])
-
-    def _named(self, capture: Capture) -> CaptureWords:
-        of = (capture.prompt, capture.target)
-        if any(a is not b for a, b in zip(of, self._of, strict=True)):
-            self._texts, self._of = CaptureWords(), of
-        return self._texts
-
-    def _column(self) -> int | None:
-        assert self.session is not None
-        chosen, capture = self.session.selection, self.session.capture
-        if chosen.key is None or capture is None:
-            return None
-        return capture.column(chosen.layer, chosen.key)
 
     def _ask_for(self) -> None:
         if self.session is None or self.report is None:
@@ -614,12 +577,6 @@ class AttributionView(View):
                 baseline=self.baseline.currentData(),
             )
         )
-
-    def _press(self) -> None:
-        self.asked.emit("stop_attributing" if self._work else "attribute")
-
-    def _again(self, name: str) -> None:
-        self.refresh()
 
     def _pick(self, column: int) -> None:
         if self.session is None or self.report is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
@@ -34,7 +35,7 @@ from hgviz.gui.ink import faint, focus_ring, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import FLAT, HeadLayout, HeadRow, RowsLayout, rows_layout
 from hgviz.gui.sentences import counted, layer_name, method_explained
-from hgviz.gui.widgets import tip
+from hgviz.gui.widgets import Words, hbox, label, tip, vbox
 from hgviz.language import decimals
 from hgviz.study import Study
 
@@ -66,16 +67,14 @@ class HeadPicture:
         """Where the heads stand in a room."""
         raise NotImplementedError
 
-    def paint_ground(self, painter: QPainter, layout: HeadLayout, shown: QRectF) -> None:
+    def paint_ground(self, painter: QPainter, layout: Any, shown: QRectF) -> None:
         """Draw what is behind and around all cells; shown: the part of it that is in view."""
-        raise NotImplementedError
 
-    def paint_row(self, painter: QPainter, layout: HeadLayout, row: HeadRow, right: float) -> None:
+    def paint_row(self, painter: QPainter, layout: Any, row: HeadRow, right: float) -> None:
         """Draw what stands beside the cells of a layer, up to an x at the right."""
 
     def paint_cell(self, painter: QPainter, head: HeadId, box: QRectF, is_off: bool) -> None:
         """Draw one head."""
-        raise NotImplementedError
 
     def words(self, head: HeadId, is_off: bool) -> str:
         """What there is to say of a head."""
@@ -416,6 +415,15 @@ def names_width(spec: ModelSpec) -> float:
     return max(names, default=0.0) + 12 if any(names) else 0.0
 
 
+def draw_signed_bar(painter: QPainter, track: QRectF, part: float) -> None:
+    """A bar from the middle of a track, to the right where a part of its half is positive."""
+    middle = track.center().x()
+    left, right = sorted((middle, middle + part * track.width() / 2))
+    bar = QRectF(left, track.top(), right - left, track.height())
+    painter.fillRect(bar, ink.sides()[int(part > 0)])
+    painter.fillRect(QRectF(round(middle), track.top(), 1, track.height()), theme.current().edge)
+
+
 def draw_brackets(painter: QPainter, layout: HeadLayout, spec: ModelSpec) -> None:
     """A bracket over the heads that share their keys, above each first row with such groups."""
     painter.setPen(QPen(theme.current().secondary, 1.2))
@@ -655,8 +663,7 @@ class Scores(HeadPicture):
             lines.append(tr("{score}: {value}", score=self.shades.label, value=words))
         return "\n".join(filter(None, lines))
 
-    def paint_ground(self, painter: QPainter, layout: HeadLayout, shown: QRectF) -> None:
-        assert isinstance(layout, RowsLayout)
+    def paint_ground(self, painter: QPainter, layout: RowsLayout, shown: QRectF) -> None:
         now, bold = theme.current(), theme.font(weight=600)
         for group in layout.groups:
             painter.setPen(Qt.PenStyle.NoPen)
@@ -681,12 +688,8 @@ class Scores(HeadPicture):
         value, left = self.shades.layers[row.layer], layout.width
         most = max(map(abs, self.shades.layers.values())) or 1.0
         right = min(right, left + LAYER_BAR)
-        half = (right - left - 50) / 2
-        zero, long = left + half, half * abs(value) / most
-        colour = ink.sides()[1 if value > 0 else 0]
-        start = zero if value > 0 else zero - long
-        painter.fillRect(QRectF(start, row.top + 4, long, row.height - 8), colour)
-        painter.fillRect(QRectF(round(zero), row.top, 1, row.height), now.edge)
+        track = QRectF(left, row.top + 4, right - left - 50, row.height - 8)
+        draw_signed_bar(painter, track, value / most)
         box = QRectF(left, row.top, right - left, row.height)
         said = sentences.with_sign(value, 2)
         write(painter, box, said, theme.font(SMALL), now.text, theme.TO_RIGHT)
@@ -739,118 +742,103 @@ class Scores(HeadPicture):
 
 
 STOPS = 41
-TALL, SHORT, NARROW_BAR = 44, 28, 520  # px
-RAMP = 40  # px of the colours of a short bar
+RAMP, NUMBERS = 14, 20  # px: the height of the colours, and of the numbers beneath them
+SHORT = 40  # px of the colours of a short bar
+
+
+class Ramp(QWidget):
+    """The colours of shades, with numbers beneath unless it is short."""
+
+    def __init__(self, is_short: bool) -> None:
+        super().__init__()
+        self.shades, self._is_short = Shades(), is_short
+        self.setMinimumWidth(SHORT if is_short else 60)
+        self.setMaximumWidth(SHORT if is_short else 316)
+        self.setFixedHeight(RAMP if is_short else RAMP + NUMBERS)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        now, font, shades = theme.current(), theme.font(SMALL), self.shades
+        low, high = shades.limits
+        side = 0 if self._is_short else 8  # half of a number at the end
+        bar = QRectF(self.rect()).adjusted(side, 1, -side, 0)
+        bar.setHeight(RAMP - 2)
+        with theme.smooth_painter(self) as painter:
+            painter.setBrush(now.raised)
+            if shades.label:
+                colours = QLinearGradient(bar.topLeft(), bar.topRight())
+                for part in np.linspace(0, 1, STOPS).tolist():
+                    colour = shades.colour_of(low + part * (high - low), now.dark)
+                    colours.setColorAt(part, colour)
+                painter.setBrush(colours)
+            painter.setPen(QPen(now.edge, 1))
+            painter.drawRect(bar)
+            for part in (0.0, 0.5, 1.0) if shades.label and not self._is_short else ():
+                x = bar.left() + part * bar.width()
+                painter.fillRect(QRectF(round(x), bar.bottom(), 1, 4), now.secondary)
+                said = decimals(low + part * (high - low), 1, signed=True)
+                wide = QFontMetricsF(font).horizontalAdvance(said)
+                left = min(max(0.0, x - wide / 2), self.width() - wide)
+                box = QRectF(left, bar.bottom() + 4, wide + 4, NUMBERS - 4)
+                write(painter, box, said, font, now.secondary, theme.TO_LEFT)
+
+
+class OffSign(QWidget):
+    """A small cell as heads that are off look."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.setFixedSize(22, 18)
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        now, box = theme.current(), QRectF(1, 1, 20, 16)
+        with theme.smooth_painter(self) as painter:
+            painter.setPen(QPen(now.text, 1.2))
+            for brush in (now.pane, hatching(faint(now.secondary, 0.6), self.devicePixelRatioF())):
+                painter.setBrush(brush)
+                painter.drawRoundedRect(box, 4, 4)
 
 
 class ShadeBar(QWidget):
-    """The colours of shades between their two ends, with numbers and the unit beneath.
+    """The colours of shades between their two ends, the unit and heads that are off beneath.
 
     is_short: the colours and ends alone, as wide as they need.
     """
 
     def __init__(self, is_short: bool = False) -> None:
         super().__init__()
-        self.shades, self._is_short = Shades(), is_short
-        self._fit()
-
-    def sizeHint(self) -> QSize:
-        return QSize(300, TALL)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        self._fit()
-
-    def _fit(self) -> None:
-        if self._is_short:
-            ends = self.fontMetrics().horizontalAdvance("".join(map(tr, self.shades.ends)))
-            self.setFixedSize(RAMP + ends + 12, SHORT)
-        else:  # a narrow bar has its unit beneath
-            lines = (self.width() <= NARROW_BAR) + bool(self.shades.part)
-            self.setFixedHeight(TALL + 16 * lines)
+        self.shades = Shades()
+        self._ramp = Ramp(is_short)
+        self._low, self._high = (label(factor=NAME, kind="secondary") for _ in range(2))
+        self._unit, self._part = (Words(factor=SMALL, kind="secondary") for _ in range(2))
+        top = Qt.AlignmentFlag.AlignVCenter if is_short else Qt.AlignmentFlag.AlignTop
+        row = hbox(None, (self._low, 0, top), (self._ramp, 0 if is_short else 4, top),
+                   (self._high, 0, top), spacing=6)  # fmt: skip
+        if not is_short:
+            off = label(tr("switched off"), factor=NAME, kind="secondary")
+            for part in (OffSign(), off):
+                row.addWidget(part, 0, top)
+            row.addStretch(1)
+        margins = (0, 0, 0, 0) if is_short else (16, 3, 16, 0)
+        vbox(self, row, self._unit, self._part, margins=margins)
+        self._unit.setVisible(not is_short)
+        self._is_short = is_short
+        self.show_shades(self.shades)
 
     def show_shades(self, shades: Shades) -> None:
         """Show another scale."""
-        self.shades = shades
-        self._fit()
-        if not self._is_short:
-            self.setToolTip(tip(shades.about))
+        self.shades = self._ramp.shades = shades
         low, high = map(tr, shades.ends)
-        numbers = [decimals(end, 1, signed=True) for end in shades.limits]
-        unit = ", ".join(filter(None, (shades.unit or shades.label, shades.part)))
+        self._low.setText(low)
+        self._high.setText(high)
+        self._unit.say(shades.unit if shades.label else tr("not measured yet"))
+        self._part.say(shades.part)
+        self._part.setVisible(bool(shades.part) and not self._is_short)
+        self.setToolTip(tip(shades.about))
+        first, second = (decimals(end, 1, signed=True) for end in shades.limits)
         said = tr("Colours: nothing is measured yet")
-        if self._is_short:
-            said = tr("Colours: {low} to {high}; {unit}", low=low, high=high, unit=unit)
-        elif shades.label:
-            said = tr("Colours: {first} is {low}, {second} {high}; {unit}", first=numbers[0],
-                      second=numbers[1], low=low, high=high, unit=unit)  # fmt: skip
+        if shades.label:
+            unit = ", ".join(filter(None, (shades.unit or shades.label, shades.part)))
+            said = tr("Colours: {first} is {low}, {second} {high}; {unit}", first=first,
+                      second=second, low=low, high=high, unit=unit)  # fmt: skip
         self.setAccessibleName(said)
-        self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        now, font = theme.current(), theme.font(SMALL if self._is_short else NAME)
-        measure, (low, high) = QFontMetricsF(font).horizontalAdvance, map(tr, self.shades.ends)
-        before, after = measure(low), measure(high)
-        with theme.smooth_painter(self) as painter:
-            if self._is_short:
-                box = QRectF(self.rect())
-                bar = QRectF(before + 6, 9, self.width() - before - after - 12, 10)
-                write(painter, box, low, font, now.secondary, theme.TO_LEFT)
-                write(painter, box, high, font, now.secondary, theme.TO_RIGHT)
-                self._paint_colours(painter, bar)
-                return
-            off = measure(tr("switched off"))
-            has_legend = self.width() > before + after + off + 240
-            right = self.width() - 16 - (off + 52 if has_legend else 0)
-            bar = QRectF(16 + before + 10, 3, 0, 14)
-            bar.setRight(max(bar.left() + 60, min(bar.left() + 300, right - after - 10)))
-            box = QRectF(16, 0, before + 4, 20)
-            write(painter, box, low, font, now.secondary, theme.TO_LEFT)
-            box = QRectF(bar.right() + 10, 0, after + 4, 20)
-            write(painter, box, high, font, now.secondary, theme.TO_LEFT)
-            self._paint_colours(painter, bar)
-            if has_legend:
-                box = QRectF(bar.right() + after + 34, 2, 20, 16)
-                painter.setPen(QPen(now.text, 1.2))
-                for brush in (
-                    now.pane,
-                    hatching(faint(now.secondary, 0.6), self.devicePixelRatioF()),
-                ):
-                    painter.setBrush(brush)
-                    painter.drawRoundedRect(box, 4, 4)
-                box = QRectF(box.right() + 8, 0, off + 4, 20)
-                write(painter, box, tr("switched off"), font, now.secondary, theme.TO_LEFT)
-            self._paint_numbers(painter, bar)
-
-    def _paint_colours(self, painter: QPainter, bar: QRectF) -> None:
-        now, (low, high) = theme.current(), self.shades.limits
-        painter.setBrush(now.raised)
-        if self.shades.label:
-            colours = QLinearGradient(bar.topLeft(), bar.topRight())
-            for part in np.linspace(0, 1, STOPS).tolist():
-                colours.setColorAt(part, self.shades.colour_of(low + part * (high - low), now.dark))
-            painter.setBrush(colours)
-        painter.setPen(QPen(now.edge, 1))
-        painter.drawRect(bar)
-
-    def _paint_numbers(self, painter: QPainter, bar: QRectF) -> None:
-        colour, font, shades = theme.current().secondary, theme.font(SMALL), self.shades
-        metrics = QFontMetricsF(font)
-        if not shades.label:
-            box = QRectF(bar.left(), 22, bar.width(), 18)
-            write(painter, box, tr("not measured yet"), font, colour, theme.TO_LEFT)
-            return
-        end = 0.0
-        for part in (-1.0, 0.0, 1.0):
-            x = bar.left() + (part + 1) / 2 * bar.width()
-            said = decimals(part * shades.limits[1], 1, signed=True)
-            wide = metrics.horizontalAdvance(said)
-            box = QRectF(x - wide / 2 - 2, 22, wide + 4, 18)
-            write(painter, box, said, font, colour, theme.TO_LEFT)
-            painter.drawLine(QPointF(x, bar.bottom()), QPointF(x, bar.bottom() + 4))
-            end = x + wide / 2
-        left, top = (16.0, 39) if self.width() <= NARROW_BAR else (end + 12, 22)
-        room = self.width() - 12 - left
-        said = metrics.elidedText(shades.unit, Qt.TextElideMode.ElideRight, room)
-        write(painter, QRectF(left, top, room, 18), said, font, colour, theme.TO_LEFT)
-        box = QRectF(16, top + 17, self.width() - 28, 18)
-        write(painter, box, shades.part, font, colour, theme.TO_LEFT)
+        self._ramp.update()

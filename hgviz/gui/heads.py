@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import (
@@ -284,20 +283,28 @@ class HeadMeasures:
         return self.whole and scope == self.scope and self.capture.maps is capture.maps
 
 
+def offer_metrics(picker: Picker, names: Sequence[str], unit: str, chosen: str) -> None:
+    """Fill a list with metrics, each with what it means as its tooltip, and choose one."""
+    titles = [metric_name(name, unit) for name in names]
+    with QSignalBlocker(picker):
+        if titles != [picker.itemText(at) for at in range(picker.count())]:
+            picker.clear()
+            for at, (name, title) in enumerate(zip(names, titles, strict=True)):
+                picker.addItem(title, name)
+                picker.setItemData(at, explained(name, unit), Qt.ItemDataRole.ToolTipRole)
+        picker.setCurrentIndex(max(0, picker.findData(chosen)))
+
+
 class HeadsView(ChartView):
     """All heads as points and as rows; what the chosen one is for, and where it shows that."""
 
-    name: ClassVar[str] = "heads"
-    topic: ClassVar[str] = "heads"
+    name, title = "heads", "All heads"
+    topic = "heads"
     figureless = "Figures show one text: choose This text first"
-    title: ClassVar[str] = "All heads"
-    needs: ClassVar[tuple[str, ...]] = ("capture", "facts")
-    watches: ClassVar[tuple[str, ...]] = ("selection", "hover")
+    needs = ("capture", "facts")
+    watches = ("selection", "hover")
     lane = "facts"
-    empty = (
-        "No heads measured yet",
-        "Capture a text to measure its heads.",
-    )
+    empty = ("No heads measured yet", "Capture a text to measure its heads.")
     empty_actions = CAPTURE
 
     found = Signal(object)  # CorpusRoles that are whole
@@ -310,7 +317,7 @@ class HeadsView(ChartView):
         self.head = PaneHead(tr(self.title))
         self.scope = Segments(((ONE, tr("This text"), ""), (ALL, tr("All texts"), "")))
         self.scope.setAccessibleName(tr("Texts that heads are measured on"))
-        self.scope.chosen.connect(self._rescoped)
+        self.scope.chosen.connect(self.refresh)
         self.more = Button(tr("Measure in depth"), "table")
         self.more.setToolTip(tr("Also measure distance kernels and the nearest head of each"))
         self.more.clicked.connect(self._deepen)
@@ -346,7 +353,7 @@ class HeadsView(ChartView):
             part.picked.connect(self.select_head)
         self.table.picked.connect(lambda head: self.select_head(head.head))
         for opened in (self.picture.entered, self.table.opened):
-            opened.connect(self._enter)
+            opened.connect(lambda *_: self.asked.emit("look_map"))
         self.picture.hovered.connect(self._hover)
         self.examples.opened.connect(self._open)
         self.start_at(self.picture)
@@ -366,12 +373,11 @@ class HeadsView(ChartView):
         if ready is not None and ready.serves(scope, capture):
             return lambda: ready
         at_hand = CorpusRoles(capture.spec, session.facts, 1, len(capture.main))
-        if scope == ALL:
-            return partial(_over_all, capture)
-        if len(capture.main) > AT_ONCE and not self._went_deep(capture):
+        is_deep = self._deep is not None and self._deep.maps is capture.maps
+        if scope == ONE and len(capture.main) > AT_ONCE and not is_deep:
             known = HeadMeasures(at_hand, ONE, capture, whole=False)
             return (lambda: known) if session.facts else None
-        return partial(_in_depth, capture, at_hand)
+        return partial(measure, capture, scope, at_hand)
 
     def draw(self, result: HeadMeasures) -> None:
         """Fill the picture, the table and what is said."""
@@ -383,7 +389,7 @@ class HeadsView(ChartView):
         heads = [head for _, head in sorted(roles.heads.items())]
         self.table.show_rows(columns_of(roles, self._unit), heads)
         self._redraw()
-        self.head.note.say(_noted(result))
+        self.head.note.say(scope_words(result))
         notes = "; ".join(map(tr, corpus_notes(roles)))
         self.note.setText(f"{notes[:1].upper()}{notes[1:]}")
         self.note.setVisible(bool(notes))
@@ -437,17 +443,7 @@ class HeadsView(ChartView):
         """Offer the metrics that say something of these heads; choices stay where they can."""
         names = applicable(one.metrics for one in roles.heads.values())
         for picker, first in zip((self.across, self.up), AXES, strict=True):
-            now = picker.currentData() or first
-            titles = [metric_name(name, self._unit) for name in names]
-            if [picker.itemText(at) for at in range(picker.count())] == titles:
-                continue
-            with QSignalBlocker(picker):
-                picker.clear()
-                for name, title in zip(names, titles, strict=True):
-                    picker.addItem(title, name)
-                    why = explained(name, self._unit)
-                    picker.setItemData(picker.count() - 1, why, Qt.ItemDataRole.ToolTipRole)
-                picker.setCurrentIndex(max(0, picker.findData(now)))
+            offer_metrics(picker, names, self._unit, picker.currentData() or first)
 
     def _redraw(self) -> None:
         if self.known is None:
@@ -489,15 +485,9 @@ class HeadsView(ChartView):
             self.examples.setVisible(is_tall)
             self.whole.setSizes([320, 330] if is_tall else [640, 330])
 
-    def _rescoped(self, scope: str) -> None:
-        self.refresh()
-
     def _deepen(self) -> None:
         self._deep = self.session.capture if self.session is not None else None
         self.refresh()
-
-    def _went_deep(self, capture: Capture) -> bool:
-        return self._deep is not None and self._deep.maps is capture.maps
 
     def _hover(self, head: HeadId | None) -> None:
         if self.session is None:
@@ -505,9 +495,6 @@ class HeadsView(ChartView):
         now = self.session.at(head) if head is not None else None
         if now != self.session.hover:
             self.session.put(hover=now)
-
-    def _enter(self, *_: object) -> None:
-        self.asked.emit("look_map")
 
     def _open(self, example: HeadExample) -> None:
         if self.session is not None:
@@ -534,13 +521,17 @@ def chart_of(
         name = tr("to {level}", level=levels[level]) if resamples else levels[level]
         colour = level + (level >= ORANGE)  # orange means chosen
         x, y = ([one.metrics[metric] for one in mine] for metric in metrics)
-        words, heads = partial(_words_of, mine, describe), tuple(one.head for one in mine)
+        words = [*map(describe, mine)].__getitem__
+        heads = tuple(one.head for one in mine)
         parts.append(Points(x, y, colour, level, 9.0, resamples, words, heads, name))
     plot = Plot(Axis.around(xs, 0.08, titles[0]), Axis.around(ys, title=titles[1]), tuple(parts))
+    across, up = (
+        tr("{low} to {high}", low=plots.number(min(ends)), high=plots.number(max(ends)))
+        for ends in (xs, ys)
+    )
     said = tr(
-        "{heads}; x: {across}, {xs}; y: {up}, {ys}",
-        heads=sentences.counted(len(facts), "head"), across=titles[0], up=titles[1],
-        xs=_range(xs), ys=_range(ys),
+        "{heads}; x: {across}, {xs}; y: {up}, {ys}", heads=sentences.counted(len(facts), "head"),
+        across=titles[0], up=titles[1], xs=across, ys=up,
     )  # fmt: skip
     return Chart((plot,), said, of=metrics)
 
@@ -556,16 +547,7 @@ def apart(xs: Sequence[float], ys: Sequence[float]) -> list[int]:
     return sorted(alone.tolist(), key=lambda at: -far[at].min())[:NAMED]
 
 
-def _words_of(facts: Sequence[HeadRole], describe: Callable[[HeadRole], str], at: int) -> str:
-    return describe(facts[at])
-
-
-def _range(values: Sequence[float]) -> str:
-    low, high = (plots.number(end(values)) for end in (min, max))
-    return tr("{low} to {high}", low=low, high=high)
-
-
-def _noted(known: HeadMeasures) -> str:
+def scope_words(known: HeadMeasures) -> str:
     """How many heads are shown, measured on what."""
     heads, texts = sentences.counted(len(known.roles.heads), "head"), known.roles.texts
     if texts == 1 and (known.whole or known.scope == ONE):
@@ -575,25 +557,16 @@ def _noted(known: HeadMeasures) -> str:
     return tr(said, heads=heads, texts=sentences.counted(texts, "text"))
 
 
-def _in_depth(capture: Capture, at_hand: CorpusRoles) -> HeadMeasures:
-    """What is known of the text at once, and everything when it is measured."""
-    if at_hand.heads:
-        progress(0, 1, "measuring heads", HeadMeasures(at_hand, ONE, capture, whole=False))
-    with _known_so_far(ONE, capture):
-        return HeadMeasures(tasks.roles_of_capture(capture, alone=True), ONE, capture)
+def measure(capture: Capture, scope: str, at_hand: CorpusRoles) -> HeadMeasures:
+    """What every head does, in full; on the way what is known at hand and so far."""
 
-
-def _over_all(capture: Capture) -> HeadMeasures:
-    with _known_so_far(ALL, capture):
-        return HeadMeasures(tasks.roles_of_capture(capture), ALL, capture)
-
-
-def _known_so_far(scope: str, capture: Capture) -> AbstractContextManager[None]:
-    """Report the CorpusRoles measured inside as Known, which is not whole yet."""
-
-    def known(step: Step) -> Step:
+    def part(step: Step) -> Step:
         if not isinstance(step.value, CorpusRoles):
             return step
         return replace(step, value=HeadMeasures(step.value, scope, capture, whole=False))
 
-    return progress_as(known)
+    with progress_as(part):
+        if scope == ONE and at_hand.heads:
+            progress(0, 1, "measuring heads", at_hand)
+        roles = tasks.roles_of_capture(capture, alone=scope == ONE)
+        return HeadMeasures(roles, scope, capture)

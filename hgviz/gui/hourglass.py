@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from PySide6.QtCore import QPointF, QRect, QRectF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import (
     QBrush,
     QFontMetricsF,
@@ -18,7 +18,7 @@ from PySide6.QtGui import (
     QPen,
     QPolygonF,
 )
-from PySide6.QtWidgets import QFrame, QMenu, QWidget
+from PySide6.QtWidgets import QMenu, QWidget
 
 from hgviz import palettes, tasks
 from hgviz.analysis.metrics import METRICS, applicable
@@ -39,7 +39,7 @@ from hgviz.gui.headgrid import (
     names_width,
     write,
 )
-from hgviz.gui.ink import faint, hatching
+from hgviz.gui.ink import CellCard, faint, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import (
     FLAT,
@@ -50,7 +50,7 @@ from hgviz.gui.layouts import (
     Residual,
     hourglass_layout,
 )
-from hgviz.gui.sentences import counted, explained, measured, metric_name
+from hgviz.gui.sentences import counted, explained, marked_up, measured, metric_name
 from hgviz.gui.tables import Table
 from hgviz.gui.view import View
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, tip, vbox
@@ -178,8 +178,7 @@ class Thumbnails(HeadPicture):
 
     # --- the outline ------------------------------------------------------------------------------
 
-    def paint_ground(self, painter: QPainter, layout: HeadLayout, shown: QRectF) -> None:
-        assert isinstance(layout, HourglassLayout)
+    def paint_ground(self, painter: QPainter, layout: HourglassLayout, shown: QRectF) -> None:
         now, levels = theme.current(), self.spec.levels
         painter.setPen(QPen(now.line, 1))
         painter.setBrush(now.silhouette[0])
@@ -301,7 +300,6 @@ def _write_upright(painter: QPainter, one: Residual, said: str) -> None:
 # --- card -----------------------------------------------------------------------------------------
 
 
-OFF = 12  # px between the card and what it speaks about
 DOES = {
     "down": "how positions are pooled",
     "up": "how they are spread again",
@@ -309,59 +307,30 @@ DOES = {
 }
 
 
-class HeadCard(QFrame):
-    """What is known of the head under the pointer, beside it; the pointer goes through it."""
-
-    def __init__(self, parent: QWidget) -> None:
-        super().__init__(parent)
-        self.setProperty("kind", "float")
-        self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self._name, self._level = label(weight=600), label(factor=NAME, kind="chip")
-        self._role, self._numbers, self._group = (
-            label(), label(factor=NAME, kind="secondary"), label(factor=NAME, kind="secondary")
-        )  # fmt: skip
-        top = hbox(None, self._name, self._level, 1, spacing=8)
-        below = (self._role, self._numbers, self._group)
-        vbox(self, top, *below, margins=(12, 8, 12, 8), spacing=3)
-        self.hide()
-
-    def show_head(self, session: Session, head: HeadId, small: Thumb | None, where: QRect) -> None:
-        """Show a head beside its cell, inside the parent and never over the cell."""
-        spec, facts = session.spec, session.facts.get(head)
-        if spec is None:
-            return
-        role = tr((facts.role if facts else "") or DOES.get(spec.layers[head.layer].role, ""))
-        numbers = []
-        if small is None:
-            role = tr("not captured yet")
-        elif small.kind == "only":
-            role = tr("one key, always 1")
-        else:
-            metrics = {"focus": small.focus, **(facts.metrics if facts is not None else {})}
-            numbers.append(tr("focus {value}", value=sentences.weight(metrics["focus"])))
-            if "entropy" in metrics:
-                entropy = sentences.weight(metrics["entropy"])
-                numbers.append(tr("entropy {value} nats", value=entropy))
-        self._name.setText(tr("Head {head}", head=head))
-        for part, words in (
-            (self._level, sentences.ends(spec, head.layer)), (self._role, role),
-            (self._numbers, " · ".join(numbers)), (self._group, key_group_words(spec, head)),
-        ):  # fmt: skip
-            part.setText(words)
-            part.setVisible(bool(words))
-        self.adjustSize()
-        room = self.parentWidget().size()
-        x = where.right() + OFF
-        if x + self.width() > room.width():
-            x = where.left() - OFF - self.width()
-        y = min(max(4, where.top()), room.height() - self.height() - 4)
-        if x < 4:
-            x, y = 4, where.bottom() + OFF
-            if y + self.height() > room.height():
-                y = where.top() - OFF - self.height()
-        self.move(x, max(4, y))
-        self.show()
-        self.raise_()
+def card_of(session: Session, spec: ModelSpec, head: HeadId, small: Thumb | None) -> str:
+    """What is known of a head, as HTML."""
+    facts, layer = session.facts.get(head), spec.layers[head.layer]
+    role, numbers = tr((facts.role if facts else "") or DOES.get(layer.role, "")), []
+    if small is None:
+        role = tr("not captured yet")
+    elif small.kind == "only":
+        role = tr("one key, always 1")
+    else:
+        metrics = {"focus": small.focus, **(facts.metrics if facts is not None else {})}
+        numbers.append(tr("focus {value}", value=sentences.weight(metrics["focus"])))
+        if "entropy" in metrics:
+            entropy = sentences.weight(metrics["entropy"])
+            numbers.append(tr("entropy {value} nats", value=entropy))
+    name = f"<b>{tr('Head {head}', head=head)}</b>"
+    lines = [
+        " · ".join(filter(None, (name, sentences.ends(spec, head.layer)))),
+        marked_up(role) if role else "",
+        f'<span style="color: {theme.current().secondary.name()}">{" · ".join(numbers)}</span>',
+        key_group_words(spec, head),
+    ]
+    if not numbers:
+        del lines[2]
+    return "<br>".join(filter(None, lines))
 
 
 # --- colours by a metric --------------------------------------------------------------------------
@@ -484,7 +453,7 @@ class HourglassView(View):
         self.metrics.chosen.connect(self.shaded)
         self.head.add(self.metrics, self.export)
         self.grid = HeadGrid(tr(self.title))
-        self.card = HeadCard(self.grid.viewport())
+        self.card = CellCard(self.grid.viewport())
         self.data: HourglassData | None = None
         self.mapless = label(factor=NAME, kind="secondary", wrap=True)
         self.mapless.setContentsMargins(16, 4, 16, 8)
@@ -605,11 +574,12 @@ class HourglassView(View):
         if now != self.session.hover:
             self.session.put(hover=now)
         where = self.grid.where(head) if head is not None else None
-        if head is None or where is None:
+        if head is None or where is None or self.session.spec is None:
             self.card.hide()
         else:
             small = self.data.thumbs.get(head) if self.data is not None else None
-            self.card.show_head(self.session, head, small, where)
+            self.card.say(card_of(self.session, self.session.spec, head, small))
+            self.card.stand(QRectF(where), QRectF(self.grid.viewport().rect()))
 
     def menu(self, head: HeadId | None) -> QMenu:
         """What can be done with a head, or with the whole picture."""

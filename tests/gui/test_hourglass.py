@@ -78,8 +78,8 @@ def test_the_head_under_the_pointer_has_a_ring_and_a_card(capture):
         view.grid.hovered.emit(HeadId(1, 1))
         assert session.hover.head_id == HeadId(1, 1)
         card = view.card
-        assert card.isVisible() and "Head 1.1" in card._name.text()
-        assert "focus" in card._numbers.text() and "entropy" in card._numbers.text()
+        assert card.isVisible() and "Head 1.1" in card.text
+        assert "focus" in card.text and "entropy" in card.text
         assert not card.geometry().intersects(view.grid.where(HeadId(1, 1)))
         assert view.grid.viewport().rect().contains(card.geometry())
         view.grid.hovered.emit(None)
