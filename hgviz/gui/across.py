@@ -1,4 +1,4 @@
-"""The Hourglass across its levels: one map composed of all."""
+"""The attention rollout: all maps of a capture composed into one."""
 
 from __future__ import annotations
 
@@ -70,6 +70,11 @@ class Across:
     opened: OpenedMap[Grid] | None = None
     reason: str = ""
 
+    @property
+    def measure(self) -> str:
+        """What the weights of an answer are, a key of ABOUT."""
+        return "Product" if self.recipe.signed else "Rollout"
+
 
 class ComposedCache:
     """What was composed of the capture on screen, so that another answer is there at once."""
@@ -114,10 +119,7 @@ class ComposedCache:
 SOURCES = 3  # named in a sentence
 MARK = Template('<span style="font-family:$family;font-weight:600;color:$colour">$text</span>')
 BOLD = Template("<b>$text</b>")
-COMES = "{share} of the answer at {answer} comes from {token}."
-COMES_ITSELF = "{share} of the answer at {answer} comes from {token}, itself."
-COMES_BACK = "{share} of the answer at {answer} comes from {token}, {away} back."
-COMES_AHEAD = "{share} of the answer at {answer} comes from {token}, {away} ahead."
+COMES = "{share} of the answer at {answer} comes from {token}"
 
 
 def answer(across: Across, rows: Names, columns: Names) -> str:
@@ -126,11 +128,8 @@ def answer(across: Across, rows: Names, columns: Names) -> str:
         return tr("Point at a cell to read it; click to choose its answer.")
     weights = across.row.weights[0]
     order = np.argsort(-np.abs(weights), kind="stable")[:SOURCES]
-    tokens = [
-        f"{_cell(columns, int(at))} {amount(float(weights[at]), across.recipe.signed)}"
-        for at in order
-        if weights[at]
-    ]
+    tokens = [f"{_cell(columns, at)} {amount(float(weights[at]), across.recipe.signed)}"
+              for at in order.tolist() if weights[at]]  # fmt: skip
     own = _cell(rows, across.query)
     if not tokens:
         return tr("The answer at {answer} comes from no token.", answer=own)
@@ -148,11 +147,12 @@ def cell(across: Across, rows: Names, columns: Names, row: int, column: int, val
         takes = "{token} takes away {amount} at the answer {answer}, all layers multiplied."
         return tr(adds if value >= 0 else takes, amount=sentences.weight(abs(value), 3), **ends)
     ends["share"] = BOLD.substitute(text=heatmap.share(value))
-    if rows.prompt is not columns.prompt:
-        return tr(COMES, **ends)
-    far = row - column
-    said = COMES_BACK if far > 0 else COMES_AHEAD if far else COMES_ITSELF
-    return tr(said, away=sentences.counted(abs(far), rows.prompt.unit), **ends)
+    way = ""
+    if rows.prompt is columns.prompt:
+        far = row - column
+        way = ", {away} back" if far > 0 else ", {away} ahead" if far else ", itself"
+        ends["away"] = sentences.counted(abs(far), rows.prompt.unit)
+    return tr(COMES + way + ".", **ends)
 
 
 def amount(value: float, signed: bool) -> str:
@@ -170,13 +170,10 @@ def _levels(across: Across) -> str:
     parts: list[str] = []
     for level, weights, far in zip(spec.levels, across.row.parts, distances, strict=True):
         if far == far:  # NaN: no part of the answer has this level as its innermost
-            stays = "{share} stayed at {level}, from {far:,.0f}"
-            goes = "{share} went to {level}, from {far:,.0f}"
+            words = "{share} went to {level}" if level.index else "{share} stayed at {level}"
+            words += ", from {far:,.0f}" if parts else ", from {far:,.0f} {unit}s back on average"
             share = heatmap.share(round(float(weights.sum(dtype=float)), 6))
-            said = tr(goes if level.index else stays, share=share, level=level.label, far=far)
-            parts.append(
-                said if parts else tr("{part} {unit}s back on average", part=said, unit=unit)
-            )
+            parts.append(tr(words, share=share, level=level.label, far=far, unit=unit))
     return "; ".join(parts) + "." if parts else ""
 
 
@@ -205,11 +202,6 @@ ABOUT = {  # what the bars are, their formula
 }  # fmt: skip
 
 
-def measure_of(across: Across) -> str:
-    """What the weights of an answer are, a key of ABOUT."""
-    return "Product" if across.recipe.signed else "Rollout"
-
-
 def row_chart(across: Across, columns: Names) -> Chart:
     """A bar for each token that an answer comes from, stacked by the levels it comes through."""
     if across.row is None or not len(columns):
@@ -232,11 +224,8 @@ def row_chart(across: Across, columns: Names) -> Chart:
     keys = tuple(range(len(weights)))
     points = Points(np.arange(len(weights)), weights, size=0.0, words=words, keys=keys)
     low, high = float(weights.min(initial=0.0)), float(weights.max(initial=0.0)) or 1.0
-    end = len(columns) - 0.5
-    y = Axis(
-        1.05 * low, 1.05 * high, tr(measure_of(across)),
-        number if across.recipe.signed else percent,
-    )  # fmt: skip
+    end, write = len(columns) - 0.5, number if across.recipe.signed else percent
+    y = Axis(1.05 * low, 1.05 * high, tr(across.measure), write)
     plot = Plot(Axis(-0.5, end, names=token_names(columns)), y, (*parts, points))
     return Chart((plot,), tr("The selected answer by token"), of=end, by_x=True)
 
@@ -265,7 +254,7 @@ def token_words(across: Across, columns: Names, column: int) -> str:
     if across.row is None:
         return token
     signed, total = across.recipe.signed, float(across.row.weights[0][column])
-    lines = [token, f"{tr(measure_of(across))} {amount(total, signed)}"]
+    lines = [token, f"{tr(across.measure)} {amount(total, signed)}"]
     if not signed and total:
         lines += [
             tr("{amount} by {level}", level=level.label, amount=amount(float(part[column]), False))
@@ -277,7 +266,7 @@ def token_words(across: Across, columns: Names, column: int) -> str:
 def row_table(across: Across, columns: Names) -> list[list[str]]:
     """A row for each token, every number in full."""
     assert across.row is not None
-    numbers = {tr(measure_of(across)): across.row.weights[0]}
+    numbers = {tr(across.measure): across.row.weights[0]}
     for level, values in zip(across.capture.spec.levels, across.row.parts, strict=False):
         numbers[tr("{name} by {level}", name=tr("Rollout"), level=level.label)] = values
     rows = [[tr("column"), tr("token"), tr("where"), *numbers]]
@@ -317,8 +306,8 @@ class RecipeBar(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.fuse, self.residual = Picker(), Picker()
-        for at, (name, said, why) in enumerate(FUSED):
-            self.fuse.addItem(tr(said), name)
+        for at, (name, words, why) in enumerate(FUSED):
+            self.fuse.addItem(tr(words), name)
             self.fuse.setItemData(at, tr(why), Qt.ItemDataRole.ToolTipRole)
         for share in RESIDUAL:
             self.residual.addItem(tr("{share} residual", share=heatmap.share(share)), share)
@@ -333,7 +322,11 @@ class RecipeBar(QWidget):
             box.setFixedWidth(wide)
             box.currentIndexChanged.connect(self._chosen)
             row.addWidget(box)
-        self.signed = _switch(tr("Signed"), *SIGNED)
+        self.signed = QToolButton()
+        self.signed.setText(tr("Signed"))
+        self.signed.setCheckable(True)
+        self.signed.setFixedHeight(28)
+        self.signed.setToolTip(explanation(tr(SIGNED[0]), SIGNED[1]))
         self.signed.toggled.connect(self._chosen)
         row.addWidget(self.signed)
 
@@ -354,21 +347,7 @@ class RecipeBar(QWidget):
         self.changed.emit()
 
 
-def _switch(text: str, meaning: str, cited: Citation) -> QToolButton:
-    out = QToolButton()
-    out.setText(text)
-    out.setCheckable(True)
-    out.setFixedHeight(28)
-    out.setToolTip(explanation(tr(meaning), cited))
-    return out
-
-
-def _about(across: Across) -> tuple[str, Citation]:
-    about, source = ABOUT[measure_of(across)]
-    return tr(about), source
-
-
-# --- across ---------------------------------------------------------------------------------------
+# --- view -----------------------------------------------------------------------------------------
 
 
 ROOMY, HIGH, NOTED = 560, 400, 720  # px: the title, the bars under a map, the note
@@ -378,7 +357,7 @@ NOTHING = ("No attention to compose yet", "Capture a text to compute its attenti
 class AcrossView(MapsView):
     """All maps of a capture as one, for any choice of how; the answer looked at in detail."""
 
-    name, title = "across", "Across levels"
+    name, title = "across", "Attention rollout"
     topic = "across"
     needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "off")
     watches: ClassVar[tuple[str, ...]] = ("hover", "display")
@@ -391,14 +370,10 @@ class AcrossView(MapsView):
         self._texts: tuple[Capture, CaptureWords] | None = None
         self.canvas.setAccessibleName(tr("Attention rollout"))
         self.bars = ChartWidget(tr("The selected answer by token"))
-        self._build()
-
-    def _build(self) -> None:
         self.head = PaneHead(tr("Attention rollout"))
         self.choices = RecipeBar()
         self.choices.changed.connect(self.refresh)
-        self.export = self.export_button()
-        self.head.add(self.choices, self.export)
+        self.head.add(self.choices, self.export_button())
         self.reason = label(factor=0.92, kind="secondary", wrap=True)
         self.reason.setContentsMargins(16, 8, 16, 8)
         self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
@@ -414,9 +389,7 @@ class AcrossView(MapsView):
         if capture is None or not len(capture.main):
             self.empty, self.empty_actions = NOTHING, CAPTURE
             return None
-        return partial(
-            self._cache.across, session.capture, self._answer(session), self._recipe(session)
-        )
+        return partial(self._cache.across, capture, self._answer(session), self._recipe(session))
 
     def draw(self, result: Across) -> None:
         """Show as much of it as there is."""
@@ -430,7 +403,8 @@ class AcrossView(MapsView):
         self.reason.setText(result.reason)
         self.reason.setVisible(bool(result.reason))
         self.bars.show_chart(row_chart(result, self._names[1]))
-        self.bars.setToolTip(explanation(*_about(result)))
+        about, cited = ABOUT[result.measure]
+        self.bars.setToolTip(explanation(tr(about), cited))
         is_alone = result.opened is None and bool(result.reason)  # there is no map above
         self.bars.setMaximumHeight(TALLEST * (2 if is_alone else 1))
         self._fit_parts()

@@ -214,7 +214,7 @@ ACTIONS = (
     Action("look_links", "Show links", "follow", ("Alt+2",), "View", (CAPTURE,), 4),
     Action("look_neurons", "Show neurons", "table", ("Alt+3",), "View", (CAPTURE,), 4),
     Action("look_attribution", "Show attribution", "eye", ("Alt+4",), "View", (CAPTURE,), 4),
-    Action("look_across", "Show rollout across levels", "hourglass", ("Alt+5",), "View",
+    Action("look_across", "Show attention rollout", "hourglass", ("Alt+5",), "View",
            (CAPTURE,), 4),
     Action("look_heads", "Show all heads", "table", ("Alt+6",), "View", (CAPTURE,), 4),
     Action("next_head", "Next head", "arrow-right", ("L",), "Heads", (MODEL,)),

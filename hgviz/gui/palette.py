@@ -137,6 +137,7 @@ LOCAL = (
         ("Previous query, next query", ("Up", "Down")),
         ("Extend the queries", ("Shift+Up", "Shift+Down")),
         ("Previous key, next key", ("Left", "Right")),
+        ("Strongest key out of view, above or below", ("Ctrl+Up", "Ctrl+Down")),
         ("Scroll", ("PgUp", "PgDown", "Home", "End")),
         ("Clear the selection", ("Esc",)),
     )),

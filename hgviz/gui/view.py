@@ -664,7 +664,7 @@ VIEWS = {
 # those that have a tab over the middle, and what it says
 LOOKS = {
     "map": "Map", "image": "Image", "links": "Links", "neurons": "Neurons",
-    "attribution": "Attribution", "across": "Across levels", "heads": "All heads",
+    "attribution": "Attribution", "across": "Attention rollout", "heads": "All heads",
 }  # fmt: skip
 
 

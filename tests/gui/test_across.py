@@ -1,4 +1,4 @@
-"""The look Across levels: one map and bars; what is chosen, pointed at, missing."""
+"""The tab Attention rollout: one map and bars; what is chosen, pointed at, missing."""
 
 from dataclasses import replace
 
