@@ -108,6 +108,18 @@ def make_spec(
     )  # fmt: skip
 
 
+def make_flat(layers, heads, shared=1):
+    """A model of one level; heads: how many each layer has, or one number of all."""
+    counts = heads if isinstance(heads, tuple) else (heads,) * layers
+    one = make_spec((1,), 1)
+    stack = (
+        replace(one.layers[0], index=n, name=f"{n}", heads=tuple(range(count)),
+                activations=("softmax",) * count, shared=shared)
+        for n, count in enumerate(counts)
+    )  # fmt: skip
+    return replace(one, layers=tuple(stack))
+
+
 def layer_shape(spec: ModelSpec, layer: Layer, tokens: int) -> tuple[int, int]:
     """(queries, keys) of a layer's maps: the finer side of resampling is padded to whole groups."""
     positions = [-(-tokens // level.stride) for level in spec.levels]

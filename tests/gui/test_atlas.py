@@ -61,20 +61,16 @@ def test_small_maps_of_heads_that_stream_are_clear_where_these_see_nothing(step)
     assert np.array_equal(seen(one), some)
 
 
-def test_masked_cells_are_clear_and_zero_is_the_colour_of_zero():
+def test_masked_cells_are_clear_without_teeth_and_zero_has_the_colour_of_zero():
     out = painted(small(np.eye(4), slope=1.0), 4, 4, 1.0, TABLE)
     assert (out[np.triu_indices(4, 1)] == 0).all()
     assert (out[np.tril_indices(4)][:, 3] == 255).all()
     assert tuple(out[2, 0, :3][::-1]) == tuple(TABLE[0])
     assert tuple(out[2, 2, :3][::-1]) == tuple(TABLE[255])
-
-
-def test_the_diagonal_has_no_teeth_at_any_size():
     values = np.tril(np.ones((68, 68), np.float32))
     for size in (30, 56, 66, 68, 90, 132):
         out = painted(small(values, slope=1.0), size, size, 1.0, TABLE)
-        there = out[out[..., 3] > 0]
-        assert (there[:, :3] == TABLE[255][::-1]).all()
+        assert (out[out[..., 3] > 0][:, :3] == TABLE[255][::-1]).all()
 
 
 def test_signed_maps_are_symmetric_and_zero_is_the_middle():
@@ -123,29 +119,19 @@ def test_fine_windows_show_the_mean_share_of_each_place():
     assert (coarse[0] == coarse[6]).all() and (coarse[0] != coarse[13]).any()
 
 
-def test_the_atlas_holds_each_map_in_its_place():
+def test_the_atlas_holds_each_map_in_its_place_and_a_shared_scale_has_one_maximum():
     maps = {HeadId(0, h): small(np.full((4, 4), (h + 1) / 4)) for h in range(3)}
     maps[HeadId(2, 1)] = small(np.eye(4))
     sizes = dict.fromkeys(maps, (6, 6)) | {HeadId(2, 1): (9, 5), HeadId(5, 0): (3, 3)}
     atlas = compose(maps, sizes, "viridis")
-    assert set(atlas.places) == set(maps)
-    assert atlas.image.shape == (11, 18, 4)
+    assert set(atlas.places) == set(maps) and atlas.image.shape == (11, 18, 4)
     cover = np.zeros(atlas.image.shape[:2], int)
     for x, y, width, height in atlas.places.values():
         assert atlas.image[y : y + height, x : x + width, 3].all()
         cover[y : y + height, x : x + width] += 1
     assert cover.max() == 1
-
-
-def test_a_shared_scale_has_one_maximum():
-    maps = {HeadId(0, 0): small([[0.5]]), HeadId(0, 1): small([[1.0]])}
-    sizes = dict.fromkeys(maps, (1, 1))
-    own = compose(maps, sizes, "viridis").image[0]
-    shared = compose(maps, sizes, "viridis", shared=True).image[0]
-    assert (own[0] == own[1]).all()
-    assert (shared[0] != shared[1]).any() and (shared[1] == own[1]).all()
-
-
-def test_nothing_is_an_empty_picture():
-    atlas = compose({}, {HeadId(0, 0): (4, 4)}, "viridis")
-    assert atlas.places == {} and atlas.image.shape == (1, 1, 4)
+    shared = compose(maps, sizes, "viridis", shared=True).image[3, [3, 9, 15]]
+    own = atlas.image[3, [3, 9, 15]]
+    assert (own == own[0]).all() and (shared[0] != shared[1]).any()
+    nothing = compose({}, {HeadId(0, 0): (4, 4)}, "viridis")
+    assert nothing.places == {} and nothing.image.shape == (1, 1, 4)
