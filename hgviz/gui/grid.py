@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -39,7 +40,7 @@ OBLONG_CELLS = 2**24  # nor read at different resolutions along both axes above 
 Box = tuple[int, int, int, int]  # top, bottom, left, right in pixels, half-open
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so that what is asked for often is kept
 class MapAxis:
     """One axis of a map on screen, in device pixels.
 
@@ -53,22 +54,22 @@ class MapAxis:
     scale: float
     start: int = 0
 
-    @property
+    @cached_property
     def length(self) -> int:
         """Pixels of the whole axis."""
         return max(1, math.ceil(self.cells * self.scale - 1e-6))
 
-    @property
+    @cached_property
     def size(self) -> int:
         """Pixels shown."""
         return min(self.room, self.length)
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether every cell is on screen."""
         return self.length <= self.room
 
-    @property
+    @cached_property
     def zoom(self) -> int:
         """The level to read: its cells are one to two per pixel where pixels are too few."""
         return max(0, math.floor(math.log2(1 / self.scale) + 1e-9)) if self.scale < 1 else 0
@@ -89,11 +90,12 @@ class MapAxis:
     def ranges(self) -> NDArray[np.int64]:
         """(n, 2): the cells of every pixel, or every cell on screen where these are larger."""
         if self.scale >= 1:
-            cells = np.arange(*self.shown())
+            cells = np.arange(*self.shown)
             return np.stack([cells, cells + 1], axis=1)
         bounds = self.bounds()
         return np.stack([bounds[:-1], bounds[1:]], axis=1)
 
+    @cached_property
     def shown(self) -> tuple[int, int]:
         """The cells on screen, half-open."""
         first, last = self.start, self.start + self.size
@@ -144,7 +146,7 @@ class MapAxis:
         return self
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Viewport:
     """The part of a map on screen: rows down, columns across. ratio: device px per logical px."""
 
@@ -169,7 +171,7 @@ class Viewport:
         )
         return cls(down, across, ratio)
 
-    @property
+    @cached_property
     def axes(self) -> tuple[MapAxis, MapAxis]:
         """Down and across."""
         return self.down, self.across
@@ -179,17 +181,17 @@ class Viewport:
         """(rows, columns) of the whole map."""
         return self.down.cells, self.across.cells
 
-    @property
+    @cached_property
     def zoom(self) -> int:
         """The level to read."""
         return min(self.down.zoom, self.across.zoom)
 
-    @property
+    @cached_property
     def whole(self) -> bool:
         """Whether the whole map is on screen."""
         return self.down.whole and self.across.whole
 
-    @property
+    @cached_property
     def size(self) -> tuple[int, int]:
         """(height, width) of the picture in device pixels."""
         return self.down.size, self.across.size
@@ -373,7 +375,7 @@ class Names:
         is_line: bool,
     ) -> Marks:
         """Words or lines, with a tick where each begins."""
-        first, last = axis.shown()
+        first, last = axis.shown
         on = np.flatnonzero((runs[:, 1] > first) & (runs[:, 0] < last))
         labels = []
         for number in on[has_room[on]].tolist():
@@ -388,7 +390,7 @@ class Names:
         return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
 
     def _numbers(self, axis: MapAxis, ratio: float, chosen: int | None) -> Marks:
-        first, last = axis.shown()
+        first, last = axis.shown
         step = int(_round_up(max(1, NUMBERS * ratio / axis.scale)))
         labels = [
             AxisLabel(
@@ -402,7 +404,7 @@ class Names:
 
     def _seconds(self, axis: MapAxis, ratio: float, chosen: int | None, frame: float) -> Marks:
         """Round times; frame: the seconds of one token."""
-        first, last = axis.shown()
+        first, last = axis.shown
         tokens_of_cell = max(1.0, self.spans[-1, 1] / len(self))
         second = axis.scale / ratio / tokens_of_cell / frame  # px
         step = _round_up(NUMBERS / second)
@@ -424,7 +426,7 @@ class Names:
         kept: list[AxisLabel] = []
         if chosen is not None and 0 <= chosen < len(self):
             text, cells = self.word(chosen)
-            first, last = axis.shown()
+            first, last = axis.shown
             if first <= chosen < last:
                 kept.append(AxisLabel(text, axis.middle(*cells) / ratio, True))
         for label in labels:
@@ -465,7 +467,7 @@ def cell_marks(names: Names | Places, axis: MapAxis, ratio: float, chosen: int |
     return Marks(
         tuple(
             AxisLabel(names.glyph(cell), axis.middle(cell, cell + 1) / ratio, cell == chosen)
-            for cell in range(*axis.shown())
+            for cell in range(*axis.shown)
         )
     )
 

@@ -435,7 +435,8 @@ class MapCanvas(QWidget):
         if self.view is not None:
             down = self.view.down if row is None else self.view.down.around(row)
             across = self.view.across if column is None else self.view.across.around(column)
-            self._look(replace(self.view, down=down, across=across))
+            if (down, across) != self.view.axes:
+                self._look(replace(self.view, down=down, across=across))
 
     def zoom(self, turns: int, place: QPointF) -> None:
         """Some steps closer (> 0) or further away; what is at a place stays there."""

@@ -557,7 +557,7 @@ def draw_row_sums(
     share one is drawn. most: what fills a half, 0 for the largest sum; title: what stands between
     the two signs.
     """
-    first, last = axis.shown()
+    first, last = axis.shown
     step = max(1, round(1 / axis.scale))
     starts = np.arange(first, last, step)
     sums = np.add.reduceat(mass[first:last], starts - first, axis=0)

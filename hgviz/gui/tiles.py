@@ -252,16 +252,15 @@ class Tiles:
 
     def lacking(self, source: Source, view: Viewport) -> list[Key]:
         """The tiles not exact where a view shows them, the middle of the screen first."""
-        keys = [key for key in wanted(source, view) if not self._has(key, view)]
+        keys = [
+            key for key, parts in wanted_parts(source, view)
+            if (tile := self.get(key)) is None or not tile.exact[parts].all()
+        ]  # fmt: skip
         if not keys:
             return []
         i = sum(key.i for key in keys) / len(keys)
         j = sum(key.j for key in keys) / len(keys)
         return sorted(keys, key=lambda key: (key.i - i) ** 2 + (key.j - j) ** 2)
-
-    def _has(self, key: Key, view: Viewport) -> bool:
-        tile = self.get(key)
-        return tile is not None and bool(tile.exact[on_screen(key, view)].all())
 
     def _put(self, key: Key, tile: Tile) -> Tile:
         """Keep a tile unless there is one, and return what is there; the oldest make room."""
@@ -276,28 +275,42 @@ class Tiles:
 
 def screen(source: Source, view: Viewport) -> tuple[object, ...]:
     """Equal for two views that need the same parts of tiles."""
-    shown = (along.shown() for along in (view.down, view.across))
+    shown = (along.shown for along in (view.down, view.across))
     reach = side(view.zoom) << view.zoom
     return source, view.zoom, *((first // reach, -(-last // reach)) for first, last in shown)
 
 
 def on_screen(key: Key, view: Viewport) -> tuple[slice, slice]:
     """The parts of a tile that a view shows anything of."""
-    reach, found = side(key.zoom) << key.zoom, []
-    for (top, _), along in zip(key.ranges, (view.down, view.across), strict=True):
-        first, last = along.shown()
-        found.append(slice(max(0, (first - top) // reach), max(0, -((top - last) // reach))))
-    return found[0], found[1]
+    return _shown_parts(key.i, key.zoom, view.down), _shown_parts(key.j, key.zoom, view.across)
+
+
+def _shown_parts(number: int, zoom: int, axis: MapAxis) -> slice:
+    """The parts of the tiles of one row, or column, that an axis shows anything of."""
+    top, reach, (first, last) = number * SIDE << zoom, side(zoom) << zoom, axis.shown
+    return slice(max(0, (first - top) // reach), max(0, -((top - last) // reach)))
 
 
 def wanted(source: Source, view: Viewport) -> list[Key]:
     """The tiles a view needs, but those in which nothing is seen; none where it is of another map,
     which was shown meanwhile.
     """
-    if not _of(source, view):
+    return [key for key, _ in wanted_parts(source, view)]
+
+
+def wanted_parts(source: Source, view: Viewport) -> list[tuple[Key, tuple[slice, slice]]]:
+    """The same tiles, each with the parts of it that the view shows anything of."""
+    if source.shape != view.shape:
         return []
     rows, columns, there = grid(source, view)
-    return [Key(source, view.zoom, rows[i], columns[j]) for i, j in np.argwhere(there)]
+    down, across = (
+        [_shown_parts(number, view.zoom, axis) for number in numbers]
+        for numbers, axis in zip((rows, columns), view.axes, strict=True)
+    )
+    return [
+        (Key(source, view.zoom, rows[i], columns[j]), (down[i], across[j]))
+        for i, j in np.argwhere(there).tolist()
+    ]
 
 
 def grid(source: Source, view: Viewport) -> tuple[range, range, Bools]:
@@ -305,7 +318,7 @@ def grid(source: Source, view: Viewport) -> tuple[range, range, Bools]:
     reach, part = SIDE << view.zoom, side(view.zoom) << view.zoom
     numbers, ranges = [], []
     for along in (view.down, view.across):
-        first, last = along.shown()
+        first, last = along.shown
         numbers.append(range(first // reach, -(-last // reach)))
         starts = np.array(numbers[-1]) * reach
         end = min(-(-last // part) * part, along.cells)
@@ -316,7 +329,7 @@ def grid(source: Source, view: Viewport) -> tuple[range, range, Bools]:
 
 def around(source: Source, view: Viewport) -> list[Key]:
     """The tiles next to those of a view."""
-    if not _of(source, view):
+    if source.shape != view.shape:
         return []
     rows, columns, _ = grid(source, view)
     tall, wide = (-(-size // (SIDE << view.zoom)) for size in source.shape)
@@ -326,10 +339,6 @@ def around(source: Source, view: Viewport) -> list[Key]:
     )
     keys = (Key(source, view.zoom, i, j) for i, j in ring if i not in rows or j not in columns)
     return [key for key in keys if _seen(key)]
-
-
-def _of(source: Source, view: Viewport) -> bool:
-    return source.shape == (view.down.cells, view.across.cells)
 
 
 def _seen(key: Key) -> bool:
@@ -539,7 +548,7 @@ def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
     """Cells repeated to pixels where a cell has several; the first two axes of values."""
     for number, axis in enumerate(view.axes):
         if axis.scale > 1:
-            counts = np.bincount(axis.bounds()[:-1] - axis.shown()[0])
+            counts = np.bincount(axis.bounds()[:-1] - axis.shown[0])
             values = np.repeat(values, counts, axis=number)
     return values
 
@@ -555,9 +564,9 @@ def unseen(source: Source, view: Viewport) -> Bools:
 def quality(tiles: Tiles, source: Source, view: Viewport) -> Quality:
     """How true the picture is: near is within the error of the levels kept in the capture."""
     found: Quality = "exact"
-    for key in wanted(source, view):
+    for key, parts in wanted_parts(source, view):
         tile = tiles.get(key)
-        exact = tile is not None and tile.exact[on_screen(key, view)].all()
+        exact = tile is not None and tile.exact[parts].all()
         if tile is None or not (tile.near or exact):
             return "coarse"
         if not exact:
@@ -569,7 +578,7 @@ def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, i
     """The view's cells at its zoom, and the positions of the first."""
     zoom = view.zoom
     (top, bottom), (left, right) = (
-        (first >> zoom, -(-last >> zoom)) for first, last in (axis.shown() for axis in view.axes)
+        (first >> zoom, -(-last >> zoom)) for first, last in (axis.shown for axis in view.axes)
     )
     rows, columns, there = grid(source, view)
     block = np.empty((bottom - top, right - left), np.float32)
