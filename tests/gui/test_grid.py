@@ -9,11 +9,12 @@ from hypothesis import strategies as some
 from PySide6.QtCore import QRectF
 from PySide6.QtGui import QImage, QPainter
 
-from hgviz.core import Display
+from hgviz.core import Display, Signal
 from hgviz.gui import ink
 from hgviz.gui.grid import MapAxis, Names, Viewport
 from hgviz.gui.ink import ColourScale
 from hgviz.gui.sentences import word_spans
+from hgviz.models.signals import prompt_of_signal
 from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
@@ -28,13 +29,6 @@ def texts(marks):
     return [label.text for label in marks.labels]
 
 
-def test_words_of_eleven_pixels_are_written():
-    names = names_of(TEXT)
-    found = texts(names.marks(MapAxis(len(names), 600, 4.0), 1.0))
-    assert found[:4] == ["The", "hourglass", "was", "used"]
-    assert "at" not in found and "sea." in found
-
-
 def test_from_twelve_pixels_every_token_is_written():
     names = names_of("a bé.")
     found = names.marks(MapAxis(len(names), 600, 12.0), 1.0)
@@ -42,7 +36,10 @@ def test_from_twelve_pixels_every_token_is_written():
     assert found.labels[0].middle == 6
 
 
-def test_below_words_come_lines_and_then_numbers():
+def test_words_come_first_then_lines_and_then_numbers():
+    names = names_of(TEXT)
+    found = texts(names.marks(MapAxis(len(names), 600, 4.0), 1.0))
+    assert found[:4] == ["The", "hourglass", "was", "used"] and "at" not in found
     lines = names_of("\n".join(["a line of some words"] * 40))
     assert texts(lines.marks(MapAxis(len(lines), 840, 1.0), 1.0))[:2] == ["line 1", "line 2"]
     names = names_of("abc " * 300)
@@ -65,13 +62,9 @@ def test_a_coarser_level_is_named_by_its_tokens():
     assert names.glyph(0) == "T" and names.glyph(1) == "he·h"
     assert names.place(1) == "letters 1 to 4"
     assert texts(names.marks(MapAxis(len(names), 600, 16.0), 1.0))[1] == "he·h"
-
-
-def test_padding_has_no_name():
-    names = names_of("abcde", layer=10)
-    padded = np.flatnonzero(names.spans[:, 1] < 0)
-    for cell in padded:
-        assert names.glyph(int(cell)) == "" and "no part" in names.place(int(cell))
+    padded = names_of("abcde", layer=10)
+    for cell in np.flatnonzero(padded.spans[:, 1] < 0).tolist():
+        assert padded.glyph(cell) == "" and "no part" in padded.place(cell)
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 5.0, 30.0])
@@ -145,36 +138,52 @@ def test_a_pixel_shows_the_same_cells_wherever_the_window_is(cells, start, by):
         assert (along.bounds()[by : by + shared] == moved.bounds()[:shared]).all()
 
 
-def test_zooming_keeps_what_is_under_the_pointer():
-    view = Viewport.fitted((1000, 1000), (500, 500))
+def test_zooming_keeps_what_is_under_the_pointer_and_ends_at_the_whole_map():
+    view = whole = Viewport.fitted((1000, 1000), (500, 500))
     for turns in (3, 2, -1, 4):
         before = (view.down.start + 120) / view.down.scale
         view = view.zoomed(turns, 120, 333)
         after = (view.down.start + 120) / view.down.scale
         assert abs(before - after) <= 1 / view.down.scale
     assert view.down.scale == int(view.down.scale) > 1
-
-
-def test_zooming_out_ends_at_the_whole_map():
-    view = Viewport.fitted((1000, 1000), (500, 500))
-    assert view.zoomed(3, 100, 100).zoomed(-50, 7, 7) == view
-
-
-def test_panning_ends_at_the_edges():
-    view = Viewport.fitted((1000, 1000), (500, 500)).zoomed(6, 0, 0)
     far = view.panned(-100_000, -100_000)
-    assert far.down.shown()[1] == far.across.shown()[1] == 1000
-    assert far.panned(100_000, 100_000) == view.panned(100_000, 100_000)
+    assert far.down.shown[1] == far.across.shown[1] == 1000
+    assert view.zoomed(-50, 7, 7) == whole
+    assert whole.resized((200, 300), 1.0) == Viewport.fitted((1000, 1000), (200, 300))
 
 
-def test_a_resized_whole_map_stays_whole():
-    view = Viewport.fitted((300, 300), (500, 500))
-    assert view.resized((200, 300), 1.0) == Viewport.fitted((300, 300), (200, 300))
+def test_where_cells_are_not_square_the_narrower_side_grows_first_and_shrinks_last():
+    view = whole = Viewport.fitted((20, 1500), (400, 600))
+    assert (whole.down.scale, whole.across.scale) == (20, 0.4) and whole.whole
+    scales = []
+    for _ in range(20):
+        view = view.zoomed(1, 0, 0)
+        scales.append((view.down.scale, view.across.scale))
+        assert view.down.scale == max(20, view.across.scale)
+    assert scales[-1] == (96, 96)
+    for _ in range(30):
+        view = view.zoomed(-1, 0, 0)
+        assert view.down.scale == max(20, view.across.scale)
+    assert view == whole
+    larger = view.zoomed(6, 0, 0).resized((800, 600), 1.0)
+    assert larger.down.scale == 40 and larger.down.whole  # still the whole of it
+
+
+def test_the_axis_of_a_sound_is_in_seconds():
+    signal = Signal(np.zeros((80, 3000), np.float32), seconds=30.0)
+    prompt = prompt_of_signal(signal, 1500)
+    spans = np.arange(1500)[:, None] + np.arange(2)
+    names = Names(prompt, word_spans(prompt), spans)
+    whole = names.marks(MapAxis(1500, 600, 0.4), 1.0)
+    assert texts(whole) == ["0 s", "5 s", "10 s", "15 s", "20 s", "25 s"]
+    assert [label.middle for label in whole.labels] == [100.0 * n for n in range(6)]
+    part = names.marks(MapAxis(1500, 600, 2.0, start=150), 1.0)
+    assert texts(part)[:3] == ["1.5 s", "2.0 s", "2.5 s"] and part.labels[0].middle == 0
 
 
 def test_a_cell_is_revealed_with_its_neighbours():
     view = Viewport.fitted((1000, 1000), (500, 500)).zoomed(9, 0, 0)
     down = view.down.around(700)
-    first, last = down.shown()
+    first, last = down.shown
     assert first <= 698 and last >= 702
     assert down.around(700) == down
