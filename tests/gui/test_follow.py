@@ -1,4 +1,4 @@
-"""The Follow page in a real window: steps, keys, clicks, and what it paints."""
+"""The Follow page: what it reads of a token, where its stages are, keys and clicks."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QKeyEvent, QMouseEvent
-from PySide6.QtWidgets import QApplication
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
 
 from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, Selection
@@ -35,27 +34,23 @@ from tests.progress import steps_of
 
 pytestmark = pytest.mark.usefixtures("app")
 
-
-def press(view, key):
-    event = QKeyEvent(QEvent.Type.KeyPress, key, Qt.KeyboardModifier.NoModifier)
-    QApplication.sendEvent(view.canvas, event)
-
-
-def click(view, x, y):
-    button = Qt.MouseButton.LeftButton
-    event = QMouseEvent(
-        QEvent.Type.MouseButtonPress, QPointF(x, y), QPointF(x, y), button, button,
-        Qt.KeyboardModifier.NoModifier,
-    )  # fmt: skip
-    QApplication.sendEvent(view.canvas.viewport(), event)
+SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, it was turned."
+CAPTURES = {
+    strides: make_capture(SEA, strides=strides)
+    for strides in ((1,), (1, 2), (1, 2, 4), (1, 3, 6), (1, 2, 4, 12, 24))
+}
+OPTIONS = FollowOptions(
+    Selection(12, 5, 60), {0: HeadId(12, 5), 1: HeadId(9, 4), 2: HeadId(5, 1)}, {}
+)
 
 
-def texts_of(capture):
-    return [CellTexts.of_tokens(capture.prompt_of(one.index), 12) for one in capture.spec.levels]
+def lay(capture, token, size=(1600, 858)):
+    texts = [CellTexts.of_tokens(capture.prompt_of(one.index), 12) for one in capture.spec.levels]
+    return lay_out(capture, stages(capture.spec), token, texts, size)
 
 
-def said_at(view, strip, position):
-    return view.canvas.words_at(QPointF(sum(strip.cell(position)) / 2, strip.top + 5))
+def trace(capture, token=60, **options):
+    return follow(capture, stages(capture.spec), token, replace(OPTIONS, **options), str)
 
 
 @pytest.fixture
@@ -64,73 +59,49 @@ def view(capture):
         yield view
 
 
-def test_it_says_which_letter_is_followed(capture):
-    with showing(FollowView, session_of(capture, query=6), 1600, 900) as view:
-        assert view.token.text() == "u"
-        assert view.head.note.full == "in hourglass (letter 6) through the 1:4 bottleneck and back"
+# --- the page -------------------------------------------------------------------------------------
 
 
-def test_a_click_on_a_strip_chooses_the_letter(view):
-    session = view.session
-    strip = view.canvas.scene.layout.strips[1]
-    left, right = strip.cell(20)
-    click(view, (left + right) / 2, strip.top + 5)
-    assert session.selection.query == 40
-    assert session.selection.head_id == HeadId(12, 5)
-
-
-def test_a_click_on_a_head_selects_it(view):
-    session = view.session
-    strip, head = view.canvas.scene.layout.strips[2], view.canvas.scene.trace.rows[2].head
-    click(view, strip.right + 30, strip.top + 16)
-    assert session.selection.head_id == head
-
-
-def test_arrows_move_the_letter_one_at_a_time(capture):
-    session = session_of(capture, layer=5, query=60)
-    with showing(FollowView, session, 1600, 900) as view:
-        press(view, Qt.Key.Key_Right)
-        assert session.selection.query == 61
+def test_clicks_choose_a_token_or_a_head_and_arrows_move_the_token(view):
+    session, canvas = view.session, view.canvas
+    assert view.head.note.full.endswith("(letter 60) through the 1:4 bottleneck and back")
+    strip, row = canvas.scene.layout.strips[1], canvas.scene.trace.rows[1]
+    for x, y in ((sum(strip.cell(20)) / 2, strip.top + 5), (strip.right + 30, strip.top + 16)):
+        QTest.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPointF(x, y).toPoint())
+    assert session.selection.query == 40 and session.selection.head_id == row.head
+    view.settle()
+    for key, token in ((Qt.Key.Key_Right, 41), (Qt.Key.Key_Left, 40)):
+        QTest.keyClick(canvas, key)
+        assert session.selection.query == token
         view.settle()
-        press(view, Qt.Key.Key_Left)
-        assert session.selection.query == 60
+    assert view.token.text() == sentences.shown(session.capture.prompt.label(40))
 
 
-def test_the_strongest_key_has_the_brightest_cell(view):
+def test_cells_have_the_colours_of_weights_the_thread_is_orange_and_pointing_says_a_weight(view):
     pixels = picture(view.canvas.viewport()).astype(int)
-    strip, look = view.canvas.scene.layout.strips[4], view.canvas.scene.trace.rows[4]
-    left, _ = strip.cell(look.top[0][0])
-    bright = pixels[int(strip.top) + 3, int(left) + 2]
+    layout, rows = view.canvas.scene.layout, view.canvas.scene.trace.rows
+    left, _ = layout.strips[4].cell(rows[4].top[0][0])
+    bright = pixels[int(layout.strips[4].top) + 3, int(left) + 2]
     assert np.abs(bright - [253, 231, 37]).max() <= 3  # the end of viridis
-
-
-def test_the_thread_is_orange_from_stage_to_stage(view):
-    pixels = picture(view.canvas.viewport()).astype(int)
     mark = np.array(theme.current().mark.getRgb()[:3])
-    for one in view.canvas.scene.layout.gaps:
-        x = (sum(one.thread[:2]) / 2 + sum(one.thread[2:]) / 2) / 2
-        middle = pixels[int((one.top + one.bottom) / 2), int(x)]
-        assert np.abs(middle - mark).max() < 25
-
-
-def test_a_long_text_shows_a_window_around_the_letter():
-    capture = make_capture("The hourglass was used at sea. " * 40)
-    with showing(FollowView, session_of(capture, query=900), 900, 600) as view:
-        first, last = view.canvas.scene.layout.rollout.tokens
-        assert first <= 900 < last and last - first < 150
+    for gap in layout.gaps:
+        x = sum(gap.thread) / 4
+        assert np.abs(pixels[int((gap.top + gap.bottom) / 2), int(x)] - mark).max() < 25
+    strip, (key, weight) = layout.strips[0], rows[0].top[0]
+    for position, words in ((key, f"{weight:.3f}"), (rows[0].seen, "masked (causal)")):
+        place = QPointF(sum(strip.cell(position)) / 2, strip.top + 5)
+        assert view.canvas.words_at(place).endswith(words)
 
 
 @pytest.mark.parametrize(
     ("size", "layers"), [((1000, 560), 4), ((1600, 890), 6), ((2560, 1300), 12)]
 )
 def test_a_page_shows_each_layer_of_one_level_where_it_has_room(size, layers):
-    one = gpt2()
-    spec = replace(one.spec, layers=tuple(replace(one.spec.layers[0], index=n) for n in range(12)))
-    capture = replace(one, spec=spec, maps=one.maps[:1] * 12)
-    if layers == 6:
-        capture = replace(
-            capture, spec=replace(spec, layers=spec.layers[:6]), maps=one.maps[:1] * 6
-        )
+    one, count = gpt2(), 6 if layers == 6 else 12
+    spec = replace(
+        one.spec, layers=tuple(replace(one.spec.layers[0], index=n) for n in range(count))
+    )
+    capture = replace(one, spec=spec, maps=one.maps[:1] * count)
     with showing(FollowView, session_of(capture, 0, 0, 5), *size) as view:
         assert len(view.canvas.scene.trace.way) == layers
         pixels = picture(view.canvas.viewport()).astype(int)
@@ -141,27 +112,20 @@ def test_a_page_shows_each_layer_of_one_level_where_it_has_room(size, layers):
         assert len(view.canvas.scene.trace.way) == 4
 
 
-def test_a_low_window_scrolls(capture):
-    with showing(FollowView, session_of(capture), 900, 500) as view:
+def test_a_long_text_shows_a_window_around_the_token_and_a_low_page_scrolls():
+    capture = make_capture("The hourglass was used at sea. " * 40)
+    with showing(FollowView, session_of(capture, query=900), 900, 600) as view:
+        first, last = view.canvas.scene.layout.rollout.tokens
+        assert first <= 900 < last and last - first < 150
         assert view.canvas.verticalScrollBar().maximum() > 0
 
 
 @pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("text", ["H", "Hi", "Ünï — 한 🙂 שלום\tx\n."])
+@pytest.mark.parametrize("text", ["H", "Ünï — 한 🙂 שלום\tx\n."])
 def test_tiny_and_strange_texts_are_drawn(app, text, dark):
     theme.apply(app, dark)
-    for signed in (False, True):
-        capture = make_capture(text, signed=signed)
-        with showing(FollowView, session_of(capture, query=0), 900, 600) as view:
-            assert view.canvas.scene is not None
-            picture(view.canvas.viewport())
-
-
-def test_a_partial_capture_is_followed_as_far_as_it_goes(capture):
-    part = replace(capture, maps=(*capture.maps[:6], *[None] * 7))
-    with showing(FollowView, session_of(part, layer=3), 1600, 900) as view:
-        assert view.canvas.scene.trace.rows[4].weights is None
-        picture(view.canvas.viewport())
+    with showing(FollowView, session_of(make_capture(text, signed=True), query=0)) as view:
+        assert picture(view.canvas.viewport()).std() > 1
 
 
 def test_a_late_answer_is_drawn_with_its_own_capture(capture):
@@ -171,31 +135,17 @@ def test_a_late_answer_is_drawn_with_its_own_capture(capture):
         session.put(capture=make_capture(strides=(1,)))
         view.draw(late)
         picture(view)
-        assert len(view.canvas.scene.trace.way) == len(late.rows)
+        assert view.canvas.scene.capture is capture
         view.settle()
         assert view.canvas.scene.capture is session.capture
 
 
 def test_the_figure_is_of_all_levels_with_these_heads(view):
-    session = view.session
-    spec = view.figure(session)
+    spec = view.figure(view.session)
     assert spec.kind == "levels" and spec.heads[-1] == HeadId(12, 5) and len(spec.heads) == 5
 
 
-def test_pointing_at_a_cell_tells_its_weight(view):
-    strip, look = view.canvas.scene.layout.strips[0], view.canvas.scene.trace.rows[0]
-    key, weight = look.top[0]
-    assert said_at(view, strip, key).endswith(f"{weight:.3f}")
-    assert "masked" in said_at(view, strip, look.seen)
-
-
-# --- where strips stand ---------------------------------------------------------------------------
-
-SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, it was turned."
-CAPTURES = {
-    strides: make_capture(SEA, strides=strides, heads=2)
-    for strides in ((1,), (1, 2), (1, 2, 4), (1, 3, 6), (1, 2, 4, 12, 24))
-}
+# --- where strips are -----------------------------------------------------------------------------
 
 
 @settings(deadline=None)
@@ -205,228 +155,151 @@ CAPTURES = {
     width=st.integers(300, 2400),
     height=st.integers(300, 1400),
 )
-def test_strips_are_inside_apart_and_hold_the_letter(strides, token, width, height):
+def test_strips_are_inside_apart_and_hold_the_token(strides, token, width, height):
     capture = CAPTURES[strides]
-    way = stages(capture.spec)
-    course = lay_out(capture, way, token, texts_of(capture), (width, height))
-    left, right = margins(way)
-    first, last = course.rollout.tokens
-    assert 0 <= first <= token < last <= len(SEA)
-    assert first % strides[-1] == 0
-    for above, below in zip(course.strips, course.strips[1:], strict=False):
+    layout = lay(capture, token, (width, height))
+    left, right = margins(stages(capture.spec))
+    first, last = layout.rollout.tokens
+    assert 0 <= first <= token < last <= len(SEA) and first % strides[-1] == 0
+    for above, below in zip(layout.strips, layout.strips[1:], strict=False):
         assert above.bottom + 56 < below.top
-    assert course.rollout.bottom < course.height
-    for strip, own in zip(course.strips, course.own, strict=True):
+    assert layout.rollout.bottom < layout.height
+    for strip, own in zip(layout.strips, layout.own, strict=True):
         assert left - 0.01 <= strip.left
         assert strip.right <= max(width - right, left + 80) + 0.01
-        assert np.allclose(strip.lefts[1:], strip.rights[:-1])
+        spans = capture.spans[strip.level][strip.first :][: len(strip.lefts)]
+        places = np.array([[strip.ruler.x(end) for end in span] for span in spans.tolist()])
+        assert np.allclose(places[1:], np.stack([strip.lefts, strip.rights], 1)[1:])
         cell = strip.cell(own)
-        assert cell is not None and cell[0] < cell[1]
         assert strip.at(sum(cell) / 2, strip.top + 1) == own
 
 
-@settings(deadline=None)
-@given(token=st.integers(0, len(SEA) - 1), width=st.integers(300, 2400))
-def test_a_cell_spans_exactly_the_letters_it_stands_for(token, width):
-    capture = CAPTURES[1, 2, 4]
-    course = lay_out(capture, stages(capture.spec), token, texts_of(capture), (width, 800))
-    for strip in course.strips:
-        for at in range(1, len(strip.lefts)):
-            start, end = capture.spans[strip.level][strip.first + at]
-            left, right = strip.lefts[at], strip.rights[at]
-            assert left == pytest.approx(strip.ruler.x(start))
-            assert right == pytest.approx(strip.ruler.x(end))
-
-
 def test_strips_are_centred_and_narrower_where_the_text_is_shorter():
-    capture = CAPTURES[1, 2, 4]
-    course = lay_out(capture, stages(capture.spec), 60, texts_of(capture), (1600, 858))
-    middles = [(one.left + one.right) / 2 for one in course.strips]
-    assert max(middles) - min(middles) < 1
-    wide = [one.right - one.left for one in course.strips]
-    assert wide[0] > wide[1] > wide[2] < wide[3] < wide[4]
-    assert wide[1] == wide[3]
+    layout = lay(CAPTURES[1, 2, 4], 60)
+    assert np.ptp([(one.left + one.right) / 2 for one in layout.strips]) < 1
+    wide = [one.right - one.left for one in layout.strips]
+    assert wide[0] > wide[1] > wide[2] < wide[3] < wide[4] and wide[1] == wide[3]
 
 
 def test_the_thread_joins_the_pooled_tokens_to_their_position_and_back():
-    capture = CAPTURES[1, 2, 4]
-    course = lay_out(capture, stages(capture.spec), 60, texts_of(capture), (1600, 858))
-    top, first = course.gaps[0], course.strips[0]
-    assert top.thread[:2] == (first.ruler.x(59), first.ruler.x(61))
-    assert top.thread[2:] == course.strips[1].cell(30)
-    assert top.others is None
-    up, two = course.gaps[2], course.strips[3]
-    assert up.thread == (*course.strips[2].cell(15), *two.cell(30))
+    layout = lay(CAPTURES[1, 2, 4], 60)
+    down, first = layout.gaps[0], layout.strips[0]
+    assert down.thread == (first.ruler.x(59), first.ruler.x(61), *layout.strips[1].cell(30))
+    up, two = layout.gaps[2], layout.strips[3]
+    assert up.thread == (*layout.strips[2].cell(15), *two.cell(30)) and down.others is None
     assert up.others[2:] == (two.cell(30)[0], two.cell(31)[1])
 
 
 def test_lines_join_the_positions_that_meet():
     capture = CAPTURES[1, 2]
-    course = lay_out(capture, stages(capture.spec), 40, texts_of(capture), (1600, 858))
-    down, up = course.gaps
-    outer, inner = course.strips[0], course.strips[1]
-    for number, (above, below, known) in enumerate(down.lines):
+    layout = lay(capture, 40)
+    outer, inner = layout.strips[:2]
+    assert all(len(gap.lines) == len(inner.lefts) for gap in layout.gaps)
+    for number, line in enumerate(layout.gaps[0].lines):
         end = capture.spans[1][number][1]
-        assert (above, below) == (outer.ruler.x(end), inner.cell(number)[1])
-        assert known == (end <= 41)
-    for number, (above, below, _) in enumerate(up.lines):
+        assert line == (outer.ruler.x(end), inner.cell(number)[1], end <= 41)
+    for number, (above, below, _) in enumerate(layout.gaps[1].lines):
         assert (above, below) == (inner.cell(number)[0], outer.ruler.x(2 * number))
 
 
 @settings(deadline=None)
 @given(st.integers(1, 400), st.floats(10, 500), st.sampled_from([1, 2, 4, 24]), st.data())
-def test_a_window_holds_the_letter_and_starts_on_a_whole_position(tokens, fits, unit, data):
+def test_a_window_holds_the_token_and_starts_on_a_whole_position(tokens, fits, unit, data):
     token = data.draw(st.integers(0, tokens - 1))
     first, last = window(np.arange(tokens + 1.0), token, fits, unit)
-    assert 0 <= first <= token < last <= tokens
-    assert first % unit == 0
-    if tokens <= fits:
-        assert (first, last) == (0, tokens)
+    assert 0 <= first <= token < last <= tokens and first % unit == 0
+    assert tokens > fits or (first, last) == (0, tokens)
 
 
-def test_stages_say_in_words_what_happens():
+def test_stages_say_what_happens():
     spec = make_spec((1, 2, 4), 6)
     way = stages(spec)
     assert [one.title(spec) for one in way] == [
-        "Full resolution",
-        "Shortened 1:2",
-        "Shortened 1:4",
-        "Upsampled 1:2",
-        "Upsampled 1:1",
-    ]
+        "Full resolution", "Shortened 1:2", "Shortened 1:4", "Upsampled 1:2", "Upsampled 1:1",
+    ]  # fmt: skip
     assert way[0].notes(spec, 136) == ["136 positions", "layers 0 and 1"]
     assert way[1].notes(spec, 68) == ["cost 1/4", "68 positions", "layer 3"]
     assert way[2].notes(spec, 34)[0] == "bottleneck, cost 1/16"
     assert [one.entries for one in way] == [(), (2,), (4,), (8,), (10,)]
-    odd = make_spec((1, 3, 24), 2)
-    assert [one.title(odd) for one in stages(odd)][1:3] == [
-        "Shortened 1:3",
-        "Shortened 1:24",
-    ]
 
 
-def test_a_model_without_levels_is_followed_in_groups_of_layers():
-    spec = make_spec((1,), 2)
-    layers = tuple(replace(spec.layers[0], index=n) for n in range(12))
-    way = stages(replace(spec, layers=layers))
-    assert [one.layers for one in way] == [(0, 1, 2), (3, 4, 5), (6, 7, 8), (9, 10, 11)]
-    assert way[0].title(spec) == "Layers 0 to 2"
-    assert len(stages(replace(spec, layers=layers[:1]))) == 1
+# --- what is read of a token ----------------------------------------------------------------------
 
 
-# --- what is said of a letter ---------------------------------------------------------------------
-
-WISH = FollowOptions(Selection(12, 5, 60), {0: HeadId(12, 5), 1: HeadId(9, 4), 2: HeadId(5, 1)}, {})
-
-
-@pytest.fixture(scope="module")
-def sea():
-    return make_capture(SEA)
-
-
-def trace(sea, token=60, **wish):
-    return follow(sea, stages(sea.spec), token, replace(WISH, **wish), str)
-
-
-def test_each_stage_reads_the_row_of_the_letter(sea):
-    found = trace(sea)
-    for stage, look in zip(stages(sea.spec), found.rows, strict=True):
-        row = sea.position(stage.level, 60)
-        whole = sea.maps[look.head.layer].read(look.head.head)
-        assert np.allclose(look.weights, whole[row], atol=1e-6)
-        assert look.seen == row + 1
-        best = [key for key, _ in look.top]
-        assert best == list(np.argsort(-whole[row], kind="stable")[: len(best)])
-        assert look.most == pytest.approx(whole[row].max(), abs=1e-6)
+@pytest.mark.parametrize("signed", [False, True])
+def test_each_stage_reads_the_row_of_the_token(signed):
+    sea = make_capture(SEA, signed=signed)
+    for stage, row in zip(stages(sea.spec), trace(sea).rows, strict=True):
+        position = sea.position(stage.level, 60)
+        weights = sea.maps[row.head.layer].read(row.head.head)[position]
+        assert np.allclose(row.weights, weights, atol=1e-6) and row.signed == signed
+        assert row.seen == position + 1
+        order = np.argsort(-np.abs(weights), kind="stable")
+        assert [key for key, _ in row.top] == order[: len(row.top)].tolist()
+        assert row.most == pytest.approx(np.abs(weights).max(), abs=1e-6)
 
 
-def test_a_stage_shows_the_selected_head_or_the_one_last_opened_there(sea):
-    heads = [look.head for look in trace(sea).rows]
+def test_a_stage_shows_the_selected_head_or_the_one_last_opened_there_and_none_that_is_off():
+    sea = CAPTURES[1, 2, 4]
+    heads = [row.head for row in trace(sea).rows]
     assert heads[1:] == [HeadId(3, 0), HeadId(5, 1), HeadId(9, 4), HeadId(12, 5)]
-    assert heads[0].layer in (0, 1)
-    chosen = trace(sea, selection=Selection(1, 4, 60)).rows
-    assert chosen[0].head == HeadId(1, 4) and chosen[4].head == HeadId(12, 5)
-
-
-def test_heads_that_are_off_are_left_out(sea):
+    selected = trace(sea, selection=Selection(1, 4, 60)).rows
+    assert selected[0].head == HeadId(1, 4) and selected[4].head == HeadId(12, 5)
     off = frozenset(HeadId(3, head) for head in range(5))
     assert trace(replace(sea, off=off)).rows[1].head == HeadId(3, 5)
 
 
-def test_windowed_resampling_names_its_shares():
-    capture = make_capture(SEA, windowed=True)
-    chips = trace(capture).chips
-    weights = np.mean([capture.maps[2].read(head)[30] for head in range(6)], axis=0)
-    a, b = (f"{one:.2f}" for one in weights[60:62])
-    first, second = (quoted_token(capture.prompt.label(token)) for token in (59, 60))
-    assert chips[0] == f"{first} {a} + {second} {b}"
-    assert chips[2].endswith("and one more") and "goes to" in chips[2]
-    assert chips[3].endswith("and one more")
-
-
-def test_resampling_over_everything_names_the_strongest_position(sea):
-    chips = trace(sea).chips
+def test_resampling_names_what_it_weighs():
+    sea = CAPTURES[1, 2, 4]
     weights = np.mean([sea.maps[2].read(head)[30] for head in range(6)], axis=0)
     best = int(weights.argmax())
     start, end = sea.key_spans(2)[best]
-    named = quoted_token(sea.prompt.words(start, end)) if start >= 0 else "padding at the start"
+    key = quoted_token(sea.prompt.words(start, end)) if start >= 0 else "padding at the start"
     own = quoted_token(sea.prompt.words(*sea.spans[1][30]))
-    assert chips[0] == f"{own} attends most to {named} {weights[best]:.2f}"
+    assert trace(sea).chips[0] == f"{own} attends most to {key} {weights[best]:.2f}"
+    assert "attends most to" in trace(sea).chips[2]
+    pooled = trace(sea, token=61).chips[0]
+    assert pooled.endswith(f"; {quoted_token(SEA[61])} is pooled into the next group")
+    windowed = make_capture(SEA, windowed=True)
+    chips = trace(windowed).chips
+    weights = np.mean([windowed.maps[2].read(head)[30] for head in range(6)], axis=0)
+    parts = [f"{quoted_token(SEA[at])} {weights[at + 1]:.2f}" for at in (59, 60)]
+    assert chips[0] == " + ".join(parts)
+    assert "goes to" in chips[2] and chips[3].endswith("and one more")
 
 
-def test_a_letter_that_joins_the_next_position_is_told_so(sea):
-    chips = trace(sea, token=61).chips
-    assert chips[0].endswith(f"; {quoted_token(SEA[61])} is pooled into the next group")
-    assert "joins" not in chips[3]
-
-
-def test_without_resampling_attention_the_pooled_letters_are_named(sea):
+def test_a_partial_capture_shows_what_is_there():
+    sea = CAPTURES[1, 2, 4]
     maps = tuple(
-        None if sea.spec.layers[n].role in ("down", "up") else one for n, one in enumerate(sea.maps)
+        None if n > 5 or sea.spec.layers[n].role in ("down", "up") else one
+        for n, one in enumerate(sea.maps)
     )
-    found = trace(replace(sea, maps=maps))
-    assert found.chips[0] == f"{quoted_token(SEA[59])} + {quoted_token(SEA[60])}"
-    assert found.rollout is None and "every layer" in found.sentence
+    part = trace(replace(sea, maps=maps, logits=None))
+    assert [row.weights is None for row in part.rows] == [False, False, False, True, True]
+    assert part.rows[3].role == "not captured" and part.verdict.answers == ()
+    assert part.chips[0] == f"{quoted_token(SEA[59])} + {quoted_token(SEA[60])}"
+    assert part.rollout is None and "every layer" in part.sentence
+    with showing(FollowView, session_of(replace(sea, maps=maps), layer=3), 1600, 900) as view:
+        picture(view.canvas.viewport())
 
 
-def test_the_last_row_is_the_rollout_and_says_where_it_comes_from(sea):
+def test_the_last_row_is_the_rollout_and_the_answers_are_the_softmax_of_the_logits():
+    sea = CAPTURES[1, 2, 4]
     found = trace(sea)
     row = rollout(sea, (60, 61))[0]
     assert np.array_equal(found.rollout, row)
-    assert found.sentence.startswith("Attention rollout (with residual):")
-    assert f"itself {row[60]:.2f}" in found.sentence
-
-
-def test_the_expected_letters_are_the_softmax_of_the_logits(sea):
+    assert found.sentence.startswith(f"Attention rollout (with residual): itself {row[60]:.2f}, “")
     odds = np.exp(sea.logits[60].astype(np.float64))
     odds /= odds.sum()
-    found = trace(sea).verdict.answers
-    assert [int(name) for name, _ in found] == list(np.argsort(-odds)[:4])
-    assert [share for _, share in found] == pytest.approx(sorted(odds)[::-1][:4])
-    assert trace(replace(sea, logits=None)).verdict.answers == ()
+    assert [int(name) for name, _ in found.verdict.answers] == list(np.argsort(-odds)[:4])
+    assert [part for _, part in found.verdict.answers] == pytest.approx(sorted(odds)[::-1][:4])
 
 
-def test_the_picture_is_there_before_the_last_row(sea):
-    steps = steps_of(follow, sea, stages(sea.spec), 60, WISH, str)
-    steps = [step for step in steps if step.value is not None]
-    assert steps and steps[-1].value.rollout is None
-    assert len(steps[0].value.rows) == 5
-
-
-def test_a_partial_capture_shows_what_is_there(sea):
-    maps = tuple(one if n < 6 else None for n, one in enumerate(sea.maps))
-    found = trace(replace(sea, maps=maps, logits=None))
-    assert [look.weights is None for look in found.rows] == [False, False, False, True, True]
-    assert found.rows[3].role == "not captured"
-
-
-def test_signed_weights_keep_their_sign():
-    capture = make_capture(SEA, signed=True)
-    found = trace(capture)
-    assert all(look.signed for look in found.rows)
-    for look in found.rows:
-        sizes = [abs(weight) for _, weight in look.top]
-        assert sizes == sorted(sizes, reverse=True)
+def test_the_picture_is_there_before_the_last_row():
+    sea = CAPTURES[1, 2, 4]
+    steps = steps_of(follow, sea, stages(sea.spec), 60, OPTIONS, str)
+    values = [step.value for step in steps if step.value is not None]
+    assert values and values[-1].rollout is None and len(values[0].rows) == 5
 
 
 def test_tokens_that_are_not_in_the_text_have_the_names_of_the_tokenizer(tmp_path):
@@ -434,8 +307,9 @@ def test_tokens_that_are_not_in_the_text_have_the_names_of_the_tokenizer(tmp_pat
     model = SimpleNamespace(tokenizer=Pieces(tmp_path / "tokenizer.json", 300))
     capture = replace(gpt2(), prompt=model.tokenizer.encode("the cat"))
     number, space = (model.tokenizer.id_of(one) for one in ("z", "Ġ"))
-    assert sentences.namer(capture)(number) == f"#{number}"
-    assert said(capture, number) == f"token {number}"
+    assert (sentences.namer(capture)(number), said(capture, number)) == (
+        f"#{number}", f"token {number}"
+    )  # fmt: skip
     assert (sentences.namer(capture, model)(number), said(capture, number, model)) == ("z", "“z”")
     assert sentences.namer(capture, model)(space) == "space"
     other = replace(capture, prompt=Bytes().encode("the cat"))

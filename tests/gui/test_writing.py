@@ -170,60 +170,46 @@ def test_a_model_writes_what_the_verb_gives_and_nothing_after_an_empty_text(with
 
 
 @pytest.mark.parametrize(
-    ("kind", "why"),
-    [
-        ("gpt2", ""),
-        ("translator", ""),
-        ("bert", "does not generate"),
-        ("classifier", "does not generate"),
-    ],
+    ("kind", "writes"), [("gpt2", True), ("translator", True), ("bert", False), ("two ways", False)]
 )
-def test_only_models_that_can_write_are_asked_to(opened, kind, why):
-    opened.session.put(capture=KINDS[kind]())
-    opened.session.put(checkpoint="somewhere")
-    reason = by_name("write").why_off(opened.session)
-    assert why in reason and bool(why) == bool(reason)
-
-
-def test_a_model_that_reads_what_comes_after_cannot_write(opened):
-    spec = KINDS["gpt2"]().spec
-    layers = tuple(replace(one, causal=False) for one in spec.layers)
+def test_only_models_that_can_write_are_asked_to(opened, kind, writes):
+    spec = KINDS["gpt2" if kind == "two ways" else kind]().spec
+    if kind == "two ways":  # it reads what comes after as well
+        spec = replace(spec, layers=tuple(replace(one, causal=False) for one in spec.layers))
     opened.session.put(capture=None)
-    opened.session.put(spec=replace(spec, layers=layers), checkpoint="somewhere")
-    assert "does not generate" in by_name("write").why_off(opened.session)
+    opened.session.put(spec=spec, checkpoint="somewhere")
+    reason = by_name("write").why_off(opened.session)
+    assert ("does not generate" in reason) != writes and bool(reason) != writes
 
 
 # --- the dialog -----------------------------------------------------------------------------------
 
 
-def dialog_of(program, room=None, last=None):
+@pytest.mark.parametrize(
+    ("room", "last", "typed", "given"),
+    [
+        (None, WritingOptions(), 12, [WritingOptions(12, None, 1.0)]),
+        (None, WritingOptions(5, 7, 0.5), None, [WritingOptions(5, 7, 0.5)]),
+        (0, WritingOptions(), None, []),
+        (1, WritingOptions(), None, [WritingOptions(1)]),
+        (40, WritingOptions(), None, [WritingOptions(40)]),
+    ],
+)
+def test_the_dialog_gives_what_is_chosen_and_no_more_than_the_model_can_read(
+    opened, room, last, typed, given
+):
     said = []
-    last = last or WritingOptions()
-    dialog = WriteDialog(program.frame, "Once <b>upon", "token", room, last, said.append)
+    dialog = WriteDialog(opened.frame, "Once <b>upon", "token", room, last, said.append)
     dialog.open()
     QApplication.processEvents()
-    return dialog, said
-
-
-def test_the_dialog_gives_the_likeliest_unless_chance_is_chosen(opened):
-    dialog, said = dialog_of(opened)
-    assert not dialog.seed.isEnabled() and not dialog.temperature.isEnabled()
-    dialog.count.setValue(12)
-    QTest.keyClick(dialog.count, Qt.Key.Key_Return)
-    assert said == [WritingOptions(12, None, 1.0)]
-    dialog, said = dialog_of(opened, last=WritingOptions(5, 7, 0.5))
-    assert dialog.seed.isEnabled() and dialog.seed.value() == 7
-    dialog.default.click()
-    assert said == [WritingOptions(5, 7, 0.5)]
-
-
-@pytest.mark.parametrize("room", [0, 1, 40])
-def test_no_more_tokens_are_offered_than_the_model_can_read(opened, room):
-    dialog, said = dialog_of(opened, room)
-    assert dialog.count.value() <= max(1, room)
-    assert dialog.default.isEnabled() == (room > 0)
-    dialog.default.click()
-    assert [one.count for one in said] == ([room] if room else [])
+    assert dialog.seed.isEnabled() == dialog.temperature.isEnabled() == (last.seed is not None)
+    assert dialog.default.isEnabled() == bool(given)
+    if typed:
+        dialog.count.setValue(typed)
+        QTest.keyClick(dialog.count, Qt.Key.Key_Return)
+    else:
+        dialog.default.click()
+    assert said == given
 
 
 def test_the_window_asks_how_much_and_remembers_it(ready, until):
