@@ -622,8 +622,8 @@ class SliceScore:
 
     before, now: shares right of the baseline and with heads off, with Agresti and Coull's interval.
     lost, won: places that became wrong and right; change: of the share, with Bonett and Price's
-    interval. loss: mean nats of both; loss_change with its interval over examples (Cochran 1977,
-    2.11), infinite for one example.
+    interval. loss: mean nats of both, and loss_change, each with its interval over examples
+    (Cochran 1977, 2.11), infinite for one example.
     """
 
     by: By
@@ -635,7 +635,7 @@ class SliceScore:
     lost: int
     won: int
     change: Ends
-    loss: tuple[float, float]
+    loss: tuple[Ends, Ends]
     loss_change: Ends
 
     @property
@@ -658,21 +658,27 @@ def score_slices(
         n, (was, is_now) = len(places), (side[places] for side in right)
         lost, won = int((was & ~is_now).sum()), int((is_now & ~was).sum())
         low, high = map(float, paired_difference(lost, won, n))
-        means, loss_change = (0.0, 0.0), (0.0, -math.inf, math.inf)
+        was_loss = now_loss = loss_change = (0.0, -math.inf, math.inf)
         if n:
             losses = [side.loss[places].astype(float) for side in (before, now)]
-            means = (float(losses[0].mean()), float(losses[1].mean()))
-            sizes = np.bincount(example[places])
-            sums = np.bincount(example[places], losses[1] - losses[0])
-            _, *ends = map(float, ratio_interval(sums[sizes > 0], sizes[sizes > 0]))
-            loss_change = (means[1] - means[0], ends[0], ends[1])
+            was_loss, now_loss, loss_change = (
+                _mean_over(example[places], each) for each in (*losses, losses[1] - losses[0])
+            )
         scores.append(
             SliceScore(
                 part.by, part.name, n, int(part.places.sum()), _share(was), _share(is_now),
-                lost, won, ((won - lost) / max(n, 1), low, high), means, loss_change,
+                lost, won, ((won - lost) / max(n, 1), low, high), (was_loss, now_loss),
+                loss_change,
             )
         )  # fmt: skip
     return tuple(scores)
+
+
+def _mean_over(example: Integers, values: NDArray[Any]) -> Ends:
+    """The mean of values at places, with its interval over the examples that they are of."""
+    sizes, sums = np.bincount(example), np.bincount(example, values)
+    _, low, high = map(float, ratio_interval(sums[sizes > 0], sizes[sizes > 0]))
+    return float(values.mean()), low, high
 
 
 def _share(right: Places) -> Ends:
@@ -686,7 +692,8 @@ class MaskTrial:
     """A set of heads that are off, and how the model answers then beside the baseline, as far as it
     is known.
 
-    scores: the share of right answers after each block of examples. slices: of all places in the
+    scores: the share of right answers after each block of examples; losses: nats per token of a
+    language model, likewise. slices: of all places in the
     first, then as slices_of; () before the first block. before, now: answers of the baseline and
     with heads off, None until every place was answered. stopped: whether nobody goes on with it.
     head_costs: by layer, the weights of one head; None where they do not go by heads.
@@ -695,6 +702,7 @@ class MaskTrial:
     off: HeadSet
     examples: Examples
     scores: tuple[MetricEstimate, ...] = ()
+    losses: tuple[MetricEstimate, ...] = ()
     slices: tuple[SliceScore, ...] = ()
     before: Answers | None = None
     now: Answers | None = None
@@ -705,6 +713,17 @@ class MaskTrial:
     def done(self) -> bool:
         """Whether every place was answered."""
         return self.now is not None
+
+    @property
+    def headline(self) -> tuple[MetricEstimate, ...]:
+        """What a model of its kind is judged by, as it grew: the loss of a language model, else the
+        share of right answers."""
+        return self.losses or self.scores
+
+    @property
+    def change(self) -> Ends:
+        """How heads off change it, with its interval."""
+        return self.slices[0].loss_change if self.losses else self.slices[0].change
 
     @property
     def seen(self) -> int:
@@ -745,5 +764,8 @@ def try_mask(
         total, metric = parts[0], SHARE_OF[examples.asked]
         score = MetricEstimate(metric, *total.now, total.n, total.total, trial.off)
         trial = replace(trial, scores=(*trial.scores, score), slices=parts)
+        if examples.asked == "next":
+            loss = MetricEstimate("loss", *total.loss[1], total.n, total.total, trial.off)
+            trial = replace(trial, losses=(*trial.losses, loss))
         progress(score.seen, score.total, "", trial)
     return replace(trial, before=before, now=now)

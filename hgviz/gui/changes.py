@@ -18,7 +18,7 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.actions import reads_text
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
-from hgviz.gui.livescore import share_words
+from hgviz.gui.livescore import score_words
 from hgviz.gui.sentences import term_explained as explained
 from hgviz.gui.tables import REST, Column, RowTable, paint_text
 from hgviz.gui.trials import DATA_ACTIONS, possible
@@ -366,7 +366,7 @@ def slice_columns(
 
     def score(part: SliceScore, at: int) -> float:
         now = (part.before, part.now)[at][0]
-        return 100 * now if is_right else BITS_PER_NAT * part.loss[at]
+        return 100 * now if is_right else BITS_PER_NAT * part.loss[at][0]
 
     def score_words(part: SliceScore, at: int) -> str:
         if not part.n:
@@ -474,8 +474,8 @@ def slice_words(part: SliceScore) -> str:
     name = f"{tr(BY[part.by])}  {name_words(part)}".strip()
     if not part.n:
         return tr("{name}: none evaluated yet", name=name)
-    before, now = (share_words(*score) for score in (part.before, part.now))
-    full, pruned = (BITS_PER_NAT * loss for loss in part.loss)
+    before, now = (score_words("accuracy", *score) for score in (part.before, part.now))
+    full, pruned = (BITS_PER_NAT * loss[0] for loss in part.loss)
     return "\n".join((
         tr("{name}: {n:,} of {total:,}", name=name, n=part.n, total=part.total),
         tr("right, full model: {share}", share=before),
@@ -489,7 +489,10 @@ def slice_table(parts: Sequence[SliceScore]) -> list[list[str]]:
     """Every number of every slice: shares of right answers, losses in bits."""
     lines = [[tr(title) for title in COLUMNS]]
     for part in parts:
-        bits = [f"{BITS_PER_NAT * loss:.6g}" for loss in (*part.loss, *part.loss_change)]
+        bits = [
+            f"{BITS_PER_NAT * loss:.6g}"
+            for loss in (part.loss[0][0], part.loss[1][0], *part.loss_change)
+        ]
         shares = [[f"{end:.6g}" for end in ends] for ends in (part.before, part.now, part.change)]
         counts = [f"{part.lost}", f"{part.won}"]
         words = [tr(BY[part.by]), name_words(part), f"{part.n}", f"{part.total}"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +13,7 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 
 from hgviz import language
 from hgviz.analysis.importance import MaskTrial, removal_costs, savings
-from hgviz.core import HeadCost, HeadSet, ModelSpec
+from hgviz.core import HeadCost, HeadSet, MetricEstimate, ModelSpec
 from hgviz.examples import EACH, SEED
 from hgviz.gui import charts as plots
 from hgviz.gui.actions import by_name
@@ -36,12 +38,13 @@ from hgviz.gui.widgets import Button, PaneHead, Progress, Words, hbox, label, ti
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-RIGHT = {
-    "classes": "Accuracy", "next": "Next {noun} right", "masked": "Hidden {noun} right",
+HEADLINES = {
+    "classes": "Accuracy", "next": "Loss per {noun}", "masked": "Hidden {noun} right",
     "tags": "Classes of {noun}s right", "ends": "Ends of answers right",
     "states": "Nearest to its own state",
 }  # fmt: skip
-COLUMNS = ("seen", "share right", "low", "high")
+COLUMNS = {"loss": ("seen", "loss, nats", "low", "high")}
+SHARE_COLUMNS = ("seen", "share right", "low", "high")
 WITHOUT = "Write the model without the heads that are off"
 LINES = {
     "Full model": "whole", "Difference": "difference", "Changed": "changed", "Removed": "saved",
@@ -78,12 +81,10 @@ class LiveView(ChartView):
         self.remove.clicked.connect(self._remove)
         self.head.add(self.change, self.remove)
         self.value = label("–", factor=3.5, weight=600)
-        self.percent = label("%", factor=1.55, kind="secondary")
+        self.unit = label("%", factor=1.55, kind="secondary")
         self.interval = label("", factor=1.08, weight=600)
         self.early = label(tr("95 % interval"), factor=0.92, kind="secondary")
         self.early.setToolTip(tip(term_explained("early")))
-        for one in (self.value, self.percent, self.interval):
-            one.setToolTip(tip(term_explained("right")))
         self.names: dict[str, QLabel] = {}
         self.lines: dict[str, Words] = {}
         grid = QGridLayout()
@@ -104,13 +105,16 @@ class LiveView(ChartView):
         self.sample = [Words(factor=0.92, kind="secondary") for _ in range(3)]
         self.chart = ChartWidget(tr("How the score grew"))
         low = Qt.AlignmentFlag.AlignBaseline
-        big = hbox(None, (self.value, 0, low), (self.percent, 0, low), spacing=8)
+        big = hbox(None, (self.value, 0, low), (self.unit, 0, low), spacing=8)
         big.addSpacing(8)
         big.addLayout(vbox(None, 1, *self.sample, 1), 1)
         near = hbox(None, self.interval, self.early, 1, spacing=8)
+        self.perplexity = label("", factor=0.92, kind="secondary")
+        self.perplexity.setToolTip(tip(term_explained("perplexity")))
+        self.perplexity.hide()
         bar = hbox(None, (self.progress, 1), self.stop, spacing=8)
         self.side = QWidget()
-        column = vbox(self.side, big, near, grid, bar, self.status, 1, spacing=4)
+        column = vbox(self.side, big, near, self.perplexity, grid, bar, self.status, 1, spacing=4)
         column.insertSpacing(2, 4)
         row = hbox(None, self.side, (self.chart, 1), margins=(16, 0, 16, 8), spacing=16)
         vbox(self.content, self.head, (row, 1))
@@ -147,7 +151,7 @@ class LiveView(ChartView):
         self.remove.setToolTip(tr(reason or WITHOUT))
         asked = result.examples.asked if result else session.spec.goal if session.spec else "next"
         noun = place_noun(asked, session.spec)
-        metric = tr(RIGHT[asked], noun=tr(noun.rpartition(" ")[2]))
+        metric = tr(HEADLINES[asked], noun=tr(noun.rpartition(" ")[2]))
         self.head.title.setText(title_words(metric, len(session.off)))
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
@@ -158,24 +162,35 @@ class LiveView(ChartView):
         if result is None or not result.seen:
             self.value.setText("–")
             self.interval.setText("")
+            self.value.setEnabled(False)
             for one in self.lines.values():
                 one.say("")
             self.status.say(tr("Reading the data") if result is None else tr("Asking the model"))
             self.progress.show_part(0.0)
             self.stop.setVisible(False)
             return
-        score, every = result.scores[-1], result.slices[0]
-        self.value.setText(f"{100 * score.value:.1f}")
-        ends = {"low": 100 * score.low, "high": 100 * score.high}
-        self.interval.setText(tr("{low:.1f} to {high:.1f} %", **ends))
-        share = 100 * every.before[0]
+        score, every = result.headline[-1], result.slices[0]
+        is_loss = score.metric == "loss"
+        self.value.setText(number_words(score.metric, score.value))
+        self.value.setEnabled(result.done)  # paler while it may still change
+        self.unit.setText(tr("nats") if is_loss else "%")
+        ends = [number_words(score.metric, end) for end in (score.low, score.high)]
+        has_interval = math.isfinite(score.high)
+        self.interval.setText(
+            tr("{low} to {high}", low=ends[0], high=ends[1]) if has_interval else "–"
+        )
+        for one in (self.value, self.unit, self.interval):
+            one.setToolTip(tip(term_explained("loss_per_token" if is_loss else "right")))
+        if is_loss:
+            self.perplexity.setText(perplexity_words(score))
+        self.perplexity.setVisible(is_loss)
+        whole = (every.loss[0] if is_loss else every.before)[0]
+        whole_words = f"{number_words(score.metric, whole)} {self.unit.text()}"
         self.lines["Full model"].say(
-            tr("{share:.1f} %", share=share)
-            if result.done
-            else tr("{share:.1f} % on the same ones", share=share)
+            whole_words if result.done else tr("{score} on the same ones", score=whole_words)
         )
         if result.off:
-            self.lines["Difference"].say(difference(*every.change))
+            self.lines["Difference"].say(difference_words(score.metric, *result.change))
             self.lines["Changed"].say(tr(
                 "{lost:,} newly wrong, {won:,} newly right; p {p}",
                 lost=every.lost, won=every.won, p=p_words(every.p),
@@ -194,7 +209,7 @@ class LiveView(ChartView):
             early = tr("looking early is not corrected for")
             words.append(tr("stopped") if result.stopped else early)
         self.status.say(" · ".join(words))
-        said = share_words(score.value, score.low, score.high)
+        said = score_words(score.metric, score.value, score.low, score.high)
         self.setAccessibleDescription(f"{self.head.title.text()}: {said}")
 
     def as_table(self) -> list[list[str]] | None:
@@ -202,12 +217,14 @@ class LiveView(ChartView):
         trial = self.session.trial if self.session is not None else None
         if trial is None or not trial.scores:
             return None
-        rows = [[tr(one) for one in COLUMNS]]
-        for one in trial.scores:
+        points, every = trial.headline, trial.slices[0]
+        titles = COLUMNS.get(points[0].metric, SHARE_COLUMNS)
+        rows = [[tr(one) for one in titles]]
+        for one in points:
             rows.append([f"{one.seen}", *(repr(float(n)) for n in (one.value, one.low, one.high))])
-        every = trial.slices[0]
         for name, numbers in (
-            ("full model", every.before), ("difference", every.change),
+            ("full model", every.loss[0] if trial.losses else every.before),
+            ("difference", trial.change),
             ("newly wrong", (every.lost,)), ("newly right", (every.won,)),
             ("McNemar p", (every.p,)),
         ):  # fmt: skip
@@ -236,21 +253,23 @@ def chart_of(trial: MaskTrial | None, title: str) -> Chart:
     """The score and its interval as they grew, and the full model; title: what is counted."""
     if trial is None or not trial.scores:
         return Chart()
-    points, whole = trial.scores, trial.slices[0].before[0]
+    points, every = trial.headline, trial.slices[0]
+    metric, is_loss = points[0].metric, bool(trial.losses)
+    whole = (every.loss[0] if is_loss else every.before)[0]
     # the limits hold still once a quarter was seen, as the interval only narrows then
     calm = [one for one in points if one.seen * 8 >= points[-1].seen] or points
-    low = min(whole, *(one.low for one in calm), 1.0)
-    high = max(whole, *(one.high for one in calm), 0.0)
+    ends = [end for one in calm for end in (one.low, one.high) if math.isfinite(end)]
+    low, high = min(whole, *ends, points[-1].value), max(whole, *ends, points[-1].value)
     room = max(0.01, (high - low) * 0.12)
-    up = Axis(low - room, high + room, words=plots.percent)
+    up = Axis(low - room, high + room, words="{:g}".format if is_loss else plots.percent)
     total, last = max(1, trial.total), points[-1]
     across = Axis(-0.012 * total, 1.012 * total, title, plots.count)
     seen, values = [one.seen for one in points], [one.value for one in points]
 
     def point_words(at: int) -> str:
         one = points[at]
-        share = share_words(one.value, one.low, one.high)
-        return tr("{share} after {seen:,} of {total:,}", share=share, seen=one.seen, total=total)
+        score = score_words(metric, one.value, one.low, one.high)
+        return tr("{score} after {seen:,} of {total:,}", score=score, seen=one.seen, total=total)
 
     parts = (
         Band(seen, [one.low for one in points], [one.high for one in points]),
@@ -264,16 +283,41 @@ def chart_of(trial: MaskTrial | None, title: str) -> Chart:
     return Chart((Plot(across, up, parts),), point_words(len(points) - 1), of=trial.off, by_x=True)
 
 
-def difference(value: float, low: float, high: float) -> str:
-    """+0.05 points, −0.10 to +0.21."""
-    ends = {"low": language.percentage_points(low), "high": language.percentage_points(high)}
-    return tr("{value} points, {low} to {high}", value=language.percentage_points(value), **ends)
+def number_words(metric: str, value: float) -> str:
+    """A loss in nats as 3.412, a share in per cent as 57.8."""
+    return f"{value:.3f}" if metric == "loss" else f"{100 * value:.1f}"
 
 
-def share_words(value: float, low: float, high: float) -> str:
-    """57.8 % (57.1 to 58.5)."""
-    ends = {"low": 100 * low, "high": 100 * high}
-    return tr("{value:.1f} % ({low:.1f} to {high:.1f})", value=100 * value, **ends)
+def score_words(metric: str, value: float, low: float, high: float) -> str:
+    """57.8 % (57.1 to 58.5); 3.412 nats (3.380 to 3.444)."""
+    unit = tr("nats") if metric == "loss" else "%"
+    if not math.isfinite(high):  # of one window
+        return f"{number_words(metric, value)} {unit}"
+    value, low, high = (number_words(metric, one) for one in (value, low, high))
+    return tr("{value} {unit} ({low} to {high})", value=value, unit=unit, low=low, high=high)
+
+
+def difference_words(metric: str, value: float, low: float, high: float) -> str:
+    """+0.05 points, −0.10 to +0.21; +0.012 nats, −0.003 to +0.027."""
+    is_loss = metric == "loss"
+    write = (
+        partial(language.decimals, places=4, signed=True)
+        if is_loss
+        else (language.percentage_points)
+    )
+    value, low, high = map(write, (value, low, high))
+    unit = tr("nats") if is_loss else tr("points")
+    return tr("{value} {unit}, {low} to {high}", value=value, unit=unit, low=low, high=high)
+
+
+def perplexity_words(loss: MetricEstimate) -> str:
+    """perplexity 30.3 (29.4 to 31.3)."""
+    value, low, high = (
+        f"{math.exp(min(nats, 700)):.4g}" for nats in (loss.value, loss.low, loss.high)
+    )
+    if not math.isfinite(loss.high):  # of one window
+        return tr("perplexity {value}", value=value)
+    return tr("perplexity {value} ({low} to {high})", value=value, low=low, high=high)
 
 
 def title_words(metric: str, off: int) -> str:

@@ -541,7 +541,7 @@ class TileSupply(QObject):
     added_up = Signal()  # what the rows add up to is known
 
     def __init__(self, canvas: TiledCanvas) -> None:
-        super().__init__()
+        super().__init__(cast(QObject, canvas))
         self.neighbours: Neighbours | None = None
         self._canvas = canvas
         self._opened: OpenedMap[Any] | None = None

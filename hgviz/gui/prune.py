@@ -47,7 +47,7 @@ from hgviz.gui.charts import (
 from hgviz.gui.headgrid import HeadGrid, Scores, ShadeBar, Shades, offered, shades
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
-from hgviz.gui.livescore import LiveView, difference, saved_words, share_words
+from hgviz.gui.livescore import LiveView, difference_words, saved_words, score_words
 from hgviz.gui.sentences import method_explained, term_explained
 from hgviz.gui.tables import REST, ROW, Column, RowTable
 from hgviz.gui.trials import LONG, possible
@@ -126,7 +126,7 @@ class MaskList(QWidget):
         def cell(column: int, mask: Mask) -> str:
             return mask_cells(mask, mask.off == going)[column]
 
-        widths = (96, 180, REST)
+        widths = (96, 200, REST)
         columns = [Column("", partial(cell, at), width=wide) for at, wide in enumerate(widths)]
         self.list.show_rows(columns, masks)
         self.list.choose(next((mask.name for mask in masks if mask.off == off), None))
@@ -160,11 +160,13 @@ def mask_cells(mask: Mask, going: bool) -> tuple[str, str, str]:
     name, score = tr(mask.name), mask.score  # the name may be from here: Whole model, 3 off
     if score is None:
         return name, tr("measuring") if going else tr("not scored"), ""
-    change = difference(*mask.change) if mask.change is not None and mask.off else ""
+    change = (
+        difference_words(score.metric, *mask.change) if mask.change is not None and mask.off else ""
+    )
     if score.seen < score.total:
         seen = tr("{percent:.0f} % seen", percent=100 * score.seen / max(1, score.total))
         change = " · ".join(filter(None, (seen, change)))
-    return name, share_words(score.value, score.low, score.high), change
+    return name, score_words(score.metric, score.value, score.low, score.high), change
 
 
 def heads_words(mask: Mask) -> str:
@@ -763,8 +765,8 @@ class CurveView(ChartView):
 
 LEFT, NARROW = 600, 480  # px of the wall, and in windows narrower than WIDE
 WIDE = 1500
-LIVE = 272  # px of height of the score, at least
-HEIGHTS = (272, 304, 320)  # of score, curve and table at 1000 px
+LIVE = 296  # px of height of the score, at least
+HEIGHTS = (296, 296, 304)  # of score, curve and table at 1000 px
 TABLES = (("changed", "Changes", ""), ("slices", "Classes and slices", ""))
 
 

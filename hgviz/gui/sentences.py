@@ -487,6 +487,16 @@ NUMBER_WORDS = {
         "p̃ ± z √(p̃ (1 − p̃) / ñ),  ñ = n + z²,  p̃ = (k + z²/2) / ñ,  z = 1.96",
         "Agresti, Coull 1998; statistics.md",
     ),
+    "loss_per_token": (
+        "Mean loss per token with these heads off, with its 95 % interval over windows",
+        "−(1/n) Σ ln p(token | before it)",
+        "Cochran 1977, 2.11; statistics.md",
+    ),
+    "perplexity": (
+        "Perplexity: exp of the loss per token, and of its 95 % interval",
+        "exp(−(1/n) Σ ln p(token | before it))",
+        "Jelinek et al. 1977; statistics.md",
+    ),
     "early": (
         "The interval holds for a number of texts chosen beforehand: it is not corrected for early"
         " looks",

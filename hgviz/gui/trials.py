@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
@@ -279,7 +280,7 @@ class TrialRunner:
             "",
             frozenset(),
         )  # the checkpoint that is open, and its heads off
-        self.undo = QUndoGroup()
+        self.undo = QUndoGroup(lanes.bridge)
         self._use_stack()
         self.undo.undoTextChanged.connect(lambda words: session.put(undo=words))
         self.undo.redoTextChanged.connect(lambda words: session.put(redo=words))
@@ -664,10 +665,11 @@ def _switching(old: HeadSet, new: HeadSet) -> str:
 
 
 def _with_score(mask: Mask, trial: MaskTrial) -> Mask:
-    """A mask with what it scored, beside the whole model."""
+    """A mask with what it scored, beside the whole model; without an interval of one text alone."""
     if not trial.scores:
         return mask
-    return replace(mask, score=trial.scores[-1], change=trial.slices[0].change)
+    change = trial.change if all(map(math.isfinite, trial.change)) else None
+    return replace(mask, score=trial.headline[-1], change=change)
 
 
 # --- studies --------------------------------------------------------------------------------------

@@ -346,7 +346,7 @@ STUDY_FIELDS: dict[str, tuple[Field, ...]] = {
               "lacks", False, document=list[tuple[str, HeadSet, Score | None]]),
         Field("mask_changes", "JSON", "", "mask_changes", "since 1.1: for each of the masks null, "
               "or [difference of its score to the whole model on the same places, low, high]",
-              False, document=list[tuple[Share, Share, Share] | None]),
+              False, document=list[tuple[float, float, float] | None]),
     ),
     "/arrays": (
         Field("<name>", "examples heads", "f4", "arrays", "what a score measured that has an array "

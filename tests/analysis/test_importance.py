@@ -450,7 +450,9 @@ def test_lost_and_won_are_counted_text_by_text(count, seed):
     changed = every.lost + every.won
     expected = stats.binomtest(every.lost, changed).pvalue if changed else 1
     assert every.p == pytest.approx(expected)
-    assert (every.loss, every.loss_change[0]) == ((0.5, 0.75), 0.25)
+    assert [ends[0] for ends in (*every.loss, every.loss_change)] == [0.5, 0.75, 0.25]
+    assert every.loss[0][1:] == pytest.approx((0.5, 0.5) if count > 1 else (-np.inf, np.inf))
+    assert not trial.losses and trial.headline == trial.scores
     assert (score.value, score.low, score.high) == every.now and score.off == OFF
     assert trial.done and score.metric == "accuracy" and score.seen == score.total == count
 

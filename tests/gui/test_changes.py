@@ -48,13 +48,13 @@ def test_every_pane_gives_its_values_as_a_table(two_off, switch_off):
 
     trial = two_off.session.trial
     names, *rows = two_off.prune.live.as_table()
-    assert names == ["seen", "share right", "low", "high"]
-    grown = rows[: len(trial.scores)]
+    assert names == ["seen", "loss, nats", "low", "high"]
+    grown = rows[: len(trial.losses)]
     assert [numbers(row) for row in grown] == [
-        [x.seen, x.value, x.low, x.high] for x in trial.scores
+        [x.seen, x.value, x.low, x.high] for x in trial.losses
     ]
-    beside = {row[0]: row[1:] for row in rows[len(trial.scores) :]}
-    assert numbers(beside["difference"]) == list(trial.slices[0].change)
+    beside = {row[0]: row[1:] for row in rows[len(trial.losses) :]}
+    assert numbers(beside["difference"]) == list(trial.slices[0].loss_change)
     assert beside["newly wrong"] == [str(trial.slices[0].lost), "", ""]
 
     view = two_off.prune.curve
@@ -101,10 +101,9 @@ def part(name, change, by="label", n=200, more=0.1):
     """A slice whose change has an interval of 4 points."""
     ends = (change, change - 0.02, change + 0.02)
     now = (0.8 + change, 0.7, 0.95)
+    losses = tuple((mean, mean - 0.1, mean + 0.1) for mean in (0.5, 0.5 + more))
     spread = (more, more - 0.05, more + 0.05)
-    return SliceScore(
-        by, name, n, 400, (0.8, 0.75, 0.85), now, 9, 5, ends, (0.5, 0.5 + more), spread
-    )
+    return SliceScore(by, name, n, 400, (0.8, 0.75, 0.85), now, 9, 5, ends, losses, spread)
 
 
 PARTS = (part("", -0.03, "all", 600), part("no", -0.1), part("yes", 0.05), part("so", 0.0))

@@ -179,7 +179,7 @@ def test_a_study_is_extended_on_its_own_data_and_replaced_on_other_data(
     assert session.study is not None and pruning.known is None
     whole, pair = session.masks
     assert (whole.name, whole.score, whole.change) == ("Full model", None, None)
-    assert pair.score == session.trial.scores[-1] and pair.score.total == session.trial.total
+    assert pair.score == session.trial.losses[-1] and pair.score.total == session.trial.total
     assert "other data" in program.frame.actions_by_name["trace_curve"].toolTip()
     pruning.measure(frozenset({"gradient"}))
     until(lambda: not pruning.measuring)

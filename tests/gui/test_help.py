@@ -32,6 +32,7 @@ SAID = {
     "ChartWidget": "Pruning curve",
     "FollowCanvas": "Follow",
     "HeadGrid": "Wall of heads",
+    "MapCanvas": "Maps",
     "LinkCanvas": "Links",
     "ImageCanvas": "Images",
     "MaskList": "Masks",

@@ -1,6 +1,7 @@
 """The Prune page at work: a mask, its live score, what is measured and what changed."""
 
 import itertools
+import math
 from dataclasses import replace
 
 import numpy as np
@@ -17,9 +18,10 @@ from hgviz.gui import trials as gui_trials
 from hgviz.gui.charts import Points
 from hgviz.gui.dialogs import LabelsDialog
 from hgviz.gui.export import drawn_of
+from hgviz.gui.livescore import score_words
 from hgviz.gui.removal import RemoveDialog
 from hgviz.gui.sides import sides_of
-from hgviz.language import percentage_points
+from hgviz.language import decimals
 from hgviz.session import Other
 from hgviz.store import open_study
 from hgviz.study import Mask
@@ -59,7 +61,10 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
     assert (trial.scores, trial.slices) == (found.scores, found.slices) and len(trial.scores) > 2
     assert np.array_equal(trial.now.predictions, found.now.predictions)
     live = scored.prune.live
-    assert live.value.text() == f"{100 * found.scores[-1].value:.1f}"
+    loss = found.losses[-1]
+    assert live.value.text() == f"{loss.value:.3f}" and live.value.isEnabled()
+    assert live.interval.text() == f"{loss.low:.3f} to {loss.high:.3f}"
+    assert live.perplexity.text().startswith(f"perplexity {math.exp(loss.value):.4g} (")
     lost, won = found.slices[0].lost, found.slices[0].won
     assert f"{lost:,} newly wrong, {won:,} newly right" in live.lines["Changed"].full
     assert not live.stop.isVisible()
@@ -351,13 +356,14 @@ def cells(masks, row):
 
 def test_masks_are_listed_with_their_scores_and_what_they_save(masks, scored):
     trial = scored.session.trial
-    score, changes = trial.scores[-1], [percentage_points(end) for end in trial.slices[0].change]
-    name, share, change = cells(masks, 2)
-    low, high = 100 * score.low, 100 * score.high
-    assert (name, share) == ("3 off", f"{100 * score.value:.1f} % ({low:.1f} to {high:.1f})")
-    assert change == "{} points, {} to {}".format(*changes)
+    loss = trial.losses[-1]
+    name, score, change = cells(masks, 2)
+    assert (name, score) == ("3 off", f"{loss.value:.3f} nats ({loss.low:.3f} to {loss.high:.3f})")
+    ends = (decimals(end, 4, signed=True) for end in trial.slices[0].loss_change)
+    assert change == "{} nats, {} to {}".format(*ends)
     assert cells(masks, 0)[0] == "Full model" and cells(masks, 0)[2] == ""
     about = masks._about(masks.list.rows[2])
+    assert score_words("accuracy", 0.578, 0.571, 0.585) == "57.8 % (57.1 to 58.5)"
     assert about.startswith("3 off: 0.0, 1.0, 2.1\nremoves ") and "parameters (" in about
 
 

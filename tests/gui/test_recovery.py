@@ -156,7 +156,7 @@ def test_scores_masks_and_curves_of_a_killed_process_come_back(
     program.commands.use_data(str(other))  # on other data the study goes, the masks stay
     until(lambda: session.study is None and session.trial is not None and session.trial.done)
     until(lambda: not busy(program))
-    assert session.masks[0].score.value == session.trial.scores[-1].value
+    assert session.masks[0].score.value == session.trial.losses[-1].value
 
 
 def test_a_window_that_is_closed_leaves_no_recovery_file(start, capture_file, until):
