@@ -302,10 +302,7 @@ STATES = (
     "Open it with its classifier or its language model.",
 )
 STOPPED = ("This capture has no answer", "It was stopped before the model gave one.")
-NO_MODEL = (
-    "Attribution needs the model",
-    "Open the checkpoint that this capture was made with.",
-)
+NO_MODEL = ("Attribution needs the model", "Open the checkpoint that this capture was made with.")
 HINT = "Compute shows which tokens and heads this answer comes from."
 
 

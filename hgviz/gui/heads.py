@@ -8,15 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import (
-    QRectF,
-    QSignalBlocker,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QRectF, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QResizeEvent
-from PySide6.QtWidgets import QScrollArea, QWidget
+from PySide6.QtWidgets import QWidget
 
 from hgviz import tasks
 from hgviz.analysis.metrics import METRICS, applicable
@@ -28,27 +22,9 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, Note, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explained, explanation, measured, metric_name
-from hgviz.gui.tables import (
-    FIT,
-    REST,
-    ROW,
-    ROW_HEIGHT,
-    Column,
-    RowTable,
-    paint_text,
-)
+from hgviz.gui.tables import FIT, REST, ROW, Column, RowTable, paint_text
 from hgviz.gui.view import CAPTURE
-from hgviz.gui.widgets import (
-    Button,
-    PaneHead,
-    Picker,
-    Segments,
-    Words,
-    hbox,
-    label,
-    splitter,
-    vbox,
-)
+from hgviz.gui.widgets import Button, PaneHead, Picker, Segments, Words, hbox, label, splitter, vbox
 from hgviz.tasks.heads import corpus_notes, role_evidence, role_sentence, role_words
 
 if TYPE_CHECKING:
@@ -84,28 +60,10 @@ class HeadExamples(QWidget):
         self.title.setContentsMargins(PAD, 2, PAD, 0)
         self.examples = RowTable(tr("Top examples of this head"), about=example_words, sorts=False)
         self.examples.horizontalHeader().hide()
-        self.examples.setVerticalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.examples.clicked.connect(lambda index: self.opened.emit(index.data(ROW)))
         self.examples.opened.connect(self.opened)
-        inside = QWidget()
-        vbox(
-            inside,
-            top,
-            self.evidence,
-            self.title,
-            self.examples,
-            1,
-            margins=(0, 0, 0, 6),
-            spacing=2,
-        )
-        area = QScrollArea()
-        area.setWidgetResizable(True)
-        area.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        area.setWidget(inside)
-        area.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        inside.setProperty("kind", "pane")
-        inside.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        vbox(self, area, spacing=-1)
+        parts = (top, self.evidence, self.title, (self.examples, 1))
+        vbox(self, *parts, margins=(0, 0, 0, 6), spacing=2)
         self.setMinimumHeight(96)
 
     def sizeHint(self) -> QSize:
@@ -138,7 +96,6 @@ class HeadExamples(QWidget):
             text = "text {n:,}"
             columns.insert(0, Column("", lambda one: tr(text, n=one.text + 1), width=72))
         self.examples.show_rows(columns, facts.examples)
-        self.examples.setFixedHeight(ROW_HEIGHT * len(facts.examples) + 2)
 
     def _go(self) -> None:
         if self._nearest is not None:

@@ -47,16 +47,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, counted, explanation, measured
 from hgviz.gui.tables import REST, ROW, Column, RowList, paint_text
 from hgviz.gui.view import CAPTURE, NOTHING, View, scale_choice
-from hgviz.gui.widgets import (
-    RETURN_KEYS,
-    Button,
-    Check,
-    Picker,
-    Words,
-    hbox,
-    label,
-    vbox,
-)
+from hgviz.gui.widgets import RETURN_KEYS, Button, Check, Picker, Words, hbox, label, vbox
 from hgviz.maps import LazyMap
 from hgviz.session import Session
 from hgviz.tasks.heads import role_evidence, role_sentence

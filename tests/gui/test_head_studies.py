@@ -94,25 +94,27 @@ def test_a_study_is_dropped_or_chosen_from_the_list_of_models(program, measured,
     assert not error_dialogs(program) and not program.session.masks  # nothing else was open
 
 
-@pytest.mark.parametrize("mode", ["inspect", "follow", "prune"])
-@pytest.mark.parametrize("asked", ["classes", "next", "masked"])
-def test_every_page_works_with_a_study_open(program, tmp_path, until, mode, asked):
-    path = write_study(tmp_path / "a.h5", make_study(asked=asked, done=0.5, off=((1, 0),)))
-    open_file(program, path, until)
-    assert program.session.off == {HeadId(1, 0)}  # which was off all along
+UNMEASURED = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
+
+
+@pytest.mark.parametrize(
+    ("mode", "made"),
+    [
+        ("inspect", {"asked": "classes", "done": 0.5, "off": ((1, 0),)}),
+        ("follow", {"asked": "next", "done": 0.5, "off": ((1, 0),)}),
+        ("prune", {"asked": "masked", "done": 0.5, "off": ((1, 0),)}),
+        ("prune", {"done": 0.0, "without": UNMEASURED, "curves": 0}),
+    ],
+)
+def test_every_page_works_with_a_study_open(program, tmp_path, until, mode, made):
+    open_file(program, write_study(tmp_path / "a.h5", make_study(**made)), until)
+    assert program.session.off == {HeadId(*one) for one in made.get("off", ())}
     program.commands.run(mode)
     for name in ("next_head", "next_layer", "switch_head", "keep_mask", "undo", "all_on"):
         program.commands.run(name)
         QApplication.processEvents()
         program.settle()
     assert not error_dialogs(program)
-
-
-def test_a_study_in_which_nothing_is_measured_is_shown(program, tmp_path, until):
-    names = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
-    bare = make_study(done=0.0, without=names, curves=0)
-    open_file(program, write_study(tmp_path / "a.h5", bare), until)
-    assert program.prune.isVisible() and not error_dialogs(program)
 
 
 def test_a_damaged_study_is_called_damaged(tmp_path):
@@ -264,14 +266,12 @@ def test_a_study_of_another_model_opens_after_a_question(program, measured, stra
     assert "of this study, tiny, is not open" in said(program.prune.live)
 
 
-def test_another_model_closes_the_study(program, measured, stranger, until):
+def test_another_model_closes_the_study_and_none_is_asked_for_once_it_is_closed(
+    program, measured, stranger, until
+):
     open_file(program, measured, until)
     open_model(program, stranger, until)
     assert program.session.study is None and not program.session.masks
-
-
-def test_no_model_is_asked_for_once_the_study_is_closed(program):
-    """It is looked for while something else may be opened."""
-    program.commands._model_found("")
+    program.commands._model_found("")  # it is looked for while something else may be opened
     program.commands._studied_chosen("somewhere")
-    assert not program.frame.findChildren(QFileDialog) and not program.session.work
+    assert not program.frame.findChildren(QFileDialog) and not busy(program)

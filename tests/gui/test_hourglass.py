@@ -123,6 +123,7 @@ def test_without_a_capture_the_frames_are_empty_and_without_a_model_there_is_a_s
         session.put(spec=capture.spec)
         view.settle()
         assert view.content.isVisible() and view.grid.chosen is None
+        assert "position" not in " ".join(view.grid.picture.scene.lines(0))
         assert len(colours(cell_of(view, HeadId(0, 0)))) == 1
 
 
