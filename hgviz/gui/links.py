@@ -1036,7 +1036,8 @@ class LinksView(View):
         self.before.setVisible(self.session.stale)
         note = "" if options.queries else tr("every query in view")
         if len(result.chosen) > 1:
-            noun = "word" if options.words else result.capture.query_prompt(layer).unit
+            prompt = result.capture.query_prompt(layer)
+            noun = "word" if options.words else sentences.token_noun(prompt)
             note = sentences.counted(len(result.chosen), noun)
         self.head.note.say(note)
 

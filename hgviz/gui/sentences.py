@@ -101,6 +101,11 @@ def title_and_reason(words: str) -> tuple[str, str]:
     return title, reason[0].upper() + reason[1:] if is_word else reason
 
 
+def token_noun(prompt: Prompt) -> str:
+    """What one of the tokens of a text is called: bytes and characters are tokens, too."""
+    return "token" if prompt.unit == "letter" else prompt.unit
+
+
 def counted(count: int, noun: str) -> str:
     """1 letter, 136 positions, 32,768 letters."""
     return tr(f"{{n:,}} {noun}" if count == 1 else f"{{n:,}} {noun}s", n=count)

@@ -119,7 +119,7 @@ def test_a_click_chooses_answer_and_token_and_the_arrows_move_them(shown):
     view.canvas.clicked.emit(12, 3)
     assert (session.selection.query, session.selection.key) == (12, 3)
     view.settle()
-    assert "9 letters back" in view.canvas.sentence.text()
+    assert "9 tokens back" in view.canvas.sentence.text()
     QTest.keyClick(view.canvas, Qt.Key.Key_Down)
     assert session.selection.query == 13
     QTest.keyClick(view.canvas, Qt.Key.Key_Escape)
@@ -154,7 +154,7 @@ def test_a_long_text_shows_the_row_and_says_why(shown, monkeypatch):
     view, _ = shown(small(), selection=Selection(0, 0, 15))
     assert view._across.opened is None and view.bars.isVisibleTo(view)
     assert not view.canvas.isVisibleTo(view)
-    assert "up to 10 letters" in view.reason.text()
+    assert "up to 10 tokens" in view.reason.text()
     assert len(view.bars.chart.plots[0].of(Points)[0].y) == 22
 
 
