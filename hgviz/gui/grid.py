@@ -351,8 +351,8 @@ class Names:
         return sentences.glyph(self.prompt, *word), (first, max(last, first + 1))
 
     def marks(self, axis: MapAxis, ratio: float, chosen: int | None = None) -> Marks:
-        """The labels of the part on screen: of every cell, of words, of lines, or round numbers;
-        along a sound the seconds."""
+        """The labels of the part on screen: of every cell, of words, of lines or rows of patches,
+        or round numbers; along a sound the seconds."""
         pixel = axis.scale / ratio
         if pixel >= TOKEN:
             return cell_marks(self, axis, ratio, chosen)
@@ -380,11 +380,12 @@ class Names:
         labels = []
         for number in on[has_room[on]].tolist():
             start, end = runs[number].tolist()
-            text = (
-                tr("line {number:,}", number=number + 1)
-                if is_line
-                else sentences.glyph(self.prompt, *self.word_spans[number].tolist())
-            )
+            if not is_line:
+                text = sentences.glyph(self.prompt, *self.word_spans[number].tolist())
+            elif self.prompt.signal is not None:
+                text = tr("row {number:,}", number=number)
+            else:
+                text = tr("line {number:,}", number=number + 1)
             labels.append(AxisLabel(text, axis.middle(start, end) / ratio))
         ticks = tuple(axis.edges(start)[0] / ratio for start in runs[on, 0] if start >= first)
         return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
@@ -473,8 +474,12 @@ def cell_marks(names: Names | Places, axis: MapAxis, ratio: float, chosen: int |
 
 
 def _lines(prompt: Prompt) -> Integers:
-    """(lines, 2): the tokens of every line of the text."""
+    """(lines, 2): the tokens of every line of the text, or of every row of patches of an image."""
     spans, text = prompt.spans, prompt.text
+    if prompt.signal is not None and prompt.signal.grid is not None:
+        rows, columns = prompt.signal.grid
+        starts = len(prompt) - columns * np.arange(rows, 0, -1)
+        return np.stack([starts, starts + columns], axis=1)
     starts = [0, *(at + 1 for at, char in enumerate(text) if char == "\n")]
     if len(starts) < 2 or not len(spans):
         return np.zeros((0, 2), np.int64)
