@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import (
-    QImage,
-    QPainter,
-    QResizeEvent,
-)
+from PySide6.QtGui import QImage, QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes
@@ -66,11 +62,6 @@ class RowAnatomy:
     positions: float
 
     @property
-    def row(self) -> int:
-        """The row of the map."""
-        return self.anatomy.query.row
-
-    @property
     def strongest(self) -> int | None:
         """The column with the largest weight; None where there are no keys."""
         weights = self.anatomy.weights
@@ -87,7 +78,9 @@ class RowAnatomy:
         one, key = self.anatomy, _quoted(self.columns.glyph(column))
         if one.filled:
             weight = self._at("weight", column)
-            filled = "{query} sees no key; its row is filled evenly, with {weight} on {key}."
+            filled = (
+                "every key of {query} is masked; its row is filled evenly, with {weight} on {key}."
+            )
             return tr(filled, query=self._asking, weight=weight, key=key)
         said = [*self._scored(column, key), *self._weighed(column)]
         return tr("{steps}.", steps="; ".join(said))
@@ -122,7 +115,7 @@ class RowAnatomy:
         one, weight = self.anatomy, self._at("weight", column)
         act, kept = ACTIVATIONS[one.activation], one.stage("kept")
         if not one.seen[column]:
-            yield tr("the query does not see this key, and the weight is 0")
+            yield tr("this key is masked, and the weight is 0")
             return
         if kept is not None and np.isnan(kept[column]):
             least = "that is not among the {n:,} largest, and the weight is 0"
@@ -144,7 +137,7 @@ class RowAnatomy:
         if exponent := self._at("exponent", column):
             less = "less the log-sum-exp of the row, {total}, it is {amount}"
             yield tr(less, total=total, amount=exponent)
-            yield tr("e to that power is {weight}, the weight", weight=weight)
+            yield tr("exp of that is {weight}, the weight", weight=weight)
         elif one.statistic is not None and not biased:
             over = SQUARES if act.power == 2 else OVER
             yield tr(over, total=total, weight=weight)
@@ -154,19 +147,18 @@ class RowAnatomy:
 
     @property
     def _asking(self) -> str:
-        return _quoted(self.rows.glyph(self.row))
+        return _quoted(self.rows.glyph(self.anatomy.query.row))
 
     def table(self, order: Integers) -> list[list[str]]:
         """Every number in full: the columns, then the products one by one where they are not too
         many; nothing where there is no number.
         """
         one = self.anatomy
-        width = len(one.query.left)
         elements = np.zeros((len(order), 0))
         if one.keys.size <= MOST_ELEMENTS:
             elements = one.elements(range(len(one.keys))).products[order]
         titles = [tr("column"), tr("key"), tr("where"), *(tr(stage.title) for stage in one.stages)]
-        titles += [f"q·k {at}" for at in range(width if elements.size else 0)]
+        titles += [f"q·k {at}" for at in range(len(one.query.left) if elements.size else 0)]
         lines = [titles]
         columns = [stage.values[order] for stage in one.stages]
         for at, column in enumerate(order.tolist()):
@@ -403,10 +395,9 @@ class NeuronView(View):
         self.order = Segments([(name, tr(said), icon) for name, said, icon in ORDERS])
         self.order.setToolTip(tr("Order of the keys"))
         self.order.setAccessibleName(tr("Order of the keys"))
-        self.order.chosen.connect(self._reorder)
+        self.order.chosen.connect(lambda _: self.found is not None and self.draw(self.found))
         self.head.add_beside_title(self.level)
-        self.export = self.export_button()
-        self.head.add(self.order, self.export)
+        self.head.add(self.order, self.export_button())
         self.lanes = RowTable(
             tr("Products by dimension"), lambda lane: lane.name, sorts=False, height=LANE
         )
@@ -465,7 +456,8 @@ class NeuronView(View):
         self.head.title.setText(tr("Head {head}", head=head))
         self.level.setText(sentences.ends(spec, head.layer))
         self.level.setVisible(bool(self.level.text()))
-        glyph, place = result.rows.glyph(result.row), result.rows.place(result.row)
+        row = result.anatomy.query.row
+        glyph, place = result.rows.glyph(row), result.rows.place(row)
         self.head.note.say(tr("query {glyph} {place}", glyph=glyph, place=place))
         self.keys.show_rows(key_columns(result), self._ordered().tolist())
         self.keys.choose(self._column())
@@ -519,7 +511,7 @@ class NeuronView(View):
         return (
             chosen.head_id == found.head
             and query is not None
-            and found.capture.row(chosen.layer, query) == found.row
+            and found.capture.row(chosen.layer, query) == found.anatomy.query.row
         )
 
     def _ordered(self) -> Integers:
@@ -546,10 +538,6 @@ class NeuronView(View):
         said = none if column is None else self.found.sentence(column)
         self.sentence.setText(said)
         self.sentence.setToolTip(tip(said))
-
-    def _reorder(self, name: str) -> None:
-        if self.found is not None:
-            self.draw(self.found)
 
     def _sentence(self, column: int) -> str:
         return "" if self.found is None else self.found.sentence(column)

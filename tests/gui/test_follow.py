@@ -87,8 +87,11 @@ def test_cells_have_the_colours_of_weights_the_thread_is_orange_and_pointing_say
     for gap in layout.gaps:
         x = sum(gap.thread) / 4
         assert np.abs(pixels[int((gap.top + gap.bottom) / 2), int(x)] - mark).max() < 25
-    strip, (key, weight) = layout.strips[0], rows[0].top[0]
-    for position, words in ((key, f"{weight:.3f}"), (rows[0].seen, "masked (causal)")):
+    (key, weight), seen, masked = rows[0].top[0], rows[0].seen, "masked (causal)"
+    for strip, position, words in (
+        (layout.strips[0], key, f"{weight:.3f}"), (layout.strips[0], seen, masked),
+        (layout.rollout, seen, masked),
+    ):  # fmt: skip
         place = QPointF(sum(strip.cell(position)) / 2, strip.top + 5)
         assert view.canvas.words_at(place).endswith(words)
 

@@ -47,15 +47,15 @@ def test_the_sentence_says_every_number_on_the_way(app, capture):
             assert f"{one.stage(kind)[30]:.3f}".replace("-", "−") in said
         assert "32 products of q and k" in said
         hidden = view.found.sentence(31)
-        assert "does not see this key" in hidden and hidden.endswith("the weight is 0.")
+        assert "this key is masked" in hidden and hidden.endswith("the weight is 0.")
 
 
 @pytest.mark.parametrize("name, words", [
     ("softpick", ("the logarithm of e to that, less 1, is {rectified}", "log-sum-exp of the row",
-                  "{exponent}", "e to that power is {weight}")),
+                  "{exponent}", "exp of that is {weight}")),
     ("sigmoid", ("less the logarithm of the number of keys seen, 1.792, it is {biased}",
                  "sigmoid of that is {weight}")),
-    ("softmax1", ("log-sum-exp of the row", "{exponent}", "e to that power is {weight}")),
+    ("softmax1", ("log-sum-exp of the row", "{exponent}", "exp of that is {weight}")),
 ])  # fmt: skip
 def test_rows_that_may_look_at_nothing_are_told_step_by_step(app, name, words):
     capture = gpt2(n_heads=2, n_layers=1)
