@@ -193,6 +193,8 @@ def test_what_only_one_text_has_lies_under_a_hatching_in_the_other(app):
         plain = canvas.grab().toImage()
         panes[0].there = None
         assert canvas.grab().toImage() != plain
+    with comparing(a, b, size=(1000, 980)) as (_, _, _, panes):  # the rows of B have room for words
+        assert panes[1].rect.left() - panes[0].rect.right() >= 88 + 46
 
 
 def test_two_levels_of_one_hourglass_stand_beside_each_other_in_tokens(app):
