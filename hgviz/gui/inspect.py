@@ -234,7 +234,8 @@ class InspectPage(QMainWindow):
                 button.setAccessibleName(button.toolTip())
                 button.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         for bar in self.findChildren(QTabBar, options=Qt.FindChildOption.FindDirectChildrenOnly):
-            bar.setVisible(bar.count() > 0)  # Qt keeps those that it may use again
+            # Qt keeps those that it may use again, and leaves one unplaced when a state is restored
+            bar.setVisible(bar.count() > 0 and bar.testAttribute(Qt.WidgetAttribute.WA_Moved))
             bar.setDrawBase(False)
             bar.setExpanding(False)
             bar.setAccessibleName(tr("Docks"))

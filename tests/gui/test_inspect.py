@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QLabel, QTabBar
 
 from hgviz import settings
 from hgviz.gui.inspect import InspectPage, WindowLayout
@@ -104,3 +104,22 @@ def test_a_panel_that_would_be_wider_than_its_dock_is_not_cut(opened):
     QApplication.processEvents()
     assert wide.sizeHint().width() > body.width()
     assert body.widget().width() == body.viewport().width()
+
+
+def test_docks_that_come_back_in_a_low_window_leave_no_tabs_elsewhere(new_program, capture):
+    first = new_program()
+    first.frame.resize(1100, 700)
+    first.session.put(capture=capture)
+    first.settle()
+    QApplication.processEvents()
+    state = first.inspect.state()
+    second = new_program()
+    second.frame.resize(1100, 700)
+    second.session.put(capture=capture)
+    second.inspect.restore(state)
+    for _ in range(5):
+        QApplication.processEvents()
+    direct = Qt.FindChildOption.FindDirectChildrenOnly
+    bars = [one for one in second.inspect.findChildren(QTabBar, options=direct) if one.isVisible()]
+    docks = [dock for dock in second.inspect.docks.values() if dock.isVisible()]
+    assert bars and all(any(bar.x() == dock.x() > 0 for dock in docks) for bar in bars)
