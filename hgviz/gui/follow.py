@@ -94,17 +94,17 @@ class StageStrip:
 
     @property
     def left(self) -> float:
-        """Where the first cell begins."""
+        """The left edge of the first cell."""
         return float(self.lefts[0]) if len(self.lefts) else self.ruler.x(self.tokens[0])
 
     @property
     def right(self) -> float:
-        """Where the last cell ends."""
+        """The right edge of the last cell."""
         return float(self.rights[-1]) if len(self.rights) else self.left
 
     @property
     def bottom(self) -> float:
-        """Where the cells end."""
+        """The lower edge of the cells."""
         return self.top + HIGH
 
     @property
@@ -303,7 +303,7 @@ def _gap(capture: Capture, above: StageStrip, below: StageStrip, token: int) -> 
 
 
 def _receivers(capture: Capture, inner: int, outer: int, position: int) -> range:
-    """All positions that a shortened one goes back to."""
+    """The positions that a shortened one was pooled from."""
     upper, lower = (capture.spec.levels[level].stride for level in (inner, outer))
     if upper and lower:
         times, apart = upper // lower, capture.spec.levels[inner].apart
@@ -469,7 +469,7 @@ def _quoted_span(capture: Capture, span: Integers) -> str:
 
 
 def _resampling(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
-    """How the text was shortened or lengthened between two stages, in a few words."""
+    """The resampling between two stages in a few words."""
     if stage.level == before.level or stage.one_level:
         return ""
     level, level_before = (capture.spec.levels[one.level] for one in (stage, before))
@@ -487,7 +487,7 @@ def _resampling(capture: Capture, before: Stage, stage: Stage, token: int) -> st
 
 
 def _weighed(capture: Capture, stage: Stage, token: int) -> str:
-    """What the attention that resamples weighs most; "" where none does, or is captured."""
+    """The strongest key of the attention that resamples; "" without one."""
     index = stage.entries[-1] if stage.entries else None
     if index is None or capture.spec.layers[index].level != stage.level:
         return ""  # or of a level between, that nothing stays at
@@ -513,7 +513,7 @@ def _weighed(capture: Capture, stage: Stage, token: int) -> str:
 
 
 def _pooled(capture: Capture, stage: Stage, token: int) -> str:
-    """What one position was made of, where no attention weighed it."""
+    """The positions that were pooled into one, where no attention weighed them."""
     span = capture.spans[stage.level][capture.position(stage.level, token)]
     if span[1] - span[0] > 4:
         return _quoted_span(capture, span)
@@ -556,7 +556,7 @@ def _rollout(capture: Capture, token: int, level: int) -> tuple[Floats | None, s
 
 
 def _sources(prompt: Prompt, weights: Floats, token: int | None, most: int) -> list[str]:
-    """The other tokens that most of an answer comes from, with their shares."""
+    """The tokens with the largest shares of an answer, in words."""
     words = sentences.word_spans(prompt)
     order = [key for key in np.argsort(-weights, kind="stable").tolist()
              if weights[key] > 0 and key != token]  # fmt: skip
@@ -587,7 +587,7 @@ class FollowScene:
 
     @property
     def unit(self) -> str:
-        """What one of the followed tokens is called."""
+        """The name of a followed token."""
         return sentences.token_noun(self.texts[self.trace.level].prompt)
 
     @property
@@ -601,7 +601,7 @@ class FollowScene:
         return StageRow(weights=weights, seen=self.trace.token + 1 if causal else len(weights))
 
     def head_box(self, number: int) -> QRectF:
-        """Where the small map of a stage's head is shown, right of its strip."""
+        """The box of the small map of a stage's head, right of its strip."""
         strip = self.layout.strips[number]
         return QRectF(strip.right + ASIDE + 10, strip.middle - THUMB / 2, THUMB, THUMB)
 
@@ -769,7 +769,7 @@ class FollowPainter:
         self.painter.strokePath(path, QPen(self.theme.edge, 1))
 
     def _links(self, number: int, row: StageRow) -> None:
-        """From the token to its strongest keys: arcs within its strip, curves to another text.
+        """Draw arcs from the token to its strongest keys, or curves to another text.
 
         Orange, or blue dashes below zero, wider for more; hollow where the key is not shown.
         """
@@ -804,7 +804,7 @@ class FollowPainter:
     # --- between and below ------------------------------------------------------------------------
 
     def _chip(self, gap: StageGap, words: str, thread: Thread) -> None:
-        """How the text was resampled, next to the thread."""
+        """Write how the text was resampled, next to the thread."""
         font = theme.font(0.92)
         wide, y = _width(font, words) + 20, gap.top + 16
         part = (y + 11 - gap.top) / (gap.bottom - gap.top)
@@ -1103,7 +1103,7 @@ class FollowView(View):
         self.canvas.show_trace(capture, result, session.display)
 
     def figure(self, session: Session) -> Spec | None:
-        """All levels, with the heads on show."""
+        """The same levels and heads on paper."""
         if session.capture is None:
             return None
 
@@ -1112,7 +1112,7 @@ class FollowView(View):
         return Spec("levels", session.selection, session.display, heads=heads)
 
     def as_text(self) -> str:
-        """Where the answer comes from, by the rollout."""
+        """The sentence on where the answer comes from, by the rollout."""
         return self.canvas.scene.trace.sentence if self.canvas.scene is not None else ""
 
     def as_table(self) -> list[list[str]] | None:

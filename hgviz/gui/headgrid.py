@@ -55,16 +55,16 @@ ACTS = (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)
 
 
 class HeadPicture:
-    """What a HeadGrid shows of a model: where its heads stand, and how each is drawn."""
+    """The content of a HeadGrid: the layout of its heads and how each is drawn."""
 
     spec: ModelSpec
 
     def key(self) -> object:
-        """What the layout depends on besides the room."""
+        """What the layout depends on besides the room, to be compared."""
         raise NotImplementedError
 
     def arrange(self, room: QSize) -> HeadLayout:
-        """Where the heads stand in a room."""
+        """Lay the heads out in a room."""
         raise NotImplementedError
 
     def paint_ground(self, painter: QPainter, layout: Any, shown: QRectF) -> None:
@@ -77,7 +77,7 @@ class HeadPicture:
         """Draw one head."""
 
     def words(self, head: HeadId, is_off: bool) -> str:
-        """What there is to say of a head."""
+        """Describe a head in words, for its card and for screen readers."""
         raise NotImplementedError
 
     def tip(self, layout: HeadLayout, place: QPointF, off: HeadSet) -> str:
@@ -190,7 +190,7 @@ class HeadGrid(QAbstractScrollArea):
         return None if cell is None else cell.translated(-self.shown.topLeft()).toRect()
 
     def words(self, head: HeadId) -> str:
-        """What there is to say of a head."""
+        """Describe a head in words, for its card and for screen readers."""
         spec = self.picture.spec if self.picture is not None else None
         if spec is None or head.layer >= len(spec.layers):  # it is of the model before
             return ""
@@ -309,7 +309,7 @@ class HeadGrid(QAbstractScrollArea):
         self.rearrange()
 
     def scrollContentsBy(self, dx: int, dy: int) -> None:
-        """Everything moves but the names of the levels, so all is painted again."""
+        """Repaint all of it: the names of the levels do not scroll."""
         self.viewport().update()
 
     # --- the picture ------------------------------------------------------------------------------
@@ -444,7 +444,7 @@ def draw_brackets(painter: QPainter, layout: HeadLayout, spec: ModelSpec) -> Non
 
 
 def key_group_words(spec: ModelSpec, head: HeadId) -> str:
-    """Which heads share their keys with a head, "" where none does."""
+    """The key group of a head in words, "" for a head with keys of its own."""
     layer = spec.layers[head.layer]
     heads = layer.groups.get(head.head // layer.shared, ())
     if len(heads) < 2:
@@ -535,7 +535,7 @@ class Shades:
         return self.colour_of(0.0 if one.includes_zero else one.value, dark)
 
     def number(self, head: HeadId) -> str:
-        """What a cell says: +4.2, ≈ 0, nothing."""
+        """The number in a cell: +4.2, ≈ 0, or nothing."""
         one = self.heads.get(head)
         if one is None or math.isnan(one.value):
             return ""
@@ -619,7 +619,7 @@ def _part(seen: Integers, total: int, noun: str) -> str:
 
 
 def place_noun(asked: str, spec: ModelSpec | None) -> str:
-    """What is counted: text, byte, hidden token."""
+    """The noun for one place that is scored: text, byte, hidden token."""
     if asked in ("classes", "states"):
         return "text" if spec is None or spec.modality == "text" else spec.modality
     token = "byte" if spec is not None and spec.vocabulary == 256 else "token"

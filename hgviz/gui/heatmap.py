@@ -81,7 +81,7 @@ BOLD = Template('<span style="font-weight:600;color:$colour">$text</span>')
 
 @dataclass(frozen=True, slots=True)
 class CellReading:
-    """One row of a head's whole map, and the column looked at.
+    """The weights of one query, and the key that is pointed at or chosen, in words.
 
     weights (keys,): the row. rule: which cells exist, None for all. off: the head is switched off.
     """
@@ -158,7 +158,7 @@ class CellReading:
         return CARD.substitute(big=big, value=_escaped(value), note=note, what=what, ends=ends)
 
     def _sum(self) -> str:
-        """What the row adds up to, where that is not 1."""
+        """The sum of the row in words; empty where it is 1."""
         negative, positive = (
             float(part.sum(dtype=np.float64))
             for part in (np.minimum(self.weights, 0), np.maximum(self.weights, 0))
@@ -170,7 +170,7 @@ class CellReading:
         return "" if f"{negative + positive:.3f}" == "1.000" else words
 
     def _distance(self, column: int) -> str:
-        """How far a key is from the query, in words; "" where they are of two texts."""
+        """The distance of a key from the query in words; "" between two texts."""
         query, key = int(self.rows.spans[self.row, 1]) - 1, int(self.columns.spans[column, 1]) - 1
         if query < 0 or key < 0 or self.rows.prompt is not self.columns.prompt:
             return ""
@@ -213,7 +213,7 @@ def hidden(rule: Rule) -> str:
 
 
 def share(weight: float) -> str:
-    """A part in per cent: 89 %, 0.4 %, <0.1 %."""
+    """A share in per cent: 89 %, 0.4 %, <0.1 %."""
     percent = 100 * weight
     if weight == 0:
         return sentences.percent("0")
@@ -262,7 +262,7 @@ Cell = tuple[int | None, int | None]
 
 
 class MapPane:
-    """One map of a canvas: what it shows, and where.
+    """One map of a canvas: its scene, picture and place.
 
     note: the words of a chip on it. rect: the map in logical px. has_words: whether its rows are
     named. there: the rows and columns it has anything in, None for all. lack: what is said in its
@@ -294,7 +294,7 @@ class MapPane:
 
 
 class MapCanvas(QWidget):
-    """Shows the maps of some scenes, all the same part, and says what the pointer does.
+    """Shows one map or three, all the same part, and emits what the pointer does.
 
     It reads nothing: tiles come into its cache. A canvas of three has a seat over each map for what
     names it.
@@ -368,7 +368,7 @@ class MapCanvas(QWidget):
         self._look(view, moves=view != before)
 
     def grow(self, shape: tuple[int, int]) -> None:
-        """Have the map of the same head in another text: the part on screen stays."""
+        """Show the same head for a text of another length; the part on screen stays."""
         if self.view is not None:
             self.view = self.view.of(shape, same_text=True)
 
@@ -378,7 +378,7 @@ class MapCanvas(QWidget):
             self._look(Viewport.fitted(self.view.shape, self.room, self._ratio))
 
     def compose(self, afresh: bool = False) -> None:
-        """Bring the pictures up to date: other colours, another head or part, or all of it."""
+        """Compose the pictures again after a change of colours, head or part."""
         if self.view is None:
             return
         for pane in self.panes:
@@ -391,7 +391,7 @@ class MapCanvas(QWidget):
         self.update()
 
     def renew(self, parts: Sequence[Part]) -> None:
-        """Paint what has just been read."""
+        """Paint parts that have just been read."""
         for pane in self.panes:
             scene, view, ratio = pane.scene, pane.picture.view, self._ratio
             if scene is None or view is None:
@@ -424,14 +424,14 @@ class MapCanvas(QWidget):
         self._place_cards()
 
     def say(self, sentence: str) -> None:
-        """Say HTML beneath a map alone."""
+        """Show a sentence (HTML) beneath a single map."""
         self.sentence.setFont(theme.font())
         self.sentence.setText(sentence)
         self._place_sentence()
         self._place_cards()
 
     def reveal(self, row: int | None, column: int | None) -> None:
-        """Move just as far as it takes to have a cell on screen."""
+        """Scroll until a cell is on screen, no further."""
         if self.view is not None:
             down = self.view.down if row is None else self.view.down.around(row)
             across = self.view.across if column is None else self.view.across.around(column)
@@ -439,7 +439,7 @@ class MapCanvas(QWidget):
                 self._look(replace(self.view, down=down, across=across))
 
     def zoom(self, turns: int, place: QPointF) -> None:
-        """Some steps closer (> 0) or further away; what is at a place stays there."""
+        """Zoom in (turns > 0) or out around a place."""
         if self.view is not None:
             rect = self._pane_at(place).rect
             spot = (place - rect.topLeft()) * self._ratio
@@ -467,12 +467,12 @@ class MapCanvas(QWidget):
 
     @property
     def is_exact(self) -> bool:
-        """Whether all maps are as they are meant, and none is coarser."""
+        """Whether every map is drawn at the resolution that it asks for."""
         return all(pane.quality == "exact" for pane in self.panes if pane.lack is None)
 
     @property
     def planned(self) -> Viewport:
-        """What is on screen, or will be."""
+        """The part on screen, or the one that will be."""
         return self.view or Viewport.fitted((1, 1), self.room, self._ratio)
 
     def _look(self, view: Viewport, moves: bool = True) -> None:
@@ -483,7 +483,7 @@ class MapCanvas(QWidget):
             self.moved.emit()
 
     def _judge(self, pane: MapPane) -> None:
-        """Find out how true a picture is, and say so if it is not for a while."""
+        """Measure how coarse a picture is; show a note if it stays coarse for a while."""
         assert pane.scene is not None and self.view is not None
         source = pane.scene.source
         screen = tiles.screen(source, self.view)
@@ -557,7 +557,7 @@ class MapCanvas(QWidget):
             seat.setVisible(pane.visible)
 
     def _row(self) -> tuple[int, tuple[QPoint, ...]]:
-        """Maps side by side: how large each is, and where its seat begins."""
+        """Side and corners of maps that stand side by side."""
         count = 2 if self.blinks else 3
         margins = [LEFT, *[SIGN + (LEFT if self._names_b else 0), SIGN][: count - 1]]
         free = self.width() - sum(margins) - count * GUTTER_ROOM
@@ -573,7 +573,7 @@ class MapCanvas(QWidget):
         return side, tuple(QPoint(left, 0) for left in lefts)
 
     def _stack(self) -> tuple[int, tuple[QPoint, ...]]:
-        """A − B below A and B."""
+        """Side and corners of maps with A − B below A and B."""
         if self.blinks:
             return 0, ()
         between = SIGN + (LEFT if self._names_b else 0)
@@ -586,7 +586,7 @@ class MapCanvas(QWidget):
         return max(SMALLEST, min(width, height - SEAT - self._top - FOOT))
 
     def _place(self) -> None:
-        """Put the maps into their rooms: one in the middle, three at the left of theirs."""
+        """Place the maps in their rooms: a single one in the middle, three at the left."""
         view, ratio = self.view, self._ratio
         if view is None:
             return
@@ -600,7 +600,7 @@ class MapCanvas(QWidget):
         self._place_sentence()
 
     def _place_sentence(self) -> None:
-        """Beneath the map, from its left edge where there is room."""
+        """Place the sentence beneath the map, from its left edge where there is room."""
         rect = self.panes[0].rect
         left = round(rect.left()) if self.width() - rect.left() >= ROOMY else LEFT
         width = self.width() - left - PAD
@@ -608,7 +608,7 @@ class MapCanvas(QWidget):
         self.sentence.setGeometry(left, round(rect.bottom()) + HIGH, width, height)
 
     def _place_cards(self) -> None:
-        """Off the cell, its row and its column; hidden where there is no such place."""
+        """Place the cards off the cell, its row and its column; hide them without such a place."""
         for number, pane in enumerate(self.panes):
             row, column, card = pane.cross.row, pane.cross.column, pane.card
             is_lacking = not card.text or pane.scene is None or not pane.visible
@@ -627,7 +627,7 @@ class MapCanvas(QWidget):
     # --- painting ---------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """From the ground up: hatching and colour bars, pictures, axes, cross hairs, chips."""
+        """Paint hatching and colour bars, then pictures, axes, cross hairs and chips."""
         view, ratio, changed = self.view, self._ratio, QRectF(event.rect())
         if view is None:
             return
@@ -676,7 +676,7 @@ class MapCanvas(QWidget):
                 ink.focus_ring(painter, QRectF(self.rect()) if self.alone else first)
 
     def _drawn_ground(self, panes: Sequence[MapPane]) -> QPixmap:
-        """What stays while maps move: frames, what is masked, colour bars, what is not there."""
+        """Return what stays while maps move: frames, hatching, colour bars, missing maps."""
         ratio, dark = self._ratio, theme.current().dark
         looks = [
             (pane.rect.getRect(), pane.lack, scene and (scene.limits, scene.display, scene.signed))
@@ -706,7 +706,7 @@ class MapCanvas(QWidget):
         return self._ground[1]
 
     def _veil(self, painter: QPainter, pane: MapPane) -> None:
-        """What lies over a picture: a head that is off, and what this side has not."""
+        """Hatch a head that is switched off, and rows and columns that a side does not have."""
         assert pane.scene is not None and self.view is not None
         rect, ratio, now = pane.rect, self._ratio, theme.current()
         if pane.scene.off:
@@ -723,7 +723,7 @@ class MapCanvas(QWidget):
                 ink.hatched(painter, box.translated(corner), now.hover, lines, ratio, corner)
 
     def sums_rect(self, pane: MapPane) -> QRectF:
-        """Where the sums of rows stand; empty where there are none."""
+        """The box of the row sums; empty without them."""
         scene, rect = pane.scene, pane.rect
         if scene is None or scene.mass is None or (self.alone and not scene.signed):
             return QRectF()
@@ -731,7 +731,7 @@ class MapCanvas(QWidget):
         return QRectF(rect.right() + gap, rect.top(), ink.WIDE, rect.height())
 
     def _draw_sums(self, painter: QPainter, pane: MapPane) -> None:
-        """What the rows add up to, of three maps on one scale; kept, as it takes its time."""
+        """Draw the row sums, of three maps on one scale; the picture is cached, as it is slow."""
         gutter = self.sums_rect(pane)
         if gutter.isEmpty():
             return
@@ -753,7 +753,7 @@ class MapCanvas(QWidget):
         painter.drawPixmap(box.topLeft(), pane.sums[1])
 
     def sums_at(self, place: QPointF) -> str:
-        """What the row beside a place adds up to: "row 3: sum +0.43: +0.71 −0.28"; "" elsewhere."""
+        """The row sum at a place: "row 3: sum +0.43: +0.71 −0.28"; "" elsewhere."""
         for pane in self.panes:
             gutter = self.sums_rect(pane)
             if pane.visible and gutter.contains(place) and self.view is not None:
@@ -765,7 +765,7 @@ class MapCanvas(QWidget):
         return ""
 
     def _draw_notes(self, painter: QPainter, pane: MapPane) -> None:
-        """Chips on the map, how true it is, the whole in a corner."""
+        """Draw chips, the note on resolution, and the small overview in a corner."""
         assert pane.scene is not None and self.view is not None
         rect, view = pane.rect, self.view
         hides = not pane.picture.pixels[::8, ::-8].all()  # looked at here and there
@@ -786,7 +786,7 @@ class MapCanvas(QWidget):
             ink.draw_inset(painter, box, ink.image(pane.thumb), view)
 
     def quality_words(self, pane: MapPane) -> str:
-        """How far a picture is from exact, once it has not been for a while."""
+        """How coarse a picture is, once it has been so for a while."""
         if not self._late or pane.quality == "exact" or pane.scene is None:
             return ""
         if pane.quality == "coarse":
@@ -796,7 +796,7 @@ class MapCanvas(QWidget):
 
     @property
     def inset(self) -> QRectF:
-        """Where the whole of the first map is shown small; empty while all of it is on screen."""
+        """The box of the small overview; empty while the whole map is on screen."""
         pane = self.panes[0]
         scene = pane.scene
         if self.view is None or self.view.whole or scene is None or scene.source.thumb is None:
@@ -806,7 +806,7 @@ class MapCanvas(QWidget):
         return ink.place(pane.rect, pane.thumb.shape)
 
     def _draw_signs(self, painter: QPainter) -> None:
-        """A minus between A and B, an equals sign before A − B."""
+        """Draw a minus between A and B, an equals sign before A − B."""
         painter.setFont(theme.font(1.3))
         painter.setPen(theme.current().text)
         side = self.room[0] / self._ratio
@@ -820,7 +820,7 @@ class MapCanvas(QWidget):
     # --- the pointer and keys ---------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
-        """Say what a row adds up to where the pointer rests beside it."""
+        """Show the row sum where the pointer rests beside a row."""
         return shows_tip(event, self, self.sums_at) or super().event(event)
 
     def leaveEvent(self, event: QEvent) -> None:
@@ -863,12 +863,12 @@ class MapCanvas(QWidget):
             self.fit()
 
     def _centre(self, place: QPointF) -> None:
-        """Go where a place of the small map points to."""
+        """Centre the map on a place of the small overview."""
         if self.view is not None and not self.inset.isEmpty():
             self._look(ink.view_at(self.view, self.inset, place))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zoom by whole turns; fine wheels add up."""
+        """Zoom by whole notches; the steps of fine wheels add up."""
         self._turned += event.angleDelta().y()
         turns = int(self._turned / NOTCH)
         self._turned -= turns * NOTCH
@@ -877,7 +877,7 @@ class MapCanvas(QWidget):
         event.accept()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Zoom by + and − at what is looked at."""
+        """Zoom by + and − around the chosen cell."""
         cross, key = self.panes[0].cross, Qt.Key(event.key())
         if key not in TURNS or self.view is None:
             super().keyPressEvent(event)
@@ -901,7 +901,7 @@ class MapCanvas(QWidget):
         super().changeEvent(event)
 
     def _resize(self) -> None:
-        """Keep the part on screen, or all of it."""
+        """Keep the part on screen, or the whole map, at another size."""
         self._arrange()
         if self.view is not None:
             self._look(self.view.resized(self.room, self._ratio))
@@ -913,7 +913,7 @@ class MapCanvas(QWidget):
         self.update()
 
     def _run(self, on: bool) -> None:
-        """Turn by itself or not; never where the system asks for less motion."""
+        """Start or stop blinking; never where the system asks for less motion."""
         hint = QStyle.StyleHint.SH_Widget_Animation_Duration
         if on and self.style().styleHint(hint, None, self) > 0:
             self._blinking.start()
@@ -931,7 +931,7 @@ class MapCanvas(QWidget):
 
 
 def _pixel_words(view: Viewport) -> str:
-    """How many cells share a pixel, "" for one."""
+    """How many cells share a pixel in words, "" for one."""
     sides = [f"{1 / min(1, axis.scale):.3g}" for axis in view.axes]
     if sides == ["1", "1"]:
         return ""
@@ -939,7 +939,7 @@ def _pixel_words(view: Viewport) -> str:
 
 
 def _missing_runs(axis: MapAxis, there: Bools) -> list[tuple[int, int]]:
-    """The runs of pixels in which there is nothing, half-open."""
+    """Half-open runs of pixels without any cell."""
     bounds = axis.bounds()
     ends = np.maximum(bounds[1:], bounds[:-1] + 1)
     counts = np.concatenate([[0], np.cumsum(there)])
@@ -949,7 +949,7 @@ def _missing_runs(axis: MapAxis, there: Bools) -> list[tuple[int, int]]:
 
 
 def _draw_lack(painter: QPainter, rect: QRectF, lack: tuple[str, str]) -> None:
-    """What is not there and why, on a card in the middle of where the map would be."""
+    """Draw a card that says why a map is missing, in the middle of its place."""
     now, inner = theme.current(), rect.adjusted(32, 16, -32, -16)
     lines = [
         (lack[0], theme.font(weight=600), now.text),

@@ -89,7 +89,7 @@ class HourglassScene:
         return self.spec.two_texts and any(layer.level == 0 for layer in self.spec.layers)
 
     def ends(self) -> tuple[str, str]:
-        """What goes in above and comes out below."""
+        """The words above and below the picture: input and output."""
         last = self.nouns[self.spec.layers[-1].level if self.spec.layers else 0]
         out = {
             "classes": self.says or tr("Classes"),
@@ -103,7 +103,7 @@ class HourglassScene:
         return tr(into), out
 
     def lines(self, level: int) -> tuple[str, ...]:
-        """What is written under the name of a level: positions, tokens each, cost."""
+        """The lines under the name of a level: positions, tokens each, cost."""
         one = self.spec.levels[level]
         if self.is_flat:
             noun = "slot" if one.sequence == "slots" else self.nouns[level]
@@ -300,7 +300,7 @@ DOES = {
 
 
 def card_of(session: Session, spec: ModelSpec, head: HeadId, small: Thumb | None) -> str:
-    """What is known of a head, as HTML."""
+    """The card of a head as HTML."""
     facts, layer = session.facts.get(head), spec.layers[head.layer]
     role, numbers = tr((facts.role if facts else "") or DOES.get(layer.role, "")), []
     if small is None:
@@ -371,7 +371,7 @@ class MetricBar(QWidget):
     def show_metrics(
         self, roles: Mapping[HeadId, HeadRole], unit: str, metric: str, shades: Shades | None
     ) -> None:
-        """Offer what says something of these heads; mark what colours them."""
+        """Offer the metrics that these heads have; mark the one that colours them."""
         names = applicable(one.metrics for one in roles.values())
         choices = (("", tr(MAPS)), *((name, metric_name(name, unit)) for name in names))
         with QSignalBlocker(self.picker):
@@ -421,7 +421,7 @@ class HourglassData:
 
 
 class HourglassView(View):
-    """All heads of a model as one picture whose waist is where the text is shortest."""
+    """All heads of a model in one picture, narrow where the text is shortened."""
 
     title = "Hourglass"
     topic = "hourglass"
@@ -574,7 +574,7 @@ class HourglassView(View):
             self.card.stand(QRectF(where), QRectF(self.grid.viewport().rect()))
 
     def menu(self, head: HeadId | None) -> QMenu:
-        """What can be done with a head, or with the whole picture."""
+        """Return the menu of a head, or of the whole picture."""
         menu = QMenu(self)
         menu.aboutToHide.connect(menu.deleteLater)
         if head is not None:

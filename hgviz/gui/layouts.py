@@ -1,4 +1,4 @@
-"""Where every head stands: the Hourglass, rows of layers, the stages of Follow."""
+"""Layouts of heads: the Hourglass, rows of layers, the stages of Follow."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class HeadRow:
 
 @dataclass(frozen=True, slots=True)
 class HeadLayout:
-    """Where every head stands. size: of a cell of the coarsest column; columns: (head, middle)."""
+    """The place of every head. size: of a cell of the coarsest column; columns: (head, middle)."""
 
     width: float
     height: float
@@ -163,7 +163,7 @@ class LevelLabel:
 
 @dataclass(frozen=True, slots=True)
 class HourglassRoom:
-    """What the picture may take: the pane, less what stands at left, right and above."""
+    """The room of the picture: the pane without its margins at left, right and above."""
 
     width: float
     height: float
@@ -292,7 +292,7 @@ class _Hourglass:
         return max(min(SMALLEST, self.size), round(self.size * SHRINK ** self.depths[level]))
 
     def _offset(self, level: int, head: int) -> int:
-        """From the first column of a level to that of a head; key groups stand apart."""
+        """The distance from the first column of a level to a head; key groups have gaps."""
         one = self._thumb(level)
         apart = head // self.shared * (gap(one) + 2) if self.shared > 1 else 0
         return head * (one + gap(one)) + apart
@@ -561,7 +561,7 @@ class Stage:
         return self.level if self.asks < 0 else self.asks
 
     def title(self, spec: ModelSpec) -> str:
-        """What happens here: Shortened 1:4, Layers 0 to 2."""
+        """The title of the stage: Shortened 1:4, Layers 0 to 2."""
         if self.kind in TITLES:
             level = spec.levels[self.level]
             name = level.label if level.stride else tr("to {level}", level=level.label)

@@ -324,7 +324,7 @@ class LinkLayout:
 
     @property
     def most(self) -> float:
-        """How far it scrolls: as far as the longer side goes."""
+        """The scroll range: that of the longer side."""
         return max(self.over(QUERY), self.over(KEY))
 
     def offset(self, side: int) -> float:
@@ -332,7 +332,7 @@ class LinkLayout:
         return self.value * self.over(side) / self.most if self.most else 0.0
 
     def scroll_to(self, side: int, along: float) -> float:
-        """How far to scroll so that a side begins at a place."""
+        """The scroll value at which a side begins at a place."""
         over = self.over(side)
         return min(max(0.0, along), over) * self.most / over if over else 0.0
 
@@ -347,7 +347,7 @@ class LinkLayout:
         return HEAD + (place + 0.5) * self.scene.axes[side].pitch - self.offset(side)
 
     def box(self, side: int, place: int) -> QRectF:
-        """Where a unit is written."""
+        """The box of the words of a unit."""
         pitch, (low, high) = self.scene.axes[side].pitch, self.sides[side]
         return QRectF(low, self.along(side, place) - pitch / 2, high - low, pitch)
 
@@ -362,7 +362,7 @@ class LinkLayout:
         return (side, at) if at < axis.count else None
 
     def far_keys(self) -> list[FarKey]:
-        """Where links of the chosen queries lead out of view, above and below."""
+        """The far keys above and below: where links of the chosen queries lead out of view."""
         scene = self.scene
         sizes: dict[int, float] = {}
         if scene.chosen or scene.hot is not None:
@@ -945,7 +945,7 @@ class LinksView(View):
             self.before.setVisible(self.session.stale)
 
     def figure(self, session: Session) -> Spec | None:
-        """The same links on paper."""
+        """The figure of the same links."""
         data = self.data
         if session.capture is None or data is None or data.error is not None:
             return None
@@ -960,7 +960,7 @@ class LinksView(View):
         return self.sentence.full
 
     def as_table(self) -> list[list[str]] | None:
-        """Every link that is drawn, of all queries that have some."""
+        """A row for every link that is drawn."""
         links = self._links()
         return None if links is None else link_table(links)
 

@@ -462,7 +462,7 @@ class DifferenceCells:
 
     @cached_property
     def _counts(self) -> tuple[Integers, Integers]:
-        """How many rows, and columns, up to each stand for something in both."""
+        """Counts of the rows, and of the columns, that exist in both maps, up to each one."""
         down, across = (
             np.concatenate([[0], np.cumsum(axis.in_both)]) for axis in (self.rows, self.columns)
         )
@@ -497,7 +497,7 @@ class TiledMap:
         zoom: int = 0,
         reduce: Reduce = "max",
     ) -> Floats:
-        """The same as the map gives."""
+        """Read a part of the map, as the map itself does."""
         if zoom == 0 and isinstance(rows, tuple) and isinstance(columns, tuple):
             tile = self.cache.get(Key(self.source, 0, rows[0] // SIDE, columns[0] // SIDE))
             on_grid = rows[0] % SIDE == columns[0] % SIDE == 0
@@ -517,7 +517,7 @@ Neighbours = Callable[[OpenedMap[Any]], list[OpenedMap[Any]]]
 
 
 class TiledCanvas(Protocol):
-    """What shows maps by their tiles. view: the part on screen."""
+    """A widget that shows maps by their tiles. view: the part on screen."""
 
     cache: Tiles
     view: Viewport | None
@@ -576,7 +576,7 @@ class TileSupply(QObject):
             self._lanes.files.cancel(self._key)
 
     def want(self, opened: OpenedMap[Any], hurry: bool = False) -> None:
-        """Have the tiles read that the screen lacks; whatever was on order is forgotten.
+        """Request the tiles that the screen lacks, in place of earlier requests.
 
         hurry: the window waits, for all of it or for what is stored.
         """

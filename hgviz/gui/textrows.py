@@ -44,7 +44,7 @@ Lengths = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class Glyph:
-    """What is written over units first..last-1: a character of several bytes is written once."""
+    """The text of units first..last-1; a character of several bytes is written once."""
 
     text: str
     first: int
@@ -55,7 +55,7 @@ class Glyph:
 
 
 class CellTexts:
-    """What is written in the units of a ruler.
+    """The words in the units of a ruler.
 
     spans (units, 2): the tokens that each stands for. present (units,): False for a unit that
     stands for none. limit: how many characters of a token are shown.
@@ -103,7 +103,7 @@ class CellTexts:
         return sentences.word_spans(self.prompt)
 
     def glyphs(self, first: int, last: int) -> list[Glyph]:
-        """What is written over units first..last-1; those of the latest call are kept."""
+        """The words of units first..last-1; those of the latest call are cached."""
         if self._glyphs[0] == (first, last):
             return self._glyphs[1]
         glyphs, at = [], first
@@ -120,7 +120,7 @@ class CellTexts:
         return glyphs
 
     def text(self, unit: int) -> str:
-        """What a unit stands for, in a sentence or a table."""
+        """The name of a unit in a sentence or a table."""
         start, stop = (int(end) for end in self.spans[unit])
         return sentences.glyph(self.prompt, start, stop) if self.present[unit] else "∅"
 
@@ -162,7 +162,7 @@ LANE = 12  # px above the text, for the marks of segments
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ruler:
-    """Where units are: edges (units + 1,) in characters of `width` px, scrolled by offset px."""
+    """The places of units: edges (units + 1,) in characters of `width` px, scrolled by some px."""
 
     edges: Lengths
     width: float
@@ -171,7 +171,7 @@ class Ruler:
 
     @classmethod
     def fitted(cls, widths: Lengths, room: float, offset: float = 0.0) -> Ruler:
-        """All of a text in the room, or as much of it as stays readable."""
+        """Fit the whole text in the room, or as much of it as stays readable."""
         edges = np.concatenate([[0.0], np.cumsum(widths)])
         width = min(WIDEST, max(NARROWEST, room / max(1.0, float(edges[-1]))))
         return cls(edges, width, room).moved(offset)
@@ -229,7 +229,7 @@ class Ruler:
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """Where rows are, in px: (top, height) of each; the height of the overview above them; (top,
+    """The places of rows in px: (top, height) of each; the height of the overview above them; (top,
     height) of the lane between."""
 
     tops: tuple[Units, ...] = ()
@@ -581,7 +581,7 @@ class TextRows(QWidget):
         return QRectF(left, band.top(), right - left, band.height())
 
     def _paint_rest(self, painter: QPainter, row: TextRow, band: QRectF) -> None:
-        """What comes after the last segment: hatched, and said where there is room."""
+        """Hatch what comes after the last segment, with a label where there is room."""
         units = max(0, int(row.cells[-1, 1])), len(self._widths)
         box = self.box(units, band)
         if not box.width():
@@ -637,7 +637,8 @@ class TextRows(QWidget):
                 painter.drawRoundedRect(box, 3, 3)
 
     def _paint_overview(self, painter: QPainter) -> None:
-        """All of the text by the first row that has weights, the query, and what is on screen."""
+        """Draw the overview: the first row with weights, the query, and a frame around the part on
+        screen."""
         now, ruler = theme.current(), self.ruler
         box = self.overview_box
         painter.fillRect(box, now.unseen)
@@ -657,7 +658,7 @@ class TextRows(QWidget):
 
     @property
     def overview_box(self) -> QRectF:
-        """Where all of a text that scrolls is seen small, above the rows; else empty."""
+        """The box of the overview above the rows; empty where the text does not scroll."""
         return QRectF(LEFT, TOP, self.ruler.room, self.row_layout.overview)
 
     # --- pointer ----------------------------------------------------------------------------------
@@ -781,7 +782,7 @@ class PairedRow:
 
 
 def column_texts(grid: SharedGrid) -> tuple[CellTexts, CellTexts]:
-    """What is written in the cells along the columns, for A and for B."""
+    """The words in the cells along the columns, for A and for B."""
     a = CellTexts.of_axis(grid.columns, 0, grid.a.key_prompt(grid.head_a.layer))
     b = CellTexts.of_axis(grid.columns, 1, grid.b.key_prompt(grid.head_b.layer))
     return a, b
