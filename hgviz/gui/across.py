@@ -394,7 +394,6 @@ class AcrossView(MapsView):
         return partial(self._cache.across, capture, self._answer(session), self._recipe(session))
 
     def draw(self, result: Across) -> None:
-        """Show as much of it as there is."""
         session = self.session
         if session is None or result.capture is not session.capture:
             return
@@ -423,7 +422,6 @@ class AcrossView(MapsView):
             self._follow()
 
     def figure(self, session: Session) -> Spec | None:
-        """The same map on paper."""
         if session.capture is None:
             return None
         # the key is chosen in the map of one head: here no column is
@@ -431,7 +429,6 @@ class AcrossView(MapsView):
         return Spec("rollout", chosen, session.display, recipe=self._recipe(session))
 
     def as_text(self) -> str:
-        """The sentence beneath the map."""
         return plain(self.canvas.sentence.text())
 
     def as_table(self) -> list[list[str]] | None:

@@ -443,7 +443,6 @@ class AttributionView(View):
         return partial(report_of, session.model, capture, question, found, chosen.head_id, query)
 
     def draw(self, result: AnswerReport) -> None:
-        """Show all of it."""
         if self.session is None:
             return
         self.report, head = result, self.session.selection.head_id

@@ -262,7 +262,7 @@ class ChangedView(View):
             tuple((name, f"{tr(words)} 8,888", "") for name, words in KINDS), wide=72
         )
         self.which.setToolTip(tr("Predictions that are newly wrong, newly right, or both"))
-        self.which.chosen.connect(self._again)
+        self.which.chosen.connect(self.refresh)
         self.head.add(self.which)
         self.found: Changes | None = None
         self.table = RowTable(tr(self.title), id, partial(text_of, most=600))
@@ -299,7 +299,6 @@ class ChangedView(View):
         return partial(changes, trial, kind, session.model)
 
     def draw(self, result: Changes) -> None:
-        """List them."""
         for number, (name, words) in enumerate(KINDS):
             button = self.which._group.button(number)
             button.setText(f"{tr(words)} {result.counts[name]:,}")
@@ -322,9 +321,6 @@ class ChangedView(View):
         names = (*found.columns[:2], was, tr("right"), now, tr("right"), tr("bits, full model"),
                  tr("bits, heads off"))  # fmt: skip
         return [list(names), *map(row_cells, self.table.rows)]
-
-    def _again(self, name: str) -> None:
-        self.refresh()
 
     def _open(self, row: Change) -> None:
         trial = self.session.trial if self.session else None
@@ -521,7 +517,7 @@ class SlicesView(View):
         super().__init__()
         self.head = PaneHead(tr(self.title), tr(SLICE_HINT))
         self.which = Segments((("right", tr("Right"), ""), ("loss", tr("Loss"), "")), wide=72)
-        self.which.chosen.connect(self._again)
+        self.which.chosen.connect(self.refresh)
         self.head.add(self.which)
         self.table = RowTable(
             tr(self.title), lambda part: (part.by, part.name), slice_words,
@@ -545,7 +541,6 @@ class SlicesView(View):
         return lambda: trial
 
     def draw(self, result: MaskTrial) -> None:
-        """Show the numbers there are."""
         assert self.session is not None
         measure: Measure = self.which.choice  # type: ignore[assignment]
         noun = place_noun(result.examples.asked, self.session.spec)
@@ -557,12 +552,7 @@ class SlicesView(View):
             self.table.choose(self.table.key(self.table.rows[0]))
 
     def as_text(self) -> str:
-        """All numbers as a table."""
         return "".join("\t".join(row) + "\n" for row in self.as_table() or ())
 
     def as_table(self) -> list[list[str]] | None:
-        """Everything that is known of every slice, as the rows stand."""
         return slice_table(self.table.rows) if self.table.rows else None
-
-    def _again(self, name: str) -> None:
-        self.refresh()

@@ -506,11 +506,9 @@ class ChartWidget(QWidget):
 
     @property
     def zoomed(self) -> bool:
-        """Whether only a part of a plot is on screen."""
         return any(items.zoomed for items in self.shown)
 
     def reset(self) -> None:
-        """Show all of every plot."""
         for items in self.shown:
             items.look(*items.ends)
 
@@ -746,9 +744,7 @@ class ChartView(View):
 
     @property
     def zoomed(self) -> bool:
-        """Whether only a part of a plot is on screen."""
         return self.chart.zoomed
 
     def fit(self) -> None:
-        """Show all of every plot."""
         self.chart.reset()

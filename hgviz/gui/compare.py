@@ -361,7 +361,6 @@ class CompareView(HeadMapsView):
         self.scale.choose(session.display.scale)
 
     def unbind(self) -> None:
-        """Stop listening and reading."""
         super().unbind()
         self.canvas.blink(False)
 
@@ -398,7 +397,6 @@ class CompareView(HeadMapsView):
             self._supply.forget()
 
     def figure(self, session: Session) -> Spec | None:
-        """The same maps on paper."""
         if session.capture is None or session.beside is None:
             return None
         return Spec(kind="compare", selection=session.marked, display=session.display)
@@ -516,7 +514,6 @@ class NumbersView(View):
         return None if sides is None else partial(_measure, sides)
 
     def draw(self, result: tuple[SideHead, SideHead]) -> None:
-        """Show both."""
         assert self.session is not None and self.session.capture is not None
         self._sides, (a, b) = result, result
         count, other = len(a.peers), len(b.peers)
@@ -538,7 +535,6 @@ class NumbersView(View):
         return of_numbers(*self._sides) if self._sides is not None else None
 
     def as_text(self) -> str:
-        """The same in words."""
         return "\n".join(filter(None, (pair.words for pair in self.pairs.values())))
 
     def noticed(self, name: str) -> None:
@@ -833,7 +829,6 @@ class TextsView(View):
         return partial(self._reader.read, a, b, chosen, sides_of(session), session.display)
 
     def draw(self, result: TextRead) -> None:
-        """Show both rows, and their difference."""
         assert self.session is not None
         told, pair = result.told, result.pair
         unit = tr(result.unit)
@@ -866,7 +861,6 @@ class TextsView(View):
         return of_row(pair) if pair is not None and pair.row is not None else None
 
     def as_text(self) -> str:
-        """The row in a sentence."""
         return self.words.text()
 
     # --- inside -----------------------------------------------------------------------------------
@@ -987,15 +981,12 @@ class ComparePage(QWidget):
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Every view of the page; F6 walks them in this order."""
         return self.maps, self.numbers, self.texts, self.sides
 
     def join(self, commands: Commands) -> None:
-        """Have what people do here done."""
         self.sides.stopped.connect(commands.comparing.stop)
 
     def take_focus(self) -> bool:
-        """The keyboard goes to what the page is about."""
         return self.maps.take_focus()
 
     def respond(self, width: int, height: int) -> None:

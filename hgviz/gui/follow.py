@@ -1085,7 +1085,6 @@ class FollowView(View):
         return partial(follow, capture, way, token, options, name_of)
 
     def draw(self, result: Trace) -> None:
-        """Lay it out and paint it."""
         session, capture = self.session, self._followed  # the session may be at the next by now
         if session is None or capture is None:
             return
@@ -1103,7 +1102,6 @@ class FollowView(View):
         self.canvas.show_trace(capture, result, session.display)
 
     def figure(self, session: Session) -> Spec | None:
-        """The same levels and heads on paper."""
         if session.capture is None:
             return None
 

@@ -337,7 +337,6 @@ class HeadsView(ChartView):
         return partial(measure, capture, scope, at_hand)
 
     def draw(self, result: HeadMeasures) -> None:
-        """Fill the picture, the table and what is said."""
         assert self.session is not None  # results come while it is bound
         new = self.known is None or self.known.roles is not result.roles
         self.known = result
@@ -378,7 +377,6 @@ class HeadsView(ChartView):
         return Spec("profile", session.selection, metrics=metrics)
 
     def as_text(self) -> str:
-        """The table, in full."""
         return "\n".join(map("\t".join, self.as_table() or ()))
 
     def as_table(self) -> list[list[str]] | None:

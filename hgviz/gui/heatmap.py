@@ -373,7 +373,6 @@ class MapCanvas(QWidget):
             self.view = self.view.of(shape, same_text=True)
 
     def fit(self) -> None:
-        """Show the whole maps."""
         if self.view is not None:
             self._look(Viewport.fitted(self.view.shape, self.room, self._ratio))
 
@@ -1010,17 +1009,14 @@ class MapsView(View):
         self._supply.start(lanes, self.show_error)
 
     def unbind(self) -> None:
-        """Stop listening and reading."""
         super().unbind()
         self._supply.stop()
 
     @property
     def zoomed(self) -> bool:
-        """Whether some of the map is off the pane."""
         return self.canvas.view is not None and not self.canvas.view.whole
 
     def fit(self) -> None:
-        """Show the whole map."""
         self.canvas.fit()
 
     def settle(self) -> None:

@@ -110,7 +110,6 @@ class InspectPage(QMainWindow):
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Every view and panel of the page; F6 walks them in this order."""
         return (self.hourglass, *self.looks, *self.panels, self.strip, self.capturing)
 
     # --- docks ------------------------------------------------------------------------------------
@@ -273,12 +272,10 @@ class FollowPage(QWidget):
         vbox(self, self.follow, spacing=-1)
 
     def take_focus(self) -> bool:
-        """The letters get the keyboard."""
         return self.follow.take_focus()
 
     @property
     def views(self) -> tuple[View, ...]:
-        """The one view."""
         return (self.follow,)
 
     def respond(self, width: int, height: int) -> None:

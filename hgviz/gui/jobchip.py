@@ -59,12 +59,10 @@ class CapturingView(View):
         vbox(self.content, self._head, (middle, 1), line(), foot)
 
     def request(self, session: Session) -> Callable[[], tuple[Work, ...]] | None:
-        """The jobs as they are."""
         works = session.work
         return (lambda: works) if works else None
 
     def draw(self, result: tuple[Work, ...]) -> None:
-        """Show how far the capture is."""
         work = next((one for one in reversed(result) if one.keeps), None)
         if work is None:
             return

@@ -945,7 +945,6 @@ class LinksView(View):
             self.before.setVisible(self.session.stale)
 
     def figure(self, session: Session) -> Spec | None:
-        """The figure of the same links."""
         data = self.data
         if session.capture is None or data is None or data.error is not None:
             return None
@@ -956,7 +955,6 @@ class LinksView(View):
         return Spec("links", session.selection, session.display, links=options)
 
     def as_text(self) -> str:
-        """The sentence beneath the links."""
         return self.sentence.full
 
     def as_table(self) -> list[list[str]] | None:

@@ -76,9 +76,9 @@ class LiveView(ChartView):
         super().__init__()
         self.head = PaneHead(tr("Accuracy"))
         self.change = Button(tr("Choose data…"))
-        self.change.clicked.connect(self._change)
+        self.change.clicked.connect(lambda: self.asked.emit("choose_data"))
         self.remove = Button(tr("Prune and save model…"))
-        self.remove.clicked.connect(self._remove)
+        self.remove.clicked.connect(lambda: self.asked.emit("remove_heads"))
         self.head.add(self.change, self.remove)
         self.value = label("–", factor=3.5, weight=600)
         self.unit = label("%", factor=1.55, kind="secondary")
@@ -143,7 +143,6 @@ class LiveView(ChartView):
         return lambda: trial
 
     def draw(self, result: MaskTrial | None) -> None:
-        """Put the numbers in."""
         session = self.session
         assert session is not None
         reason = by_name("remove_heads").why_off(session)
@@ -237,12 +236,6 @@ class LiveView(ChartView):
         super().resizeEvent(event)  # type: ignore[arg-type]
         narrow = self.width() < 640
         self.side.setFixedWidth(max(230, self.width() * 9 // 20) if narrow else 356)
-
-    def _change(self) -> None:
-        self.asked.emit("choose_data")
-
-    def _remove(self) -> None:
-        self.asked.emit("remove_heads")
 
     def _stop(self) -> None:
         trial = self.session.trial if self.session else None

@@ -69,7 +69,6 @@ class MapView(HeadMapsView):
     # --- View -------------------------------------------------------------------------------------
 
     def unbind(self) -> None:
-        """Stop listening and reading."""
         self._held.stop()
         super().unbind()
 
@@ -143,13 +142,11 @@ class MapView(HeadMapsView):
             self._opened = self._opened if self.stepped else None
 
     def figure(self, session: Session) -> Spec | None:
-        """The same map on paper."""
         if session.capture is None:
             return None
         return Spec(kind="map", selection=session.marked, display=session.display)
 
     def as_text(self) -> str:
-        """The sentence beneath the map."""
         return plain(self.canvas.sentence.text())
 
     def as_table(self) -> list[list[str]] | None:
@@ -456,7 +453,6 @@ class ImageView(View):
         return partial(_overlay, capture, within, session.display)
 
     def draw(self, result: ImageOverlay) -> None:
-        """Show the row."""
         session = self.session
         if session is None or session.capture is not result.capture:
             return
@@ -470,13 +466,11 @@ class ImageView(View):
         self.sentence.setText(result.sentence(key))
 
     def figure(self, session: Session) -> Spec | None:
-        """The same on paper."""
         if self.found is None or self.found.capture is not session.capture:
             return None
         return Spec("image", replace(self.found.chosen, key=None), session.display)
 
     def as_text(self) -> str:
-        """What is said below the image."""
         return self.sentence.text()
 
     def as_table(self) -> list[list[str]] | None:

@@ -448,7 +448,6 @@ class NeuronView(View):
         return partial(dissected, capture, chosen.head_id, query, self._named(capture))
 
     def draw(self, result: RowAnatomy) -> None:
-        """Show the row."""
         if self.session is None:
             return
         self.found = result
@@ -470,7 +469,6 @@ class NeuronView(View):
             self._follow()
 
     def figure(self, session: Session) -> Spec | None:
-        """The same row on paper, in the same order."""
         if session.capture is None or self.found is None or not self._same():
             return None
         chosen = replace(session.selection, key=session.marked.key)  # its query is what is drawn
@@ -478,11 +476,9 @@ class NeuronView(View):
         return replace(spec, order="weight") if self.order.choice == "weight" else spec
 
     def as_text(self) -> str:
-        """Every number of the row, in full, tab-separated."""
         return "".join("\t".join(row) + "\n" for row in self.as_table() or ())
 
     def as_table(self) -> list[list[str]] | None:
-        """Every number of the row, in full."""
         return None if self.found is None else self.found.table(self._ordered())
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -133,13 +133,11 @@ class HeadPanel(View):
         column.addStretch(1)
 
     def request(self, session: Session) -> Callable[[], HeadRole] | None:
-        """What is known of the chosen head."""
         role = session.facts.get(session.selection.head_id)
         self.empty_actions = CAPTURE if session.capture is None else MEASURING
         return (lambda: role) if role is not None and session.capture is not None else None
 
     def draw(self, result: HeadRole) -> None:
-        """Show its role, its evidence and its numbers."""
         self.role = role = result
         assert self.session is not None and self.session.capture is not None
         capture, (layer, head) = self.session.capture, role.head
@@ -356,7 +354,6 @@ class TopKeysPanel(View):
         return partial(find_top_keys, capture, chosen) if is_there else None
 
     def draw(self, result: TopKeys) -> None:
-        """List them."""
         self.result = result
         self.query.setText(result.glyph)
         self.where.say(result.where)
@@ -515,7 +512,6 @@ class NotablePanel(View):
             self.list.choose(self.session.selection.head_id)
 
     def draw(self, result: tuple[NotableHead, ...]) -> None:
-        """List them."""
         self.list.list_rows(result)
         self.noticed("selection")
 
@@ -710,7 +706,6 @@ class TextsPanel(View):
         return lambda: (capture.items, capture.item, capture.main.unit)
 
     def draw(self, result: TextList) -> None:
-        """List them; the open one is in sight."""
         items, number, self._unit = result
         if items == self.items and number == self._open:
             return

@@ -64,7 +64,6 @@ class Status(QObject):
         self._heard("capture")
 
     def close(self) -> None:
-        """Stop listening."""
         self._session.changed.disconnect(self._heard)
 
     def settle(self) -> None:

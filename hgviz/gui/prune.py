@@ -268,7 +268,6 @@ class ScoresView(View):
         return partial(shades, session.study, session.score)
 
     def draw(self, result: Shades) -> None:
-        """Colour the cells."""
         session = self.session
         assert session is not None
         self._show_scores(session.spec, result)
@@ -668,7 +667,7 @@ class CurveView(ChartView):
         super().__init__()
         self.head = PaneHead(tr(self.title), tr(NOTE))
         self.axis = Segments([(name, tr(words), icon) for name, words, icon in AXES], wide=64)
-        self.axis.chosen.connect(self._again)
+        self.axis.chosen.connect(self.refresh)
         self.export = self.export_button()
         self.head.add(self.axis, self.export)
         self.line: CurveLine | None = None
@@ -697,7 +696,6 @@ class CurveView(ChartView):
         return lambda: found
 
     def draw(self, result: CurveLine) -> None:
-        """Show it."""
         self.line = result
         self._redraw()
 
@@ -756,9 +754,6 @@ class CurveView(ChartView):
             )
         self.axis.allow("time", there["time"], tr(MEASURED if there["time"] else UNTIMED))
 
-    def _again(self, name: str) -> None:
-        self.refresh()
-
 
 # --- page -----------------------------------------------------------------------------------------
 
@@ -813,11 +808,9 @@ class PrunePage(QWidget):
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Every view of the page; F6 walks them in this order."""
         return (self.heads, self.live, self.curve, *self.tables.values())
 
     def join(self, commands: Commands) -> None:
-        """Have what people do here done."""
         pruning = commands.pruning
         for view in (self.heads, self.curve):
             view.switched.connect(pruning.switch)
@@ -834,7 +827,6 @@ class PrunePage(QWidget):
         self.changed.opened.connect(commands.open_changed)
 
     def take_focus(self) -> bool:
-        """The keyboard goes to what the page is about."""
         return self.heads.take_focus()
 
     def respond(self, width: int, height: int) -> None:

@@ -521,11 +521,9 @@ class SideBar(View):
         self.setFixedHeight(0)
 
     def request(self, session: Session) -> Callable[[], Session] | None:
-        """Nothing but the session itself."""
         return lambda: session
 
     def draw(self, session: Session) -> None:
-        """Show what both sides are."""
         names = sides_of(session)
         a, b = session.capture, session.beside
         self.explained.emit(names.note)

@@ -89,12 +89,10 @@ class RunView(View):
         vbox(self.content, PaneHead(tr(self.title)), inside)
 
     def request(self, session: Session) -> Callable[[], Standing] | None:
-        """The chosen run."""
         run = chosen(session)
         return None if run is None else lambda: run
 
     def draw(self, result: Standing) -> None:
-        """Show it."""
         grey, facts = theme.current().secondary.name(), studyruns.facts(result)
         rows = "".join(
             f'<tr><td style="color:{grey}">{tr(name)}</td><td>{escape(words)}</td></tr>'
@@ -110,7 +108,6 @@ class RunView(View):
         self.open.setToolTip("" if result.state == "done" else tr("It is not done yet"))
 
     def as_text(self) -> str:
-        """All of it, a fact a line."""
         run = chosen(self.session) if self.session is not None else None
         if run is None:
             return ""
@@ -175,7 +172,6 @@ class StudyChartView(ChartView):
         return partial(_drawn, self.kind, sweep, done, self._found)
 
     def draw(self, result: StudyCharts) -> None:
-        """Show it."""
         self._found = result
         content = result.content
         total = len(self.session.sweep.of(self.work)) if self.session and self.session.sweep else 0
@@ -187,12 +183,10 @@ class StudyChartView(ChartView):
         self.chart.show_chart(self._draws(content))
 
     def figure(self, session: Session) -> Spec | None:
-        """The same on paper."""
         some = () if session.sweep is None else session.sweep.of(self.work)
         return Spec(self.kind) if any(one.state == "done" for one in some) else None
 
     def as_text(self) -> str:
-        """The numbers, tab-separated."""
         if self._found is None:
             return ""
         return "\n".join("\t".join(map(str, row)) for row in self._found.content.rows())
@@ -404,12 +398,10 @@ class SummaryView(View):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
 
     def request(self, session: Session) -> Callable[[], Sweep] | None:
-        """The study as it was seen last."""
         sweep = session.sweep
         return None if sweep is None else lambda: sweep
 
     def draw(self, result: Sweep) -> None:
-        """Show how many cells are in each state."""
         asked = result.asked.question or result.path
         self.head.title.setText(result.title)
         self.head.note.say(asked)
@@ -505,12 +497,10 @@ class RunsView(View):
         self.start_at(self.table)
 
     def request(self, session: Session) -> Callable[[], Sweep] | None:
-        """The study as it was seen last."""
         sweep = session.sweep
         return None if sweep is None else lambda: sweep
 
     def draw(self, result: Sweep) -> None:
-        """List its cells."""
         self.table.show_rows(run_columns(), result.standings)
         self.noticed("cell")
         if self.table.chosen is None and result.standings:
@@ -522,7 +512,6 @@ class RunsView(View):
             self.table.choose(self.session.cell or None)
 
     def as_text(self) -> str:
-        """The table, tab-separated."""
         return "\n".join("\t".join(row) for row in self.as_table() or [])
 
     def as_table(self) -> list[list[str]] | None:
@@ -575,7 +564,6 @@ class SweepPage(QWidget):
 
     @property
     def views(self) -> tuple[View, ...]:
-        """Every view of the page; F6 walks them in this order."""
         return (self.summary, self.cells, self.cell, self.reached, self.budgets)
 
     def join(self, commands: Commands) -> None:
@@ -585,7 +573,6 @@ class SweepPage(QWidget):
             view.pointed.connect(commands.say)
 
     def take_focus(self) -> bool:
-        """Give the keyboard to the table."""
         return self.cells.take_focus()
 
     def respond(self, width: int, height: int) -> None:

@@ -369,7 +369,6 @@ class FolderWatcher(QObject):
         self._timer.start(round(1000 * OFTEN))
 
     def close(self) -> None:
-        """Look no more."""
         self._timer.stop()
         self.deleteLater()
 

@@ -354,7 +354,6 @@ class TextStrip(View):
         return read
 
     def draw(self, result: TextStripData) -> None:
-        """Show the rows."""
         session, capture = self.session, result.capture
         assert session is not None
         old, self._data = self._data, result
@@ -419,7 +418,6 @@ class TextStrip(View):
         return Spec("levels", session.selection, session.display, heads=heads)
 
     def as_text(self) -> str:
-        """The text itself."""
         return self.session.capture.main.text if self.session and self.session.capture else ""
 
     def as_table(self) -> list[list[str]] | None:

@@ -223,6 +223,11 @@ def _read_masks(
             continue
         metric, value, low, high, seen, total = row
         require(seen <= total, "the score of a mask has more examples than there are")
+        is_share = metric != "loss"  # a loss is in nats
+        require(
+            not (is_share and change) or all(abs(end) <= 1 for end in change),
+            "the change of a mask is no difference of two shares",
+        )
         low, high = -np.inf if low is None else low, np.inf if high is None else high
         score = MetricEstimate(metric, value, low, high, seen, total, off)
         masks.append(Mask(name, off, score, change))
