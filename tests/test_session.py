@@ -387,4 +387,4 @@ def test_paths_move_with_the_folder_and_names_of_models_stay(tmp_path):
     assert moved.capture == str(there / "models" / "weights.h5")
     assert (moved.model, moved.comparison) == (document.model, document.comparison)
     assert document.missing.keys() == {"comparison", "capture"}
-    assert moved.moved({"comparison": ""}).comparison is None
+    assert moved.with_paths({"comparison": ""}).comparison is None

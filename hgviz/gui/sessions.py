@@ -327,7 +327,7 @@ def read_parts(document: Document, required: str = "") -> SessionParts:
         gone = "; ".join(f"{tr(NAMES[name])}: {path}" for name, path in missing.items())
         what = f"Some of this session is not where it was: {gone}"
         errors.append(HgvizError(what, "The rest is opened"))
-        document = document.moved(dict.fromkeys(missing, ""))
+        document = document.with_paths(dict.fromkeys(missing, ""))
     if required == "model":
         tasks.digest_of(document.model)
 
@@ -349,7 +349,7 @@ def read_parts(document: Document, required: str = "") -> SessionParts:
             if name == required:
                 raise
             errors.append(error)
-            document = document.moved({name: ""})
+            document = document.with_paths({name: ""})
             return None
 
     capture = read("capture", "capture")

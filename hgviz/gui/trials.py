@@ -291,9 +291,9 @@ class TrialRunner:
     def switch(self, off: HeadSet, merged: bool = False) -> None:
         """Have exactly these heads off. merged: undone together with the change before."""
         if off != self.session.off:
-            self._do(_switching(self.session.off, off), merged, off=off)
+            self._push_step(_switching(self.session.off, off), merged, off=off)
 
-    def _do(self, words: str, merged: bool = False, **fields: Any) -> None:
+    def _push_step(self, words: str, merged: bool = False, **fields: Any) -> None:
         """Put fields into the session as a step that can be undone."""
         before = {name: getattr(self.session, name) for name in fields}
         self.undo.activeStack().push(HeadsCommand(self.session, words, merged, before, fields))
@@ -328,12 +328,12 @@ class TrialRunner:
         if trial and trial.off == session.off:
             mask = _with_score(mask, trial)
         others = (one for one in session.masks if one.off != session.off)
-        self._do(f"saving mask {mask.name}", masks=(*others, mask))
+        self._push_step(f"saving mask {mask.name}", masks=(*others, mask))
 
     def drop(self, name: str) -> None:
         """Forget a mask."""
         masks = tuple(one for one in self.session.masks if one.name != name)
-        self._do(f"deleting mask {name}", masks=masks)
+        self._push_step(f"deleting mask {name}", masks=masks)
 
     def save(self, path: str, on_done: Callable[[Any], None]) -> None:
         """Write what was measured, with the masks that were kept; it knows its file then."""

@@ -106,7 +106,7 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
         """Those of its paths where nothing is, by what they are for."""
         return {name: path for name, path in self.paths.items() if not _is_there(path)}
 
-    def moved(self, paths: dict[str, str]) -> Document:
+    def with_paths(self, paths: dict[str, str]) -> Document:
         """The same with other paths, by what they are for; a comparison whose path is "" goes."""
         fields: dict[str, Any] = dict(paths)
         if "comparison" in fields and self.comparison is not None:
@@ -153,7 +153,7 @@ def read_document(path: str | Path) -> Document:
             raise _refused(name, f"it has version {version}, and this hgviz reads {VERSION}")
         document = msgspec.json.decode(content, type=_File).open
         folder = Path(path).absolute().parent
-        return document.moved(
+        return document.with_paths(
             {what: _absolute(place, folder) for what, place in document.paths.items()}
         )
     except RecursionError:
@@ -170,7 +170,7 @@ def write_document(document: Document, path: str | Path) -> str:
     path = Path(path)
     folder = path.absolute().parent
     folder.mkdir(parents=True, exist_ok=True)
-    document = document.moved(
+    document = document.with_paths(
         {what: _relative(place, folder) for what, place in document.paths.items()}
     )
     content = msgspec.json.encode(_File(FORMAT, VERSION, document), order="deterministic")
