@@ -217,7 +217,6 @@ class Starter(QObject):
             self.error = error
             QApplication.exit(1)
         gc.freeze()  # it lasts as long as the window: nobody need look through it again and again
-        gc.enable()
 
     def close(self) -> None:
         """Stop whatever still runs; what the window was made of may go."""

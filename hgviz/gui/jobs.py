@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from PySide6.QtCore import QObject, Qt, Signal, Slot
+from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
 
 from hgviz.core import Step
 from hgviz.gui.language import tr
@@ -43,6 +44,42 @@ class Bridge(QObject):
             call()
 
 
+class GarbageCollector(QObject):
+    """Collects Python's garbage in the window's thread alone, while any of these is open.
+
+    Else whichever thread makes objects collects it. There it would delete widgets, and crash while
+    the window's thread is closing a dialog: PySide lets other threads run in the middle of that.
+    """
+
+    INTERVAL = 500  # ms
+
+    _open = 0  # of all windows
+
+    def __init__(self) -> None:
+        super().__init__()
+        GarbageCollector._open += 1
+        gc.disable()
+        self._timer = QTimer(self, interval=self.INTERVAL)
+        self._timer.timeout.connect(self._collect)
+        self._timer.start()
+
+    @Slot()
+    def _collect(self) -> None:
+        """Collect each generation that Python would."""
+        counts = zip(gc.get_count(), gc.get_threshold(), strict=True)
+        due = [generation for generation, (count, limit) in enumerate(counts) if count > limit > 0]
+        if due:
+            gc.collect(due[-1])
+
+    def close(self) -> None:
+        """Leave it to Python again, when the last is closed."""
+        self._timer.stop()
+        GarbageCollector._open -= 1
+        if not GarbageCollector._open:
+            gc.enable()
+        self.deleteLater()
+
+
 @dataclass(frozen=True, slots=True)
 class Lanes:
     """The lanes and the way back: engine runs what uses the model, files HDF5 and figures, map
@@ -52,6 +89,7 @@ class Lanes:
     """
 
     bridge: Bridge = field(default_factory=Bridge)
+    garbage: GarbageCollector = field(default_factory=GarbageCollector)
     engine: Lane = field(default_factory=lambda: Lane("engine"))
     files: Lane = field(default_factory=lambda: Lane("files"))
     map: Lane = field(default_factory=lambda: Lane("map"))
@@ -64,6 +102,7 @@ class Lanes:
         self.bridge.close()
         for lane in (self.engine, self.files, self.map, self.facts, self.watch, self.recovery):
             lane.shutdown()
+        self.garbage.close()
         # else Python would delete it, in whatever thread it happens to look for garbage
         self.bridge.deleteLater()
 

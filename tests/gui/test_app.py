@@ -4,6 +4,8 @@ import gc
 import os
 import subprocess
 import sys
+import threading
+import weakref
 from pathlib import Path
 
 import pytest
@@ -169,6 +171,29 @@ def test_no_object_of_a_window_is_left_for_python_to_delete(app, capture, facts)
         gc.set_debug(0)
         gc.garbage.clear()
     assert not left
+
+
+def test_garbage_of_any_thread_is_collected_in_the_window_s(new_program, until):
+    class Ring:
+        def __init__(self):
+            self.itself = self
+
+    def make_rings():
+        rings.extend(weakref.ref(Ring()) for _ in range(20_000))
+
+    rings, threads = [], set()
+    gc.callbacks.append(lambda *_: threads.add(threading.current_thread()))
+    try:
+        programs = new_program(), new_program()
+        programs[0].close()  # the other still works
+        job = programs[1].lanes.engine.submit("rings", "", make_rings)
+        assert job.wait(30)
+        until(lambda: rings[-1]() is None)
+    finally:
+        gc.callbacks.pop()
+    assert threads == {threading.main_thread()}
+    programs[1].close()
+    assert gc.isenabled()
 
 
 # --- interface scale ------------------------------------------------------------------------------
