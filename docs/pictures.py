@@ -35,7 +35,7 @@ THEMES = ("light", "dark")
 WIDTH = 1200  # px: sharp enough to read, small enough for a page
 TEXTS = 120
 BEGINNING = "The hourglass was turned, "
-READ = 101  # the letter whose answer is read: the d of turned
+READ = 101  # the token whose answer is read: the d of turned
 
 
 def main() -> None:

@@ -93,7 +93,7 @@ def read_weight(desk: Desk) -> str:
     row = open_capture(resource("sample/first.h5")).maps[11].read(0, (101, 102), (0, 136))[0]
     said = desk.clipboard
     assert f"{100 * row.max():.0f} % of its weight" in said, said
-    assert f"{101 - row.argmax()} letters back" in said, said
+    assert f"{101 - row.argmax()} tokens back" in said, said
     return f"The clipboard says: {said.strip()}"
 
 
@@ -155,7 +155,7 @@ TASKS = (
         (
             Step("Ask for a head by its number.", (Do("find"), Type("11.0"))),
             Step("Go there.", ("Return",)),
-            Step("Choose the key that the chosen letter looks at most. The sentence below the map "
+            Step("Choose the key that the chosen token looks at most. The sentence below the map "
                  "has the weight, and so has the status bar.", (Do("strongest"),)),
             Step("Copy the picture, and beside it the sentence.", (Do("copy"),)),
         ),
@@ -171,7 +171,7 @@ TASKS = (
                  (Do("edit_text"),)),
             Step("Write a sentence.", (Type(MINE),)),
             Step("Capture it. The map is that of the same head.", ("Ctrl+Return",)),
-            Step("Go to the coarser level: two letters for each position.", (Do("level_in"),)),
+            Step("Go to the coarser level: two tokens for each position.", (Do("level_in"),)),
             Step("The next head there.", (Do("next_head"),)),
             Step("Copy what it looks at.", (Do("copy"),)),
             Step("Save the capture.", (Do("save"),), "Save capture"),

@@ -86,20 +86,21 @@ class Prompt:
 
     @property
     def unit(self) -> str:
-        """What people call one of its tokens: letter for bytes and characters, else token.
-
-        An encoder's states and the rows of a projected sequence go by their own names.
-        """
+        """What one position is called: token, or state, frame, position or slot without a text."""
         if self.states is not None:
             return "state"
         if self.signal is not None:
             return "position" if self.signal.grid else "frame"
-        plain = self.spans[:, 0] >= 0
-        if not len(plain) or not plain.any():
-            # ids alone have no text either, but nobody calls those slots
-            return "slot" if self.pieces[:1] == (SLOT.format(0),) else "token"
-        whole = plain.all() and bool((np.diff(self.spans, axis=1) <= 1).all())
-        return "letter" if whole and all(map(_is_letter, {*self.pieces})) else "token"
+        # ids alone have no text either, but nobody calls those slots
+        is_slots = self.pieces[:1] == (SLOT.format(0),) and (self.spans[:, 0] < 0).all()
+        return "slot" if is_slots else "token"
+
+    @property
+    def has_characters(self) -> bool:
+        """Whether each token is one character or byte of a text."""
+        starts, ends = self.spans.T
+        whole = len(self) > 0 and bool((starts >= 0).all() and (ends - starts <= 1).all())
+        return whole and self.unit == "token" and all(map(_is_character, {*self.pieces}))
 
     @property
     def last(self) -> int:
@@ -203,7 +204,7 @@ def textless_prompt(pieces: tuple[str, ...]) -> Prompt:
     return Prompt("", readonly(np.zeros(len(pieces), np.int64)), pieces, readonly(nowhere))
 
 
-def _is_letter(piece: str) -> bool:
+def _is_character(piece: str) -> bool:
     return len(piece) <= 1 or _BYTE.fullmatch(piece) is not None
 
 

@@ -118,7 +118,7 @@ def test_a_role_is_one_row(monkeypatch):
     (head,) = roles(capture).values()
     assert (head.name, head.role) == ("fourth", "every fourth")
     assert head.share > 0.9 and head.chance == 0.25 and head.coverage == 1
-    assert role_sentence(head) == "Looks at every fourth letter"
+    assert role_sentence(head) == "Looks at every fourth token"
 
 
 class _Distances(CaptureFigure):

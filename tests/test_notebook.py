@@ -106,7 +106,7 @@ def test_two_models_are_compared_on_a_text_or_on_that_of_a_capture(tmp_path):
         (lambda one: hgviz.figure(one, head="0.*"), "names 2 heads"),
         (lambda one: hgviz.figure(one, scale="wide"), "scale cannot be 'wide'"),
         (lambda one: hgviz.figure(one, palette="jet"), "palette cannot be 'jet'"),
-        (lambda one: hgviz.figure(one, "links", queries=[999]).facts, "no letter 999"),
+        (lambda one: hgviz.figure(one, "links", queries=[999]).facts, "no token 999"),
         (lambda one: hgviz.figure(one, width="far")._repr_svg_(), "no width"),
         (lambda one: hgviz.figure(one).save("/nowhere/at/all.pdf"), "no folder"),
         (lambda one: hgviz.compare(SOFTMAX, YMISH), "needs a text"),

@@ -28,7 +28,7 @@ NAMED = {  # head: its role and the least share of its weight there, as in the c
     HeadId(7, 1): ("previous position", 0.95),
     HeadId(11, 0): ("current word", 0.85),
     HeadId(11, 2): ("last comma or full stop", 0.45),
-    HeadId(12, 1): ("previous letter", 0.45),
+    HeadId(12, 1): ("previous token", 0.45),
     HeadId(2, 1): ("spaces", 0.85),
 }
 

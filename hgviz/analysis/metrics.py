@@ -286,7 +286,7 @@ class Metric:
     """A number of every head.
 
     Attributes:
-        label: its name, in which {unit} stands for letter or token; unit: "nats", "share" or "".
+        label: its name, in which {unit} stands for token or slot; unit: "nats", "share" or "".
         description: what it says; formula: of p_ij, a_ij and the token x_i; source: the paper that
             it is from or after, or the page of the documentation that says more.
         of: its values (H, R) from the sums of rows, NaN where it says nothing of a row. None: it
@@ -309,7 +309,7 @@ class Metric:
 
     @property
     def words(self) -> str:
-        """The label and its unit, in which {unit} stands for letter or token."""
+        """The label and its unit, in which {unit} stands for token, frame or slot."""
         return f"{self.label}, {self.unit}" if self.unit not in ("", "share") else self.label
 
     def named(self, unit: str) -> str:

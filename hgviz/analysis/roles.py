@@ -77,14 +77,14 @@ class Role:
     """A set of keys that heads are tried for.
 
     Attributes:
-        label: what it is called; {unit} is letter or token, {place} that at full resolution,
+        label: what it is called; {unit} is token or state, {place} that at full resolution,
             position where a level is shortened, group where one level looks at another.
         description: what a head of it does; {text} is whose keys they are.
         keys: the keys of each query in a block.
         members: the tokens it is about where the text fixes them; a head must look at several.
         layers: the role of the layers it makes sense in, "" for all that look at their own text;
             cross: also for those that look at another text.
-        later: it means later keys; letters: only of texts of letters.
+        later: it means later keys; characters: only of texts read by the character.
     """
 
     label: str
@@ -94,13 +94,13 @@ class Role:
     layers: str = ""
     later: bool = False
     cross: bool = False
-    letters: bool = False
+    characters: bool = False
 
 
-def _every(label: str, members: Members, letters: bool = False) -> Role:
+def _every(label: str, members: Members, characters: bool = False) -> Role:
     """All tokens of a kind that the query sees."""
     keys: Keys = lambda block: block.with_member(members(block.key_tokens))  # noqa: E731
-    return Role(label, f"Looks at {label}", keys, members, cross=True, letters=letters)
+    return Role(label, f"Looks at {label}", keys, members, cross=True, characters=characters)
 
 
 def _newest(label: str, members: Members) -> Role:
@@ -188,7 +188,7 @@ ROLES: dict[str, Role] = {
         _every("starts of words", _word_start), description="Looks at the starts of words"
     ),
     "digits": _every("digits", attrgetter("is_digit")),
-    "vowels": _every("vowels", attrgetter("is_vowel"), letters=True),
+    "vowels": _every("vowels", attrgetter("is_vowel"), characters=True),
     "last duplicate": Role(
         "the last same {unit}", "Looks back to the last same {unit}",
         lambda b: b.has_token(b.key_tokens.same_before),
@@ -254,7 +254,7 @@ def roles_for(layout: Layout) -> dict[str, Role]:
         for name, role in ROLES.items()
         if (role.layers == layout.role or (not role.layers and (role.cross or not layout.is_cross)))
         and not (role.later and layout.causal)
-        and not (role.letters and layout.key_tokens.unit != "letter")
+        and not (role.characters and not layout.key_tokens.has_characters)
     }
 
 

@@ -30,8 +30,8 @@ class TokenReading:
     Indices are -1 where there is no such token.
 
     Attributes:
-        unit: "letter" where tokens are bytes or single characters, "token", "state" for the states
-            of an encoder, "slot" for the rows of a projected sequence.
+        unit: "token", "state" for the states of an encoder, "slot" for the rows of a projected
+            sequence; has_characters: whether each is a byte or a single character of a text.
         ids: token ids, -1 for slots and states.
         real: the attention mask of the prompt, or None.
         end: the last token that is no padding.
@@ -49,8 +49,8 @@ class TokenReading:
         """Read a prompt; without a lexicon no word is rare."""
         count, text = len(prompt), prompt.text
         self.unit = prompt.unit
-        has_ids = self.unit in ("letter", "token")
-        self.ids = np.where(has_ids, np.asarray(prompt.ids, np.int64), -1)
+        self.has_characters = prompt.has_characters
+        self.ids = np.where(self.unit == "token", np.asarray(prompt.ids, np.int64), -1)
         self.index = np.arange(count)
         self.real = prompt.attention_mask
         real = np.ones(count, bool) if self.real is None else self.real

@@ -98,9 +98,7 @@ class ComposedCache:
         progress(0, 1, NOTE, across)
         if len(capture.main) <= WHOLE:
             return replace(across, opened=self._open(rollout))
-        return replace(
-            across, reason=tr(TOO_LONG, most=WHOLE, unit=tr(sentences.token_noun(capture.main)))
-        )
+        return replace(across, reason=tr(TOO_LONG, most=WHOLE, unit=tr(capture.main.unit)))
 
     def _open(self, rollout: Rollout) -> OpenedMap[Grid]:
         whole = rollout.all_rows()
@@ -153,7 +151,7 @@ def cell(across: Across, rows: Names, columns: Names, row: int, column: int, val
     if rows.prompt is columns.prompt:
         far = row - column
         way = ", {away} back" if far > 0 else ", {away} ahead" if far else ", itself"
-        ends["away"] = sentences.counted(abs(far), sentences.token_noun(rows.prompt))
+        ends["away"] = sentences.counted(abs(far), rows.prompt.unit)
     return tr(COMES + way + ".", **ends)
 
 
@@ -167,7 +165,7 @@ def _levels(across: Across) -> str:
     assert across.row is not None
     if not across.row.parts or across.query is None:
         return tr(describe_shares(across.capture, across.row, across.query))
-    spec, unit = across.capture.spec, tr(sentences.token_noun(across.capture.main))
+    spec, unit = across.capture.spec, tr(across.capture.main.unit)
     distances = mean_distances(across.capture, across.row.parts, across.query)
     parts: list[str] = []
     for level, weights, far in zip(spec.levels, across.row.parts, distances, strict=True):

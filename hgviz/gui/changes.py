@@ -15,7 +15,6 @@ from PySide6.QtGui import QColor, QPainter, QPen
 from hgviz.analysis.importance import By, Ends, MaskTrial, SliceScore, Which
 from hgviz.core import progress
 from hgviz.gui import sentences, theme
-from hgviz.gui.actions import reads_text
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import score_words
@@ -39,11 +38,10 @@ BITS_PER_NAT = 1 / math.log(2)
 NO_CHANGE = "not significant"
 
 HEADS = {
-    "classes": "Label", "next": "Next {unit}", "masked": "Hidden {unit}", "tags": "Class",
+    "classes": "Label", "next": "Next token", "masked": "Hidden token", "tags": "Class",
     "ends": "Position", "states": "Nearest text",
 }  # fmt: skip
 WHOLE = ("classes", "states", "ends")  # asked of a whole text
-UNITS = {"byte": "letter"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +81,9 @@ def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     kinds: tuple[Which, ...] = ("lost", "won", "all")
     counts: dict[Which, int] = {kind: len(trial.changed(kind)) for kind in kinds}
     examples = trial.examples
-    unit = _unit(model)
     ends = examples.asked not in WHOLE
     heads = (tr("Context") if ends else tr("Text"),
-             tr(HEADS[examples.asked], unit=tr(unit)), tr("Full model"),
+             tr(HEADS[examples.asked]), tr("Full model"),
              off_words(len(trial.off)), tr("Loss increase"), tr("Loss, bits"))  # fmt: skip
     found = trial.changed(which)
     if trial.before is None or trial.now is None or not len(found):
@@ -107,13 +104,6 @@ def off_words(count: int) -> str:
 def verdict(right: bool) -> str:
     """right, or wrong."""
     return tr("right") if right else tr("wrong")
-
-
-def _unit(model: Model | None) -> str:
-    if model is None or not reads_text(model):
-        return "token"
-    unit = model.tokenizer.encode("a").unit
-    return UNITS.get(unit, unit)
 
 
 def _sayer(trial: MaskTrial, model: Model | None) -> Callable[[int], str]:

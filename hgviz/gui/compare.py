@@ -624,7 +624,7 @@ class RowFacts:
 
 def sentence(pair: PairedRow, told: SideNames, alone: bool = False) -> str:
     """“s” with softmax: 89 % of the weight on “.” after “sea”. With ymish: spread over about 31
-    letters, 48 % of the mass negative; +0.058 on “.”. alone: B has no such head.
+    tokens, 48 % of the mass negative; +0.058 on “.”. alone: B has no such head.
     """
     if pair.row is None or pair.a is None:
         return ""

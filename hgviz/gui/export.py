@@ -353,7 +353,7 @@ def file_name(session: Session, spec: Spec) -> str:
 
 
 def _usual(session: Session, kind: str) -> Spec:
-    """A figure that no pane shows now: of the head and the letter at hand."""
+    """A figure that no pane shows now: of the head and the token at hand."""
     from hgviz.figures import Spec
 
     heads = followed(session) if kind == "levels" else ()

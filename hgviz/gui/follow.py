@@ -588,7 +588,7 @@ class FollowScene:
     @property
     def unit(self) -> str:
         """The name of a followed token."""
-        return sentences.token_noun(self.texts[self.trace.level].prompt)
+        return self.texts[self.trace.level].prompt.unit
 
     @property
     def rollout(self) -> StageRow:
@@ -1092,7 +1092,7 @@ class FollowView(View):
         if result.token >= len(prompt):
             return
         self.token.setText(sentences.shown(prompt.label(result.token), LONGEST))
-        at = tr("({unit} {number:,})", unit=tr(sentences.token_noun(prompt)), number=result.token)
+        at = tr("({unit} {number:,})", unit=tr(prompt.unit), number=result.token)
         region = sentences.region(prompt, sentences.word_spans(prompt), result.token)
         words = " ".join(filter(None, [region, at, _way_words(capture, result.level)]))
         if capture.off:

@@ -392,7 +392,7 @@ class HeadsView(ChartView):
     @property
     def _unit(self) -> str:
         capture = self.session.capture if self.session is not None else None
-        return capture.main.unit if capture is not None else "letter"
+        return capture.main.unit if capture is not None else "token"
 
     def _fill(self, roles: CorpusRoles) -> None:
         """Offer the metrics that say something of these heads; choices stay where they can."""

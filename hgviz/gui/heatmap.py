@@ -97,7 +97,7 @@ class CellReading:
     off: bool = False
 
     def sentence(self) -> str:
-        """HTML: "s puts 89 % of its weight on . 31 letters back."."""
+        """HTML: "s puts 89 % of its weight on . 31 tokens back."."""
         query = _mark(self.rows.glyph(self.row))
         if self.off:
             return tr("Head {head} is switched off: it adds nothing to {query}.",

@@ -68,7 +68,7 @@ class InspectPage(QMainWindow):
         self._titles = QTimer(self, singleShot=True)  # when Qt has moved a dock
         self._titles.timeout.connect(self._show_titles)
         self.setWindowFlags(Qt.WindowType.Widget)
-        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # nobody in particular: arrows are letters
+        self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # nobody in particular: arrows are tokens
         self.hourglass, self.strip, self.map = HourglassView(), TextStrip(), MapView()
         self.looks: tuple[View, ...] = (self.map,)
         self.capturing = CapturingView()
@@ -264,7 +264,7 @@ def _columns(width: int) -> tuple[int, int]:
 
 
 class FollowPage(QWidget):
-    """One letter through all levels, over the whole window."""
+    """One token through all levels, over the whole window."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -323,7 +323,7 @@ class EmptyPage(QWidget):
         sentence = label(
             tr(
                 "Drop a checkpoint folder here, or start with the sample: a small Hourglass that "
-                "reads text letter by letter."
+                "reads text character by character."
             ),
             kind="secondary",
         )

@@ -1035,7 +1035,7 @@ class LinksView(View):
         note = "" if options.queries else tr("every query in view")
         if len(result.chosen) > 1:
             prompt = result.capture.query_prompt(layer)
-            noun = "word" if options.words else sentences.token_noun(prompt)
+            noun = "word" if options.words else prompt.unit
             note = sentences.counted(len(result.chosen), noun)
         self.head.note.say(note)
 

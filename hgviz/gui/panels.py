@@ -298,7 +298,7 @@ GLYPH, WORD = 28, 108  # px: the columns left of the bar
 class TopKey:
     """A key with a large weight: its glyph, and the word that it is in as before, inside, after.
 
-    value: the weight in words. is_letter: it is shown alone and in its word.
+    value: the weight in words. shows_glyph: whether it stands alone, beside the word it is in.
     """
 
     token: int | None
@@ -308,7 +308,7 @@ class TopKey:
     before: str = ""
     inside: str = ""
     after: str = ""
-    is_letter: bool = True
+    shows_glyph: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -377,7 +377,7 @@ class TopKeysPanel(View):
             return
         now, box = theme.current(), box.adjusted(INSET, 0, -INSET, 0)
         left = box.left()
-        if key.is_letter:
+        if key.shows_glyph:
             room = GLYPH + (12 if key.inside or key.before else WORD - 8)
             glyph = box.adjusted(0, 0, room - box.width(), 0)
             end = paint_runs(painter, glyph, (key.glyph, theme.mono(0.92, 500), now.text))
@@ -424,8 +424,8 @@ def find_top_keys(capture: Capture, chosen: Selection) -> TopKeys:
             keys.append(TopKey(None, "∅", weight, value, tr(null)))
         else:
             words = _word_around(prompt, spans, first, last)
-            glyph, is_letter = sentences.glyph(prompt, first, last), prompt.unit == "letter"
-            keys.append(TopKey(token, glyph, weight, value, *words, is_letter or not words[1]))
+            glyph, alone = sentences.glyph(prompt, first, last), prompt.has_characters
+            keys.append(TopKey(token, glyph, weight, value, *words, alone or not words[1]))
     own = spans if asking is prompt else sentences.word_spans(asking)
     where = [tr(sentences.NULL) if is_null else sentences.place(asking, own, start, end)]
     if asking is not prompt:

@@ -101,13 +101,8 @@ def title_and_reason(words: str) -> tuple[str, str]:
     return title, reason[0].upper() + reason[1:] if is_word else reason
 
 
-def token_noun(prompt: Prompt) -> str:
-    """What one of the tokens of a text is called: bytes and characters are tokens, too."""
-    return "token" if prompt.unit == "letter" else prompt.unit
-
-
 def counted(count: int, noun: str) -> str:
-    """1 letter, 136 positions, 32,768 letters."""
+    """1 token, 136 positions, 32,768 tokens."""
     return tr(f"{{n:,}} {noun}" if count == 1 else f"{{n:,}} {noun}s", n=count)
 
 
@@ -150,7 +145,7 @@ def layers(numbers: Sequence[int]) -> str:
 
 
 def measured(metric: str, value: float) -> str:
-    """A metric as people read it: two decimals, a distance in whole letters; a dash for none."""
+    """A metric as people read it: two decimals, a distance in whole tokens; a dash for none."""
     if value != value:
         return "–"
     if metric == "offset":
@@ -238,7 +233,7 @@ def name(prompt: Prompt, token: int) -> str:
 
 
 def place(prompt: Prompt, spans: Integers, start: int, end: int) -> str:
-    """Where tokens start..end-1 are: "in hourglass, position 60", "letters 57 to 60"."""
+    """Where tokens start..end-1 are: "in hourglass, position 60", "tokens 57 to 60"."""
     if end - start > 1:
         unit = tr(f"{prompt.unit}s")
         return tr("{unit} {first:,} to {last:,}", unit=unit, first=start, last=end - 1)
@@ -404,8 +399,8 @@ def spoken(capture: Capture, model: Model | None, token: int) -> str:
 
 def _of_bytes(prompt: Prompt) -> bool:
     """Whether the ids of a text are its bytes: another small vocabulary counts otherwise."""
-    letters = ((n, int(one)) for n, one in enumerate(prompt.ids) if one < 128)
-    return prompt.unit == "letter" and all(prompt.label(n) == chr(one) for n, one in letters)
+    ascii_ids = ((n, int(one)) for n, one in enumerate(prompt.ids) if one < 128)
+    return prompt.has_characters and all(prompt.label(n) == chr(one) for n, one in ascii_ids)
 
 
 # --- metrics --------------------------------------------------------------------------------------
@@ -419,7 +414,7 @@ class Citation(NamedTuple):
 
 
 def metric_name(metric: str, unit: str) -> str:
-    """What a metric of METRICS is called, for a text of letters or of tokens."""
+    """What a metric of METRICS is called, in a text of such units."""
     return tr(METRICS[metric].words, unit=tr(unit))
 
 

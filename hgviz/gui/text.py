@@ -253,7 +253,7 @@ class TextStripData:
     def unit(self) -> str:
         """What the queries are called."""
         asking = [passage.texts.prompt for passage in self.passages if passage.asks]
-        return sentences.token_noun(asking[0] if asking else self.capture.main)
+        return (asking[0] if asking else self.capture.main).unit
 
 
 class TextStrip(View):

@@ -155,7 +155,7 @@ class CellTexts:
 NARROWEST, WIDEST = 9.5, 16.0  # px of a character: below it the text scrolls
 FIRST, OTHERS, LOWEST = 36, 26, 15  # px: heights of rows
 GAP, NARROW_GAP = 6, 3  # px between rows
-HIGH_ROW = 30  # px: from there merged cells have letters as large as others
+HIGH_ROW = 30  # px: from there merged cells have text as large as others
 OVERVIEW = 8  # px of the overview of a long text
 LANE = 12  # px above the text, for the marks of segments
 

@@ -383,7 +383,7 @@ def test_a_rollout_is_a_capture_of_one_head_that_says_which_way_it_took():
     share = "75 % took the way through 1:3 (25 % copied back, 50 % looked up)"
     assert said == f"Of an answer, on average, {share}."
     of_row = describe_shares(capture, composing.row(7), 7)
-    assert of_row.startswith(f"Of the answer at letter 7, {share}. On average, in letters back, ")
+    assert of_row.startswith(f"Of the answer at token 7, {share}. On average, in tokens back, ")
     assert "what stayed at 1:1 from 0, what went to 1:3 from" in of_row
     found = tasks.rollout_capture(capture, row=7)
     assert found.spec.layers[0].name == f"all maps: mean of the heads, half residual; {of_row}"

@@ -240,7 +240,7 @@ def test_one_place_near_by_comes_before_its_neighbourhood():
     assert key_of(role_of(near)) == "local"  # 38 % on the previous letter, 77 % near by
     near = looking(lambda i: [i - 1], share=0.99) + looking(PLANTED["local"], share=0.99)
     found = role_of(near)
-    assert key_of(found) == "previous token" and found.role == "previous letter"
+    assert key_of(found) == "previous token" and found.role == "previous token"
 
 
 # --- no role --------------------------------------------------------------------------------------
@@ -349,7 +349,7 @@ def test_shortened_levels_speak_of_positions_and_groups():
     capture = hourglass(letters(TEXT), (1, 2, 4), weights=weights)
     found = roles(capture)
     for layer in capture.spec.layers:
-        place = "letter" if layer.level == 0 else "position"
+        place = "token" if layer.level == 0 else "position"
         place = place if layer.role == "self" else "group"
         assert found[HeadId(layer.index, 0)].role == f"previous {place}", layer.name
         assert found[HeadId(layer.index, 1)].role == f"the {place} itself", layer.name
@@ -411,7 +411,7 @@ def test_tokens_are_called_tokens_and_letters_letters():
     assert (found.role, role_sentence(found)) == ("previous token", "Looks at the previous token")
     assert METRICS["distance"].named("token") == "Distance, tokens"
     later = role_of(np.eye(N, k=1) * 0.9 + 0.1 / N, causal=False)
-    assert later.role == "next letter" and ROLES["next token"].later
+    assert later.role == "next token" and ROLES["next token"].later
 
 
 def test_a_head_on_the_rarest_word_of_each_sentence_is_named_where_a_corpus_counts_words():

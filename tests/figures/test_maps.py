@@ -484,7 +484,7 @@ PHRASE = letters("The hourglass was used ")
         (Spec("rollout"), None, ["All maps composed", "mean of the heads, half residual",
          "Of an answer, on average", "took the way through 1:2", "comes after the query"]),
         (Spec("rollout", Selection(0, 0, 9), recipe=RolloutOptions(fuse="max", residual=0.3)), None,
-         ["largest of the heads, 30 % residual", "Of the answer at letter 9",
+         ["largest of the heads, 30 % residual", "Of the answer at token 9",
           "--query 9 --fuse max --residual 0.3"]),
         (Spec("rollout", recipe=RolloutOptions(signed=True)), True,
          ["signed product", "Row sum", "Source →"]),

@@ -203,7 +203,7 @@ def test_two_levels_of_one_hourglass_stand_beside_each_other_in_tokens(app):
     with comparing(A, A, **chosen) as (view, session, _, panes):
         assert panes[1].scene.source.shape == (len(TEXT), len(TEXT))
         assert view.head.title.text() == f"Heads 0.0 and {middle}.2"
-        assert "upsampled to letters" in view.legend.full
+        assert "upsampled to tokens" in view.legend.full
         expected = A.maps[middle].read(2)[40 // 4, 3] / 4
         assert view._opened.rows[40][1][9] == pytest.approx(expected, abs=1e-6)
         session.select(layer=1, head=3)
@@ -433,7 +433,7 @@ def test_the_sentence_describes_concentrated_and_spread_rows():
     )  # fmt: skip
     assert compare.sentence(pair, TOLD) == (
         "“s” with softmax: 89 % of the weight on “.” after “sea”. With ymish: spread over about 31 "
-        "letters, 3 % on “T” in “The”, 48 % of the mass negative; −0.032 on “.”."
+        "tokens, 3 % on “T” in “The”, 48 % of the mass negative; −0.032 on “.”."
     )
     nothing = replace(pair, b=replace(pair.b, weights=np.zeros(len(LONG), np.float32)))
     assert "With ymish: no weight." in compare.sentence(nothing, TOLD)

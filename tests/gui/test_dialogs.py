@@ -57,7 +57,7 @@ DIALOGS = {
     ),
     "activation": lambda program, then: ExchangeDialog(program.frame, "m", "", None, then),
     "write": lambda program, then: WriteDialog(
-        program.frame, "a text", "letter", 9, WritingOptions(), then
+        program.frame, "a text", "token", 9, WritingOptions(), then
     ),
     "measure": lambda program, then: MeasureDialog(program.frame, frozenset(), then=then),
     "labels": lambda program, then: LabelsDialog(

@@ -60,7 +60,7 @@ def test_the_chosen_word_is_always_there_and_makes_room_for_itself():
 def test_a_coarser_level_is_named_by_its_tokens():
     names = names_of(TEXT, layer=5)
     assert names.glyph(0) == "T" and names.glyph(1) == "he·h"
-    assert names.place(1) == "letters 1 to 4"
+    assert names.place(1) == "tokens 1 to 4"
     assert texts(names.marks(MapAxis(len(names), 600, 16.0), 1.0))[1] == "he·h"
     padded = names_of("abcde", layer=10)
     for cell in np.flatnonzero(padded.spans[:, 1] < 0).tolist():

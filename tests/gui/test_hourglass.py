@@ -195,17 +195,17 @@ def test_the_menu_exports_copies_goes_and_colours(session):
 
 def test_the_smallest_has_the_first_colour_and_the_largest_the_last(session):
     facts = session.facts
-    shades = metric_shades(facts, "previous", "letter", "viridis")
+    shades = metric_shades(facts, "previous", "token", "viridis")
     values = {head: one.metrics["previous"] for head, one in facts.items()}
     table = palettes.colours("viridis")
     for head, wanted in ((min(values, key=values.get), 0), (max(values, key=values.get), 255)):
         assert shades.colour(head, False).getRgb()[:3] == tuple(table[wanted].tolist())
     without = {**facts, HeadId(0, 0): replace(facts[HeadId(0, 0)], metrics={})}
-    some = metric_shades(without, "previous", "letter", "viridis")
+    some = metric_shades(without, "previous", "token", "viridis")
     assert (shades.part, some.part) == ("", "clear: 1 without it")
     assert some.colour(HeadId(0, 0), False) is None
-    assert metric_shades(facts, "rare", "letter", "viridis") is None
-    assert metric_shades({}, "focus", "letter", "viridis") is None
+    assert metric_shades(facts, "rare", "token", "viridis") is None
+    assert metric_shades({}, "focus", "token", "viridis") is None
 
 
 def test_any_metric_colours_the_hourglass_and_maps_come_back(session):

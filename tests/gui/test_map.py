@@ -200,7 +200,7 @@ def test_a_sentence_and_a_card_say_what_the_cell_means(app):
             view.settle()
             return plain(canvas.sentence.text())
 
-        first = "d puts 89 % of its weight on a 3 letters back."
+        first = "d puts 89 % of its weight on a 3 tokens back."
         assert said() == first and not pane.card.text
         canvas.pointed.emit((3, 1))  # the card says the cell under the pointer
         assert said() == first and "<0.01" in plain(pane.card.text)
@@ -209,7 +209,7 @@ def test_a_sentence_and_a_card_say_what_the_cell_means(app):
         session.put(hover=None, selection=Selection(0, 0, 1, 3))
         assert said() == "d is masked for b: it comes after the query."
         session.select(query=3, key=None)
-        assert said() == "d attends most to a: 89 % of its weight 3 letters back."
+        assert said() == "d attends most to a: 89 % of its weight 3 tokens back."
         session.select(query=None)
         canvas.pointed.emit((3, 0))
         assert said().startswith("Point at a cell") and "0.89" in plain(pane.card.text)
@@ -318,7 +318,7 @@ def test_at_a_coarser_level_a_cell_means_its_newest_token(app, small):
         assert (session.selection.query, session.selection.key) == (40, 16)
         view.settle()
         canvas.pointed.emit((10, 5))
-        assert "letters 37 to 40" in plain(pane.card.text)
+        assert "tokens 37 to 40" in plain(pane.card.text)
 
 
 def test_the_wheel_zooms_at_the_pointer_a_drag_pans_and_a_double_click_fits(app, small, qtbot):

@@ -40,7 +40,7 @@ def test_the_role_its_evidence_and_every_metric_are_told(session, capture):
     ("selection", "glyph", "where"),
     [
         (Selection(12, 5, 60), 1, "position 60"),
-        (Selection(5, 1, 60), 4, "letters 57 to 60"),
+        (Selection(5, 1, 60), 4, "tokens 57 to 60"),
         (Selection(2, 0, 0), 1, ""),
     ],
 )

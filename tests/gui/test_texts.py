@@ -102,7 +102,7 @@ def test_the_panel_counts_what_it_found_and_offers_to_clear_a_vain_search(panel)
 def test_a_row_says_its_text_plainly_and_marks_what_was_found(panel):
     assert panel.found(3)[0] == "Ein Café, sehr GUT und teuer"
     row = panel.list.order.index(1, 0)
-    assert row.data() == "2: The film of evening 1 was long, 21 letters, positive"
+    assert row.data() == "2: The film of evening 1 was long, 21 tokens, positive"
     tip = panel.list.order.index(4, 0).data(Qt.ItemDataRole.ToolTipRole)
     assert not GuiQt.mightBeRichText(tip) and "<b>bold</b> & more" in tip and "--item 4" in tip
     panel.field.setText("was long")
