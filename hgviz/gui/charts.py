@@ -9,7 +9,7 @@ from html import escape
 from typing import Any, Literal
 
 import numpy as np
-from PySide6.QtCore import QEvent, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
@@ -469,9 +469,6 @@ class ChartWidget(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Expanding)
         self.setMinimumSize(160, 90)
         self.setAccessibleName(name)
-
-    def sizeHint(self) -> QSize:
-        return QSize(480, 240)
 
     def show_chart(self, chart: Chart) -> None:
         """Draw this chart from now on; while hidden, when it is next shown."""
