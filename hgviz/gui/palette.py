@@ -13,7 +13,6 @@ from PySide6.QtCore import (
     QPoint,
     QRect,
     QSize,
-    QSortFilterProxyModel,
     Qt,
     Signal,
 )
@@ -278,6 +277,7 @@ LATELY = 19  # less for what was found lately: it goes before an equally good ma
 NEAREST = 5  # entries that are offered where none matches
 
 Match = tuple[float, tuple[int, ...]]  # the cost, 0 for the best; which letters match
+Found = tuple[float, int, tuple[int, ...]]  # the same, between them which entry
 
 
 def match(query: str, words: str, terms: str = "") -> Match | None:
@@ -314,80 +314,56 @@ def _match_part(part: str, text: str) -> Match | None:
     return (IN_LETTERS + spread, tuple(places)) if spread <= 2 * len(part) else None
 
 
-class Entries(QAbstractListModel):
-    """All entries, as a list that Qt sorts and filters."""
+class Matches(QAbstractListModel):
+    """The entries that match a query, best first; where none does, those spelt most alike.
 
-    def __init__(self, parent: QObject) -> None:
+    used: names of actions, the latest first. is_empty: whether nothing matches.
+    """
+
+    def __init__(self, used: tuple[str, ...], parent: QObject) -> None:
         super().__init__(parent)
         self.entries: list[Entry] = []
+        self.is_empty = False
+        self._used = used
+        self._found: list[Found] = []
 
-    def show(self, shown: list[Entry]) -> None:
-        """List these entries."""
+    def search(self, query: str) -> None:
+        """List what matches a query."""
         self.beginResetModel()
-        self.entries = shown
+        self._found = self._matches(query)
+        self.is_empty = not self._found
+        if self.is_empty:
+            known = {word for one in self.entries for word in f"{one.words} {one.terms}".split()}
+            nearest = (get_close_matches(part, known, 1, cutoff=0)[0] for part in query.split())
+            self._found = self._matches(next(nearest))[:NEAREST]
         self.endResetModel()
 
+    def _matches(self, query: str) -> list[Found]:
+        found = []
+        for place, entry in enumerate(self.entries):
+            matched = match(query, entry.words, f"{entry.note} {entry.terms}")
+            if matched is not None:
+                cost, letters = matched
+                if entry.kind == "action" and entry.value in self._used:
+                    # before anything is typed, in the order in which they were used
+                    cost -= LATELY if query else len(self._used) - self._used.index(entry.value)
+                found.append((cost + OF_PANE * (not entry.kind), place, letters))
+        return sorted(found)
+
     def rowCount(self, parent: Index | None = None) -> int:
-        return len(self.entries)
+        return len(self._found)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The words for screen readers; the entry for the delegate."""
-        entry = self.entries[index.row()]
+        """The words for screen readers; the entry and its letters that match for the delegate."""
+        if not index.isValid():
+            return None
+        _, place, letters = self._found[index.row()]
+        entry = self.entries[place]
         if role == Qt.ItemDataRole.DisplayRole:
             return ", ".join(filter(None, (entry.words, entry.off or entry.note, entry.keys)))
         if role == Qt.ItemDataRole.ToolTipRole:
             return entry.off or None
-        return entry if role == Qt.ItemDataRole.UserRole else None
-
-
-class Matches(QSortFilterProxyModel):
-    """The entries that match a query, best first; where none does, those spelt most alike."""
-
-    def __init__(self, used: tuple[str, ...], parent: QObject) -> None:
-        super().__init__(parent)
-        self.list = Entries(self)
-        self.is_empty = False  # whether nothing matches, and the nearest entries are shown
-        self._used = used
-        self._costs: dict[int, Match] = {}  # by row of the entries
-        self.setSourceModel(self.list)
-
-    def search(self, query: str) -> None:
-        """Show what matches a query."""
-        self._costs = dict(self._found(query))
-        self.is_empty = not self._costs
-        if self.is_empty:
-            entries = self.list.entries
-            known = {word for entry in entries for word in f"{entry.words} {entry.terms}".split()}
-            nearest = (get_close_matches(part, known, 1, cutoff=0)[0] for part in query.split())
-            alike = sorted(self._found(next(nearest)), key=lambda found: found[1])
-            self._costs = dict(alike[:NEAREST])
-        self.invalidate()
-        self.sort(0)
-
-    def letters(self, index: Index) -> tuple[int, ...]:
-        """The letters of an entry's words that match."""
-        return self._costs[self.mapToSource(index).row()][1]
-
-    def _found(self, query: str) -> Iterator[tuple[int, Match]]:
-        for row, entry in enumerate(self.list.entries):
-            found = match(query, entry.words, f"{entry.note} {entry.terms}")
-            if found is not None:
-                used = entry.kind == "action" and entry.value in self._used
-                # before anything is typed, in the order in which they were used
-                lately = (
-                    LATELY
-                    if query
-                    else len(self._used) - (self._used.index(entry.value) if used else 0)
-                )
-                yield row, (found[0] - lately * used + OF_PANE * (not entry.kind), found[1])
-
-    def filterAcceptsRow(self, row: int, parent: Index) -> bool:
-        return row in self._costs
-
-    def lessThan(self, left: Index, right: Index) -> bool:
-        """Whether one entry matches better, or stands first where both match alike."""
-        a, b = left.row(), right.row()
-        return (self._costs[a][0], a) < (self._costs[b][0], b)
+        return (entry, letters) if role == Qt.ItemDataRole.UserRole else None
 
 
 # --- palette --------------------------------------------------------------------------------------
@@ -452,7 +428,7 @@ class CommandPalette(QDialog):
 
     def _changed(self, name: str) -> None:
         if name in LISTENS:
-            self.model.list.show(entries(self._session))
+            self.model.entries = entries(self._session)
             self._search(self.field.text())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -473,15 +449,17 @@ class CommandPalette(QDialog):
         self.model.search(query)
         self.list.setCurrentIndex(self.model.index(0, 0))
         self.list.scrollToTop()
-        count, total = self.model.rowCount(), self.model.list.rowCount()
+        count, total = self.model.rowCount(), len(self.model.entries)
         self.count.setText(tr("{count} of {total}", count=count, total=total))
         self.count.setHidden(self.model.is_empty)
         self.nothing.setText(tr("Nothing matches “{query}”. Similar:", query=query.strip()))
         self.nothing.setVisible(self.model.is_empty)
 
     def _choose(self, index: Index) -> None:
-        entry = index.data(Qt.ItemDataRole.UserRole)
-        if entry is not None and entry.kind and not entry.off:  # the reason why not is in its line
+        if not index.isValid():
+            return
+        entry, _ = index.data(Qt.ItemDataRole.UserRole)
+        if entry.kind and not entry.off:  # the reason why not is in its line
             self.accept()
             self.chosen.emit(entry)
 
@@ -493,8 +471,7 @@ class EntryDelegate(QStyledItemDelegate):
         return QSize(100, ROW)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        entry: Entry = index.data(Qt.ItemDataRole.UserRole)
-        letters = index.model().letters(index)  # type: ignore[attr-defined]
+        entry, letters = index.data(Qt.ItemDataRole.UserRole)
         now, box = theme.current(), option.rect.adjusted(8, 0, -8, 0)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

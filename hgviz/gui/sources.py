@@ -70,8 +70,6 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.study import Study, Sweep
 
-# --- session files --------------------------------------------------------------------------------
-
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -167,9 +165,9 @@ class CaptureRequest:
     def reads(self) -> Modality:
         """What is read: a text or ids, or an image or a sound by the name of its file."""
         ending = Path(self.ids).suffix.lower()
-        return (
-            "image" if ending in IMAGE_SUFFIXES else "audio" if ending in SOUND_SUFFIXES else "text"
-        )
+        if ending in IMAGE_SUFFIXES:
+            return "image"
+        return "audio" if ending in SOUND_SUFFIXES else "text"
 
 
 class UnreadError(HgvizError):
@@ -346,11 +344,6 @@ def _beginning(encode: Callable[[str], Prompt], text: str, most: int) -> str:
     return text[:fit]
 
 
-def whether(path: str) -> str:
-    """The path, "" where there is nothing."""
-    return path if Path(path).exists() else ""
-
-
 def strongest(capture: Capture, chosen: Selection) -> int | None:
     """The key that the chosen query looks at most."""
     progress(0, 1, "reading a row")
@@ -436,9 +429,7 @@ class CaptureRunner:
 
     def start(self, path: str) -> None:
         """Capture the text with the checkpoint at hand, as it is pruned and exchanged."""
-        session = self.session
-        wish = self._wish(path, off=session.off, activation=session.activation)
-        self._start(wish, session.model, "Capturing")
+        self._start(self._wish_at_hand(path), self.session.model, "Capturing")
 
     def start_fresh(self, path: str, on_error: OnError, activation: str = "") -> None:
         """Open a checkpoint and capture the text with the whole of it.
@@ -471,43 +462,27 @@ class CaptureRunner:
 
     def start_corpus(self, corpus: str, out: str) -> None:
         """Capture every text of a file into another file, which is opened then."""
-        wish = self._wish(
-            self.session.checkpoint, off=self.session.off, activation=self.session.activation,
-        )  # fmt: skip
         self._stopped = partial(self._open_part, out)
-        self.working.start(
-            self.lanes.engine,
-            "capture",
-            f"Capturing {Path(corpus).name}",
-            partial(capture_corpus, wish, self.session.model, corpus, out),
-            on_step=self._counted,
-            on_done=self._corpus_done,
-            keeps=KEEPS_TEXTS,
-        )
+        work = partial(capture_corpus, self._wish_at_hand(), self.session.model, corpus, out)
+        self._run(
+            f"Capturing {Path(corpus).name}", work, self._corpus_done,
+            on_step=self._counted, keeps=KEEPS_TEXTS, bound=False,
+        )  # fmt: skip
 
     def start_writing(self, writing: WritingOptions) -> None:
         """Have the model go on with the text."""
-        session = self.session
-        wish = self._wish(session.checkpoint, off=session.off, activation=session.activation)
-        self._write(wish, writing)
+        self._write(self._wish_at_hand(), writing)
 
     def _write(self, wish: CaptureRequest, writing: WritingOptions) -> None:
         session = self.session
         self._newest, self._first = None, None if session.stale else session.written
         self._stopped = partial(self._keep_written, writing)
-        self.working.start(
-            self.lanes.engine,
-            "capture",
-            "Writing",
-            partial(write_on, wish, session.model, writing),
-            on_step=self._wrote,
-            on_done=self._written,
-            on_error=partial(
-                self._failed, self.working.on_error, lambda one: self._write(one, writing)
-            ),
+        again = partial(self._write, writing=writing)
+        self._run(
+            "Writing", partial(write_on, wish, session.model, writing), self._written,
+            on_step=self._wrote, on_error=partial(self._failed, self.working.on_error, again),
             keeps="keeps what is written",
-            bound=True,
-        )
+        )  # fmt: skip
 
     def stop(self) -> None:
         """What is done stays: layers, texts of a file, words that were written."""
@@ -519,25 +494,30 @@ class CaptureRunner:
         """Measure the heads of the capture on screen."""
         work = partial(_after_the_picture, partial(measure, self.session.capture))
         self.working.start(
-            self.lanes.facts,
-            "measure",
-            "Computing head importance",
-            work,
-            self._measured,
+            self.lanes.facts, "measure", "Computing head importance", work, self._measured,
             bound=True,
-        )
+        )  # fmt: skip
 
     def warm_up(self) -> None:
         """Load torch and the checkpoint at hand while nothing else happens."""
         if self.session.checkpoint and self.session.model is None:
             self.lanes.engine.submit(
-                "warm_up",
-                "Loading torch",
+                "warm_up", "Loading torch",
                 partial(tasks.load, self.session.checkpoint, settings.load().device),
-                on_done=self._warmed,
-                on_error=self._not_warmed,
-                post=self.lanes.bridge.post,
-            )
+                on_done=self._warmed, on_error=self._not_warmed, post=self.lanes.bridge.post,
+            )  # fmt: skip
+
+    def _run(self, title: str, work: Callable[[], Any], on_done: Callable[[Any], None],
+             bound: bool = True, **how: Any) -> None:  # fmt: skip
+        """Start a capture in place of the one before; see Jobs.start."""
+        start, lane = self.working.start, self.lanes.engine
+        start(lane, "capture", title, work, on_done, bound=bound, **how)
+
+    def _wish_at_hand(self, path: str = "") -> CaptureRequest:
+        """A capture by the model that is open, as it is pruned and exchanged."""
+        session = self.session
+        path = path or session.checkpoint
+        return self._wish(path, off=session.off, activation=session.activation)
 
     def _wish(self, path: str, **fields: Any) -> CaptureRequest:
         session, device = self.session, settings.load().device
@@ -557,17 +537,12 @@ class CaptureRunner:
         def again(agreed: CaptureRequest) -> None:
             self._start(agreed, self.session.model, "Capturing", on_error, then)
 
-        self.working.start(
-            self.lanes.engine,
-            "capture",
-            title,
-            partial(capture_text, wish, model),
+        self._run(
+            title, partial(capture_text, wish, model), partial(self._done, wish, then),
             on_step=partial(self._part, wish),
-            on_done=partial(self._done, wish, then),
             on_error=partial(self._not_read, wish, on_error or self.working.on_error, again, then),
             keeps=keeps_words(0),
-            bound=True,
-        )
+        )  # fmt: skip
 
     def _not_read(
         self,
@@ -619,16 +594,10 @@ class CaptureRunner:
         """Show the layers that are done, unless all of them will be in a moment."""
         if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
             done, total, prompt = int(step.done), int(step.total), step.value.main
-            self.working.tell(
-                "capture",
-                title=f"Capturing {counted(len(prompt), prompt.unit)}",
-                note=tr(
-                    "Layer {layer} ({number} of {total})", layer=done, number=done + 1, total=total
-                )
-                if done < total
-                else "Finishing",
-                keeps=keeps_words(done),
-            )
+            title = f"Capturing {counted(len(prompt), prompt.unit)}"
+            words = "Layer {layer} ({number} of {total})" if done < total else "Finishing"
+            note = tr(words, layer=done, number=done + 1, total=total)
+            self.working.tell("capture", title=title, note=note, keeps=keeps_words(done))
             self._take(step.value, **self._opened(wish))
 
     def _done(
@@ -658,18 +627,11 @@ class CaptureRunner:
 
     def _open_part(self, out: str) -> None:
         """Open what an interrupted capture leaves, once the lane has let go of it."""
-        part = out + PART
         self.lanes.engine.submit(
-            "open_part",
-            "Opening what is done",
-            partial(whether, part),
-            on_done=self._part_there,
+            "open_part", "Opening what is done", Path(out + PART).exists,
+            on_done=lambda there: self._open_path(out + PART) if there else None,
             post=self.lanes.bridge.post,
-        )
-
-    def _part_there(self, part: str) -> None:
-        if part:
-            self._open_path(part)
+        )  # fmt: skip
 
     def _wrote(self, step: Step) -> None:
         """Show the newest words that the model wrote."""
@@ -680,14 +642,8 @@ class CaptureRunner:
 
     def _keep_written(self, writing: WritingOptions) -> None:
         if self._newest is not None:
-            self.working.start(
-                self.lanes.engine,
-                "capture",
-                "Capturing what was written",
-                partial(capture_stopped, self._newest, writing),
-                on_done=self._written,
-                bound=True,
-            )
+            work = partial(capture_stopped, self._newest, writing)
+            self._run("Capturing what was written", work, self._written)
 
     def _written(self, result: tuple[WrittenText, Capture]) -> None:
         written, capture = result

@@ -24,7 +24,7 @@ def finder(opened):
 def shown(finder):
     model = finder.model
     rows = range(model.rowCount())
-    return [model.index(row, 0).data(Qt.ItemDataRole.UserRole) for row in rows]
+    return [model.index(row, 0).data(Qt.ItemDataRole.UserRole)[0] for row in rows]
 
 
 def test_every_action_head_and_setting_is_there(opened):
@@ -130,8 +130,9 @@ def test_escape_closes_and_letters_do_not_step_heads_while_it_is_open(opened, fi
 
 def test_what_was_used_last_comes_first_and_before_equally_good_matches(app):
     matches = Matches(("b", "a"), app)
-    matches.list.show([Entry(f"Show {name}", "", kind="action", value=name) for name in "cab"])
+    matches.entries = [Entry(f"Show {name}", "", kind="action", value=name) for name in "cab"]
     for query in ("", "show"):
         matches.search(query)
-        order = [matches.index(row, 0).data(Qt.ItemDataRole.UserRole).value for row in range(3)]
+        rows = [matches.index(row, 0).data(Qt.ItemDataRole.UserRole) for row in range(3)]
+        order = [entry.value for entry, _ in rows]
         assert order == (["b", "a", "c"] if not query else ["a", "b", "c"])
