@@ -13,7 +13,6 @@ import numpy as np
 from PySide6.QtCore import QEvent, QMargins, QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QFocusEvent,
     QFontMetricsF,
     QKeyEvent,
     QMouseEvent,
@@ -22,10 +21,10 @@ from PySide6.QtGui import (
     QPaintEvent,
     QPen,
     QResizeEvent,
-    QWheelEvent,
 )
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
+    QAbstractSlider,
     QLineEdit,
     QSizePolicy,
     QToolButton,
@@ -39,19 +38,9 @@ from hgviz.gui import ink, sentences, theme
 from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.tables import Table
+from hgviz.gui.tables import Table, paint_text
 from hgviz.gui.view import CAPTURE, View
-from hgviz.gui.widgets import (
-    Flow,
-    IconButton,
-    PaneHead,
-    Picker,
-    Words,
-    label,
-    line,
-    turns_along,
-    vbox,
-)
+from hgviz.gui.widgets import Flow, IconButton, PaneHead, Picker, Words, label, line, vbox
 from hgviz.maps.links import (
     LinkOptions,
     Links,
@@ -67,23 +56,23 @@ from hgviz.session.navigation import step_token
 # --- bar ------------------------------------------------------------------------------------------
 
 
-HERE, LAYER, LEVEL, NAMED = "here", "layer", "level", "named"
+HEADS = ("here", "layer", "level", "named")  # which heads have links
 CAP = 200  # links of a query and head, however they are chosen
-DRAWN = "Which links of each query and head are drawn, {most} at most"
 LIMITS = (
     ("Strongest", {"most": 1}), ("5 strongest", {"most": 5}), ("20 strongest", {"most": 20}),
     ("80 % of the weight", {"most": CAP, "mass": 0.8}),
 )  # fmt: skip
-USUAL = 1
+USUAL = 1  # of LIMITS
+DRAWN = "Which links of each query and head are drawn, {most} at most"
 VALUED = "Scale weights by the norm of the value: weight × |v·W_O|"
 NORM = Citation("‖a_ij v_j W_O‖", "Kobayashi et al. 2020")
+NO_NORMS = "This capture has no value norms: capture the text again to scale by them"
 TOGGLES = (
     ("mean", "Mean of heads", "One link for all these heads: the mean of their weights"),
     ("words", "Merge subwords", "Merge tokens into words: rows averaged, columns added"),
     ("special", "Special tokens", "Show special tokens, padding and the zeros of a shift"),
     ("values", "Value norms", VALUED),
 )
-NO_NORMS = "This capture has no value norms: capture the text again to scale by them"
 
 
 class LinkBar(Flow):
@@ -100,19 +89,19 @@ class LinkBar(Flow):
         self.named.setAccessibleName(tr("Heads by number"))
         self.named.editingFinished.connect(self.changed)
         self.named.hide()
-        for name in (HERE, LAYER, LEVEL, NAMED):
+        for name in HEADS:
             self.heads.addItem(name, name)
         for words, limits in LIMITS:
             self.limit.addItem(tr(words), limits)
         self.limit.setCurrentIndex(USUAL)
-        for box, name, about in (
+        for picker, name, about in (
             (self.heads, tr("Heads"), tr("Which heads have links")),
             (self.limit, tr("Links"), tr(DRAWN, most=CAP)),
         ):
-            box.setAccessibleName(name)
-            box.setToolTip(about)
-            box.setSizeAdjustPolicy(Picker.SizeAdjustPolicy.AdjustToContents)
-            box.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
+            picker.setAccessibleName(name)
+            picker.setToolTip(about)
+            picker.setSizeAdjustPolicy(Picker.SizeAdjustPolicy.AdjustToContents)
+            picker.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.heads.currentIndexChanged.connect(self._choose_heads)
         self.limit.currentIndexChanged.connect(self.changed)
         self.toggles: dict[str, QToolButton] = {}
@@ -130,11 +119,10 @@ class LinkBar(Flow):
 
     def options(self, capture: Capture, chosen: Selection) -> LinkOptions:
         """The options chosen. Raises HgvizError for numbers of heads that the model lacks."""
-        on: dict[str, Any] = {name: one.isChecked() for name, one in self.toggles.items()}
+        on: dict[str, Any] = {name: button.isChecked() for name, button in self.toggles.items()}
         heads = self._heads(capture, chosen)
         fuse: Literal["mean", "each"] = "mean" if on.pop("mean") and len(heads) > 1 else "each"
-        options = LinkOptions(most=0, heads=heads, fuse=fuse, **on)
-        return replace(options, **self.limit.currentData())
+        return LinkOptions(heads=heads, fuse=fuse, **on, **self.limit.currentData())
 
     def fit(self, capture: Capture, chosen: Selection) -> None:
         """Name the heads there are, and enable what this capture has."""
@@ -146,8 +134,8 @@ class LinkBar(Flow):
             tr("Heads by number…"),
         )):  # fmt: skip
             self.heads.setItemText(at, words)
-        layers = comparable_layers(capture, chosen.layer)
-        has_norms = all(getattr(capture.maps[at], "value_norms", None) is not None for at in layers)
+        maps = (capture.maps[layer] for layer in comparable_layers(capture, chosen.layer))
+        has_norms = all(getattr(one, "value_norms", None) is not None for one in maps)
         self.toggles["values"].setEnabled(has_norms)
         about = explanation(tr(VALUED), NORM) if has_norms else tr(NO_NORMS)
         self.toggles["values"].setToolTip(about)
@@ -155,17 +143,19 @@ class LinkBar(Flow):
             self.toggles["mean"].setVisible(len(self._heads(capture, chosen)) > 1)
 
     def _heads(self, capture: Capture, chosen: Selection) -> tuple[HeadId, ...]:
-        kind = self.heads.currentData()
-        if kind == NAMED and self.named.text().strip():
-            return tuple(sorted(parse_heads(self.named.text(), capture.spec.layers)))
-        if kind in (HERE, NAMED):
+        which, numbers = self.heads.currentData(), self.named.text().strip()
+        if which == "named" and numbers:
+            return tuple(sorted(parse_heads(numbers, capture.spec.layers)))
+        if which in ("here", "named"):
             return (chosen.head_id,)
-        layers = comparable_layers(capture, chosen.layer) if kind == LEVEL else (chosen.layer,)
+        is_level = which == "level"
+        layers = comparable_layers(capture, chosen.layer) if is_level else (chosen.layer,)
         return tuple(HeadId(at, head) for at in layers for head in capture.spec.layers[at].heads)
 
     def _choose_heads(self) -> None:
-        self.named.setVisible(self.heads.currentData() == NAMED)
-        if self.named.isVisible():
+        is_named = self.heads.currentData() == "named"
+        self.named.setVisible(is_named)
+        if is_named:
             self.named.setFocus()
         self.changed.emit()
 
@@ -176,11 +166,9 @@ class LinkBar(Flow):
 LONGEST = 18  # characters of a unit that are shown
 PITCH, NARROW_PITCH = 22, 17  # px of a row, and of a row of single characters
 SAMPLED = 300  # units whose labels say how wide all are
-RED, BLUE = 215, 40  # of the 256 colours of signed weights
 QUERY, KEY = 0, 1
 
 LinkEnd = tuple[int, int]  # a side, QUERY or KEY, and a place on it
-Curve = tuple[QPointF, QPointF, QPointF, QPointF]  # start, two control points, end
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,24 +180,18 @@ class HeadColours:
     below: QColor
     off: bool = False
 
-    @classmethod
-    def of_links(cls, links: Links, off: frozenset[object]) -> tuple[HeadColours, ...]:
-        """The colours of some links. off: heads that are switched off."""
-        dark = theme.current().dark
-        hues = palettes.CATEGORICAL_DARK if dark else palettes.CATEGORICAL
-        if not links.single:
-            colours = (QColor(hues[at % len(hues)]) for at in range(len(links.heads)))
-            return tuple(
-                cls(str(head), hue, hue, head in off)
-                for head, hue in zip(links.heads, colours, strict=True)
-            )
-        alone = len(links.heads) == 1
-        name = str(links.heads[0]) if alone else tr(links.fuse)
-        above = below = QColor(hues[0])
-        if links.signed:
-            table = palettes.colours("blue-red", dark)
-            above, below = (QColor(*table[at].tolist()) for at in (RED, BLUE))
-        return (cls(name, above, below, alone and links.heads[0] in off),)
+
+def head_colours(links: Links, off: HeadSet) -> tuple[HeadColours, ...]:
+    """The colours of each head of some links. off: heads that are switched off."""
+    names = palettes.CATEGORICAL_DARK if theme.current().dark else palettes.CATEGORICAL
+    hues = [QColor(names[at % len(names)]) for at in range(len(links.heads))]
+    if not links.single:
+        heads = zip(links.heads, hues, strict=True)
+        return tuple(HeadColours(str(head), hue, hue, head in off) for head, hue in heads)
+    head, is_alone = links.heads[0], len(links.heads) == 1
+    below, above = ink.sides() if links.signed else (hues[0], hues[0])
+    name = str(head) if is_alone else tr(links.fuse)
+    return (HeadColours(name, above, below, is_alone and head in off),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,8 +243,7 @@ def every_link(links: Links) -> Iterator[tuple[int, int, int, float]]:
 
 def end_label(side: Side, place: int) -> str:
     """The label of a unit: a token's own, so that bytes of one character are named each."""
-    unit = int(side.shown[place])
-    start, end = (int(one) for one in side.tokens[unit])
+    start, end = side.tokens[side.shown[place]].tolist()
     if start < 0:
         return "∅"
     if end - start == 1:
@@ -276,7 +257,7 @@ def end_label(side: Side, place: int) -> str:
 
 PAD, GAP = 16, 8  # px around all, between a text and its links
 HEAD = 26  # px of the line that says what the columns are
-LEAST, WIDEST = 110, 420  # px of links
+WIDEST = 420  # px of links
 AFTER = 8  # px after the last unit
 STUB, STUB_WIDTH = 18, 124  # px of what says that links lead out of view
 
@@ -303,10 +284,10 @@ class LinkLayout:
     room: float
     sides: tuple[tuple[float, float], tuple[float, float]]
     ends: tuple[float, float]
-    value: float
+    value: float = 0
 
     @classmethod
-    def of(cls, scene: LinkScene, width: float, height: float, value: float) -> LinkLayout:
+    def of(cls, scene: LinkScene, width: float, height: float) -> LinkLayout:
         """The layout of a scene in a viewport."""
         most = max(48.0, width * 0.26)
         first, second = (max(44.0, min(most, axis.width)) for axis in scene.axes)
@@ -315,7 +296,7 @@ class LinkLayout:
         left = PAD + max(0.0, free - reach) / 2  # what is left over stands at both ends
         ends = left + first + GAP, left + first + GAP + reach
         sides = (left, left + first), (ends[1] + GAP, ends[1] + GAP + second)
-        return cls(scene, width, height - HEAD, sides, ends, value)
+        return cls(scene, width, height - HEAD, sides, ends)
 
     def over(self, side: int) -> float:
         """Px of a side that its room does not show."""
@@ -382,32 +363,31 @@ class LinkLayout:
         return far_keys
 
 
-def visible_part(a: QPointF, b: QPointF, low: float, high: float) -> Curve | None:
+def visible_curve(a: QPointF, b: QPointF, low: float, high: float) -> QPainterPath | None:
     """The part of a link's curve that lies between low and high along the text; None for none. What
     is far out of view would take long to stroke.
 
-    Along the text the curve goes as 3 t^2 - 2 t^3, which is inverted by a sine.
+    Along the text the curve goes as 3 t² − 2 t³, which is inverted by a sine; its part from start
+    to end has the ends and slopes of the whole.
     """
-    first, last = a.y(), b.y()
-    if max(first, last) < low or min(first, last) > high:
+    wide, long = b.x() - a.x(), b.y() - a.y()
+    if max(a.y(), b.y()) < low or min(a.y(), b.y()) > high:
         return None
-    bend = QPointF((b.x() - a.x()) / 2, 0)
-    curve = [a, a + bend, b - bend, b]
     start, end = 0.0, 1.0
-    if first != last:
-        parts = sorted((edge - first) / (last - first) for edge in (low, high))
+    if long:
+        parts = sorted((edge - a.y()) / long for edge in (low, high))
         start, end = (0.5 - sin(asin(1 - 2 * min(1.0, max(0.0, p))) / 3) for p in parts)
 
-    def blossom(*parameters: float) -> QPointF:
-        points = curve
-        for t in parameters:
-            points = [p * (1 - t) + q * t for p, q in zip(points, points[1:], strict=False)]
-        return points[0]
+    def point(t: float) -> QPointF:
+        return a + QPointF(wide * (1.5 * t - 1.5 * t * t + t**3), long * (3 * t * t - 2 * t**3))
 
-    return (
-        blossom(start, start, start), blossom(start, start, end),
-        blossom(start, end, end), blossom(end, end, end),
-    )  # fmt: skip
+    def third(t: float) -> QPointF:
+        slope = QPointF(wide * (1.5 - 3 * t + 3 * t * t), long * 6 * t * (1 - t))
+        return slope * ((end - start) / 3)
+
+    path = QPainterPath(point(start))
+    path.cubicTo(point(start) + third(start), point(end) - third(end), point(end))
+    return path
 
 
 # --- painting -------------------------------------------------------------------------------------
@@ -423,130 +403,106 @@ STEP = 3.0  # px between heads that end at one key
 FAR = {True: ("↑", "Ctrl+↑"), False: ("↓", "Ctrl+↓")}  # arrow and key, by whether it comes before
 
 
-class LinkPainter:
-    """One painting. hot: the side and place under the pointer."""
+def paint_scene(painter: QPainter, plan: LinkLayout, hot: LinkEnd | None) -> None:
+    """Paint links first, then what they link, then what is not in view. hot: what the pointer is
+    over."""
+    scene, now = plan.scene, theme.current()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setClipRect(QRectF(0, HEAD, plan.width, plan.room))
+    paint_links(painter, plan, hot)
+    linked = {key for _, _, key, _ in every_link(scene.hot or scene.links)}
+    for side in (QUERY, KEY):
+        for place in range(*plan.shown(side)):
+            is_linked = side == KEY and place in linked
+            paint_unit(painter, plan, (side, place), is_linked, (side, place) == hot)
+    painter.setClipping(False)
+    painter.setFont(theme.font(0.85, 600))
+    painter.setPen(now.secondary)
+    for side, title in enumerate(scene.titles):
+        low, high = plan.sides[side]
+        box = QRectF(low + 4, 0, max(high - low, 60) - 8, HEAD)
+        if side == QUERY:
+            box.moveRight(high - 4)
+        painter.drawText(box, theme.TO_LEFT if side else theme.TO_RIGHT, title)
+    painter.fillRect(QRectF(0, HEAD - 1, plan.width, 1), now.line)
+    for far in plan.far_keys():
+        paint_far_key(painter, far, end_label(scene.links.keys, far.place))
 
-    def __init__(self, painter: QPainter, plan: LinkLayout, hot: LinkEnd | None) -> None:
-        self.painter, self.scene, self.plan, self.hot = painter, plan.scene, plan, hot
-        self.theme = theme.current()
 
-    def paint(self) -> None:
-        """Links first, then what they link, then what is not in view."""
-        painter, plan = self.painter, self.plan
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        painter.setClipRect(QRectF(0, HEAD, plan.width, plan.room))
-        self._links()
-        linked = {key for _, _, key, _ in every_link(self.scene.hot or self.scene.links)}
-        for side, axis in enumerate(self.scene.sides):
-            for place in range(*plan.shown(side)):
-                self._unit(axis, (side, place), side == KEY and place in linked)
-        painter.setClipping(False)
-        painter.setFont(theme.font(0.85, 600))
-        painter.setPen(self.theme.secondary)
-        for side, title in enumerate(self.scene.titles):
-            low, high = plan.sides[side]
-            box = QRectF(low + 4, 0, max(high - low, 60) - 8, HEAD)
-            if side == QUERY:
-                box.moveRight(high - 4)
-            painter.drawText(box, theme.TO_LEFT if side else theme.TO_RIGHT, title)
-        painter.fillRect(QRectF(0, HEAD - 1, plan.width, 1), self.theme.line)
-        for far in plan.far_keys():
-            self._far_key(far)
+def paint_links(painter: QPainter, plan: LinkLayout, hot: LinkEnd | None) -> None:
+    """Paint the strongest links, those in front last."""
+    scene, rows = plan.scene, []
+    for links in filter(None, (scene.links, scene.hot)):
+        peak = max(scene.links.peak, links.peak) or 1.0
+        # all are in front where nothing is pointed at, or a query without links of its own
+        is_front = links is (scene.hot or scene.links)
+        if hot is not None and (hot[0] == KEY or hot[1] in links.strands or scene.hot is not None):
+            is_front = False
+        for place, number, key, weight in every_link(links):
+            in_front = is_front or hot in ((QUERY, place), (KEY, key))
+            rows.append((in_front, abs(weight) / peak, weight, number, place, key))
+    rows.sort(key=lambda row: row[:2])
+    step = min(STEP, 14 / max(1, len(scene.colours)))
+    low, high = HEAD - EDGE, HEAD + plan.room + EDGE
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    for in_front, part, weight, number, place, key in rows[-MOST:]:
+        aside = step * (number - (len(scene.colours) - 1) / 2)
+        start = QPointF(plan.ends[0], plan.along(QUERY, place))
+        end = QPointF(plan.ends[1], plan.along(KEY, key) + aside)
+        curve = visible_curve(start, end, low, high)
+        if curve is None:
+            continue
+        head = scene.colours[number]
+        alpha = PALE + (FULL - PALE) * part if in_front else BEHIND
+        alpha *= (0.35 if head.off else 1.0) * (1.0 if scene.chosen else ALL)
+        wide = THIN + (THICK - THIN) * part
+        colour = ink.faint(head.below if weight < 0 else head.above, alpha)
+        pen = QPen(colour, wide if wide >= 1.6 else 1.0)  # of 1 px takes a tenth of the time
+        pen.setCapStyle(Qt.PenCapStyle.FlatCap)
+        if weight < 0:
+            pen.setDashPattern(NEGATIVE)
+        painter.setPen(pen)
+        painter.drawPath(curve)
 
-    def _links(self) -> None:
-        """The strongest links, those in front last."""
-        scene, plan = self.scene, self.plan
-        rows = []
-        for links in filter(None, (scene.links, scene.hot)):
-            peak = max(scene.links.peak, links.peak) or 1.0
-            for place, number, key, weight in every_link(links):
-                part = abs(weight) / peak
-                rows.append((self._in_front(place, key, links), part, weight, number, place, key))
-        rows.sort(key=lambda row: row[:2])
-        step = min(STEP, 14 / max(1, len(scene.colours)))
-        low, high = HEAD - EDGE, HEAD + plan.room + EDGE
-        self.painter.setBrush(Qt.BrushStyle.NoBrush)
-        for in_front, part, weight, number, place, key in rows[-MOST:]:
-            aside = step * (number - (len(scene.colours) - 1) / 2)
-            a = QPointF(plan.ends[0], plan.along(QUERY, place))
-            b = QPointF(plan.ends[1], plan.along(KEY, key) + aside)
-            curve = visible_part(a, b, low, high)
-            if curve is None:
-                continue
-            path = QPainterPath(curve[0])
-            path.cubicTo(*curve[1:])
-            head = scene.colours[number]
-            alpha = PALE + (FULL - PALE) * part if in_front else BEHIND
-            alpha *= (0.35 if head.off else 1.0) * (1.0 if scene.chosen else ALL)
-            wide = THIN + (THICK - THIN) * part
-            colour = ink.faint(head.below if weight < 0 else head.above, alpha)
-            pen = QPen(colour, wide if wide >= 1.6 else 1.0)  # of 1 px takes a tenth of the time
-            pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-            if weight < 0:
-                pen.setDashPattern(NEGATIVE)
-            self.painter.setPen(pen)
-            self.painter.drawPath(path)
 
-    def _in_front(self, place: int, key: int, links: Links) -> bool:
-        """Whether a link is one of those pointed at; all are where nothing is pointed at."""
-        if self.hot is None:
-            return links is (self.scene.hot or self.scene.links)
-        side, at = self.hot
-        if side == QUERY and at not in links.strands and self.scene.hot is None:
-            return True
-        return (place if side == QUERY else key) == at
+def paint_unit(
+    painter: QPainter, plan: LinkLayout, end: LinkEnd, is_linked: bool, is_hot: bool
+) -> None:
+    """Paint a unit of a text: tinted when chosen or pointed at, bold when it is linked."""
+    (side, place), scene, now = end, plan.scene, theme.current()
+    axis, box = scene.sides[side], plan.box(side, place)
+    chosen = side == QUERY and place in scene.chosen
+    inner = box.adjusted(1, 1, -1, -1)
+    if chosen or is_hot:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(now.mark_tint if chosen else now.hover)
+        painter.drawRoundedRect(inner, 4, 4)
+    if chosen or (side == KEY and place == scene.key):
+        painter.setBrush(Qt.BrushStyle.NoBrush)
+        painter.setPen(QPen(now.mark if chosen else now.text, 1.5))
+        painter.drawRoundedRect(inner, 4, 4)
+    special = bool(axis.special[axis.shown[place]])
+    quiet = special or (side == KEY and scene.chosen and not is_linked)
+    painter.setFont(theme.mono(0.92 if special else 1.0, 600 if chosen or is_linked else 400))
+    colour = now.mark_text if chosen else now.secondary if quiet else now.text
+    align = theme.TO_LEFT if side else theme.TO_RIGHT
+    paint_text(painter, box.adjusted(4, 0, -4, 0), end_label(axis, place), colour, align)
 
-    def _unit(self, axis: Side, end: LinkEnd, linked: bool) -> None:
-        """A unit of a text: tinted when chosen or pointed at, bold when it is linked."""
-        (side, place), painter, now = end, self.painter, self.theme
-        box = self.plan.box(side, place)
-        chosen = side == QUERY and place in self.scene.chosen
-        inner = box.adjusted(1, 1, -1, -1)
-        if chosen or end == self.hot:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(now.mark_tint if chosen else now.hover)
-            painter.drawRoundedRect(inner, 4, 4)
-        if chosen or (side == KEY and place == self.scene.key):
-            painter.setBrush(Qt.BrushStyle.NoBrush)
-            painter.setPen(QPen(now.mark if chosen else now.text, 1.5))
-            painter.drawRoundedRect(inner, 4, 4)
-        special = bool(axis.special[axis.shown[place]])
-        quiet = special or (side == KEY and self.scene.chosen and not linked)
-        painter.setFont(theme.mono(0.92 if special else 1.0, 600 if chosen or linked else 400))
-        painter.setPen(now.mark_text if chosen else now.secondary if quiet else now.text)
-        text, room = end_label(axis, place), int(box.width()) - 8
-        text = painter.fontMetrics().elidedText(text, Qt.TextElideMode.ElideRight, max(1, room))
-        align = theme.TO_LEFT if side else theme.TO_RIGHT
-        painter.drawText(box.adjusted(4, 0, -4, 0), align, text)
 
-    def _far_key(self, far: FarKey) -> None:
-        """To which key links lead out of view, how many more, and which key goes there."""
-        painter, now, box = self.painter, self.theme, far.box
-        painter.setPen(QPen(now.edge, 1))
-        painter.setBrush(now.pane)
-        painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
-        painter.setFont(theme.font(0.85, 500))
-        metrics, (arrow, keys) = painter.fontMetrics(), FAR[far.before]
-        wide = metrics.horizontalAdvance(keys)
-        more = f" +{far.count - 1}" if far.count > 1 else ""
-        text = f"{arrow} {end_label(self.scene.links.keys, far.place)}{more}"
-        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, int(box.width()) - wide - 20)
-        painter.setPen(now.text)
-        painter.drawText(box.adjusted(8, 0, 0, 0), theme.TO_LEFT, text)
-        painter.setPen(now.secondary)
-        painter.drawText(box.adjusted(0, 0, -8, 0), theme.TO_RIGHT, keys)
+def paint_far_key(painter: QPainter, far: FarKey, key: str) -> None:
+    """Paint to which key links lead out of view, how many more, and which keys of the keyboard go
+    there."""
+    now, box, (arrow, keys) = theme.current(), far.box, FAR[far.before]
+    painter.setPen(QPen(now.edge, 1))
+    painter.setBrush(now.pane)
+    painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
+    painter.setFont(theme.font(0.85, 500))
+    right = paint_text(painter, box.adjusted(0, 0, -8, 0), keys, now.secondary, theme.TO_RIGHT)
+    more = f" +{far.count - 1}" if far.count > 1 else ""
+    paint_text(painter, box.adjusted(8, 0, -12 - right, 0), f"{arrow} {key}{more}", now.text)
 
 
 # --- words ----------------------------------------------------------------------------------------
-
-
-# by whether weights can be negative, and whether the strongest link is named
-SUMMARIES = {
-    (False, False): "{who}: {links} with {share} of the weight",
-    (False, True): "{who}: {links} with {share} of the weight, most {key} {amount}",
-    (True, False): "{who}: {links} with {share} of the magnitude",
-    (True, True): "{who}: {links} with {share} of the magnitude, most {key} {amount}",
-}
 
 
 def describe_links(links: Links, off: HeadSet) -> str:
@@ -564,32 +520,31 @@ def describe_links(links: Links, off: HeadSet) -> str:
     if not count:
         none = "No weight is large enough to be drawn." if total else "No weight in this row."
         return tr(none)
-    part = sum(strand.part * strand.total for strand in strands) / total if total else 0.0
-    single = len(links.strands) == 1
+    part = sum(strand.part * strand.total for strand in strands) / total
     who = tr("{n:,} queries", n=len(links.strands))
-    if single:
+    if len(links.strands) == 1:
         who = sentences.quoted(end_label(links.queries, next(iter(links.strands))))
-    parts = {"who": who, "links": sentences.counted(count, "link"), "share": share(part)}
-    named = single and links.single
-    if named:
+    mass = "magnitude" if links.signed else "weight"
+    words = tr(f"{{who}}: {{links}} with {{share}} of the {mass}", who=who,
+               links=sentences.counted(count, "link"), share=share(part))  # fmt: skip
+    if len(strands) == 1:
         write = sentences.with_sign if links.signed else sentences.weight
-        parts["key"] = sentences.quoted(end_label(links.keys, int(strands[0].keys[0])))
-        parts["amount"] = write(float(strands[0].weights[0]), 3 if links.values else 2)
-    words = [tr(SUMMARIES[links.signed, named], **parts)]
+        amount = write(float(strands[0].weights[0]), 3 if links.values else 2)
+        key = sentences.quoted(end_label(links.keys, int(strands[0].keys[0])))
+        words = tr("{links}, most {key} {amount}", links=words, key=key, amount=amount)
     hidden = sum(strand.hidden for strand in strands)
-    if hidden > 0 and total:
-        words.append(tr("{share} on special tokens, hidden", share=share(hidden / total)))
-    if links.values:
-        words.append(tr("weight × |v·W_O|"))
-    if links.signed:
-        words.append(tr("dashed: below zero"))
-    return " · ".join(words)
+    notes = (
+        tr("{share} on special tokens, hidden", share=share(hidden / total)) if hidden > 0 else "",
+        tr("weight × |v·W_O|") if links.values else "",
+        tr("dashed: below zero") if links.signed else "",
+    )
+    return " · ".join(filter(None, (words, *notes)))
 
 
 def link_table(links: Links) -> Table:
     """A row for every link: both ends, the head (or how heads are combined), the weight."""
-    table = [[tr("Query position"), tr("Query"), tr("Key position"), tr("Key"), tr("Head"),
-              tr("Weight")]]  # fmt: skip
+    titles = "Query position", "Query", "Key position", "Key", "Head", "Weight"
+    table = [[*map(tr, titles)]]
     fused = links.single and len(links.heads) > 1
     names = [tr(links.fuse)] if fused else [str(head) for head in links.heads]
     for place, number, key, weight in every_link(links):
@@ -604,12 +559,19 @@ def link_table(links: Links) -> Table:
 # --- canvas ---------------------------------------------------------------------------------------
 
 
-TURN = 66  # px for one turn of the wheel
+SINGLE_STEP = 22  # px; the wheel goes three of them
 SHIFT, CONTROL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
+KEYPAD = Qt.KeyboardModifier.KeypadModifier
 STEPS: dict[Qt.Key, tuple[Literal["query", "key"], int]] = {
     Qt.Key.Key_Up: ("query", -1), Qt.Key.Key_Down: ("query", 1),
     Qt.Key.Key_Left: ("key", -1), Qt.Key.Key_Right: ("key", 1),
 }  # fmt: skip
+SCROLLS = {
+    Qt.Key.Key_PageUp: QAbstractSlider.SliderAction.SliderPageStepSub,
+    Qt.Key.Key_PageDown: QAbstractSlider.SliderAction.SliderPageStepAdd,
+    Qt.Key.Key_Home: QAbstractSlider.SliderAction.SliderToMinimum,
+    Qt.Key.Key_End: QAbstractSlider.SliderAction.SliderToMaximum,
+}
 
 
 class LinkCanvas(QAbstractScrollArea):
@@ -632,10 +594,12 @@ class LinkCanvas(QAbstractScrollArea):
         self.setFrameShape(QAbstractScrollArea.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.viewport().setMouseTracking(True)
+        self.viewport().setAutoFillBackground(False)  # so that it is painted when focus changes
         self.setMinimumSize(160, 80)
         self.setAccessibleName(tr("Links between queries and keys"))
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.bar = self.verticalScrollBar()
+        self.bar.setSingleStep(SINGLE_STEP)
         self.bar.valueChanged.connect(self._scrolled)
 
     # --- what is shown ----------------------------------------------------------------------------
@@ -685,13 +649,11 @@ class LinkCanvas(QAbstractScrollArea):
 
     def _lay_out(self, scene: LinkScene) -> None:
         size = self.viewport().size()
-        self.plan = LinkLayout.of(scene, size.width(), size.height(), 0)
-        self.bar.blockSignals(True)
-        self.bar.setPageStep(max(1, int(self.plan.room)))
-        self.bar.setSingleStep(TURN // 3)
-        self.bar.setRange(0, int(self.plan.most))
-        self.bar.blockSignals(False)
-        self.plan = replace(self.plan, value=self.bar.value())
+        plan = LinkLayout.of(scene, size.width(), size.height())
+        self.plan = None  # what the scroll bar says meanwhile is of no plan
+        self.bar.setPageStep(max(1, int(plan.room)))
+        self.bar.setRange(0, int(plan.most))
+        self.plan = replace(plan, value=self.bar.value())
 
     def _scrolled(self) -> None:
         if self.plan is not None:
@@ -703,25 +665,16 @@ class LinkCanvas(QAbstractScrollArea):
         with QPainter(self.viewport()) as painter:
             painter.fillRect(self.viewport().rect(), theme.current().pane)
             if self.plan is not None:
-                LinkPainter(painter, self.plan, self.hot).paint()
+                paint_scene(painter, self.plan, self.hot)
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(self.viewport().rect()))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
         if self.plan is not None:
             self._lay_out(self.plan.scene)
             if self.plan.scene.chosen:
                 self.reveal(min(self.plan.scene.chosen))
         self.moved.emit()
-
-    def focusInEvent(self, event: QFocusEvent) -> None:
-        super().focusInEvent(event)
-        self.viewport().update()
-
-    def focusOutEvent(self, event: QFocusEvent) -> None:
-        super().focusOutEvent(event)
-        self.viewport().update()
 
     # --- pointer ----------------------------------------------------------------------------------
 
@@ -729,12 +682,11 @@ class LinkCanvas(QAbstractScrollArea):
         """Choose a query (Ctrl: one more, Shift: all up to it), or a key, or go to a far one."""
         if event.button() != Qt.MouseButton.LeftButton or self.plan is None:
             return
-        place = event.position()
         for far in self.plan.far_keys():
-            if far.box.contains(place):
+            if far.box.contains(event.position()):
                 self._go_to(far)
                 return
-        end = self.plan.end_at(place)
+        end = self.plan.end_at(event.position())
         if end is None:
             return
         self._chosen_here = True
@@ -743,8 +695,7 @@ class LinkCanvas(QAbstractScrollArea):
             return
         self._dragging = True
         held = event.modifiers()
-        adds, up_to = (bool(held & key) for key in (CONTROL, SHIFT))
-        self.queried.emit(end[1], adds, up_to)
+        self.queried.emit(end[1], bool(held & CONTROL), bool(held & SHIFT))
 
     def _go_to(self, far: FarKey) -> None:
         """Scroll to a key that is out of view, and choose it."""
@@ -775,30 +726,18 @@ class LinkCanvas(QAbstractScrollArea):
             self._point(None)
         return super().viewportEvent(event)
 
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        self.bar.setValue(round(self.bar.value() - turns_along(event) * TURN))
-        event.accept()
-
-    # --- keys -------------------------------------------------------------------------------------
-
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and down move the query, with Shift they add to it, with Ctrl they go to the strongest
         key out of view; left and right move the key."""
-        held, key, bar = event.modifiers(), Qt.Key(event.key()), self.bar
-        goes = {
-            Qt.Key.Key_PageUp: bar.value() - bar.pageStep(),
-            Qt.Key.Key_PageDown: bar.value() + bar.pageStep(),
-            Qt.Key.Key_Home: bar.minimum(), Qt.Key.Key_End: bar.maximum(),
-        }  # fmt: skip
-        if key in STEPS and not held & ~(SHIFT | Qt.KeyboardModifier.KeypadModifier):
+        held, key = event.modifiers() & ~KEYPAD, Qt.Key(event.key())
+        if key in STEPS and not held & ~SHIFT:
             self.stepped.emit(*STEPS[key], bool(held & SHIFT))
         elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and held == CONTROL:
-            far_keys = [] if self.plan is None else self.plan.far_keys()
-            for far in far_keys:
+            for far in self.plan.far_keys() if self.plan is not None else ():
                 if far.before == (key == Qt.Key.Key_Up):
                     self._go_to(far)
-        elif key in goes:
-            bar.setValue(goes[key])
+        elif key in SCROLLS:
+            self.bar.triggerAction(SCROLLS[key])
         elif key == Qt.Key.Key_Escape:
             self.left.emit()
         else:
@@ -848,8 +787,6 @@ class LinksView(View):
         self.level = label(factor=0.92, weight=500, kind="chip")
         self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
         self.before.setToolTip(tr("The text was edited since this was captured"))
-        self.level.hide()
-        self.before.hide()
         self.everything = IconButton("text", tr("Show the links of every query in view (Esc)"))
         self.everything.clicked.connect(self.show_all)
         self.head.add_beside_title(self.level, self.before)
@@ -868,15 +805,20 @@ class LinksView(View):
         self.legend = label(factor=0.85, weight=500)
         self.legend.setTextFormat(Qt.TextFormat.RichText)
         self.legend.setContentsMargins(16, 0, 16, 4)
-        self.legend.hide()
         self.error = label(wrap=True)
         self.error.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.error.hide()
+        for widget in (self.level, self.before, self.legend, self.error):
+            widget.hide()
         vbox(
             self.content, self.head, self.bar, self.legend, line(), (self.canvas, 1),
             (self.error, 1), line(), self.sentence,
         )  # fmt: skip
         self.start_at(self.canvas)
+
+    @property
+    def links(self) -> Links | None:
+        """The links that are drawn, of the chosen queries or of all in view."""
+        return None if self.data is None else self.data.links
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -887,7 +829,7 @@ class LinksView(View):
         if capture is None or not all(map(len, capture.spans)):
             self.empty, self.empty_actions = NOTHING, CAPTURE
             return None
-        if chosen.layer >= len(capture.maps) or capture.maps[chosen.layer] is None:
+        if capture.maps[chosen.layer] is None:
             reached = tr("They appear here as soon as the capture has reached it.")
             self.empty = tr("Layer {layer} is not captured yet", layer=chosen.layer), reached
             self.empty_actions = () if session.at_work else CAPTURE[:1]
@@ -900,19 +842,50 @@ class LinksView(View):
         except HgvizError as error:
             refused = LinkData(capture, chosen, LinkOptions(), error=error)
             return lambda: refused
-        return partial(self._read, capture, chosen, options, pointed, self.canvas.in_view())
+        data = LinkData(capture, chosen, options)
+        return partial(self._read, data, pointed, self.canvas.in_view())
+
+    def _read(self, data: LinkData, pointed: int | None, in_view: tuple[int, int]) -> LinkData:
+        """Read the links of the queries of the options, or of all in view, and of the one pointed
+        at."""
+        capture, chosen, options = data.capture, data.selection, data.options
+        progress(0, 1, "Reading links")
+        try:
+            sides = self._sides_of(capture, chosen.layer, options)
+            queries = sides[QUERY]
+            first, stop = in_view if in_view[1] > in_view[0] else (0, FIRST)
+            places = tuple(range(max(0, first - AHEAD), min(len(queries), stop + AHEAD)))
+            if options.queries:
+                places = places_of(capture, chosen, options, queries)
+            links = find_links(capture, chosen, options, places, sides)
+            hot = None
+            if pointed is not None and pointed < len(queries.prompt):
+                place = queries.place(capture.row(chosen.layer, pointed))
+                if place is not None and (place not in links.strands or len(places) > 1):
+                    hot = find_links(capture, chosen, options, (place,), sides)
+        except HgvizError as error:
+            return replace(data, error=error)
+        marked = frozenset(places) if options.queries else frozenset()
+        return replace(data, links=links, hot=hot, chosen=marked)
+
+    def _sides_of(self, capture: Capture, layer: int, options: LinkOptions) -> tuple[Side, Side]:
+        """What stands along both sides; the same object as long as it is the same."""
+        layers = comparable_layers(capture, layer)
+        key = id(capture), layers, options.words, options.special
+        if self._sides is None or self._sides[0] != key:
+            self._sides = key, link_sides(capture, layer, options)
+        return self._sides[1]
 
     def draw(self, result: LinkData) -> None:
         """Show the links, or why there are none; the controls stay, to correct it."""
-        self.data, session = result, self.session
-        if session is None:
-            return
+        assert self.session is not None
+        self.data = result
         self._entitle(result)
         error, links, capture = result.error, result.links, result.capture
         self.error.setText("\n".join(error.lines) if error is not None else "")
-        self.error.setVisible(error is not None)
-        self.canvas.setVisible(error is None)
-        if error is not None or links is None:
+        self.error.setVisible(links is None)
+        self.canvas.setVisible(links is not None)
+        if links is None:
             self.sentence.say("")
             self.legend.hide()
             return
@@ -927,99 +900,15 @@ class LinksView(View):
             axes = old.axes
         else:
             axes = TokenAxis.of(links.queries), TokenAxis.of(links.keys)
-        colours = HeadColours.of_links(links, frozenset(capture.off | session.off))
+        colours = head_colours(links, capture.off | self.session.off)
         scene = LinkScene(links, axes, colours, result.chosen, key, result.hot, titles)
         self.canvas.show_scene(scene)
-        names = (f'<span style="color:{one.above.name()}">━</span>&nbsp;{one.name}'
-                 for one in colours[:LEGEND])  # fmt: skip
+        names = (f'<span style="color:{head.above.name()}">━</span>&nbsp;{head.name}'
+                 for head in colours[:LEGEND])  # fmt: skip
         self.legend.setText("&nbsp;&nbsp; ".join(names))
         self.legend.setVisible(len(colours) > 1)
         self.sentence.say(describe_links(result.hot or links, capture.off))
         self.canvas.setAccessibleDescription(self.sentence.full)
-
-    def noticed(self, name: str) -> None:
-        """Another text: nothing chosen in the one before is in it."""
-        if name == "capture" and self.session is not None and not self.grew:
-            self._queries, self._sides = (), None
-        if name == "text" and self.session is not None:
-            self.before.setVisible(self.session.stale)
-
-    def figure(self, session: Session) -> Spec | None:
-        data = self.data
-        if session.capture is None or data is None or data.error is not None:
-            return None
-        options = data.options
-        if not options.queries and data.links is not None:
-            tokens = (data.links.queries.token(place) for place in data.links.strands)
-            options = replace(options, queries=tuple(one for one in tokens if one is not None))
-        return Spec("links", session.selection, session.display, links=options)
-
-    def as_text(self) -> str:
-        return self.sentence.full
-
-    def as_table(self) -> list[list[str]] | None:
-        """A row for every link that is drawn."""
-        links = self._links()
-        return None if links is None else link_table(links)
-
-    # --- reading ----------------------------------------------------------------------------------
-
-    def _links(self) -> Links | None:
-        return None if self.data is None or self.data.error is not None else self.data.links
-
-    def _tokens(self, session: Session) -> tuple[int, ...]:
-        """The tokens chosen: the session's query, and what was added to it."""
-        query = session.selection.query
-        if query is None:
-            return ()
-        return self._queries if query in self._queries else (query,)
-
-    def _read(
-        self,
-        capture: Capture,
-        chosen: Selection,
-        options: LinkOptions,
-        pointed: int | None,
-        in_view: tuple[int, int],
-    ) -> LinkData:
-        data = LinkData(capture, chosen, options)
-        progress(0, 1, "Reading links")
-        places: tuple[int, ...]
-        try:
-            sides = self._sides_of(capture, chosen.layer, options)
-            if options.queries:
-                places = places_of(capture, chosen, options, sides[QUERY])
-            else:
-                first, stop = in_view if in_view[1] > in_view[0] else (0, FIRST)
-                stop = min(len(sides[QUERY]), stop + AHEAD)
-                places = tuple(range(max(0, first - AHEAD), stop))
-            links = find_links(capture, chosen, options, places, sides)
-            hot = None
-            if pointed is not None and pointed < len(sides[QUERY].prompt):
-                place = sides[QUERY].place(capture.row(chosen.layer, pointed))
-                if place is not None and (place not in links.strands or len(places) > 1):
-                    hot = find_links(capture, chosen, options, (place,), sides)
-        except HgvizError as error:
-            return replace(data, error=error)
-        marked = frozenset(places) if options.queries else frozenset()
-        return replace(data, links=links, hot=hot, chosen=marked)
-
-    def _sides_of(self, capture: Capture, layer: int, options: LinkOptions) -> tuple[Side, Side]:
-        """What stands along both sides; the same object as long as it is the same."""
-        of = capture.spec.layers[layer]
-        key = (id(capture), of.level, of.key_level, of.role in ("down", "up"), options.words,
-               options.special, capture.maps[layer] and capture.maps[layer].shape[1:])  # fmt: skip
-        if self._sides is None or self._sides[0] != key:
-            self._sides = key, link_sides(capture, layer, options)
-        return self._sides[1]
-
-    def _read_more(self) -> None:
-        """Other queries are in view: where all have links, theirs are read."""
-        links = self._links()
-        if links is None or self.data.options.queries:
-            return
-        if not set(range(*self.canvas.in_view())) <= links.strands.keys():
-            self.refresh()
 
     def _entitle(self, result: LinkData) -> None:
         assert self.session is not None
@@ -1039,20 +928,55 @@ class LinksView(View):
             note = sentences.counted(len(result.chosen), noun)
         self.head.note.say(note)
 
+    def noticed(self, name: str) -> None:
+        """Another text: nothing chosen in the one before is in it."""
+        if name == "capture" and not self.grew:
+            self._queries, self._sides = (), None
+        if name == "text" and self.session is not None:
+            self.before.setVisible(self.session.stale)
+
+    def figure(self, session: Session) -> Spec | None:
+        if session.capture is None or self.data is None or self.links is None:
+            return None
+        options = self.data.options
+        if not options.queries:
+            tokens = (self.links.queries.token(place) for place in self.links.strands)
+            options = replace(options, queries=tuple(one for one in tokens if one is not None))
+        return Spec("links", session.selection, session.display, links=options)
+
+    def as_text(self) -> str:
+        return self.sentence.full
+
+    def as_table(self) -> list[list[str]] | None:
+        """A row for every link that is drawn."""
+        return None if self.links is None else link_table(self.links)
+
     # --- what people do ---------------------------------------------------------------------------
 
+    def _tokens(self, session: Session) -> tuple[int, ...]:
+        """The tokens chosen: the session's query, and what was added to it."""
+        query = session.selection.query
+        if query is None:
+            return ()
+        return self._queries if query in self._queries else (query,)
+
     def _token(self, end: LinkEnd) -> int | None:
-        links = self._links()
-        if links is None:
+        if self.links is None:
             return None
-        return (links.queries if end[0] == QUERY else links.keys).token(end[1])
+        return (self.links.queries if end[0] == QUERY else self.links.keys).token(end[1])
 
     def _place(self, query: int) -> int | None:
         """The place of a token among the queries, None where it is not there."""
-        links = self._links()
-        if links is None:
+        if self.links is None or self.data is None:
             return None
-        return links.queries.place(self.data.capture.row(self.data.selection.layer, query))
+        return self.links.queries.place(self.data.capture.row(self.data.selection.layer, query))
+
+    def _read_more(self) -> None:
+        """Other queries are in view: where all have links, theirs are read."""
+        if self.links is None or self.data is None or self.data.options.queries:
+            return
+        if not set(range(*self.canvas.in_view())) <= self.links.strands.keys():
+            self.refresh()
 
     def _point(self, end: LinkEnd | None) -> None:
         if self.session is None:
@@ -1082,13 +1006,13 @@ class LinksView(View):
             tokens = {query, *(one for one in between if one is not None)}
         else:
             tokens, query = {token}, token
-        self._choose(tokens, query)
+        self._choose(tokens, replace(self.session.selection, query=query))
 
-    def _choose(self, tokens: set[int], query: int | None) -> None:
+    def _choose(self, tokens: set[int], selection: Selection) -> None:
         assert self.session is not None
-        same = query == self.session.selection.query
+        same = selection.query == self.session.selection.query
         self._queries = tuple(sorted(tokens))
-        self.session.put(hover=None, selection=replace(self.session.selection, query=query))
+        self.session.put(hover=None, selection=selection)
         if same:
             self.refresh()
 
@@ -1105,7 +1029,7 @@ class LinksView(View):
             self.session.put(hover=None, selection=chosen)
             return
         kept = self._tokens(self.session) if adding else ()
-        self._choose({*kept, chosen.query}, chosen.query)
+        self._choose({*kept, chosen.query}, chosen)
         place = self._place(chosen.query)
         if place is not None:
             self.canvas.reveal(place)
@@ -1113,8 +1037,4 @@ class LinksView(View):
     def show_all(self) -> None:
         """The links of every query in view: none is chosen."""
         if self.session is not None:
-            self._queries = ()
-            self.session.put(
-                hover=None,
-                selection=replace(self.session.selection, query=None, key=None),
-            )
+            self._choose(set(), replace(self.session.selection, query=None, key=None))

@@ -368,14 +368,10 @@ class PairOpener:
         self._alignment: Alignment | None = None
         self._opened: OrderedDict[Hashable, OpenedMap[SharedGrid]] = OrderedDict()
 
-    def open(
-        self, a: Capture, b: Capture, head: HeadId, chosen: HeadId | None, query: int | None
+    def pair(
+        self, a: Capture, b: Capture, head: HeadId, chosen: HeadId | None
     ) -> OpenedMap[SharedGrid]:
-        """Open a head of A and the one of B that stands beside it.
-
-        Of small maps all is read at once; others are the value of a step before their row is read.
-        """
-        progress(0, 3, "Opening the heads")
+        """A head of A and the one of B that stands beside it, of which nothing may be read yet."""
         alignment = self._alignment
         if alignment is None or alignment.a is not a or alignment.b is not b:
             self._alignment = alignment = Alignment(a, b)
@@ -391,6 +387,17 @@ class PairOpener:
         opened, dropped = _recent(self._opened, (head, other), make, PAIRS_KEPT)
         for pair in dropped:
             self.cache.drop(pair.sources)
+        return opened
+
+    def open(
+        self, a: Capture, b: Capture, head: HeadId, chosen: HeadId | None, query: int | None
+    ) -> OpenedMap[SharedGrid]:
+        """Open a pair, read of small maps everything, then the row of a query.
+
+        A pair of large maps is the value of a step before their row is read.
+        """
+        progress(0, 3, "Opening the heads")
+        opened = self.pair(a, b, head, chosen)
         shape = opened.grid.shape
         if shape[0] * shape[1] <= SMALL:
             opened.load(self.cache, Viewport.fitted(shape, shape))

@@ -30,6 +30,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.samples import FIRST, TEXT, name_of
 from hgviz.gui.sentences import NULL, counted, glyph, quoted
 from hgviz.gui.sessions import RecentMenu, Recovery, last
+from hgviz.gui.sides import is_one_text
 from hgviz.gui.studyruns import line_of, trained_as
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import View
@@ -158,12 +159,13 @@ def _device(capture: Capture) -> str:
 
 def both_words(a: Capture, b: Capture) -> str:
     """same text, 136 bytes · CPU, float32; of two captures."""
-    from hgviz.gui import compare
-
     tokens, unit = len(a.main), "byte" if a.spec.vocabulary == 256 else a.main.unit
     made = [_device(one) for one in (a, b)]
     devices = made[0] if made[0] == made[1] else f"A {made[0]}, B {made[1]}"
-    said = [tr(compare.same(a, b)), counted(tokens, unit)]
+    texts = "same text" if is_one_text(a, b) else "two texts"
+    if texts == "same text" and a.main.pieces != b.main.pieces:
+        texts = "same text, other tokens"
+    said = [tr(texts), counted(tokens, unit)]
     if len(b.main) != tokens:
         said[1] = tr("{tokens} and {more:,}", tokens=said[1], more=len(b.main))
     return DOT.join((", ".join(said), devices))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -19,7 +19,6 @@ from hgviz.core import (
     HeadId,
     HeadSet,
     HgvizError,
-    ModelSpec,
     Step,
     parse_heads,
     progress,
@@ -44,35 +43,83 @@ if TYPE_CHECKING:
 
 
 SHORT = {"topk": "top-k", "linear": "linear attention", "leaky_relu": "leaky ReLU"}
-NAMED = 24  # characters of a name
+NAMED = 28  # characters of a name
 GUIDE = "compare-in-the-window.md"  # the page that says how all of it is computed
 
 
 @dataclass(frozen=True, slots=True)
 class SideNames:
-    """The names of A and B, and how B comes to be from A. phrases: what is said in sentences, such
-    as "with softmax", "without head 2.5"; empty for "with" and the name."""
+    """The names of A and B, how B comes to be from A, and how a sentence speaks of a side."""
 
     a: str = "A"
     b: str = "B"
     note: str = ""
-    phrases: tuple[str, str] = ("", "")
+    phrase: str = "with {name}"
 
     @property
-    def within(self) -> tuple[str, str]:
+    def phrases(self) -> tuple[str, str]:
         """with softmax, with ymish; on this text, on the other text."""
-        pairs = zip((self.a, self.b), self.phrases, strict=True)
-        first, second = (said or tr("with {name}", name=name) for name, said in pairs)
-        return first, second
+        return tr(self.phrase, name=self.a), tr(self.phrase, name=self.b)
 
 
 def sides_of(session: Session) -> SideNames:
-    """What is said of A and B; names differ, or are A and B."""
-    a, b, other = session.capture, session.beside, session.other
+    """The names of A and B: "A" and "B" where others would be the same."""
+    a, b, chosen = session.capture, session.beside, session.selection
     if a is None or b is None:
         return SideNames()
-    found = _told(session, a, b, other)
-    return SideNames(note=found.note) if found.a == found.b else found
+    kind = session.other.kind if session.other is not None else "model"
+    if kind == "head":
+        names = _of_heads(a, chosen.head_id, chosen.beside or chosen.head_id)
+    elif kind == "text":
+        note = tr("One model on two texts.")
+        names = SideNames(tr("this text"), tr("the other text"), note, "on {name}")
+    elif kind == "off":
+        names = SideNames(without(a.off), without(b.off), _off_note(a.off, b.off), "{name}")
+    elif kind == "activation":
+        here, there = activation_of(a), activation_of(b)
+        words = "One checkpoint, its {here} exchanged for {there}, not trained again."
+        if here == there:
+            words = "One checkpoint, the same on both sides."
+        names = SideNames(here, there, tr(words, here=here, there=there))
+    else:
+        names = _of_models(session, a, b)
+    return SideNames(note=names.note) if names.a == names.b else names
+
+
+def _of_models(session: Session, a: Capture, b: Capture) -> SideNames:
+    is_one = a.spec.digest == b.spec.digest and bool(a.spec.digest)
+    models = tr("One model") if is_one else tr("Two models")
+    texts = tr("one text") if is_one_text(a, b) else tr("two texts")
+    names = model_of(session, a, short=True), model_of(session, b, short=True)
+    if names[0] == names[1]:
+        names = activation_of(a), activation_of(b)
+    return SideNames(*names, tr("{models} on {texts}.", models=models, texts=texts))
+
+
+def _of_heads(capture: Capture, head: HeadId, other: HeadId) -> SideNames:
+    if other == head:
+        return SideNames(note=tr("One head beside itself: choose another one for B."))
+    layers, levels = capture.spec.layers, capture.spec.levels
+    a, b = (levels[layers[one.layer].level].label for one in (head, other))
+    note = tr("Two heads of one model.")
+    if a != b:
+        note = tr("Two levels of one model, {a} and {b}.", a=a, b=b)
+    names = tr("head {head}", head=head), tr("head {head}", head=other)
+    return SideNames(*names, note, "in {name}")
+
+
+def _off_note(a: HeadSet, b: HeadSet) -> str:
+    differences = [
+        tr("{heads} off in {side} only", heads=listed(heads), side=side)
+        for side, heads in (("A", a - b), ("B", b - a)) if heads
+    ]  # fmt: skip
+    words = ", ".join(differences) or tr("the same heads on both sides")
+    return tr("One model, {words}.", words=words)
+
+
+def is_one_text(a: Capture, b: Capture) -> bool:
+    """Whether both captures are of one text, or of one image or sound cut alike."""
+    return a.main.text == b.main.text and (bool(a.main.text) or a.main.pieces == b.main.pieces)
 
 
 def model_of(session: Session, capture: Capture, short: bool = False) -> str:
@@ -93,109 +140,32 @@ def head_of_b(session: Session) -> HeadId | None:
     return counterpart(a, b, chosen.head_id, chosen.beside)
 
 
-def _told(session: Session, a: Capture, b: Capture, other: Other | None) -> SideNames:
-    kind = other.kind if other is not None else "model"
-    if kind == "head":
-        return _heads(a, session.selection.head_id, session.selection.beside)
-    if kind == "text":
-        phrases = (tr("on this text"), tr("on the other text"))
-        return SideNames(tr("this text"), tr("other text"), tr("One model on two texts."), phrases)
-    if kind == "off":
-        phrases = (_lacking(a.off), _lacking(b.off))
-        return SideNames(without(a.off), without(b.off), _switched(a.off, b.off), phrases)
-    here, there = activation_of(a), activation_of(b)
-    if kind == "activation":
-        if here == there:
-            return SideNames(here, there, tr("One checkpoint, the same on both sides."))
-        said = "One checkpoint, its {here} exchanged for {there}, not trained again."
-        return SideNames(here, there, tr(said, here=here, there=there))
-    names = model_of(session, a, short=True), model_of(session, b, short=True)
-    if names[0] == names[1] and here != there:
-        names = here, there
-    texts = a.main.text == b.main.text if a.main.text or b.main.text else len(a.main) == len(b.main)
-    one = a.spec.digest == b.spec.digest and bool(a.spec.digest)
-    if one:
-        note = tr("One model on one text.") if texts else tr("One model on two texts.")
-    else:
-        note = tr("Two models on one text.") if texts else tr("Two models on two texts.")
-    return SideNames(*names, note)
-
-
-def _heads(capture: Capture, head: HeadId, beside: HeadId | None) -> SideNames:
-    other = beside or head
-    if other == head:
-        return SideNames(note=tr("One head beside itself: choose another one for B."))
-    layers = capture.spec.layers
-    levels = [layers[one.layer].level for one in (head, other)]
-    said = tr("Two heads of one model.")
-    if levels[0] != levels[1]:
-        labels = [capture.spec.levels[one].label for one in levels]
-        if labels[0] != labels[1]:  # those of two texts have one label
-            said = tr("Two levels of one model, {a} and {b}.", a=labels[0], b=labels[1])
-    names = tr("head {head}", head=head), tr("head {head}", head=other)
-    phrases = tr("in head {head}", head=head), tr("in head {head}", head=other)
-    return SideNames(*names, said, phrases)
-
-
-def _switched(a: HeadSet, b: HeadSet) -> str:
-    less, more = b - a, a - b
-    if less and more:
-        return tr("One model, other heads switched off on either side.")
-    if not less and not more:
-        return tr("One model, the same heads on both sides.")
-    side, heads = ("B", less) if less else ("A", more)
-    return tr("One model, {heads} switched off in {side}.", heads=listed(heads), side=side)
-
-
 def without(off: HeadSet) -> str:
-    """whole; without 12.5; without 3 heads."""
-    if not off:
-        return tr("whole")
-    if len(off) == 1:
-        return tr("without {head}", head=next(iter(off)))
-    return tr("without {count} heads", count=len(off))
-
-
-def _lacking(off: HeadSet) -> str:
     """with all heads; without head 12.5; without 14 heads."""
     return tr("without {heads}", heads=listed(off)) if off else tr("with all heads")
 
 
-def listed(heads: Iterable[HeadId]) -> str:
+def listed(heads: HeadSet) -> str:
     """head 12.5, heads 2.0 and 12.5, 14 heads."""
-    found = [str(one) for one in sorted(heads)]
-    if len(found) > 3:
-        return counted(len(found), "head")
-    if len(found) == 1:
-        return tr("head {head}", head=found[0])
-    return tr("heads {heads} and {last}", heads=", ".join(found[:-1]), last=found[-1])
+    names = [str(head) for head in sorted(heads)]
+    if len(names) > 3:
+        return counted(len(names), "head")
+    if len(names) == 1:
+        return tr("head {head}", head=names[0])
+    return tr("heads {heads} and {last}", heads=", ".join(names[:-1]), last=names[-1])
 
 
 def activation_of(capture: Capture) -> str:
-    """softmax, ymish; of several in one model, six activations."""
-    found = {name for layer in capture.spec.layers for name in layer.activations}
-    return spoken(",".join(sorted(found)))
-
-
-def spoken(activation: str) -> str:
-    """An activation, as models.replacement reads it, in words: top-k of 8, ymish, six of them."""
-    names = activation.split(",")
+    """softmax, ymish, top-k of 8; of several in one model, six activations."""
+    names = {name for layer in capture.spec.layers for name in layer.activations}
     if len(names) > 1:
-        return (
-            tr("six activations")
-            if {*names} == {*SIX_ACTIVATIONS}
-            else counted(len(names), "activation")
-        )
-    name, _, rest = activation.partition(":")
+        is_six = names == {*SIX_ACTIVATIONS}
+        return tr("six activations") if is_six else counted(len(names), "activation")
+    name, _, count = "".join(names).partition(":")
     row = ACTIVATIONS.get(name)
-    said = SHORT.get(name) or (row.label.partition(",")[0] if row is not None else name)
-    said = tr(said or "its own")
-    return tr("{name} of {count}", name=said, count=rest) if rest.isdecimal() else said
-
-
-def wrong(error: HgvizError) -> str:
-    """What went wrong, why, and what to do, in one line."""
-    return " ".join(map(tr, error.lines))
+    words = SHORT.get(name) or (row.label.partition(",")[0] if row is not None else name)
+    words = tr(words or "its own")
+    return tr("{name} of {count}", name=words, count=count) if count.isdecimal() else words
 
 
 def elided(name: str) -> str:
@@ -206,40 +176,20 @@ def elided(name: str) -> str:
 # --- capture of B ---------------------------------------------------------------------------------
 
 
-Opened = tuple[str, str]  # the path of a checkpoint and the activation it is opened with
-
-
-@dataclass(frozen=True, slots=True)
-class SideSource:
-    """What B is made of. path, activation: the checkpoint to open where model is None; A's are
-    those of the checkpoint at hand, device what it runs on."""
-
-    other: Other
-    path: str
-    activation: str
-    model: Model | None
-    device: str
-
-    @property
-    def opened(self) -> Opened:
-        """What the model is, for the next time."""
-        return self.path, self.activation
-
-
 @dataclass(frozen=True, slots=True)
 class SideCapture:
-    """B, and the model that made it; None where it was a file."""
+    """B, and the model that made it with what that was opened from; None where it was a file."""
 
     other: Other
     capture: Capture
     model: Model | None = None
-    opened: Opened = ("", "")
+    source: tuple[str, str] = ("", "")  # the path of a checkpoint, the activation exchanged for
 
 
-def looked(other: Other, a: Capture) -> SideCapture | None:
+def open_side(other: Other, a: Capture) -> SideCapture | None:
     """The capture that lies at a path, of many texts the one that A is of; None for a checkpoint.
 
-    Errors: HgvizError for what is neither.
+    Raises HgvizError for what is neither.
     """
     progress(0, 1, "looking at the file")
     kind = tasks.kind_of(other.path)
@@ -253,49 +203,44 @@ def looked(other: Other, a: Capture) -> SideCapture | None:
         )
     capture = tasks.capture_at(other.path)
     if capture.items:
-        same = [one.number for one in capture.items if one.text == a.main.text]
-        numbers = [one.number for one in capture.items]
+        same = [item.number for item in capture.items if item.text == a.main.text]
+        numbers = [item.number for item in capture.items]
         number = same[0] if same else a.item if a.item in numbers else capture.item
         capture = capture if number == capture.item else tasks.capture_at(other.path, number)
     return SideCapture(other, capture)
 
 
-def bring(source: SideSource, a: Capture) -> SideCapture:
-    """Capture B; the progress may carry what is Brought so far."""
-    other, model = source.other, source.model
-    wish = sources.CaptureRequest(
-        source.path, other.text, other.second, device=source.device, activation=source.activation
-    )
-    if model is None:
-        model = sources.load(wish)
+def capture_side(
+    other: Other, a: Capture, request: sources.CaptureRequest, model: Model | None
+) -> SideCapture:
+    """Capture B with a model, or with the checkpoint of the request; steps carry B so far."""
+    model = model or sources.load(request)
 
-    def brought(step: Step) -> Step:
-        so_far = SideCapture(other, step.value) if isinstance(step.value, Capture) else None
-        return replace(step, value=so_far)
+    def as_side(step: Step) -> Step:
+        capture = step.value
+        is_capture = isinstance(capture, Capture)
+        return replace(step, value=SideCapture(other, capture) if is_capture else None)
 
-    with progress_as(brought):
+    with progress_as(as_side):
         if other.kind == "text":
-            captured = _another_text(replace(wish, off=a.off, streaming=a.streaming), model)
+            try:
+                request = replace(request, off=a.off, streaming=a.streaming)
+                captured = sources.capture_text(request, model)[2]
+            except sources.UnreadError as error:
+                raise HgvizError(error.what, "Write another text for B") from None
         else:
             off = {"off": other.off, "activation": a.off}.get(other.kind, frozenset())
             # with some heads off the others are as in A, and with none it is the whole model
-            few = a.streaming if other.kind == "activation" or off else NO_STREAMING
-            captured = tasks.capture_like(model, a, off, few)
-    return SideCapture(other, captured, model, source.opened)
-
-
-def _another_text(wish: sources.CaptureRequest, model: Model) -> Capture:
-    try:
-        _, _, found = sources.capture_text(wish, model)
-    except sources.UnreadError as error:
-        raise HgvizError(error.what, "Write another text for B") from None
-    return found
+            streaming = a.streaming if other.kind == "activation" or off else NO_STREAMING
+            captured = tasks.capture_like(model, a, off, streaming)
+    return SideCapture(other, captured, model, (request.path, request.activation))
 
 
 # --- sides ----------------------------------------------------------------------------------------
 
 
 BESIDE = "beside"
+NEEDS_MODEL = ("activation", "text", "off")  # kinds of B that the checkpoint of A captures
 QUIET = 0.2  # s: a B that is there sooner shows no layers on their way
 NEEDS_CHECKPOINT = HgvizError(
     "B needs the checkpoint that made A: "
@@ -311,26 +256,21 @@ class Sides:
         self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
         self._shown: Other | None = None  # what session.beside is of
         self._model: Model | None = None  # the one that made B, and what it was opened from
-        self._opened: Opened = ("", "")
+        self._source = ("", "")
         self._partial = False  # whether session.beside is what there is so far of a new B
         self._due = False  # whether A is another one than B was made beside
-        self._maps: object = None  # those of A
-        self._listens = False  # to the session: since the first B
+        self._maps = session.capture.maps if session.capture is not None else None
+        session.changed.connect(self._heard)
 
     def close(self) -> None:
         """Listen no more."""
-        if self._listens:
-            self.session.changed.disconnect(self._heard)
+        self.session.changed.disconnect(self._heard)
 
     # --- what people ask for ----------------------------------------------------------------------
 
     def choose(self, other: Other, head: HeadId | None = None) -> None:
         """Have another B. head: that of B which stands beside A's, None for the same one."""
         session = self.session
-        if not self._listens:
-            self._listens = True
-            self._maps = session.capture.maps if session.capture is not None else None
-            session.changed.connect(self._heard)
         chosen = replace(session.selection, beside=head)
         session.put(chosen=False, mode="compare", other=other, selection=chosen)
         self._due = session.at_work  # then A is about to be another one
@@ -366,19 +306,14 @@ class Sides:
         a, other = session.capture, session.other
         if other is None or session.mode != "compare" or session.at_work:
             return
-        if a is None:
+        if a is not None and other.kind != "head" and not a.complete:
+            return
+        lacks_model = other.kind in NEEDS_MODEL and not session.checkpoint
+        lacks_heads = other.kind == "off" and a is not None and not other.off <= {*a.spec.heads}
+        if a is None or lacks_model or lacks_heads:
             self.forget()
-        elif other.kind == "head" or a.complete:
-            if self._lost(a, other):
-                self.forget()
-            else:
-                self._start()
-
-    def _lost(self, a: Capture, other: Other) -> bool:
-        """Whether there is no such B beside this A."""
-        if other.kind in ("activation", "text", "off") and not self.session.checkpoint:
-            return True
-        return other.kind == "off" and not other.off <= set(a.spec.heads)
+        else:
+            self._start()
 
     # --- bringing B -------------------------------------------------------------------------------
 
@@ -393,14 +328,14 @@ class Sides:
         elif other.kind == "model":
             self.working.start(
                 self.lanes.files, BESIDE, f"Opening {name_of(other.path)} as B",
-                partial(looked, other, a), self._looked, self._failed, bound=True,
+                partial(open_side, other, a), self._opened, self._failed, bound=True,
             )  # fmt: skip
         elif not session.checkpoint:
             self._failed(NEEDS_CHECKPOINT)
         else:
             self._capture(a, other)
 
-    def _looked(self, found: SideCapture | None) -> None:
+    def _opened(self, found: SideCapture | None) -> None:
         a, other = self.session.capture, self.session.other
         if found is not None:
             self._take(found)
@@ -410,17 +345,20 @@ class Sides:
     def _capture(self, a: Capture, other: Other) -> None:
         session = self.session
         path = other.path if other.kind == "model" else session.checkpoint
-        own = other.kind in ("activation", "model")
-        activation = other.activation if own else session.activation
-        model = None
-        if (path, activation) == (session.checkpoint, session.activation):
-            model = session.model
-        elif (path, activation) == self._opened:
-            model = self._model
-        source = SideSource(other, path, activation, model, settings.load().device)
+        activation = session.activation
+        if other.kind in ("activation", "model"):
+            activation = other.activation
+        models = {
+            self._source: self._model,
+            (session.checkpoint, session.activation): session.model,
+        }
+        request = sources.CaptureRequest(
+            path, other.text, other.second, device=settings.load().device, activation=activation
+        )
         self._partial = False
         self.working.start(
-            self.lanes.engine, BESIDE, "Capturing B", partial(bring, source, a),
+            self.lanes.engine, BESIDE, "Capturing B",
+            partial(capture_side, other, a, request, models.get((path, activation))),
             self._take, self._failed, self._stepped, bound=True,
         )  # fmt: skip
 
@@ -441,34 +379,17 @@ class Sides:
 
     def _take(self, found: SideCapture) -> None:
         if found.model is not None:
-            self._model, self._opened = found.model, found.opened
+            self._model, self._source = found.model, found.source
         self._shown = found.other
         self.session.put(beside=found.capture, other=found.other)
 
     def _failed(self, error: BaseException) -> None:
         """What was there before stays, if it is of this A."""
-        stale = self._shown == self.session.other
-        if stale:
+        if self._shown == self.session.other:
             self.forget()
         else:
             self.session.put(other=self._shown)
         self.on_error(error)
-
-
-# --- what B can be --------------------------------------------------------------------------------
-
-
-def activations(spec: ModelSpec, now: str) -> Iterator[tuple[str, str]]:
-    """What a checkpoint can be opened with other than what A has, and how that is called.
-
-    now: what A was opened with, "" for its own.
-    """
-    own = {name for layer in spec.layers for name in layer.activations}
-    if now:
-        yield "", tr("Its own")
-    for name, words in activation_choices(spec):
-        if name != now and {*name.split(",")} != own:
-            yield name, words
 
 
 # --- side bar -------------------------------------------------------------------------------------
@@ -524,52 +445,47 @@ class SideBar(View):
         return lambda: session
 
     def draw(self, session: Session) -> None:
-        names = sides_of(session)
-        a, b = session.capture, session.beside
+        names, a, b = sides_of(session), session.capture, session.beside
         self.explained.emit(names.note)
         self.paired.emit(a is not None and b is not None)
-        self.a.setEnabled(a is not None)
-        self.b.setEnabled(a is not None)
-        work = next((one for one in session.work if one.key == BESIDE), None)
-        busy = work is not None and work.state in GOING
-        name_a = names.a if b is not None else activation_of(a) if a is not None else ""
-        self.a.say(name_a, _about(session, a, names.a) if a is not None else "")
-        about_b = said_of(work) if busy and work else self._about_b(session, names)
-        self.b.say(names.b if b is not None else tr("nothing yet"), about_b)
-        self.b.stop.setVisible(busy)
+        for side in (self.a, self.b):
+            side.setEnabled(a is not None)
+        if a is None:
+            self.a.say("", "")
+        else:
+            self.a.say(names.a if b is not None else activation_of(a), _about(session, a, names.a))
+        work = next((job for job in session.work if job.key == BESIDE and job.state in GOING), None)
+        about = work_words(work) if work is not None else self._about_b(session, names)
+        self.b.say(names.b if b is not None else tr("nothing yet"), about)
+        self.b.stop.setVisible(work is not None)
 
     def _about_b(self, session: Session, names: SideNames) -> str:
         a, b, other = session.capture, session.beside, session.other
         if a is None or b is None:
             return ""
         kind = other.kind if other is not None else "model"
-        name = model_of(session, b)
-        if kind == "activation":
-            name = model_of(session, a)
-            same = activation_of(a) == activation_of(b)
-            return name if same else tr("{name}, exchanged", name=name)
-        if kind == "text":
-            text = b.main.text
-            quoted = sentences.quoted(sentences.shown(text, 60))
-            return tr("{name} on {text}", name=name, text=quoted) if text else name
-        return name if kind == "head" else _about(session, b, names.b)
+        name = model_of(session, a if kind == "activation" else b)
+        if kind == "activation" and activation_of(a) != activation_of(b):
+            return tr("{name}, exchanged", name=name)
+        if kind == "text" and b.main.text:
+            text = sentences.quoted(sentences.shown(b.main.text, 60))
+            return tr("{name} on {text}", name=name, text=text)
+        return _about(session, b, names.b) if kind in ("model", "off") else name
 
 
-def _about(session: Session, capture: Capture, said: str) -> str:
+def _about(session: Session, capture: Capture, name: str) -> str:
     """What is not said of a side yet: its model, its activation, or what it was opened from."""
-    if said != model_of(session, capture, short=True):
+    if name != model_of(session, capture, short=True):
         return model_of(session, capture)
     other = tr("capture") if capture.path else tr("checkpoint")
     return activation_of(capture) or other
 
 
-def said_of(work: Work) -> str:
+def work_words(work: Work) -> str:
     """What is being done for B: Capturing B: layer 3, 23 %."""
-    title = tr(work.title)
-    if not work.note:
-        return f"{title}…"
     share = percent(f"{100 * work.done / work.total:.0f}") if work.total else ""
-    return f"{title}: " + ", ".join(filter(None, (tr(work.note), share)))
+    done = ", ".join(filter(None, (tr(work.note), share)))
+    return f"{tr(work.title)}: {done}" if work.note else f"{tr(work.title)}…"
 
 
 # --- dialog ---------------------------------------------------------------------------------------
@@ -586,7 +502,6 @@ KIND_NOTES = {
     "off": "The same model and text with these heads off.",
     "head": "Another head of the same capture, for example at another level.",
 }
-NEEDS_MODEL = ("activation", "text", "off")
 NAMING = "12.5, 4.* for a whole layer; empty for all heads on"
 MODELLESS = "Open the checkpoint first: this capture was opened from a file."
 
@@ -641,8 +556,13 @@ class CompareDialog(Form):
     def _activation(self) -> QWidget:
         self.activations = Picker()
         self.activations.setAccessibleName(tr("Activation of B"))
-        for name, words in activations(self._capture.spec, self._session.activation):
-            self.activations.addItem(words, name)
+        now, spec = self._session.activation, self._capture.spec
+        own = {name for layer in spec.layers for name in layer.activations}
+        if now:
+            self.activations.addItem(tr("Its own"), "")
+        for name, words in activation_choices(spec):
+            if name != now and {*name.split(",")} != own:
+                self.activations.addItem(words, name)
         return _column(self.activations)
 
     def _model(self, more: Mapping[str, str], ask_file: Callable[[bool], object] | None) -> QWidget:
@@ -726,7 +646,7 @@ class CompareDialog(Form):
         try:
             other, _ = self.answer()
         except HgvizError as error:
-            return wrong(error)
+            return " ".join(map(tr, error.lines))
         if kind == "off" and other.off == self._capture.off:
             return tr("These heads are off in A too.")
         return ""

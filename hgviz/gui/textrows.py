@@ -25,13 +25,12 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz import palettes
-from hgviz.analysis.alignment import GridAxis, SharedGrid
-from hgviz.core import Capture, Display, Floats, HeadId, Integers, Prompt
-from hgviz.gui import grid, ink, sentences, theme
-from hgviz.gui.grid import Bools, rule_of, seen
+from hgviz.analysis.alignment import GridAxis
+from hgviz.core import Display, Floats, HeadId, Integers, Prompt
+from hgviz.gui import ink, sentences, theme
+from hgviz.gui.grid import Bools
 from hgviz.gui.language import tr
 from hgviz.gui.widgets import turns_along
-from hgviz.maps import Axis
 
 # --- words in cells -------------------------------------------------------------------------------
 
@@ -719,124 +718,3 @@ class TextRows(QWidget):
             return
         self.ruler = self.ruler.turned(turns_along(event))
         self.update()
-
-
-# --- rows of two heads ----------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class SideRow:
-    """The row of one side: weights (cells,), 0 where the head is off; seen: which cells it may
-    attend to; present: which it has at all."""
-
-    weights: Floats
-    seen: Bools
-    present: Bools
-    signed: bool = False
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PairedRow:
-    """A row of the grid of two heads. row, query, key: cells, None where there are none; a, b:
-    None where no query is chosen, or where that side has no such row."""
-
-    grid: SharedGrid
-    names: tuple[CellTexts, CellTexts]
-    row: int | None = None
-    query: int | None = None
-    key: int | None = None
-    a: SideRow | None = None
-    b: SideRow | None = None
-
-    @property
-    def difference(self) -> Floats | None:
-        """A − B where both have a row, in float32 as the map of it has."""
-        if self.a is None or self.b is None:
-            return None
-        difference: Floats = self.a.weights - self.b.weights
-        return difference
-
-    @property
-    def sides(self) -> list[SideRow]:
-        """The rows there are."""
-        return [side for side in (self.a, self.b) if side is not None]
-
-    @property
-    def signed(self) -> bool:
-        """Whether any side may have weights below 0."""
-        return any(side.signed for side in self.sides)
-
-    @property
-    def both(self) -> Bools:
-        """(cells,): what both sides have and may attend to."""
-        both: Bools = self.grid.columns.in_both
-        for side in self.sides:
-            both = both & side.seen
-        return both
-
-    @property
-    def reach(self) -> float:
-        """The largest size of a weight, on either side."""
-        sizes = (np.abs(side.weights).max(initial=0) for side in self.sides)
-        return float(max(sizes, default=0.0))
-
-
-def column_texts(grid: SharedGrid) -> tuple[CellTexts, CellTexts]:
-    """The words in the cells along the columns, for A and for B."""
-    a = CellTexts.of_axis(grid.columns, 0, grid.a.key_prompt(grid.head_a.layer))
-    b = CellTexts.of_axis(grid.columns, 1, grid.b.key_prompt(grid.head_b.layer))
-    return a, b
-
-
-def read_pair(
-    grid: SharedGrid,
-    query: int | None,
-    key: int | None,
-    names: tuple[CellTexts, CellTexts] | None = None,
-) -> PairedRow:
-    """Read the row of a token of A in both maps. names: the texts of the columns, if known."""
-    names = names or column_texts(grid)
-    row, column = grid.cell(query, key)
-    layer, levels = grid.a.spec.layers[grid.head_a.layer], grid.a.spec.levels
-    one_text = levels[layer.level].sequence == levels[layer.key_level].sequence
-    own = grid.cell(None, query)[1] if one_text else None
-    if row is None:
-        return PairedRow(grid, names, row, own, column)
-    a = _read_side(grid.a, grid.head_a, grid.rows.a, grid.columns.a, row)
-    b = _read_side(grid.b, grid.head_b, grid.rows.b, grid.columns.b, row)
-    return PairedRow(grid, names, row, own, column, a, b)
-
-
-def _read_side(
-    capture: Capture, head: HeadId, rows: Axis, columns: Axis, row: int
-) -> SideRow | None:
-    if not rows.there[row]:
-        return None
-    layer = capture.maps[head.layer]
-    assert layer is not None  # SharedGrid takes no other
-    positions = rows.positions[rows.offsets[row] : rows.offsets[row + 1]]
-    first, stop = int(positions[0]), int(positions[-1]) + 1
-    block = layer.read(head.head, (first, stop))[positions - first]
-    weights = project_rows(0 * block if head in capture.off else block, columns)
-    keys = np.arange(layer.shape[2])
-    key_seen = seen(
-        rule_of(capture, head), np.array([[first, stop]]), np.stack([keys, keys + 1], 1)
-    )[0]
-    present, cell_seen = columns.there, np.zeros(len(columns), bool)
-    if present.any():
-        offsets = columns.offsets[:-1][present]
-        cell_seen[present] = np.logical_or.reduceat(key_seen[columns.positions], offsets)
-    return SideRow(weights, cell_seen & present, present, grid.signed(capture, head))
-
-
-def project_rows(block: Floats, columns: Axis) -> Floats:
-    """float32 (cells,): the mean of some rows (rows, keys) of a map on the cells of a grid, columns
-    added or shared out exactly as hgviz.maps.Projected does for a whole map."""
-    cells = np.zeros((len(block), len(columns)), np.float32)
-    present = columns.there
-    if present.any():
-        shared = block[:, columns.positions] * columns.shares
-        cells[:, present] = np.add.reduceat(shared, columns.offsets[:-1][present], axis=1)
-    total = np.add.reduceat(cells, [0], axis=0)[0] if len(cells) > 1 else cells[0]
-    mean: Floats = total / np.float32(len(cells))
-    return mean

@@ -10,20 +10,20 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QStyle
 
 from hgviz import palettes
-from hgviz.analysis.alignment import Alignment, SharedGrid
+from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import HeadId, Selection
-from hgviz.gui import compare, textrows, theme
-from hgviz.gui.compare import CompareView, NumbersView, PairReader, TextsView, rows_of
+from hgviz.gui import compare, theme
+from hgviz.gui.compare import CompareView, NumbersView, TextsView, read_pair, rows_of
 from hgviz.gui.export import ExportDialog, ExportRequest, FigureCache
 from hgviz.gui.grid import rule_of
-from hgviz.gui.opened import TiledMap
+from hgviz.gui.opened import PairOpener, TiledMap
 from hgviz.gui.sentences import share
 from hgviz.gui.sides import SideBar, SideNames
 from hgviz.gui.tiles import Key, Part, Source, Tiles
 from hgviz.maps import DenseMap, Projected
 from hgviz.session import Other, Session
 from tests.gui import kinds
-from tests.gui.kinds import bert, gpt2, translator
+from tests.gui.kinds import gpt2, translator
 from tests.gui.screen import drag, picture, showing, shown, shows_no_error, wheel
 from tests.making import make_capture
 
@@ -54,7 +54,7 @@ def compared(a, b, head=FIRST, query=40, beside=None, kind="model"):
 
 def pair_of(a, b, head=FIRST, other=None, query=40, key=None):
     """A row of two heads."""
-    return textrows.read_pair(SharedGrid.of(Alignment(a, b), head, other or head), query, key)
+    return read_pair(PairOpener(Tiles()).pair(a, b, head, other or head), query, key)
 
 
 def three(a, b, layer=0, head=0):
@@ -373,21 +373,21 @@ def test_the_figure_has_the_three_maps(program, tmp_path, until):
 def test_on_one_text_a_row_is_that_of_the_map_and_the_difference_is_exact():
     pair = pair_of(A, A_SIGNED, HeadId(1, 2))
     mine, its, difference = (weights[40] for weights in three(A, A_SIGNED, 1, 2))
-    assert np.array_equal(pair.a.weights, mine) and np.array_equal(pair.b.weights, its)
-    assert np.array_equal(pair.difference, difference) and pair.signed
-    assert pair.query == 40 and not pair.a.seen[41:].any() and pair.a.seen[:41].all()
+    for found, expected in zip(pair.weights, (mine, its, difference), strict=True):
+        assert np.array_equal(found, expected)
+    assert pair.query == 40 and not pair.seen[0][41:].any() and pair.seen[0][:41].all()
     assert "".join(one.text for one in pair.names[0].glyphs(0, 9)) == "The·hourg"
 
 
 @pytest.mark.parametrize("heads", [(HeadId(0, 1), HeadId(5, 2)), (HeadId(5, 2), HeadId(0, 1))])
 def test_rows_of_two_levels_are_those_of_the_maps_spread_to_tokens(heads):
-    grid = SharedGrid.of(Alignment(A, A), *heads)
-    pair = textrows.read_pair(grid, 40, 7)
-    for half, head, edge in ((pair.a, heads[0], "a"), (pair.b, heads[1], "b")):
+    pair = pair_of(A, A, *heads, key=7)
+    grid = pair.opened.grid
+    for half, head, edge in zip(pair.weights, heads, "ab", strict=False):
         axes = [getattr(one, edge) for one in (grid.rows, grid.columns)]
         whole = Projected(A.maps[head.layer], *axes)
-        assert np.array_equal(half.weights, whole.read(head.head, (40, 41))[0])
-    assert len(pair.difference) == len(TEXT) and (pair.query, pair.key) == (40, 7)
+        assert np.array_equal(half, whole.read(head.head, (40, 41))[0])
+    assert len(pair.weights[2]) == len(TEXT) and (pair.query, pair.key) == (40, 7)
 
 
 def test_texts_of_other_tokens_are_compared_in_the_pieces_both_have():
@@ -397,7 +397,7 @@ def test_texts_of_other_tokens_are_compared_in_the_pieces_both_have():
     assert (rows[0].present != rows[1].present).any() and rows[2].present.any()
     assert np.array_equal(rows[2].present, rows[0].present & rows[1].present)
     for names in pair.names:
-        written = "".join(one.text for one in names.glyphs(0, len(pair.grid.columns)))
+        written = "".join(one.text for one in names.glyphs(0, len(pair.opened.grid.columns)))
         assert written.replace("·", "").startswith("Goodoldsea,")
         assert (names.widths > 0).sum() == names.present.sum()
 
@@ -406,12 +406,12 @@ def test_rows_that_are_not_there_are_said():
     pair = pair_of(
         make_capture("The old sea was wide."), make_capture("The sea was wide."), query=5
     )
-    assert pair.b is None and pair.difference is None and pair.a.weights.sum() > 0.99
+    assert pair.weights[1] is pair.weights[2] is None and pair.weights[0].sum() > 0.99
     rows = rows_of(pair, TOLD)  # of a letter in "old"
     assert rows[1].weights is None and "one side" in rows[2].message
     assert "B has no such row" in compare.sentence(pair, TOLD)
     blank = pair_of(A, A, query=None)
-    assert blank.a is None and blank.row is None and compare.sentence(blank, TOLD) == ""
+    assert blank.weights[0] is None and blank.row is None and compare.sentence(blank, TOLD) == ""
 
 
 def test_bytes_of_one_character_share_what_is_written():
@@ -427,28 +427,26 @@ def test_the_sentence_describes_concentrated_and_spread_rows():
     stop = np.zeros(len(LONG), np.float32)
     stop[29], stop[58] = 0.89, 0.11
     sides = np.where(np.arange(len(LONG)) < 31, [(-1) ** n for n in range(len(LONG))], 0)
-    pair = replace(
-        pair, a=replace(pair.a, weights=stop, signed=False),
-        b=replace(pair.b, weights=(sides / 31).astype(np.float32), signed=True),
-    )  # fmt: skip
+    pair = replace(pair, weights=(stop, (sides / 31).astype(np.float32), None))
     assert compare.sentence(pair, TOLD) == (
         "“s” with softmax: 89 % of the weight on “.” after “sea”. With ymish: spread over about 31 "
         "tokens, 3 % on “T” in “The”, 48 % of the mass negative; −0.032 on “.”."
     )
-    nothing = replace(pair, b=replace(pair.b, weights=np.zeros(len(LONG), np.float32)))
+    nothing = replace(pair, weights=(stop, np.zeros(len(LONG), np.float32), None))
     assert "With ymish: no weight." in compare.sentence(nothing, TOLD)
 
 
 def test_the_bits_per_byte_of_both_models_are_given_where_there_are_logits():
     bare = replace(B, logits=None)
-    words = compare.of_text(A, B, TOLD)
+    words = answers(A, B)
     assert words.startswith("This text: ") and " bits per byte with softmax, " in words
-    assert "B has no logits" in compare.of_text(A, bare, TOLD)
-    assert "A has no logits" in compare.of_text(bare, A, TOLD)
-    assert compare.of_text(bare, replace(A, logits=None), TOLD) == ""
-    others = ((B, "same text"), (bert(), "two texts"), (gpt2(TEXT), "same text, other tokens"))
-    for other, expected in others:
-        assert compare.same(A, other) == expected
+    assert "B has no logits" in answers(A, bare)
+    assert "A has no logits" in answers(bare, A)
+    assert answers(bare, replace(A, logits=None)) == ""
+
+
+def answers(a, b):
+    return compare.answer_words(a, b, (bits_per_byte(a), bits_per_byte(b)), TOLD)
 
 
 def test_the_rows_of_text_take_clicks_and_give_their_values(app):
@@ -466,7 +464,7 @@ def test_the_rows_of_text_take_clicks_and_give_their_values(app):
             QTest.mouseClick(rows, Qt.MouseButton.LeftButton, modifier, place)
         assert (session.selection.query, session.selection.key) == (50, 50)
         view.settle()
-        assert view._pair.query == view._pair.key == 50
+        assert view.pair.query == view.pair.key == 50
         assert view.words.text() == view.as_text() != ""
 
 
@@ -516,14 +514,6 @@ def test_layers_that_are_not_captured_yet_and_nothing_beside_are_no_error(app, k
             assert shows_no_error(view)
     with showing(kind, Session(), 900, 300) as view:
         assert view.as_table() is None
-
-
-def test_the_reader_aligns_two_captures_once():
-    reader, session = PairReader(), compared(A, B)
-    first = reader.read(A, B, session.selection, TOLD, session.display)
-    again = reader.read(A, B, replace(session.selection, query=9), TOLD, session.display)
-    assert again.pair.grid is first.pair.grid and again.of_text == first.of_text
-    assert reader.read(B, A, session.selection, TOLD, session.display).pair.grid.a is B
 
 
 # --- metrics of both heads ------------------------------------------------------------------------
