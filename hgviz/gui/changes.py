@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
@@ -19,7 +19,7 @@ from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import score_words
 from hgviz.gui.sentences import term_explained as explained
-from hgviz.gui.tables import REST, Column, RowTable, paint_text
+from hgviz.gui.tables import REST, Column, RowTable, Table, paint_text
 from hgviz.gui.trials import DATA_ACTIONS, possible
 from hgviz.gui.view import View
 from hgviz.gui.widgets import PaneHead, Segments, vbox
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 MOST = 2000  # rows: those whose loss rose most
 SHOWN = 200  # characters of a text that are drawn
+NARROW, NARROWEST = 620, 440  # px: below, the loss is left out
 BITS_PER_NAT = 1 / math.log(2)
-NO_CHANGE = "not significant"
 
 HEADS = {
     "classes": "Label", "next": "Next token", "masked": "Hidden token", "tags": "Class",
@@ -71,7 +71,6 @@ class Changes:
     rows: tuple[Change, ...]
     counts: dict[Which, int]
     columns: tuple[str, ...]
-    most: float = 1.0
     ends: bool = False
 
 
@@ -80,20 +79,17 @@ def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     progress(0, 1)
     kinds: tuple[Which, ...] = ("lost", "won", "all")
     counts: dict[Which, int] = {kind: len(trial.changed(kind)) for kind in kinds}
-    examples = trial.examples
-    ends = examples.asked not in WHOLE
-    heads = (tr("Context") if ends else tr("Text"),
-             tr(HEADS[examples.asked]), tr("Full model"),
-             off_words(len(trial.off)), tr("Loss increase"), tr("Loss, bits"))  # fmt: skip
+    ends = trial.examples.asked not in WHOLE
+    columns = (tr("Context") if ends else tr("Text"), tr(HEADS[trial.examples.asked]),
+               tr("Full model"), off_words(len(trial.off)), tr("Loss increase"), tr("Loss, bits"))  # fmt: skip
     found = trial.changed(which)
     if trial.before is None or trial.now is None or not len(found):
-        return Changes((), counts, heads, ends=ends)
+        return Changes((), counts, columns, ends)
     more = trial.now.loss[found] - trial.before.loss[found]
     found = found[np.argsort(-more if which != "won" else more, kind="stable")][:MOST]
-    say = _sayer(trial, model)
-    rows = tuple(_row(trial, int(place), say) for place in found)
-    most = max((abs(one.more) for one in rows), default=1.0) or 1.0
-    return Changes(rows, counts, heads, most, ends)
+    name_of = _answer_namer(trial, model)
+    rows = tuple(_change_at(trial, place, name_of) for place in found.tolist())
+    return Changes(rows, counts, columns, ends)
 
 
 def off_words(count: int) -> str:
@@ -101,58 +97,40 @@ def off_words(count: int) -> str:
     return tr("1 head off") if count == 1 else tr("{n:,} heads off", n=count)
 
 
-def verdict(right: bool) -> str:
-    """right, or wrong."""
-    return tr("right") if right else tr("wrong")
-
-
-def _sayer(trial: MaskTrial, model: Model | None) -> Callable[[int], str]:
-    """What an answer is called: a class, or a token."""
-    labels = trial.examples.labels
-    if trial.examples.asked in ("classes", "tags"):
+def _answer_namer(trial: MaskTrial, model: Model | None) -> Callable[[int], str]:
+    """What an answer is called: a class, a token, or a place."""
+    labels, asked = trial.examples.labels, trial.examples.asked
+    if asked in ("classes", "tags"):
         return lambda number: labels[number] if 0 <= number < len(labels) else str(number)
-
-    if trial.examples.asked in WHOLE:
+    if asked in WHOLE or model is None:
         return str
 
     @lru_cache(maxsize=4096)
     def token(number: int) -> str:
-        if model is None:
-            return str(number)
-        prompt = model.tokenizer.decode(np.array([number], np.int64))
-        said = sentences.name(prompt, 0)
-        return tr("space") if said in (sentences.SPACE, " ") else said
+        name = sentences.name(model.tokenizer.decode(np.array([number], np.int64)), 0)
+        return tr("space") if name in (sentences.SPACE, " ") else name
 
     return token
 
 
-def _row(trial: MaskTrial, place: int, say: Callable[[int], str]) -> Change:
+def _change_at(trial: MaskTrial, place: int, name_of: Callable[[int], str]) -> Change:
     assert trial.before is not None and trial.now is not None
     examples = trial.examples
     number = int(np.searchsorted(examples.places, place, side="right")) - 1
-    one = examples.rows[number]
-    if examples.asked in WHOLE:
-        text = one.text
-    else:
-        at = np.flatnonzero(one.wanted >= 0)[place - int(examples.places[number])]
-        start, end = (int(side) for side in one.spans[at])
+    row = examples.rows[number]
+    text = row.text
+    if examples.asked not in WHOLE:
+        at = np.flatnonzero(row.wanted >= 0)[place - int(examples.places[number])]
+        start, end = (int(side) for side in row.spans[at])
         end = end if examples.asked == "next" else start
-        text = one.text[max(0, end - SHOWN) : max(0, end)]
+        text = text[max(0, end - SHOWN) : max(0, end)]
     wanted = int(examples.wanted[place])
-    was, now = int(trial.before.predictions[place]), int(trial.now.predictions[place])
-    whole, masked = float(trial.before.loss[place]), float(trial.now.loss[place])
+    was, now = (int(side.predictions[place]) for side in (trial.before, trial.now))
+    full, masked = (BITS_PER_NAT * float(side.loss[place]) for side in (trial.before, trial.now))
     return Change(
-        number, text, say(wanted), say(was), say(now), was == wanted, now == wanted,
-        (whole * BITS_PER_NAT, masked * BITS_PER_NAT),
+        number, text, name_of(wanted), name_of(was), name_of(now), was == wanted, now == wanted,
+        (full, masked),
     )  # fmt: skip
-
-
-def row_cells(row: Change) -> list[str]:
-    """A row for a spreadsheet: answers, whether they are right, bits of loss before and now."""
-    return [
-        text_of(row), row.wanted, row.whole, f"{int(row.was_right)}", row.now,
-        f"{int(row.is_right)}", f"{row.loss[0]:.6g}", f"{row.loss[1]:.6g}",
-    ]  # fmt: skip
 
 
 def text_of(row: Change, most: int = SHOWN) -> str:
@@ -160,8 +138,14 @@ def text_of(row: Change, most: int = SHOWN) -> str:
     return sentences.shown(row.before, most).replace(sentences.SPACE, " ")
 
 
+def verdict(is_right: bool) -> str:
+    """right, or wrong."""
+    return tr("right") if is_right else tr("wrong")
+
+
 def change_columns(found: Changes) -> list[Column]:
     """The columns of a list of changes: right and wrong in word and colour, a bar of loss."""
+    most = max((abs(row.more) for row in found.rows), default=1.0) or 1.0
 
     def paint_text_before(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
         now, cut = theme.current(), Qt.TextElideMode
@@ -171,29 +155,34 @@ def change_columns(found: Changes) -> list[Column]:
             return
         before = box.adjusted(0, 0, -12, 0)
         paint_text(painter, before, text_of(row), now.text, theme.TO_RIGHT, cut.ElideLeft)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(now.mark if chosen else now.edge)
-        painter.drawRoundedRect(QRectF(box.right() - 8, box.center().y() - 7, 8, 15), 2, 2)
+        mark = QRectF(box.right() - 8, box.center().y() - 7, 8, 15)
+        fill_bar(painter, mark, now.mark if chosen else now.edge)
 
-    def paint_answer(painter: QPainter, box: QRectF, words: str, is_right: bool) -> None:
-        now = theme.current()
-        painter.setFont(theme.font(0.92))
-        room = painter.fontMetrics().horizontalAdvance(verdict(is_right)) + 8
-        painter.setFont(theme.mono(0.92, 600))
-        answer = box.adjusted(0, 0, -room, 0)
-        used = paint_text(painter, answer, words, now.good if is_right else now.bad)
-        painter.setFont(theme.font(0.92))
-        paint_text(painter, box.adjusted(used + 8, 0, 0, 0), verdict(is_right), now.secondary)
+    def answer_column(title: str, answer: Callable[[Change], tuple[str, bool]]) -> Column:
+        def words(row: Change) -> str:
+            name, is_right = answer(row)
+            return f"{name} {verdict(is_right)}"
+
+        def paint(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
+            now, (name, is_right) = theme.current(), answer(row)
+            painter.setFont(theme.font(0.92))
+            room = painter.fontMetrics().horizontalAdvance(verdict(is_right)) + 8
+            painter.setFont(theme.mono(0.92, 600))
+            left = box.adjusted(0, 0, -room, 0)
+            used = paint_text(painter, left, name, now.good if is_right else now.bad)
+            painter.setFont(theme.font(0.92))
+            paint_text(painter, box.adjusted(used + 8, 0, 0, 0), verdict(is_right), now.secondary)
+
+        return Column(title, words, width=122, paint=paint)
 
     def paint_more(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
         now = theme.current()
         painter.setFont(theme.font(0.85))
         paint_text(painter, box, more_words(row), now.text, theme.TO_RIGHT)
         room = box.width() - painter.fontMetrics().horizontalAdvance("+00.00") - 6
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(now.bad if row.more > 0 else now.good)
-        wide = max(2.0, min(1.0, abs(row.more) / found.most) * room)
-        painter.drawRoundedRect(QRectF(box.left(), box.center().y() - 3, wide, 7), 2, 2)
+        wide = max(2.0, min(1.0, abs(row.more) / most) * room)
+        bar = QRectF(box.left(), box.center().y() - 3, wide, 7)
+        fill_bar(painter, bar, now.bad if row.more > 0 else now.good)
 
     def more_words(row: Change) -> str:
         return decimals(row.more, 2, signed=True)
@@ -202,14 +191,8 @@ def change_columns(found: Changes) -> list[Column]:
     return [
         Column(text, text_of, width=REST, right=found.ends, paint=paint_text_before),
         Column(wanted, lambda row: row.wanted, width=96, mono=True),
-        Column(
-            full, lambda row: f"{row.whole} {verdict(row.was_right)}", width=122,
-            paint=lambda painter, box, row, _: paint_answer(painter, box, row.whole, row.was_right),
-        ),
-        Column(
-            pruned, lambda row: f"{row.now} {verdict(row.is_right)}", width=122,
-            paint=lambda painter, box, row, _: paint_answer(painter, box, row.now, row.is_right),
-        ),
+        answer_column(full, lambda row: (row.whole, row.was_right)),
+        answer_column(pruned, lambda row: (row.now, row.is_right)),
         Column(
             more, more_words, lambda row: row.more, 116, explained("more"), least=NARROW,
             paint=paint_more,
@@ -221,15 +204,11 @@ def change_columns(found: Changes) -> list[Column]:
     ]  # fmt: skip
 
 
-# --- changes in a view ----------------------------------------------------------------------------
-
-
-CHANGE_HINT = "Return opens one in Inspect; B shows it before and after"
-KEEP = (("keep_mask", "Save mask"), ("remove_heads", "Prune and save model…"))
-KINDS: tuple[tuple[Which, str], ...] = (
-    ("lost", "Wrong"), ("won", "Right"), ("all", "All"),
-)  # fmt: skip
-NARROW, NARROWEST = 620, 440  # px: below, the loss is left out
+def fill_bar(painter: QPainter, box: QRectF, colour: QColor) -> None:
+    """Fill a small box with round corners."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    painter.drawRoundedRect(box, 2, 2)
 
 
 class ChangedView(View):
@@ -238,23 +217,21 @@ class ChangedView(View):
     title = "Predictions that changed"
     figureless = "It is a list of texts"
     needs = ("trial", "dark")
-    empty = ("No prediction changed yet", "Switch heads off: what they change is listed here.")
-
-    empty_actions: tuple[tuple[str, str], ...] = (("switch_head", "Switch this head off"),)
     topic = "prune-changed"
 
     opened = Signal(str)  # a text
 
+    HINT = "Return opens one in Inspect; B shows it before and after"
+    KINDS: tuple[tuple[Which, str], ...] = (("lost", "Wrong"), ("won", "Right"), ("all", "All"))
+
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(tr(self.title), tr(CHANGE_HINT))
-        self.which = Segments(
-            tuple((name, f"{tr(words)} 8,888", "") for name, words in KINDS), wide=72
-        )
+        self.head = PaneHead(tr(self.title), tr(self.HINT))
+        self.which = Segments([(name, f"{tr(words)} 8,888", "") for name, words in self.KINDS],
+                              wide=72)  # fmt: skip
         self.which.setToolTip(tr("Predictions that are newly wrong, newly right, or both"))
         self.which.chosen.connect(self.refresh)
         self.head.add(self.which)
-        self.found: Changes | None = None
         self.table = RowTable(tr(self.title), id, partial(text_of, most=600))
         self.table.opened.connect(self._open)
         vbox(self.content, self.head, (self.table, 1))
@@ -262,55 +239,44 @@ class ChangedView(View):
 
     def request(self, session: Session) -> Callable[[], Changes] | None:
         """The rows, once every place was seen."""
-        trial = session.trial
-        self.empty_actions = ()
+        trial, self.empty_actions = session.trial, ()
         if trial is None:
             self.empty = ("No prediction changed yet", "Choose data for the model to answer.")
             self.empty_actions = possible(session, *DATA_ACTIONS)[:1]
-            return None
-        if not trial.off:
-            self.empty, self.empty_actions = type(self).empty, type(self).empty_actions
-            return None
-        if not trial.done:
-            if trial.stopped:
-                self.empty = ("Evaluation was stopped", "Resume it to list the predictions.")
-                self.empty_actions = (("resume_score", "Resume"),)
-                return None
-            self.empty = (
-                "Running…",
-                "They are listed when all texts were evaluated.",
-            )
-            return None
-        if not len(trial.changed("all")):
+        elif not trial.off:
+            words = "Switch heads off: what they change is listed here."
+            self.empty = ("No prediction changed yet", words)
+            self.empty_actions = (("switch_head", "Switch this head off"),)
+        elif not trial.done and trial.stopped:
+            self.empty = ("Evaluation was stopped", "Resume it to list the predictions.")
+            self.empty_actions = (("resume_score", "Resume"),)
+        elif not trial.done:
+            self.empty = ("Running…", "They are listed when all texts were evaluated.")
+        elif not len(trial.changed("all")):
             self.empty = ("No prediction changed", "The model gives the same answers everywhere.")
-            self.empty_actions = possible(session, *KEEP)
-            return None
-        kind: Which = self.which.choice  # type: ignore[assignment]
-        return partial(changes, trial, kind, session.model)
+            keep = ("keep_mask", "Save mask"), ("remove_heads", "Prune and save model…")
+            self.empty_actions = possible(session, *keep)
+        else:
+            kind: Which = self.which.choice  # type: ignore[assignment]
+            return partial(changes, trial, kind, session.model)
+        return None
 
     def draw(self, result: Changes) -> None:
-        for number, (name, words) in enumerate(KINDS):
+        for number, (name, words) in enumerate(self.KINDS):
             button = self.which._group.button(number)
             button.setText(f"{tr(words)} {result.counts[name]:,}")
-        self.found = result
         self.table.show_rows(change_columns(result), result.rows)
         shown = len(result.rows)
-        more = result.counts.get(self.which.choice, shown) - shown  # type: ignore[call-overload]
         largest = tr("{n:,} with the largest loss increase", n=shown)
-        self.head.note.say(largest if more > 0 else tr(CHANGE_HINT))
+        is_part = result.counts[self.which.choice] > shown  # type: ignore[index]
+        self.head.note.say(largest if is_part else tr(self.HINT))
         self.table.setAccessibleName(tr("Predictions that changed: {n:,}", n=shown))
         if shown and self.table.chosen is None:
             self.table.choose(id(self.table.rows[0]))
 
     def as_table(self) -> list[list[str]] | None:
         """The rows that are listed, texts as long as they are shown."""
-        found = self.found
-        if found is None or not found.rows or self._stack.currentWidget() is not self.content:
-            return None
-        was, now = found.columns[2:4]
-        names = (*found.columns[:2], was, tr("right"), now, tr("right"), tr("bits, full model"),
-                 tr("bits, heads off"))  # fmt: skip
-        return [list(names), *map(row_cells, self.table.rows)]
+        return self.table.cells() if self.table.rows and self.drawn else None
 
     def _open(self, row: Change) -> None:
         trial = self.session.trial if self.session else None
@@ -322,22 +288,54 @@ class ChangedView(View):
 # --- slices ---------------------------------------------------------------------------------------
 
 
-Measure = Literal["right", "loss"]
-
 CALM = 30  # places from which on an interval may set the scale of all pictures
+SLICES_NARROW, SLICES_NARROWER, SLICES_NARROWEST = 900, 750, 470  # px: below, columns are left out
+NO_CHANGE = "not significant"
 BY: dict[By, str] = {"all": "All", "label": "Label", "length": "Length"}
-COLUMNS = (
-    "by", "slice", "seen", "of", "right, full model", "low", "high", "right, heads off", "low",
-    "high", "newly wrong", "newly right", "change", "low", "high", "bits, full model",
-    "bits, heads off", "more bits", "low", "high",
-)  # fmt: skip
 
 
-def change_of(part: SliceScore, measure: Measure) -> Ends:
-    """The change of a slice with its interval, in points of right answers or in bits."""
-    times, ends = (100.0, part.change) if measure == "right" else (BITS_PER_NAT, part.loss_change)
-    value, low, high = (times * end for end in ends)
-    return value, low, high
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """What slices are compared by. scores: of the full model and with heads off; change: from one
+    to the other, with its interval; both times factor as they are written. sign: 1 where more is
+    better, -1 where less is.
+    """
+
+    title: str
+    scores: Callable[[SliceScore], tuple[float, float]]
+    change: Callable[[SliceScore], Ends]
+    factor: float
+    sign: int
+    places: int
+    score: str
+
+    def ends(self, part: SliceScore) -> Ends:
+        """The change of a slice and the ends of its interval, in points or bits."""
+        value, low, high = (self.factor * end for end in self.change(part))
+        return value, low, high
+
+    def signed(self, value: float) -> str:
+        """+0.05, −1.20, 0."""
+        return decimals(value, self.places, signed=True)
+
+    def verdict(self, part: SliceScore) -> str:
+        """Whether a slice is worse, better or not significantly different, for tr."""
+        _, low, high = self.change(part)
+        if low <= 0 <= high:
+            return NO_CHANGE
+        return "better" if (low > 0) == (self.sign > 0) else "worse"
+
+
+MEASURES = {
+    "right": Measure(
+        "Change, points", lambda part: (part.before[0], part.now[0]), lambda part: part.change,
+        100.0, 1, 2, "{:.1f} %",
+    ),
+    "loss": Measure(
+        "Change, bits", lambda part: (part.loss[0][0], part.loss[1][0]),
+        lambda part: part.loss_change, BITS_PER_NAT, -1, 3, "{:.3f}",
+    ),
+}  # fmt: skip
 
 
 def slice_columns(
@@ -345,27 +343,32 @@ def slice_columns(
 ) -> list[Column]:
     """The columns of classes and slices; noun: what is counted; pruned: the title of the model with
     heads off."""
-    is_right = measure == "right"
     calm = [part for part in parts if part.n >= CALM] or parts
-    ends = [abs(end) for part in calm for end in change_of(part, measure) if math.isfinite(end)]
+    ends = [abs(end) for part in calm for end in measure.ends(part) if math.isfinite(end)]
     most = max(ends, default=1.0) or 1.0
 
-    def score(part: SliceScore, at: int) -> float:
-        now = (part.before, part.now)[at][0]
-        return 100 * now if is_right else BITS_PER_NAT * part.loss[at][0]
+    def score_column(title: str, at: int, width: int, term: str, least: int = 0) -> Column:
+        def score(part: SliceScore) -> float:
+            return measure.factor * measure.scores(part)[at]
 
-    def score_words(part: SliceScore, at: int) -> str:
-        if not part.n:
-            return "–"
-        value = score(part, at)
-        return tr("{share:.1f} %", share=value) if is_right else f"{value:.3f}"
+        def words(part: SliceScore) -> str:
+            return measure.score.format(score(part)) if part.n else "–"
 
-    def colour(part: SliceScore) -> QColor:
-        now, kind = theme.current(), part_verdict(part, measure)
-        return {"worse": now.bad, "better": now.good}.get(kind, now.secondary)
+        return Column(title, words, score, width, explained(term), True, least=least)
 
     def worth(part: SliceScore) -> float:
-        return change_of(part, measure)[0] * (1 if is_right else -1)
+        return measure.sign * measure.ends(part)[0]
+
+    def change_words(part: SliceScore) -> str:
+        return measure.signed(measure.ends(part)[0]) if part.n else "–"
+
+    def interval_words(part: SliceScore) -> str:
+        _, low, high = measure.ends(part)
+        if not part.n:
+            return "–"
+        if not math.isfinite(low):
+            return tr("one text has no interval")
+        return tr("{least} to {most}", least=measure.signed(low), most=measure.signed(high))
 
     def paint(painter: QPainter, box: QRectF, part: SliceScore, chosen: bool) -> None:
         """The interval around the middle, worse at its left; hollow where it includes 0."""
@@ -374,90 +377,51 @@ def slice_columns(
         painter.drawLine(QPointF(middle.x(), box.top()), QPointF(middle.x(), box.bottom() + 1))
         if not part.n:
             return
-        way = (1 if is_right else -1) * (reach - 6) / most
+        way, kind = measure.sign * (reach - 6) / most, measure.verdict(part)
         value, low, high = (
             QPointF(middle.x() + max(-reach, min(reach, end * way)), middle.y())
-            for end in change_of(part, measure)
+            for end in measure.ends(part)
         )
-        painter.setPen(QPen(colour(part), 2, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
+        colour = {"worse": now.bad, "better": now.good}.get(kind, now.secondary)
+        painter.setPen(QPen(colour, 2, Qt.PenStyle.SolidLine, Qt.PenCapStyle.FlatCap))
         painter.drawLine(low, high)
-        painter.setPen(QPen(colour(part), 1.5))
-        painter.setBrush(now.pane if part_verdict(part, measure) == NO_CHANGE else colour(part))
+        painter.setPen(QPen(colour, 1.5))
+        painter.setBrush(now.pane if kind == NO_CHANGE else colour)
         painter.drawEllipse(value, 3.5, 3.5)
 
+    def quiet(part: SliceScore) -> QColor:
+        return theme.current().secondary
+
     seen = tr("{noun}s", noun=tr(noun))
-    change = tr("Change, points") if is_right else tr("Change, bits")
-    before, after = (partial(score, at=at) for at in (0, 1))
     return [
-        Column(
-            tr("Part"), lambda part: tr(BY[part.by]), lambda part: BY[part.by], 76,
-            colour=lambda part: theme.current().secondary,
-        ),
-        Column(tr("Slice"), name_words, width=REST),
+        Column(tr("Part"), lambda part: tr(BY[part.by]), width=76, colour=quiet),
+        Column(tr("Slice"), slice_name, width=REST),
         Column(
             f"{seen[:1].upper()}{seen[1:]}", lambda part: f"{part.n:,}", lambda part: part.n, 84,
             right=True,
         ),
+        score_column(tr("Full model"), 0, 96, "whole"),
+        score_column(pruned, 1, 104, "right", SLICES_NARROWER),
+        Column(tr(measure.title), change_words, worth, 116, explained("change"), True, 600),
         Column(
-            tr("Full model"), partial(score_words, at=0), before, 96, explained("whole"), True,
+            tr("95 % interval"), interval_words, lambda part: measure.ends(part)[1], 146,
+            explained("ends"), True, least=SLICES_NARROW, colour=quiet,
         ),
         Column(
-            pruned, partial(score_words, at=1), after, 104, explained("right"), True,
-            least=SLICES_NARROWER,
-        ),
-        Column(
-            change, partial(change_words, measure=measure), worth, 116, explained("change"), True,
-            600,
-        ),
-        Column(
-            tr("95 % interval"), partial(interval_words, measure=measure),
-            lambda part: change_of(part, measure)[1], 146, explained("ends"), True,
-            least=SLICES_NARROW, colour=lambda part: theme.current().secondary,
-        ),
-        Column(
-            tr("worse  ·  better"), lambda part: tr(part_verdict(part, measure)), worth, 150,
+            tr("worse  ·  better"), lambda part: tr(measure.verdict(part)), worth, 150,
             explained("ends"), least=SLICES_NARROWEST, paint=paint,
         ),
     ]  # fmt: skip
 
 
-def change_words(part: SliceScore, measure: Measure) -> str:
-    """The change of a slice, or a dash where nothing of it was seen."""
-    return signed(change_of(part, measure)[0], measure) if part.n else "–"
-
-
-def interval_words(part: SliceScore, measure: Measure) -> str:
-    """The interval of the change of a slice."""
-    _, low, high = change_of(part, measure)
-    if not part.n:
-        return "–"
-    if not math.isfinite(low):
-        return tr("one text has no interval")
-    return tr("{least} to {most}", least=signed(low, measure), most=signed(high, measure))
-
-
-def name_words(part: SliceScore) -> str:
+def slice_name(part: SliceScore) -> str:
     """What a slice is called; classes have names of their own."""
     return part.name if part.by == "label" else tr(part.name)
 
 
-def part_verdict(part: SliceScore, measure: Measure) -> str:
-    """Whether a slice is worse, better or not significantly different, for tr."""
-    _, low, high = change_of(part, measure)
-    if low <= 0 <= high:
-        return NO_CHANGE
-    return "better" if (low > 0) == (measure == "right") else "worse"
-
-
-def signed(value: float, measure: Measure) -> str:
-    """+0.05, −1.20, 0; bits with three places."""
-    places = 2 if measure == "right" else 3
-    return decimals(value, places, signed=True)
-
-
 def slice_words(part: SliceScore) -> str:
     """A slice in a few lines."""
-    name = f"{tr(BY[part.by])}  {name_words(part)}".strip()
+    name = f"{tr(BY[part.by])}  {slice_name(part)}".strip()
     if not part.n:
         return tr("{name}: none evaluated yet", name=name)
     before, now = (score_words("accuracy", *score) for score in (part.before, part.now))
@@ -471,26 +435,23 @@ def slice_words(part: SliceScore) -> str:
     ))  # fmt: skip
 
 
-def slice_table(parts: Sequence[SliceScore]) -> list[list[str]]:
+def slice_table(parts: Sequence[SliceScore]) -> Table:
     """Every number of every slice: shares of right answers, losses in bits."""
-    lines = [[tr(title) for title in COLUMNS]]
+    titles = (
+        "by", "slice", "seen", "of", "right, full model", "low", "high", "right, heads off", "low",
+        "high", "newly wrong", "newly right", "change", "low", "high", "bits, full model",
+        "bits, heads off", "more bits", "low", "high",
+    )  # fmt: skip
+    table = [[*map(tr, titles)]]
     for part in parts:
-        bits = [
-            f"{BITS_PER_NAT * loss:.6g}"
-            for loss in (part.loss[0][0], part.loss[1][0], *part.loss_change)
-        ]
-        shares = [[f"{end:.6g}" for end in ends] for ends in (part.before, part.now, part.change)]
-        counts = [f"{part.lost}", f"{part.won}"]
-        words = [tr(BY[part.by]), name_words(part), f"{part.n}", f"{part.total}"]
-        lines.append([*words, *shares[0], *shares[1], *counts, *shares[2], *bits])
-    return lines
-
-
-# --- slices in a view -----------------------------------------------------------------------------
-
-
-SLICES_NARROW, SLICES_NARROWER, SLICES_NARROWEST = 900, 750, 470  # px: below, columns are left out
-SLICE_HINT = "each interval is of one slice by itself; click a title to sort"
+        (full, *_), (pruned, *_) = part.loss
+        bits = (BITS_PER_NAT * loss for loss in (full, pruned, *part.loss_change))
+        cells = (
+            tr(BY[part.by]), slice_name(part), part.n, part.total, *part.before, *part.now,
+            part.lost, part.won, *part.change, *bits,
+        )  # fmt: skip
+        table.append([*map(str, cells)])
+    return table
 
 
 class SlicesView(View):
@@ -501,11 +462,11 @@ class SlicesView(View):
     needs = ("trial", "dark", "data")
     lane = "here"
     topic = "prune-slices"
-    empty = ("Choose data to compare classes and slices", "Each is listed here with its interval.")
 
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(tr(self.title), tr(SLICE_HINT))
+        hint = tr("each interval is of one slice by itself; click a title to sort")
+        self.head = PaneHead(tr(self.title), hint)
         self.which = Segments((("right", tr("Right"), ""), ("loss", tr("Loss"), "")), wide=72)
         self.which.chosen.connect(self.refresh)
         self.head.add(self.which)
@@ -519,23 +480,20 @@ class SlicesView(View):
     def request(self, session: Session) -> Callable[[], MaskTrial] | None:
         """The trial so far; nothing without data."""
         trial = session.trial
-        if trial is None or not trial.slices:
-            there = bool(session.data)
-            self.empty = (
-                ("Running…", "Results appear as they are computed.")
-                if there
-                else (type(self).empty)
-            )
-            self.empty_actions = () if there else possible(session, *DATA_ACTIONS)[:1]
-            return None
-        return lambda: trial
+        if trial is not None and trial.slices:
+            return lambda: trial
+        self.empty, self.empty_actions = ("Running…", "Results appear as they are computed."), ()
+        if not session.data:
+            words = "Each is listed here with its interval."
+            self.empty = ("Choose data to compare classes and slices", words)
+            self.empty_actions = possible(session, *DATA_ACTIONS)[:1]
+        return None
 
     def draw(self, result: MaskTrial) -> None:
         assert self.session is not None
-        measure: Measure = self.which.choice  # type: ignore[assignment]
         noun = place_noun(result.examples.asked, self.session.spec)
-        now = off_words(len(result.off)) if result.off else tr("No head off")
-        columns = slice_columns(result.slices, measure, noun, now)
+        pruned = off_words(len(result.off)) if result.off else tr("No head off")
+        columns = slice_columns(result.slices, MEASURES[self.which.choice], noun, pruned)
         self.table.show_rows(columns, result.slices)
         self.table.setAccessibleName(tr("Classes and slices: {n}", n=len(result.slices)))
         if result.slices and self.table.chosen is None:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from math import asin, ceil, sin
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from PySide6.QtCore import QEvent, QMargins, QPointF, QRectF, Qt, Signal
+from PySide6.QtCore import QEvent, QMargins, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
@@ -202,15 +202,16 @@ class TokenAxis:
     pitch: float
     width: float
 
-    @classmethod
-    def of(cls, side: Side) -> TokenAxis:
-        """The axis of a side."""
-        places = np.linspace(0, len(side) - 1, min(len(side), SAMPLED)).astype(int).tolist()
-        labels = [end_label(side, place)[:LONGEST] for place in places]
-        metrics = QFontMetricsF(theme.mono(1.0))
-        width = max((metrics.horizontalAdvance(label) for label in labels), default=0.0)
-        pitch = NARROW_PITCH if max(map(len, labels), default=0) <= 2 else PITCH
-        return cls(len(side), pitch, width + 14)
+
+@lru_cache(maxsize=4)
+def token_axis(side: Side) -> TokenAxis:
+    """The axis of a side, measured once."""
+    places = np.linspace(0, len(side) - 1, min(len(side), SAMPLED)).astype(int).tolist()
+    labels = [end_label(side, place)[:LONGEST] for place in places]
+    metrics = QFontMetricsF(theme.mono(1.0))
+    width = max((metrics.horizontalAdvance(label) for label in labels), default=0.0)
+    pitch = NARROW_PITCH if max(map(len, labels), default=0) <= 2 else PITCH
+    return TokenAxis(len(side), pitch, width + 14)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -287,8 +288,9 @@ class LinkLayout:
     value: float = 0
 
     @classmethod
-    def of(cls, scene: LinkScene, width: float, height: float) -> LinkLayout:
+    def of(cls, scene: LinkScene, size: QSize) -> LinkLayout:
         """The layout of a scene in a viewport."""
+        width, height = size.toTuple()
         most = max(48.0, width * 0.26)
         first, second = (max(44.0, min(most, axis.width)) for axis in scene.axes)
         free = width - 2 * PAD - first - second - 2 * GAP
@@ -648,11 +650,11 @@ class LinkCanvas(QAbstractScrollArea):
         return (0, 0) if self.plan is None else self.plan.shown(QUERY)
 
     def _lay_out(self, scene: LinkScene) -> None:
-        size = self.viewport().size()
-        plan = LinkLayout.of(scene, size.width(), size.height())
         self.plan = None  # what the scroll bar says meanwhile is of no plan
+        plan = LinkLayout.of(scene, self.viewport().size())
         self.bar.setPageStep(max(1, int(plan.room)))
-        self.bar.setRange(0, int(plan.most))
+        self.bar.setRange(0, int(plan.most))  # the bar may come, and take of the width
+        plan = LinkLayout.of(scene, self.viewport().size())
         self.plan = replace(plan, value=self.bar.value())
 
     def _scrolled(self) -> None:
@@ -895,11 +897,7 @@ class LinksView(View):
         levels = (capture.spec.levels[at].sequence for at in (layer.level, layer.key_level))
         asking, answering = (tr(sequence.capitalize()) for sequence in levels)
         titles = (tr("Query"), tr("Key")) if asking == answering else (asking, answering)
-        old = self.canvas.plan.scene if self.canvas.plan is not None else None
-        if old is not None and old.sides == (links.queries, links.keys):
-            axes = old.axes
-        else:
-            axes = TokenAxis.of(links.queries), TokenAxis.of(links.keys)
+        axes = token_axis(links.queries), token_axis(links.keys)
         colours = head_colours(links, capture.off | self.session.off)
         scene = LinkScene(links, axes, colours, result.chosen, key, result.hot, titles)
         self.canvas.show_scene(scene)

@@ -9,14 +9,11 @@ from PySide6.QtTest import QTest
 from hgviz.analysis.importance import SliceScore, score_slices, slices_of
 from hgviz.core import HeadId
 from hgviz.gui.changes import (
-    change_of,
-    change_words,
-    interval_words,
-    part_verdict,
-    signed,
+    MEASURES,
     slice_columns,
 )
 
+RIGHT, LOSS = MEASURES["right"], MEASURES["loss"]
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 
 
@@ -30,7 +27,7 @@ def two_off(traced, switch_off):
 def show_classes(page):
     """Put slices of a classifier into the table: the story of these tests has no classes."""
     parts = [part("", 0.05, "all", 400), part("no", 0.1, n=100), part("yes", -0.1, n=300)]
-    page.slices.table.show_rows(slice_columns(parts, "right", "text", "2 heads off"), parts)
+    page.slices.table.show_rows(slice_columns(parts, RIGHT, "text", "2 heads off"), parts)
 
 
 def numbers(cells):
@@ -71,8 +68,10 @@ def test_every_pane_gives_its_values_as_a_table(two_off, switch_off):
     page.changed.which.choose("all")
     two_off.settle()
     names, *rows = page.changed.as_table()
-    assert len(rows) == len(page.changed.table.rows) and len(names) == len(rows[0]) == 8
-    assert {row[3] for row in rows} <= {"0", "1"} and float(rows[0][6]) >= 0
+    assert len(rows) == len(page.changed.table.rows) and len(names) == len(rows[0]) == 6
+    first = page.changed.table.rows[0]
+    assert rows[0][2].split()[-1] == ("right" if first.was_right else "wrong")
+    assert float(rows[0][5]) == first.loss[1]
     page.show_table("slices")
     two_off.settle()
     assert len(page.slices.as_table()) == len(page.slices.table.rows) + 1
@@ -110,14 +109,15 @@ PARTS = (part("", -0.03, "all", 600), part("no", -0.1), part("yes", 0.05), part(
 
 
 def test_a_change_is_better_worse_or_not_significant():
-    words = [part_verdict(one, "right") for one in PARTS]
+    words = [RIGHT.verdict(one) for one in PARTS]
     assert words == ["worse", "worse", "better", "not significant"]
     more = part("", 0, more=0.2)
-    assert part_verdict(more, "loss") == "worse"
-    assert change_of(more, "loss")[0] == pytest.approx(0.2 / np.log(2))
-    assert interval_words(PARTS[1], "right") == "−12.00 to −8.00"
-    assert change_words(PARTS[1], "right") == "−10.00"
-    assert [signed(value, "right") for value in (0.0, -1.2, 0.001)] == ["0", "−1.20", "+<0.01"]
+    assert LOSS.verdict(more) == "worse"
+    assert LOSS.ends(more)[0] == pytest.approx(0.2 / np.log(2))
+    columns = {column.title: column for column in slice_columns(PARTS, RIGHT, "text", "1 head off")}
+    assert columns["95 % interval"].words(PARTS[1]) == "−12.00 to −8.00"
+    assert columns["Change, points"].words(PARTS[1]) == "−10.00"
+    assert [RIGHT.signed(value) for value in (0.0, -1.2, 0.001)] == ["0", "−1.20", "+<0.01"]
 
 
 def test_the_table_grows_with_the_score_and_adds_up(scored, until):
