@@ -80,8 +80,9 @@ def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     kinds: tuple[Which, ...] = ("lost", "won", "all")
     counts: dict[Which, int] = {kind: len(trial.changed(kind)) for kind in kinds}
     ends = trial.examples.asked not in WHOLE
-    columns = (tr("Context") if ends else tr("Text"), tr(HEADS[trial.examples.asked]),
-               tr("Full model"), off_words(len(trial.off)), tr("Loss increase"), tr("Loss, bits"))  # fmt: skip
+    titles = "Context" if ends else "Text", HEADS[trial.examples.asked], "Full model"
+    heads_off = off_words(len(trial.off))
+    columns = (*map(tr, titles), heads_off, tr("Loss increase"), tr("Loss, bits"))
     found = trial.changed(which)
     if trial.before is None or trial.now is None or not len(found):
         return Changes((), counts, columns, ends)

@@ -653,8 +653,7 @@ class LinkCanvas(QAbstractScrollArea):
         self.plan = None  # what the scroll bar says meanwhile is of no plan
         plan = LinkLayout.of(scene, self.viewport().size())
         self.bar.setPageStep(max(1, int(plan.room)))
-        self.bar.setRange(0, int(plan.most))  # the bar may come, and take of the width
-        plan = LinkLayout.of(scene, self.viewport().size())
+        self.bar.setRange(0, int(plan.most))
         self.plan = replace(plan, value=self.bar.value())
 
     def _scrolled(self) -> None:

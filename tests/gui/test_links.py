@@ -265,6 +265,7 @@ def test_long_texts_are_read_where_they_are_in_view():
     with showing(LinksView, session, 704, 500) as view:
         first, stop = view.canvas.in_view()
         assert first <= 900 < stop and stop - first < 60  # it scrolled there
+        QApplication.processEvents()
         assert view.canvas.verticalScrollBar().isVisible()
         view.show_all()
         view.settle()
