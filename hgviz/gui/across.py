@@ -9,7 +9,7 @@ from string import Template
 from typing import ClassVar
 
 import numpy as np
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
 
@@ -39,8 +39,9 @@ from hgviz.gui.heatmap import MapsView
 from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.sentences import Citation, explanation
+from hgviz.gui.tables import Table, key_table
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import CAPTURE, plain
+from hgviz.gui.view import CAPTURE, Empty, plain
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, vbox
 from hgviz.session import Session
 
@@ -59,12 +60,14 @@ ROLLOUTS = 3  # options whose rollout is kept for when one comes back to them
 class Across:
     """The rollout of one capture for one answer, as far as it is computed.
 
-    row: what the answer at `query` is made of. opened: the whole map, ready for a canvas. reason:
-    why there is no whole map, in words.
+    rows, columns: what answers and tokens are called. row: what the answer at `query` is made of.
+    opened: the whole map, ready for a canvas. reason: why there is no whole map, in words.
     """
 
     capture: Capture
     recipe: RolloutOptions
+    rows: Names
+    columns: Names
     query: int | None
     row: RolloutRows | None = None
     opened: OpenedMap[Grid] | None = None
@@ -82,19 +85,25 @@ class ComposedCache:
     def __init__(self, tiles: Tiles) -> None:
         self.opener = Opener(tiles)
         self._capture: Capture | None = None
+        self._names: tuple[Names, Names] | None = None
         self._rollouts: dict[RolloutOptions, Rollout] = {}
         self._opened: tuple[RolloutRows, OpenedMap[Grid]] | None = None
 
     def across(self, capture: Capture, query: int | None, recipe: RolloutOptions) -> Across:
         """The row of an answer, a step's value once it is there, then the whole map."""
-        if self._capture is None or capture.maps is not self._capture.maps:
-            self._capture = capture
-            self._rollouts.clear()
+        if self._names is None or self._capture is None or capture.maps is not self._capture.maps:
+            self._capture, self._rollouts = capture, {}
+            blank = rollout_capture(capture, np.zeros((1, 1), np.float32), recipe)
+            layer, words = blank.spec.layers[0], CaptureWords()
+            rows, columns = (words.names(blank, level, blank.spans[level])
+                             for level in (layer.level, layer.key_level))  # fmt: skip
+            self._names = rows, columns
         rollout = self._rollouts.pop(recipe, None) or Rollout(capture, recipe)
         self._rollouts[recipe] = rollout
         while len(self._rollouts) > ROLLOUTS:
             del self._rollouts[next(iter(self._rollouts))]
-        across = Across(capture, recipe, query, None if query is None else rollout.row(query))
+        row = None if query is None else rollout.row(query)
+        across = Across(capture, recipe, *self._names, query, row)
         progress(0, 1, NOTE, across)
         if len(capture.main) <= WHOLE:
             return replace(across, opened=self._open(rollout))
@@ -118,41 +127,43 @@ class ComposedCache:
 
 SOURCES = 3  # named in a sentence
 MARK = Template('<span style="font-family:$family;font-weight:600;color:$colour">$text</span>')
-BOLD = Template("<b>$text</b>")
-COMES = "{share} of the answer at {answer} comes from {token}"
 
 
-def answer(across: Across, rows: Names, columns: Names) -> str:
+def answer(across: Across) -> str:
     """Where the answer looked at comes from most, and which way."""
     if across.row is None or across.query is None:
         return tr("Point at a cell to read it; click to choose its answer.")
-    weights = across.row.weights[0]
+    weights, signed = across.row.weights[0], across.recipe.signed
     order = np.argsort(-np.abs(weights), kind="stable")[:SOURCES]
-    tokens = [f"{_cell(columns, at)} {amount(float(weights[at]), across.recipe.signed)}"
+    tokens = [f"{_cell(across.columns, at)} {amount(float(weights[at]), signed)}"
               for at in order.tolist() if weights[at]]  # fmt: skip
-    own = _cell(rows, across.query)
+    own = _cell(across.rows, across.query)
     if not tokens:
         return tr("The answer at {answer} comes from no token.", answer=own)
-    signed = "The answer at {answer} weighs most {tokens}."
-    most = signed if across.recipe.signed else "The answer at {answer} comes most from {tokens}."
+    most = (
+        "The answer at {answer} weighs most {tokens}."
+        if signed
+        else "The answer at {answer} comes most from {tokens}."
+    )
     sentence = tr(most, answer=own, tokens=", ".join(tokens))
     return f"{sentence} {sentences.marked_up(_levels(across))}"
 
 
-def cell(across: Across, rows: Names, columns: Names, row: int, column: int, value: float) -> str:
+def cell(across: Across, row: int, column: int, value: float) -> str:
     """How much of one answer comes from one token."""
+    rows, columns = across.rows, across.columns
     ends = {"answer": _cell(rows, row), "token": _cell(columns, column)}
     if across.recipe.signed:
-        adds = "{token} adds {amount} at the answer {answer}, all layers multiplied."
-        takes = "{token} takes away {amount} at the answer {answer}, all layers multiplied."
-        return tr(adds if value >= 0 else takes, amount=sentences.weight(abs(value), 3), **ends)
-    ends["share"] = BOLD.substitute(text=heatmap.share(value))
+        way = "adds" if value >= 0 else "takes away"
+        words = f"{{token}} {way} {{amount}} at the answer {{answer}}, all layers multiplied."
+        return tr(words, amount=sentences.weight(abs(value), 3), **ends)
+    ends["share"] = f"<b>{heatmap.share(value)}</b>"
     way = ""
     if rows.prompt is columns.prompt:
         far = row - column
-        way = ", {away} back" if far > 0 else ", {away} ahead" if far else ", itself"
+        way = ", {away} back" if far > 0 else ", {away} ahead" if far < 0 else ", itself"
         ends["away"] = sentences.counted(abs(far), rows.prompt.unit)
-    return tr(COMES + way + ".", **ends)
+    return tr("{share} of the answer at {answer} comes from {token}" + way + ".", **ends)
 
 
 def amount(value: float, signed: bool) -> str:
@@ -188,6 +199,7 @@ def _cell(names: Names, cell: int) -> str:
 # --- the row of an answer -------------------------------------------------------------------------
 
 
+COLOURS = (0, 2, 3, 4, 5, 6)  # of series, by level; orange means chosen
 LABELS = 10  # tokens that are written under the bars
 TALLEST = 200  # px of the chart under a map
 ABOUT = {  # what the bars are, their formula
@@ -202,31 +214,30 @@ ABOUT = {  # what the bars are, their formula
 }  # fmt: skip
 
 
-def row_chart(across: Across, columns: Names) -> Chart:
+def row_chart(across: Across) -> Chart:
     """A bar for each token that an answer comes from, stacked by the levels it comes through."""
-    if across.row is None or not len(columns):
+    if across.row is None or not len(across.columns):
         return Chart()
-    weights = np.nan_to_num(across.row.weights[0], nan=0.0)
-    levels = list(zip(across.capture.spec.levels, across.row.parts, strict=False))
+    weights, signed = np.nan_to_num(across.row.weights[0], nan=0.0), across.recipe.signed
+    count = len(weights)
     if (weights < 0).any():
         stacks = [("bad", "", np.maximum(weights, 0)), ("press", "", np.minimum(weights, 0))]
     else:
-        colours = (0, 2, 3, 4, 5, 6)  # of series; orange means chosen
-        stacks = [(colours[at % 6], level.label, part) for at, (level, part) in enumerate(levels)]
-    x = np.repeat(np.arange(len(weights)), 4) + np.tile([-0.45, -0.45, 0.45, 0.45], len(weights))
-    base, parts = np.zeros(len(weights)), []
+        levels = zip(across.capture.spec.levels, across.row.parts, strict=False)
+        stacks = [(COLOURS[at % 6], level.label, part) for at, (level, part) in enumerate(levels)]
+    x = np.repeat(np.arange(count), 4) + np.tile([-0.45, -0.45, 0.45, 0.45], count)
+    base, parts = np.zeros(count), []
     for colour, name, values in stacks or [("press", "", weights)]:
         top = base + values
         high = np.stack([base, top, top, base], axis=1).ravel()
         parts.append(Band(x, np.repeat(base, 4), high, colour, 1.0, name))
-        base = top if levels and not (weights < 0).any() else np.zeros(len(weights))
-    words = partial(token_words, across, columns)
-    keys = tuple(range(len(weights)))
-    points = Points(np.arange(len(weights)), weights, size=0.0, words=words, keys=keys)
+        base = base if colour == "bad" else top  # what is taken away hangs from zero
+    words, keys = partial(token_words, across), tuple(range(count))
+    points = Points(np.arange(count), weights, size=0.0, words=words, keys=keys)
     low, high = float(weights.min(initial=0.0)), float(weights.max(initial=0.0)) or 1.0
-    end, write = len(columns) - 0.5, number if across.recipe.signed else percent
+    end, write = len(across.columns) - 0.5, number if signed else percent
     y = Axis(1.05 * low, 1.05 * high, tr(across.measure), write)
-    plot = Plot(Axis(-0.5, end, names=token_names(columns)), y, (*parts, points))
+    plot = Plot(Axis(-0.5, end, names=token_names(across.columns)), y, (*parts, points))
     return Chart((plot,), tr("The selected answer by token"), of=end, by_x=True)
 
 
@@ -241,40 +252,27 @@ def token_names(columns: Names) -> tuple[tuple[float, str], ...]:
     found = {}
     step = max(1, len(columns) // LABELS)
     for first in range(0, len(columns), step):
-        column = next(
-            (at for at in range(first, min(first + step, len(columns))) if word(at)), first
-        )
+        part = range(first, min(first + step, len(columns)))
+        column = next(filter(word, part), first)
         found[float(column)] = word(column) or columns.glyph(column)
     return tuple(found.items())
 
 
-def token_words(across: Across, columns: Names, column: int) -> str:
+def token_words(across: Across, column: int) -> str:
     """A token, the weight of an answer on it, and that weight by level."""
-    token = f"{sentences.shown(columns.glyph(column))}, {columns.place(column)}"
-    if across.row is None:
-        return token
-    signed, total = across.recipe.signed, float(across.row.weights[0][column])
-    lines = [token, f"{tr(across.measure)} {amount(total, signed)}"]
+    assert across.row is not None
+    columns, signed = across.columns, across.recipe.signed
+    total = float(across.row.weights[0][column])
+    lines = [
+        f"{sentences.shown(columns.glyph(column))}, {columns.place(column)}",
+        f"{tr(across.measure)} {amount(total, signed)}",
+    ]
     if not signed and total:
         lines += [
             tr("{amount} by {level}", level=level.label, amount=amount(float(part[column]), False))
             for part, level in zip(across.row.parts, across.capture.spec.levels, strict=False)
         ]
     return "\n".join(lines)
-
-
-def row_table(across: Across, columns: Names) -> list[list[str]]:
-    """A row for each token, every number in full."""
-    assert across.row is not None
-    numbers = {tr(across.measure): across.row.weights[0]}
-    for level, values in zip(across.capture.spec.levels, across.row.parts, strict=False):
-        numbers[tr("{name} by {level}", name=tr("Rollout"), level=level.label)] = values
-    rows = [[tr("column"), tr("token"), tr("where"), *numbers]]
-    for column in range(len(columns)):
-        names = columns.glyph(column), columns.place(column)
-        cells = (float(values[column]) for values in numbers.values())
-        rows.append([str(column), *names, *("" if np.isnan(x) else repr(x) for x in cells)])
-    return rows
 
 
 # --- recipe ---------------------------------------------------------------------------------------
@@ -305,30 +303,24 @@ class RecipeBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.fuse, self.residual = Picker(), Picker()
-        for at, (name, words, why) in enumerate(FUSED):
-            self.fuse.addItem(tr(words), name)
-            self.fuse.setItemData(at, tr(why), Qt.ItemDataRole.ToolTipRole)
-        for share in RESIDUAL:
-            self.residual.addItem(tr("{share} residual", share=heatmap.share(share)), share)
-        self.residual.setCurrentIndex(RESIDUAL.index(0.5))
-        row = hbox(self, spacing=8)
-        for box, name, (meaning, cited), wide in (
-            (self.fuse, tr("Heads"), FUSING, 146),
-            (self.residual, tr("Residual share"), STAYING, 132),
-        ):
-            box.setAccessibleName(name)
-            box.setToolTip(explanation(tr(meaning), cited))
-            box.setFixedWidth(wide)
-            box.currentIndexChanged.connect(self._chosen)
-            row.addWidget(box)
+        self.fuse, self.residual = Picker(tr("Heads")), Picker(tr("Residual share"))
+        self.fuse.offer((name, tr(words), tr(why)) for name, words, why in FUSED)
+        shares = ((share, heatmap.share(share)) for share in RESIDUAL)
+        self.residual.offer(
+            ((share, tr("{share} residual", share=words)) for share, words in shares), 0.5
+        )
         self.signed = QToolButton()
         self.signed.setText(tr("Signed"))
         self.signed.setCheckable(True)
         self.signed.setFixedHeight(28)
-        self.signed.setToolTip(explanation(tr(SIGNED[0]), SIGNED[1]))
         self.signed.toggled.connect(self._chosen)
-        row.addWidget(self.signed)
+        for picker, wide in ((self.fuse, 146), (self.residual, 132)):
+            picker.setFixedWidth(wide)
+            picker.currentIndexChanged.connect(self._chosen)
+        row = (self.fuse, self.residual, self.signed)
+        for control, (meaning, cited) in zip(row, (FUSING, STAYING, SIGNED), strict=True):
+            control.setToolTip(explanation(tr(meaning), cited))
+        hbox(self, *row, spacing=8)
 
     def recipe(self, head: HeadId, off: HeadSet) -> RolloutOptions:
         """What is chosen; head: the selected one, off: those that are switched off."""
@@ -351,7 +343,9 @@ class RecipeBar(QWidget):
 
 
 ROOMY, HIGH, NOTED = 560, 400, 720  # px: the title, the bars under a map, the note
-NOTHING = ("No attention to compose yet", "Capture a text to compute its attention rollout.")
+NOTHING = Empty(
+    "No attention to compose yet", "Capture a text to compute its attention rollout.", CAPTURE
+)
 
 
 class AcrossView(MapsView):
@@ -366,8 +360,6 @@ class AcrossView(MapsView):
         super().__init__(parent)
         self._cache = ComposedCache(self.tiles)
         self._across: Across | None = None
-        self._names: tuple[Names, Names] | None = None
-        self._texts: tuple[Capture, CaptureWords] | None = None
         self.canvas.setAccessibleName(tr("Attention rollout"))
         self.bars = ChartWidget(tr("The selected answer by token"))
         self.head = PaneHead(tr("Attention rollout"))
@@ -383,12 +375,11 @@ class AcrossView(MapsView):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], Across] | None:
+    def request(self, session: Session) -> Callable[[], Across] | Empty:
         """Compose the row of the answer, then all of them."""
         capture = session.capture
         if capture is None or not len(capture.main):
-            self.empty, self.empty_actions = NOTHING, CAPTURE
-            return None
+            return NOTHING
         return partial(self._cache.across, capture, self._answer(session), self._recipe(session))
 
     def draw(self, result: Across) -> None:
@@ -398,10 +389,9 @@ class AcrossView(MapsView):
         if self._across is None or self._across.capture is not result.capture:
             self._pointed = None
         self._across, self._opened = result, result.opened
-        self._names = self._axis_names(result)
         self.reason.setText(result.reason)
         self.reason.setVisible(bool(result.reason))
-        self.bars.show_chart(row_chart(result, self._names[1]))
+        self.bars.show_chart(row_chart(result))
         about, cited = ABOUT[result.measure]
         self.bars.setToolTip(explanation(tr(about), cited))
         is_alone = result.opened is None and bool(result.reason)  # there is no map above
@@ -429,12 +419,15 @@ class AcrossView(MapsView):
     def as_text(self) -> str:
         return plain(self.canvas.sentence.text())
 
-    def as_table(self) -> list[list[str]] | None:
+    def as_table(self) -> Table | None:
         """The answer looked at, token by token, as the bars have it."""
         across = self._across
-        if across is None or across.row is None or self._names is None:
+        if across is None or across.row is None:
             return None
-        return row_table(across, self._names[1])
+        numbers = {tr(across.measure): across.row.weights[0]}
+        for level, values in zip(across.capture.spec.levels, across.row.parts, strict=False):
+            numbers[tr("{name} by {level}", name=tr("Rollout"), level=level.label)] = values
+        return key_table(across.columns, range(len(across.columns)), numbers)
 
     # --- what is asked for ------------------------------------------------------------------------
 
@@ -452,19 +445,6 @@ class AcrossView(MapsView):
 
     # --- showing ----------------------------------------------------------------------------------
 
-    def _axis_names(self, across: Across) -> tuple[Names, Names]:
-        """What rows and columns are called: of the composed capture where it is there."""
-        if across.opened is not None:
-            return across.opened.grid.queries, across.opened.grid.keys
-        if self._texts is None or self._texts[0] is not across.capture:
-            self._texts = across.capture, CaptureWords()
-        weights = np.zeros((1, 1), np.float32)
-        bare = rollout_capture(across.capture, weights, across.recipe)
-        texts = self._texts[1]
-        layer = bare.spec.layers[0]
-        rows = texts.names(bare, layer.level, bare.spans[layer.level])
-        return rows, texts.names(bare, layer.key_level, bare.spans[layer.key_level])
-
     def _present(self) -> None:
         if self._opened is not None:
             rule = self._opened.grid.rule_of(self._opened.head.head)
@@ -477,11 +457,10 @@ class AcrossView(MapsView):
     def _follow(self, reveal: bool = False) -> None:
         """The cross hair, the card and the sentence."""
         across, session = self._across, self.session
-        if across is None or session is None or self._names is None:
+        if across is None or session is None:
             return
         if across.capture is not session.capture:  # the next one brings its own
             return
-        rows, columns = self._names
         row, column = across.query, self._column(session)
         if self._pointed is not None:
             row, column = self._pointed
@@ -491,15 +470,16 @@ class AcrossView(MapsView):
             return
         if row is None or column is None:
             self.canvas.point(row, column, [""])
-            self.canvas.say(answer(across, rows, columns))
+            self.canvas.say(answer(across))
             return
         weights = across.opened.sources[0].map.read(0, (row, row + 1))[0]
         value = float(weights[column])
         reading = heatmap.CellReading(
-            across.opened.head, rows, columns, row, weights, column, signed=across.recipe.signed
-        )
+            across.opened.head, across.rows, across.columns, row, weights, column,
+            signed=across.recipe.signed,
+        )  # fmt: skip
         self.canvas.point(row, column, [reading.card()])
-        self.canvas.say(cell(across, rows, columns, row, column, value))
+        self.canvas.say(cell(across, row, column, value))
 
     def _column(self, session: Session) -> int | None:
         """The column of the chosen key, where its text has columns."""

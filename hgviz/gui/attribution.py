@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QRectF, QSize, QSizeF, Qt
+from PySide6.QtCore import QRectF, QSize, QSizeF
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -23,87 +23,68 @@ from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.neurons import number
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.tables import REST, Column, RowTable, key_column, paint_text, where
-from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, View, time_left
-from hgviz.gui.widgets import (
-    Button,
-    PaneHead,
-    Picker,
-    Segments,
-    Words,
-    hbox,
-    label,
-    line,
-    tip,
-    vbox,
+from hgviz.gui.tables import (
+    REST,
+    Column,
+    RowTable,
+    Table,
+    in_full,
+    key_column,
+    key_table,
+    paint_text,
+    where,
 )
+from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View, time_left
+from hgviz.gui.widgets import Button, Picker, Segments, Words, hbox, label, line, tip, vbox
 from hgviz.tasks.attribution import Attribution, KeyScores, Question
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.session import Session, Work
 
-# --- runner ---------------------------------------------------------------------------------------
+# --- questions ------------------------------------------------------------------------------------
 
 
-EXPLAIN = "attribute"
+EXPLAIN = "attribute"  # a job
 MOST = 8  # answers that are offered
-SUM = (
-    "The attributions sum to {total}; the answer changes by {change}, from {start} to {end}. "
-    "Completeness error {missing} with {steps}."
-)
-MORE_STEPS = "More steps reduce it."
-
-
-class AnswerChoice(NamedTuple):
-    """An answer that can be asked about, and what it is called."""
-
-    number: int
-    words: str
 
 
 def asked(session: Session) -> Question | None:
-    """What is asked now: what was chosen, where it still fits, else what the model says."""
+    """The question at hand: the chosen one where it still fits, else about what the model says."""
     capture, chosen = session.capture, session.question
     if capture is None or not capture.complete:
         return None
-    mine = capture.query_prompt(session.selection.layer) is capture.main
-    position = session.selection.query if mine else None
-    if position is not None and position >= len(capture.main):
-        position = None
+    is_of_main = capture.query_prompt(session.selection.layer) is capture.main
+    position = session.selection.query if is_of_main else None
     found = tasks.default_question(capture.spec.goal, capture.logits, capture.main, position)
     if found is None or chosen is None:
         return found
     found = replace(found, steps=chosen.steps, baseline=chosen.baseline)
-    known = {one.number for one in choices(capture, found)}
-    fits = chosen.position == found.position and chosen.number in known
+    fits = chosen.position == found.position and chosen.number in dict(choices(capture, found))
     return replace(found, number=chosen.number) if fits else found
 
 
 def choices(
     capture: Capture, question: Question, model: Model | None = None
-) -> tuple[AnswerChoice, ...]:
-    """The classes; or the token that follows and those that the model finds likeliest there."""
+) -> tuple[tuple[int, str], ...]:
+    """The numbers and words of the answers that can be asked about: the classes; or the token that
+    follows and those that the model finds likeliest there."""
     position, logits = question.position, capture.logits
     assert logits is not None
-    row = np.asarray(logits if position is None else logits[position], np.float64)
-    shares = np.exp(row - row.max())
-    shares /= shares.sum()
+    shares = sentences.shares(logits if position is None else logits[position])
     follows = None
     if position is None:
         names = dict(enumerate(capture.spec.labels))
     else:
-        best = np.argsort(-row, kind="stable")[:MOST].tolist()
+        best = np.argsort(-shares, kind="stable")[:MOST].tolist()
         if capture.spec.goal == "next" and position + 1 < len(capture.main):
             follows = int(capture.main.ids[position + 1])
             best = best if follows in best else [follows, *best[:-1]]
         names = {token: said(capture, token, model) for token in best}
-    found = []
-    for at, name in names.items():
-        answer = f"{name} {heatmap.share(float(shares[at]))}"
-        answer = tr("{answer}, which follows", answer=answer) if at == follows else answer
-        found.append(AnswerChoice(at, answer))
-    return tuple(found)
+    answers = {one: f"{name} {heatmap.share(float(shares[one]))}" for one, name in names.items()}
+    if follows is not None:
+        answers[follows] = tr("{answer}, which follows", answer=answers[follows])
+    return tuple(answers.items())
 
 
 def said(capture: Capture, number: int, model: Model | None = None) -> str:
@@ -111,13 +92,11 @@ def said(capture: Capture, number: int, model: Model | None = None) -> str:
     there = np.flatnonzero(capture.main.ids == number)
     if len(there):
         return sentences.quoted(sentences.name(capture.main, int(there[0])))
-    if capture.spec.vocabulary == 256:
-        if number < 128:
-            return sentences.quoted(sentences.shown(chr(number)))
+    in_bytes = capture.spec.vocabulary == 256
+    if in_bytes and number >= 128:
         return tr("byte {n}", n=number)
-    if text := sentences.spoken(capture, model, number):
-        return sentences.quoted(sentences.shown(text))
-    return tr("token {n:,}", n=number)
+    text = chr(number) if in_bytes else sentences.spoken(capture, model, number)
+    return sentences.quoted(sentences.shown(text)) if text else tr("token {n:,}", n=number)
 
 
 class AttributionRunner:
@@ -161,33 +140,64 @@ def attributed(
 ) -> tuple[Model, Attribution]:
     """Open the model where it is not, and ask it."""
     if model is None:
-        device = settings.load().device
-        model = tasks.load(path, device, activation=activation or None)
+        model = tasks.load(path, settings.load().device, activation=activation or None)
     found = tasks.attribute(
         model, capture.prompt, question, capture.target, capture.off, layers=True
     )
     return model, found
 
 
+# --- words ----------------------------------------------------------------------------------------
+
+
+SUM = (
+    "The attributions sum to {total}; the answer changes by {change}, from {start} to {end}. "
+    "Completeness error {missing} with {steps}."
+)
+RANKED = "How alike two orders of the keys are: 1 the same, −1 reversed, 0 unrelated"
+SPEARMAN = Citation("ρ = cov(r, r′) / (σ_r σ_r′)", "Spearman 1904; Jain and Wallace 2019")
+CONDUCTS = "The part of the answer that passes through a head on the way from the baseline"
+CONDUCTANCE = Citation("Σ_e ∫₀¹ ∂F / ∂h_e · dh_e", "Dhamdhere et al. 2018")
+COMPLETES = "The attributions should sum to the change of the answer along the path"
+COMPLETENESS = Citation("Σ_i IG_i = F(x) − F(x′)", "Sundararajan et al. 2017")
+PAIRS = (  # as KeyScores.agreements has them
+    "attention and gradient × attention: {value}",
+    "attention and integrated gradients: {value}",
+    "gradient × attention and integrated gradients: {value}",
+)
+
+
 def complete_words(found: Attribution) -> str:
     """How far the sum is from what it should be, and of how many steps."""
     percent = tr("{number} %", number=f"{100 * found.error:.2g}")
-    if found.error < 1e-5:
-        percent = tr("less than 0.001 %")
-    total, change = (sentences.with_sign(one) for one in (found.total, found.change))
-    start, end = (sentences.weight(one, 3) for one in (found.start, found.value))
     words = tr(
-        SUM, total=total, change=change, start=start, end=end, missing=percent,
+        SUM, total=sentences.with_sign(found.total), change=sentences.with_sign(found.change),
+        start=sentences.weight(found.start, 3), end=sentences.weight(found.value, 3),
+        missing=tr("less than 0.001 %") if found.error < 1e-5 else percent,
         steps=sentences.counted(found.question.steps, "step"),
     )  # fmt: skip
-    return f"{words} {tr(MORE_STEPS)}" if found.error >= 1e-3 else words
+    return f"{words} {tr('More steps reduce it.')}" if found.error >= 1e-3 else words
 
 
-# --- rows -----------------------------------------------------------------------------------------
+def agreement_words(scores: KeyScores) -> str:
+    """The rank correlations of the three measures."""
+    words = "; ".join(
+        tr(pair, value=sentences.with_sign(value, 2))
+        for pair, value in zip(PAIRS, scores.agreements, strict=True)
+        if not math.isnan(value)
+    )
+    if not words:
+        return tr("There are too few keys here, or all are alike: they have no ranks to compare.")
+    keys = sentences.counted(len(scores.columns), "key")
+    all_words = "Rank correlation of magnitudes over {keys}. {agreement} (Spearman)."
+    return tr(all_words, agreement=words[:1].upper() + words[1:], keys=keys)
+
+
+# --- keys -----------------------------------------------------------------------------------------
 
 
 KEY, VALUE = 132, 56  # px: the column of the key, the figures
-TITLES = (  # what a column is called, what it means, its formula
+MEASURES = (  # of KeyScores.values: what a column is called, what it means, its formula
     ("Attention", "How much the query looks at the key: the weight in the map",
      Citation("a_ij", "Vaswani et al. 2017")),
     ("Gradient × attention", "The weight times the slope of the answer with it",
@@ -197,32 +207,42 @@ TITLES = (  # what a column is called, what it means, its formula
 )  # fmt: skip
 
 
+def measured_keys(scores: KeyScores) -> dict[str, np.ndarray]:
+    """The three measures of the keys by their titles; NaN where the keys are no tokens."""
+    nothing = np.full(len(scores.columns), np.nan)
+    return {
+        tr(title): nothing if values is None else values
+        for (title, *_), values in zip(MEASURES, scores.values, strict=True)
+    }
+
+
 def score_columns(scores: KeyScores, names: Names) -> list[Column]:
     """The columns of a list of keys with three bars each; its rows are columns of the map."""
     places = {column: place for place, column in enumerate(scores.columns.tolist())}
 
-    def column_of(title: str, about: str, source: Citation, values: np.ndarray | None) -> Column:
-        def value(column: int) -> float:
-            return float("nan") if values is None else float(values[places[column]])
+    def column_of(title: str, values: np.ndarray, about: str) -> Column:
+        most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
+        is_signed = bool((values < 0).any())
 
-        most = 1.0 if values is None else float(np.abs(values).max(initial=0.0)) or 1.0
-        is_signed = values is not None and bool((values < 0).any())
+        def value(column: int) -> float:
+            return float(values[places[column]])
 
         def paint(painter: QPainter, box: QRectF, column: int, chosen: bool) -> None:
-            if values is None:
+            if math.isnan(amount := value(column)):
                 ink.unseen(painter, box.adjusted(0, 4, 0, -4), painter.device().devicePixelRatioF())
             else:
-                _bar(painter, box, value(column), most, is_signed)
+                _paint_bar(painter, box, amount, most, is_signed)
 
-        words, why = (lambda column: number(value(column))), explanation(tr(about), source)
-        return Column(tr(title), words, value, REST, why, paint=paint)
+        return Column(title, lambda at: number(value(at)), value, REST, about, paint=paint)
 
-    measures = (scores.attention, scores.slope, scores.tokens)
-    bars = [column_of(*row, values) for row, values in zip(TITLES, measures, strict=True)]
-    return [key_column(names, KEY), *bars]
+    columns = [key_column(names, KEY)]
+    measured = zip(measured_keys(scores).items(), MEASURES, strict=True)
+    for (title, values), (_, about, source) in measured:
+        columns.append(column_of(title, values, explanation(tr(about), source)))
+    return columns
 
 
-def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: bool) -> None:
+def _paint_bar(painter: QPainter, area: QRectF, value: float, most: float, signed: bool) -> None:
     """A bar with its number at the right; signed ones to both sides of a middle line."""
     now, part = theme.current(), max(-1.0, min(1.0, value / most))
     track = QRectF(area.left(), area.center().y() - 5, max(0.0, area.width() - VALUE), 10)
@@ -235,53 +255,6 @@ def _bar(painter: QPainter, area: QRectF, value: float, most: float, signed: boo
     paint_text(painter, area, number(value), now.text, theme.TO_RIGHT)
 
 
-# --- words ----------------------------------------------------------------------------------------
-
-
-RANKED = "How alike two orders of the keys are: 1 the same, −1 reversed, 0 unrelated"
-SPEARMAN = Citation("ρ = cov(r, r′) / (σ_r σ_r′)", "Spearman 1904; Jain and Wallace 2019")
-CONDUCTS = "The part of the answer that passes through a head on the way from the baseline"
-CONDUCTANCE = Citation("Σ_e ∫₀¹ ∂F / ∂h_e · dh_e", "Dhamdhere et al. 2018")
-COMPLETES = "The attributions should sum to the change of the answer along the path"
-COMPLETENESS = Citation("Σ_i IG_i = F(x) − F(x′)", "Sundararajan et al. 2017")
-FIRST = "Attention and gradient × attention: {slope}"
-SECOND = "attention and integrated gradients: {tokens}"
-THIRD = "gradient × attention and integrated gradients: {both}"
-
-
-def table_of(scores: KeyScores, names: Names) -> list[list[str]]:
-    """A row for every key, every number in full."""
-    rows = [[tr("column"), tr("key"), tr("where"), tr("attention"), tr("gradient × attention"),
-             tr("integrated gradients")]]  # fmt: skip
-    parts = (scores.attention, scores.slope, scores.tokens)
-    for at, column in enumerate(scores.columns.tolist()):
-        numbers = ("" if part is None else repr(float(part[at])) for part in parts)
-        rows.append([str(column), names.glyph(column), names.place(column), *numbers])
-    return rows
-
-
-def heads_of(found: Attribution) -> list[list[str]]:
-    """A row for every head: what it conducts of the answer."""
-    rows = [[tr("head"), tr("conductance")]]
-    rows += [[str(head), repr(float(value))] for head, value in sorted(found.heads.items())]
-    return rows
-
-
-def agreement_words(scores: KeyScores) -> str:
-    """The rank correlations of the three measures."""
-    named = zip(("slope", "tokens", "both"), (FIRST, SECOND, THIRD), scores.agreements, strict=True)
-    parts = [
-        tr(words, **{name: sentences.with_sign(value, 2)})
-        for name, words, value in named
-        if not math.isnan(value)
-    ]
-    if not parts:
-        return tr("There are too few keys here, or all are alike: they have no ranks to compare.")
-    keys, words = sentences.counted(len(scores.columns), "key"), "; ".join(parts)
-    said = "Rank correlation of magnitudes over {keys}. {agreement} (Spearman)."
-    return tr(said, agreement=words[:1].upper() + words[1:], keys=keys)
-
-
 # --- attribution ----------------------------------------------------------------------------------
 
 
@@ -292,18 +265,24 @@ BASELINES = (
     ("mean", "mean embedding", "Baseline: the average of all embeddings at every position"),
     ("zero", "zero embedding", "Baseline: zeros, from where paths are rough"),
 )
-ROWS = (("query", "This query", ""), ("all", "All queries", ""))
+ROWS = (("query", "This query"), ("all", "All queries"))
 LOW, NARROW = 360, 560  # px
 CONDUCTED = "Conductance of every head"
 CONDUCTED_BESIDE = "Conductance of every head; at the right integrated gradients of each layer"
-NOTHING = ("No answer to attribute yet", "Capture a text with a model first.")
-STATES = (
+NOTHING = Empty("No answer to attribute yet", "Capture a text with a model first.", CAPTURE)
+STATES = Empty(
     "This model gives hidden states, no answer",
-    "Open it with its classifier or its language model.",
+    "Open it with its classifier or its language model.", OPEN_CHECKPOINT,
+)  # fmt: skip
+STOPPED = Empty(
+    "This capture has no answer", "It was stopped before the model gave one.", CAPTURE[:1]
 )
-STOPPED = ("This capture has no answer", "It was stopped before the model gave one.")
-NO_MODEL = ("Attribution needs the model", "Open the checkpoint that this capture was made with.")
+NO_MODEL = Empty(
+    "Attribution needs the model", "Open the checkpoint that this capture was made with.",
+    OPEN_CHECKPOINT,
+)  # fmt: skip
 HINT = "Compute shows which tokens and heads this answer comes from."
+STALE = "These results are of another answer or path; Compute renews them."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -312,20 +291,10 @@ class AnswerReport:
 
     capture: Capture
     question: Question
-    choices: tuple[AnswerChoice, ...]
+    choices: tuple[tuple[int, str], ...]
     found: Attribution | None = None
     scores: KeyScores | None = None
     names: Names | None = None
-
-
-def conductance_shades(found: Attribution) -> Shades:
-    """What every head conducts of an answer as colours, and what every layer does as bars."""
-    most = max(map(abs, found.heads.values()), default=0.0) or 1.0
-    heads = {head: Shade(value, value, value) for head, value in found.heads.items()}
-    return Shades(
-        tr("Conductance"), tr("of the answer"), (-most, most), heads,
-        layers=found.layers or {}, digits=2,
-    )  # fmt: skip
 
 
 def report_of(
@@ -346,6 +315,16 @@ def report_of(
     return replace(report, scores=tasks.key_scores(found, capture, head, query), names=names)
 
 
+def conductance_shades(found: Attribution) -> Shades:
+    """What every head conducts of an answer as colours, and what every layer does as bars."""
+    most = max(map(abs, found.heads.values()), default=0.0) or 1.0
+    heads = {head: Shade(value, value, value) for head, value in found.heads.items()}
+    return Shades(
+        tr("Conductance"), tr("of the answer"), (-most, most), heads,
+        layers=found.layers or {}, digits=2,
+    )  # fmt: skip
+
+
 class AttributionView(View):
     """Asks on request; then every head and query is compared at once."""
 
@@ -359,33 +338,18 @@ class AttributionView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.report: AnswerReport | None = None
-        self.head = PaneHead(tr("Head"))
-        self.level = label(factor=0.92, weight=500, kind="chip")
-        self.rows = Segments([(name, tr(words), icon) for name, words, icon in ROWS])
-        self.rows.setToolTip(tr("Whose attention is compared"))
-        self.rows.setAccessibleName(tr("Whose attention is compared"))
+        self.head = HeadTitle()
+        self.rows = Segments(ROWS, tr("Whose attention is compared"))
         self.rows.chosen.connect(self.refresh)
-        self.head.add_beside_title(self.level)
-        self.export = self.export_button()
-        self.head.add(self.rows, self.export)
-        self.answer, self.steps, self.baseline = Picker(), Picker(), Picker()
-        for picker, words, characters in (
-            (self.answer, "Answer", 12), (self.steps, "Integration steps", 7),
-            (self.baseline, "Baseline", 12),
-        ):  # fmt: skip
-            picker.setAccessibleName(tr(words))
-            picker.setToolTip(tr(words))
-            picker.setSizeAdjustPolicy(
-                picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-            )
-            picker.setMinimumContentsLength(characters)
-            picker.activated.connect(self._ask_for)
+        self.head.add(self.rows, self.export_button())
+        self.answer = Picker(tr("Answer"), 12)
         self.answer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-        for count in STEPS:
-            self.steps.addItem(sentences.counted(count, "step"), count)
-        for at, (name, words, why) in enumerate(BASELINES):
-            self.baseline.addItem(tr(words), name)
-            self.baseline.setItemData(at, tr(why), Qt.ItemDataRole.ToolTipRole)
+        self.steps = Picker(tr("Integration steps"), 7)
+        self.steps.offer((count, sentences.counted(count, "step")) for count in STEPS)
+        self.baseline = Picker(tr("Baseline"), 12)
+        self.baseline.offer((name, tr(words), tr(why)) for name, words, why in BASELINES)
+        for picker in (self.answer, self.steps, self.baseline):
+            picker.activated.connect(self._ask_for)
         self.button = Button(tr("Compute"), kind="filled")
         self.button.clicked.connect(
             lambda: self.asked.emit("stop_attributing" if self._work else "attribute")
@@ -406,8 +370,8 @@ class AttributionView(View):
         self.heads = Words("", factor=0.85, weight=600, kind="secondary")
         self.heads.setContentsMargins(16, 6, 16, 2)
         self.heads.setToolTip(explanation(tr(CONDUCTS), CONDUCTANCE))
-        self.grid = HeadGrid(tr("Conductance of every head"), walks=True)
-        self.grid.picked.connect(self._open)
+        self.grid = HeadGrid(tr(CONDUCTED), walks=True)
+        self.grid.picked.connect(self.select_head)
         self._line = line()
         self.complete = label(factor=0.92, kind="secondary", wrap=True)
         self.complete.setToolTip(explanation(tr(COMPLETES), COMPLETENESS))
@@ -422,41 +386,40 @@ class AttributionView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], AnswerReport] | None:
+    def request(self, session: Session) -> Callable[[], AnswerReport] | Empty:
         """The answers on offer, and the scores of the selected head for this text."""
         capture, question, chosen = session.capture, asked(session), session.selection
-        goal = capture.spec.goal if capture is not None else ""
-        is_openable = session.model is not None or session.checkpoint
-        for is_missing, words, actions in (
-            (capture is None or not len(capture.main), NOTHING, CAPTURE),
-            (goal == "states", STATES, OPEN_CHECKPOINT),
-            (question is None, STOPPED, CAPTURE[:1]),
-            (not is_openable, NO_MODEL, OPEN_CHECKPOINT),
-        ):
-            if is_missing:
-                self.empty, self.empty_actions = words, actions
-                return None
-        assert capture is not None and question is not None
+        if capture is None or not len(capture.main):
+            return NOTHING
+        if capture.spec.goal == "states":
+            return STATES
+        if question is None:
+            return STOPPED
+        if session.model is None and not session.checkpoint:
+            return NO_MODEL
         found = session.explained
         found = found if found is not None and found.is_of(capture) else None
         query = None if self.rows.choice == "all" else chosen.query
         return partial(report_of, session.model, capture, question, found, chosen.head_id, query)
 
     def draw(self, result: AnswerReport) -> None:
-        if self.session is None:
-            return
-        self.report, head = result, self.session.selection.head_id
-        self.head.title.setText(tr("Head {head}", head=head))
-        self.level.setText(sentences.ends(result.capture.spec, head.layer))
-        self.level.setVisible(bool(self.level.text()))
-        self._offer(result)
+        assert self.session is not None  # results come while it is bound
+        self.report, spec = result, result.capture.spec
+        self.head.name_head(spec, self.session.selection.head_id)
+        question = result.question
+        self.answer.offer(result.choices, question.number)
+        if question.position is not None:
+            at = result.capture.main.label(question.position)
+            self.answer.setToolTip(tip(tr("What the model says after “{token}”", token=at)))
+        self.steps.setCurrentIndex(self.steps.findData(question.steps))
+        self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
         if result.scores is None or result.names is None:
             self.bars.show_rows([], [])
         else:
             columns = score_columns(result.scores, result.names)
             self.bars.show_rows(columns, result.scores.columns.tolist())
         if result.found is not None:
-            picture = Scores(result.capture.spec, conductance_shades(result.found))
+            picture = Scores(spec, conductance_shades(result.found))
             self.grid.show_picture(picture)
             self.grid.show_off(result.found.off)
             least = picture.arrange(QSize(self.width(), 0)).height
@@ -464,19 +427,20 @@ class AttributionView(View):
             self.heads.say(tr(CONDUCTED_BESIDE if result.found.layers else CONDUCTED))
         self.noticed("selection")
         self._fit()
-        self._show_state()
+        self._show_state(result)
 
     def noticed(self, name: str) -> None:
         """Another key, and whether the model is asked now."""
-        if self.session is None or self.report is None:
+        report = self.report
+        if self.session is None or report is None:
             return
         if name == "selection":
-            chosen, capture = self.session.selection, self.report.capture
-            is_there = chosen.key is not None and capture is self.session.capture
-            self.bars.choose(capture.column(chosen.layer, chosen.key) if is_there else None)
+            chosen = self.session.selection
+            is_there = chosen.key is not None and report.capture is self.session.capture
+            self.bars.choose(report.capture.column(chosen.layer, chosen.key) if is_there else None)
             self.grid.mark(chosen.head_id)
         elif name == "work":
-            self._show_state()
+            self._show_state(report)
 
     def figure(self, session: Session) -> Spec | None:
         """The keys of the head as they stand here; without them, what every head conducts."""
@@ -489,18 +453,16 @@ class AttributionView(View):
         method = "heads" if report.scores is None else "attention"
         return Spec("attribution", chosen, Display(scale="linear"), methods=(method,))
 
-    def as_text(self) -> str:
-        """The numbers of the keys, in full, tab-separated."""
-        return "".join("\t".join(row) + "\n" for row in self.as_table() or ())
-
-    def as_table(self) -> list[list[str]] | None:
+    def as_table(self) -> Table | None:
         """The numbers of the keys; before they are there, what every head conducts."""
         report = self.report
         if report is None or report.found is None:
             return None
         if report.scores is None or report.names is None:
-            return heads_of(report.found)
-        return table_of(report.scores, report.names)
+            heads = sorted(report.found.heads.items())
+            rows = [[str(head), in_full(value)] for head, value in heads]
+            return [[tr("head"), tr("conductance")], *rows]
+        return key_table(report.names, report.scores.columns.tolist(), measured_keys(report.scores))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -520,59 +482,37 @@ class AttributionView(View):
         work = self.session.work if self.session is not None else ()
         return next((one for one in work if one.key == EXPLAIN and one.state in GOING), None)
 
-    def _offer(self, report: AnswerReport) -> None:
-        question = report.question
-        self.answer.clear()
-        for choice in report.choices:
-            self.answer.addItem(choice.words, choice.number)
-        self.answer.setCurrentIndex(self.answer.findData(question.number))
-        if question.position is not None:
-            at = report.capture.main.label(question.position)
-            self.answer.setToolTip(tip(tr("What the model says after “{token}”", token=at)))
-        self.steps.setCurrentIndex(self.steps.findData(question.steps))
-        self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
-
-    def _show_state(self) -> None:
+    def _show_state(self, report: AnswerReport) -> None:
         """Show how far the job is; else how well the keys agree, how good what was found is, and
         whether it is what is asked now."""
-        report, work = self.report, self._work
+        work, found, scores = self._work, report.found, report.scores
         self.button.setText(tr("Stop" if work else "Compute"))
-        found = report.found if report is not None else None
+        agreement, complete = tr(HINT), ""
+        if found is not None:
+            agreement = "" if scores is None else agreement_words(scores)
+            stale = tr(STALE) if found.question != report.question else ""
+            complete = " ".join(filter(None, (stale, complete_words(found))))
         if work is not None:
             part = heatmap.share(round(work.done / work.total, 2)) if work.total else ""
-            note = tr(work.note or work.title)
-            words = " · ".join(filter(None, (note, part, time_left(work.left))))
-            (self.agreement if found is None else self.complete).setText(words)
-        elif report is None or found is None:
-            self.agreement.setText(tr(HINT))
-            self.complete.setText("")
-        else:
-            is_other = found.question != report.question
-            stale = "These results are of another answer or path; Compute renews them."
-            words = (tr(stale) if is_other else "", complete_words(found))
-            self.complete.setText(" ".join(filter(None, words)))
-        if report is not None and found is not None:
-            scores = report.scores
-            self.agreement.setText("" if scores is None else agreement_words(scores))
+            parts = (tr(work.note or work.title), part, time_left(work.left))
+            under_way = " · ".join(filter(None, parts))
+            agreement, complete = (under_way, "") if found is None else (agreement, under_way)
+        self.agreement.setText(agreement)
+        self.complete.setText(complete)
 
     def _words(self, column: int) -> str:
         """A key and its three numbers."""
-        if self.report is None or self.report.names is None:
-            return ""
+        assert self.report is not None and self.report.names is not None
         parts = [f"{one.title}: {one.words(column)}" for one in self.bars.columns[1:]]
         return " · ".join([where(self.report.names, column), *parts])
 
     def _ask_for(self) -> None:
-        if self.session is None or self.report is None:
-            return
-        self.session.put(
-            question=replace(
-                self.report.question,
-                number=self.answer.currentData(),
-                steps=self.steps.currentData(),
-                baseline=self.baseline.currentData(),
-            )
-        )
+        if self.session is not None and self.report is not None:
+            question = replace(
+                self.report.question, number=self.answer.currentData(),
+                steps=self.steps.currentData(), baseline=self.baseline.currentData(),
+            )  # fmt: skip
+            self.session.put(question=question)
 
     def _pick(self, column: int) -> None:
         if self.session is None or self.report is None:
@@ -582,7 +522,3 @@ class AttributionView(View):
         token = self.report.capture.column_token(self.session.selection.layer, column)
         if token is not None:
             self.session.select(key=token)
-
-    def _open(self, head: HeadId) -> None:
-        if self.session is not None:
-            self.session.put(selection=self.session.at(head))

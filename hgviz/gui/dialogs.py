@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 
 import PySide6
 from msgspec import Meta
-from PySide6.QtCore import QEvent, QMimeData, QRect, QRectF, Qt, QTimer
+from PySide6.QtCore import QEvent, QMimeData, QRect, QRectF, QSignalBlocker, Qt, QTimer
 from PySide6.QtGui import (
     QFontMetrics,
     QGuiApplication,
@@ -122,31 +122,31 @@ class Form(QDialog):
             field.setAccessibleName(field.accessibleName() or words)
             if self.first is None and field.focusPolicy() & Qt.FocusPolicy.TabFocus:
                 self.first = field
-        parts = [field]
+        self._rows.addRow(*((words, field) if words else (field,)))
         if description:
-            parts.append(note(description))
-            parts[1].setAlignment(Qt.AlignmentFlag.AlignTop)
-        for name, part in zip((words, ""), parts, strict=False):
-            self._rows.addRow(*((name, part) if words else (part,)))
+            about = note(description)
+            about.setAlignment(Qt.AlignmentFlag.AlignTop)
+            self._rows.addRow(*(("", about) if words else (about,)))
 
     def offer(self, default: Button, *left: QWidget, close: str = "Cancel") -> None:
         """End the form with the button that accepts it and one that closes it."""
-        self.default = default
-        default.setDefault(True)
-        default.clicked.connect(self.accept)
-        cancel = Button(tr(close))
-        cancel.clicked.connect(self.reject)
         self.body.addWidget(self.wrong)
         self.body.addSpacing(8)
-        self.body.addLayout(hbox(None, *left, 1, default, cancel, spacing=8))
+        default.clicked.connect(self.accept)
+        self._add_buttons(default, *left, close=close)
         self.check()
 
     def offer_close(self, *left: QWidget) -> None:
         """End the form with a button that closes it."""
-        self.default = Button(tr("Close"))
+        self._add_buttons(None, *left, close="Close")
+
+    def _add_buttons(self, default: Button | None, *left: QWidget, close: str) -> None:
+        closing = Button(tr(close))
+        closing.clicked.connect(self.reject)
+        self.default = default or closing
         self.default.setDefault(True)
-        self.default.clicked.connect(self.reject)
-        self.body.addLayout(hbox(None, *left, 1, self.default, spacing=8))
+        buttons = [closing] if default is None else [default, closing]
+        self.body.addLayout(hbox(None, *left, 1, *buttons, spacing=8))
 
     def answer(self) -> tuple[Any, ...]:
         """What was entered."""
@@ -304,18 +304,16 @@ class Question(Form):
         if otherwise is not None:
             self.rejected.connect(otherwise)
         self.buttons: list[Button] = []
-        *others, last = answers
         for words, act in answers.items():
-            button = Button(words, kind="filled" if words == last else "")
+            button = Button(words, kind="filled" if words == [*answers][-1] else "")
             button.clicked.connect(self.reject if act is None else self.accept)
             if act is not None:
                 button.clicked.connect(act)
             self.buttons.append(button)
-        first, *more = self.buttons
         self.default = self.buttons[-1]
         self.default.setDefault(True)
         self.body.addSpacing(12)
-        self.body.addLayout(hbox(None, first, 1, *more, spacing=8))
+        self.body.addLayout(hbox(None, self.buttons[0], 1, *self.buttons[1:], spacing=8))
 
 
 class About(Form):
@@ -505,11 +503,19 @@ class TextDialog(Form):
         return "" if fits else words
 
     def _measure(self, text: str, second: str) -> tuple[str, bool]:
-        known = self._model is not None and not self._bytes
-        if known and len(text) + len(second) <= COUNTED:
-            assert self._model is not None
-            return counted_tokens(self._model, text, second)
-        return counted_text(text, self._bytes, self._most)
+        """The length of the texts in words, and whether they can be captured: in tokens where the
+        model is open and they are short, in bytes where it reads those."""
+        model = self._model
+        try:
+            if model is not None and not self._bytes and len(text) + len(second) <= COUNTED:
+                return counted_tokens(model, text, second)
+        except HgvizError as error:
+            return tr(error.what), False
+        if not text:
+            return tr("The text is empty"), False
+        if not self._bytes:
+            return counted(len(text), "character"), True
+        return _length_words(len(text.encode(errors="replace")), self._most, "byte")
 
     def _clear(self) -> None:
         for field in (self.edit, self.second):
@@ -518,29 +524,14 @@ class TextDialog(Form):
                 field.setFocus()
 
 
-def counted_text(text: str, in_bytes: bool, most: int | None) -> tuple[str, bool]:
-    """The length of a text in words, and whether it can be captured.
-
-    Without the model's tokenizer only bytes can be counted.
-    """
-    if not text:
-        return tr("The text is empty"), False
-    if not in_bytes:
-        return counted(len(text), "character"), True
-    return _length_words(len(text.encode(errors="replace")), most, "byte")
-
-
 def counted_tokens(model: Model, text: str, second: str) -> tuple[str, bool]:
-    """The same in the model's own tokens; special tokens make even an empty text one."""
-    try:
-        if model.spec.needs_target:
-            if not second:
-                return tr("The target is empty"), False
-            counts = [len(model.encode(text)), len(model.encode_target(second))]
-        else:
-            counts = [len(model.tokenizer.encode(text, second or None))]
-    except HgvizError as error:
-        return tr(error.what), False
+    """The length in the model's own tokens; special tokens make even an empty text one."""
+    if not model.spec.needs_target:
+        counts = [len(model.tokenizer.encode(text, second or None))]
+    elif second:
+        counts = [len(model.encode(text)), len(model.encode_target(second))]
+    else:
+        return tr("The target is empty"), False
     if not min(counts):
         return tr("The text is empty"), False
     lengths = [_length_words(count, model.spec.max_positions, "token") for count in counts]
@@ -593,10 +584,7 @@ class ExchangeDialog(Form):
         words = tr("{name} keeps its weights and is not trained again.", name=name)
         super().__init__(window, tr("Replace activation function"), words, then)
         self.names = Picker()
-        self.names.addItem(tr("Its own"), "")
-        for choice, said in activation_choices(spec):
-            self.names.addItem(said, choice)
-        self.names.setCurrentIndex(max(0, self.names.findData(activation)))
+        self.names.offer([("", tr("Its own")), *activation_choices(spec)], activation)
         self.row(tr("Activation"), self.names)
         self.offer(Button(tr("Open"), "open", kind="filled"))
 
@@ -609,7 +597,7 @@ class ExchangeDialog(Form):
 
 MOST = 100_000  # tokens at a time, where the model sets no limit
 END = 48  # characters of the text that are shown
-WAYS = (("likeliest", "Greedy", ""), ("chance", "Random", ""))
+WAYS = (("likeliest", "Greedy"), ("chance", "Random"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -648,7 +636,7 @@ class WriteDialog(Form):
         self.body.addWidget(end)
         self.count = _spin(QSpinBox(), min(1, most), max(1, most), min(last.count, most))
         self.count.setGroupSeparatorShown(True)
-        self.way = Segments([(name, tr(said), icon) for name, said, icon in WAYS], wide=110)
+        self.way = Segments(WAYS, wide=110)
         self.way.choose(WAYS[last.seed is not None][0])
         self.way.chosen.connect(self._fit)
         self.temperature = _spin(QDoubleSpinBox(), 0.05, 10.0, last.temperature)
@@ -745,8 +733,7 @@ class MeasureDialog(Form):
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(6)
         self.boxes: list[Check] = []
-        rows = measurements()
-        for at, (names, words, cost, first) in enumerate(rows):
+        for names, words, cost, first in measurements():
             is_measured = set(names) <= measured
             undefined = states and not GRADIENTS.isdisjoint(names)
             box = Check(tr(words))
@@ -756,14 +743,12 @@ class MeasureDialog(Form):
             state = tr("undefined here" if undefined else "measured" if is_measured else cost)
             box.setAccessibleDescription(f"{state}\n{explained_all(names)}")
             box.toggled.connect(self.check)
-            grid.addWidget(box, at, 0)
-            grid.addWidget(label(state, factor=0.92, kind="secondary"), at, 1)
             self.boxes.append(box)
+            _add_row(grid, box, state)
         self.first = self.boxes[0]
         self.curve = Check(tr("Then compute the pruning curve"))
         self.curve.setChecked(True)
-        grid.addWidget(self.curve, len(rows), 0)
-        grid.addWidget(label(tr("21 orders"), factor=0.92, kind="secondary"), len(rows), 1)
+        _add_row(grid, self.curve, tr("21 orders"))
         self.body.addSpacing(8)
         self.body.addLayout(grid)
         self.offer(Button(tr("Measure"), kind="filled"))
@@ -775,6 +760,12 @@ class MeasureDialog(Form):
         rows = zip(self.boxes, measurements(), strict=True)
         needs = (name for box, (names, *_) in rows if box.isChecked() for name in names)
         return frozenset(needs), self.curve.isChecked()
+
+
+def _add_row(grid: QGridLayout, box: Check, cost: str) -> None:
+    row = grid.rowCount()
+    grid.addWidget(box, row, 0)
+    grid.addWidget(label(cost, factor=0.92, kind="secondary"), row, 1)
 
 
 # --- labels ---------------------------------------------------------------------------------------
@@ -837,11 +828,13 @@ class Preferences(Form):
         self.controls: dict[str, QWidget] = {}
         current = settings.load()
         for name, kind, meta in offered():
-            control = _control(kind, meta, getattr(current, name), partial(changed, name))
+            control = _control(kind, meta, partial(changed, name))
             title, description = tr(meta.title or name), tr(meta.description or "")
             control.setAccessibleName(title)
             control.setAccessibleDescription(description)
             self.controls[name] = control
+            with QSignalBlocker(control):
+                _show(control, getattr(current, name))
             if isinstance(control, Check):
                 control.setText(title)
             self.row("" if isinstance(control, Check) else title, control, description)
@@ -852,8 +845,8 @@ class Preferences(Form):
 
     def reset(self) -> None:
         """Set every setting to its default."""
-        for name, *_ in offered():
-            _show(self.controls[name], getattr(Settings(), name))
+        for name, control in self.controls.items():
+            _show(control, getattr(Settings(), name))
 
 
 def offered() -> list[tuple[str, Any, Meta]]:
@@ -867,39 +860,37 @@ def offered() -> list[tuple[str, Any, Meta]]:
     return found
 
 
-def _control(kind: Any, meta: Meta, value: Any, changed: Callable[[Any], object]) -> QWidget:
+def _control(kind: Any, meta: Meta, changed: Callable[[Any], object]) -> QWidget:
     """The field for a value of a type: a check box, a list, or a line of text."""
     if kind is bool:
         box = Check()
-        box.setChecked(value)
         box.toggled.connect(changed)
         return box
     values = {str(one): WORDS.get(one, one) for one in get_args(kind)}
     if get_origin(kind) is not Literal:
         source = (meta.extra or {}).get("from", "")
         values = SOURCES[source]() if source in SOURCES else {}
-    if not values:
-        field = QLineEdit(str(value))
-        field.editingFinished.connect(lambda: changed(field.text()))
-        return field
-    values.setdefault(str(value), str(value))  # one that was chosen elsewhere, such as 3.25in
-    out = Picker()
-    for one, words in values.items():
-        out.addItem(tr(words), one)
-    out.setCurrentIndex(out.findData(value))
-    out.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-    out.currentIndexChanged.connect(lambda at: changed(out.itemData(at)))
-    return out
+    if values:
+        picker = Picker()
+        picker.offer((one, tr(words)) for one, words in values.items())
+        picker.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        picker.currentIndexChanged.connect(lambda at: changed(picker.itemData(at)))
+        return picker
+    field = QLineEdit()
+    field.editingFinished.connect(lambda: changed(field.text()))
+    return field
 
 
 def _show(control: QWidget, value: Any) -> None:
-    """Show another value, which reports it as a change."""
+    """Show a value, which reports it as a change."""
     if isinstance(control, Check):
         control.setChecked(value)
     elif isinstance(control, Picker):
+        if control.findData(value) < 0:  # one that was chosen elsewhere, such as 3.25in
+            control.addItem(str(value), value)
         control.setCurrentIndex(control.findData(value))
     elif isinstance(control, QLineEdit):
-        control.setText(value)
+        control.setText(str(value))
         control.editingFinished.emit()
 
 

@@ -33,9 +33,29 @@ from PySide6.QtWidgets import (
 
 from hgviz import settings, tasks
 from hgviz.analysis.composition import is_of_tokens
+from hgviz.analysis.importance import METHODS
 from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, progress
-from hgviz.figures.spec import FORMATS, UNITS, WIDTHS, csv_beside, format_of, points
+from hgviz.figures.spec import (
+    ANSWERS,
+    FIGURES,
+    FORMATS,
+    MISSING,
+    UNITS,
+    WIDTHS,
+    Kind,
+    Spec,
+    answer_command,
+    csv_beside,
+    figure_command,
+    format_of,
+    kind_of,
+    known_name,
+    options_of,
+    points,
+)
+from hgviz.files import SAMPLE
 from hgviz.gui import log, theme
+from hgviz.gui.attribution import said
 from hgviz.gui.dialogs import MARGIN, Form, ask_where, note
 from hgviz.gui.help import Explanation
 from hgviz.gui.language import tr
@@ -48,8 +68,7 @@ from hgviz.tasks.figures import activations_of
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
-    from hgviz.figures import Kind, Panel, Spec
-    from hgviz.figures.output import Preview
+    from hgviz.figures import Panel
     from hgviz.gui.jobs import Lanes
     from hgviz.models.model import Model
     from hgviz.session import Session
@@ -82,9 +101,9 @@ class AttributionFigure:
 
     def panel(self, spec: Spec) -> Panel:
         """A figure of it made ready; spec.methods: which of LABELS. Errors: HgvizError."""
-        method = cast(Method, spec.methods[0])
-        chosen, keys = spec.selection, None
+        method, chosen = cast(Method, spec.methods[0]), spec.selection
         progress(0, 1, "reading the answer")
+        keys = None
         if method == "attention":
             keys = tasks.key_scores(self.found, self.capture, chosen.head_id, chosen.query)
         given = tasks.prompt_options(self.model, self.capture)
@@ -97,8 +116,6 @@ class AttributionFigure:
 
     def command(self, spec: Spec, out: str) -> str:
         """The command that asks again, of the model where it lies. Errors: HgvizError."""
-        from hgviz.figures.spec import MISSING, answer_command
-
         ready = self.panel(spec)
         asked = getattr(ready.content, "asked", ())
         models = [self.checkpoint or MISSING["answer"][0]]
@@ -107,8 +124,6 @@ class AttributionFigure:
 
 def answered(session: Session) -> AttributionFigure | None:
     """What was found of the text on screen; None where nobody asked."""
-    from hgviz.gui.attribution import said
-
     capture, found = session.capture, session.explained
     if capture is None or found is None or not found.is_of(capture):
         return None
@@ -123,8 +138,6 @@ def answered(session: Session) -> AttributionFigure | None:
 
 def answers(of: AttributionFigure, selection: Selection) -> tuple[Spec, ...]:
     """A figure for each way to look at an answer that was walked far enough."""
-    from hgviz.figures import Spec
-
     there = {"layers": of.found.layers is not None, "attention": of.found.slopes is not None}
     return tuple(
         Spec("attribution", selection, Display(scale="linear"), methods=(one,))
@@ -170,6 +183,18 @@ def require_free(path: str, numbers: bool, ended: bool) -> None:
 Of = tuple["Capture | Study | Sweep", ...] | AttributionFigure  # what a figure is drawn of
 
 
+@dataclass(frozen=True, slots=True)
+class PagePicture:
+    """A page that was drawn. width and height: in points; smallest: its smallest text, in points;
+    notes: what was reduced, chosen and left out."""
+
+    image: QImage
+    width: float
+    height: float
+    smallest: float | None
+    notes: tuple[str, ...]
+
+
 class FigureCache:
     """The figures of one dialog. What is drawn last is kept: to compose all maps of a long text
     takes much longer than to set the result in another width. Used in one lane alone.
@@ -185,31 +210,24 @@ class FigureCache:
         kept = self._kept
         if kept is not None and kept[0] == content and _same(kept[1], of):
             return replace(kept[2], spec=spec)
-        ready = (
-            of.panel(spec)
-            if isinstance(of, AttributionFigure)
-            else tasks.panel(spec, of, self._facts)
-        )
+        ready = of.panel(spec) if isinstance(of, AttributionFigure) else tasks.panel(
+            spec, of, self._facts
+        )  # fmt: skip
         self._kept = content, of, ready
         return ready
 
-    def preview(self, spec: Spec, of: Of, dots: float) -> Preview:
-        """Return a figure as a screen shows it. Errors: HgvizError."""
-        ready = self.panel(spec, of)
-        return tasks.preview(ready, dots)
+    def page(self, spec: Spec, of: Of, dots: float) -> PagePicture:
+        """Draw a figure as a screen shows it, from its PNG. Errors: HgvizError."""
+        page = tasks.preview(self.panel(spec, of), dots)
+        image = QImage.fromData(page.png)
+        return PagePicture(image, page.width, page.height, page.smallest, page.notes)
 
     def export(
-        self,
-        spec: Spec,
-        of: Of,
-        path: str,
-        numbers: bool = False,
-        ended: bool = False,
+        self, spec: Spec, of: Of, path: str, numbers: bool = False, ended: bool = False
     ) -> str:
         """Write a figure; numbers: also as CSV; ended as in require_free. Errors: HgvizError."""
         require_free(path, numbers, ended)
-        ready = self.panel(spec, of)
-        return tasks.draw(ready, path, numbers=numbers)
+        return tasks.draw(self.panel(spec, of), path, numbers=numbers)
 
 
 def _same(some: Of, others: Of) -> bool:
@@ -258,25 +276,23 @@ class Command:
 
 def offers(session: Session, shown: Sequence[Spec]) -> tuple[FigureKind, ...]:
     """Every kind; of those that panes show, what they show."""
-    from hgviz.figures import ANSWERS, FIGURES
-
     tokens = session.capture is not None and is_of_tokens(session.capture)
     by_name = {name_of(spec): spec for spec in reversed(shown)}
     specs = {one: by_name.get(one) or _usual(session, one) for one in FIGURES}
     found = [
         FigureKind(one.name, one.label, replace(specs[one.name], tokens=tokens),
-              drawn_of(session, one), why_not(session, one))
+                   drawn_of(session, one), why_not(session, one))
         for one in FIGURES.values()
         if one.of != "sweep" or session.sweep is not None
     ]  # fmt: skip
     if (answer := answered(session)) is None:
         kind = ANSWERS["attribution"]
-        spec = _usual(session, kind.name)
-        return (*found, FigureKind(kind.name, kind.label, spec, why=NO_ANSWER))
-    every = {name_of(one): by_name.get(name_of(one), one)
-             for one in answers(answer, session.selection)}  # fmt: skip
-    return (*found, *(FigureKind(name, LABELS[one.methods[0]], one, answer)
-                      for name, one in every.items()))  # fmt: skip
+        missing = FigureKind(kind.name, kind.label, _usual(session, kind.name), why=NO_ANSWER)
+        return (*found, missing)
+    for spec in answers(answer, session.selection):
+        name = name_of(spec)
+        found.append(FigureKind(name, LABELS[spec.methods[0]], by_name.get(name, spec), answer))
+    return tuple(found)
 
 
 def offer_of(session: Session, spec: Spec) -> FigureKind:
@@ -292,12 +308,15 @@ def name_of(spec: Spec) -> str:
 def why_not(session: Session, kind: Kind) -> str:
     """What is missing for a kind of figure, "" for nothing."""
     if kind.of in ("study", "studies"):
-        if session.study is None or not _scored(session):
+        study, score = session.study, session.score
+        if study is None or not any(one.is_measured(study) for one in METHODS.values()):
             return NO_STUDY
-        return NO_CURVE if kind.name == "curve" and not _traced(session) else ""
+        drawn = {one.method for one in study.curves} - {"random"}
+        is_drawn = score in drawn if score else bool(drawn)
+        return NO_CURVE if kind.name == "curve" and not is_drawn else ""
     if kind.of == "sweep":
-        some = () if session.sweep is None else session.sweep.of(CELLS[kind.name])
-        return "" if any(one.state == "done" for one in some) else NO_CELL
+        cells = () if session.sweep is None else session.sweep.of(CELLS[kind.name])
+        return "" if any(one.state == "done" for one in cells) else NO_CELL
     if session.capture is None:
         return NO_CAPTURE
     return NO_B if kind.of == "pair" and session.beside is None else ""
@@ -323,9 +342,6 @@ def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study | Sweep, ...
 def command_for(of: Of, spec: Spec, out: str) -> Command:
     """The command that draws a figure to a file so named; what it reads is named with its folder,
     so that it runs wherever it is pasted."""
-    from hgviz.figures.spec import MISSING, figure_command, kind_of, known_name
-    from hgviz.files import SAMPLE
-
     if isinstance(of, AttributionFigure):
         return Command(of.command(spec, out))
     known = [(one.path, known_name(one.path)) for one in of]
@@ -354,8 +370,6 @@ def file_name(session: Session, spec: Spec) -> str:
 
 def _usual(session: Session, kind: str) -> Spec:
     """A figure that no pane shows now: of the head and the token at hand."""
-    from hgviz.figures import Spec
-
     heads = followed(session) if kind == "levels" else ()
     methods = (session.score,) if kind in ("scores", "curve") and session.score else ()
     display = session.display if coloured(kind) else Display()
@@ -368,8 +382,6 @@ def _usual(session: Session, kind: str) -> Spec:
 
 def coloured(kind: str) -> bool:
     """Whether a kind of figure has the colours of maps."""
-    from hgviz.figures.spec import options_of
-
     return kind != "attribution" and "palette" in options_of(kind)
 
 
@@ -392,36 +404,12 @@ def _adds(kind: Kind, a: Capture, b: Capture) -> bool:
     return kind.name != "activation" or not {*activations_of(b)} <= {*activations_of(a)}
 
 
-def _scored(session: Session) -> bool:
-    from hgviz.analysis.importance import METHODS
-
-    return any(one.is_measured(session.study) for one in METHODS.values())
-
-
-def _traced(session: Session) -> bool:
-    """Whether the chosen score has a curve, or where none is chosen, any has."""
-    curves = session.study.curves if session.study is not None else ()
-    return any(one.method != "random" and session.score in ("", one.method) for one in curves)
-
-
 # --- preview --------------------------------------------------------------------------------------
 
 
 EDGE = 12  # px around the page
 FADED = 0.35  # opacity of a page that another one replaces soon
 DOTS = 96.0  # logical px per inch at 100 %
-
-
-@dataclass(frozen=True, slots=True)
-class PagePicture:
-    """A page that was drawn. width and height: in points; smallest: its smallest text, in points;
-    notes: what was reduced, chosen and left out."""
-
-    image: QImage
-    width: float
-    height: float
-    smallest: float | None
-    notes: tuple[str, ...]
 
 
 class PreviewPane(QWidget):
@@ -463,11 +451,6 @@ class PreviewPane(QWidget):
         self._late.timeout.connect(self._age)
         self.step = self._busy.step
 
-    @property
-    def error(self) -> bool:
-        """Whether a notice is shown in place of the page."""
-        return self._stack.currentWidget() is not self.room
-
     def begin(self) -> None:
         """A page is being drawn; the one before stays, and fades if that takes long."""
         self._busy.begin()
@@ -497,11 +480,16 @@ class PreviewPane(QWidget):
         lines = [tr("This figure could not be drawn"), f"{type(error).__name__}: {error}"]
         if isinstance(error, HgvizError):
             lines = [tr(line) for line in error.lines]
-        self._show_notice(Notice.of_error(*lines))
+        self.show_notice(Notice.of_error(*lines))
 
-    def show_reason(self, title: str, words: str) -> None:
-        """Show why there is no page."""
-        self._show_notice(Notice(title, words))
+    def show_notice(self, notice: Notice) -> None:
+        """Show a notice in place of the page."""
+        self.pause()
+        if self._notice is not None:
+            self._stack.removeWidget(self._notice)
+            self._notice.deleteLater()
+        self._notice = notice
+        self._stack.setCurrentIndex(self._stack.addWidget(notice))
 
     def fit(self, fits: bool) -> None:
         """Show the whole page, or the page at 100 %."""
@@ -532,14 +520,6 @@ class PreviewPane(QWidget):
         self.fade.setEnabled(True)
         self._stack.setCurrentWidget(self.room)
         self.aged.emit()
-
-    def _show_notice(self, notice: Notice) -> None:
-        self.pause()
-        if self._notice is not None:
-            self._stack.removeWidget(self._notice)
-            self._notice.deleteLater()
-        self._notice = notice
-        self._stack.setCurrentIndex(self._stack.addWidget(notice))
 
 
 # --- notes ----------------------------------------------------------------------------------------
@@ -628,7 +608,7 @@ def copied(command: Command) -> str:
 
 
 OTHER = ""  # the width that is typed
-TITLES = (("usual", "Default", ""), ("own", "Custom", ""), ("none", "None", ""))
+TITLES = (("usual", "Default"), ("own", "Custom"), ("none", "None"))
 
 
 class FigureForm(QWidget):
@@ -646,20 +626,18 @@ class FigureForm(QWidget):
         self._rows.setLabelAlignment(theme.TO_LEFT)
         self._rows.setHorizontalSpacing(12)
         self._rows.setVerticalSpacing(8)
-        self.kind = self._kinds(offers, first)
+        self.kind, self.width_, self.form = (Picker(characters=8) for _ in range(3))
+        self.length, self.own = QLineEdit(), QLineEdit()
+        self._offer_kinds(offers, first)
         self._row(tr("Figure"), self.kind)
-        self.width_, self.length = self._widths(width)
+        self._offer_widths(width)
         self._row(tr("Width"), self.width_, self.length)
         self.refused = self._note("bad")
-        self.form = Picker()
-        for name, words in FORMATS.items():
-            self.form.addItem(tr(words), name)
-        self.form.setCurrentIndex(max(0, self.form.findData(form)))
+        self.form.offer(((name, tr(words)) for name, words in FORMATS.items()), form)
         self._row(tr("Format"), self.form)
         self.use = self._note()
         self.use.setMinimumHeight(2 * self.use.fontMetrics().height())
-        self.title_ = Segments([(name, tr(words), icon) for name, words, icon in TITLES])
-        self.own = QLineEdit()
+        self.title_ = Segments(TITLES)
         self.own.setPlaceholderText(tr("Title of the figure"))
         self.own.setAccessibleName(tr("Custom title"))
         self._row(tr("Title"), self.title_, self.own)
@@ -672,10 +650,6 @@ class FigureForm(QWidget):
         self._row(tr("Also save"), self.numbers)
         for picker in (self.kind, self.width_, self.form):
             picker.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
-            picker.setSizeAdjustPolicy(
-                Picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-            )
-            picker.setMinimumContentsLength(8)
             picker.currentIndexChanged.connect(self._again)
         for line in (self.length, self.own):
             line.textChanged.connect(self._again)
@@ -695,11 +669,6 @@ class FigureForm(QWidget):
         return name or self.length.text().strip()
 
     @property
-    def wrong(self) -> str:
-        """Why nothing can be drawn so wide, or an empty string."""
-        return wrong_width(self.width_asked)
-
-    @property
     def spec(self) -> Spec:
         """The figure as it is wanted."""
         own = self.own.text().strip() or None  # nothing typed yet
@@ -711,36 +680,30 @@ class FigureForm(QWidget):
         usual = coloured(spec.kind) and not self.colours.isChecked()
         return replace(spec, display=Display()) if usual else spec
 
-    def _kinds(self, offers: Sequence[FigureKind], first: str) -> Picker:
-        """All kinds; those that cannot be drawn now say what they lack."""
-        out = Picker()
-        model = out.model()
+    def _offer_kinds(self, offers: Sequence[FigureKind], first: str) -> None:
+        """Offer all kinds; those that cannot be drawn now say what they lack."""
+        words = [f"{tr(one.label)} ({tr(one.why)})" if one.why else tr(one.label) for one in offers]
+        names = [one.name for one in offers]
+        drawable = (one.name for one in offers if not one.why)
+        chosen = first if first in names else next(drawable, "")
+        self.kind.offer(zip(names, words, words, strict=True), chosen)
+        model = self.kind.model()
         assert isinstance(model, QStandardItemModel)
         for at, one in enumerate(offers):
-            words = f"{tr(one.label)} ({tr(one.why)})" if one.why else tr(one.label)
-            out.addItem(words, one.name)
-            out.setItemData(at, words, Qt.ItemDataRole.ToolTipRole)
             model.item(at).setEnabled(not one.why)
-        drawable = [at for at, one in enumerate(offers) if not one.why]
-        wanted = out.findData(first)
-        out.setCurrentIndex(wanted if wanted >= 0 else next(iter(drawable), 0))
-        metrics = out.fontMetrics()
-        longest = max(metrics.horizontalAdvance(out.itemText(at)) for at in range(out.count()))
-        out.view().setMinimumWidth(longest + 32)
-        return out
+        longest = max(map(self.kind.fontMetrics().horizontalAdvance, words))
+        self.kind.view().setMinimumWidth(longest + 32)
 
-    def _widths(self, width: str) -> tuple[Picker, QLineEdit]:
-        out, length = Picker(), QLineEdit()
-        for name, (size, words) in WIDTHS.items():
-            out.addItem(f"{tr(words)}: {size}", name)
-        out.addItem(tr("Another width…"), OTHER)
-        length.setPlaceholderText(tr("3.25in, 89mm, 12cm or 252pt"))
-        length.setAccessibleName(tr("Another width"))
+    def _offer_widths(self, width: str) -> None:
+        self.length.setPlaceholderText(tr("3.25in, 89mm, 12cm or 252pt"))
+        self.length.setAccessibleName(tr("Another width"))
         if width not in WIDTHS and not wrong_width(width):
-            length.setText(width)
-        preset = width if width in WIDTHS else next(iter(WIDTHS))
-        out.setCurrentIndex(out.findData(OTHER if length.text() else preset))
-        return out, length
+            self.length.setText(width)
+        presets = [(name, f"{tr(words)}: {size}") for name, (size, words) in WIDTHS.items()]
+        chosen = OTHER if self.length.text() else width
+        if chosen not in (OTHER, *WIDTHS):
+            chosen = next(iter(WIDTHS))
+        self.width_.offer([*presets, (OTHER, tr("Another width…"))], chosen)
 
     def _row(self, words: str, field: QWidget, more: QWidget | None = None) -> None:
         field.setAccessibleName(words)
@@ -764,7 +727,8 @@ class FigureForm(QWidget):
         is_typed = self.width_.currentData() == OTHER
         self._rows.setRowVisible(self.length, is_typed)
         self._rows.setRowVisible(self.own, self.title_.choice == "own")
-        self.refused.setText(self.wrong if not is_typed or self.length.text().strip() else "")
+        is_entered = not is_typed or self.length.text().strip()
+        self.refused.setText(wrong_width(self.width_asked) if is_entered else "")
         self._rows.setRowVisible(self.refused, bool(self.refused.text()))
         self.use.setText(tr(USES.get(self.form.currentData(), "")))
         maps = coloured(self.offer.spec.kind)
@@ -780,7 +744,7 @@ class FigureForm(QWidget):
 LARGEST = QSize(1180, 860)  # px of the dialog
 LEFT = 344  # px of the form
 WAIT = 60  # ms: what is typed in one go is drawn once
-SIZES = (("full", "100 %", ""), ("fit", "Fit", ""))
+SIZES = (("full", "100 %"), ("fit", "Fit"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -825,8 +789,7 @@ class ExportDialog(Form):
         self.preview.aged.connect(partial(self._show_notes, None))
         self.preview.stopped.connect(self._stop)
         self.preview.resumed.connect(self._ask)
-        self.size_ = Segments([(name, tr(words), icon) for name, words, icon in SIZES])
-        self.size_.setAccessibleName(tr("Size of the preview"))
+        self.size_ = Segments(SIZES, tr("Size of the preview"))
         self.size_.chosen.connect(lambda name: self.preview.fit(name == "fit"))
         self.measures = Words(kind="secondary")
         self.measures.setAccessibleName(tr("Size of the figure"))
@@ -899,7 +862,7 @@ class ExportDialog(Form):
         """Draw the page; what is being drawn is of an earlier choice."""
         self._wait.stop()
         offer = self.choices.offer
-        can_draw = not (offer.why or self.choices.wrong)
+        can_draw = not (offer.why or wrong_width(self.choices.width_asked))
         self.default.setEnabled(can_draw)
         self.copy.setEnabled(can_draw)
         if not can_draw:
@@ -908,13 +871,13 @@ class ExportDialog(Form):
             self._show_notes(None)
             if why := tr(offer.why):
                 title = tr("{name}: not yet", name=tr(offer.label))
-                self.preview.show_reason(title, why[:1].upper() + why[1:])
+                self.preview.show_notice(Notice(title, why[:1].upper() + why[1:]))
             return
         spec = self.choices.spec
         self.preview.begin()
         dots = DOTS * self.devicePixelRatioF()
         self._lanes.files.submit(
-            self._key, tr("Preview"), partial(_drawn, self._drafts, spec, offer.of, dots),
+            self._key, tr("Preview"), partial(self._drafts.page, spec, offer.of, dots),
             on_step=self.preview.step, on_done=partial(self._show, spec),
             on_error=self._failed, post=self._lanes.bridge.post,
         )  # fmt: skip
@@ -974,13 +937,6 @@ class ExportDialog(Form):
         name = file_name(self._session, spec)
         self.kept.emit(spec.width, spec.format)
         self.chosen.emit(ExportRequest(spec, self.choices.offer.of, self._drafts, name, numbers))
-
-
-def _drawn(drafts: FigureCache, spec: Spec, of: Of, dots: float) -> PagePicture:
-    """The page as the screen shows it, read from its PNG in the lane."""
-    page = drafts.preview(spec, of, dots)
-    image = QImage.fromData(page.png)
-    return PagePicture(image, page.width, page.height, page.smallest, page.notes)
 
 
 # --- commands -------------------------------------------------------------------------------------
@@ -1050,18 +1006,17 @@ class Exporter:
         if view is None or table is None:
             self.commands.say(tr("This pane has no values to copy as a table"))
             return
-        QGuiApplication.clipboard().setText("\n".join("\t".join(row) for row in table))
-        self.commands.say(tr("Copied a table of {rows:,} rows: {title}", rows=len(table) - 1,
-                    title=tr(view.title)))  # fmt: skip
+        QGuiApplication.clipboard().setText("\n".join(map("\t".join, table)))
+        words = "Copied a table of {rows:,} rows: {title}"
+        self.commands.say(tr(words, rows=len(table) - 1, title=tr(view.title)))
 
     def copy_command(self) -> None:
         """Copy the command that draws the figure of the pane at hand."""
         view = self.commands.pane()
         found = view.figure(self.session) if view is not None else None
         if view is None or found is None:
-            self.commands.say(
-                _lacking(view) if view is not None else tr("Nothing to draw is on screen")
-            )
+            nothing = tr("Nothing to draw is on screen")
+            self.commands.say(nothing if view is None else _lacking(view))
             return
         kept = settings.load()
         width = "neurips" if wrong_width(kept.figure_width) else kept.figure_width

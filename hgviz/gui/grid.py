@@ -740,7 +740,8 @@ def axis_titles(spec: ModelSpec, layer: int) -> tuple[str, str]:
 
 
 class CaptureWords:
-    """The texts of a capture, their words and the names of their tokens, each found once."""
+    """The words of texts and the names of their tokens, each found once: of one capture at a time,
+    whose texts replace those of the one before."""
 
     def __init__(self) -> None:
         self._words: dict[str, tuple[Prompt, Integers]] = {}
@@ -748,17 +749,17 @@ class CaptureWords:
 
     def of(self, capture: Capture, level: int) -> tuple[Prompt, Integers]:
         """The text whose tokens a level counts, and its words in tokens."""
-        sequence = capture.spec.levels[level].sequence
-        if sequence not in self._words:
-            prompt = capture.prompt_of(level)
+        sequence, prompt = capture.spec.levels[level].sequence, capture.prompt_of(level)
+        if sequence not in self._words or self._words[sequence][0] is not prompt:
             self._words[sequence] = prompt, sentences.word_spans(prompt)
+            self._names[sequence] = []
         return self._words[sequence]
 
     def names(self, capture: Capture, level: int, spans: Integers) -> Names:
         """What cells of such spans are called in the text of a level."""
-        found = self._names.setdefault(capture.spec.levels[level].sequence, [])
+        text, found = self.of(capture, level), self._names[capture.spec.levels[level].sequence]
         for names in found:  # most layers have the same
             if np.array_equal(names.spans, spans):
                 return names
-        found.append(Names(*self.of(capture, level), spans, capture.null(level)))
+        found.append(Names(*text, spans, capture.null(level)))
         return found[-1]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from PySide6.QtCore import QRectF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
@@ -22,8 +23,8 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, Note, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explained, explanation, measured, metric_name
-from hgviz.gui.tables import FIT, REST, ROW, Column, RowTable, paint_text
-from hgviz.gui.view import CAPTURE
+from hgviz.gui.tables import FIT, REST, ROW, Column, RowTable, Table, paint_text
+from hgviz.gui.view import CAPTURE, Empty
 from hgviz.gui.widgets import Button, PaneHead, Picker, Segments, Words, hbox, label, splitter, vbox
 from hgviz.tasks.heads import corpus_notes, role_evidence, role_sentence, role_words
 
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
 
 PAD = 16  # px
 CONTEXT = 24  # characters on either side
-EXAMPLE = "{query} attends to {key} with a share of {share} of its weight"
-EXAMPLE_IN = "Text {n:,}: {query} attends to {key} with a share of {share} of its weight"
 
 
 class HeadExamples(QWidget):
@@ -50,8 +49,8 @@ class HeadExamples(QWidget):
         self.sentence = Words(factor=1.08, weight=600)
         self.like = Button("", kind="link", weight=400)
         self.like.setToolTip(tr("Go to the head whose rows are most like this one's"))
-        self.like.clicked.connect(self._go)
-        self._nearest: HeadId | None = None
+        self.like.clicked.connect(lambda: self.picked.emit(self.nearest))
+        self.nearest: HeadId | None = None
         top = hbox(None, (self.sentence, 1), self.like, margins=(PAD, 6, PAD - 4, 0), spacing=-1)
         self.evidence = label(factor=0.92, kind="secondary", wrap=True)
         self.evidence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
@@ -79,12 +78,13 @@ class HeadExamples(QWidget):
         self.sentence.say(f"{facts.head}: {tr(role_sentence(facts))}")
         evidence = [f"{tr(role.words)}: {tr(role.evidence)}" for role in role_words(facts)]
         self.evidence.setText("\n".join(evidence or [tr(role_evidence(facts))]))
-        self._nearest = facts.nearest
+        self.nearest = facts.nearest
         self.like.setVisible(facts.nearest is not None)
         if facts.nearest is not None:
             distance = sentences.weight(facts.metrics["nearest"])
-            like = "Most like {head}, distance {distance}"
-            self.like.setText(tr(like, head=facts.nearest, distance=distance))
+            self.like.setText(
+                tr("Most like {head}, distance {distance}", head=facts.nearest, distance=distance)
+            )
         self.title.setVisible(bool(facts.examples))
         self.title.say(tr("Top examples" if facts.has_role else "Most focused queries"))
         columns = [
@@ -93,20 +93,16 @@ class HeadExamples(QWidget):
             Column("", lambda one: sentences.weight(one.share), right=True, weight=600, width=56),
         ]
         if many:
-            text = "text {n:,}"
-            columns.insert(0, Column("", lambda one: tr(text, n=one.text + 1), width=72))
+            columns.insert(0, Column("", lambda one: tr("text {n:,}", n=one.text + 1), width=72))
         self.examples.show_rows(columns, facts.examples)
-
-    def _go(self) -> None:
-        if self._nearest is not None:
-            self.picked.emit(self._nearest)
 
 
 def example_words(example: HeadExample) -> str:
     """An example as a sentence."""
     key = sentences.shown(example.to[1]) if example.key is not None else tr("no token")
+    words = "{query} attends to {key} with a share of {share} of its weight"
     return tr(
-        EXAMPLE_IN if example.text else EXAMPLE, n=example.text + 1,
+        f"Text {{n:,}}: {words}" if example.text else words, n=example.text + 1,
         query=sentences.shown(example.at[1]), key=key, share=sentences.weight(example.share),
     )  # fmt: skip
 
@@ -175,31 +171,23 @@ def columns_of(roles: CorpusRoles, unit: str) -> list[Column]:
     def about(title: str) -> str:
         return explanation(tr(ABOUT[title][0]), ABOUT[title][1])
 
-    def level(head: HeadRole) -> str:
-        return sentences.level(roles.spec, head.level)
-
-    def score(head: HeadRole) -> float:
-        return float(head.score) if head.role else float("nan")
-
     def others(head: HeadRole) -> str:
         return ", ".join(tr(one.words) for one in role_words(head) if one.words != head.role) or "—"
 
     def metric(name: str) -> Column:
-        def value(head: HeadRole) -> float:
-            return float(head.metrics[name])
-
-        title, words = metric_name(name, unit), explained(name, unit)
         return Column(
-            title, lambda head: measured(name, value(head)), value, FIT, words, right=True
-        )
+            metric_name(name, unit), lambda head: measured(name, head.metrics[name]),
+            lambda head: float(head.metrics[name]), FIT, explained(name, unit), right=True,
+        )  # fmt: skip
 
     return [
         Column(tr("Head"), lambda head: str(head.head), lambda head: tuple(head.head), weight=600),
-        Column(tr("Level"), level),
+        Column(tr("Level"), lambda head: sentences.level(roles.spec, head.level)),
         Column(tr("Kind"), lambda head: tr(KINDS.get(head.kind, head.kind))),
         Column(tr("Role"), lambda head: tr(head.role) or "—", about=about("Role")),
         Column(
-            tr("Score"), lambda head: sentences.weight(head.score) if head.role else "—", score,
+            tr("Score"), lambda head: sentences.weight(head.score) if head.role else "—",
+            lambda head: float(head.score) if head.role else math.nan,
             about=about("Score"), right=True,
         ),
         Column(tr("Other roles"), others, about=about("Other roles")),
@@ -218,6 +206,8 @@ AT_ONCE = 2048  # tokens: longer texts are measured in depth when that is asked 
 TALL, WIDE = 560, 940  # px: from which on examples are shown, and parts stand side by side
 AXES = ("distance", "focus")  # what is across and up at first
 ONE, ALL = "text", "corpus"
+SCOPES = ((ONE, "This text"), (ALL, "All texts"))
+NOTHING = Empty("No heads measured yet", "Capture a text to measure its heads.", CAPTURE)
 ORANGE = 1  # of the colours of series
 NAMED = 16  # heads whose numbers are written at their points
 
@@ -240,18 +230,6 @@ class HeadMeasures:
         return self.whole and scope == self.scope and self.capture.maps is capture.maps
 
 
-def offer_metrics(picker: Picker, names: Sequence[str], unit: str, chosen: str) -> None:
-    """Fill a list with metrics, each with what it means as its tooltip, and choose one."""
-    titles = [metric_name(name, unit) for name in names]
-    with QSignalBlocker(picker):
-        if titles != [picker.itemText(at) for at in range(picker.count())]:
-            picker.clear()
-            for at, (name, title) in enumerate(zip(names, titles, strict=True)):
-                picker.addItem(title, name)
-                picker.setItemData(at, explained(name, unit), Qt.ItemDataRole.ToolTipRole)
-        picker.setCurrentIndex(max(0, picker.findData(chosen)))
-
-
 class HeadsView(ChartView):
     """All heads as points and as rows; what the chosen one is for, and where it shows that."""
 
@@ -261,9 +239,6 @@ class HeadsView(ChartView):
     needs = ("capture", "facts")
     watches = ("selection", "hover")
     lane = "facts"
-    empty = ("No heads measured yet", "Capture a text to measure its heads.")
-    empty_actions = CAPTURE
-
     found = Signal(object)  # CorpusRoles that are whole
     example = Signal(object, object)  # HeadId, HeadExample
 
@@ -272,25 +247,20 @@ class HeadsView(ChartView):
         self.known: HeadMeasures | None = None
         self._deep: Capture | None = None  # a long text that is to be measured in depth
         self.head = PaneHead(tr(self.title))
-        self.scope = Segments(((ONE, tr("This text"), ""), (ALL, tr("All texts"), "")))
-        self.scope.setAccessibleName(tr("Texts that heads are measured on"))
+        self.scope = Segments(SCOPES, tr("Texts that heads are measured on"))
         self.scope.chosen.connect(self.refresh)
         self.more = Button(tr("Measure in depth"), "table")
         self.more.setToolTip(tr("Also measure distance kernels and the nearest head of each"))
         self.more.clicked.connect(self._deepen)
-        self.export = self.export_button()
-        self.head.add(self.more, self.scope, self.export)
-        self.across, self.up = Picker(), Picker()
-        for one, said in ((self.across, tr("X axis")), (self.up, tr("Y axis"))):
-            one.setAccessibleName(said)
-            one.setToolTip(said)
-            one.setMinimumWidth(90)
-            one.currentIndexChanged.connect(self._redraw)
+        self.head.add(self.more, self.scope, self.export_button())
+        self.across, self.up = Picker(tr("X axis")), Picker(tr("Y axis"))
         bar = hbox(None, margins=(16, 0, 16, 0), spacing=8)
-        for said, one in ((tr("X axis"), self.across), (tr("Y axis"), self.up)):
-            bar.addWidget(label(said, factor=0.92, kind="secondary"))
-            bar.addWidget(one, 1)
-        self.picture = self.chart = ChartWidget(tr("Heads over two metrics"))
+        for picker in (self.across, self.up):
+            picker.setMinimumWidth(90)
+            picker.currentIndexChanged.connect(self._redraw)
+            bar.addWidget(label(picker.accessibleName(), factor=0.92, kind="secondary"))
+            bar.addWidget(picker, 1)
+        self.chart = ChartWidget(tr("Heads over two metrics"))
         self.table = RowTable(
             tr("All heads"), lambda head: head.head, lambda head: tr(role_evidence(head))
         )
@@ -298,7 +268,7 @@ class HeadsView(ChartView):
         self.missing = label(factor=0.85, kind="secondary")
         self.missing.setContentsMargins(16, 0, 16, 2)
         self.plot = QWidget()
-        vbox(self.plot, bar, (self.picture, 1), self.missing, spacing=2)
+        vbox(self.plot, bar, (self.chart, 1), self.missing, spacing=2)
         self.below = splitter(Qt.Orientation.Vertical, self.table, self.examples)
         self.whole = splitter(Qt.Orientation.Vertical, self.plot, self.below)
         self.whole.setSizes([320, 330])
@@ -306,23 +276,23 @@ class HeadsView(ChartView):
         self.note = label(factor=0.85, kind="secondary", wrap=True)
         self.note.setContentsMargins(16, 2, 16, 4)
         vbox(self.content, self.head, (self.whole, 1), self.note)
-        for part in (self.picture, self.examples):
+        for part in (self.chart, self.examples):
             part.picked.connect(self.select_head)
         self.table.picked.connect(lambda head: self.select_head(head.head))
-        for opened in (self.picture.entered, self.table.opened):
+        for opened in (self.chart.entered, self.table.opened):
             opened.connect(lambda *_: self.asked.emit("look_map"))
-        self.picture.hovered.connect(self._hover)
+        self.chart.hovered.connect(self.hover_head)
         self.examples.opened.connect(self._open)
-        self.start_at(self.picture)
+        self.start_at(self.chart)
         self._arrange()
 
     # --- the view ---------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], HeadMeasures] | None:
+    def request(self, session: Session) -> Callable[[], HeadMeasures] | Empty:
         """What every head does on this text, or over all of them; at once what is known already."""
         capture = session.capture
         if capture is None or not (session.facts or capture.complete):
-            return None
+            return NOTHING
         many = len(capture.items) > 1
         self.scope.setVisible(many)
         scope = self.scope.choice if many else ONE
@@ -333,17 +303,20 @@ class HeadsView(ChartView):
         is_deep = self._deep is not None and self._deep.maps is capture.maps
         if scope == ONE and len(capture.main) > AT_ONCE and not is_deep:
             known = HeadMeasures(at_hand, ONE, capture, whole=False)
-            return (lambda: known) if session.facts else None
+            return (lambda: known) if session.facts else NOTHING
         return partial(measure, capture, scope, at_hand)
 
     def draw(self, result: HeadMeasures) -> None:
         assert self.session is not None  # results come while it is bound
         new = self.known is None or self.known.roles is not result.roles
         self.known = result
-        roles = result.roles
-        self._fill(roles)
+        roles, unit = result.roles, self._unit
+        names = applicable(one.metrics for one in roles.heads.values())
+        offered = [(name, metric_name(name, unit), explained(name, unit)) for name in names]
+        for picker, first in zip((self.across, self.up), AXES, strict=True):
+            picker.offer(offered, picker.currentData() or first)
         heads = [head for _, head in sorted(roles.heads.items())]
-        self.table.show_rows(columns_of(roles, self._unit), heads)
+        self.table.show_rows(columns_of(roles, unit), heads)
         self._redraw()
         self.head.note.say(scope_words(result))
         notes = "; ".join(map(tr, corpus_notes(roles)))
@@ -362,7 +335,7 @@ class HeadsView(ChartView):
             return
         if name in ("selection", "hover"):
             chosen, hover = self.session.selection.head_id, self.session.hover
-            self.picture.mark(chosen, hover.head_id if hover is not None else None)
+            self.chart.mark(chosen, hover.head_id if hover is not None else None)
         if name == "selection":
             facts = self.known.roles.heads.get(chosen)
             if facts is not None:
@@ -376,10 +349,7 @@ class HeadsView(ChartView):
         metrics = tuple(dict.fromkeys((self.across.currentData(), self.up.currentData())))
         return Spec("profile", session.selection, metrics=metrics)
 
-    def as_text(self) -> str:
-        return "\n".join(map("\t".join, self.as_table() or ()))
-
-    def as_table(self) -> list[list[str]] | None:
+    def as_table(self) -> Table | None:
         """Every number of every head in full, in the order of the table."""
         return self.table.cells() if self.known is not None else None
 
@@ -394,18 +364,12 @@ class HeadsView(ChartView):
         capture = self.session.capture if self.session is not None else None
         return capture.main.unit if capture is not None else "token"
 
-    def _fill(self, roles: CorpusRoles) -> None:
-        """Offer the metrics that say something of these heads; choices stay where they can."""
-        names = applicable(one.metrics for one in roles.heads.values())
-        for picker, first in zip((self.across, self.up), AXES, strict=True):
-            offer_metrics(picker, names, self._unit, picker.currentData() or first)
-
     def _redraw(self) -> None:
         if self.known is None:
             return
         across, up = self.across.currentData(), self.up.currentData()
         if across is None or up is None:
-            self.picture.show_chart(Chart())
+            self.chart.show_chart(Chart())
             return
         spec, every = self.known.roles.spec, sorted(self.known.roles.heads.items())
         facts = [one for _, one in every if across in one.metrics and up in one.metrics]
@@ -414,7 +378,7 @@ class HeadsView(ChartView):
         titles = self.across.currentText(), self.up.currentText()
         levels = [sentences.level(spec, number) for number in range(len(spec.levels))]
         describe = partial(self._describe_head, across=across, up=up, spec=spec)
-        self.picture.show_chart(chart_of(facts, (across, up), titles, levels, describe))
+        self.chart.show_chart(chart_of(facts, (across, up), titles, levels, describe))
         missing = len(every) - len(facts)
         self.missing.setText(tr("{n:,} heads without these metrics", n=missing))
         self.missing.setVisible(bool(missing))
@@ -424,10 +388,9 @@ class HeadsView(ChartView):
             f"{metric_name(name, self._unit)}: {measured(name, facts.metrics[name])}"
             for name in dict.fromkeys((across, up))
         ]
-        ends = filter(
-            None, [tr("Head {head}", head=facts.head), sentences.ends(spec, facts.head.layer)]
-        )
-        return "\n".join([", ".join(ends), tr(facts.role or "no single role"), *numbers])
+        names = tr("Head {head}", head=facts.head), sentences.ends(spec, facts.head.layer)
+        title = ", ".join(filter(None, names))
+        return "\n".join([title, tr(facts.role or "no single role"), *numbers])
 
     def _arrange(self) -> None:
         """Chart and table side by side where there is room; examples where there is more."""
@@ -443,13 +406,6 @@ class HeadsView(ChartView):
     def _deepen(self) -> None:
         self._deep = self.session.capture if self.session is not None else None
         self.refresh()
-
-    def _hover(self, head: HeadId | None) -> None:
-        if self.session is None:
-            return
-        now = self.session.at(head) if head is not None else None
-        if now != self.session.hover:
-            self.session.put(hover=now)
 
     def _open(self, example: HeadExample) -> None:
         if self.session is not None:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-import numpy as np
-from PySide6.QtCore import QPointF, QRectF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QFontMetricsF, QImage, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QMenu, QWidget
 
@@ -43,8 +43,8 @@ from hgviz.gui.layouts import (
     hourglass_layout,
 )
 from hgviz.gui.sentences import counted, explained, marked_up, measured, metric_name
-from hgviz.gui.tables import Table
-from hgviz.gui.view import View
+from hgviz.gui.tables import Table, in_full
+from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Picker, hbox, label, tip, vbox
 from hgviz.tasks.heads import role_sentence
 
@@ -302,26 +302,21 @@ DOES = {
 def card_of(session: Session, spec: ModelSpec, head: HeadId, small: Thumb | None) -> str:
     """The card of a head as HTML."""
     facts, layer = session.facts.get(head), spec.layers[head.layer]
-    role, numbers = tr((facts.role if facts else "") or DOES.get(layer.role, "")), []
+    role, numbers = tr((facts.role if facts else "") or DOES.get(layer.role, "")), ""
     if small is None:
         role = tr("not captured yet")
     elif small.kind == "only":
         role = tr("one key, always 1")
     else:
         metrics = {"focus": small.focus, **(facts.metrics if facts is not None else {})}
-        numbers.append(tr("focus {value}", value=sentences.weight(metrics["focus"])))
+        said = [tr("focus {value}", value=sentences.weight(metrics["focus"]))]
         if "entropy" in metrics:
-            entropy = sentences.weight(metrics["entropy"])
-            numbers.append(tr("entropy {value} nats", value=entropy))
+            said.append(tr("entropy {value} nats", value=sentences.weight(metrics["entropy"])))
+        colour = theme.current().secondary.name()
+        numbers = f'<span style="color: {colour}">{" · ".join(said)}</span>'
     name = f"<b>{tr('Head {head}', head=head)}</b>"
-    lines = [
-        " · ".join(filter(None, (name, sentences.ends(spec, head.layer)))),
-        marked_up(role) if role else "",
-        f'<span style="color: {theme.current().secondary.name()}">{" · ".join(numbers)}</span>',
-        key_group_words(spec, head),
-    ]
-    if not numbers:
-        del lines[2]
+    title = " · ".join(filter(None, (name, sentences.ends(spec, head.layer))))
+    lines = (title, marked_up(role), numbers, key_group_words(spec, head))
     return "<br>".join(filter(None, lines))
 
 
@@ -360,12 +355,11 @@ class MetricBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.picker = Picker()
-        self.picker.setAccessibleName(tr(TITLE))
+        self.picker = Picker(tr(TITLE))
         self.picker.activated.connect(lambda at: self.chosen.emit(self.picker.itemData(at)))
         self.bar = ShadeBar(is_short=True)
         hbox(self, self.bar, self.picker, spacing=8)
-        self.choices: tuple[tuple[str, str], ...] = ()  # names, and what they are called
+        self.choices: list[tuple[str, str, str]] = []  # name, title, what it means
         self.hide()
 
     def show_metrics(
@@ -373,17 +367,9 @@ class MetricBar(QWidget):
     ) -> None:
         """Offer the metrics that these heads have; mark the one that colours them."""
         names = applicable(one.metrics for one in roles.values())
-        choices = (("", tr(MAPS)), *((name, metric_name(name, unit)) for name in names))
-        with QSignalBlocker(self.picker):
-            if choices != self.choices:
-                self.choices = choices
-                self.picker.clear()
-                for at, (name, title) in enumerate(choices):
-                    self.picker.addItem(title, name)
-                    why = explained(name, unit) if name else ""
-                    self.picker.setItemData(at, why, Qt.ItemDataRole.ToolTipRole)
-            at = self.picker.findData(metric if shades is not None else "")
-            self.picker.setCurrentIndex(max(0, at))
+        metrics = [(name, metric_name(name, unit), explained(name, unit)) for name in names]
+        self.choices = [("", tr(MAPS), ""), *metrics]
+        self.picker.offer(self.choices, metric if shades is not None else "")
         words = tr(TITLE)
         if shades is not None:
             chosen = f"{shades.label}, {shades_words(shades)}"
@@ -393,7 +379,7 @@ class MetricBar(QWidget):
         wide = self.picker.fontMetrics().horizontalAdvance(self.picker.currentText())
         self.picker.setFixedWidth(min(WIDEST, wide + 46))
         room = self.parentWidget().width()
-        self.setVisible(len(choices) > 1 and room >= SLIM)
+        self.setVisible(bool(metrics) and room >= SLIM)
         self.bar.setVisible(shades is not None and room >= ROOMY)
 
 
@@ -406,18 +392,34 @@ def shades_words(shades: Shades, with_ends: bool = True) -> str:
 # --- hourglass ------------------------------------------------------------------------------------
 
 
+NOTHING = Empty(
+    "Open a model to look inside",
+    "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads text "
+    "byte by byte.",
+    (("open_sample", "Open sample model"), ("open_folder", "Open a checkpoint…")),
+)
 NAMED = 16  # layers without a map that a tooltip lists
 GHOST = 128  # positions of a model that no text was captured with yet
 
 
 @dataclass(frozen=True, slots=True)
+class AtlasLook:
+    """How thumbnails are drawn: the px of each head, its colours, and whether they are shared."""
+
+    sizes: dict[HeadId, tuple[int, int]]
+    palette: str
+    dark: bool
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True)
 class HourglassData:
-    """The thumbnails of all heads, the maps they are of, and the atlas of this size and theme."""
+    """The thumbnails of all heads, the maps they are of, and the image of them all."""
 
     thumbs: dict[HeadId, Thumb]
     maps: dict[int, Map]
     atlas: Atlas
-    asked: tuple[Any, ...]
+    look: AtlasLook
 
 
 class HourglassView(View):
@@ -427,23 +429,15 @@ class HourglassView(View):
     topic = "hourglass"
     needs = ("spec", "capture", "display", "dark", "shade", "facts", "roles", "off")
     watches = ("selection", "opened", "hover", "work", "model")
-    empty = (
-        "Open a model to look inside",
-        "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads "
-        "text byte by byte.",
-    )
-    empty_actions = (("open_sample", "Open sample model"), ("open_folder", "Open a checkpoint…"))
-
     export_wanted = Signal()  # the map of the head that is chosen
     shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.head = PaneHead(tr(self.title))
-        self.export = self.export_button()
         self.metrics = MetricBar()
         self.metrics.chosen.connect(self.shaded)
-        self.head.add(self.metrics, self.export)
+        self.head.add(self.metrics, self.export_button())
         self.grid = HeadGrid(tr(self.title))
         self.card = CellCard(self.grid.viewport())
         self.data: HourglassData | None = None
@@ -458,23 +452,19 @@ class HourglassView(View):
 
     # --- the view ---------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], HourglassData] | None:
+    def request(self, session: Session) -> Callable[[], HourglassData | None] | Empty:
         """The small maps of every layer that is there, as one image."""
         if session.spec is None:
-            return None
+            return NOTHING
         self._stage(session)
         if session.capture is None:
             return lambda: None
         is_coloured = self._is_small or self._shades(session) is not None
         sizes = {} if is_coloured else self.grid.sizes()
-        display = session.display
-        asked = (
-            display.palette,
-            theme.current().dark,
-            display.shared,
-            tuple(sorted(sizes.items())),
+        look = AtlasLook(
+            sizes, session.display.palette, theme.current().dark, session.display.shared
         )
-        return partial(_read_thumbnails, session.capture, sizes, asked, self.data)
+        return partial(_read_thumbnails, session.capture, look, self.data)
 
     def draw(self, result: HourglassData | None) -> None:
         """Show the atlas, unless it is the one on screen already."""
@@ -498,7 +488,7 @@ class HourglassView(View):
 
         return Spec(kind="wall", selection=session.selection, display=session.display)
 
-    def as_table(self) -> list[list[str]] | None:
+    def as_table(self) -> Table | None:
         """One row for each head, with the numbers of its card and of its colour."""
         thumbs = self.data.thumbs if self.data is not None else {}
         return head_table(self.session, thumbs) if self.session is not None else None
@@ -543,10 +533,11 @@ class HourglassView(View):
         if metric is not None:
             notes = [shades_words(metric, self.metrics.bar.isHidden())]
         self.head.note.say("; ".join(filter(None, notes)))
-        others = () if session.model is None else tasks.blocks_without_attention(session.model)
-        self.mapless.setText(mapless_words(others))
-        self.mapless.setToolTip(tip(mapless_names(others)))
-        self.mapless.setVisible(bool(others))
+        mapless = () if session.model is None else tasks.blocks_without_attention(session.model)
+        self.mapless.setVisible(bool(mapless))
+        if mapless:
+            self.mapless.setText(mapless_words(mapless))
+            self.mapless.setToolTip(tip(mapless_names(mapless)))
         self._mark()
 
     def _mark(self) -> None:
@@ -560,18 +551,15 @@ class HourglassView(View):
                 self.grid.mark(session.selection.head_id, opened, hover)
 
     def _hover(self, head: HeadId | None) -> None:
-        if self.session is None:
-            return
-        now = self.session.at(head) if head is not None else None
-        if now != self.session.hover:
-            self.session.put(hover=now)
+        self.hover_head(head)
         where = self.grid.where(head) if head is not None else None
-        if head is None or where is None or self.session.spec is None:
+        session = self.session
+        if head is None or where is None or session is None or session.spec is None:
             self.card.hide()
-        else:
-            small = self.data.thumbs.get(head) if self.data is not None else None
-            self.card.say(card_of(self.session, self.session.spec, head, small))
-            self.card.stand(QRectF(where), QRectF(self.grid.viewport().rect()))
+            return
+        small = self.data.thumbs.get(head) if self.data is not None else None
+        self.card.say(card_of(session, session.spec, head, small))
+        self.card.stand(QRectF(where), QRectF(self.grid.viewport().rect()))
 
     def menu(self, head: HeadId | None) -> QMenu:
         """Return the menu of a head, or of the whole picture."""
@@ -585,7 +573,7 @@ class HourglassView(View):
             menu.addSeparator()
         if len(self.metrics.choices) > 1:
             inside = menu.addMenu(tr(TITLE))
-            for name, title in self.metrics.choices:
+            for name, title, _ in self.metrics.choices:
                 choice = inside.addAction(title, partial(self.shaded.emit, name))
                 choice.setCheckable(True)
                 choice.setChecked(self.session is not None and self.session.shade == name)
@@ -645,34 +633,29 @@ def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
         numbers = {"focus": small.focus} if small is not None else {}
         numbers |= known.metrics if known is not None else {}
         role = tr(known.role) if known is not None else "" if small else tr("not captured yet")
-        values = (numbers.get(one, np.nan) for one in metrics)
-        cells = ("" if np.isnan(value) else repr(float(value)) for value in values)
-        out.append([str(head), sentences.ends(spec, head.layer), role, *cells])
+        values = (numbers.get(one, math.nan) for one in metrics)
+        out.append([str(head), sentences.ends(spec, head.layer), role, *map(in_full, values)])
     return out
 
 
 def _read_thumbnails(
-    capture: Capture,
-    sizes: dict[HeadId, tuple[int, int]],
-    asked: tuple[Any, ...],
-    before: HourglassData | None,
+    capture: Capture, look: AtlasLook, before: HourglassData | None
 ) -> HourglassData:
     """Thumbnails layer by layer, those already made kept, then the one image of them all."""
-    palette, dark, shared, _ = asked
     thumbs: dict[HeadId, Thumb] = {}
     maps = {n: one for n, one in enumerate(capture.maps) if one is not None}
     for index, one in maps.items():
         layer = capture.spec.layers[index]
         is_known = before is not None and before.maps.get(index) is one
-        for head in layer.heads:
-            name = HeadId(index, head)
-            known = before.thumbs.get(name) if before is not None and is_known else None
-            thumbs[name] = known or thumb(capture, one, layer, head)
+        known = before.thumbs if before is not None and is_known else {}
+        for number in layer.heads:
+            head = HeadId(index, number)
+            thumbs[head] = known.get(head) or thumb(capture, one, layer, number)
         progress(index + 1, len(capture.maps), "drawing the hourglass")
-    if before is not None and before.asked == asked and before.maps == maps:
+    if before is not None and before.look == look and before.maps == maps:
         return before
-    atlas = compose(thumbs, sizes, palette, dark=dark, shared=shared)
-    return HourglassData(thumbs, maps, atlas, asked)
+    atlas = compose(thumbs, look.sizes, look.palette, dark=look.dark, shared=look.shared)
+    return HourglassData(thumbs, maps, atlas, look)
 
 
 def _has_one_key(layer: Layer) -> bool:
@@ -683,8 +666,6 @@ def _has_one_key(layer: Layer) -> bool:
 
 def mapless_words(others: tuple[tuple[str, str], ...]) -> str:
     """24 layers have no map: MambaMixer."""
-    if not others:
-        return ""
     made = "; ".join(dict.fromkeys(tr(parts) for _, parts in others))
     if len(others) == 1:
         return tr("1 layer has no map: {made}", made=made)
@@ -699,29 +680,25 @@ def mapless_names(others: tuple[tuple[str, str], ...]) -> str:
 
 
 def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
+    """How much of a text is captured, or how many layers and heads there are."""
     if capture is not None and not capture.complete:
-        done = sum(one is not None for one in capture.maps)
         if running:
-            many = sentences.counted(len(capture.main), capture.main.unit)
-            return tr("capturing {many}", many=many)
-        every = sentences.counted(len(capture.maps), "layer")
+            return tr("capturing {many}", many=counted(len(capture.main), capture.main.unit))
+        done = sum(one is not None for one in capture.maps)
+        every = counted(len(capture.maps), "layer")
         return tr("{done} of {layers} captured", done=done, layers=every)
-    deepest = max((one.stride or 1 for one in spec.levels), default=1)
-    layers, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
-    many = sentences.counted(layers, "layer")
-    if any(one.stride is None for one in spec.levels):
-        return tr("{layers}, shortened to segments in the middle", layers=many)
-    if deepest > 1:
-        said = "{layers}, shortened to 1:{stride}" if spec.form == "base" else (
-            "{layers}, shortened 1:{stride} in the middle"
-        )  # fmt: skip
-        return tr(said, layers=many, stride=deepest)
-    if crossing:
-        return tr("{layers} layers, {crossing} between source and target",
-                  layers=layers - crossing, crossing=crossing)  # fmt: skip
+    number, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
+    layers, deepest = counted(number, "layer"), max(one.stride or 1 for one in spec.levels)
     sizes = {len(one.heads) for one in spec.layers}
+    if any(one.stride is None for one in spec.levels):
+        return tr("{layers}, shortened to segments in the middle", layers=layers)
+    if deepest > 1:
+        words = "{layers}, shortened 1:{stride} in the middle"
+        words = "{layers}, shortened to 1:{stride}" if spec.form == "base" else words
+        return tr(words, layers=layers, stride=deepest)
+    if crossing:
+        words = "{layers} layers, {crossing} between source and target"
+        return tr(words, layers=number - crossing, crossing=crossing)
     if len(sizes) > 1:
-        total = sentences.counted(len(spec.heads), "head")
-        return tr("{heads} in {layers}", heads=total, layers=many)
-    each = sentences.counted(max(sizes, default=0), "head")
-    return tr("{layers} of {heads}", layers=many, heads=each)
+        return tr("{heads} in {layers}", heads=counted(len(spec.heads), "head"), layers=layers)
+    return tr("{layers} of {heads}", layers=layers, heads=counted(max(sizes, default=0), "head"))

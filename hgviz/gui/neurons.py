@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, ClassVar
@@ -15,15 +15,15 @@ from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import Capture, HeadId, Integers, Prompt, Selection
+from hgviz.core import Capture, HeadId, Integers, Selection
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.grid import CaptureWords, Names
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.tables import REST, Column, RowTable, key_column, paint_text
-from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, View
-from hgviz.gui.widgets import PaneHead, Segments, label, line, tip, vbox
+from hgviz.gui.tables import REST, Column, RowTable, Table, key_column, key_table, paint_text
+from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View
+from hgviz.gui.widgets import Segments, label, line, tip, vbox
 from hgviz.maps import LazyMap, SlotMap
 from hgviz.maps.anatomy import Anatomy, Stage, dissect
 
@@ -41,8 +41,23 @@ SQUARED = (
 FAR = "those with the distance add up to {amount}"
 CENTRE = "the distance from the centre adds {amount}"
 CENTRE_ALONE = "{query} with {key}: the distance from the centre adds {amount}"
-OVER = "over the sum of the row, {total}, it is {weight}, the weight"
-SQUARES = "its square over the sum of squares of the row, {total}, is {weight}, the weight"
+FILLED = "every key of {query} is masked; its row is filled evenly, with {weight} on {key}."
+STEPS = {  # by the kind of a stage, what it makes of the number before
+    "score": "times {scale} that is {amount}",
+    "normed": "over the length of the row, {length}, it is {amount}",
+    "rectified": "the logarithm of e to that, less 1, is {amount}",
+    "exponent": "less the log-sum-exp of the row, {total}, it is {amount}",
+    "biased": "less the logarithm of the number of keys seen, {total}, it is {amount}",
+}
+LOST = {  # by the kind of a stage, why a key has no number there
+    "seen": "this key is masked, and the weight is 0",
+    "kept": "that is not among the {top_k:,} largest, and the weight is 0",
+    "rectified": "that is not above 0, and the weight is 0",
+}
+EXP = "exp of that is {amount}, the weight"
+OVER = "over the sum of the row, {total}, it is {amount}, the weight"
+SQUARES = "its square over the sum of squares of the row, {total}, is {amount}, the weight"
+OTHERWISE = "{activation} of that is {amount}, the weight"
 MOST_ELEMENTS = 1 << 18  # numbers that a copied table has besides its columns
 
 
@@ -75,99 +90,62 @@ class RowAnatomy:
 
     def sentence(self, column: int) -> str:
         """The way of one key: "64 products add up to 12.310; times 0.125 that is 1.539; …"."""
-        one, key = self.anatomy, _quoted(self.columns.glyph(column))
+        one = self.anatomy
+        names = {"query": self.rows.glyph(one.query.row), "key": self.columns.glyph(column)}
+        names = {end: sentences.quoted(glyph) if glyph else tr("a place before the text")
+                 for end, glyph in names.items()}  # fmt: skip
         if one.filled:
-            weight = self._at("weight", column)
-            filled = (
-                "every key of {query} is masked; its row is filled evenly, with {weight} on {key}."
-            )
-            return tr(filled, query=self._asking, weight=weight, key=key)
-        said = [*self._scored(column, key), *self._weighed(column)]
-        return tr("{steps}.", steps="; ".join(said))
+            return tr(FILLED, weight=number(float(one.weights[column])), **names)
+        return f"{'; '.join([*self._products(column, names), *self._steps(column)])}."
 
-    def _at(self, kind: str, column: int) -> str:
-        """A number on the way of a key; "" where there is none."""
-        found = self.anatomy.stage(kind)
-        return "" if found is None else number(float(found[column]))
+    def _products(self, column: int, names: dict[str, str]) -> list[str]:
+        """What is multiplied and added up."""
+        one, far = self.anatomy, self.anatomy.query.position
+        amounts = {stage.kind: number(float(stage.values[column])) for stage in one.stages}
+        if far is not None and len(far) == 1 and not one.keys.any():
+            return [tr(CENTRE_ALONE, amount=amounts["position"], **names)]
+        act = ACTIVATIONS[one.activation]
+        q, k = ("φ(q)", "φ(k)") if act.features else ("q", "k")
+        products = sentences.counted(one.keys.shape[1], "product")
+        words = SQUARED if act.of_keys else ADDED
+        clauses = [tr(words, q=q, k=k, products=products, total=amounts["product"], **names)]
+        if far is not None:
+            clauses.append(tr(FAR if len(far) > 1 else CENTRE, amount=amounts["position"]))
+        return clauses
 
-    def _scored(self, column: int, key: str) -> Iterator[str]:
-        """What is multiplied and added up: a clause for each step as far as the score."""
-        one = self.anatomy
-        act, far = ACTIVATIONS[one.activation], one.query.position
-        position = self._at("position", column)
-        if one.keys.any() or far is None or len(far) > 1:
-            q, k = ("φ(q)", "φ(k)") if act.features else ("q", "k")
-            yield tr(
-                SQUARED if act.of_keys else ADDED, query=self._asking, key=key, q=q, k=k,
-                products=sentences.counted(one.keys.shape[1], "product"),
-                total=self._at("product", column),
-            )  # fmt: skip
-            if far is not None:
-                yield tr(FAR if len(far) > 1 else CENTRE, amount=position)
+    def _steps(self, column: int) -> list[str]:
+        """What becomes of the score, up to the weight or to where the key has no number."""
+        one, act = self.anatomy, ACTIVATIONS[self.anatomy.activation]
+        clauses: list[str] = []
+        facts = {
+            "scale": f"{one.query.rule.scale:.4g}", "total": number(one.statistic or 0.0),
+            "length": number(one.length or 0.0), "activation": act.label,
+            "top_k": one.query.rule.top_k,
+        }  # fmt: skip
+        steps, kinds = dict(STEPS), {stage.kind for stage in one.stages}
+        if "exponent" in kinds:
+            steps["weight"] = EXP
+        elif one.statistic is not None and "biased" not in kinds:
+            steps["weight"] = SQUARES if act.power == 2 else OVER
         else:
-            yield tr(CENTRE_ALONE, query=self._asking, key=key, amount=position)
-        if score := self._at("score", column):
-            scale = f"{one.query.rule.scale:.4g}"
-            yield tr("times {scale} that is {score}", scale=scale, score=score)
+            steps["weight"] = OTHERWISE
+        for stage in one.stages:
+            amount = float(stage.values[column])
+            if np.isnan(amount) and stage.kind in LOST:
+                return [*clauses, tr(LOST[stage.kind], **facts)]
+            if stage.kind in steps:
+                clauses.append(tr(steps[stage.kind], amount=number(amount), **facts))
+        return clauses
 
-    def _weighed(self, column: int) -> Iterator[str]:
-        """What becomes of a score: a clause for each step as far as the weight."""
-        one, weight = self.anatomy, self._at("weight", column)
-        act, kept = ACTIVATIONS[one.activation], one.stage("kept")
-        if not one.seen[column]:
-            yield tr("this key is masked, and the weight is 0")
-            return
-        if kept is not None and np.isnan(kept[column]):
-            least = "that is not among the {n:,} largest, and the weight is 0"
-            yield tr(least, n=one.query.rule.top_k)
-            return
-        if one.length is not None:
-            normed = "over the length of the row, {length}, it is {amount}"
-            yield tr(normed, length=number(one.length), amount=self._at("normed", column))
-        total = number(one.statistic or 0.0)
-        if (rectified := one.stage("rectified")) is not None:
-            if np.isnan(rectified[column]):
-                yield tr("that is not above 0, and the weight is 0")
-                return
-            yield tr("the logarithm of e to that, less 1, is {amount}",
-                     amount=self._at("rectified", column))  # fmt: skip
-        if biased := self._at("biased", column):
-            keys = "less the logarithm of the number of keys seen, {total}, it is {amount}"
-            yield tr(keys, total=total, amount=biased)
-        if exponent := self._at("exponent", column):
-            less = "less the log-sum-exp of the row, {total}, it is {amount}"
-            yield tr(less, total=total, amount=exponent)
-            yield tr("exp of that is {weight}, the weight", weight=weight)
-        elif one.statistic is not None and not biased:
-            over = SQUARES if act.power == 2 else OVER
-            yield tr(over, total=total, weight=weight)
-        else:
-            yield tr("{activation} of that is {weight}, the weight",
-                     activation=act.label, weight=weight)  # fmt: skip
-
-    @property
-    def _asking(self) -> str:
-        return _quoted(self.rows.glyph(self.anatomy.query.row))
-
-    def table(self, order: Integers) -> list[list[str]]:
+    def table(self, order: Integers) -> Table:
         """Every number in full: the columns, then the products one by one where they are not too
-        many; nothing where there is no number.
-        """
+        many."""
         one = self.anatomy
-        elements = np.zeros((len(order), 0))
+        numbers = {tr(stage.title): stage.values[order] for stage in one.stages}
         if one.keys.size <= MOST_ELEMENTS:
-            elements = one.elements(range(len(one.keys))).products[order]
-        titles = [tr("column"), tr("key"), tr("where"), *(tr(stage.title) for stage in one.stages)]
-        titles += [f"q·k {at}" for at in range(len(one.query.left) if elements.size else 0)]
-        lines = [titles]
-        columns = [stage.values[order] for stage in one.stages]
-        for at, column in enumerate(order.tolist()):
-            numbers = [float(values[at]) for values in columns] + elements[at].tolist()
-            lines.append([
-                str(column), self.columns.glyph(column), self.columns.place(column),
-                *("" if value != value else repr(value) for value in numbers),
-            ])  # fmt: skip
-        return lines
+            products = one.elements(range(len(one.keys))).products[order]
+            numbers |= {f"q·k {at}": values for at, values in enumerate(products.T)}
+        return key_table(self.columns, order.tolist(), numbers)
 
 
 def dissected(capture: Capture, head: HeadId, query: int, texts: CaptureWords) -> RowAnatomy:
@@ -177,28 +155,13 @@ def dissected(capture: Capture, head: HeadId, query: int, texts: CaptureWords) -
     assert isinstance(one, LazyMap)
     row = min(capture.row(head.layer, query), one.shape[1] - 1)
     found = dissect(one, head.head, row)
-    rows, columns = (
-        texts.names(capture, level, spans)
-        for level, spans in (
-            (layer.level, capture.query_spans(head.layer)),
-            (layer.key_level, capture.key_spans(head.layer)),
-        )
-    )
-    return RowAnatomy(capture, head, found, rows, columns, *_reach(found))
-
-
-def _reach(one: Anatomy) -> tuple[float, float]:
-    """The largest product by magnitude with keys, and with distances."""
-    query = one.query
-    tallest = np.abs(np.asarray(one.keys)).max(axis=0, initial=0.0)
-    products = float((np.abs(query.left[: len(tallest)]) * tallest).max(initial=0.0))
-    near = query.with_distances(range(min(len(one.keys), 256)))
+    rows = texts.names(capture, layer.level, capture.query_spans(head.layer))
+    columns = texts.names(capture, layer.key_level, capture.key_spans(head.layer))
+    tallest = np.abs(np.asarray(found.keys)).max(axis=0, initial=0.0)
+    products = float((np.abs(found.query.left[: len(tallest)]) * tallest).max(initial=0.0))
+    near = found.query.with_distances(range(min(len(found.keys), 256)))
     positions = 0.0 if near is None else float(np.abs(near.products).max(initial=0.0))
-    return products, positions
-
-
-def _quoted(glyph: str) -> str:
-    return sentences.quoted(glyph) if glyph else tr("a place before the text")
+    return RowAnatomy(capture, head, found, rows, columns, products, positions)
 
 
 def number(value: float) -> str:
@@ -363,16 +326,23 @@ def lane_columns() -> list[Column]:
 
 
 LOW_VIEW = 320  # px of height
-ORDERS = (("text", "In order", ""), ("weight", "By weight", ""))
-NOTHING = ("No attention captured yet", "Capture a text to see queries, keys and their products.")
-NO_QUERY = ("No query is chosen", "Choose one in the text below to list its keys.")
-MIXED = (
+ORDERS = (("text", "In order"), ("weight", "By weight"))
+NOTHING = Empty(
+    "No attention captured yet", "Capture a text to see queries, keys and their products.", CAPTURE
+)
+NO_QUERY = Empty(
+    "No query is chosen", "Choose one in the text below to list its keys.",
+    (("next_query", "Choose a query"),),
+)  # fmt: skip
+MIXED = Empty(
     "Queries meet slots here",
     "Weights on the tokens behind slots are no products of queries and keys.",
+    (("tokens", "Show the slots"),),
 )
-DENSE = (
+DENSE = Empty(
     "This capture has weights only",
     "It was made without queries and keys. Capture the text again, without --dense.",
+    CAPTURE[:1],
 )
 
 
@@ -388,15 +358,9 @@ class NeuronView(View):
         super().__init__(parent)
         self.found: RowAnatomy | None = None
         self._texts = CaptureWords()
-        self._of: tuple[Prompt, Prompt | None] | None = None
-        self.head = PaneHead(tr("Head"))
-        self.level = label(factor=0.92, weight=500, kind="chip")
-        self.level.hide()
-        self.order = Segments([(name, tr(said), icon) for name, said, icon in ORDERS])
-        self.order.setToolTip(tr("Order of the keys"))
-        self.order.setAccessibleName(tr("Order of the keys"))
+        self.head = HeadTitle()
+        self.order = Segments(ORDERS, tr("Order of the keys"))
         self.order.chosen.connect(lambda _: self.found is not None and self.draw(self.found))
-        self.head.add_beside_title(self.level)
         self.head.add(self.order, self.export_button())
         self.lanes = RowTable(
             tr("Products by dimension"), lambda lane: lane.name, sorts=False, height=LANE
@@ -422,86 +386,60 @@ class NeuronView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], RowAnatomy] | None:
+    def request(self, session: Session) -> Callable[[], RowAnatomy] | Empty:
         """Take the row of the query looked at apart."""
         capture, chosen, query = session.capture, session.selection, session.looked_at.query
-        self.empty_actions: tuple[tuple[str, str], ...] = ()
         if capture is None or not all(map(len, capture.spans)):
-            self.empty, self.empty_actions = NOTHING, CAPTURE
-            return None
+            return NOTHING
         one = capture.maps[chosen.layer] if chosen.layer < len(capture.maps) else None
         if one is None:
-            reached = tr("It is shown as soon as it is captured.")
-            self.empty = tr("Layer {layer} is not captured yet", layer=chosen.layer), reached
-            self.empty_actions = () if session.at_work else CAPTURE[:1]
-            return None
+            title = tr("Layer {layer} is not captured yet", layer=chosen.layer)
+            helps = () if session.at_work else CAPTURE[:1]
+            return Empty(title, tr("It is shown as soon as it is captured."), helps)
         if isinstance(one, SlotMap):
-            self.empty, self.empty_actions = MIXED, (("tokens", "Show the slots"),)
-            return None
+            return MIXED
         if not isinstance(one, LazyMap):
-            self.empty = DENSE
-            self.empty_actions = CAPTURE[:1] if session.checkpoint else OPEN_CHECKPOINT
-            return None
+            return DENSE if session.checkpoint else DENSE._replace(actions=OPEN_CHECKPOINT)
         if query is None or query >= len(capture.query_prompt(chosen.layer)):
-            self.empty, self.empty_actions = NO_QUERY, (("next_query", "Choose a query"),)
-            return None
-        return partial(dissected, capture, chosen.head_id, query, self._named(capture))
+            return NO_QUERY
+        return partial(dissected, capture, chosen.head_id, query, self._texts)
 
     def draw(self, result: RowAnatomy) -> None:
-        if self.session is None:
-            return
         self.found = result
-        spec, head = result.capture.spec, result.head
-        self.head.title.setText(tr("Head {head}", head=head))
-        self.level.setText(sentences.ends(spec, head.layer))
-        self.level.setVisible(bool(self.level.text()))
+        self.head.name_head(result.capture.spec, result.head)
         row = result.anatomy.query.row
         glyph, place = result.rows.glyph(row), result.rows.place(row)
         self.head.note.say(tr("query {glyph} {place}", glyph=glyph, place=place))
-        self.keys.show_rows(key_columns(result), self._ordered().tolist())
-        self.keys.choose(self._column())
-        self._follow()
+        self.keys.show_rows(key_columns(result), self._order(result).tolist())
+        self._follow(result)
 
     def noticed(self, name: str) -> None:
         """Another key of the same row is there at once."""
-        if name in ("selection", "hover") and self._same():
-            self.keys.choose(self._column())
-            self._follow()
+        if self.found is not None and self._is_chosen(self.found):
+            self._follow(self.found)
 
     def figure(self, session: Session) -> Spec | None:
-        if session.capture is None or self.found is None or not self._same():
+        if self.found is None or not self._is_chosen(self.found):
             return None
         chosen = replace(session.selection, key=session.marked.key)  # its query is what is drawn
         spec = Spec("neurons", chosen, session.display)
         return replace(spec, order="weight") if self.order.choice == "weight" else spec
 
-    def as_text(self) -> str:
-        return "".join("\t".join(row) + "\n" for row in self.as_table() or ())
-
-    def as_table(self) -> list[list[str]] | None:
-        return None if self.found is None else self.found.table(self._ordered())
+    def as_table(self) -> Table | None:
+        return None if self.found is None else self.found.table(self._order(self.found))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where there is little room the keys have it, with their sentences as tooltips."""
         super().resizeEvent(event)
-        low = self.height() < LOW_VIEW
-        self.lanes.setHidden(low)
-        for one in (self._foot, self.sentence):
-            one.setHidden(low)
+        for part in (self.lanes, self._foot, self.sentence):
+            part.setHidden(self.height() < LOW_VIEW)
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _named(self, capture: Capture) -> CaptureWords:
-        """The words of the texts of a capture, found once."""
-        of = (capture.prompt, capture.target)
-        if self._of is None or any(a is not b for a, b in zip(of, self._of, strict=True)):
-            self._texts, self._of = CaptureWords(), of
-        return self._texts
-
-    def _same(self) -> bool:
+    def _is_chosen(self, found: RowAnatomy) -> bool:
         """Whether what is on screen is the row that is chosen."""
-        session, found = self.session, self.found
-        if session is None or found is None or found.capture is not session.capture:
+        session = self.session
+        if session is None or found.capture is not session.capture:
             return False
         chosen, query = session.selection, session.looked_at.query
         return (
@@ -510,36 +448,30 @@ class NeuronView(View):
             and found.capture.row(chosen.layer, query) == found.anatomy.query.row
         )
 
-    def _ordered(self) -> Integers:
-        assert self.found is not None
-        return self.found.order(self.order.choice == "weight")
+    def _order(self, found: RowAnatomy) -> Integers:
+        return found.order(self.order.choice == "weight")
 
-    def _column(self) -> int | None:
-        """The column of the key looked at; without one, the strongest."""
-        assert self.found is not None and self.session is not None
-        key = self.session.looked_at.key
-        if key is not None:
-            column = self.found.capture.column(self.found.head.layer, key)
-            if column < len(self.found.anatomy.weights):
-                return column
-        return self.found.strongest
-
-    def _follow(self) -> None:
-        """The elements and the sentence of the key looked at."""
-        column = self._column()
-        lanes = [] if self.found is None or column is None else lanes_of(self.found, column)
+    def _follow(self, found: RowAnatomy) -> None:
+        """Show the elements and the sentence of the key looked at, or else of the strongest."""
+        key = self.session.looked_at.key if self.session is not None else None
+        column = found.strongest
+        if key is not None and found.capture.column(found.head.layer, key) < len(found.columns):
+            column = found.capture.column(found.head.layer, key)
+        self.keys.choose(column)
+        lanes = [] if column is None else lanes_of(found, column)
         self.lanes.show_rows(lane_columns(), lanes)
         self.lanes.setFixedHeight(LANE * max(3, len(lanes)) + 4)
         none = tr("This query has no keys.")
-        said = none if column is None else self.found.sentence(column)
+        said = none if column is None else found.sentence(column)
         self.sentence.setText(said)
         self.sentence.setToolTip(tip(said))
 
     def _sentence(self, column: int) -> str:
         return "" if self.found is None else self.found.sentence(column)
 
-    def _token(self, column: int) -> int | None:
-        assert self.found is not None
+    def _token(self, column: int | None) -> int | None:
+        if self.found is None or column is None:
+            return None
         return self.found.capture.column_token(self.found.head.layer, column)
 
     def _pick(self, column: int) -> None:
@@ -549,12 +481,9 @@ class NeuronView(View):
 
     def _point(self, column: int | None) -> None:
         """Ring the same key in the other panes."""
-        session = self.session
-        if session is None or self.found is None:
+        if self.session is None or self.found is None:
             return
-        key = None if column is None else self._token(column)
-        query = session.selection.query
-        hover = None
-        if key is not None and query is not None:
-            hover = replace(Selection(*self.found.head), query=query, key=key)
-        session.put(hover=hover)
+        key, query = self._token(column), self.session.selection.query
+        is_cell = key is not None and query is not None
+        hover = Selection(*self.found.head, query=query, key=key) if is_cell else None
+        self.session.put(hover=hover)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -68,9 +68,7 @@ class Column:
     def full(self, row: Any) -> str:
         """The cell as it is copied: numbers in full, nothing where there is none."""
         value = self.words(row) if self.value is None else self.value(row)
-        if isinstance(value, float):
-            return repr(value) if value == value else ""
-        return self.words(row).removeprefix("—")
+        return in_full(value) if isinstance(value, float) else self.words(row).removeprefix("—")
 
 
 class Rows(QAbstractTableModel):
@@ -368,6 +366,25 @@ class CellPainter(QStyledItemDelegate):
         table = self.parent()
         assert isinstance(table, RowTable)
         return table.columns[index.column()]
+
+
+# --- tables of keys -------------------------------------------------------------------------------
+
+
+def in_full(value: float) -> str:
+    """A number as Python writes it, "" for none."""
+    return repr(float(value)) if value == value else ""
+
+
+def key_table(
+    names: Names, columns: Sequence[int], numbers: Mapping[str, Iterable[float]]
+) -> Table:
+    """A row for each of these columns of a map: its key, and its numbers by their titles."""
+    rows = [
+        [str(column), names.glyph(column), names.place(column), *map(in_full, values)]
+        for column, *values in zip(columns, *numbers.values(), strict=True)
+    ]
+    return [[tr("column"), tr("key"), tr("where"), *numbers], *rows]
 
 
 # --- what cells are painted with ------------------------------------------------------------------

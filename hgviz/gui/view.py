@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pkgutil import resolve_name
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple
 
 from PySide6.QtCore import QEvent, QMimeData, QRect, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
@@ -32,8 +32,8 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import palettes
-from hgviz.core import HeadId, HgvizError, Step
-from hgviz.gui import log, theme
+from hgviz.core import HeadId, HgvizError, ModelSpec, Step
+from hgviz.gui import log, sentences, theme
 from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
@@ -246,6 +246,14 @@ UNREAD = {  # by what a model reads that cannot read the text at hand
 IDS = (("ids", "Choose a file…"), ("open_sample", "Open sample model"))
 
 
+class Empty(NamedTuple):
+    """Why there is no picture, and what helps: (action, words), the first filled."""
+
+    title: str
+    text: str
+    actions: tuple[tuple[str, str], ...] = ()
+
+
 class View(QWidget):
     """A picture of the session.
 
@@ -296,8 +304,8 @@ class View(QWidget):
 
     # --- for a subclass to fill in ----------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], Any] | None:
-        """The work that gets what `draw` needs; None when something is missing."""
+    def request(self, session: Session) -> Callable[[], Any] | Empty | None:
+        """The work that gets what `draw` needs; what is missing, None for what `empty` says."""
         raise NotImplementedError
 
     def draw(self, result: Any) -> None:
@@ -320,8 +328,8 @@ class View(QWidget):
         """Show everything again."""
 
     def as_text(self) -> str:
-        """What the pane says, for those who paste words; "" for a picture alone."""
-        return ""
+        """What the pane says, for those who paste words: its values, cells apart by tabs."""
+        return "\n".join(map("\t".join, self.as_table() or () if self.drawn else ()))
 
     def as_table(self) -> list[list[str]] | None:
         """The values on screen for those who compute with them or cannot see them: a row of names,
@@ -352,6 +360,13 @@ class View(QWidget):
         """Select a head."""
         if self.session is not None:
             self.session.select(layer=head.layer, head=head.head)
+
+    def hover_head(self, head: HeadId | None) -> None:
+        """Ring the head under the pointer in all panes; None: the pointer is over none."""
+        if self.session is not None:
+            hover = self.session.at(head) if head is not None else None
+            if hover != self.session.hover:
+                self.session.put(hover=hover)
 
     def start_at(self, widget: QWidget) -> None:
         """Name what gets the keyboard first. No focus proxy: what stands before it, such as the
@@ -411,7 +426,7 @@ class View(QWidget):
         if not patient:
             self._patience.stop()
         try:
-            work = self.request(self.session)
+            work = self._requested(self.session)
             if work is not None:
                 self._drawn(work())
             elif patient:
@@ -432,6 +447,13 @@ class View(QWidget):
         self._show(Notice.of_error(*lines))
 
     # --- inside -----------------------------------------------------------------------------------
+
+    def _requested(self, session: Session) -> Callable[[], Any] | None:
+        work = self.request(session)
+        if isinstance(work, Empty):
+            self.empty, self.empty_actions = (work.title, work.text), work.actions
+            return None
+        return work
 
     def _explain(self) -> None:
         self.asked.emit("explain")
@@ -481,7 +503,7 @@ class View(QWidget):
         lane = getattr(self._lanes, self.lane)
         key = f"view {id(self)}"
         try:
-            work = self.request(self.session)
+            work = self._requested(self.session)
         except HgvizError as error:
             self.show_error(error)
             return
@@ -596,6 +618,22 @@ class View(QWidget):
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and self.session is not None:
             self.refresh()
+
+
+class HeadTitle(PaneHead):
+    """The head of a pane of the selected head: its number, and the levels of its layer."""
+
+    def __init__(self) -> None:
+        super().__init__(tr("Head"))
+        self.level = label(factor=0.92, weight=500, kind="chip")
+        self.level.hide()
+        self.add_beside_title(self.level)
+
+    def name_head(self, spec: ModelSpec, head: HeadId) -> None:
+        """Name a head."""
+        self.title.setText(tr("Head {head}", head=head))
+        self.level.setText(sentences.ends(spec, head.layer))
+        self.level.setVisible(bool(self.level.text()))
 
 
 class Notice(QWidget):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from PySide6.QtCore import (
@@ -12,6 +12,7 @@ from PySide6.QtCore import (
     QPointF,
     QRect,
     QRectF,
+    QSignalBlocker,
     QSize,
     Qt,
     QTimer,
@@ -219,22 +220,28 @@ class IconButton(QToolButton):
 
 
 class Segments(QFrame):
-    """A row of which one is chosen, like Inspect | Follow. Choices are (name, words, icon)."""
+    """A row of which one is chosen, like Inspect | Follow. Choices are (name, words) and maybe an
+    icon; about: what is chosen here.
+    """
 
     chosen = Signal(str)
 
-    def __init__(self, choices: Sequence[tuple[str, str, str]], *, wide: int = 0) -> None:
+    def __init__(
+        self, choices: Sequence[tuple[str, ...]], about: str = "", *, wide: int = 0
+    ) -> None:
         super().__init__()
+        self.setToolTip(about)
+        self.setAccessibleName(about)
         self.setProperty("kind", "segments")
         self.setFixedHeight(28)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         row = hbox(self)
         self._group = QButtonGroup(self)
-        self._icons = [icon for _, _, icon in choices]
-        self.names = [name for name, _, _ in choices]
+        self._icons = ["".join(icon) for _, _, *icon in choices]
+        self.names = [name for name, *_ in choices]
         bold = theme.font(weight=600)
-        for number, (_, words, icon) in enumerate(choices):
-            button = QPushButton(words)
+        for number, (icon, (_, words, *_)) in enumerate(zip(self._icons, choices, strict=True)):
+            button = QPushButton(tr(words))
             button.setProperty("kind", "segment")
             button.setCheckable(True)
             button.setAutoDefault(False)  # Return in a dialog is for its default button
@@ -242,9 +249,8 @@ class Segments(QFrame):
             button.setIconSize(QSize(16 + ICON_GAP, 16))
             button.setFixedHeight(26)
             # Room for the bold face, so that nothing moves when the choice does.
-            room = (
-                button.fontMetrics().horizontalAdvance(words) + 24 + (16 + ICON_GAP if icon else 0)
-            )
+            room = button.fontMetrics().horizontalAdvance(tr(words)) + 24
+            room += 16 + ICON_GAP if icon else 0
             button.setFixedWidth(max(wide, room))
             self._group.addButton(button, number)
             row.addWidget(button)
@@ -296,8 +302,26 @@ class Segments(QFrame):
 
 class Picker(QComboBox):
     """A list to choose from, with a chevron of its own: a stylesheet takes Fusion's away. What is
-    too long for it is elided, which Qt does not.
+    too long for it is elided, which Qt does not. characters: its width, 0 for that of the words.
     """
+
+    def __init__(self, about: str = "", characters: int = 0) -> None:
+        super().__init__()
+        self.setAccessibleName(about)
+        self.setToolTip(about)
+        if characters:
+            self.setSizeAdjustPolicy(self.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+            self.setMinimumContentsLength(characters)
+
+    def offer(self, choices: Iterable[tuple[Any, ...]], chosen: Any = None) -> None:
+        """Offer values, each with its words and maybe a tooltip, without a signal; choose one, or
+        the first where it is not among them."""
+        with QSignalBlocker(self):
+            self.clear()
+            for at, (value, words, *about) in enumerate(choices):
+                self.addItem(words, value)
+                self.setItemData(at, tip("".join(about)), Qt.ItemDataRole.ToolTipRole)
+            self.setCurrentIndex(max(0, self.findData(chosen)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """Draw the field, its words and the chevron over it."""

@@ -44,8 +44,8 @@ def test_the_answers_offered_are_the_next_token_and_the_likeliest(app, asked_of)
         offered = [view.answer.itemText(at) for at in range(view.answer.count())]
         assert len(offered) == 8 and any("which follows" in one for one in offered)
         assert view.answer.currentData() == found.question.number == capture.prompt.ids[13]
-        other = next(one.number for one in choices(capture, found.question)
-                     if one.number != found.question.number)  # fmt: skip
+        other = next(number for number, _ in choices(capture, found.question)
+                     if number != found.question.number)  # fmt: skip
         view.answer.setCurrentIndex(view.answer.findData(other))
         view.answer.activated.emit(0)
         assert asked(session).number == other

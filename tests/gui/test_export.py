@@ -17,6 +17,7 @@ from hgviz.figures.output import Preview
 from hgviz.gui import export
 from hgviz.gui.export import DOTS, ExportDialog, PagePicture
 from hgviz.gui.jobs import Lanes
+from hgviz.gui.view import Notice
 from hgviz.gui.widgets import Words
 from hgviz.session import Session
 from tests.gui.screen import choose
@@ -133,11 +134,11 @@ def test_an_error_stands_in_place_of_the_page(drawn, until, short):
     maps = (*short.maps[:4], None, *short.maps[5:])
     drawn.session.put(capture=replace(short, maps=maps))
     dialog = ask(drawn)
-    until(lambda: dialog.preview.error)
+    until(lambda: dialog.preview.findChildren(Notice))
     words = " ".join(said(dialog))
     assert "layer 4" in words.lower() and not dialog.default.isEnabled()
     choose(dialog.choices.kind, "activation")
-    until(lambda: shown(dialog) and not dialog.preview.error)
+    until(lambda: shown(dialog) and dialog.preview.page.isVisible())
     assert dialog.default.isEnabled()
 
 

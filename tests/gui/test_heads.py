@@ -63,7 +63,7 @@ def titles_of(view):
 def test_every_head_is_a_point_at_its_two_numbers(view, small):
     choose(view.across, "entropy")
     choose(view.up, "convolution")
-    facts, (plot,) = view.known.roles.heads, view.picture.chart.plots
+    facts, (plot,) = view.known.roles.heads, view.chart.chart.plots
     there = [
         (head, float(x), float(y), part, at)
         for part in plot.of(Points)
@@ -82,7 +82,7 @@ def test_every_head_is_a_point_at_its_two_numbers(view, small):
 
 
 def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session, qtbot):
-    chart = view.picture
+    chart = view.chart
     points, *_ = chart.chart.plots[0].of(Points)
     head, place = points.keys[0], place_in(chart, points.x[0], points.y[0])
     click_chart(chart, place)
@@ -113,7 +113,7 @@ def test_the_table_holds_every_number_sorts_and_opens(view, session, qtbot):
     assert first.siblingAtColumn(column).data() == measured("focus", best.metrics["focus"])
     table.setCurrentIndex(first)
     assert str(session.selection.head_id) == first.data()
-    assert view.picture.chosen == session.selection.head_id
+    assert view.chart.chosen == session.selection.head_id
 
 
 def test_missing_numbers_are_dashes_sort_last_and_all_are_copied_in_full(view, session):
@@ -163,7 +163,7 @@ def test_the_chosen_head_has_its_evidence_and_examples(view, session, qtbot):
 
 def test_examples_are_left_out_where_there_is_no_room(session):
     with showing(HeadsView, session, 500, 400) as view:
-        assert view.picture.isVisible() and view.table.isVisible()
+        assert view.chart.isVisible() and view.table.isVisible()
         assert not view.examples.isVisible()
         view.resize(704, 700)
         assert view.examples.isVisible()
