@@ -11,13 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_h
 import PySide6
 from msgspec import Meta
 from PySide6.QtCore import QEvent, QMimeData, QRect, QRectF, QSignalBlocker, Qt, QTimer
-from PySide6.QtGui import (
-    QFontMetrics,
-    QGuiApplication,
-    QPainterPath,
-    QRegion,
-    QResizeEvent,
-)
+from PySide6.QtGui import QFontMetrics, QGuiApplication, QPainterPath, QRegion, QResizeEvent
 from PySide6.QtWidgets import (
     QDialog,
     QDoubleSpinBox,
@@ -43,12 +37,7 @@ from hgviz.analysis.importance import METHODS
 from hgviz.core import HgvizError, ModelSpec
 from hgviz.errors import LabelError
 from hgviz.figures import FORMATS, WIDTHS
-from hgviz.files import (
-    IMAGE_SUFFIXES,
-    SOUND_SUFFIXES,
-    VALUES_SUFFIX,
-    resource,
-)
+from hgviz.files import IMAGE_SUFFIXES, SOUND_SUFFIXES, VALUES_SUFFIX, resource
 from hgviz.gui import theme
 from hgviz.gui.actions import reads_text
 from hgviz.gui.language import tr

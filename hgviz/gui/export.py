@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast, get_args
+from typing import TYPE_CHECKING, Any, cast
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
@@ -34,7 +34,7 @@ from PySide6.QtWidgets import (
 from hgviz import settings, tasks
 from hgviz.analysis.composition import is_of_tokens
 from hgviz.analysis.importance import METHODS
-from hgviz.core import Capture, Display, HeadId, HgvizError, Selection, progress
+from hgviz.core import Capture, Display, HeadId, HgvizError, progress
 from hgviz.figures.spec import (
     ANSWERS,
     FIGURES,
@@ -77,7 +77,6 @@ if TYPE_CHECKING:
 # --- answers --------------------------------------------------------------------------------------
 
 
-NO_ANSWER = "attribute the answer first"
 LABELS: dict[str, str] = {
     "tokens": "Where an answer comes from: tokens",
     "layers": "Where an answer comes from: layers",
@@ -127,23 +126,12 @@ def answered(session: Session) -> AttributionFigure | None:
     capture, found = session.capture, session.explained
     if capture is None or found is None or not found.is_of(capture):
         return None
-    asked = found.question
-    says = "" if asked.position is None else said(capture, asked.number).strip("“”")
-    if says and session.model is not None:  # in the words that the command has
-        says = tasks.token_name(session.model, asked.number)
-    return AttributionFigure(
-        found, capture, says, session.model, session.checkpoint, session.activation
-    )
-
-
-def answers(of: AttributionFigure, selection: Selection) -> tuple[Spec, ...]:
-    """A figure for each way to look at an answer that was walked far enough."""
-    there = {"layers": of.found.layers is not None, "attention": of.found.slopes is not None}
-    return tuple(
-        Spec("attribution", selection, Display(scale="linear"), methods=(one,))
-        for one in get_args(Method)
-        if there.get(one, True)
-    )
+    asked, model, says = found.question, session.model, ""
+    if asked.position is not None and model is not None:  # in the words that the command has
+        says = tasks.token_name(model, asked.number)
+    elif asked.position is not None:
+        says = said(capture, asked.number).strip("“”")
+    return AttributionFigure(found, capture, says, model, session.checkpoint, session.activation)
 
 
 # --- places ---------------------------------------------------------------------------------------
@@ -208,7 +196,7 @@ class FigureCache:
         """A figure made ready. Errors: HgvizError."""
         content = replace(spec, width="", format="", title=None, display=Display())
         kept = self._kept
-        if kept is not None and kept[0] == content and _same(kept[1], of):
+        if kept is not None and kept[0] == content and kept[1] is of:
             return replace(kept[2], spec=spec)
         ready = of.panel(spec) if isinstance(of, AttributionFigure) else tasks.panel(
             spec, of, self._facts
@@ -230,20 +218,9 @@ class FigureCache:
         return tasks.draw(self.panel(spec, of), path, numbers=numbers)
 
 
-def _same(some: Of, others: Of) -> bool:
-    if isinstance(some, AttributionFigure) or isinstance(others, AttributionFigure):
-        return some is others
-    return len(some) == len(others) and all(a is b for a, b in zip(some, others, strict=True))
-
-
 # --- offers ---------------------------------------------------------------------------------------
 
 
-NO_CAPTURE = "capture a text first"
-NO_B = "choose a B to compare with first"
-NO_STUDY = "measure the heads on the Prune page first"
-NO_CELL = "run the study until some of its cells are done"
-NO_CURVE = "draw the curve on the Prune page first"
 MAPS = ("map", "compare")  # the maps of one head: their query is a mark as their key is
 CELLS = {"seeds": "score", "budgets": "curve"}  # which of a study a figure of it is drawn of
 HOW = {
@@ -287,11 +264,18 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[FigureKind, ...]:
     ]  # fmt: skip
     if (answer := answered(session)) is None:
         kind = ANSWERS["attribution"]
-        missing = FigureKind(kind.name, kind.label, _usual(session, kind.name), why=NO_ANSWER)
+        missing = FigureKind(
+            kind.name, kind.label, _usual(session, kind.name), why="attribute the answer first"
+        )
         return (*found, missing)
-    for spec in answers(answer, session.selection):
-        name = name_of(spec)
-        found.append(FigureKind(name, LABELS[spec.methods[0]], by_name.get(name, spec), answer))
+    lacks = {"layers": answer.found.layers is None, "attention": answer.found.slopes is None}
+    for method, words in LABELS.items():
+        if not lacks.get(method):
+            spec = Spec(
+                "attribution", session.selection, Display(scale="linear"), methods=(method,)
+            )
+            name = name_of(spec)
+            found.append(FigureKind(name, words, by_name.get(name, spec), answer))
     return tuple(found)
 
 
@@ -310,16 +294,19 @@ def why_not(session: Session, kind: Kind) -> str:
     if kind.of in ("study", "studies"):
         study, score = session.study, session.score
         if study is None or not any(one.is_measured(study) for one in METHODS.values()):
-            return NO_STUDY
+            return "measure the heads on the Prune page first"
         drawn = {one.method for one in study.curves} - {"random"}
         is_drawn = score in drawn if score else bool(drawn)
-        return NO_CURVE if kind.name == "curve" and not is_drawn else ""
+        no_curve = kind.name == "curve" and not is_drawn
+        return "draw the curve on the Prune page first" if no_curve else ""
     if kind.of == "sweep":
         cells = () if session.sweep is None else session.sweep.of(CELLS[kind.name])
-        return "" if any(one.state == "done" for one in cells) else NO_CELL
+        is_done = any(one.state == "done" for one in cells)
+        return "" if is_done else "run the study until some of its cells are done"
     if session.capture is None:
-        return NO_CAPTURE
-    return NO_B if kind.of == "pair" and session.beside is None else ""
+        return "capture a text first"
+    no_b = kind.of == "pair" and session.beside is None
+    return "choose a B to compare with first" if no_b else ""
 
 
 def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study | Sweep, ...]:
