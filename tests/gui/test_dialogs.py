@@ -4,12 +4,7 @@ import pytest
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QAccessible, QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import (
-    QApplication,
-    QDialog,
-    QFileDialog,
-    QLabel,
-)
+from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel
 from shiboken6 import isValid
 
 from hgviz import settings
@@ -42,7 +37,7 @@ ERROR = HgvizError(
     "Set dim to 256, or choose another file",
     "tensor expected found",
 )
-LABELS = LabelError("unknown", ("good", "bad"), ("positive", "negative"), {"good": "positive"})
+LABELS = LabelError("unknown", ("good",), ("positive", "negative"), {"good": "positive"})
 
 # how each dialog is made: from the program and what is called where it is accepted
 DIALOGS = {
@@ -60,10 +55,7 @@ DIALOGS = {
         program.frame, "a text", "token", 9, WritingOptions(), then
     ),
     "measure": lambda program, then: MeasureDialog(program.frame, frozenset(), then=then),
-    "labels": lambda program, then: LabelsDialog(
-        program.frame, "a.tsv",
-        LabelError("unknown", ("good",), ("positive", "negative"), {"good": "positive"}), then,
-    ),
+    "labels": lambda program, then: LabelsDialog(program.frame, "a.tsv", LABELS, then),
     "preferences": lambda program, then: Preferences(program.frame, then),
     "help": lambda program, then: Explanation(program.frame, "keys"),
     "remove": lambda program, then: RemoveDialog(
@@ -169,15 +161,14 @@ def test_two_dialogs_are_never_open_at_once(make, opened):
     """An error waits for the dialog before it, also for one that asks for a file."""
     file = QFileDialog(opened.frame)
     dialogs._open(file, lambda path: None)
-    first, second, third = show(make("error")), show(make("help")), show(make("error"))
+    first, second = show(make("error")), show(make("help"))
     mode = opened.session.mode
-    for shown, waiting in ((file, first), (first, second), (second, third)):
+    for shown, waiting in ((file, first), (first, second)):
         assert is_open(shown) and not is_open(waiting)
         QTest.keyClick(opened.frame, Qt.Key.Key_2, Qt.KeyboardModifier.ControlModifier)
         shown.reject()
         QApplication.processEvents()
-    assert is_open(third) and opened.session.mode == mode
-    third.reject()
+    assert is_open(second) and opened.session.mode == mode
 
 
 @pytest.mark.parametrize(
@@ -187,11 +178,7 @@ def test_two_dialogs_are_never_open_at_once(make, opened):
         ("measure", lambda form: [box.setChecked(False) for box in form.boxes], "Choose a score."),
         ("labels", lambda form: form.lists["good"].setCurrentIndex(-1), "Choose a class for good."),
         ("compare", lambda form: form.paths.clear(), "Choose a checkpoint or a capture."),
-        (
-            "remove",
-            lambda form: (form.folder.setFocus(), form.folder.clear()),
-            "Choose a new folder.",
-        ),
+        ("remove", lambda form: form.folder.clear(), "Choose a new folder."),
     ],
 )
 def test_wrong_input_is_explained_and_not_accepted(make, until, name, spoil, reason):
@@ -264,7 +251,6 @@ def test_a_long_text_is_complete_though_only_its_beginning_is_shown(program):
     dialog.edit.setTextCursor(cursor)
     dialog.edit.insertFromMimeData(data)
     dialog.check()
-    assert dialog.edit.text() == "bef" + pasted + "ore"
     assert len(dialog.edit.toPlainText()) == 100_001 and dialog.edit.isReadOnly()
     assert dialog.count.text() == "9,100,006 characters; the beginning is shown"
     dialog.default.click()
@@ -294,7 +280,6 @@ def test_every_setting_with_a_title_has_a_control_with_its_value(preferences):
         assert control.accessibleName(), name
         if hasattr(control, "currentData"):
             assert control.currentData() == getattr(Settings(), name)
-    assert "Theme" in texts(preferences) and "Colours of weights" in texts(preferences)
 
 
 def test_a_choice_acts_at_once_and_is_kept(opened, preferences):
@@ -307,5 +292,4 @@ def test_a_choice_acts_at_once_and_is_kept(opened, preferences):
     QTest.keyClick(preferences.controls["restore"], Qt.Key.Key_Space)
     assert not settings.load().restore
     preferences.reset()
-    assert settings.load().theme == "auto" and settings.load().palette == "viridis"
-    assert settings.load().restore
+    assert settings.load() == Settings()

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 
 from hgviz.core import Selection
@@ -105,54 +104,42 @@ def test_what_keys_and_distances_add_is_said(app, content):
         assert ("less half the square" in said) == content
         assert one.weights == pytest.approx(capture.maps[0].read(1, (5, 6))[0], abs=1e-6)
         assert len(rows_of(view)) == 1 + len(one.weights)
-        picture(view)
 
 
-def test_a_key_is_chosen_by_mouse_and_keyboard(app, capture):
-    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 2)) as (view, session):
+def test_a_key_is_chosen_by_mouse_and_keyboard_in_either_order(app, capture):
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30)) as (view, session):
+        QTest.mouseClick(view.order._group.button(1), Qt.MouseButton.LeftButton)
+        order = np.argsort(-np.abs(view.found.anatomy.weights), kind="stable").tolist()
+        assert view.keys.rows == order and view.keys.chosen == order[0]
         view.keys.scrollToTop()
         place = view.keys.visualRect(view.keys.order.index(4, 0)).center()
         QTest.mouseClick(view.keys.viewport(), Qt.MouseButton.LeftButton, pos=place)
-        assert session.selection.key == 4
+        assert session.selection.key == order[4]
         view.keys.setFocus()
         QTest.keyClick(view.keys, Qt.Key.Key_Down)
-        assert session.selection.key == 5 and session.selection.query == 30
+        assert (session.selection.query, session.selection.key) == (30, order[5])
         view.keys.pointed.emit(7)
         assert session.hover == Selection(0, 1, 30, 7)
         view.keys.pointed.emit(None)
         assert session.hover is None
 
 
-def test_the_strongest_keys_come_first_where_that_is_asked(app, capture):
-    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30)) as (view, _):
-        QTest.mouseClick(view.order._group.button(1), Qt.MouseButton.LeftButton)
-        order = np.argsort(-np.abs(view.found.anatomy.weights), kind="stable")
-        assert view.keys.rows == order.tolist() and view.keys.chosen == order[0]
-
-
 def test_every_number_is_copied_in_full(app, capture):
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
-        text = view.as_text()
-        assert text.splitlines() == ["\t".join(row) for row in view.as_table()]
         titles, *rows = rows_of(view)
+        assert [titles, *rows] == view.as_table() and {*map(len, rows)} == {len(titles)}
         one = view.found.anatomy
-        assert len(rows) == len(one.weights) and all(len(row) == len(titles) for row in rows)
         weights = [float(row[titles.index("Weight")]) for row in rows]
         assert np.array_equal(weights, one.weights)
-        first = titles.index("q·k 0")
-        products = np.array([row[first:] for row in rows], float)
+        products = np.array([row[titles.index("q·k 0") :] for row in rows], float)
         assert np.allclose(products.sum(1), one.stage("product"), rtol=0, atol=1e-12)
         assert rows[31][titles.index("Seen")] == ""
-        view.copy()
-        assert QGuiApplication.clipboard().mimeData().hasImage()
-        assert QGuiApplication.clipboard().text() == text
 
 
 def test_a_stranger_s_text_does_not_break_the_table(app):
     capture = stranger(make_capture(text="short text"), size=4000)
     with shown(NeuronView, capture=capture, selection=Selection(0, 1, 4, 4)) as (view, _):
-        titles, *rows = rows_of(view)
-        assert {len(row) for row in rows} == {len(titles)} and picture(view).shape[1] == 704
+        assert len({len(row) for row in rows_of(view)}) == 1 and picture(view).shape[1] == 704
 
 
 def test_a_view_without_its_data_says_what_is_missing(app, capture):
@@ -164,7 +151,6 @@ def test_a_view_without_its_data_says_what_is_missing(app, capture):
         view.settle()
         assert view.empty[0] == "No query is chosen"
         session.put(capture=replace(capture, maps=(*capture.maps[:1], None, *capture.maps[2:])))
-        session.put(selection=Selection(1, 0, 3))
         view.settle()
         assert "not captured yet" in view.empty[0]
     with shown(NeuronView) as (view, _):
