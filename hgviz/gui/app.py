@@ -220,7 +220,7 @@ class Starter(QObject):
 
     def close(self) -> None:
         """Stop whatever still runs; what the window was made of may go."""
-        gc.unfreeze()
-        gc.enable()
         if self.program is not None:
             self.program.close()
+        gc.unfreeze()
+        gc.enable()
