@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -27,14 +27,13 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QScrollArea,
     QSizePolicy,
-    QStackedLayout,
     QWidget,
 )
 
 from hgviz import settings, tasks
 from hgviz.analysis.composition import is_of_tokens
 from hgviz.analysis.importance import METHODS
-from hgviz.core import Capture, Display, HeadId, HgvizError, progress
+from hgviz.core import Capture, Display, HeadId, HgvizError, progress, progress_as
 from hgviz.figures.spec import (
     ANSWERS,
     FIGURES,
@@ -54,13 +53,13 @@ from hgviz.figures.spec import (
     points,
 )
 from hgviz.files import SAMPLE
-from hgviz.gui import log, theme
+from hgviz.gui import theme
 from hgviz.gui.attribution import said
 from hgviz.gui.dialogs import MARGIN, Form, ask_where, note
 from hgviz.gui.help import Explanation
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
-from hgviz.gui.view import BAR_AFTER, Busy, Notice, View
+from hgviz.gui.view import BAR_AFTER, Empty, View
 from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words, hbox, label, vbox
 from hgviz.palettes import PALETTES, matching_palette
 from hgviz.tasks.attribution import Attribution, Method
@@ -206,7 +205,8 @@ class FigureCache:
 
     def page(self, spec: Spec, of: Of, dots: float) -> PagePicture:
         """Draw a figure as a screen shows it, from its PNG. Errors: HgvizError."""
-        page = tasks.preview(self.panel(spec, of), dots)
+        with progress_as(lambda step: replace(step, value=None)):  # measures, and no pages
+            page = tasks.preview(self.panel(spec, of), dots)
         image = QImage.fromData(page.png)
         return PagePicture(image, page.width, page.height, page.smallest, page.notes)
 
@@ -397,20 +397,26 @@ def _adds(kind: Kind, a: Capture, b: Capture) -> bool:
 EDGE = 12  # px around the page
 FADED = 0.35  # opacity of a page that another one replaces soon
 DOTS = 96.0  # logical px per inch at 100 %
+WAIT = 60  # ms: what is typed in one go is drawn once
 
 
-class PreviewPane(QWidget):
-    """The page at 100 % or as large as there is room, its progress, or why there is none.
+class PreviewPane(View):
+    """The page that a form asks for, at 100 % or as large as there is room.
 
-    aged: the page is of an earlier choice. stopped and resumed: the buttons while it is drawn.
+    noted: a page is shown, or None for none of these choices.
     """
 
-    aged = Signal()
-    stopped = Signal()
-    resumed = Signal()
+    title = "Preview"
+    topic = "export"
+    wait = WAIT
 
-    def __init__(self) -> None:
+    noted = Signal(object)  # a PagePicture
+    failed = Signal()
+
+    def __init__(self, choices: FigureForm, drafts: FigureCache) -> None:
         super().__init__()
+        self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground, False)
+        self._choices, self._drafts = choices, drafts
         self.picture: PagePicture | None = None
         self._fits = False
         self.page = QLabel()
@@ -421,75 +427,56 @@ class PreviewPane(QWidget):
         self.fade.setOpacity(FADED)
         self.fade.setEnabled(False)
         self.page.setGraphicsEffect(self.fade)
-        self.room = QScrollArea()
-        self.room.setProperty("kind", "ground")
-        self.room.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        self.room.setWidget(self.page)
-        self.room.setAccessibleName(tr("Preview"))
-        self.room.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-        self.room.viewport().setAutoFillBackground(False)
-        self._stack = QStackedLayout(self)
-        self._stack.addWidget(self.room)
-        self._notice: Notice | None = None
-        self._busy = Busy(self)
-        self._busy.stopped.connect(self.stopped)
-        self._busy.resumed.connect(self.resumed)
+        room = QScrollArea()
+        room.setProperty("kind", "ground")
+        room.setAlignment(Qt.AlignmentFlag.AlignCenter)
+        room.setWidget(self.page)
+        room.setAccessibleName(tr("Preview"))
+        room.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        room.viewport().setAutoFillBackground(False)
+        vbox(self.content, room)
         self._late = QTimer(self, singleShot=True, interval=BAR_AFTER)
         self._late.timeout.connect(self._age)
-        self.step = self._busy.step
 
-    def begin(self) -> None:
-        """A page is being drawn; the one before stays, and fades if that takes long."""
-        self._busy.begin()
+    def request(self, session: Session) -> Callable[[], PagePicture] | Empty:
+        """Draw the page; the one before stays, and fades if that takes long."""
+        offer, spec = self._choices.offer, self._choices.spec
+        if why := tr(offer.why):
+            title = tr("{name}: not yet", name=tr(offer.label))
+            return Empty(title, why[:1].upper() + why[1:])
         self._late.start()
+        return partial(self._drafts.page, spec, offer.of, DOTS * self.devicePixelRatioF())
 
-    def pause(self) -> None:
-        """Nothing is being drawn."""
-        self._busy.stop()
+    def draw(self, result: PagePicture) -> None:
         self._late.stop()
-
-    def hold(self) -> None:
-        """Drawing was stopped: the page before stays, faded."""
-        self._late.stop()
-        self._age()
-        self._busy.hold(False)
-
-    def show_picture(self, picture: PagePicture) -> None:
-        """Show a page."""
-        self.pause()
-        self.picture = picture
+        self.picture = result
         self.fade.setEnabled(False)
-        self._draw()
-        self._stack.setCurrentWidget(self.room)
+        self._draw_page()
+        self.page.setAccessibleDescription(tr(self._choices.offer.label))
+        self.noted.emit(result)
 
     def show_error(self, error: BaseException) -> None:
-        """Show what is wrong and what to do."""
-        lines = [tr("This figure could not be drawn"), f"{type(error).__name__}: {error}"]
-        if isinstance(error, HgvizError):
-            lines = [tr(line) for line in error.lines]
-        self.show_notice(Notice.of_error(*lines))
+        self._late.stop()
+        super().show_error(error)
+        self.failed.emit()
 
-    def show_notice(self, notice: Notice) -> None:
-        """Show a notice in place of the page."""
-        self.pause()
-        if self._notice is not None:
-            self._stack.removeWidget(self._notice)
-            self._notice.deleteLater()
-        self._notice = notice
-        self._stack.setCurrentIndex(self._stack.addWidget(notice))
+    def cancel(self) -> None:
+        """Draw nothing for now."""
+        self._wait.stop()
+        self._late.stop()
+        self._drop()
 
-    def fit(self, fits: bool) -> None:
+    def show_whole(self, fits: bool) -> None:
         """Show the whole page, or the page at 100 %."""
         self._fits = fits
-        self._draw()
+        self._draw_page()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
-        self._busy.place()
         if self._fits:
-            self._draw()
+            self._draw_page()
 
-    def _draw(self) -> None:
+    def _draw_page(self) -> None:
         """Put the page on screen, at 100 % each pixel of it as one of the screen."""
         if self.picture is None:
             return
@@ -503,10 +490,16 @@ class PreviewPane(QWidget):
         self.page.adjustSize()
         self.page.show()
 
+    def _stopped(self) -> None:
+        """Drawing was stopped, though the file can be written: the page before stays, faded."""
+        super()._stopped()
+        self._late.stop()
+        self._age()
+
     def _age(self) -> None:
         self.fade.setEnabled(True)
-        self._stack.setCurrentWidget(self.room)
-        self.aged.emit()
+        self._stack.setCurrentWidget(self.content)
+        self.noted.emit(None)
 
 
 # --- notes ----------------------------------------------------------------------------------------
@@ -730,7 +723,6 @@ class FigureForm(QWidget):
 
 LARGEST = QSize(1180, 860)  # px of the dialog
 LEFT = 344  # px of the form
-WAIT = 60  # ms: what is typed in one go is drawn once
 SIZES = (("full", "100 %"), ("fit", "Fit"))
 
 
@@ -764,20 +756,18 @@ class ExportDialog(Form):
         last: tuple[str, str] = ("neurips", "pdf"),
     ) -> None:
         super().__init__(window, tr("Export figure"))
-        self._session, self._lanes = session, lanes
-        self._drafts = FigureCache(session.facts)
+        self._session, self._drafts = session, FigureCache(session.facts)
         first = name_of(shown[0]) if shown else ""
         self.choices = FigureForm(offers(session, shown), first, session.display, *last)
-        self.choices.changed.connect(self._changed)
+        self.choices.changed.connect(self._ask)
         self.first = self.choices.kind
         self.help = IconButton("info", tr("What am I looking at?"))
         self.help.clicked.connect(self._explain)
-        self.preview = PreviewPane()
-        self.preview.aged.connect(partial(self._show_notes, None))
-        self.preview.stopped.connect(self._stop)
-        self.preview.resumed.connect(self._ask)
+        self.preview = PreviewPane(self.choices, self._drafts)
+        self.preview.noted.connect(self._show_notes)
+        self.preview.failed.connect(self._fail)
         self.size_ = Segments(SIZES, tr("Size of the preview"))
-        self.size_.chosen.connect(lambda name: self.preview.fit(name == "fit"))
+        self.size_.chosen.connect(lambda name: self.preview.show_whole(name == "fit"))
         self.measures = Words(kind="secondary")
         self.measures.setAccessibleName(tr("Size of the figure"))
         self.sign = QLabel()
@@ -790,10 +780,9 @@ class ExportDialog(Form):
         self.copy.clicked.connect(self._copy)
         self.told = Words(factor=0.92, kind="secondary")
         self._lay_out(said)
-        self._show_notes(None)
-        self._wait = QTimer(self, singleShot=True, interval=WAIT)
-        self._wait.timeout.connect(self._ask)
-        self.finished.connect(self._forget)
+        self.preview.bind(session, lanes)
+        self.finished.connect(self.preview.unbind)
+        self._ask()
 
     def _lay_out(self, said: str) -> None:
         self.body.removeWidget(self.title)
@@ -826,12 +815,6 @@ class ExportDialog(Form):
         row = hbox(None, self.copy, (self.told, 1), self.default, cancel, spacing=8)
         self.body.addLayout(row)
 
-    def open(self) -> None:
-        """Open it and draw the first page at once."""
-        super().open()
-        if self.isVisible():
-            self._ask()
-
     def place(self) -> None:
         """Put it in the middle of the window, as large as the window allows."""
         over = self.parentWidget().window().geometry()
@@ -841,66 +824,28 @@ class ExportDialog(Form):
 
     # --- the page ---------------------------------------------------------------------------------
 
-    def _changed(self) -> None:
-        self.told.say("")
-        self._wait.start()
-
     def _ask(self) -> None:
-        """Draw the page; what is being drawn is of an earlier choice."""
-        self._wait.stop()
-        offer = self.choices.offer
-        can_draw = not (offer.why or wrong_width(self.choices.width_asked))
+        """Have the page drawn; what is being drawn is of an earlier choice."""
+        self.told.say("")
+        is_wrong = bool(wrong_width(self.choices.width_asked))
+        can_draw = not (self.choices.offer.why or is_wrong)
         self.default.setEnabled(can_draw)
         self.copy.setEnabled(can_draw)
         if not can_draw:
-            self._lanes.files.cancel(self._key)
-            self.preview.pause()
             self._show_notes(None)
-            if why := tr(offer.why):
-                title = tr("{name}: not yet", name=tr(offer.label))
-                self.preview.show_notice(Notice(title, why[:1].upper() + why[1:]))
-            return
-        spec = self.choices.spec
-        self.preview.begin()
-        dots = DOTS * self.devicePixelRatioF()
-        self._lanes.files.submit(
-            self._key, tr("Preview"), partial(self._drafts.page, spec, offer.of, dots),
-            on_step=self.preview.step, on_done=partial(self._show, spec),
-            on_error=self._failed, post=self._lanes.bridge.post,
-        )  # fmt: skip
+        (self.preview.cancel if is_wrong else self.preview.refresh)()
 
-    def _stop(self) -> None:
-        """Stop drawing; the file can be written all the same."""
-        self._lanes.files.cancel(self._key)
-        self.preview.hold()
-
-    def _show(self, spec: Spec, picture: PagePicture) -> None:
-        self.preview.show_picture(picture)
-        self.preview.page.setAccessibleDescription(tr(self.choices.offer.label))
-        self.default.setEnabled(True)
-        self._show_notes(picture, spec.width)
-
-    def _failed(self, error: BaseException) -> None:
-        log.record(error)
-        self.preview.show_error(error)
+    def _fail(self) -> None:
         self.default.setEnabled(False)
         self._show_notes(None)
 
-    def _show_notes(self, picture: PagePicture | None, width: str = "") -> None:
+    def _show_notes(self, picture: PagePicture | None) -> None:
         """Show the size of a page and what is to know of it; None for no page."""
-        self.measures.say("" if picture is None else measures(picture, width))
+        self.measures.say("" if picture is None else measures(picture, self.choices.width_asked))
         for box, words in ((self.warning, warning), (self.notes, notes)):
             box.setText("" if picture is None else words(picture))
             box.setVisible(bool(box.text()))
         self.sign.setVisible(bool(self.warning.text()))
-
-    @property
-    def _key(self) -> str:
-        return f"preview {id(self)}"
-
-    def _forget(self) -> None:
-        self._wait.stop()
-        self._lanes.files.cancel(self._key)
 
     def _explain(self) -> None:
         """Show the page of help in place of the dialog, which comes back after it."""
@@ -919,7 +864,6 @@ class ExportDialog(Form):
         self.kept.emit(spec.width, spec.format)
 
     def _export(self) -> None:
-        self._wait.stop()
         spec, numbers = self.choices.spec, self.choices.numbers.isChecked()
         name = file_name(self._session, spec)
         self.kept.emit(spec.width, spec.format)

@@ -45,7 +45,7 @@ from hgviz.gui.layouts import (
 from hgviz.gui.sentences import counted, explained, marked_up, measured, metric_name
 from hgviz.gui.tables import Table, in_full
 from hgviz.gui.view import Empty, View
-from hgviz.gui.widgets import PaneHead, Picker, hbox, label, tip, vbox
+from hgviz.gui.widgets import PaneHead, Picker, label, tip, vbox
 from hgviz.tasks.heads import role_sentence
 
 if TYPE_CHECKING:
@@ -348,41 +348,6 @@ def metric_shades(
     )  # fmt: skip
 
 
-class MetricBar(QWidget):
-    """The list of metrics and, where there is room, their colours with the two ends."""
-
-    chosen = Signal(str)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.picker = Picker(tr(TITLE))
-        self.picker.activated.connect(lambda at: self.chosen.emit(self.picker.itemData(at)))
-        self.bar = ShadeBar(is_short=True)
-        hbox(self, self.bar, self.picker, spacing=8)
-        self.choices: list[tuple[str, str, str]] = []  # name, title, what it means
-        self.hide()
-
-    def show_metrics(
-        self, roles: Mapping[HeadId, HeadRole], unit: str, metric: str, shades: Shades | None
-    ) -> None:
-        """Offer the metrics that these heads have; mark the one that colours them."""
-        names = applicable(one.metrics for one in roles.values())
-        metrics = [(name, metric_name(name, unit), explained(name, unit)) for name in names]
-        self.choices = [("", tr(MAPS), ""), *metrics]
-        self.picker.offer(self.choices, metric if shades is not None else "")
-        words = tr(TITLE)
-        if shades is not None:
-            chosen = f"{shades.label}, {shades_words(shades)}"
-            words = tr("Colour heads by: {metric}", metric=chosen) + f"\n{shades.about}"
-            self.bar.show_shades(shades)
-        self.picker.setToolTip(words)
-        wide = self.picker.fontMetrics().horizontalAdvance(self.picker.currentText())
-        self.picker.setFixedWidth(min(WIDEST, wide + 46))
-        room = self.parentWidget().width()
-        self.setVisible(bool(metrics) and room >= SLIM)
-        self.bar.setVisible(shades is not None and room >= ROOMY)
-
-
 def shades_words(shades: Shades, with_ends: bool = True) -> str:
     """Such as "0.09 to 1.00; clear: 24 without it"."""
     ends = tr("{low} to {high}", low=shades.ends[0], high=shades.ends[1]) if with_ends else ""
@@ -435,9 +400,11 @@ class HourglassView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.head = PaneHead(tr(self.title))
-        self.metrics = MetricBar()
-        self.metrics.chosen.connect(self.shaded)
-        self.head.add(self.metrics, self.export_button())
+        self.choices: list[tuple[str, str, str]] = []  # metrics: name, title, what it means
+        self.metrics = Picker(tr(TITLE))
+        self.metrics.activated.connect(lambda at: self.shaded.emit(self.metrics.itemData(at)))
+        self.bar = ShadeBar(is_short=True)
+        self.head.add(self.bar, self.metrics, self.export_button())
         self.grid = HeadGrid(tr(self.title))
         self.card = CellCard(self.grid.viewport())
         self.data: HourglassData | None = None
@@ -515,7 +482,7 @@ class HourglassView(View):
             capture = None
         scene = scene_of(session, spec, capture)
         metric = shades = self._shades(session)
-        self.metrics.show_metrics(_roles(session), _unit(session), session.shade, metric)
+        self._offer_metrics(session, metric)
         if shades is None and self._is_small and self.data is not None:
             shades = focus_shades(self.data.thumbs, session.display.palette)
         atlas = self.data.atlas if self.data is not None else Atlas.empty()
@@ -531,7 +498,7 @@ class HourglassView(View):
             tr("without {heads}", heads=counted(len(off), "head")) if off else "",
         ]
         if metric is not None:
-            notes = [shades_words(metric, self.metrics.bar.isHidden())]
+            notes = [shades_words(metric, self.bar.isHidden())]
         self.head.note.say("; ".join(filter(None, notes)))
         mapless = () if session.model is None else tasks.blocks_without_attention(session.model)
         self.mapless.setVisible(bool(mapless))
@@ -539,6 +506,24 @@ class HourglassView(View):
             self.mapless.setText(mapless_words(mapless))
             self.mapless.setToolTip(tip(mapless_names(mapless)))
         self._mark()
+
+    def _offer_metrics(self, session: Session, shades: Shades | None) -> None:
+        """Offer the metrics that these heads have; mark the one that colours them."""
+        unit = _unit(session)
+        names = applicable(one.metrics for one in _roles(session).values())
+        metrics = [(name, metric_name(name, unit), explained(name, unit)) for name in names]
+        self.choices = [("", tr(MAPS), ""), *metrics]
+        self.metrics.offer(self.choices, session.shade if shades is not None else "")
+        words = tr(TITLE)
+        if shades is not None:
+            chosen = f"{shades.label}, {shades_words(shades)}"
+            words = tr("Colour heads by: {metric}", metric=chosen) + f"\n{shades.about}"
+            self.bar.show_shades(shades)
+        self.metrics.setToolTip(words)
+        wide = self.metrics.fontMetrics().horizontalAdvance(self.metrics.currentText())
+        self.metrics.setFixedWidth(min(WIDEST, wide + 46))
+        self.metrics.setVisible(bool(metrics) and self.head.width() >= SLIM)
+        self.bar.setVisible(shades is not None and self.head.width() >= ROOMY)
 
     def _mark(self) -> None:
         session = self.session
@@ -571,9 +556,9 @@ class HourglassView(View):
             export.triggered.connect(partial(self.select_head, head))
             export.triggered.connect(self.export_wanted)
             menu.addSeparator()
-        if len(self.metrics.choices) > 1:
+        if len(self.choices) > 1:
             inside = menu.addMenu(tr(TITLE))
-            for name, title, _ in self.metrics.choices:
+            for name, title, _ in self.choices:
                 choice = inside.addAction(title, partial(self.shaded.emit, name))
                 choice.setCheckable(True)
                 choice.setChecked(self.session is not None and self.session.shade == name)

@@ -395,12 +395,12 @@ class View(QWidget):
         self.refresh()
 
     def unbind(self) -> None:
-        """Stop listening; what is under way stays silent."""
+        """Stop listening, and drop what is under way."""
         if self.session is not None:
             self.session.changed.disconnect(self._heard)
         self._wait.stop()
         self._patience.stop()
-        self._busy.stop()
+        self._drop()
         self.session = None
 
     def refresh(self) -> None:

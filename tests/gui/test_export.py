@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
@@ -96,7 +95,7 @@ def ask(desk, **more):
 
 
 def is_drawn(dialog):
-    return dialog.preview.picture is not None and not dialog._wait.isActive()
+    return dialog.preview.picture is not None and not dialog.preview._wait.isActive()
 
 
 # --- the page -------------------------------------------------------------------------------------
@@ -120,27 +119,6 @@ def test_a_page_at_100_percent_has_96_px_an_inch(desk, until):
     assert size.height() == pytest.approx(picture.height / 72 * DOTS, abs=2)
     words = dialog.measures.full
     assert words.startswith("89 × ") and f"smallest text {picture.smallest:.3g} pt" in words
-
-
-def test_only_the_newest_choice_is_drawn(quick, until, monkeypatch):
-    begun, blank = [], tasks.preview
-
-    def held(ready, dots):
-        begun.append(ready.spec.width)
-        while ready.spec.width == "neurips":  # as long as somebody wants it
-            progress(0, 1)
-            time.sleep(0.001)
-        return blank(ready, dots)
-
-    monkeypatch.setattr(tasks, "preview", held)
-    dialog = ask(quick)
-    until(lambda: begun == ["neurips"])
-    pictures, show = [], dialog.preview.show_picture
-    dialog.preview.show_picture = lambda one: (pictures.append(one.width), show(one))
-    for name in ("acl", "nature", "ieee"):  # in one go
-        choose(dialog.choices.width_, name)
-    until(lambda: pictures)
-    assert pictures == [pytest.approx(252.0)] and begun == ["neurips", "ieee"]
 
 
 def test_an_error_stands_in_place_of_the_page(desk, until, short):
@@ -297,7 +275,7 @@ def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
                 if view.isVisible() and view.title not in kinds:
                     program.commands.run_for(view, "copy_command")
                     told, words = program.frame.chosen_words.full, shlex.split(clipboard().text())
-                    lacks = f"{view.title} has no figure of its own" in told
+                    lacks = f"{view.title} has no figure of its own. {view.figureless}." == told
                     kinds[view.title] = None if lacks else words[words.index("--kind") + 1]
     assert {
         "Hourglass": "wall", "Map": "map", "Links": "links", "Neurons": "neurons",
@@ -419,22 +397,12 @@ def test_a_command_names_what_has_to_be_saved_first(short, files):
     assert "save B" in found.lacks and "A.h5" not in found.lacks
 
 
-def test_copy_as_command_copies_what_draws_the_pane(drawn, files):
+def test_copy_as_command_copies_what_draws_the_pane_in_the_last_size_and_format(drawn):
     settings.save(settings.Settings(figure_width="acl", figure_format="svg"))
-    drawn.session.put(capture=files[0], selection=Selection(4, 2, 20, 9))
-    drawn.settle()
     drawn.commands.run("copy_command")
     words = shlex.split(clipboard().text())
-    assert words[:3] == ["hgviz", "figure", files[0].path]
-    assert words[words.index("--kind") + 1] == "map"
+    assert words[:2] == ["hgviz", "figure"] and words[words.index("--kind") + 1] == "map"
     assert words[words.index("--width") + 1] == "acl" and words[-1].endswith(".svg")
-    before = clipboard().text()
-    display = next(one for one in drawn.views if one.title == "Display")
-    drawn.commands.run_for(display, "copy_command")
-    assert drawn.frame.chosen_words.full == (
-        "Display has no figure of its own. It sets the colours of the others."
-    )
-    assert clipboard().text() == before
     settings.save(settings.Settings())
 
 

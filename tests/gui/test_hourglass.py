@@ -183,13 +183,13 @@ def test_any_metric_colours_the_hourglass_and_maps_come_back(session):
     with showing(HourglassView, session, 700, 714) as view:
         maps, asked = picture(view.grid), []
         view.shaded.connect(asked.append)
-        assert view.metrics.isVisible() and not view.metrics.bar.isVisible()
-        view.metrics.picker.activated.emit(view.metrics.picker.findData("entropy"))
+        assert view.metrics.isVisible() and not view.bar.isVisible()
+        view.metrics.activated.emit(view.metrics.findData("entropy"))
         assert asked == ["entropy"]
         session.put(shade="entropy")
         view.settle()
         assert len(colours(cell_of(view, session.selection.head_id))) == 1
-        assert view.metrics.bar.isVisible() and "Entropy" in view.metrics.picker.toolTip()
+        assert view.bar.isVisible() and "Entropy" in view.metrics.toolTip()
         session.put(shade="")
         view.settle()
-        assert (picture(view.grid) == maps).all() and not view.metrics.bar.isVisible()
+        assert (picture(view.grid) == maps).all() and not view.bar.isVisible()
