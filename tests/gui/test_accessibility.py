@@ -67,7 +67,7 @@ def described(one):
     return f"{' in '.join(names)} {one.toolTip() or getattr(one, 'text', str)()!r}"
 
 
-def is_named(program, one):
+def is_named(one):
     """Whether a screen reader has a name for it."""
     interface = QAccessible.queryAccessibleInterface(one)
     return bool(interface is not None and interface.text(QAccessible.Text.Name).strip())
@@ -85,7 +85,7 @@ def tab_stops(root):
     return seen
 
 
-def reached(program, root):
+def reached(root):
     """What Tab comes to; of several buttons that belong together, arrows reach the others."""
     found = set(tab_stops(root))
     for one in list(found):
@@ -116,9 +116,9 @@ def looks_focused(one):
 
 def faults(program, root, place):
     """What is wrong with the controls of a place."""
-    every, by_keys, kinds = list(controls(root)), reached(program, root), set()
+    every, by_keys, kinds = list(controls(root)), reached(root), set()
     for one in every:
-        if not is_named(program, one):
+        if not is_named(one):
             yield f"{place}, unnamed: {described(one)}"
         is_bare = isinstance(one, QAbstractScrollArea) and not isinstance(one, CONTROLS)
         if one.isEnabled() and not is_bare and one not in by_keys and not is_action(program, one):

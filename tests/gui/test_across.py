@@ -173,12 +173,6 @@ def test_a_place_in_the_next_text_is_not_looked_up_in_the_old_map(shown):
     assert view._across.capture is session.capture
 
 
-def test_a_tiny_text_is_drawn(shown):
-    view, _ = shown(hourglass(letters(TEXT[:1]), (1, 2)), selection=Selection(0, 0, 0))
-    view.grab()
-    assert view._across.opened.sources[0].shape == (1, 1)
-
-
 def test_the_look_across_follows_the_selection_and_the_theme(program, until):
     program.session.put(
         capture=make_capture(TEXT[:22], (1, 2), heads=2), selection=Selection(0, 0, 15)

@@ -77,17 +77,6 @@ def test_the_keys_show_attention_slopes_and_attributions_and_are_copied_in_full(
         assert session.selection.key == 6
 
 
-def test_a_coarser_head_is_compared_by_its_own_positions(app, asked_of):
-    _, capture, found = asked_of
-    inner = next(one for one in capture.spec.layers if one.level == 1 and one.role == "self")
-    chosen = Selection(inner.index, 0, 12)
-    with shown(AttributionView, **fields_of(asked_of, selection=chosen)) as (view, _):
-        scores = view.report.scores
-        spans = capture.key_spans(inner.index)[scores.columns]
-        behind = [found.tokens[start:end].sum() for start, end in spans]
-        assert scores.tokens == pytest.approx(behind)
-
-
 def test_the_wall_opens_heads_and_gives_their_conductance(app, asked_of):
     with shown(AttributionView, **fields_of(asked_of)) as (view, session):
         amount = decimals(session.explained.heads[HeadId(2, 1)], 2, signed=True)

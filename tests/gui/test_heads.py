@@ -7,13 +7,11 @@ from PySide6.QtCore import Qt
 
 from hgviz import tasks
 from hgviz.analysis.metrics import METRICS
-from hgviz.analysis.roles import roles
 from hgviz.core import HeadId
 from hgviz.gui.charts import Points
 from hgviz.gui.heads import ABOUT, HeadsView
 from hgviz.gui.sentences import explained
 from hgviz.models import open_model
-from hgviz.store import open_capture
 from hgviz.tasks.heads import role_words
 from tests.gui.screen import choose, click_chart, place_in, point_at, session_of, showing
 from tests.making import make_capture
@@ -153,18 +151,6 @@ def test_a_capture_with_some_layers_shows_what_there_is(small):
         assert view.examples.sentence.full.startswith("0.0:")
 
 
-def test_another_text_is_never_shown_with_the_numbers_of_the_one_before(view, session, monkeypatch):
-    before = view.known
-    monkeypatch.setattr("hgviz.gui.heads.AT_ONCE", 10)
-    session.put(capture=make_capture("Another text. " * 6, (1, 2), heads=2))
-    for _ in range(3):  # not measured yet, however often it is asked for
-        view.settle()
-        assert not view.content.isVisible()
-    session.put(facts=roles(session.capture))
-    view.settle()
-    assert view.known is not before and len(view.known.roles.heads) == len(session.facts)
-
-
 def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, qtbot):
     monkeypatch.setattr("hgviz.gui.heads.AT_ONCE", 10)
     with showing(HeadsView, session, 704, 620) as view:
@@ -179,32 +165,16 @@ def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, 
 # --- over many texts ------------------------------------------------------------------------------
 
 
-def test_all_texts_of_a_corpus_are_measured_when_asked_and_stay_for_the_next_text(corpus):
-    session = session_of(corpus, layer=0, head=0, query=3, facts=True)
-    with showing(HeadsView, session, 704, 620) as view:
-        assert view.scope.isVisible() and view.known.roles.texts == 1
-        view.scope._group.button(1).click()
-        view.settle()
-        assert view.known.roles.texts == 3 and "3 texts" in view.head.note.full
-        assert any(one.text > 0 for f in view.known.roles.heads.values() for one in f.examples)
-        known = view.known
-        session.put(capture=open_capture(corpus.path, 1))
-        view.settle()
-        assert view.known is known
-        view.scope._group.button(0).click()
-        view.settle()
-        assert view.known.roles.texts == 1
-
-
 def test_examples_open_their_text_and_query(program, corpus, until):
     program.commands.open_path(corpus.path)
     until(lambda: program.session.capture is not None and program.session.facts)
     program.commands.run("table")
     assert (program.session.mode, program.session.look) == ("inspect", "heads")
     view = program.inspect.heads
+    until(lambda: view.known is not None and view.known.roles.texts == 1)
     view.scope._group.button(1).click()
-    until(lambda: view.known is not None and view.known.whole and view.known.roles.texts == 3)
-    assert program.session.roles is view.known.roles
+    until(lambda: view.known.whole and view.known.roles.texts == 3)
+    assert program.session.roles is view.known.roles and "3 texts" in view.head.note.full
     head, example = next(
         (head, one)
         for head, facts in view.known.roles.heads.items()
@@ -212,11 +182,14 @@ def test_examples_open_their_text_and_query(program, corpus, until):
         if one.text == 2 and one.key is not None
     )
     view.example.emit(head, example)
+    known = view.known
     until(lambda: program.session.capture.item == 2)
     chosen = program.session.selection
     assert chosen.head_id == head and (chosen.query, chosen.key) == (example.query, example.key)
-    assert program.session.roles is not None  # of the same corpus
     program.settle()
+    assert program.session.roles is not None and view.known is known  # of the same corpus
+    view.scope._group.button(0).click()
+    until(lambda: view.known.roles.texts == 1)
 
 
 def test_every_metric_and_column_says_what_it_is_its_formula_and_its_source(view):
