@@ -405,6 +405,8 @@ class HourglassView(View):
         self.metrics.activated.connect(lambda at: self.shaded.emit(self.metrics.itemData(at)))
         self.bar = ShadeBar(is_short=True)
         self.head.add(self.bar, self.metrics, self.export_button())
+        for part in (self.bar, self.metrics):
+            part.hide()  # until there is known to be room for them
         self.grid = HeadGrid(tr(self.title))
         self.card = CellCard(self.grid.viewport())
         self.data: HourglassData | None = None
