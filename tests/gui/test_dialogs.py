@@ -41,35 +41,26 @@ LABELS = LabelError("unknown", ("good",), ("positive", "negative"), {"good": "po
 
 # how each dialog is made: from the program and what is called where it is accepted
 DIALOGS = {
-    "error": lambda program, then: ErrorDialog(program.frame, ERROR, ("Open…", then)),
-    "question": lambda program, then: Question(
-        program.frame, "Unsaved work", ["Scores."], {"Cancel": None, "Quit": then}
-    ),
-    "about": lambda program, then: About(program.frame),
-    "licences": lambda program, then: Licences(program.frame),
-    "text": lambda program, then: TextDialog(
-        program.frame, "old", program.session.spec, then=then
-    ),
-    "activation": lambda program, then: ExchangeDialog(program.frame, "m", "", None, then),
-    "write": lambda program, then: WriteDialog(
-        program.frame, "a text", "token", 9, WritingOptions(), then
-    ),
-    "measure": lambda program, then: MeasureDialog(program.frame, frozenset(), then=then),
-    "labels": lambda program, then: LabelsDialog(program.frame, "a.tsv", LABELS, then),
-    "preferences": lambda program, then: Preferences(program.frame, then),
-    "help": lambda program, then: Explanation(program.frame, "keys"),
-    "remove": lambda program, then: RemoveDialog(
-        program.frame,
-        Removal("a", program.session.spec, frozenset({HeadId(0, 0)}), out="new"), then,
-    ),
-    "compare": lambda program, then: CompareDialog(
-        program.frame, program.session, {"/a/b": "b"}, "model", then
-    ),
-    "export": lambda program, then: ExportDialog(program.frame, program.session, program.lanes),
-}  # fmt: skip
-ACCEPTED = (
-    "error", "question", "activation", "write", "measure", "labels", "compare", "remove",
-)  # fmt: skip
+    "error": lambda it, then: ErrorDialog(it.frame, ERROR, ("Open…", then)),
+    "question": lambda it, then: Question(it.frame, "Q", ["S."], {"Cancel": None, "Quit": then}),
+    "about": lambda it, then: About(it.frame),
+    "licences": lambda it, then: Licences(it.frame),
+    "text": lambda it, then: TextDialog(it.frame, "old", it.session.spec, then=then),
+    "activation": lambda it, then: ExchangeDialog(it.frame, "m", "", None, then),
+    "write": lambda it, then: WriteDialog(it.frame, "a text", "token", 9, WritingOptions(), then),
+    "measure": lambda it, then: MeasureDialog(it.frame, frozenset(), then=then),
+    "labels": lambda it, then: LabelsDialog(it.frame, "a.tsv", LABELS, then),
+    "preferences": lambda it, then: Preferences(it.frame, then),
+    "help": lambda it, then: Explanation(it.frame, "keys"),
+    "remove": lambda it, then: RemoveDialog(it.frame, removal_of(it.session.spec), then),
+    "compare": lambda it, then: CompareDialog(it.frame, it.session, {"/a/b": "b"}, "model", then),
+    "export": lambda it, then: ExportDialog(it.frame, it.session, it.lanes),
+}
+ACCEPTED = ("error", "question", "activation", "write", "measure", "labels", "compare", "remove")
+
+
+def removal_of(spec):
+    return Removal("a", spec, frozenset({HeadId(0, 0)}), out="new")
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from hgviz.gui.hourglass import HourglassView, metric_shades
 from hgviz.maps import LazyMap
 from hgviz.session import Session, Work
 from tests.gui.screen import picture, session_of, showing
-from tests.making import make_capture, make_flat
+from tests.making import make_flat
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -112,16 +112,6 @@ def test_without_a_capture_the_frames_are_empty_and_without_a_model_there_is_a_s
         assert view.content.isVisible() and view.grid.chosen is None
         assert "position" not in " ".join(view.grid.picture.scene.lines(0))
         assert len(colours(cell_of(view, HeadId(0, 0)))) == 1
-
-
-@pytest.mark.parametrize(("text", "dark"), [("H", True), ("The hourglass was used.", False)])
-def test_every_text_is_drawn_in_both_themes(app, dark, text):
-    theme.apply(app, dark)
-    with showing(HourglassView, session_of(make_capture(text, signed=dark), query=0)) as view:
-        pane = np.array(theme.current().pane.getRgb()[:3])
-        assert (picture(view.grid.viewport())[-3, 5] == pane).all()
-        assert len(view.data.atlas.places) == 78
-        assert (len(colours(cell_of(view, HeadId(0, 4)))) > 5) == (len(text) > 1)
 
 
 def test_the_chosen_head_is_in_view(capture):
