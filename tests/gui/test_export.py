@@ -397,6 +397,7 @@ def test_copy_as_command_copies_what_draws_the_pane_in_the_last_size_and_format(
     words = shlex.split(clipboard().text())
     assert words[:2] == ["hgviz", "figure"] and words[words.index("--kind") + 1] == "map"
     assert words[words.index("--width") + 1] == "acl" and words[-1].endswith(".svg")
+    assert "save the capture under that name first" in drawn.frame.chosen_words.full
     settings.save(settings.Settings())
 
 
