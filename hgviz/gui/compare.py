@@ -37,7 +37,6 @@ from hgviz.session import Session
 
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
-    from hgviz.gui.jobs import Lanes
     from hgviz.maps import Difference
 
 SIDES = ["A", "B", "A − B"]
@@ -163,11 +162,6 @@ class CompareView(HeadMapsView):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def bind(self, session: Session, lanes: Lanes) -> None:
-        """Listen, and show the scale in use."""
-        super().bind(session, lanes)
-        self.scale.choose(session.display.scale)
-
     def unbind(self) -> None:
         super().unbind()
         self.canvas.blink(False)
@@ -188,16 +182,16 @@ class CompareView(HeadMapsView):
 
     def draw(self, result: OpenedMap[SharedGrid]) -> None:
         """Show the three; their tiles follow as they are read."""
+        assert self.session is not None
         is_other, self._opened = result is not self._opened, result
+        self.scale.choose(self.session.display.scale)
         self._name_heads(result.grid)
         self._show_maps(reveal=is_other)
 
     def noticed(self, name: str) -> None:
         """Move the cursor and change colours at once; another capture is another pair."""
         super().noticed(name)
-        if name == "display" and self.session is not None:
-            self.scale.choose(self.session.display.scale)
-        elif name in ("capture", "beside"):
+        if name in ("capture", "beside"):
             self._pointed = self._opened = None
             self._supply.forget()
 
@@ -362,7 +356,7 @@ class NumberPair(QWidget):
             value = label(factor=0.92, weight=600)
             value.setFixedWidth(VALUE)
             value.setAlignment(theme.TO_RIGHT)
-            ticks.described.connect(self._tell)
+            ticks.described.connect(lambda words: self.told.emit(words and self.words))
             self.lines[letter] = ticks, value
             for column, widget in enumerate((side, ticks, value)):
                 grid.addWidget(widget, row, column)
@@ -386,11 +380,6 @@ class NumberPair(QWidget):
             value_label.setText(side.shown(name))
         if any(ticks.hasFocus() for ticks, _ in self.lines.values()):
             self.told.emit(self.words)
-
-    def _tell(self, words: str) -> None:
-        """Say both sides while a line has the keyboard."""
-        has_focus = any(ticks.hasFocus() for ticks, _ in self.lines.values())
-        self.told.emit(self.words if has_focus or words else "")
 
 
 class NumbersView(View):

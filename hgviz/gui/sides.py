@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 
 SHORT = {"topk": "top-k", "linear": "linear attention", "leaky_relu": "leaky ReLU"}
-NAMED = 28  # characters of a name
+NAMED = 24  # characters of a name
 GUIDE = "compare-in-the-window.md"  # the page that says how all of it is computed
 
 
@@ -142,7 +142,8 @@ def head_of_b(session: Session) -> HeadId | None:
 
 def without(off: HeadSet) -> str:
     """with all heads; without head 12.5; without 14 heads."""
-    return tr("without {heads}", heads=listed(off)) if off else tr("with all heads")
+    heads = listed(off) if len(off) == 1 else counted(len(off), "head")
+    return tr("without {heads}", heads=heads) if off else tr("with all heads")
 
 
 def listed(heads: HeadSet) -> str:

@@ -37,217 +37,200 @@ def captured(model, text=TEXT):
 
 
 @pytest.fixture
-def bench(app, model, checkpoint):
-    """A session with a capture of TEXT on the Compare page, and what brings B; no window."""
-    session, lanes, errors = Session(), Lanes(), []
+def bench(app, model, checkpoint, until):
+    """The Compare page of a session with a capture of TEXT, without a window: what brings B, and
+    the labels of both sides."""
+    session, lanes, errors, view = Session(), Lanes(), [], SideBar()
     session.put(model=model, checkpoint=str(checkpoint), capture=captured(model), mode="compare")
-    working = Jobs(session, lanes, errors.append)
-    brings = Sides(session, lanes, working, errors.append)
-    yield SimpleNamespace(session=session, lanes=lanes, comparing=brings, errors=errors)
+    brings = Sides(session, lanes, Jobs(session, lanes, errors.append), errors.append)
+    view.bind(session, lanes)
+    bench = SimpleNamespace(session=session, lanes=lanes, sides=brings, errors=errors, view=view)
+
+    def choose(kind, *args, head=None, **fields):
+        """Have another B, and wait for all of it."""
+        brings.choose(Other(kind, *args, **fields), head)
+        until(lambda: not busy(bench))
+        view.settle()
+        return session.beside
+
+    bench.choose = choose
+    yield bench
     brings.close()
-    lanes.close()
-
-
-@pytest.fixture
-def sides(bench):
-    """The two seats over a session."""
-    view = SideBar()
-    view.bind(bench.session, bench.lanes)
-    view.settle()
-    yield view
     view.unbind()
+    lanes.close()
     for widget in (view, view.a, view.b):
         widget.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 @pytest.fixture
-def over(app):
-    """Something for a dialog to stand over."""
-    widget = QWidget()
-    widget.resize(900, 600)
-    widget.show()
-    yield widget
-    widget.close()
-    widget.deleteLater()
+def dialog(bench):
+    """Open the dialog that asks for B over a window; what it answers is in bench.answers."""
+    window = QWidget()
+    window.resize(900, 600)
+    window.show()
+    bench.answers = []
+
+    def ask(kind=""):
+        more = {"/some/model": "model"}
+        then = lambda *answer: bench.answers.append(answer)  # noqa: E731
+        return CompareDialog(window, bench.session, more, kind, then)
+
+    yield ask
+    window.close()
+    window.deleteLater()
 
 
-def choose(bench, until, other, head=None):
-    """Have another B, and wait for all of it."""
-    bench.comparing.choose(other, head)
-    until(lambda: not busy(bench))
-
-
-def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench, sides, until):
-    a = bench.session.capture
-    choose(bench, until, Other("activation", "ymish"))
-    b = bench.session.beside
+def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench):
+    a, said = bench.session.capture, []
+    bench.view.explained.connect(said.append)
+    b = bench.choose("activation", "ymish")
     assert b.prompt is a.prompt and b.spec.layers[0].activations[0] == "ymish"
     assert bench.session.capture is a and bench.session.activation == ""
     alone = open_model(bench.session.checkpoint, activation="ymish")
-    wanted = tasks.capture(alone, a.prompt)
-    assert np.array_equal(wanted.logits, b.logits)
+    assert np.array_equal(tasks.capture(alone, a.prompt).logits, b.logits)
+    assert (bench.view.a.name.text(), bench.view.b.name.text()) == ("softmax", "ymish")
+    assert "softmax exchanged for ymish" in said[-1] and "exchanged" in bench.view.b.words.full
+
+
+@pytest.mark.parametrize(
+    ("other", "head", "names", "words", "note"),
+    [
+        (Other("off", off=frozenset({HeadId(0, 1)})), None,
+         ("with all heads", "without head 0.1"), "without 1 head", "head 0.1 off in B only"),
+        (Other("head"), HeadId(2, 0), ("head 0.0", "head 2.0"), "", "Two levels of one model"),
+        (Other("head"), None, ("A", "B"), "", "One head beside itself"),
+        (Other("text", text="At sea."), None, ("this text", "the other text"), "on “At·sea.”",
+         "One model on two texts."),
+    ],
+)  # fmt: skip
+def test_the_sides_are_named_by_what_differs(bench, other, head, names, words, note):
     said = []
-    sides.explained.connect(said.append)
-    sides.settle()
-    assert (sides.a.name.text(), sides.b.name.text()) == ("softmax", "ymish")
-    assert "softmax exchanged for ymish" in said[-1]
+    bench.view.explained.connect(said.append)
+    bench.session.put(selection=Selection(0, 0, 5))
+    bench.choose(other.kind, head=head, text=other.text, off=other.off)
+    assert (bench.view.a.name.text(), bench.view.b.name.text()) == names
+    assert words in bench.view.b.words.full and note in said[-1]
 
 
-def test_another_text_stands_beside_the_first_and_stays_when_that_changes(bench, model, until):
-    choose(bench, until, Other("text", text="Used at sea."))
-    first = bench.session.beside
+def test_b_follows_a_once_its_page_is_shown_again_and_keeps_its_own_text(bench, model, until):
+    session, first = bench.session, bench.choose("text", text="Used at sea.")
     assert first.prompt.text == "Used at sea."
-    bench.session.put(capture=captured(model, "Another text at sea."))
-    until(lambda: bench.session.beside is not first and not busy(bench))
-    assert bench.session.beside.prompt.text == "Used at sea."
-    assert bench.session.text == "Another text at sea."
+    session.put(mode="inspect")
+    session.put(capture=captured(model, "Another text at sea."))
+    assert not busy(bench) and session.beside is first
+    session.put(mode="compare")
+    until(lambda: session.beside is not first and not busy(bench))
+    assert session.beside.prompt.text == "Used at sea." and session.text == "Another text at sea."
+    bench.choose("activation", "tanh")
+    session.put(capture=captured(model, "It follows."))
+    until(lambda: session.beside.prompt.text == "It follows." and not busy(bench))
 
 
-def test_b_is_not_captured_while_its_page_is_hidden(bench, model, until):
-    choose(bench, until, Other("activation", "tanh"))
-    bench.session.put(mode="inspect")
-    bench.session.put(capture=captured(model, "It waits."))
-    assert not busy(bench) and bench.session.beside.prompt.text == TEXT
-    bench.session.put(mode="compare")
-    until(lambda: not busy(bench))
-    assert bench.session.beside.prompt.text == "It waits."
-
-
-def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, until, tmp_path):
+def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):
     path = tmp_path / "other.h5"
     write_capture(path, make_capture("The hourglass was used."))
-    choose(bench, until, Other("model", path=str(path)))
-    assert bench.session.beside.path == str(path)
-    kept, before = bench.session.beside, bench.session.other
-    choose(bench, until, Other("model", path=str(tmp_path / "nothing.h5")))
+    kept = bench.choose("model", path=str(path))
+    assert kept.path == str(path) and bench.view.b.name.text() != bench.view.a.name.text()
+    before = bench.session.other
+    assert bench.choose("model", path=str(tmp_path / "nothing.h5")) is kept
     assert len(bench.errors) == 1 and "there is no" in str(bench.errors[0])
-    assert bench.session.beside is kept and bench.session.other == before
+    assert bench.session.other == before
 
 
-def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, over, until):
+def test_a_checkpoint_becomes_b_with_its_own_activation(bench):
+    b = bench.choose("model", "tanh", path=bench.session.checkpoint)
+    assert b.spec.layers[0].activations[0] == "tanh" and b.main.text == TEXT
+
+
+def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, dialog):
     bench.session.put(checkpoint="", model=None)
-    bench.comparing.choose(Other("activation", "ymish"))
+    bench.sides.choose(Other("activation", "ymish"))
     assert "checkpoint" in str(bench.errors[0]) and bench.session.other is None
-    dialog = CompareDialog(over, bench.session, {})
-    dialog.kinds._group.button(0).click()
-    assert not dialog.default.isEnabled() and "checkpoint" in dialog.wrong.text()
-    dialog.kinds._group.button(4).click()
-    dialog.head.setText("0.1")
-    assert dialog.default.isEnabled()
+    form = dialog("activation")
+    assert not form.default.isEnabled() and "checkpoint" in form.wrong.text()
+    form.kinds._group.button(4).click()
+    form.head.setText("0.1")
+    assert form.default.isEnabled()
 
 
-def test_stop_leaves_the_b_that_was_there(bench, sides, until):
-    choose(bench, until, Other("activation", "tanh"))
-    kept = bench.session.beside
-    sides.stopped.connect(bench.comparing.stop)
-    bench.comparing.choose(Other("activation", "elu"))
-    sides.settle()
-    assert not sides.b.stop.isHidden() and "Capturing B" in sides.b.words.full
-    sides.b.stop.click()
+def test_stop_leaves_the_b_that_was_there_and_nothing_removes_it(bench, until):
+    session, view, there = bench.session, bench.view, []
+    kept = bench.choose("activation", "tanh")
+    view.paired.connect(there.append)
+    view.stopped.connect(bench.sides.stop)
+    bench.sides.choose(Other("activation", "elu"))
+    view.settle()
+    assert not view.b.stop.isHidden() and "Capturing B" in view.b.words.full
+    view.b.stop.click()
     until(lambda: not bench.lanes.engine.jobs)
     QApplication.processEvents()
-    sides.settle()
-    assert bench.session.beside is kept and bench.session.other == Other("activation", "tanh")
-    assert sides.b.stop.isHidden()
+    view.settle()
+    assert session.beside is kept and session.other == Other("activation", "tanh")
+    assert view.b.stop.isHidden() and there[-1] is True
+    bench.sides.forget()
+    view.settle()
+    assert session.beside is None and there[-1] is False
+    assert view.b.name.text() == "nothing yet"
 
 
-def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(
-    bench, until, monkeypatch
-):
+def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench, monkeypatch):
     monkeypatch.setattr(comparing, "QUIET", -1.0)
-    seen = []
-
-    def heard(name):
-        if name == "beside":
-            seen.append(bench.session.beside)
-
-    bench.session.changed.connect(heard)
-    bench.session.put(selection=Selection(0, 0, 5))
-    choose(bench, until, Other("activation", "tanh"))
+    seen, session = [], bench.session
+    session.changed.connect(lambda name: name == "beside" and seen.append(session.beside))
+    session.put(selection=Selection(0, 0, 5))
+    bench.choose("activation", "tanh")
     assert 1 <= len(seen) <= 2 and seen[-1].complete
     assert all(one.maps[0] is not None for one in seen)
 
 
-def test_compare_with_nothing_removes_b(bench, sides, until):
-    there = []
-    sides.paired.connect(there.append)
-    choose(bench, until, Other("activation", "tanh"))
-    sides.settle()
-    bench.comparing.forget()
-    sides.settle()
-    assert bench.session.beside is None and there[-2:] == [True, False]
-    assert sides.b.name.text() == "nothing yet"
-
-
-def test_the_dialog_returns_the_chosen_b(bench, over):
-    chosen = []
-    more = {"/some/model": "model"}
-    dialog = CompareDialog(over, bench.session, more, then=lambda *wish: chosen.append(wish))
-    dialog.open()
-    assert dialog.kinds.choice == "activation"
-    dialog.activations.setCurrentIndex(dialog.activations.findData("elu"))
-    QTest.keyClick(dialog.default, Qt.Key.Key_Return)
-    assert chosen == [(Other("activation", "elu"), None)]
+def test_the_dialog_returns_the_chosen_b(bench, dialog):
+    form = dialog()
+    form.open()
+    assert form.kinds.choice == "activation"
+    form.activations.setCurrentIndex(form.activations.findData("elu"))
+    QTest.keyClick(form.default, Qt.Key.Key_Return)
+    assert bench.answers == [(Other("activation", "elu"), None)]
+    form = dialog("text")
+    form.texts[0].setPlainText("Another.")
+    form.head.setText("7.3")  # of a model that may have more heads
+    assert form.answer() == (Other("text", text="Another."), HeadId(7, 3))
 
 
 @pytest.mark.parametrize(
-    ("words", "wrong"),
-    [("0.9", "no head 0.9"), ("x", "does not name"), ("", "off in A too"), ("0.0,0.0", "twice")],
-)
-def test_the_dialog_says_which_heads_cannot_be_off(bench, over, words, wrong):
-    dialog = CompareDialog(over, bench.session, {}, "off")
-    dialog.heads.setText(words)
-    assert wrong in dialog.wrong.text() and not dialog.default.isEnabled()
-    dialog.heads.setText("0.1, 2.*")
-    assert dialog.default.isEnabled()
-    assert dialog.answer()[0].off == {HeadId(0, 1), HeadId(2, 0), HeadId(2, 1)}
-    dialog.texts[0].setPlainText("")
-    dialog.kinds._group.button(2).click()
-    assert not dialog.default.isEnabled() and "empty" in dialog.wrong.text()
+    ("kind", "words", "wrong", "answer"),
+    [
+        ("off", "0.9", "no head 0.9", None), ("off", "x", "does not name", None),
+        ("off", "", "off in A too", None), ("off", "0.0,0.0", "twice", None),
+        ("off", "0.1, 2.*", "", (Other("off", off=frozenset(map(HeadId, (0, 2, 2), (1, 0, 1)))),
+                                 None)),
+        ("head", "", "Name the head", None), ("head", "x", "does not name", None),
+        ("head", "9.9", "has no", None), ("head", "2.0", "", (Other("head"), HeadId(2, 0))),
+        ("text", "", "empty", None),
+    ],
+)  # fmt: skip
+def test_the_dialog_says_what_is_wrong(bench, dialog, kind, words, wrong, answer):
+    form = dialog(kind)
+    field = {"off": form.heads, "head": form.head, "text": form.texts[0]}[kind]
+    (field.setText if kind != "text" else field.setPlainText)(words)
+    form.check()
+    assert wrong in form.wrong.text() and form.default.isEnabled() == (answer is not None)
+    if answer is not None:
+        form.default.click()
+        assert bench.answers == [answer]
 
 
-def test_the_head_of_b_is_named_in_the_dialog(bench, over):
-    answers = []
-    dialog = CompareDialog(over, bench.session, {}, "head", lambda *answer: answers.append(answer))
-    for text, words in (("", "Name the head"), ("x", "does not name"), ("9.9", "has no")):
-        dialog.head.setText(text)
-        dialog.check()
-        assert words in dialog.wrong.text() and not dialog.default.isEnabled()
-    dialog.head.setText("2.0")
-    dialog.default.click()
-    assert answers == [(Other("head"), HeadId(2, 0))]
-    dialog = CompareDialog(over, bench.session, {}, "activation")
-    assert dialog.answer()[1] is None
-    dialog.head.setText("7.3")  # of a model that may have more heads
-    assert dialog.answer()[1] == HeadId(7, 3)
-
-
-# --- the command of a report ----------------------------------------------------------------------
-
-
-@pytest.fixture
-def session(capture):
-    """A session that compares a checkpoint with itself by another activation."""
-    found = Session()
-    found.put(
-        checkpoint="a", capture=capture, beside=capture, data="d.tsv",
-        other=Other("activation", "ymish"), mode="compare",
-    )  # fmt: skip
-    return found
-
-
-def test_the_command_of_a_report_names_both_models_and_is_copied(session, program):
-    text = session.capture.main.text
+def test_the_command_of_a_report_names_both_models_and_is_copied(capture, program):
+    session = program.session
+    session.put(checkpoint="a", capture=capture, mode="compare")
+    session.put(beside=capture, data="d.tsv", other=Other("activation", "ymish"))
     words = shlex.split(report_command(session))
     assert words[:6] == ["hgviz", "compare", "a", "a", "--data", "d.tsv"]
-    assert words[6:10] == ["--activation", "ymish", "--text", text]
+    assert words[6:10] == ["--activation", "ymish", "--text", capture.main.text]
     assert words[-2] == "-o" and words[-1].endswith(".html")
+    program.commands.method("report_sides")()
+    assert QGuiApplication.clipboard().text() == report_command(session)
     session.other = Other("off", off=frozenset({HeadId(0, 1)}))
     assert "--off 0.1" in report_command(session)
     session.other = Other("model", path="elsewhere", activation="tanh")
     assert report_command(session).startswith("hgviz compare a elsewhere --data d.tsv --act")
-    names = ("checkpoint", "capture", "beside", "data", "other")
-    program.session.put(**{name: getattr(session, name) for name in names})
-    program.commands.method("report_sides")()
-    assert QGuiApplication.clipboard().text() == report_command(program.session)
