@@ -83,13 +83,13 @@ def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     titles = "Context" if ends else "Text", HEADS[trial.examples.asked], "Full model"
     heads_off = off_words(len(trial.off))
     columns = (*map(tr, titles), heads_off, tr("Loss increase"), tr("Loss, bits"))
-    found = trial.changed(which)
-    if trial.before is None or trial.now is None or not len(found):
+    places = trial.changed(which)
+    if trial.before is None or trial.now is None or not len(places):
         return Changes((), counts, columns, ends)
-    more = trial.now.loss[found] - trial.before.loss[found]
-    found = found[np.argsort(-more if which != "won" else more, kind="stable")][:MOST]
+    more = trial.now.loss[places] - trial.before.loss[places]
+    places = places[np.argsort(-more if which != "won" else more, kind="stable")][:MOST]
     name_of = _answer_namer(trial, model)
-    rows = tuple(_change_at(trial, place, name_of) for place in found.tolist())
+    rows = tuple(_change_at(trial, place, name_of) for place in places.tolist())
     return Changes(rows, counts, columns, ends)
 
 
@@ -144,14 +144,14 @@ def verdict(is_right: bool) -> str:
     return tr("right") if is_right else tr("wrong")
 
 
-def change_columns(found: Changes) -> list[Column]:
+def change_columns(listed: Changes) -> list[Column]:
     """The columns of a list of changes: right and wrong in word and colour, a bar of loss."""
-    most = max((abs(row.more) for row in found.rows), default=1.0) or 1.0
+    most = max((abs(row.more) for row in listed.rows), default=1.0) or 1.0
 
     def paint_text_before(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
         now, cut = theme.current(), Qt.TextElideMode
-        painter.setFont(theme.mono(0.92) if found.ends else theme.font(0.92))
-        if not found.ends:
+        painter.setFont(theme.mono(0.92) if listed.ends else theme.font(0.92))
+        if not listed.ends:
             paint_text(painter, box, text_of(row), now.text, cut=cut.ElideMiddle)
             return
         before = box.adjusted(0, 0, -12, 0)
@@ -188,9 +188,9 @@ def change_columns(found: Changes) -> list[Column]:
     def more_words(row: Change) -> str:
         return decimals(row.more, 2, signed=True)
 
-    text, wanted, full, pruned, more, loss = found.columns
+    text, wanted, full, pruned, more, loss = listed.columns
     return [
-        Column(text, text_of, width=REST, right=found.ends, paint=paint_text_before),
+        Column(text, text_of, width=REST, right=listed.ends, paint=paint_text_before),
         Column(wanted, lambda row: row.wanted, width=96, mono=True),
         answer_column(full, lambda row: (row.whole, row.was_right)),
         answer_column(pruned, lambda row: (row.now, row.is_right)),

@@ -86,8 +86,8 @@ def map_table(opened: OpenedMap[SharedGrid], cache: Tiles, view: Viewport) -> Ta
     for source in opened.shown:
         masks.append(tiles.unseen(source, view))
         is_read = tiles.quality(cache, source, view) != "coarse"
-        found = tiles.compose(cache, source, view)
-        values.append(np.where(masks[-1] | (not is_read), np.float32(np.nan), found))
+        weights = tiles.compose(cache, source, view)
+        values.append(np.where(masks[-1] | (not is_read), np.float32(np.nan), weights))
     queries, keys = (
         [[span(first, stop - 1), _cells_text(names, first, stop)] for first, stop in ends.tolist()]
         for ends, names in zip(
@@ -217,8 +217,8 @@ class CompareView(HeadMapsView):
         if opened is None or view is None:
             return
         if view.zoom > QUICK:
-            found = [self.tiles.get(key) for key in tiles.wanted(opened.sources[2], view)]
-            shares = [0.0 if tile is None else float(tile.exact.mean()) for tile in found]
+            parts = [self.tiles.get(key) for key in tiles.wanted(opened.sources[2], view)]
+            shares = [0.0 if tile is None else float(tile.exact.mean()) for tile in parts]
             share = sum(shares) / len(shares) if shares else 1.0
         part = sentences.percent(f"{int(100 * share)}")
         self.canvas.panes[2].note = tr("{share} computed", share=part) if share < 1 else ""
@@ -298,8 +298,8 @@ class SideHead:
 
     def values(self, name: str) -> list[float]:
         """The same metric of all peers that are measured."""
-        found = (self.known[head][name] for head in self.peers if head in self.known)
-        return [value for value in found if isfinite(value)]
+        values = (self.known[head][name] for head in self.peers if head in self.known)
+        return [value for value in values if isfinite(value)]
 
     def rank(self, name: str) -> int | None:
         """The place of the head among its peers, 1 for the largest; None where it has no value."""
@@ -335,7 +335,7 @@ class SideHead:
 class NumberPair(QWidget):
     """One metric of A and of B, each as a dot among ticks for all other heads."""
 
-    told = Signal(str)  # its words while a line has the keyboard, "" when that goes
+    described = Signal(str)  # its words while a line has the keyboard, "" when that goes
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -356,7 +356,7 @@ class NumberPair(QWidget):
             value = label(factor=0.92, weight=600)
             value.setFixedWidth(VALUE)
             value.setAlignment(theme.TO_RIGHT)
-            ticks.described.connect(lambda words: self.told.emit(words and self.words))
+            ticks.described.connect(lambda words: self.described.emit(words and self.words))
             self.lines[letter] = ticks, value
             for column, widget in enumerate((side, ticks, value)):
                 grid.addWidget(widget, row, column)
@@ -379,7 +379,7 @@ class NumberPair(QWidget):
             ticks.setToolTip("")  # that of the pair says both sides
             value_label.setText(side.shown(name))
         if any(ticks.hasFocus() for ticks, _ in self.lines.values()):
-            self.told.emit(self.words)
+            self.described.emit(self.words)
 
 
 class NumbersView(View):
@@ -406,7 +406,7 @@ class NumbersView(View):
             if number:
                 row.addWidget(line(vertical=True))
             row.addWidget(pair, 1)
-            pair.told.connect(lambda words: self.head.note.say(words or self._note))
+            pair.described.connect(lambda words: self.head.note.say(words or self._note))
         vbox(self.content, self.head, row)
         self.setFixedHeight(30 + TITLE + 2 * ROW + FOOT)
 
@@ -714,10 +714,6 @@ def difference_words(grid: SharedGrid) -> str:
 # --- texts ----------------------------------------------------------------------------------------
 
 
-BITS = "Bits per byte: mean loss of the next byte; lower is better"
-ASKING = "Click a {unit} to see what it attends to in A and B."
-
-
 @dataclass(frozen=True, slots=True)
 class TextRead:
     """What a request brings: bits per byte of both, None for none; the rows, None where A has no
@@ -775,10 +771,10 @@ class TextsView(View):
 
     def request(self, session: Session) -> Callable[[], TextRead] | None:
         """Read the row of the chosen query in both."""
-        a, b, looked = session.capture, session.beside, session.looked_at
+        a, b, cell = session.capture, session.beside, session.looked_at
         if a is None or b is None or not len(a.main) or not a.spec.layers:
             return None
-        chosen = replace(session.selection, query=looked.query, key=looked.key)
+        chosen = replace(session.selection, query=cell.query, key=cell.key)
         return partial(self._read, a, b, chosen)
 
     def _read(self, a: Capture, b: Capture, chosen: Selection) -> TextRead:
@@ -811,8 +807,9 @@ class TextsView(View):
         notes = tr("attention of the selected {unit}", unit=unit), answers, difference
         self.head.note.say("      ".join(filter(None, notes)))
         has_bits = answers and any(value is not None for value in result.bits)
-        formula = "−Σ_t log₂ P(x_t | x_<t) / bytes"
-        self.head.setToolTip(tip(explanation(tr(BITS), formula, GUIDE)) if has_bits else "")
+        bits = tr("Bits per byte: mean loss of the next byte; lower is better")
+        about = explanation(bits, "−Σ_t log₂ P(x_t | x_<t) / bytes", GUIDE)
+        self.head.setToolTip(tip(about) if has_bits else "")
         if pair is None:
             self.rows.show_rows((), np.zeros(0), display)
             self.words.setText(tr("This layer is not captured yet."))
@@ -827,7 +824,8 @@ class TextsView(View):
             query=pair.query, stay=stay, reveal=session.hover is None,
         )  # fmt: skip
         words = sentence(pair, sides)
-        self.words.setText(words or tr(ASKING, unit=unit))
+        asking = tr("Click a {unit} to see what it attends to in A and B.", unit=unit)
+        self.words.setText(words or asking)
         self.words.setToolTip(words)
         self.rows.setAccessibleDescription(words)
 

@@ -695,8 +695,8 @@ class LinkCanvas(QAbstractScrollArea):
             self.keyed.emit(end[1])
             return
         self._dragging = True
-        held = event.modifiers()
-        self.queried.emit(end[1], bool(held & CONTROL), bool(held & SHIFT))
+        modifiers = event.modifiers()
+        self.queried.emit(end[1], bool(modifiers & CONTROL), bool(modifiers & SHIFT))
 
     def _go_to(self, far: FarKey) -> None:
         """Scroll to a key that is out of view, and choose it."""
@@ -730,10 +730,10 @@ class LinkCanvas(QAbstractScrollArea):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Up and down move the query, with Shift they add to it, with Ctrl they go to the strongest
         key out of view; left and right move the key."""
-        held, key = event.modifiers() & ~KEYPAD, Qt.Key(event.key())
-        if key in STEPS and not held & ~SHIFT:
-            self.stepped.emit(*STEPS[key], bool(held & SHIFT))
-        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and held == CONTROL:
+        modifiers, key = event.modifiers() & ~KEYPAD, Qt.Key(event.key())
+        if key in STEPS and not modifiers & ~SHIFT:
+            self.stepped.emit(*STEPS[key], bool(modifiers & SHIFT))
+        elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and modifiers == CONTROL:
             for far in self.plan.far_keys() if self.plan is not None else ():
                 if far.before == (key == Qt.Key.Key_Up):
                     self._go_to(far)
@@ -1025,8 +1025,8 @@ class LinksView(View):
         if side == "key" or chosen.query is None:
             self.session.put(hover=None, selection=chosen)
             return
-        kept = self._tokens(self.session) if adding else ()
-        self._choose({*kept, chosen.query}, chosen)
+        others = self._tokens(self.session) if adding else ()
+        self._choose({*others, chosen.query}, chosen)
         place = self._place(chosen.query)
         if place is not None:
             self.canvas.reveal(place)

@@ -336,10 +336,10 @@ class Sides:
         else:
             self._capture(a, other)
 
-    def _opened(self, found: SideCapture | None) -> None:
+    def _opened(self, side: SideCapture | None) -> None:
         a, other = self.session.capture, self.session.other
-        if found is not None:
-            self._take(found)
+        if side is not None:
+            self._take(side)
         elif a is not None and other is not None:
             self._capture(a, other)
 
@@ -378,11 +378,11 @@ class Sides:
         a, chosen = self.session.capture, self.session.selection
         return a is not None and counterpart(a, b, chosen.head_id, chosen.beside) is not None
 
-    def _take(self, found: SideCapture) -> None:
-        if found.model is not None:
-            self._model, self._source = found.model, found.source
-        self._shown = found.other
-        self.session.put(beside=found.capture, other=found.other)
+    def _take(self, side: SideCapture) -> None:
+        if side.model is not None:
+            self._model, self._source = side.model, side.source
+        self._shown = side.other
+        self.session.put(beside=side.capture, other=side.other)
 
     def _failed(self, error: BaseException) -> None:
         """What was there before stays, if it is of this A."""
