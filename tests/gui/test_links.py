@@ -149,7 +149,8 @@ def test_several_heads_have_a_colour_each_or_are_one(view):
     assert not mean.isVisible() and not view.legend.isVisible()
     choose_heads(view, 1)
     colours = view.canvas.plan.scene.colours
-    assert mean.isVisible() and [one.name for one in colours] == [f"1.{n}" for n in range(6)]
+    assert mean.isVisible() and view.legend.isVisible()
+    assert [one.name for one in colours] == [f"1.{n}" for n in range(6)]
     assert len({one.above.name() for one in colours}) == 6
     assert all(one.above.name() in view.legend.text() for one in colours)
     choose_heads(view, 2)
