@@ -116,8 +116,9 @@ def test_from_afar_a_pixel_is_the_largest_of_its_cells():
     ("a", "b", "title"),
     [
         (A, None, "Choose a second model"),
-        (PART, B, "Layer 0 of A is not captured yet"),
+        (PART, B, "Layer 0 of A"),
         (A, PART, ""),
+        (PART, PART, ""),
     ],
 )
 def test_what_is_missing_is_said_and_no_error(kind, a, b, title):
@@ -433,6 +434,7 @@ def test_metrics_of_both_heads_stand_among_those_of_all():
         assert len(rows) == 12 and rows[0][1:3] == ["A", "1.1"] and rows[1][1:3] == ["B", "1.1"]
         assert float(rows[0][3]) == focus.lines["A"][0]._mine
         assert f"place {rows[0][4]} of {rows[0][5]}" in focus.words
+        assert focus.lines["A"][0]._ends == focus.lines["B"][0]._ends  # one axis for both
         assert view.as_text().count("\n") == 5
         session.put(selection=Selection(0, 3, 40))  # known: drawn without being asked for
         assert "A, head 0.3" in entropy.words and entropy.lines["A"][1].text() != "–"
