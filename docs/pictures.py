@@ -121,7 +121,7 @@ def compared(folder: Path) -> None:
     prompt, _ = tasks.read_prompts(other, first.prompt.text)
     tasks.capture(other, prompt, out=folder / "other.h5")
     with measured(resource(FIRST)) as (program, frame):
-        program.session.put(mode="compare", beside=open_capture(folder / "other.h5"))
+        program.session.put(mode="compare", capture_b=open_capture(folder / "other.h5"))
         program.settle()
         keep("compare-light", frame.grab().toImage())
 

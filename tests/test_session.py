@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hgviz.core import Display, HeadId, HgvizError, Item, MetricEstimate, Selection
 from hgviz.files import resource
-from hgviz.session import Other, Session, document
+from hgviz.session import Session, SideB, document
 from hgviz.session.document import (
     FORMAT,
     Document,
@@ -290,7 +290,7 @@ def test_a_session_survives_the_round_trip(tmp_path):
         text="a text\nof two lines",
         off=OFF,
         masks=(Mask("two off", OFF, score, (-0.1, -0.2, 0.0)),),
-        comparison=Other("model", path=str(resource("sample/ymish"))),
+        comparison=SideB("model", path=str(resource("sample/ymish"))),
         selection=Selection(2, 1, 60, 29, HeadId(3, 1)),
         display=Display("magma", (0.0, 0.5)),
         mode="compare",
@@ -378,7 +378,7 @@ def test_paths_move_with_the_folder_and_names_of_models_stay(tmp_path):
     document = Document(
         capture=str(here / "models" / "weights.h5"),
         model=str(resource("sample/hourglass")),
-        comparison=Other("model", path="bert-base-uncased"),
+        comparison=SideB("model", path="bert-base-uncased"),
     )
     assert document.missing.keys() == {"comparison"}  # nothing of that name in the cache
     write_document(document, here / "work" / "one.hgviz")

@@ -34,7 +34,7 @@ OWN_ACTIVATION = Need(
     lambda s: not s.activation, "Its activation was replaced: open the checkpoint as it is first"
 )
 TEXTS = Need(lambda s: s.capture and s.capture.items, "Run a model on a file of texts first")
-COMPARISON = Need(lambda s: s.beside, "Choose what to compare with first")
+COMPARISON = Need(lambda s: s.capture_b, "Choose what to compare with first")
 STUDY = Need(lambda s: s.sweep, "Open a study of many runs first")
 DATA = Need(lambda s: s.trial, "Choose data on the Prune page first")
 IMPORTANCE = Need(lambda s: s.study and s.score, "Compute head importance first")
@@ -98,10 +98,10 @@ EVALUABLE = (MODEL, LOADABLE, ANSWERS)
 REPORTABLE = (
     CAPTURE,
     COMPARISON,
-    Need(lambda s: s.other, COMPARISON.otherwise),
-    Need(lambda s: s.other.kind not in ("text", "head"), "A report compares two models"),
+    Need(lambda s: s.comparison, COMPARISON.otherwise),
+    Need(lambda s: s.comparison.kind not in ("text", "head"), "A report compares two models"),
     Need(
-        lambda s: s.other.kind != "model" or s.beside.path != s.other.path,
+        lambda s: s.comparison.kind != "model" or s.capture_b.path != s.comparison.path,
         "B is a saved capture: a report compares two models",
     ),
     CHECKPOINT,
@@ -167,9 +167,9 @@ ACTIONS = (
            (CAPTURE, Need(_shows_slots, "Show the slots first: captures keep slots"), COMPLETE), 1),
     Action("save_beside", "Save comparison capture…", "save", ("Alt+B",), "File",
            (COMPARISON,
-            Need(lambda s: s.beside is not s.capture and not s.beside.path,
+            Need(lambda s: s.capture_b is not s.capture and not s.capture_b.path,
                  "The comparison is in a file already"),
-            Need(lambda s: s.beside.complete, COMPLETE.otherwise)), 1),
+            Need(lambda s: s.capture_b.complete, COMPLETE.otherwise)), 1),
     Action("save_session", "Save session", "save", ("Ctrl+Shift+S",), "File",
            (ANYTHING,), 1),
     Action("save_session_as", "Save session as…", "save", ("Ctrl+Alt+S",), "File",

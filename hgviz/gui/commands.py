@@ -57,7 +57,7 @@ from hgviz.gui.sources import CaptureRunner, PromptChooser, UnreadError
 from hgviz.gui.studyruns import FolderWatcher, StudyModel
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
-from hgviz.session import Other, Session, add_recent
+from hgviz.session import Session, SideB, add_recent
 from hgviz.session.document import SUFFIX
 from hgviz.session.navigation import step_head, step_item, step_layer, step_level, step_token
 
@@ -219,7 +219,7 @@ class Commands:
             return
         a, before, off = session.capture, self._recaptured, session.off
         busy = any(one.state in GOING for one in session.work)
-        b_is_off = session.other is not None and session.other.kind == "off"
+        b_is_off = session.comparison is not None and session.comparison.kind == "off"
         in_file = a.path and a.path != str(resource(FIRST))
         chosen = in_file or b_is_off or any(a is one for one in self.pruning.pair or ())
         again = before[0] is a.maps and before[1] == off
@@ -456,8 +456,8 @@ class Commands:
 
     def save_beside(self) -> None:
         """Ask where, and write B."""
-        name = f"{self.session.beside.spec.name or 'capture'}-B.h5"
-        where = partial(self._save, self.session.beside)  # it may go meanwhile
+        name = f"{self.session.capture_b.spec.name or 'capture'}-B.h5"
+        where = partial(self._save, self.session.capture_b)  # it may go meanwhile
         ask_where(self.window, tr("Save comparison capture"), tr(CAPTURES), name, where)
 
     def _save(self, capture: Capture, path: str) -> None:
@@ -853,8 +853,8 @@ class Commands:
             case "compare":
                 b = sides[1]
                 self.opened_before[b.path] = b.name
-                other = Other("model", path=b.path, activation=b.activation)
-                self._open_model(one, model, mode="compare", other=other)
+                other = SideB("model", path=b.path, activation=b.activation)
+                self._open_model(one, model, mode="compare", comparison=other)
             case _:
                 if not gone:  # else its study is looked at alone
                     self.opened_before[model.path] = model.name
@@ -883,7 +883,7 @@ class Commands:
 
     # --- A and B ----------------------------------------------------------------------------------
 
-    def choose_side(self, other: Other, head: HeadId | None = None) -> None:
+    def choose_side(self, other: SideB, head: HeadId | None = None) -> None:
         """Have another B; what is asked for first, where the wish lacks it."""
         if other.kind == "model" and not other.path:
             self.ask_model(False)
@@ -895,7 +895,7 @@ class Commands:
     def compare_pruned(self, path: str) -> None:
         """Compare the open model, all heads on, with what was pruned of it as B."""
         self.pruning.switch(frozenset())
-        compare = partial(self.choose_side, Other("model", path=path))
+        compare = partial(self.choose_side, SideB("model", path=path))
         if self.session.capture is None:
             self.capturing.start_again(self.session.checkpoint, compare, self.show_error)
         else:
@@ -921,7 +921,7 @@ class Commands:
         if place.name == "config.json":
             path = str(place.parent)
         self.opened_before[path] = name_of(path)
-        self.comparing.choose(Other("model", path=path))
+        self.comparing.choose(SideB("model", path=path))
 
     # --- help -------------------------------------------------------------------------------------
 
@@ -938,7 +938,7 @@ class Commands:
         self.capturing.start_again(path, then, self.show_error)
 
     def _compare_classifiers(self) -> None:
-        self.comparing.choose(Other("model", path=str(resource(YMISH))))
+        self.comparing.choose(SideB("model", path=str(resource(YMISH))))
         self.session.put(mode="compare")
 
     def explain(self) -> None:
@@ -982,7 +982,7 @@ class Commands:
 
 def report_command(session: Session) -> str:
     """Return the `hgviz compare` command that writes a report on A and B of the session."""
-    a, b, other = session.capture, session.beside, session.other
+    a, b, other = session.capture, session.capture_b, session.comparison
     path = other.path if other.kind == "model" else session.checkpoint
     words = ["hgviz", "compare", session.checkpoint, path, "--data", session.data]
     if other.activation:

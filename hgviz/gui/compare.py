@@ -132,7 +132,7 @@ class CompareView(HeadMapsView):
     topic = "compare"
     wait = 0
     needs: ClassVar[tuple[str, ...]] = (
-        "capture", "beside", "selection", "hover", "display", "facts",
+        "capture", "capture_b", "selection", "hover", "display", "facts",
     )  # fmt: skip
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -168,7 +168,7 @@ class CompareView(HeadMapsView):
 
     def request(self, session: Session) -> Callable[[], OpenedMap[SharedGrid]] | None:
         """Open both heads on one grid, and read the row looked at."""
-        a, b, chosen = session.capture, session.beside, session.selection
+        a, b, chosen = session.capture, session.capture_b, session.selection
         self.empty, self.empty_actions = NOTHING, OPEN if a is None else COMPARE_WITH
         if a is None or b is None or not all(map(len, (*a.spans, *b.spans))):
             return None
@@ -191,12 +191,12 @@ class CompareView(HeadMapsView):
     def noticed(self, name: str) -> None:
         """Move the cursor and change colours at once; another capture is another pair."""
         super().noticed(name)
-        if name in ("capture", "beside"):
+        if name in ("capture", "capture_b"):
             self._pointed = self._opened = None
             self._supply.forget()
 
     def figure(self, session: Session) -> Spec | None:
-        if session.capture is None or session.beside is None:
+        if session.capture is None or session.capture_b is None:
             return None
         return Spec(kind="compare", selection=session.marked, display=session.display)
 
@@ -387,7 +387,7 @@ class NumbersView(View):
 
     title: ClassVar[str] = "Numbers"
     figureless = "The metrics of all heads have a figure"
-    needs: ClassVar[tuple[str, ...]] = ("capture", "beside", "selection")
+    needs: ClassVar[tuple[str, ...]] = ("capture", "capture_b", "selection")
     lane = "facts"
     empty = ("Metrics of A and B", "They are shown once there is something to compare with.")
     empty_actions = COMPARE_WITH
@@ -463,7 +463,7 @@ class NumbersView(View):
 
     def _known_sides(self, session: Session) -> tuple[SideHead, ...]:
         """The heads of A and of B with what is measured so far; () where nothing is compared."""
-        a, b, head = session.capture, session.beside, session.selection.head_id
+        a, b, head = session.capture, session.capture_b, session.selection.head_id
         if a is None or b is None or not a.spec.heads:
             return ()
         return tuple(
@@ -735,7 +735,7 @@ class TextsView(View):
     title: ClassVar[str] = "Text of A and B"
     figureless = "Its maps have figures"
     needs: ClassVar[tuple[str, ...]] = (
-        "capture", "beside", "other", "selection", "hover", "display",
+        "capture", "capture_b", "comparison", "selection", "hover", "display",
     )  # fmt: skip
     empty = ("Text of A and B", "It is shown once there is something to compare with.")
     empty_actions = COMPARE_WITH
@@ -771,7 +771,7 @@ class TextsView(View):
 
     def request(self, session: Session) -> Callable[[], TextRead] | None:
         """Read the row of the chosen query in both."""
-        a, b, cell = session.capture, session.beside, session.looked_at
+        a, b, cell = session.capture, session.capture_b, session.looked_at
         if a is None or b is None or not len(a.main) or not a.spec.layers:
             return None
         chosen = replace(session.selection, query=cell.query, key=cell.key)

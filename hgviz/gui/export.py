@@ -305,7 +305,7 @@ def why_not(session: Session, kind: Kind) -> str:
         return "" if is_done else "run the study until some of its cells are done"
     if session.capture is None:
         return "capture a text first"
-    no_b = kind.of == "pair" and session.beside is None
+    no_b = kind.of == "pair" and session.capture_b is None
     return "choose a B to compare with first" if no_b else ""
 
 
@@ -318,7 +318,7 @@ def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study | Sweep, ...
         if study is not None and session.unsaved:  # no command finds in its file what is drawn
             study = replace(study, path="")
         return () if study is None else (study,)
-    a, b = session.capture, session.beside
+    a, b = session.capture, session.capture_b
     if a is None:
         return ()
     if b is None or kind.of == "capture" or (kind.of == "captures" and not _adds(kind, a, b)):

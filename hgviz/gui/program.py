@@ -73,13 +73,13 @@ class Status(QObject):
         self._say()
 
     def _heard(self, name: str) -> None:
-        if name in ("capture", "study", "mode", "beside"):
+        if name in ("capture", "study", "mode", "capture_b"):
             self._right.say(source_words(self._session))
         if name == "models":
             self._left.say("")  # it was of another model
         if name == "hover":
             self._left.go_on()
-        if name in ("capture", "model", "selection", "hover", "mode", "beside", "cell", "sweep"):
+        if name in ("capture", "model", "selection", "hover", "mode", "capture_b", "cell", "sweep"):
             self._say()
 
     def _say(self) -> None:
@@ -123,7 +123,7 @@ def selection_words(capture: Capture, chosen: Selection) -> str:
 
 def source_words(session: Session) -> str:
     """How what is on screen was made: two captures, a study, or one capture."""
-    study, a, b = session.study, session.capture, session.beside
+    study, a, b = session.study, session.capture, session.capture_b
     if session.mode == "compare" and a is not None and b is not None:
         return both_words(a, b)
     if session.mode == "prune" and study is not None and study.path:
@@ -193,7 +193,7 @@ LATER = ("follow", "prune", "compare", "sweep")  # pages that a window does not 
 # the fields of the session that the title says, and those that change what can be done
 OF_TITLE = {"capture", "spec", "model", "checkpoint", "activation", "study", "sweep", "mode"}
 OF_STATE = OF_TITLE | {
-    "work", "selection", "off", "undo", "redo", "trial", "beside", "recent", "cell", "facts",
+    "work", "selection", "off", "undo", "redo", "trial", "capture_b", "recent", "cell", "facts",
     "score",
 }  # fmt: skip
 LONG = 1000  # ms: shorter jobs are not shown in the status bar

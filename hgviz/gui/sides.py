@@ -34,7 +34,7 @@ from hgviz.gui.sentences import counted, named, percent
 from hgviz.gui.studyruns import trained_as
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, IconButton, Picker, Segments, Words, hbox, label, tip, vbox
-from hgviz.session import Other, Session, Work
+from hgviz.session import Session, SideB, Work
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
@@ -64,10 +64,10 @@ class SideNames:
 
 def sides_of(session: Session) -> SideNames:
     """The names of A and B: "A" and "B" where others would be the same."""
-    a, b, chosen = session.capture, session.beside, session.selection
+    a, b, chosen = session.capture, session.capture_b, session.selection
     if a is None or b is None:
         return SideNames()
-    kind = session.other.kind if session.other is not None else "model"
+    kind = session.comparison.kind if session.comparison is not None else "model"
     if kind == "head":
         names = _of_heads(a, chosen.head_id, chosen.beside or chosen.head_id)
     elif kind == "text":
@@ -134,7 +134,7 @@ def model_of(session: Session, capture: Capture, short: bool = False) -> str:
 
 def head_of_b(session: Session) -> HeadId | None:
     """The head of B that stands beside the selected one of A; None where B has none."""
-    a, b, chosen = session.capture, session.beside, session.selection
+    a, b, chosen = session.capture, session.capture_b, session.selection
     if a is None or b is None:
         return None
     return counterpart(a, b, chosen.head_id, chosen.beside)
@@ -181,13 +181,13 @@ def elided(name: str) -> str:
 class SideCapture:
     """B, and the model that made it with what that was opened from; None where it was a file."""
 
-    other: Other
+    other: SideB
     capture: Capture
     model: Model | None = None
     source: tuple[str, str] = ("", "")  # the path of a checkpoint, the activation exchanged for
 
 
-def open_side(other: Other, a: Capture) -> SideCapture | None:
+def open_side(other: SideB, a: Capture) -> SideCapture | None:
     """The capture that lies at a path, of many texts the one that A is of; None for a checkpoint.
 
     Raises HgvizError for what is neither.
@@ -212,7 +212,7 @@ def open_side(other: Other, a: Capture) -> SideCapture | None:
 
 
 def capture_side(
-    other: Other, a: Capture, request: sources.CaptureRequest, model: Model | None
+    other: SideB, a: Capture, request: sources.CaptureRequest, model: Model | None
 ) -> SideCapture:
     """Capture B with a model, or with the checkpoint of the request; steps carry B so far."""
     model = model or sources.load(request)
@@ -251,14 +251,14 @@ NEEDS_CHECKPOINT = HgvizError(
 
 
 class Sides:
-    """Makes session.beside what session.other says, for every new capture of A."""
+    """Makes session.capture_b what session.comparison says, for every new capture of A."""
 
     def __init__(self, session: Session, lanes: Lanes, working: Jobs, on_error: OnError) -> None:
         self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
-        self._shown: Other | None = None  # what session.beside is of
+        self._shown: SideB | None = None  # what session.capture_b is of
         self._model: Model | None = None  # the one that made B, and what it was opened from
         self._source = ("", "")
-        self._partial = False  # whether session.beside is what there is so far of a new B
+        self._partial = False  # whether session.capture_b is what there is so far of a new B
         self._due = False  # whether A is another one than B was made beside
         self._maps = session.capture.maps if session.capture is not None else None
         session.changed.connect(self._heard)
@@ -269,11 +269,11 @@ class Sides:
 
     # --- what people ask for ----------------------------------------------------------------------
 
-    def choose(self, other: Other, head: HeadId | None = None) -> None:
+    def choose(self, other: SideB, head: HeadId | None = None) -> None:
         """Have another B. head: that of B which stands beside A's, None for the same one."""
         session = self.session
         chosen = replace(session.selection, beside=head)
-        session.put(chosen=False, mode="compare", other=other, selection=chosen)
+        session.put(chosen=False, mode="compare", comparison=other, selection=chosen)
         self._due = session.at_work  # then A is about to be another one
         if not self._due:
             self._start()
@@ -282,21 +282,21 @@ class Sides:
         """Stop bringing B; what was there before stays."""
         self.working.stop(BESIDE)
         self._due = False
-        self.session.put(other=self._shown)
+        self.session.put(comparison=self._shown)
 
     def forget(self) -> None:
         """Have no B."""
         self.working.stop(BESIDE)
         self._due, self._shown, self._model = False, None, None
         chosen = replace(self.session.selection, beside=None)
-        self.session.put(chosen=False, other=None, beside=None, selection=chosen)
+        self.session.put(chosen=False, comparison=None, capture_b=None, selection=chosen)
 
     # --- following A ------------------------------------------------------------------------------
 
     def _heard(self, name: str) -> None:
         if name == "capture":
             maps = self.session.capture.maps if self.session.capture is not None else None
-            self._due |= self.session.other is not None and maps is not self._maps
+            self._due |= self.session.comparison is not None and maps is not self._maps
             self._maps = maps  # one that was only saved is the same
         if name in ("capture", "mode", "work") and self._due:
             self._follow()
@@ -304,7 +304,7 @@ class Sides:
     def _follow(self) -> None:
         """Bring B anew once all of A is there and somebody looks."""
         session = self.session
-        a, other = session.capture, session.other
+        a, other = session.capture, session.comparison
         if other is None or session.mode != "compare" or session.at_work:
             return
         if a is not None and other.kind != "head" and not a.complete:
@@ -320,7 +320,7 @@ class Sides:
 
     def _start(self) -> None:
         session, self._due = self.session, False
-        a, other = session.capture, session.other
+        a, other = session.capture, session.comparison
         self.working.stop(BESIDE)
         if a is None or other is None:
             return
@@ -337,13 +337,13 @@ class Sides:
             self._capture(a, other)
 
     def _opened(self, side: SideCapture | None) -> None:
-        a, other = self.session.capture, self.session.other
+        a, other = self.session.capture, self.session.comparison
         if side is not None:
             self._take(side)
         elif a is not None and other is not None:
             self._capture(a, other)
 
-    def _capture(self, a: Capture, other: Other) -> None:
+    def _capture(self, a: Capture, other: SideB) -> None:
         session = self.session
         path = other.path if other.kind == "model" else session.checkpoint
         activation = session.activation
@@ -368,10 +368,10 @@ class Sides:
         moment: each new B is compared from the start."""
         if not isinstance(step.value, SideCapture) or self.working.age(BESIDE) <= QUIET:
             return
-        part, now = step.value.capture, self.session.beside
+        part, now = step.value.capture, self.session.capture_b
         if self._has(part) and not (self._partial and now is not None and self._has(now)):
             self._partial, self._shown = True, step.value.other
-            self.session.put(beside=part)
+            self.session.put(capture_b=part)
 
     def _has(self, b: Capture) -> bool:
         """Whether a B has what stands beside the selected head."""
@@ -382,14 +382,14 @@ class Sides:
         if side.model is not None:
             self._model, self._source = side.model, side.source
         self._shown = side.other
-        self.session.put(beside=side.capture, other=side.other)
+        self.session.put(capture_b=side.capture, comparison=side.other)
 
     def _failed(self, error: BaseException) -> None:
         """What was there before stays, if it is of this A."""
-        if self._shown == self.session.other:
+        if self._shown == self.session.comparison:
             self.forget()
         else:
-            self.session.put(other=self._shown)
+            self.session.put(comparison=self._shown)
         self.on_error(error)
 
 
@@ -424,7 +424,7 @@ class SideBar(View):
     title: ClassVar[str] = "Sides"
     figureless = "It says what the maps below are of: those are drawn"
     needs: ClassVar[tuple[str, ...]] = (
-        "capture", "beside", "other", "selection", "checkpoint", "activation", "work",
+        "capture", "capture_b", "comparison", "selection", "checkpoint", "activation", "work",
     )  # fmt: skip
     lane = "here"
     topic: ClassVar[str] = "compare-sides"
@@ -446,7 +446,7 @@ class SideBar(View):
         return lambda: session
 
     def draw(self, session: Session) -> None:
-        names, a, b = sides_of(session), session.capture, session.beside
+        names, a, b = sides_of(session), session.capture, session.capture_b
         self.explained.emit(names.note)
         self.paired.emit(a is not None and b is not None)
         for side in (self.a, self.b):
@@ -461,7 +461,7 @@ class SideBar(View):
         self.b.stop.setVisible(work is not None)
 
     def _about_b(self, session: Session, names: SideNames) -> str:
-        a, b, other = session.capture, session.beside, session.other
+        a, b, other = session.capture, session.capture_b, session.comparison
         if a is None or b is None:
             return ""
         kind = other.kind if other is not None else "model"
@@ -522,7 +522,7 @@ class CompareDialog(Form):
         session: Session,
         more: Mapping[str, str],
         kind: str = "",
-        then: Callable[[Other, HeadId | None], object] | None = None,
+        then: Callable[[SideB, HeadId | None], object] | None = None,
         ask_file: Callable[[bool], object] | None = None,
     ) -> None:
         super().__init__(window, tr("Compare with…"), then=then)
@@ -547,7 +547,7 @@ class CompareDialog(Form):
         go = Button(tr("Compare"), "compare", kind="filled")
         go.setShortcut("Ctrl+Return")  # Return alone is a new line of a text
         go.setToolTip("Ctrl+Return")
-        now = session.other.kind if session.other is not None else "activation"
+        now = session.comparison.kind if session.comparison is not None else "activation"
         self.kinds.choose(kind or (now if session.checkpoint else "model"))
         self.offer(go)
         self._turn(self.kinds.choice)
@@ -610,21 +610,21 @@ class CompareDialog(Form):
         self.pages.setCurrentIndex(self.kinds.names.index(kind))
         self.check()
 
-    def answer(self) -> tuple[Other, HeadId | None]:
+    def answer(self) -> tuple[SideB, HeadId | None]:
         """What is chosen. Raises HgvizError for heads that are not named."""
         kind, layers = self.kinds.choice, self._capture.spec.layers
         match kind:
             case "activation":
-                other = Other("activation", self.activations.currentData())
+                other = SideB("activation", self.activations.currentData())
             case "model":
-                other = Other("model", path=self.paths.currentData() or "")
+                other = SideB("model", path=self.paths.currentData() or "")
             case "text":
                 text, second = (field.text() for field in self.texts)
-                other = Other("text", text=text, second=second)
+                other = SideB("text", text=text, second=second)
             case "off":
-                other = Other("off", off=parse_heads(self.heads.text(), layers))
+                other = SideB("off", off=parse_heads(self.heads.text(), layers))
             case _:
-                other = Other("head")
+                other = SideB("head")
         name = self.head.text().strip()
         if kind == "head" and name:
             parse_heads(name, layers)  # which must be one of the capture

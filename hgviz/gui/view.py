@@ -232,7 +232,7 @@ def left_alone(pane: QWidget) -> Iterator[None]:
 
 WAIT = 30  # ms: changes that come together are answered once
 PATIENCE = 1000  # ms: what comes within them is not said to be missing
-OPENED = ("capture", "beside", "spec", "study")  # what all that is chosen is a part of
+OPENED = ("capture", "capture_b", "spec", "study")  # what all that is chosen is a part of
 OF_MODEL = {*OPENED, "facts", "trial"}  # a view that needs one of them is of the model at hand
 OPENING = ("open", "capture")  # the jobs that bring another
 UNREAD = {  # by what a model reads that cannot read the text at hand

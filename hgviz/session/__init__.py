@@ -24,7 +24,7 @@ from hgviz.core import (
     Selection,
     Side,
 )
-from hgviz.session.document import Document, Mode, Other
+from hgviz.session.document import Document, Mode, SideB
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 # what was found of one model, and goes when another is opened
 OF_MODEL: dict[str, Any] = {
     "study": None, "trial": None, "masks": (), "data": "", "facts": {}, "roles": None,
-    "opened": {}, "hover": None, "ids": "", "beside": None, "question": None, "explained": None,
+    "opened": {}, "hover": None, "ids": "", "capture_b": None, "question": None, "explained": None,
 }  # fmt: skip
 NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
 # what was measured of a model, and what is changed of it: both come back with it
@@ -50,8 +50,8 @@ MOST_RECENT = 12  # files that were opened last, and commands that were found la
 FIELDS = (
     "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
-    "study", "trial", "masks", "undo", "redo", "data", "score", "look", "beside",
-    "other", "roles", "shade", "question", "explained", "unsaved",
+    "study", "trial", "masks", "undo", "redo", "data", "score", "look", "capture_b",
+    "comparison", "roles", "shade", "question", "explained", "unsaved",
     "recent", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
 
@@ -81,22 +81,18 @@ class Session:
     of a text, "" for the text. activation: what the attention of the checkpoint was exchanged for,
     "" for its own. look: which of LOOKS is in the middle. written: the first token of the text that
     the model wrote itself, or None. grew: whether the capture is the one before, gone on with;
-    stepped: another text of the same corpus. beside: a second capture, B, to compare with;
-    other: how it comes to be from the one at hand. roles: what is known of all heads in depth, of
-    this text or over its corpus; shade: the metric that colours heads in place of their maps, "".
-
-    off: heads that are switched off, in captures and trials, as long as the model is the same.
+    stepped: another text of the same corpus. capture_b: a second capture, B, to compare with;
+    comparison: how it comes to be from the one at hand. roles: what is known of all heads in depth,
+    of this text or over its corpus; shade: the metric that colours heads in place of their maps,
+    "". off: heads that are switched off, in captures and trials, as long as the model is the same.
     undo, redo: what would be undone or redone next, in words, "" for nothing. data: the file a
     model is tried on; trial: what it scored there without those heads, so far; study: what was
-    measured of all heads there;
-    unsaved: more than its file has, if there is one; score: its method that colours them.
-    masks: sets kept by name.
-    measured: the fields MEASURED of the models that were open before, by digest.
-    recent: paths of what was opened last, the newest first.
-
-    sweep: many runs as they stood when they were looked at last, by whomever they are run;
-    sweep_file: the study file that asks for them; sweep_trouble: why they cannot be looked at now,
-    ""; cell: the key of the run that is chosen, "".
+    measured of all heads there; unsaved: more than its file has, if there is one; score: its method
+    that colours them. masks: sets kept by name. measured: the fields MEASURED of the models that
+    were open before, by digest. recent: paths of what was opened last, the newest first. sweep:
+    many runs as they stood when they were looked at last, by whomever they are run; sweep_file: the
+    study file that asks for them; sweep_trouble: why they cannot be looked at now, ""; cell: the
+    key of the run that is chosen, "".
     """
 
     changed = Signal(str)
@@ -107,8 +103,8 @@ class Session:
         self.model: Model | None = None
         self.spec: ModelSpec | None = None
         self.capture: Capture | None = None
-        self.beside: Capture | None = None
-        self.other: Other | None = None
+        self.capture_b: Capture | None = None
+        self.comparison: SideB | None = None
         self.selection = Selection()
         self.hover: Selection | None = None
         self.opened: Mapping[int, HeadId] = {}
@@ -157,7 +153,7 @@ class Session:
             ids=self.ids,
             off=self.off,
             masks=tuple(map(_with_finite_score, self.masks)),
-            comparison=self.other,
+            comparison=self.comparison,
             study=study.path if study is not None else "",
             examples=self.trial.examples.digest if self.trial is not None else "",
             data=self.data,
@@ -256,7 +252,7 @@ class Session:
             self._open()
         for name, was in before.items():
             new = getattr(self, name)
-            if new is not was and (name in ("capture", "model", "beside") or new != was):
+            if new is not was and (name in ("capture", "model", "capture_b") or new != was):
                 self.changed.emit(name)
 
     def select(self, **fields: Any) -> None:
@@ -269,7 +265,7 @@ class Session:
     def lies_at(self, saved: Capture | Study, path: str) -> None:
         """A capture or study was saved there: it knows its file from now on, and nothing else
         changes. One that has changed meanwhile is not what lies there."""
-        places = [one for one in ("capture", "beside", "study") if getattr(self, one) is saved]
+        places = [one for one in ("capture", "capture_b", "study") if getattr(self, one) is saved]
         if places:
             kept: dict[str, Any] = {"text": self.text, "second": self.second, "roles": self.roles}
             self.put(**kept | dict.fromkeys(places, replace(saved, path=path)))
@@ -331,8 +327,8 @@ class Session:
             kept["name"] = before["spec"].name
             self.measured[before["spec"].digest] = kept
         blank = OF_MODEL | {"off": frozenset() if self.capture is None else self.capture.off}
-        if self.other is not None and self.other.kind in NAMES_HEADS:
-            blank["other"] = None
+        if self.comparison is not None and self.comparison.kind in NAMES_HEADS:
+            blank["comparison"] = None
         if self.capture is None:
             blank |= {"selection": Selection(), "written": None}
             self._tokens, self._cells = {}, set()
@@ -501,7 +497,7 @@ __all__ = [
     "FIELDS",
     "Document",
     "Mode",
-    "Other",
+    "SideB",
     "Session",
     "Work",
     "add_recent",

@@ -33,7 +33,7 @@ Pixels = Annotated[int, Meta(ge=0, le=1 << 15)]
 PathName = Annotated[str, Meta(max_length=4096)]
 
 
-class Other(msgspec.Struct, frozen=True, omit_defaults=True):
+class SideB(msgspec.Struct, frozen=True, omit_defaults=True):
     """What B is, beside A.
 
     activation: the same checkpoint on the same text, its attention exchanged for `activation`, ""
@@ -78,7 +78,7 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     ids: PathName = ""
     off: HeadSet = frozenset()
     masks: tuple[Mask, ...] = ()
-    comparison: Other | None = None
+    comparison: SideB | None = None
     study: PathName = ""
     unsaved: PathName = ""
     examples: str = ""

@@ -119,7 +119,7 @@ def compare(program: Any, inputs: Path) -> None:
     open_sample(program)
     other = tasks.load(resource("sample/hourglass"), "cpu", activation="ymish")
     prompt, _ = tasks.read_prompts(other, program.session.capture.prompt.text)
-    program.session.put(mode="compare", beside=tasks.capture(other, prompt))
+    program.session.put(mode="compare", capture_b=tasks.capture(other, prompt))
 
 
 def study(program: Any, inputs: Path) -> None:

@@ -135,7 +135,7 @@ def faults(program, root, place):
 def classifiers(program, until):
     """The sample classifier scored on the bundled reviews, with another classifier as B."""
     program.commands.open_example("compare")
-    until(lambda: program.session.beside is not None and not busy(program))
+    until(lambda: program.session.capture_b is not None and not busy(program))
     program.commands.run("bundled_data")
     until(lambda: program.session.trial is not None and not busy(program))
     return program

@@ -14,7 +14,7 @@ from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.samples import FIRST
 from hgviz.gui.sessions import losses
 from hgviz.gui.view import LOOKS
-from hgviz.session import Other
+from hgviz.session import SideB
 from hgviz.store import write_capture
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy
@@ -102,8 +102,8 @@ def measured(program, models, until):
     until(lambda: quiet(program) and session.study.curves)
     commands.attribute()
     until(lambda: quiet(program) and session.explained is not None)
-    commands.comparing.choose(Other("text", text=BESIDE))
-    until(lambda: session.beside is not None and session.beside.off == OFF and quiet(program))
+    commands.comparing.choose(SideB("text", text=BESIDE))
+    until(lambda: session.capture_b is not None and session.capture_b.off == OFF and quiet(program))
     program.seen = {}
     walk(program, until, lambda: (program.settle(), program.seen.update(drawn(program))))
     assert {name.rpartition(".")[2] for name in program.seen} >= DRAWN

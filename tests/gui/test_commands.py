@@ -17,7 +17,7 @@ from hgviz.gui.actions import ACTIONS, CAPTURE
 from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, WritingOptions
 from hgviz.gui.samples import FIRST
 from hgviz.gui.sides import CompareDialog
-from hgviz.session import Other
+from hgviz.session import SideB
 from hgviz.store import open_capture
 from tests.gui.screen import busy, errors
 
@@ -151,7 +151,7 @@ LATE = (
     ("choose_data", QFileDialog, "commands.use_data", ("a.tsv",)),
     ("corpus", QFileDialog, "commands.prompting.keep_corpus", ("a.txt",)),
     ("write", WriteDialog, "commands.prompting.write_so", (WritingOptions(),)),
-    ("compare_with", CompareDialog, "commands.choose_side", (Other("activation", "tanh"), None)),
+    ("compare_with", CompareDialog, "commands.choose_side", (SideB("activation", "tanh"), None)),
     ("save_study", QFileDialog, "commands._save_study", ("a.h5",)),
 )
 

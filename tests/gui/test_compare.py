@@ -18,7 +18,7 @@ from hgviz.gui.opened import PairOpener, TiledMap
 from hgviz.gui.sides import SideNames
 from hgviz.gui.tiles import Key, Part, Source, Tiles
 from hgviz.maps import DenseMap, Projected
-from hgviz.session import Other, Session
+from hgviz.session import Session, SideB
 from tests.gui import kinds
 from tests.gui.screen import drag, picture, showing, shown, shows_no_error, wheel
 from tests.making import make_capture
@@ -38,7 +38,7 @@ PART = replace(A, maps=(None, *A.maps[1:]))
 def comparing(a=A, b=B, head=(0, 0), size=(1600, 610), **chosen):
     """The maps of two heads: the view, its session, canvas and panes."""
     selection = Selection(*head, **chosen)
-    with shown(CompareView, size, capture=a, beside=b, selection=selection) as (view, session):
+    with shown(CompareView, size, capture=a, capture_b=b, selection=selection) as (view, session):
         yield view, session, view.canvas, view.canvas.panes
 
 
@@ -46,7 +46,7 @@ def compared(a, b, head=FIRST, query=40):
     """A session that compares two captures."""
     session = Session()
     session.put(capture=a, mode="compare")
-    session.put(beside=b, other=Other("model"))
+    session.put(capture_b=b, comparison=SideB("model"))
     session.put(selection=Selection(head.layer, head.head, query))
     return session
 
@@ -152,7 +152,7 @@ def test_what_one_side_lacks_is_said_in_its_place(a, b, head, lacks):
         canvas.grab()
         row = view.as_table()[1]
         assert [not weight for weight in row[4:]] == [lack is not None for lack in lacks] or row[4]
-        session.put(beside=a)
+        session.put(capture_b=a)
         view.settle()
         assert not any(pane.lack for pane in panes) and all(pane.pixels.any() for pane in panes)
 
@@ -209,7 +209,7 @@ def test_any_head_stands_beside_any_of_any_model(every, one):
     a = every[one]
     with comparing(a, a, size=(1100, 500)) as (view, session, canvas, _):
         for b in every.values():
-            session.put(beside=b)
+            session.put(capture_b=b)
             for layer in (0, len(a.spec.layers) - 1):
                 other = HeadId(len(b.spec.layers) - 1 - layer % len(b.spec.layers), 1)
                 session.put(selection=Selection(layer, 1, 4, 2, other))

@@ -36,7 +36,7 @@ from hgviz.gui.export import (
 from hgviz.gui.jobs import Lanes
 from hgviz.gui.layouts import followed
 from hgviz.gui.view import Notice
-from hgviz.session import Other, Session
+from hgviz.session import Session, SideB
 from hgviz.store import open_capture, write_capture
 from tests.gui.screen import busy, choose, error_dialogs
 from tests.making import make_capture
@@ -200,7 +200,7 @@ def test_kinds_that_lack_something_say_what(quick, short):
     found = lacking()
     assert not found.keys() & {"map", "rollout", "activation"}
     assert "choose a B" in found["compare"] and "Prune" in found["scores"]
-    quick.session.put(beside=short, study=make_study(curves=0))
+    quick.session.put(capture_b=short, study=make_study(curves=0))
     found = lacking()
     assert not found.keys() & {"compare", "scores"} and "draw the curve" in found["curve"]
 
@@ -255,7 +255,9 @@ def clipboard():
 def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
     session, study = program.session, make_study()
     tiny = make_capture("Sand ran down.", strides=(1, 2), heads=2)
-    session.put(capture=tiny, beside=tiny, other=Other("head"), selection=Selection(0, 0, 5, 2))
+    session.put(
+        capture=tiny, capture_b=tiny, comparison=SideB("head"), selection=Selection(0, 0, 5, 2)
+    )
     curve = replace(study.curves[0], method="signed")
     study = replace(study, curves=(curve, *study.curves[1:]))
     session.put(study=study, score="signed")
@@ -341,7 +343,7 @@ def session_of(a, b=None, **fields):
     session = Session()
     session.put(capture=a, **fields)
     if b is not None:
-        session.put(beside=b)
+        session.put(capture_b=b)
     return session
 
 

@@ -121,7 +121,7 @@ def test_the_example_of_prune_scores_the_classifier_on_the_reviews(program, unti
 
 def test_the_example_of_compare_opens_two_classifiers(program, until):
     program.commands.open_example("compare")
-    until(lambda: program.session.beside is not None and not busy(program))
+    until(lambda: program.session.capture_b is not None and not busy(program))
     assert program.session.mode == "compare"
     assert program.session.checkpoint == str(resource("sample/softmax"))
     assert not program.frame.findChildren(ErrorDialog)

@@ -15,7 +15,7 @@ from hgviz.core import HeadId
 from hgviz.gui.changes import changes
 from hgviz.gui.commands import report_command
 from hgviz.gui.view import LOOKS
-from hgviz.session import Other
+from hgviz.session import SideB
 from tests.gui.screen import errors
 from tests.making import make_capture
 from tests.models.building import write_transformer
@@ -148,11 +148,11 @@ def test_an_image_is_compared_with_what_another_model_makes_of_it(program, tmp_p
     program.commands.open_path(write_image(tmp_path / "a.png"))
     until(lambda: session.capture is not None and session.capture.complete)
     for name, size, patch, grid in (("b", 16, 4, (4, 4)), ("c", 32, 16, (2, 2))):
-        old, other = session.beside, write_vit(tmp_path / name, size, patch)
-        program.commands.comparing.choose(Other("model", path=other))
-        until(lambda old=old: session.beside is not old and session.beside.complete)
+        old, other = session.capture_b, write_vit(tmp_path / name, size, patch)
+        program.commands.comparing.choose(SideB("model", path=other))
+        until(lambda old=old: session.capture_b is not old and session.capture_b.complete)
         program.settle()
-        prompt = session.beside.prompt
+        prompt = session.capture_b.prompt
         assert (prompt.signal.grid, prompt.text) == (grid, "a.png")
         session.put(data=str(tmp_path / "a.csv"))
         command = shlex.split(report_command(session))

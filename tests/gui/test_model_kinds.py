@@ -124,12 +124,12 @@ def test_the_keyboard_keeps_a_token_for_each_text():
 def test_the_question_of_a_pane_holds_the_capture_it_was_asked_of(program, capture, facts):
     """A lane comes to it when the session is further."""
     session, small = program.session, make_capture("ab", heads=1)
-    session.put(capture=capture, facts=facts, selection=Selection(12, 5, 60, 3), beside=capture)
+    session.put(capture=capture, facts=facts, selection=Selection(12, 5, 60, 3), capture_b=capture)
     program.complete()
     asked = {view: view.request(session) for view in program.views}
     asked = {view: work for view, work in asked.items() if callable(work)}
     assert len(asked) > 5
-    session.put(capture=small, facts={}, selection=Selection(0, 0, 1, 0), beside=None)
+    session.put(capture=small, facts={}, selection=Selection(0, 0, 1, 0), capture_b=None)
     for view, work in asked.items():
         assert work() is not None, type(view).__name__
 

@@ -22,7 +22,7 @@ from hgviz.gui.livescore import score_words
 from hgviz.gui.removal import RemoveDialog
 from hgviz.gui.sides import sides_of
 from hgviz.language import decimals
-from hgviz.session import Other
+from hgviz.session import SideB
 from hgviz.store import open_study
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
@@ -322,8 +322,8 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
     session.put(mode="follow")
     pruning.settle()
     assert "without 1 head" in pruning.follow.follow.head.note.full
-    commands.comparing.choose(Other("model", path=str(other)), None)
-    until(lambda: session.beside is not None and session.beside.complete)
+    commands.comparing.choose(SideB("model", path=str(other)), None)
+    until(lambda: session.capture_b is not None and session.capture_b.complete)
     pruning.settle()
     assert sides_of(session).a == f"{short_checkpoint.name} without 1 head"
     pruned = tasks.capture(tiny, tiny.tokenize(text), off={head})
@@ -331,7 +331,7 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
         session.put(selection=Selection(*one))
         pruning.settle()
         maps = pruning.compare.maps._opened.sources[2].map
-        a, b = (side.maps[one.layer].read(one.head) for side in (pruned, session.beside))
+        a, b = (side.maps[one.layer].read(one.head) for side in (pruned, session.capture_b))
         assert np.allclose(maps.read(one.head), -b if off else a - b, atol=1e-6)
 
 

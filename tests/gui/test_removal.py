@@ -129,10 +129,12 @@ def test_one_button_compares_the_pruned_model_with_its_source(
     )
     button.click()
     session = scored.session
-    until(lambda: session.beside is not None and not busy(scored))
+    until(lambda: session.capture_b is not None and not busy(scored))
     assert session.mode == "compare" and not session.off and not session.capture.off
     assert session.checkpoint == str(short_checkpoint)
-    assert session.other.path == str(tmp_path / "out") and len(session.beside.spec.heads) == 7
+    assert (
+        session.comparison.path == str(tmp_path / "out") and len(session.capture_b.spec.heads) == 7
+    )
 
 
 @pytest.mark.parametrize("how", ["mean", "lsq"])

@@ -15,7 +15,7 @@ from hgviz.files import resource
 from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.sessions import last, losses, planned
-from hgviz.session import Other
+from hgviz.session import SideB
 from hgviz.session.document import Document, read_document, write_document
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
@@ -64,17 +64,17 @@ def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, new_program
     session.put(off=frozenset({HeadId(1, 0)}))
     program.commands.run("capture")
     until(lambda: session.capture.off == session.off and not busy(program))
-    program.commands.comparing.choose(Other("activation", "ymish"))
-    until(lambda: session.beside is not None and not busy(program))
+    program.commands.comparing.choose(SideB("activation", "ymish"))
+    until(lambda: session.capture_b is not None and not busy(program))
     session.put(selection=Selection(1, 1, 12, 3))
     save(program, tmp_path / "one.hgviz", until)
     second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
-    until(lambda: second.session.beside is not None and not busy(second))
+    until(lambda: second.session.capture_b is not None and not busy(second))
     assert second.session.capture.main.text == TEXT
     assert second.session.capture.off == {HeadId(1, 0)}
     assert second.session.checkpoint == str(checkpoint)
-    assert second.session.other == Other("activation", "ymish")
+    assert second.session.comparison == SideB("activation", "ymish")
     assert second.session.mode == "compare"
     assert second.session.selection == session.selection
 
@@ -397,8 +397,8 @@ def test_two_dropped_captures_are_a_and_b(program, capture_file, until, tmp_path
     drop(program, capture_file)
     until(lambda: session.capture is not None and session.facts)
     drop(program, capture_file, other)
-    until(lambda: session.beside is not None and not busy(program))
-    assert (session.capture.path, session.beside.path) == (str(capture_file), str(other))
+    until(lambda: session.capture_b is not None and not busy(program))
+    assert (session.capture.path, session.capture_b.path) == (str(capture_file), str(other))
     assert session.mode == "compare"
 
 

@@ -17,7 +17,7 @@ from hgviz.gui.commands import report_command
 from hgviz.gui.jobs import Jobs, Lanes
 from hgviz.gui.sides import CompareDialog, SideBar, Sides
 from hgviz.models import open_model
-from hgviz.session import Other, Session
+from hgviz.session import Session, SideB
 from hgviz.store import write_capture
 from tests.gui.screen import busy
 from tests.making import make_capture
@@ -48,10 +48,10 @@ def bench(app, model, checkpoint, until):
 
     def choose(kind, *args, head=None, **fields):
         """Have another B, and wait for all of it."""
-        brings.choose(Other(kind, *args, **fields), head)
+        brings.choose(SideB(kind, *args, **fields), head)
         until(lambda: not busy(bench))
         view.settle()
-        return session.beside
+        return session.capture_b
 
     bench.choose = choose
     yield bench
@@ -96,11 +96,11 @@ def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench)
 @pytest.mark.parametrize(
     ("other", "head", "names", "words", "note"),
     [
-        (Other("off", off=frozenset({HeadId(0, 1)})), None,
+        (SideB("off", off=frozenset({HeadId(0, 1)})), None,
          ("with all heads", "without head 0.1"), "without 1 head", "head 0.1 off in B only"),
-        (Other("head"), HeadId(2, 0), ("head 0.0", "head 2.0"), "", "Two levels of one model"),
-        (Other("head"), None, ("A", "B"), "", "One head beside itself"),
-        (Other("text", text="At sea."), None, ("this text", "the other text"), "on “At·sea.”",
+        (SideB("head"), HeadId(2, 0), ("head 0.0", "head 2.0"), "", "Two levels of one model"),
+        (SideB("head"), None, ("A", "B"), "", "One head beside itself"),
+        (SideB("text", text="At sea."), None, ("this text", "the other text"), "on “At·sea.”",
          "One model on two texts."),
     ],
 )  # fmt: skip
@@ -118,13 +118,15 @@ def test_b_follows_a_once_its_page_is_shown_again_and_keeps_its_own_text(bench, 
     assert first.prompt.text == "Used at sea."
     session.put(mode="inspect")
     session.put(capture=captured(model, "Another text at sea."))
-    assert not busy(bench) and session.beside is first
+    assert not busy(bench) and session.capture_b is first
     session.put(mode="compare")
-    until(lambda: session.beside is not first and not busy(bench))
-    assert session.beside.prompt.text == "Used at sea." and session.text == "Another text at sea."
+    until(lambda: session.capture_b is not first and not busy(bench))
+    assert (
+        session.capture_b.prompt.text == "Used at sea." and session.text == "Another text at sea."
+    )
     bench.choose("activation", "tanh")
     session.put(capture=captured(model, "It follows."))
-    until(lambda: session.beside.prompt.text == "It follows." and not busy(bench))
+    until(lambda: session.capture_b.prompt.text == "It follows." and not busy(bench))
 
 
 def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):
@@ -132,10 +134,10 @@ def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):
     write_capture(path, make_capture("The hourglass was used."))
     kept = bench.choose("model", path=str(path))
     assert kept.path == str(path) and bench.view.b.name.text() != bench.view.a.name.text()
-    before = bench.session.other
+    before = bench.session.comparison
     assert bench.choose("model", path=str(tmp_path / "nothing.h5")) is kept
     assert len(bench.errors) == 1 and "there is no" in str(bench.errors[0])
-    assert bench.session.other == before
+    assert bench.session.comparison == before
 
 
 def test_a_checkpoint_becomes_b_with_its_own_activation(bench):
@@ -145,8 +147,8 @@ def test_a_checkpoint_becomes_b_with_its_own_activation(bench):
 
 def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, dialog):
     bench.session.put(checkpoint="", model=None)
-    bench.sides.choose(Other("activation", "ymish"))
-    assert "checkpoint" in str(bench.errors[0]) and bench.session.other is None
+    bench.sides.choose(SideB("activation", "ymish"))
+    assert "checkpoint" in str(bench.errors[0]) and bench.session.comparison is None
     form = dialog("activation")
     assert not form.default.isEnabled() and "checkpoint" in form.wrong.text()
     form.kinds._group.button(4).click()
@@ -159,25 +161,25 @@ def test_stop_leaves_the_b_that_was_there_and_nothing_removes_it(bench, until):
     kept = bench.choose("activation", "tanh")
     view.paired.connect(there.append)
     view.stopped.connect(bench.sides.stop)
-    bench.sides.choose(Other("activation", "elu"))
+    bench.sides.choose(SideB("activation", "elu"))
     view.settle()
     assert not view.b.stop.isHidden() and "Capturing B" in view.b.words.full
     view.b.stop.click()
     until(lambda: not bench.lanes.engine.jobs)
     QApplication.processEvents()
     view.settle()
-    assert session.beside is kept and session.other == Other("activation", "tanh")
+    assert session.capture_b is kept and session.comparison == SideB("activation", "tanh")
     assert view.b.stop.isHidden() and there[-1] is True
     bench.sides.forget()
     view.settle()
-    assert session.beside is None and there[-1] is False
+    assert session.capture_b is None and there[-1] is False
     assert view.b.name.text() == "nothing yet"
 
 
 def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench, monkeypatch):
     monkeypatch.setattr(comparing, "QUIET", -1.0)
     seen, session = [], bench.session
-    session.changed.connect(lambda name: name == "beside" and seen.append(session.beside))
+    session.changed.connect(lambda name: name == "capture_b" and seen.append(session.capture_b))
     session.put(selection=Selection(0, 0, 5))
     bench.choose("activation", "tanh")
     assert 1 <= len(seen) <= 2 and seen[-1].complete
@@ -190,11 +192,11 @@ def test_the_dialog_returns_the_chosen_b(bench, dialog):
     assert form.kinds.choice == "activation"
     form.activations.setCurrentIndex(form.activations.findData("elu"))
     QTest.keyClick(form.default, Qt.Key.Key_Return)
-    assert bench.answers == [(Other("activation", "elu"), None)]
+    assert bench.answers == [(SideB("activation", "elu"), None)]
     form = dialog("text")
     form.texts[0].setPlainText("Another.")
     form.head.setText("7.3")  # of a model that may have more heads
-    assert form.answer() == (Other("text", text="Another."), HeadId(7, 3))
+    assert form.answer() == (SideB("text", text="Another."), HeadId(7, 3))
 
 
 @pytest.mark.parametrize(
@@ -202,10 +204,10 @@ def test_the_dialog_returns_the_chosen_b(bench, dialog):
     [
         ("off", "0.9", "no head 0.9", None), ("off", "x", "does not name", None),
         ("off", "", "off in A too", None), ("off", "0.0,0.0", "twice", None),
-        ("off", "0.1, 2.*", "", (Other("off", off=frozenset(map(HeadId, (0, 2, 2), (1, 0, 1)))),
+        ("off", "0.1, 2.*", "", (SideB("off", off=frozenset(map(HeadId, (0, 2, 2), (1, 0, 1)))),
                                  None)),
         ("head", "", "Name the head", None), ("head", "x", "does not name", None),
-        ("head", "9.9", "has no", None), ("head", "2.0", "", (Other("head"), HeadId(2, 0))),
+        ("head", "9.9", "has no", None), ("head", "2.0", "", (SideB("head"), HeadId(2, 0))),
         ("text", "", "empty", None),
     ],
 )  # fmt: skip
@@ -223,14 +225,14 @@ def test_the_dialog_says_what_is_wrong(bench, dialog, kind, words, wrong, answer
 def test_the_command_of_a_report_names_both_models_and_is_copied(capture, program):
     session = program.session
     session.put(checkpoint="a", capture=capture, mode="compare")
-    session.put(beside=capture, data="d.tsv", other=Other("activation", "ymish"))
+    session.put(capture_b=capture, data="d.tsv", comparison=SideB("activation", "ymish"))
     words = shlex.split(report_command(session))
     assert words[:6] == ["hgviz", "compare", "a", "a", "--data", "d.tsv"]
     assert words[6:10] == ["--activation", "ymish", "--text", capture.main.text]
     assert words[-2] == "-o" and words[-1].endswith(".html")
     program.commands.method("report_sides")()
     assert QGuiApplication.clipboard().text() == report_command(session)
-    session.other = Other("off", off=frozenset({HeadId(0, 1)}))
+    session.comparison = SideB("off", off=frozenset({HeadId(0, 1)}))
     assert "--off 0.1" in report_command(session)
-    session.other = Other("model", path="elsewhere", activation="tanh")
+    session.comparison = SideB("model", path="elsewhere", activation="tanh")
     assert report_command(session).startswith("hgviz compare a elsewhere --data d.tsv --act")

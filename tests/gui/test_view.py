@@ -68,14 +68,14 @@ class Late(View):
     """Says which B it was asked for, and which there is when that is drawn."""
 
     title = "Late"
-    needs = ("beside",)
+    needs = ("capture_b",)
 
     def __init__(self):
         super().__init__()
         self.reading, self.pairs = threading.Event(), []
 
     def request(self, session):
-        return partial(self._read, session.beside)
+        return partial(self._read, session.capture_b)
 
     def _read(self, beside):
         progress(0, 1)
@@ -83,18 +83,18 @@ class Late(View):
         return beside
 
     def draw(self, result):
-        self.pairs.append((result, self.session.beside))
+        self.pairs.append((result, self.session.capture_b))
 
 
 def test_the_answer_about_an_old_b_is_not_drawn_beside_the_new_one(app, until):
     session, first, then = Session(), object(), object()
-    session.put(beside=first)
+    session.put(capture_b=first)
     with showing(Late, session, visible=False) as view:
         view.show()
         view._ask()
         assert view.reading.wait(5)
         time.sleep(0.05)  # what was read is on its way to this thread, which has not looked yet
-        session.put(beside=then)
+        session.put(capture_b=then)
         until(lambda: view.pairs)
         assert view.pairs == [(then, then)]
 
