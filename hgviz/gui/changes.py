@@ -21,7 +21,7 @@ from hgviz.gui.livescore import score_words
 from hgviz.gui.sentences import term_explained as explained
 from hgviz.gui.tables import REST, Column, RowTable, Table, paint_text
 from hgviz.gui.trials import DATA_ACTIONS, possible
-from hgviz.gui.view import View
+from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Segments, vbox
 from hgviz.language import decimals
 
@@ -238,29 +238,26 @@ class ChangedView(View):
         vbox(self.content, self.head, (self.table, 1))
         self.start_at(self.table)
 
-    def request(self, session: Session) -> Callable[[], Changes] | None:
+    def request(self, session: Session) -> Callable[[], Changes] | Empty:
         """The rows, once every place was seen."""
-        trial, self.empty_actions = session.trial, ()
+        trial, title = session.trial, "No prediction changed yet"
         if trial is None:
-            self.empty = ("No prediction changed yet", "Choose data for the model to answer.")
-            self.empty_actions = possible(session, *DATA_ACTIONS)[:1]
-        elif not trial.off:
+            choose = possible(session, *DATA_ACTIONS)[:1]
+            return Empty(title, "Choose data for the model to answer.", choose)
+        if not trial.off:
             words = "Switch heads off: what they change is listed here."
-            self.empty = ("No prediction changed yet", words)
-            self.empty_actions = (("switch_head", "Switch this head off"),)
-        elif not trial.done and trial.stopped:
-            self.empty = ("Evaluation was stopped", "Resume it to list the predictions.")
-            self.empty_actions = (("resume_score", "Resume"),)
-        elif not trial.done:
-            self.empty = ("Running…", "They are listed when all texts were evaluated.")
-        elif not len(trial.changed("all")):
-            self.empty = ("No prediction changed", "The model gives the same answers everywhere.")
+            return Empty(title, words, (("switch_head", "Switch this head off"),))
+        if not trial.done and trial.stopped:
+            resume = (("resume_score", "Resume"),)
+            return Empty("Evaluation was stopped", "Resume it to list the predictions.", resume)
+        if not trial.done:
+            return Empty("Running…", "They are listed when all texts were evaluated.")
+        if not len(trial.changed("all")):
             keep = ("keep_mask", "Save mask"), ("remove_heads", "Prune and save model…")
-            self.empty_actions = possible(session, *keep)
-        else:
-            kind: Which = self.which.choice  # type: ignore[assignment]
-            return partial(changes, trial, kind, session.model)
-        return None
+            words = "The model gives the same answers everywhere."
+            return Empty("No prediction changed", words, possible(session, *keep))
+        kind: Which = self.which.choice  # type: ignore[assignment]
+        return partial(changes, trial, kind, session.model)
 
     def draw(self, result: Changes) -> None:
         for number, (name, words) in enumerate(self.KINDS):
@@ -478,17 +475,16 @@ class SlicesView(View):
         vbox(self.content, self.head, (self.table, 1))
         self.start_at(self.table)
 
-    def request(self, session: Session) -> Callable[[], MaskTrial] | None:
+    def request(self, session: Session) -> Callable[[], MaskTrial] | Empty:
         """The trial so far; nothing without data."""
         trial = session.trial
         if trial is not None and trial.slices:
             return lambda: trial
-        self.empty, self.empty_actions = ("Running…", "Results appear as they are computed."), ()
-        if not session.data:
-            words = "Each is listed here with its interval."
-            self.empty = ("Choose data to compare classes and slices", words)
-            self.empty_actions = possible(session, *DATA_ACTIONS)[:1]
-        return None
+        if session.data:
+            return Empty("Running…", "Results appear as they are computed.")
+        title = "Choose data to compare classes and slices"
+        choose = possible(session, *DATA_ACTIONS)[:1]
+        return Empty(title, "Each is listed here with its interval.", choose)
 
     def draw(self, result: MaskTrial) -> None:
         assert self.session is not None

@@ -31,7 +31,7 @@ from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, is_one_text, s
 from hgviz.gui.tables import Table, span
 from hgviz.gui.textrows import LEFT, RIGHT, Bools, CellTexts, TextRow, TextRows
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import View, scale_choice
+from hgviz.gui.view import Empty, View, scale_choice
 from hgviz.gui.widgets import PaneHead, Segments, Words, hbox, label, line, tip, vbox
 from hgviz.session import Session
 
@@ -61,6 +61,8 @@ def cell_cards(opened: OpenedMap[SharedGrid], row: int | None, column: int | Non
             why = tr("not in {side}", side=SIDES[number])
         elif is_masked:
             why = tr("not seen")
+        elif number < 2 and opened.grid.heads_off[number]:
+            value, why = "0", tr("off")
         elif number == 2:
             difference = cast("Difference", source.map).subtract(*opened.rows[row])
             value = with_sign(float(difference[column]))
@@ -113,11 +115,11 @@ def _cells_text(names: Names, first: int, stop: int) -> str:
 # --- maps -----------------------------------------------------------------------------------------
 
 
-NOTHING = (
+NOTHING = Empty(
     "Choose a second model",
     "Compare with another model, activation function or text to see both maps and their "
-    "difference.",
-)
+    "difference.", COMPARE_WITH,
+)  # fmt: skip
 OPEN = (("open_sample", "Open sample model"), ("open_folder", "Open checkpoint folder…"))
 CAPTURE = (("capture", "Run model on this text"),)
 REACHED = "It is shown as soon as it is captured."
@@ -166,16 +168,14 @@ class CompareView(HeadMapsView):
         super().unbind()
         self.canvas.blink(False)
 
-    def request(self, session: Session) -> Callable[[], OpenedMap[SharedGrid]] | None:
+    def request(self, session: Session) -> Callable[[], OpenedMap[SharedGrid]] | Empty | None:
         """Open both heads on one grid, and read the row looked at."""
         a, b, chosen = session.capture, session.capture_b, session.selection
-        self.empty, self.empty_actions = NOTHING, OPEN if a is None else COMPARE_WITH
         if a is None or b is None or not all(map(len, (*a.spans, *b.spans))):
-            return None
+            return NOTHING._replace(actions=OPEN) if a is None else NOTHING
         if a.maps[chosen.layer] is None:
-            self.empty = tr("Layer {layer} of A is not captured yet", layer=chosen.layer), REACHED
-            self.empty_actions = () if session.at_work else CAPTURE
-            return None
+            title = tr("Layer {layer} of A is not captured yet", layer=chosen.layer)
+            return Empty(title, REACHED, () if session.at_work else CAPTURE)
         return partial(
             self._opener.open, a, b, chosen.head_id, chosen.beside, session.looked_at.query
         )
@@ -389,8 +389,10 @@ class NumbersView(View):
     figureless = "The metrics of all heads have a figure"
     needs: ClassVar[tuple[str, ...]] = ("capture", "capture_b", "selection")
     lane = "facts"
-    empty = ("Metrics of A and B", "They are shown once there is something to compare with.")
-    empty_actions = COMPARE_WITH
+    empty = Empty(
+        "Metrics of A and B", "They are shown once there is something to compare with.",
+        COMPARE_WITH,
+    )  # fmt: skip
     topic: ClassVar[str] = "compare-numbers"
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -737,8 +739,9 @@ class TextsView(View):
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "capture_b", "comparison", "selection", "hover", "display",
     )  # fmt: skip
-    empty = ("Text of A and B", "It is shown once there is something to compare with.")
-    empty_actions = COMPARE_WITH
+    empty = Empty(
+        "Text of A and B", "It is shown once there is something to compare with.", COMPARE_WITH
+    )
     topic: ClassVar[str] = "compare-texts"
 
     def __init__(self, parent: QWidget | None = None) -> None:

@@ -48,7 +48,7 @@ from hgviz.gui.layouts import GROUPS, Stage, stages
 from hgviz.gui.sentences import Verdict, coarseness
 from hgviz.gui.tables import Table
 from hgviz.gui.textrows import CellTexts, Ruler, TextRow, Units, paint_row
-from hgviz.gui.view import CAPTURE, View
+from hgviz.gui.view import CAPTURE, Empty, View
 from hgviz.gui.widgets import PaneHead, label, shows_tip, vbox
 
 if TYPE_CHECKING:
@@ -1049,11 +1049,10 @@ class FollowView(View):
     title = "Follow"
     topic = "follow"
     needs = ("capture", "selection", "opened", "facts", "display", "dark")
-    empty = (
+    empty = Empty(
         "Run the model on a text to follow a token",
-        "Follow shows one token at every stage of the model.",
-    )
-    empty_actions = CAPTURE
+        "Follow shows one token at every stage of the model.", CAPTURE,
+    )  # fmt: skip
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

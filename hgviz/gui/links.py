@@ -39,7 +39,7 @@ from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import Table, paint_text
-from hgviz.gui.view import CAPTURE, View
+from hgviz.gui.view import CAPTURE, Empty, View
 from hgviz.gui.widgets import Flow, IconButton, PaneHead, Picker, Words, label, line, vbox
 from hgviz.maps.links import (
     LinkOptions,
@@ -751,7 +751,9 @@ class LinkCanvas(QAbstractScrollArea):
 LEGEND = 24  # heads that are named with their colours
 AHEAD = 8  # units beyond those in view whose links are read, where all have some
 FIRST = 60  # of all, before anybody knows what is in view
-NOTHING = ("No links to show yet", "Capture a text, and its strongest weights appear here.")
+NOTHING = Empty(
+    "No links to show yet", "Capture a text, and its strongest weights appear here.", CAPTURE
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -823,18 +825,16 @@ class LinksView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], LinkData] | None:
+    def request(self, session: Session) -> Callable[[], LinkData] | Empty:
         """Read the rows of the queries that have links to be seen."""
         capture, chosen = session.capture, session.selection
         self.everything.setEnabled(chosen.query is not None)
         if capture is None or not all(map(len, capture.spans)):
-            self.empty, self.empty_actions = NOTHING, CAPTURE
-            return None
+            return NOTHING
         if capture.maps[chosen.layer] is None:
-            reached = tr("They appear here as soon as the capture has reached it.")
-            self.empty = tr("Layer {layer} is not captured yet", layer=chosen.layer), reached
-            self.empty_actions = () if session.at_work else CAPTURE[:1]
-            return None
+            title = tr("Layer {layer} is not captured yet", layer=chosen.layer)
+            reached = "They appear here as soon as the capture has reached it."
+            return Empty(title, reached, () if session.at_work else CAPTURE[:1])
         self.bar.fit(capture, chosen)
         hover = session.hover
         pointed = None if hover is None or session.looked_at is not hover else hover.query

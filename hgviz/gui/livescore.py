@@ -32,7 +32,8 @@ from hgviz.gui.charts import (
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import term_explained
-from hgviz.gui.trials import wanting
+from hgviz.gui.trials import missing_for
+from hgviz.gui.view import Empty
 from hgviz.gui.widgets import Button, PaneHead, Progress, Words, hbox, label, tip, vbox
 
 if TYPE_CHECKING:
@@ -58,13 +59,10 @@ class LiveView(ChartView):
     figureless = "Export the pruning curve instead"
     needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
     lane = "here"
-    empty = (
+    empty = Empty(
         "Choose data to evaluate the model on",
         "A classifier needs texts with labels, a language model any text.",
-    )
-    empty_actions: tuple[tuple[str, str], ...] = (
-        ("bundled_data", "Use bundled reviews"),
-        ("choose_data", "Choose data…"),
+        (("bundled_data", "Use bundled reviews"), ("choose_data", "Choose data…")),
     )
 
     topic = "prune-score"
@@ -119,25 +117,19 @@ class LiveView(ChartView):
         row = hbox(None, self.side, (self.chart, 1), margins=(16, 0, 16, 8), spacing=16)
         vbox(self.content, self.head, (row, 1))
 
-    def request(self, session: Session) -> Callable[[], MaskTrial | None] | None:
+    def request(self, session: Session) -> Callable[[], MaskTrial | None] | Empty | None:
         """The trial so far; nothing without data."""
         spec = session.spec
         if not session.data:
             if spec is not None and not spec.answers:
-                self.empty = ("This model cannot be scored here", "It reads two texts.")
-                self.empty_actions = (
-                    ("open", "Open another…"),
-                    ("open_sample", "Open sample model"),
-                )
-            elif (said := wanting(session)) is not None:
-                self.empty, self.empty_actions = said
-            elif session.model is None and not session.checkpoint:
+                helps = ("open", "Open another…"), ("open_sample", "Open sample model")
+                return Empty("This model cannot be scored here", "It reads two texts.", helps)
+            if (lack := missing_for(session)) is not None:
+                return lack
+            if session.model is None and not session.checkpoint:
                 alone = "A capture alone cannot say what the model would answer."
-                self.empty = ("Open the checkpoint to switch heads off", alone)
-                self.empty_actions = (("open", "Open a checkpoint…"),)
-            else:
-                kind = type(self)
-                self.empty, self.empty_actions = kind.empty, kind.empty_actions
+                helps = (("open", "Open a checkpoint…"),)
+                return Empty("Open the checkpoint to switch heads off", alone, helps)
             return None
         trial = session.trial
         return lambda: trial

@@ -24,7 +24,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import CAPTURE, NOTHING, View, plain
+from hgviz.gui.view import CAPTURE, NOTHING, Empty, View, plain
 from hgviz.gui.widgets import PaneHead, label, vbox
 from hgviz.session import Session
 
@@ -72,19 +72,15 @@ class MapView(HeadMapsView):
         self._held.stop()
         super().unbind()
 
-    def request(self, session: Session) -> Callable[[], OpenedMap[Grid]] | None:
+    def request(self, session: Session) -> Callable[[], OpenedMap[Grid]] | Empty:
         """Open the head and read the row looked at."""
         capture, chosen = session.capture, session.selection
         if capture is None or not all(map(len, capture.spans)):
-            self.empty, self.empty_actions = NOTHING, CAPTURE
-            return None
+            return NOTHING
         if chosen.layer >= len(capture.maps) or capture.maps[chosen.layer] is None:
-            self.empty = (
-                tr("Layer {layer} is not captured yet", layer=chosen.layer),
-                "It is shown as soon as it is captured.",
-            )
-            self.empty_actions = (("jobs", "Jobs…"),) if session.at_work else CAPTURE[:1]
-            return None
+            title = tr("Layer {layer} is not captured yet", layer=chosen.layer)
+            helps = (("jobs", "Jobs…"),) if session.at_work else CAPTURE[:1]
+            return Empty(title, "It is shown as soon as it is captured.", helps)
         return partial(
             self._opener.open,
             capture,
@@ -248,9 +244,12 @@ def cell_table(opened: OpenedMap[Grid], cache: Tiles, view: Viewport) -> Table:
 
 
 PAD, BAR, GAP, NUMBERS = 24, 12, 16, 56  # px: around, the bar of colours, before it, its numbers
-NO_IMAGE_YET = ("No image yet", "Choose one to see the attention of each head over it.")
-NO_IMAGE = ("This capture is of no image", "Its tokens are in the map.")
-ELSEWHERE = ("This layer does not attend within the image", "Choose another layer.")
+NO_IMAGE_YET = Empty(
+    "No image yet", "Choose one to see the attention of each head over it.",
+    (("ids", "Choose a file…"),),
+)  # fmt: skip
+NO_IMAGE = Empty("This capture is of no image", "Its tokens are in the map.")
+ELSEWHERE = Empty("This layer does not attend within the image", "Choose another layer.")
 STEPS = {
     Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0),
     Qt.Key.Key_Down: (1, 0),
@@ -433,21 +432,17 @@ class ImageView(View):
 
     # --- View -------------------------------------------------------------------------------------
 
-    def request(self, session: Session) -> Callable[[], ImageOverlay] | None:
+    def request(self, session: Session) -> Callable[[], ImageOverlay] | Empty:
         """Read the row of the query that is chosen, else of the first."""
         capture, chosen = session.capture, session.selection
-        self.empty_actions: tuple[tuple[str, str], ...] = ()
         if capture is None:
-            self.empty, self.empty_actions = NO_IMAGE_YET, (("ids", "Choose a file…"),)
-            return None
+            return NO_IMAGE_YET
         signal = capture.prompt.signal
         if signal is None or signal.grid is None or signal.picture is None:
-            self.empty = NO_IMAGE
-            return None
+            return NO_IMAGE
         one = capture.maps[chosen.layer] if chosen.layer < len(capture.maps) else None
         if one is None or one.shape[1:] != (len(capture.prompt),) * 2:
-            self.empty = ELSEWHERE
-            return None
+            return ELSEWHERE
         query = chosen.query or 0
         within = replace(chosen, query=min(query, len(capture.prompt) - 1))
         return partial(_overlay, capture, within, session.display)

@@ -46,7 +46,7 @@ from hgviz.gui.ink import faint, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, counted, explanation, measured
 from hgviz.gui.tables import REST, ROW, Column, RowList, paint_text
-from hgviz.gui.view import CAPTURE, NOTHING, View, scale_choice
+from hgviz.gui.view import CAPTURE, NOTHING, Empty, View, scale_choice
 from hgviz.gui.widgets import RETURN_KEYS, Button, Check, Picker, Words, hbox, label, vbox
 from hgviz.maps import LazyMap
 from hgviz.session import Session
@@ -101,7 +101,10 @@ class HeadPanel(View):
     figureless = "It is a list of numbers: All heads draws them for every head"
     needs = ("selection", "facts", "capture")
     lane = "here"
-    empty = ("Not measured yet", "What the head does appears here once all heads are measured.")
+    empty = Empty(
+        "Not measured yet", "What the head does appears here once all heads are measured.",
+        MEASURING,
+    )  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
@@ -132,10 +135,11 @@ class HeadPanel(View):
         column.addWidget(self.count)
         column.addStretch(1)
 
-    def request(self, session: Session) -> Callable[[], HeadRole] | None:
+    def request(self, session: Session) -> Callable[[], HeadRole] | Empty | None:
         role = session.facts.get(session.selection.head_id)
-        self.empty_actions = CAPTURE if session.capture is None else MEASURING
-        return (lambda: role) if role is not None and session.capture is not None else None
+        if session.capture is None:
+            return self.empty._replace(actions=CAPTURE)
+        return (lambda: role) if role is not None else None
 
     def draw(self, result: HeadRole) -> None:
         self.role = role = result
@@ -289,8 +293,10 @@ def limit_words(one: Map | None, head: int) -> tuple[str, ...]:
 
 
 TOP, TOP_HEIGHT = 5, 20  # keys that are listed, px of one
-NONE_CHOSEN = ("Nothing chosen", "Choose a query in the map or in the text.")
-CHOOSE = (("next_query", "Choose a query"),)
+NONE_CHOSEN = Empty(
+    "Nothing chosen", "Choose a query in the map or in the text.",
+    (("next_query", "Choose a query"),),
+)  # fmt: skip
 GLYPH, WORD = 28, 108  # px: the columns left of the bar
 
 
@@ -341,17 +347,15 @@ class TopKeysPanel(View):
         top = hbox(None, self.query, (self.where, 1), margins=(PAD, 0, PAD, 0), spacing=8)
         vbox(self.content, top, (self.list, 1), margins=(0, 8, 0, 8), spacing=2)
 
-    def request(self, session: Session) -> Callable[[], TopKeys] | None:
+    def request(self, session: Session) -> Callable[[], TopKeys] | Empty | None:
         """The strongest keys, read from one row."""
         capture, chosen = session.capture, session.selection
-        self.empty, self.empty_actions = NOTHING, CAPTURE
         if capture is None:
-            return None
-        self.empty, self.empty_actions = NONE_CHOSEN, CHOOSE
-        if chosen.query is None or chosen.query >= len(capture.query_prompt(chosen.layer)):
-            return None
-        is_there = capture.maps[chosen.layer] is not None
-        return partial(find_top_keys, capture, chosen) if is_there else None
+            return NOTHING
+        count = len(capture.query_prompt(chosen.layer))
+        if chosen.query is None or chosen.query >= count or capture.maps[chosen.layer] is None:
+            return NONE_CHOSEN
+        return partial(find_top_keys, capture, chosen)
 
     def draw(self, result: TopKeys) -> None:
         self.result = result
@@ -483,7 +487,9 @@ class NotablePanel(View):
     topic = "worth"
     figureless = "It is a list of heads: Hourglass draws all of them"
     needs = ("facts", "capture", "display", "dark", "selection")
-    empty = ("No notable heads yet", "The clearest heads are listed once they are measured.")
+    empty = Empty(
+        "No notable heads yet", "The clearest heads are listed once they are measured.", MEASURING
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -498,10 +504,11 @@ class NotablePanel(View):
         below = hbox(None, table, 1, margins=(8, 0, 8, 0))
         vbox(self.content, (self.list, 1), below, margins=(0, 6, 0, 6), spacing=1)
 
-    def request(self, session: Session) -> Callable[[], tuple[NotableHead, ...]] | None:
+    def request(self, session: Session) -> Callable[[], tuple[NotableHead, ...]] | Empty | None:
         """The heads and their small maps."""
-        self.empty_actions = CAPTURE if session.capture is None else MEASURING
-        if session.capture is None or not session.facts:
+        if session.capture is None:
+            return self.empty._replace(actions=CAPTURE)
+        if not session.facts:
             return None
         size = round(THUMB * self.devicePixelRatioF())
         return partial(find_notable, session.capture, session.facts, session.display.palette, size)
@@ -662,8 +669,10 @@ class TextsPanel(View):
     topic = "texts"
     figureless = "It is a list of texts"
     needs = ("capture",)
-    empty = ("One text alone", "Capture a file of texts to search them and step through them.")
-    empty_actions = (("corpus", "Run model on a text file…"),)
+    empty = Empty(
+        "One text alone", "Capture a file of texts to search them and step through them.",
+        (("corpus", "Run model on a text file…"),),
+    )  # fmt: skip
     lane = "here"
 
     picked = Signal(int)  # the number of an item

@@ -51,7 +51,7 @@ from hgviz.gui.livescore import LiveView, difference_words, saved_words, score_w
 from hgviz.gui.sentences import method_explained, term_explained
 from hgviz.gui.tables import REST, ROW, Column, RowTable
 from hgviz.gui.trials import LONG, possible
-from hgviz.gui.view import View
+from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import (
     ICON_GAP,
     Button,
@@ -191,8 +191,10 @@ class ScoresView(View):
     watches = (
         "off", "selection", "undo", "redo", "masks", "trial", "data", "work", "capture",
     )  # fmt: skip
-    empty = ("Open a model to switch its heads off", "Every head is one cell here.")
-    empty_actions = (("open_sample", "Open sample model"),)
+    empty = Empty(
+        "Open a model to switch its heads off", "Every head is one cell here.",
+        (("open_sample", "Open sample model"),),
+    )  # fmt: skip
 
     topic = "prune-heads"
 
@@ -653,9 +655,8 @@ class CurveView(ChartView):
     needs = ("study", "score", "dark", "data", "trial")
     watches = ("off",)
     lane = "here"
-    empty = (
-        "No pruning curve yet",
-        "Measure the heads first, then compare with random pruning orders.",
+    empty = Empty(
+        "No pruning curve yet", "Measure the heads first, then compare with random pruning orders."
     )
 
     topic = "prune-curve"
@@ -680,19 +681,16 @@ class CurveView(ChartView):
         vbox(self.content, self.head, (self.chart, 1))
         self.start_at(self.chart)
 
-    def request(self, session: Session) -> Callable[[], CurveLine] | None:
+    def request(self, session: Session) -> Callable[[], CurveLine] | Empty:
         """The curve of the chosen score, None where it is not traced."""
         self._offer_axes(session)
         found = line_of(session, self.axis.choice)
         if found is None:
-            study = session.study
-            if study is not None and session.score:
-                self.empty = ("Pruning curve",
-                              tr(ONE_BY_ONE, score=tr(METHODS[session.score].label)))  # fmt: skip
-            else:
-                self.empty = type(self).empty
-            self.empty_actions = possible(session, *STEPS)[:1]
-            return None
+            empty = type(self).empty
+            if session.study is not None and session.score:
+                words = tr(ONE_BY_ONE, score=tr(METHODS[session.score].label))
+                empty = Empty("Pruning curve", words)
+            return empty._replace(actions=possible(session, *STEPS)[:1])
         return lambda: found
 
     def draw(self, result: CurveLine) -> None:

@@ -37,7 +37,7 @@ from hgviz.gui.commands import Commands, chosen
 from hgviz.gui.language import tr
 from hgviz.gui.studyruns import COUNTS, MEANS, STATES, called, share
 from hgviz.gui.tables import Column, RowTable
-from hgviz.gui.view import View
+from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import (
     Button,
     PaneHead,
@@ -70,7 +70,7 @@ class RunView(View):
     figureless = "It is text about one run"
     needs = ("sweep", "cell", "dark")
     lane = "here"
-    empty = ("No run is chosen", "Choose one in the table to see its result.")
+    empty = Empty("No run is chosen", "Choose one in the table to see its result.")
 
     def __init__(self) -> None:
         super().__init__()
@@ -118,8 +118,10 @@ class RunView(View):
 # --- studies --------------------------------------------------------------------------------------
 
 
-NO_STUDY = "No study is open", "Open a study file (.toml) or the output folder of a study."
 OPEN_STUDY = (("open_sweep_file", "Open study file…"),)
+NO_STUDY = Empty(
+    "No study is open", "Open a study file (.toml) or the output folder of a study.", OPEN_STUDY
+)
 REST = 10  # what takes long to read is read again after so many times of rest
 
 
@@ -141,8 +143,8 @@ class StudyChartView(ChartView):
     needs = ("sweep", "dark")
     kind = ""
     work = ""  # of the cells it is of
-    without = ("", "")  # what is said where the study does not ask for it
-    coming = ("", "")  # and where none is done yet
+    without: Empty  # where the study does not ask for it
+    coming: Empty  # where none is done yet
     means = ""  # what is drawn, with its formula and source
 
     pointed = Signal(str)  # a line about the point under the pointer or the keys
@@ -160,15 +162,13 @@ class StudyChartView(ChartView):
         self._found: StudyCharts | None = None
         self.start_at(self.chart)
 
-    def request(self, session: Session) -> Callable[[], StudyCharts] | None:
+    def request(self, session: Session) -> Callable[[], StudyCharts] | Empty:
         """What the done cells give; the same as before where no more are done."""
         sweep = session.sweep
         some = () if sweep is None else sweep.of(self.work)
         done = tuple(one.cell.key for one in some if one.state == "done")
         if sweep is None or not done:
-            self.empty = self.coming if some else self.without
-            self.empty_actions = () if some else OPEN_STUDY
-            return None
+            return self.coming if some else self.without
         return partial(_drawn, self.kind, sweep, done, self._found)
 
     def draw(self, result: StudyCharts) -> None:
@@ -210,8 +210,10 @@ class ReachedView(StudyChartView):
         "95 %: m ± t s / √n, Student's t with n − 1 degrees of freedom (Student 1908; "
         "docs/statistics.md)."
     )
-    without = ("This study does not score its models", 'Add "score" to its asks.')
-    coming = ("No model is scored yet", "Each seed will be a point here, with means and intervals.")
+    without = Empty("This study does not score its models", 'Add "score" to its asks.', OPEN_STUDY)
+    coming = Empty(
+        "No model is scored yet", "Each seed will be a point here, with means and intervals."
+    )
 
     def __init__(self) -> None:
         super().__init__(seeds_chart)
@@ -228,8 +230,10 @@ class BudgetsView(StudyChartView):
         "shaded with Student's interval of 95 %, m ± t s / √n (docs/statistics.md). Random orders: "
         "the mean of those of a model and seed."
     )
-    without = ("This study has no pruning curves", 'Add "curve" to its asks, and methods.')
-    coming = ("No curve is done yet", "Each method will be a line here, averaged over seeds.")
+    without = Empty(
+        "This study has no pruning curves", 'Add "curve" to its asks, and methods.', OPEN_STUDY
+    )
+    coming = Empty("No curve is done yet", "Each method will be a line here, averaged over seeds.")
 
     def __init__(self) -> None:
         super().__init__(budgets_chart)
@@ -374,7 +378,6 @@ class SummaryView(View):
     needs = ("sweep", "sweep_trouble", "dark")
     lane = "here"
     empty = NO_STUDY
-    empty_actions = OPEN_STUDY
 
     def __init__(self) -> None:
         super().__init__()
@@ -484,7 +487,6 @@ class RunsView(View):
     watches = ("cell",)
     lane = "here"
     empty = NO_STUDY
-    empty_actions = OPEN_STUDY
 
     picked = Signal(str)
 

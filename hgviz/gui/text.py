@@ -29,7 +29,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
 from hgviz.gui.tables import Table
 from hgviz.gui.textrows import LEFT, OTHERS, CellTexts, TextRow, TextRows
-from hgviz.gui.view import View
+from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, hbox, label, vbox
 from hgviz.session import Session
 from hgviz.session.navigation import step_item
@@ -270,11 +270,10 @@ class TextStrip(View):
         "capture", "selection", "hover", "opened", "display", "off", "text",
     )  # fmt: skip
     watches: ClassVar[tuple[str, ...]] = ("work",)
-    empty: tuple[str, str] = (
-        "No text yet",
-        "Write one to see the attention of every token.",
-    )
-    empty_actions: tuple[tuple[str, str], ...] = (("edit_text", "Edit text…"),)
+    empty = Empty(
+        "No text yet", "Write one to see the attention of every token.",
+        (("edit_text", "Edit text…"),),
+    )  # fmt: skip
 
     rows_changed = Signal(int)  # how many rows there are now
 

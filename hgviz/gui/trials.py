@@ -40,6 +40,7 @@ from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted
+from hgviz.gui.view import Empty
 from hgviz.session import Session
 from hgviz.study import SCORE, Mask, Study
 
@@ -677,8 +678,6 @@ def _with_score(mask: Mask, trial: MaskTrial) -> Mask:
 
 DATA_ACTIONS = (("bundled_data", "Use bundled reviews"), ("choose_data", "Choose data…"))
 
-Words = tuple[tuple[str, str], tuple[tuple[str, str], ...]]  # title and text, actions
-
 
 def about(study: Study) -> str:
     """heads.h5: softmax on reviews.tsv · 800 texts · 98.8 % right with all heads on."""
@@ -715,7 +714,7 @@ def another_model(study: Study, spec: ModelSpec) -> HgvizError:
     )
 
 
-def wanting(session: Session) -> Words | None:
+def missing_for(session: Session) -> Empty | None:
     """What a study that was opened still lacks to try heads; None where none was opened."""
     study = session.study
     if study is None or not study.path:
@@ -724,13 +723,13 @@ def wanting(session: Session) -> Words | None:
         name = study.spec.name or tr("a model")
         title = tr("The model of this study, {name}, is not open", name=name)
         text = tr("Open it to switch heads off and evaluate it.")
-        return (title, f"{about(study)}\n{text}"), (("open_studied", "Locate model…"),)
+        return Empty(title, f"{about(study)}\n{text}", (("open_studied", "Locate model…"),))
     title = tr("Choose data to evaluate the model on")
     text = tr(
         "With {data}, its masks and curve are continued; other data starts anew.",
         data=_data(study),
     )
-    return (title, f"{about(study)}\n{text}"), possible(session, *reversed(DATA_ACTIONS))
+    return Empty(title, f"{about(study)}\n{text}", possible(session, *reversed(DATA_ACTIONS)))
 
 
 def _data(study: Study) -> str:

@@ -269,8 +269,7 @@ class View(QWidget):
     watches: ClassVar[tuple[str, ...]] = ()  # names of which only `noticed` is told
     lane: ClassVar[Literal["files", "engine", "map", "facts", "here"]] = "files"  # here: no I/O
     wait: ClassVar[int] = WAIT
-    empty: tuple[str, str] = ("Nothing to show yet", "Capture a text to look inside.")
-    empty_actions: tuple[tuple[str, str], ...] = ()  # (action, words), the first filled
+    empty: Empty = Empty("Nothing to show yet", "Capture a text to look inside.")
     figureless: str = "Nothing is captured yet"  # why there is no figure of it, or not yet
     topic: ClassVar[str] = ""  # its page in resources/help
 
@@ -450,8 +449,8 @@ class View(QWidget):
 
     def _requested(self, session: Session) -> Callable[[], Any] | None:
         work = self.request(session)
-        if isinstance(work, Empty):
-            self.empty, self.empty_actions = (work.title, work.text), work.actions
+        if work is None or isinstance(work, Empty):
+            self.empty = work or type(self).empty
             return None
         return work
 
@@ -578,13 +577,12 @@ class View(QWidget):
         self.draw(result)
 
     def _show_empty(self) -> None:
-        empty, offered = self.empty, self.empty_actions
-        session = self.session
+        empty, session = self.empty, self.session
         model = session.model if session is not None and session.capture is None else None
         if model is not None and "capture" in self.needs and not reads_text(model):
-            empty, offered = UNREAD[model.spec.modality], IDS
-        title, text = map(tr, empty)
-        actions = tuple((name, tr(words)) for name, words in offered)
+            empty = Empty(*UNREAD[model.spec.modality], IDS)
+        title, text = map(tr, empty[:2])
+        actions = tuple((name, tr(words)) for name, words in empty.actions)
         said = ((title, text), actions)
         if self._notice is not None and self._notice.said == said:
             self._stack.setCurrentWidget(self._notice)  # it is there already
@@ -789,4 +787,6 @@ def scale_choice() -> Segments:
     return out
 
 
-NOTHING = ("No attention to show yet", "Capture a text, and every head's map appears here.")
+NOTHING = Empty(
+    "No attention to show yet", "Capture a text, and every head's map appears here.", CAPTURE
+)

@@ -117,7 +117,7 @@ def test_a_view_without_its_data_says_what_is_missing(app, asked_of):
     with shown(AttributionView, capture=make_capture(text="short text")) as (view, _):
         assert view.empty[0] == "Attribution needs the model"
     with shown(AttributionView) as (view, _):
-        assert view.empty_actions[0][0] == "capture"
+        assert view.empty.actions[0][0] == "capture"
 
 
 def test_the_window_asks_the_model_and_stops(program, checkpoint, until):

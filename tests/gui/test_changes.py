@@ -76,13 +76,13 @@ def test_an_empty_pane_offers_the_next_step(pruning, story, until):
         page.show_table(name)
         pruning.settle()
     for view in (page.live, page.curve, page.changed, page.slices):
-        (first, _), *_ = view.empty_actions
+        (first, _), *_ = view.empty.actions
         assert pruning.frame.actions_by_name[first].isEnabled()
     pruning.commands.use_data(str(story))
     until(lambda: pruning.session.trial is not None and pruning.session.trial.done)
     pruning.settle()
-    assert page.curve.empty_actions == (("measure_heads", "Measure…"),)
-    assert page.changed.empty_actions == (("switch_head", "Switch this head off"),)
+    assert page.curve.empty.actions == (("measure_heads", "Measure…"),)
+    assert page.changed.empty.actions == (("switch_head", "Switch this head off"),)
 
 
 def test_a_change_is_better_worse_or_not_significant():

@@ -20,7 +20,7 @@ from hgviz.gui.tiles import Key, Part, Source, Tiles
 from hgviz.maps import DenseMap, Projected
 from hgviz.session import Session, SideB
 from tests.gui import kinds
-from tests.gui.screen import drag, picture, showing, shown, shows_no_error, wheel
+from tests.gui.screen import drag, picture, plain, showing, shown, shows_no_error, wheel
 from tests.making import make_capture
 
 pytestmark = pytest.mark.usefixtures("app")
@@ -234,6 +234,13 @@ def test_zoom_pan_and_fit_act_on_all_three_maps(qtbot):
         assert canvas.is_exact
         qtbot.mouseDClick(canvas, Qt.MouseButton.LeftButton, pos=start)
         assert canvas.view.whole
+
+
+def test_a_head_that_is_off_has_no_weight_in_the_card_nor_in_the_difference():
+    off, key = replace(A_SIGNED, off=frozenset({FIRST})), int(three(A, A)[0][30].argmax())
+    with comparing(A, off, query=30, key=key) as (_, _, _, panes):
+        a, b, difference = (plain(pane.card.text) for pane in panes)
+        assert b.split() == ["0", "off"] and float(difference) == pytest.approx(float(a))
 
 
 def test_the_pointer_over_one_map_gives_the_weight_in_each_and_a_click_keeps_it(qtbot):

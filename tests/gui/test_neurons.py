@@ -154,7 +154,7 @@ def test_a_view_without_its_data_says_what_is_missing(app, capture):
         view.settle()
         assert "not captured yet" in view.empty[0]
     with shown(NeuronView) as (view, _):
-        assert view.empty_actions[0][0] == "capture"
+        assert view.empty.actions[0][0] == "capture"
 
 
 @pytest.mark.parametrize("size", [(240, 160), (1400, 900)])

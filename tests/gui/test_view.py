@@ -9,7 +9,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from hgviz.core import progress
-from hgviz.gui.view import View
+from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import label
 from hgviz.session import Session, Work
 from tests.gui.screen import showing
@@ -105,7 +105,7 @@ class Patient(View):
     title = "Patient"
     needs = ("facts", "work")
     lane = "here"
-    empty = ("Not measured yet", "")
+    empty = Empty("Not measured yet", "")
 
     def request(self, session):
         return (lambda: None) if session.facts else None
