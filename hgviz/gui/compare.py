@@ -122,7 +122,6 @@ NOTHING = Empty(
 )  # fmt: skip
 OPEN = (("open_sample", "Open sample model"), ("open_folder", "Open checkpoint folder…"))
 CAPTURE = (("capture", "Run model on this text"),)
-REACHED = "It is shown as soon as it is captured."
 
 
 class CompareView(HeadMapsView):
@@ -175,7 +174,8 @@ class CompareView(HeadMapsView):
             return NOTHING._replace(actions=OPEN) if a is None else NOTHING
         if a.maps[chosen.layer] is None:
             title = tr("Layer {layer} of A is not captured yet", layer=chosen.layer)
-            return Empty(title, REACHED, () if session.at_work else CAPTURE)
+            helps = () if session.at_work else CAPTURE
+            return Empty(title, "It is shown as soon as it is captured.", helps)
         return partial(
             self._opener.open, a, b, chosen.head_id, chosen.beside, session.looked_at.query
         )
@@ -461,7 +461,7 @@ class NumbersView(View):
         if name == "selection" and self.session is not None:
             sides = self._known_sides(self.session)
             if sides:
-                self.draw(_copied(sides))
+                self.draw(_snapshots(sides))
 
     def _known_sides(self, session: Session) -> tuple[SideHead, ...]:
         """The heads of A and of B with what is measured so far; () where nothing is compared."""
@@ -481,7 +481,7 @@ class NumbersView(View):
         return known
 
 
-def _copied(sides: tuple[SideHead, ...]) -> tuple[SideHead, ...]:
+def _snapshots(sides: tuple[SideHead, ...]) -> tuple[SideHead, ...]:
     """Both heads with what is measured by now, while more may be measured."""
     return tuple(replace(side, known=dict(side.known)) for side in sides)
 
@@ -499,8 +499,8 @@ def measure_sides(sides: tuple[SideHead, ...]) -> tuple[SideHead, ...]:
             with progress_within(number, number + 1, len(rows)):
                 side.known.update(measure(side.capture, NUMBERS, [head]))
         if number == 1 or number % OFTEN == 0:
-            progress(number, len(rows), "Computing head metrics", _copied(sides))
-    return _copied(sides)
+            progress(number, len(rows), "Computing head metrics", _snapshots(sides))
+    return _snapshots(sides)
 
 
 # --- rows of two heads ----------------------------------------------------------------------------

@@ -32,7 +32,7 @@ from hgviz.gui.charts import (
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import term_explained
-from hgviz.gui.trials import missing_for
+from hgviz.gui.trials import study_lacks
 from hgviz.gui.view import Empty
 from hgviz.gui.widgets import Button, PaneHead, Progress, Words, hbox, label, tip, vbox
 
@@ -124,7 +124,7 @@ class LiveView(ChartView):
             if spec is not None and not spec.answers:
                 helps = ("open", "Open another…"), ("open_sample", "Open sample model")
                 return Empty("This model cannot be scored here", "It reads two texts.", helps)
-            if (lack := missing_for(session)) is not None:
+            if (lack := study_lacks(session)) is not None:
                 return lack
             if session.model is None and not session.checkpoint:
                 alone = "A capture alone cannot say what the model would answer."

@@ -714,7 +714,7 @@ def another_model(study: Study, spec: ModelSpec) -> HgvizError:
     )
 
 
-def missing_for(session: Session) -> Empty | None:
+def study_lacks(session: Session) -> Empty | None:
     """What a study that was opened still lacks to try heads; None where none was opened."""
     study = session.study
     if study is None or not study.path:
