@@ -15,6 +15,7 @@ Shapes: E examples, P places, H heads in order of computation.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
@@ -696,7 +697,8 @@ class MaskTrial:
     language model, likewise. slices: of all places in the
     first, then as slices_of; () before the first block. before, now: answers of the baseline and
     with heads off, None until every place was answered. stopped: whether nobody goes on with it.
-    head_costs: by layer, the weights of one head; None where they do not go by heads.
+    head_costs: by layer, the weights of one head; None where they do not go by heads. seconds: that
+    one pass over all places takes, extrapolated from those answered; 0 before the first.
     """
 
     off: HeadSet
@@ -708,6 +710,7 @@ class MaskTrial:
     now: Answers | None = None
     stopped: bool = False
     head_costs: tuple[HeadCost, ...] | None = None
+    seconds: float = 0.0
 
     @property
     def done(self) -> bool:
@@ -756,14 +759,19 @@ def try_mask(
     progress carries it as far as it is after each block."""
     examples, slices = trial.examples, slices_of(trial.examples)
     before, now = Answers.unasked(examples), Answers.unasked(examples)
+    taken = 0.0
     for block in blocks:
         for batch in block:
-            before.put(examples, batch, baseline(batch))
+            start = time.perf_counter()
+            before.put(examples, batch, baseline(batch))  # at once, if an earlier trial asked it
+            middle = time.perf_counter()
             now.put(examples, batch, without(batch))
+            taken += max(middle - start, time.perf_counter() - middle)
         parts = score_slices(examples, before, now, slices)
         total, metric = parts[0], SHARE_OF[examples.asked]
         score = MetricEstimate(metric, *total.now, total.n, total.total, trial.off)
-        trial = replace(trial, scores=(*trial.scores, score), slices=parts)
+        seconds = taken * total.total / total.n
+        trial = replace(trial, scores=(*trial.scores, score), slices=parts, seconds=seconds)
         if examples.asked == "next":
             loss = MetricEstimate("loss", *total.loss[1], total.n, total.total, trial.off)
             trial = replace(trial, losses=(*trial.losses, loss))

@@ -710,10 +710,9 @@ class Commands:
         """Ask by which scores, and measure them."""
         study = self.pruning.known
         there = frozenset(study.arrays) if study is not None else frozenset()
-        trial = self.session.trial
-        states = trial is not None and trial.examples.asked == "states"
-        chosen = self.answered("measure_heads", self.pruning.measure)
-        dialogs.MeasureDialog(self.window, there, states, chosen).open()
+        session, chosen = self.session, self.answered("measure_heads", self.pruning.measure)
+        heads = len(session.spec.heads)
+        dialogs.MeasureDialog(self.window, there, heads, session.trial, chosen).open()
 
     def save_study(self) -> None:
         """Ask where, and write what was measured."""

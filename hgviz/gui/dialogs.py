@@ -33,7 +33,7 @@ from PySide6.QtWidgets import (
 import hgviz
 from hgviz import settings, tasks
 from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
-from hgviz.analysis.importance import METHODS
+from hgviz.analysis.importance import METHODS, MaskTrial
 from hgviz.core import HgvizError, ModelSpec
 from hgviz.errors import LabelError
 from hgviz.figures import FORMATS, WIDTHS
@@ -43,6 +43,7 @@ from hgviz.gui.actions import reads_text
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted, explained_all, shown, title_and_reason
 from hgviz.gui.widgets import Button, Check, Picker, Segments, Words, hbox, label, tip, vbox
+from hgviz.language import duration
 from hgviz.palettes import PALETTES, SCALES
 from hgviz.session.document import SUFFIX
 from hgviz.settings import Settings
@@ -670,25 +671,31 @@ def _spin(spin: Any, least: float, most: float, value: float) -> Any:
 # --- importance -----------------------------------------------------------------------------------
 
 
-# arrays of a study, their name, what they cost, whether they are measured at first
+# arrays of a study, their name, the evaluations of all examples that they take (and for each head),
+# whether they are measured at first
 CHOICES = (
-    (("gradient",), "Predicted loss change, from gradients", "about 2 evaluations", True),
-    (("loss_change", "change"), "Exact loss change, one head off at a time",
-     "half an evaluation per head", True),
-    (("token_gradient",), "Sensitivity per token", "about 2 evaluations", False),
-    (("alone",), "Loss change with one head alone in its layer", "half an evaluation per head",
-     False),
-    (("shapley",), "Shapley values, 20 random orders", "20 evaluations per head", False),
-)  # fmt: skip
+    (("gradient",), "Predicted loss change, from gradients", (2, 0), True),
+    (("loss_change", "change"), "Exact loss change, one head off at a time", (0, 0.5), True),
+    (("token_gradient",), "Sensitivity per token", (2, 0), False),
+    (("alone",), "Loss change with one head alone in its layer", (0, 0.5), False),
+    (("shapley",), "Shapley values, 20 random orders", (0, 20), False),
+)
+CURVE = 143  # evaluations of a curve and 20 random orders of many heads
+ORDERS = 10.5  # evaluations for each number of heads off: 21 orders at half of the examples
 GRADIENTS = {"gradient", "token_gradient"}
 
 
-def measurements() -> tuple[tuple[tuple[str, ...], str, str, bool], ...]:
+def measurements() -> tuple[tuple[tuple[str, ...], str, tuple[float, float], bool], ...]:
     """CHOICES, and the scores that measure an array of their own."""
     own = (method for method in METHODS.values() if method.measure is not None)
-    return *CHOICES, *(
-        ((method.needs,), method.label, "about one evaluation", False) for method in own
-    )
+    return *CHOICES, *(((method.needs,), method.label, (1, 0), False) for method in own)
+
+
+def cost_words(evaluations: float, seconds: float) -> str:
+    """about 3 s; about 40 evaluations of all data, while nobody knows how long one takes."""
+    if seconds:
+        return tr("about {time}", time=duration(max(1.0, evaluations * seconds)))
+    return tr("about {n:,} evaluations", n=round(evaluations))
 
 
 NO_GRADIENTS = (
@@ -701,8 +708,8 @@ HOW = "Results appear as they are computed. Stop keeps what is measured."
 class MeasureDialog(Form):
     """The scores to measure, and whether to compute the pruning curve afterwards.
 
-    measured: arrays that the study has; states: whether the model gives only hidden states, which
-    have no gradients.
+    measured: arrays that the study has; heads: how many there are to measure. trial: the latest,
+    whose seconds say how long the rest takes; None for none.
     """
 
     wide = 620
@@ -711,10 +718,13 @@ class MeasureDialog(Form):
         self,
         window: QWidget,
         measured: frozenset[str],
-        states: bool = False,
+        heads: int,
+        trial: MaskTrial | None,
         then: Callable[[frozenset[str], bool], object] | None = None,
     ) -> None:
         super().__init__(window, tr("Compute head importance"), tr(HOW), then)
+        states = trial is not None and trial.examples.asked == "states"  # have no gradients
+        seconds = trial.seconds if trial is not None else 0.0
         if states:
             self.body.addWidget(note(tr(NO_GRADIENTS)))
         grid = QGridLayout()
@@ -722,14 +732,15 @@ class MeasureDialog(Form):
         grid.setHorizontalSpacing(16)
         grid.setVerticalSpacing(6)
         self.boxes: list[Check] = []
-        for names, words, cost, first in measurements():
+        for names, words, (once, each), first in measurements():
+            cost = cost_words(once + each * heads, seconds)
             is_measured = set(names) <= measured
             undefined = states and not GRADIENTS.isdisjoint(names)
             box = Check(tr(words))
             box.setToolTip(tip(explained_all(names)))
             box.setChecked((first or is_measured) and not undefined)
             box.setEnabled(not undefined)
-            state = tr("undefined here" if undefined else "measured" if is_measured else cost)
+            state = tr("undefined here") if undefined else tr("measured") if is_measured else cost
             box.setAccessibleDescription(f"{state}\n{explained_all(names)}")
             box.toggled.connect(self.check)
             self.boxes.append(box)
@@ -737,7 +748,7 @@ class MeasureDialog(Form):
         self.first = self.boxes[0]
         self.curve = Check(tr("Then compute the pruning curve"))
         self.curve.setChecked(True)
-        _add_row(grid, self.curve, tr("21 orders"))
+        _add_row(grid, self.curve, cost_words(min(CURVE, ORDERS * (heads + 1)), seconds))
         self.body.addSpacing(8)
         self.body.addLayout(grid)
         self.offer(Button(tr("Measure"), kind="filled"))

@@ -80,9 +80,9 @@ def capturing(opened, capture, monkeypatch, until):
 def test_finished_layers_are_shown_before_the_rest(capturing, until):
     assert not capturing.session.capture.complete
     assert capturing.frame.pages.currentWidget() is capturing.inspect
+    until(lambda: "of 13" in capturing.session.work[-1].note)
     work = capturing.session.work[-1]
     assert work.keeps == f"keeps {work.done:.0f} finished layers"
-    assert "of 13" in work.note
     capturing.session.put(selection=Selection(0, 0, 5))
     assert capturing.inspect.tabbed.stack.currentWidget() is capturing.inspect.map
     capturing.session.put(selection=Selection(12, 0, 5))

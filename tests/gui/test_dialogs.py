@@ -1,5 +1,7 @@
 """Dialogs: keys, focus, one at a time, what they say of wrong input; errors, texts, preferences."""
 
+from types import SimpleNamespace
+
 import pytest
 from PySide6.QtCore import QMimeData, Qt
 from PySide6.QtGui import QAccessible, QGuiApplication
@@ -8,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel
 from shiboken6 import isValid
 
 from hgviz import settings
+from hgviz.analysis.importance import MaskTrial
 from hgviz.core import HeadId, HgvizError
 from hgviz.errors import LabelError
 from hgviz.gui import dialogs, theme
@@ -48,7 +51,7 @@ DIALOGS = {
     "text": lambda it, then: TextDialog(it.frame, "old", it.session.spec, then=then),
     "activation": lambda it, then: ExchangeDialog(it.frame, "m", "", None, then),
     "write": lambda it, then: WriteDialog(it.frame, "a text", "token", 9, WritingOptions(), then),
-    "measure": lambda it, then: MeasureDialog(it.frame, frozenset(), then=then),
+    "measure": lambda it, then: MeasureDialog(it.frame, frozenset(), 4, None, then),
     "labels": lambda it, then: LabelsDialog(it.frame, "a.tsv", LABELS, then),
     "preferences": lambda it, then: Preferences(it.frame, then),
     "help": lambda it, then: Explanation(it.frame, "keys"),
@@ -61,6 +64,17 @@ ACCEPTED = ("error", "question", "activation", "write", "measure", "labels", "co
 
 def removal_of(spec):
     return Removal("a", spec, frozenset({HeadId(0, 0)}), out="new")
+
+
+@pytest.mark.parametrize(("seconds", "costs"), [
+    (0.0, "about 2 evaluations|about 12 evaluations|about 143 evaluations"),
+    (0.5, "about 1 s|about 6 s|about 72 s"),
+])  # fmt: skip
+def test_measuring_says_what_each_score_costs(opened, seconds, costs):
+    trial = MaskTrial(frozenset(), SimpleNamespace(asked="classes"), seconds=seconds)
+    dialog = MeasureDialog(opened.frame, frozenset({"token_gradient"}), 24, trial)
+    said = [one.text() for one in dialog.findChildren(QLabel)]
+    assert all(cost in said for cost in (*costs.split("|"), "measured"))
 
 
 @pytest.fixture
