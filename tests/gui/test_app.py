@@ -141,6 +141,11 @@ program.close()
 """
 
 
+def test_pictures_are_sharp_and_buttons_inside_on_a_screen_of_one_and_a_half_pixels():
+    done = run(LOOK, QT_SCALE_FACTOR="1.5")
+    assert done.returncode == 0, done.stderr
+
+
 # --- garbage --------------------------------------------------------------------------------------
 
 

@@ -7,7 +7,6 @@ from threading import Event
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QTimer
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz.core import Capture, HgvizError, Selection, progress
@@ -101,18 +100,6 @@ def test_stop_keeps_the_layers_that_are_done(capturing, until):
     assert found.maps[0] is not None and not found.complete
     until(lambda: capturing.session.work[-1].state == "stopped")
     assert not capturing.frame.actions_by_name["save"].isEnabled()
-
-
-def test_the_event_loop_runs_during_a_capture(capturing, until):
-    turns = []
-    timer = QTimer(interval=5)
-    timer.timeout.connect(lambda: turns.append(1))
-    timer.start()
-    until(lambda: len(turns) > 10)
-    assert busy(capturing)
-    timer.stop()
-    capturing.go.set()
-    until(lambda: not busy(capturing))
 
 
 def test_a_window_closed_while_it_works_stops_its_lanes(capturing):

@@ -1,6 +1,5 @@
 """Sessions: what is saved comes back, also at the next start; recent, dropped and unsaved files."""
 
-import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -390,26 +389,6 @@ def test_a_damaged_capture_is_called_damaged(program, capture_file, until, size)
     until(lambda: dialog(program) is not None)
     what, do = dialog(program).error.lines
     assert "kept.h5 is damaged: " in what and do.startswith("Capture the text again"), what
-
-
-def test_two_dropped_captures_are_a_and_b(program, capture_file, until, tmp_path):
-    other, session = shutil.copy(capture_file, tmp_path / "other.h5"), program.session
-    drop(program, capture_file)
-    until(lambda: session.capture is not None and session.facts)
-    drop(program, capture_file, other)
-    until(lambda: session.capture_b is not None and not busy(program))
-    assert (session.capture.path, session.capture_b.path) == (str(capture_file), str(other))
-    assert session.mode == "compare"
-
-
-def test_a_dropped_model_is_scored_on_data_dropped_with_it(program, checkpoint, until, tmp_path):
-    text = tmp_path / "wiki.txt"
-    text.write_text("The hourglass was turned. " * 60)
-    drop(program, checkpoint, text)
-    session = program.session
-    until(lambda: session.trial is not None and session.trial.done and not busy(program), 240)
-    assert session.checkpoint == str(checkpoint) and session.data == str(text)
-    assert session.mode == "prune"
 
 
 def test_dropped_files_that_do_not_open_leave_the_capture_that_was_open(opened, until, tmp_path):

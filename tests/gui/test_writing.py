@@ -12,12 +12,9 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
 from hgviz.core import HgvizError, Selection, progress
-from hgviz.gui.actions import by_name
 from hgviz.gui.dialogs import WriteDialog, WritingOptions
-from hgviz.gui.text import TextStrip
 from hgviz.store import open_capture
-from tests.gui.kinds import KINDS
-from tests.gui.screen import busy, errors, shown
+from tests.gui.screen import busy, errors
 from tests.making import byte_prompt, make_capture
 
 GIVEN = "The sand of the hourglass had run down, "
@@ -115,24 +112,6 @@ def test_a_text_whose_writing_was_stopped_can_be_saved(with_model, until, tmp_pa
     assert not errors(program)
 
 
-def test_text_written_in_two_runs_is_marked_as_one(ready, monkeypatch, until):
-    ready.go.set()
-    ready.commands.prompting.write_so(WritingOptions(24))
-    until(lambda: not busy(ready))
-
-    def more(model, prompt, count, **_):
-        progress(0, count)
-        assert prompt.text == GIVEN + ADDED[:24]
-        return grown(40)
-
-    monkeypatch.setattr(tasks, "generate", more)
-    ready.commands.prompting.write_so(WritingOptions(16))
-    until(lambda: not busy(ready))
-    assert ready.session.written == len(GIVEN)
-    ready.session.put(capture=make_capture("Something else"))
-    assert ready.session.written is None
-
-
 def test_a_model_that_fails_while_it_writes_says_so_and_the_text_stays(ready, monkeypatch, until):
     def broken(model, prompt, count, **_):
         progress(1, 9, "token 1 of 9", byte_prompt(GIVEN + ADDED[:1]))
@@ -166,25 +145,6 @@ def test_a_model_writes_what_the_verb_gives_and_nothing_after_an_empty_text(with
     assert "empty" in str(errors(program)[0]).lower() and session.capture is before
 
 
-# --- who can write --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("kind", "writes"), [("gpt2", True), ("translator", True), ("bert", False), ("two ways", False)]
-)
-def test_only_models_that_can_write_are_asked_to(opened, kind, writes):
-    spec = KINDS["gpt2" if kind == "two ways" else kind]().spec
-    if kind == "two ways":  # it reads what comes after as well
-        spec = replace(spec, layers=tuple(replace(one, causal=False) for one in spec.layers))
-    opened.session.put(capture=None)
-    opened.session.put(spec=spec, checkpoint="somewhere")
-    reason = by_name("write").why_off(opened.session)
-    assert ("does not generate" in reason) != writes and bool(reason) != writes
-
-
-# --- the dialog -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("room", "last", "typed", "given"),
     [
@@ -210,27 +170,3 @@ def test_the_dialog_gives_what_is_chosen_and_no_more_than_the_model_can_read(
     else:
         dialog.default.click()
     assert said == given
-
-
-def test_the_window_asks_how_much_and_remembers_it(ready, until):
-    ready.go.set()
-    ready.commands.run("write")
-    (dialog,) = ready.frame.findChildren(WriteDialog)
-    dialog.count.setValue(24)
-    dialog.default.click()
-    until(lambda: not busy(ready))
-    assert ready.commands.prompting.writing.count == 24
-    assert len(ready.session.capture.main) == len(GIVEN) + 24
-
-
-# --- the strip ------------------------------------------------------------------------------------
-
-
-def test_a_strip_that_grows_stays_where_it_was_scrolled_to(app):
-    text = GIVEN + ADDED
-    with shown(TextStrip, (400, 188), capture=make_capture(text)) as (view, session):
-        for grown, stays in ((text + " Again.", True), (text[5:], False)):
-            view.strip.ruler = view.strip.ruler.moved(100.0)
-            session.put(capture=make_capture(grown))
-            view.settle()
-            assert (view.strip.ruler.offset == 100.0) == stays
