@@ -246,6 +246,8 @@ ACTIONS = (
            (CHECKPOINT, IDLE, Need(_generates, "This model does not generate text"))),
     Action("attribute", "Compute attribution", "eye", ("Alt+Return",), "Analyse",
            (CAPTURE,
+            Need(lambda s: s.capture.spec.modality == "text",
+                 "Attribution is of tokens: this model reads images or sound"),
             Need(lambda s: s.capture.spec.goal != "states",
                  "This model outputs hidden states: there is no answer to attribute"),
             Need(lambda s: not s.capture.streaming.heads,

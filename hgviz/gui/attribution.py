@@ -274,6 +274,9 @@ STATES = Empty(
     "This model gives hidden states, no answer",
     "Open it with its classifier or its language model.", OPEN_CHECKPOINT,
 )  # fmt: skip
+SIGNAL = Empty(
+    "Attribution is of tokens", "This model reads images or sound: its maps are in the other tabs."
+)
 STOPPED = Empty(
     "This capture has no answer", "It was stopped before the model gave one.", CAPTURE[:1]
 )
@@ -391,6 +394,8 @@ class AttributionView(View):
         capture, question, chosen = session.capture, asked(session), session.selection
         if capture is None or not len(capture.main):
             return NOTHING
+        if capture.spec.modality != "text":
+            return SIGNAL
         if capture.spec.goal == "states":
             return STATES
         if question is None:

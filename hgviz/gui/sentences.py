@@ -265,7 +265,7 @@ def beside(prompt: Prompt, spans: Integers, token: int) -> tuple[str, str]:
     """("in", word) or ("after", word) of a token, ("special", "") and ("", "") without a word."""
     if prompt.spans[token, 0] < 0:
         # beside a text; of slots, states and bare ids none is more special than another
-        return ("special" if prompt.text else ""), ""
+        return ("special" if prompt.text and prompt.signal is None else ""), ""
     at = int(np.searchsorted(spans[:, 0], token, side="right")) - 1
     if at < 0:
         return "", ""

@@ -11,6 +11,7 @@ from PySide6.QtTest import QTest
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
 from hgviz.gui import theme
+from hgviz.gui.actions import by_name
 from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
 from hgviz.language import decimals
 from hgviz.models import open_model
@@ -18,6 +19,7 @@ from hgviz.tasks.attribution import KeyScores
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import picture, shown
 from tests.making import make_capture
+from tests.pictures import make_image_capture
 
 
 @pytest.fixture(scope="module")
@@ -118,6 +120,8 @@ def test_a_view_without_its_data_says_what_is_missing(app, asked_of):
         assert view.empty[0] == "Attribution needs the model"
     with shown(AttributionView) as (view, _):
         assert view.empty.actions[0][0] == "capture"
+    with shown(AttributionView, capture=make_image_capture()) as (view, session):
+        assert "images" in view.empty.text and "images" in by_name("attribute").why_off(session)
 
 
 def test_the_window_asks_the_model_and_stops(program, checkpoint, until):
