@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from string import Template
 from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz.analysis.composition import (
     NOTE,
@@ -32,7 +31,7 @@ from hgviz.core import (
     progress,
 )
 from hgviz.figures.spec import Spec
-from hgviz.gui import heatmap, sentences, theme
+from hgviz.gui import heatmap, sentences
 from hgviz.gui.charts import Axis, Band, Chart, ChartWidget, Plot, Points, number, percent
 from hgviz.gui.grid import CaptureWords, Grid, Names, Viewport
 from hgviz.gui.heatmap import MapsView
@@ -42,7 +41,7 @@ from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import Table, key_table
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, Empty, plain
-from hgviz.gui.widgets import PaneHead, Picker, hbox, label, vbox
+from hgviz.gui.widgets import PaneHead, Picker, Toggle, hbox, label, vbox
 from hgviz.session import Session
 
 # --- cache ----------------------------------------------------------------------------------------
@@ -126,7 +125,6 @@ class ComposedCache:
 
 
 SOURCES = 3  # named in a sentence
-MARK = Template('<span style="font-family:$family;font-weight:600;color:$colour">$text</span>')
 
 
 def answer(across: Across) -> str:
@@ -189,11 +187,7 @@ def _levels(across: Across) -> str:
 
 
 def _cell(names: Names, cell: int) -> str:
-    return MARK.substitute(
-        family=",".join(f"'{name}'" for name in theme.MONO),
-        colour=theme.current().mark_text.name(),
-        text=sentences.marked_up(names.glyph(cell)),
-    )
+    return heatmap.marked(names.glyph(cell))
 
 
 # --- the row of an answer -------------------------------------------------------------------------
@@ -309,18 +303,14 @@ class RecipeBar(QWidget):
         self.residual.offer(
             ((share, tr("{share} residual", share=words)) for share, words in shares), 0.5
         )
-        self.signed = QToolButton()
-        self.signed.setText(tr("Signed"))
-        self.signed.setCheckable(True)
-        self.signed.setFixedHeight(28)
+        self.signed = Toggle(tr("Signed"), explanation(tr(SIGNED[0]), SIGNED[1]))
         self.signed.toggled.connect(self._chosen)
         for picker, wide in ((self.fuse, 146), (self.residual, 132)):
             picker.setFixedWidth(wide)
             picker.currentIndexChanged.connect(self._chosen)
-        row = (self.fuse, self.residual, self.signed)
-        for control, (meaning, cited) in zip(row, (FUSING, STAYING, SIGNED), strict=True):
-            control.setToolTip(explanation(tr(meaning), cited))
-        hbox(self, *row, spacing=8)
+        for picker, (meaning, cited) in ((self.fuse, FUSING), (self.residual, STAYING)):
+            picker.setToolTip(explanation(tr(meaning), cited))
+        hbox(self, self.fuse, self.residual, self.signed, spacing=8)
 
     def recipe(self, head: HeadId, off: HeadSet) -> RolloutOptions:
         """What is chosen; head: the selected one, off: those that are switched off."""
@@ -383,8 +373,7 @@ class AcrossView(MapsView):
         return partial(self._cache.across, capture, self._answer(session), self._recipe(session))
 
     def draw(self, result: Across) -> None:
-        session = self.session
-        if session is None or result.capture is not session.capture:
+        if result.capture is not self.session.capture:
             return
         if self._across is None or self._across.capture is not result.capture:
             self._pointed = None
@@ -399,15 +388,6 @@ class AcrossView(MapsView):
         self._fit_parts()
         self.head.note.say(tr(result.recipe.label))
         self._show_maps()
-
-    def noticed(self, name: str) -> None:
-        """Other colours, another place under the pointer."""
-        if self._across is None or self.session is None:
-            return
-        if name == "display":
-            self._present()
-        elif name == "hover":
-            self._follow()
 
     def figure(self, session: Session) -> Spec | None:
         if session.capture is None:
@@ -445,25 +425,15 @@ class AcrossView(MapsView):
 
     # --- showing ----------------------------------------------------------------------------------
 
-    def _present(self) -> None:
-        if self._opened is not None:
-            rule = self._opened.grid.rule_of(self._opened.head.head)
-            self.canvas.panes[0].note = heatmap.hidden(rule)
-        super()._present()
-
     def _limits(self, opened: OpenedMap[Grid], session: Session) -> tuple[float, float]:
         return -opened.peak, opened.peak
 
     def _follow(self, reveal: bool = False) -> None:
         """The cross hair, the card and the sentence."""
-        across, session = self._across, self.session
-        if across is None or session is None:
-            return
-        if across.capture is not session.capture:  # the next one brings its own
-            return
-        row, column = across.query, self._column(session)
-        if self._pointed is not None:
-            row, column = self._pointed
+        across = self._across
+        if across is None or across.capture is not self.session.capture:
+            return  # the next one brings its own
+        row, column = self._cell()
         self.bars.mark(column)
         if across.opened is None:
             self.reason.setText("\n".join(filter(None, (across.reason, self.bars.words))))
@@ -481,61 +451,43 @@ class AcrossView(MapsView):
         self.canvas.point(row, column, [reading.card()])
         self.canvas.say(cell(across, row, column, value))
 
-    def _column(self, session: Session) -> int | None:
-        """The column of the chosen key, where its text has columns."""
-        assert self._across is not None
-        capture, chosen = self._across.capture, session.looked_at
-        if chosen.key is None:
-            return None
-        before = 0 if capture.target is None else len(capture.prompt)
-        prompt = capture.key_prompt(session.selection.layer)
-        if prompt is capture.main:
-            return before + chosen.key
-        return chosen.key if prompt is capture.prompt else None
+    def _cell(self) -> heatmap.Cell:
+        """The cell under the pointer, else the answer and the key looked at, where its text has
+        columns."""
+        across, key = self._across, self.session.looked_at.key
+        if across is None or self._pointed is not None:
+            return self._pointed or (None, None)
+        capture = across.capture
+        prompt = capture.key_prompt(self.session.selection.layer)
+        of_main = prompt is capture.main
+        if key is None or not (of_main or prompt is capture.prompt):
+            return across.query, None
+        return across.query, key + self._before * of_main
+
+    @property
+    def _before(self) -> int:
+        """How many columns come before those of the text answered on: the other text's."""
+        capture = self._across.capture if self._across is not None else None
+        return 0 if capture is None or capture.target is None else len(capture.prompt)
 
     # --- what people do ---------------------------------------------------------------------------
 
-    def _point(self, cell: tuple[int, int] | None) -> None:
-        if self._across is None or self.session is None or cell == self._pointed:
-            return
-        self._pointed = cell if cell is not None and None not in cell else None
-        hover, tokens = None, self._tokens(self._pointed)
-        if tokens is not None:
-            hover = Selection(*self.session.selection.head_id, query=tokens[0], key=tokens[1])
-        self.session.put(hover=hover)
-        self._follow()
-
-    def _click(self, row: int, column: int) -> None:
-        tokens = self._tokens((row, column))
-        if self.session is not None and tokens is not None:
-            self._choose(replace(self.session.selection, query=tokens[0], key=tokens[1]))
-
     def _pick(self, column: int) -> None:
-        if self.session is not None and self._across is not None:
-            row = self._across.query if self._across.query is not None else 0
-            self._click(row, column)
+        if self._across is not None:
+            self._click(self._across.query or 0, column)
 
-    def _tokens(self, cell: tuple[int, int] | None) -> tuple[int, int | None] | None:
-        """The query and key of a cell, as the selected layer counts them; None: it cannot."""
-        if cell is None or self.session is None or self._across is None:
-            return None
-        capture, layer = self._across.capture, self.session.selection.layer
-        if capture is not self.session.capture:
-            return None  # another is on its way
-        if capture.query_prompt(layer) is not capture.main:
-            return None
-        row, column = cell
-        before = 0 if capture.target is None else len(capture.prompt)
-        of_main = capture.key_prompt(layer) is capture.main
-        inside = column >= before if of_main else column < before
-        return row, (column - before * of_main) if inside else None
-
-    def _escape(self, session: Session) -> bool:
-        """Let go of the key."""
-        if session.selection.key is None:
-            return False
-        self._choose(replace(session.selection, key=None))
-        return True
+    def _selection_of(self, row: int, column: int) -> Selection:
+        """The query and key of a cell, as the selected layer counts them."""
+        capture, chosen = self.session.capture, self.session.selection
+        is_shown = self._across is not None and self._across.capture is capture
+        if capture is None or not is_shown:
+            return replace(chosen, query=None, key=None)  # another is on its way
+        if capture.query_prompt(chosen.layer) is not capture.main:
+            return replace(chosen, query=None, key=None)
+        of_main = capture.key_prompt(chosen.layer) is capture.main
+        is_inside = column >= self._before if of_main else column < self._before
+        key = column - self._before * of_main if is_inside else None
+        return replace(chosen, query=row, key=key)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Where it is narrow or low the map comes first."""

@@ -31,7 +31,6 @@ from hgviz.gui.tables import (
     in_full,
     key_column,
     key_table,
-    paint_text,
     where,
 )
 from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View, time_left
@@ -251,8 +250,7 @@ def _paint_bar(painter: QPainter, area: QRectF, value: float, most: float, signe
         draw_signed_bar(painter, track, part)
     else:
         painter.fillRect(QRectF(track.topLeft(), QSizeF(part * track.width(), 10)), now.secondary)
-    painter.setFont(theme.font(0.92))
-    paint_text(painter, area, number(value), now.text, theme.TO_RIGHT)
+    theme.write(painter, area, number(value), theme.font(0.92), now.text, theme.TO_RIGHT)
 
 
 # --- attribution ----------------------------------------------------------------------------------
@@ -408,7 +406,6 @@ class AttributionView(View):
         return partial(report_of, session.model, capture, question, found, chosen.head_id, query)
 
     def draw(self, result: AnswerReport) -> None:
-        assert self.session is not None  # results come while it is bound
         self.report, spec = result, result.capture.spec
         self.head.name_head(spec, self.session.selection.head_id)
         question = result.question
@@ -437,7 +434,7 @@ class AttributionView(View):
     def noticed(self, name: str) -> None:
         """Another key, and whether the model is asked now."""
         report = self.report
-        if self.session is None or report is None:
+        if report is None:
             return
         if name == "selection":
             chosen = self.session.selection
@@ -484,8 +481,8 @@ class AttributionView(View):
     @property
     def _work(self) -> Work | None:
         """The job that asks the model now."""
-        work = self.session.work if self.session is not None else ()
-        return next((one for one in work if one.key == EXPLAIN and one.state in GOING), None)
+        going = (one for one in self.session.work if one.state in GOING)
+        return next((one for one in going if one.key == EXPLAIN), None)
 
     def _show_state(self, report: AnswerReport) -> None:
         """Show how far the job is; else how well the keys agree, how good what was found is, and
@@ -512,7 +509,7 @@ class AttributionView(View):
         return " · ".join([where(self.report.names, column), *parts])
 
     def _ask_for(self) -> None:
-        if self.session is not None and self.report is not None:
+        if self.report is not None:
             question = replace(
                 self.report.question, number=self.answer.currentData(),
                 steps=self.steps.currentData(), baseline=self.baseline.currentData(),
@@ -520,9 +517,7 @@ class AttributionView(View):
             self.session.put(question=question)
 
     def _pick(self, column: int) -> None:
-        if self.session is None or self.report is None:
-            return
-        if self.report.capture is not self.session.capture:
+        if self.report is None or self.report.capture is not self.session.capture:
             return  # another is on its way
         token = self.report.capture.column_token(self.session.selection.layer, column)
         if token is not None:

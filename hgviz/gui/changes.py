@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF, Qt, Signal
-from PySide6.QtGui import QColor, QPainter, QPen
+from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
 from hgviz.analysis.importance import By, Ends, MaskTrial, SliceScore, Which
 from hgviz.core import progress
@@ -19,7 +19,7 @@ from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import score_words
 from hgviz.gui.sentences import term_explained as explained
-from hgviz.gui.tables import REST, Column, RowTable, Table, paint_text
+from hgviz.gui.tables import REST, Column, RowTable, Table
 from hgviz.gui.trials import DATA_ACTIONS, possible
 from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Segments, vbox
@@ -150,14 +150,14 @@ def change_columns(listed: Changes) -> list[Column]:
 
     def paint_text_before(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
         now, cut = theme.current(), Qt.TextElideMode
-        painter.setFont(theme.mono(0.92) if listed.ends else theme.font(0.92))
+        text, font = text_of(row), theme.mono(0.92) if listed.ends else theme.font(0.92)
         if not listed.ends:
-            paint_text(painter, box, text_of(row), now.text, cut=cut.ElideMiddle)
+            theme.write(painter, box, text, font, now.text, cut=cut.ElideMiddle)
             return
         before = box.adjusted(0, 0, -12, 0)
-        paint_text(painter, before, text_of(row), now.text, theme.TO_RIGHT, cut.ElideLeft)
+        theme.write(painter, before, text, font, now.text, theme.TO_RIGHT, cut.ElideLeft)
         mark = QRectF(box.right() - 8, box.center().y() - 7, 8, 15)
-        fill_bar(painter, mark, now.mark if chosen else now.edge)
+        theme.draw_box(painter, mark, 2, now.mark if chosen else now.edge)
 
     def answer_column(title: str, answer: Callable[[Change], tuple[str, bool]]) -> Column:
         def words(row: Change) -> str:
@@ -165,25 +165,22 @@ def change_columns(listed: Changes) -> list[Column]:
             return f"{name} {verdict(is_right)}"
 
         def paint(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
-            now, (name, is_right) = theme.current(), answer(row)
-            painter.setFont(theme.font(0.92))
-            room = painter.fontMetrics().horizontalAdvance(verdict(is_right)) + 8
-            painter.setFont(theme.mono(0.92, 600))
-            left = box.adjusted(0, 0, -room, 0)
-            used = paint_text(painter, left, name, now.good if is_right else now.bad)
-            painter.setFont(theme.font(0.92))
-            paint_text(painter, box.adjusted(used + 8, 0, 0, 0), verdict(is_right), now.secondary)
+            now, (name, is_right), font = theme.current(), answer(row), theme.font(0.92)
+            room = QFontMetrics(font).horizontalAdvance(verdict(is_right)) + 8
+            left, colour = box.adjusted(0, 0, -room, 0), now.good if is_right else now.bad
+            used = theme.write(painter, left, name, theme.mono(0.92, 600), colour)
+            rest = box.adjusted(used + 8, 0, 0, 0)
+            theme.write(painter, rest, verdict(is_right), font, now.secondary)
 
         return Column(title, words, width=122, paint=paint)
 
     def paint_more(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
         now = theme.current()
-        painter.setFont(theme.font(0.85))
-        paint_text(painter, box, more_words(row), now.text, theme.TO_RIGHT)
+        theme.write(painter, box, more_words(row), theme.font(0.85), now.text, theme.TO_RIGHT)
         room = box.width() - painter.fontMetrics().horizontalAdvance("+00.00") - 6
         wide = max(2.0, min(1.0, abs(row.more) / most) * room)
         bar = QRectF(box.left(), box.center().y() - 3, wide, 7)
-        fill_bar(painter, bar, now.bad if row.more > 0 else now.good)
+        theme.draw_box(painter, bar, 2, now.bad if row.more > 0 else now.good)
 
     def more_words(row: Change) -> str:
         return decimals(row.more, 2, signed=True)
@@ -203,13 +200,6 @@ def change_columns(listed: Changes) -> list[Column]:
             110, explained("loss"), right=True, least=NARROWEST,
         ),
     ]  # fmt: skip
-
-
-def fill_bar(painter: QPainter, box: QRectF, colour: QColor) -> None:
-    """Fill a small box with round corners."""
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(colour)
-    painter.drawRoundedRect(box, 2, 2)
 
 
 class ChangedView(View):

@@ -14,7 +14,6 @@ from PySide6.QtGui import (
     QColor,
     QFont,
     QFontMetricsF,
-    QImage,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -48,6 +47,7 @@ from hgviz.gui.layouts import GROUPS, Stage, stages
 from hgviz.gui.sentences import Verdict, coarseness
 from hgviz.gui.tables import Table
 from hgviz.gui.textrows import CellTexts, Ruler, TextRow, Units, paint_row
+from hgviz.gui.theme import write
 from hgviz.gui.view import CAPTURE, Empty, View
 from hgviz.gui.widgets import PaneHead, label, shows_tip, vbox
 
@@ -646,8 +646,6 @@ class FollowScene:
 MARGIN, LINE = 16, 17  # px: around all, and from line to line
 ARC = 54.0  # px: the highest arc
 
-CENTRE = Qt.AlignmentFlag.AlignCenter
-
 
 class FollowPainter:
     """One painting of a scene."""
@@ -691,22 +689,6 @@ class FollowPainter:
         self.painter.setBrush(colour)
         self.painter.drawPolygon(QPolygonF(corners))
 
-    def _write(
-        self,
-        box: QRectF,
-        text: str,
-        font: QFont,
-        colour: QColor,
-        side: Qt.AlignmentFlag = theme.TO_LEFT,
-    ) -> float:
-        """Write a text into a box, elided; where it ends when it begins at the left."""
-        metrics = QFontMetricsF(font)
-        text = metrics.elidedText(text, Qt.TextElideMode.ElideRight, max(0.0, box.width()) + 1)
-        self.painter.setFont(font)
-        self.painter.setPen(colour)
-        self.painter.drawText(box, side | Qt.TextFlag.TextDontClip, text)
-        return box.left() + metrics.horizontalAdvance(text)
-
     # --- a stage ----------------------------------------------------------------------------------
 
     def _stage(self, number: int, row: StageRow) -> None:
@@ -717,13 +699,13 @@ class FollowPainter:
         self.painter.setBrush(now.text)
         self.painter.drawEllipse(QPointF(MARGIN + 12, strip.middle), 12, 12)
         badge = QRectF(MARGIN, strip.middle - 12, 24, 24)
-        self._write(badge, str(stage.number), theme.font(0.92, 600), now.pane, CENTRE)
+        write(self.painter, badge, str(stage.number), theme.font(0.92, 600), now.pane, theme.CENTRE)
         notes = stage.notes(capture.spec, len(capture.spans[stage.level]))
         lines = [stage.title(capture.spec), *notes, stage.named(row.name), row.role]
         x, room = MARGIN + 34, strip.left - ASIDE - 6 - MARGIN - 34
         y, font, colour = strip.middle - LINE * len(lines) / 2, theme.font(1.0, 600), now.text
         for line in lines:
-            self._write(QRectF(x, y, room, LINE), line, font, colour)
+            write(self.painter, QRectF(x, y, room, LINE), line, font, colour)
             y, font, colour = y + LINE, theme.font(0.85), now.secondary
         if row.thumb is not None:
             self._thumb(row.thumb, self.scene.head_box(number))
@@ -750,23 +732,17 @@ class FollowPainter:
         """Frame the cell of the token itself."""
         cell = None if own is None else strip.cell(own)
         if cell is not None:
-            self.painter.setBrush(Qt.BrushStyle.NoBrush)
-            self.painter.setPen(QPen(self.theme.mark, 2.5))
             box = QRectF(cell[0], strip.top, cell[1] - cell[0], HIGH).adjusted(-1, -2, 1, 2)
-            self.painter.drawRoundedRect(box, 4, 4)
+            theme.draw_box(self.painter, box, 4, edge=self.theme.mark, width=2.5)
 
     def _thumb(self, thumb: atlas.Thumb, box: QRectF) -> None:
         size = round(THUMB * self.zoom * self.painter.device().devicePixelRatioF())
         name = palettes.matching_palette(self.scene.display.palette, thumb.signed)
         table = palettes.colours(name, self.theme.dark)
         pixels = atlas.painted(thumb, size, size, atlas.largest(thumb), table)
-        pixels = np.ascontiguousarray(pixels)
-        image = QImage(pixels.data, size, size, 4 * size, QImage.Format.Format_ARGB32_Premultiplied)
-        path = QPainterPath()
-        path.addRoundedRect(box, 3, 3)
-        self.painter.fillPath(path, self.theme.pane)
-        self.painter.drawImage(box, image)
-        self.painter.strokePath(path, QPen(self.theme.edge, 1))
+        theme.draw_box(self.painter, box, 3, self.theme.pane)
+        self.painter.drawImage(box, ink.image(np.ascontiguousarray(pixels)))
+        theme.draw_box(self.painter, box, 3, edge=self.theme.edge)
 
     def _links(self, number: int, row: StageRow) -> None:
         """Draw arcs from the token to its strongest keys, or curves to another text.
@@ -816,26 +792,9 @@ class FollowPainter:
 
     def _residual(self) -> None:
         """The way past the bottleneck, from the first strip to the last."""
-        x = self.scene.head_box(0).right() + 6
-        lane = x + 24
+        x = self.scene.head_box(0).right() + 4
         top, bottom = (self.layout.strips[at].middle for at in (0, -1))
-        path = QPainterPath(QPointF(x, top))
-        path.lineTo(lane - 8, top)
-        path.quadTo(lane, top, lane, top + 8)
-        path.lineTo(lane, bottom - 8)
-        path.quadTo(lane, bottom, lane - 8, bottom)
-        path.lineTo(x + 8, bottom)
-        self.painter.strokePath(path, QPen(self.theme.secondary, 1.5))
-        tip = QPointF(x, bottom)
-        self._fill(self.theme.secondary, [tip, tip + QPointF(8, -4.5), tip + QPointF(8, 4.5)])
-        self.painter.save()
-        self.painter.translate(lane + 14, (top + bottom) / 2)
-        self.painter.rotate(-90)
-        room = bottom - top - 24
-        box = QRectF(-room / 2, -9, room, 18)
-        words = tr("residual (skip) connection")
-        self._write(box, words, theme.font(0.85), self.theme.secondary, CENTRE)
-        self.painter.restore()
+        ink.bypass(self.painter, x, x + 26, top, bottom, tr("residual (skip) connection"))
 
     def _rollout(self) -> None:
         """The last row, a sentence of it, and what the model predicts."""
@@ -847,7 +806,7 @@ class FollowPainter:
         line = QFontMetricsF(bold).lineSpacing()
         for number, word in enumerate(tr("Attention rollout").split(" ", 1)):
             box = QRectF(MARGIN, strip.middle - line + number * line, 120, line)
-            self._write(box, word, bold, now.text)
+            write(self.painter, box, word, bold, now.text)
         self._strip(strip, self.scene.rollout)
         self._frame(strip, trace.token)
         room = self.layout.width - LEFT - MARGIN
@@ -869,28 +828,28 @@ class FollowPainter:
         quiet, mono, small = theme.font(0.92), theme.mono(0.92, 600), theme.font(0.85)
         if verdict.answers:
             question = verdict.question(unit)
-            x = self._write(QRectF(x, y, end - x, 18), question, quiet, now.secondary) + 10
+            x += write(self.painter, QRectF(x, y, end - x, 18), question, quiet, now.secondary) + 10
         for answer, part in verdict.answers:
             box = QRectF(x, y - 1, _width(mono, answer) + 16, 20)
             self._pill(box, answer, mono, now.text)
             box = QRectF(box.right() + 6, y, end, 18)
-            x = self._write(box, sentences.share(part), quiet, now.secondary) + 14
+            x = box.left() + write(self.painter, box, sentences.share(part), quiet, now.secondary)
+            x += 14
         words, wide = tr("next {unit}", unit=tr(unit)), _width(small, "→") + 14
         left = end - MARGIN - wide - 8 - _width(quiet, words)
         if left >= x + 16:
             self._pill(QRectF(left, y - 1, wide, 20), "→", small, now.secondary, framed=True)
             box = QRectF(left + wide + 8, y, end, 18)
-            self._write(box, words, quiet, now.secondary)
+            write(self.painter, box, words, quiet, now.secondary)
 
     def _pill(
         self, box: QRectF, text: str, font: QFont, colour: QColor, framed: bool = False
     ) -> None:
         """A few words on a ground of their own, with a frame or without."""
-        self.painter.setPen(QPen(self.theme.edge, 1) if framed else Qt.PenStyle.NoPen)
-        self.painter.setBrush(self.theme.pane if framed else self.theme.hover)
-        radius = 11 if box.height() > 20 else 4
-        self.painter.drawRoundedRect(box, radius, radius)
-        self._write(box, text, font, colour, CENTRE)
+        radius, edge = 11 if box.height() > 20 else 4, self.theme.edge if framed else None
+        ground = self.theme.pane if framed else self.theme.hover
+        theme.draw_box(self.painter, box, radius, ground, edge)
+        write(self.painter, box, text, font, colour, theme.CENTRE)
 
 
 def _width(font: QFont, text: str) -> float:
@@ -1084,8 +1043,8 @@ class FollowView(View):
         return partial(follow, capture, way, token, options, name_of)
 
     def draw(self, result: Trace) -> None:
-        session, capture = self.session, self._followed  # the session may be at the next by now
-        if session is None or capture is None:
+        capture = self._followed  # the session may be at the next by now
+        if capture is None:
             return
         prompt = capture.prompt_of(result.level)
         if result.token >= len(prompt):
@@ -1098,12 +1057,11 @@ class FollowView(View):
             heads = sentences.counted(len(capture.off), "head")
             words += "; " + tr("without {heads}", heads=heads)
         self.head.note.say(words)
-        self.canvas.show_trace(capture, result, session.display)
+        self.canvas.show_trace(capture, result, self.session.display)
 
     def figure(self, session: Session) -> Spec | None:
         if session.capture is None:
             return None
-
         rows = self.canvas.scene.trace.rows if self.canvas.scene is not None else ()
         heads = tuple(row.head for row in rows if row.head is not None)
         return Spec("levels", session.selection, session.display, heads=heads)
@@ -1128,8 +1086,7 @@ class FollowView(View):
     # --- inside -----------------------------------------------------------------------------------
 
     def _pick(self, token: int) -> None:
-        if self.session is not None:
-            self.session.select(query=token, key=None)
+        self.session.select(query=token, key=None)
 
 
 def _way_words(capture: Capture, level: int) -> str:

@@ -12,9 +12,7 @@ from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Si
 from PySide6.QtGui import (
     QColor,
     QContextMenuEvent,
-    QFont,
     QFontMetricsF,
-    QHelpEvent,
     QKeyEvent,
     QLinearGradient,
     QMouseEvent,
@@ -24,7 +22,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QToolTip, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.importance import METHODS, Method, importance, mean_over_runs
@@ -35,15 +33,17 @@ from hgviz.gui.ink import faint, focus_ring, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import FLAT, HeadLayout, HeadRow, RowsLayout, rows_layout
 from hgviz.gui.sentences import counted, layer_name, method_explained
-from hgviz.gui.widgets import Words, hbox, label, tip, vbox
+from hgviz.gui.theme import write
+from hgviz.gui.widgets import Words, hbox, label, shows_tip, tip, vbox
 from hgviz.language import decimals
 from hgviz.study import Study
 
-CENTRE = Qt.AlignmentFlag.AlignCenter
 NAME, SMALL = 0.92, 0.85  # sizes of type, in parts of the window's
 
 # --- grid -----------------------------------------------------------------------------------------
 
+
+NO_HEADS = HeadLayout(0.0, 0.0, FLAT, (), ())
 
 RING = 5  # px around a cell that its frames take
 STEPS = {
@@ -105,7 +105,7 @@ class HeadGrid(QAbstractScrollArea):
         super().__init__()
         self.own_keys = (*(STEPS if walks else ()), *(ACTS if switches else ()))
         self.picture: HeadPicture | None = None
-        self.head_layout: HeadLayout | None = None
+        self.head_layout: HeadLayout = NO_HEADS
         self.off: HeadSet = frozenset()
         self.chosen: HeadId | None = None
         self.opened: frozenset[HeadId] = frozenset()
@@ -158,10 +158,11 @@ class HeadGrid(QAbstractScrollArea):
         """Lay out again, for another picture or another size."""
         before = self.sizes()
         view = self.viewport().size()
-        self.head_layout = layout = None if self.picture is None else self.picture.arrange(view)
+        layout = NO_HEADS if self.picture is None else self.picture.arrange(view)
+        self.head_layout = layout
         for bar, size, part in (
-            (self.horizontalScrollBar(), layout.width if layout else 0, view.width()),
-            (self.verticalScrollBar(), layout.height if layout else 0, view.height()),
+            (self.horizontalScrollBar(), layout.width, view.width()),
+            (self.verticalScrollBar(), layout.height, view.height()),
         ):
             bar.setRange(0, max(0, round(size - part)))
             bar.setPageStep(part)
@@ -175,7 +176,7 @@ class HeadGrid(QAbstractScrollArea):
         ratio = self.devicePixelRatioF()
         return {
             head: (max(1, round(cell.width() * ratio)), max(1, round(cell.height() * ratio)))
-            for head, cell in (self.head_layout.cells() if self.head_layout else ())
+            for head, cell in self.head_layout.cells()
         }
 
     @property
@@ -186,7 +187,7 @@ class HeadGrid(QAbstractScrollArea):
 
     def where(self, head: HeadId) -> QRect | None:
         """The cell of a head, in the coordinates of the viewport."""
-        cell = self.head_layout.box(head) if self.head_layout is not None else None
+        cell = self.head_layout.box(head)
         return None if cell is None else cell.translated(-self.shown.topLeft()).toRect()
 
     def words(self, head: HeadId) -> str:
@@ -206,8 +207,7 @@ class HeadGrid(QAbstractScrollArea):
     def _repaint(self, *heads: HeadId | None) -> None:
         """Paint the rows of some heads again."""
         for layer in {head.layer for head in heads if head is not None}:
-            row = self.head_layout.row(layer) if self.head_layout is not None else None
-            if row is not None:
+            if (row := self.head_layout.row(layer)) is not None:
                 top = row.top - RING - self.shown.top()
                 box = QRectF(0, top, self.width(), row.height + 2 * RING)
                 self.viewport().update(box.toAlignedRect())
@@ -226,10 +226,9 @@ class HeadGrid(QAbstractScrollArea):
     # --- mouse and keyboard -----------------------------------------------------------------------
 
     def _head_at(self, place: QPointF) -> HeadId | None:
-        return self.head_layout.head_at(place + self.shown.topLeft()) if self.head_layout else None
+        return self.head_layout.head_at(place + self.shown.topLeft())
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose the head under the pointer and switch it; the right button asks for its menu."""
         head = self._head_at(event.position())
         if event.button() == Qt.MouseButton.RightButton:
             self.menu_wanted.emit(head, event.globalPosition().toPoint())
@@ -240,11 +239,9 @@ class HeadGrid(QAbstractScrollArea):
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         head = self._head_at(event.position())
         if head != self.ringed:
-            before, self.ringed = self.ringed, head
-            self._repaint(before, head)
             pointing = Qt.CursorShape.PointingHandCursor
             self.viewport().setCursor(Qt.CursorShape.ArrowCursor if head is None else pointing)
-            self.hovered.emit(head)
+            self._ring(head)
         if head is not None:
             self._go_on_stroke(head, event.modifiers())
 
@@ -252,7 +249,6 @@ class HeadGrid(QAbstractScrollArea):
         self._stroke = None
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """The menu key asks for the menu of the chosen head."""
         where = self.where(self.chosen) if self.chosen is not None else None
         if event.reason() == QContextMenuEvent.Reason.Keyboard and where is not None:
             self.menu_wanted.emit(self.chosen, self.viewport().mapToGlobal(where.center()))
@@ -261,7 +257,7 @@ class HeadGrid(QAbstractScrollArea):
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows walk, Space switches a head, Shift+Space its layer."""
-        if event.key() not in self.own_keys or self.chosen is None or self.head_layout is None:
+        if event.key() not in self.own_keys or self.chosen is None or self.picture is None:
             super().keyPressEvent(event)
         elif event.key() in STEPS:
             self.picked.emit(self.head_layout.step(self.chosen, *STEPS[Qt.Key(event.key())]))
@@ -274,7 +270,7 @@ class HeadGrid(QAbstractScrollArea):
         self._go_on_stroke(head, modifiers)
 
     def _go_on_stroke(self, head: HeadId, modifiers: Qt.KeyboardModifier) -> None:
-        row = self.head_layout.row(head.layer) if self.head_layout is not None else None
+        row = self.head_layout.row(head.layer)
         if self._stroke is None or row is None:
             return
         takes_layer = bool(modifiers & Qt.KeyboardModifier.ShiftModifier)
@@ -287,17 +283,18 @@ class HeadGrid(QAbstractScrollArea):
     def viewportEvent(self, event: QEvent) -> bool:
         """Leaving clears the ring; resting shows what there is to say of the place."""
         if event.type() == QEvent.Type.Leave:
-            before, self.ringed = self.ringed, None
-            self._repaint(before)
-            self.hovered.emit(None)
-        elif isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
-            words = ""
-            if self.picture is not None and self.head_layout is not None:
-                place = QPointF(event.pos()) + self.shown.topLeft()
-                words = self.picture.tip(self.head_layout, place, self.off)
-            QToolTip.showText(event.globalPos(), words, self)  # "" hides it
-            return True
-        return super().viewportEvent(event)
+            self._ring(None)
+        return shows_tip(event, self, self._tip_at) or super().viewportEvent(event)
+
+    def _tip_at(self, place: QPointF) -> str:
+        if self.picture is None:
+            return ""
+        return self.picture.tip(self.head_layout, place + self.shown.topLeft(), self.off)
+
+    def _ring(self, head: HeadId | None) -> None:
+        before, self.ringed = self.ringed, head
+        self._repaint(before, head)
+        self.hovered.emit(head)
 
     def changeEvent(self, event: QEvent) -> None:
         """Another font has other widths."""
@@ -318,7 +315,7 @@ class HeadGrid(QAbstractScrollArea):
         picture, layout, shown = self.picture, self.head_layout, self.shown
         with theme.smooth_painter(self.viewport()) as painter:
             painter.fillRect(self.viewport().rect(), theme.current().pane)
-            if picture is None or layout is None:
+            if picture is None:
                 return
             painter.translate(-shown.topLeft())
             asked = event.region().translated(shown.topLeft().toPoint())
@@ -346,37 +343,23 @@ class HeadGrid(QAbstractScrollArea):
             frames.append((self.ringed, now.text, 1.5, False))
         if self.chosen is not None:
             frames.append((self.chosen, now.mark, 3.0, False))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
         for head, colour, width, is_dashed in frames:
             if (cell := layout.box(head)) is None:
                 continue
             pen = QPen(colour, width)
             if is_dashed:
                 pen.setDashPattern([3, 1.6])
-            painter.setPen(pen)
             out = width / 2 - 0.5 if is_small else width / 2 + 0.5
             radius = 2 if is_small else 5
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(pen)
             painter.drawRoundedRect(cell.adjusted(-out, -out, out, out), radius, radius)
             if head == self.chosen and self.own_keys and self.hasFocus():  # the keyboard is there
-                painter.setPen(QPen(now.press, 1.5))
-                painter.drawRoundedRect(cell.adjusted(-4, -4, 4, 4), radius + 2, radius + 2)
+                around = cell.adjusted(-4, -4, 4, 4)
+                theme.draw_box(painter, around, radius + 2, edge=now.press, width=1.5)
 
 
 # --- around the cells -----------------------------------------------------------------------------
-
-
-def write(
-    painter: QPainter,
-    box: QRectF,
-    text: str,
-    font: QFont,
-    colour: QColor,
-    side: Qt.AlignmentFlag = CENTRE,
-) -> None:
-    """Write a line of text in a box."""
-    painter.setFont(font)
-    painter.setPen(colour)
-    painter.drawText(box, side, text)
 
 
 def draw_head_numbers(painter: QPainter, layout: HeadLayout, middle: float) -> None:
@@ -390,7 +373,8 @@ def draw_head_numbers(painter: QPainter, layout: HeadLayout, middle: float) -> N
         every *= 2
     for head, x in columns[::every]:
         said = tr("head {head}", head=head) if is_named else str(head)
-        write(painter, QRectF(x - 40, middle - 10, 80, 20), said, font, theme.current().secondary)
+        box, colour = QRectF(x - 40, middle - 10, 80, 20), theme.current().secondary
+        write(painter, box, said, font, colour, theme.CENTRE)
 
 
 def draw_layer_name(
@@ -666,11 +650,9 @@ class Scores(HeadPicture):
     def paint_ground(self, painter: QPainter, layout: RowsLayout, shown: QRectF) -> None:
         now, bold = theme.current(), theme.font(weight=600)
         for group in layout.groups:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(faint(now.silhouette[group.shade], 0.55))
-            painter.drawRoundedRect(group.box, 6, 6)
+            theme.draw_box(painter, group.box, 6, faint(now.silhouette[group.shade], 0.55))
             box = QRectF(group.box.left() + 12, group.box.top() + 4, 72, 28)
-            write(painter, box, group.name, bold, now.text, Qt.AlignmentFlag.AlignVCenter)
+            write(painter, box, group.name, bold, now.text)
         draw_head_numbers(painter, layout, 11)
 
     def paint_row(self, painter: QPainter, layout: HeadLayout, row: HeadRow, right: float) -> None:
@@ -700,31 +682,24 @@ class Scores(HeadPicture):
         ground, metrics = self.shades.colour(head, now.dark), QFontMetricsF(bold)
         radius = 5.0 if box.width() > 30 else 2.5
         if not is_off:
-            painter.setPen(QPen(now.edge, 1))
-            painter.setBrush(ground or now.raised)
-            painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), radius, radius)
+            inner = box.adjusted(0.5, 0.5, -0.5, -0.5)
+            theme.draw_box(painter, inner, radius, ground or now.raised, now.edge)
             said = self.shades.number(head)
             is_room = metrics.horizontalAdvance(said) < box.width() - 3 and box.height() > 14
             if ground is not None and is_room:
-                write(painter, box, said, bold, text_colour(ground))
+                write(painter, box, said, bold, text_colour(ground), theme.CENTRE)
             return
         inner, edge = box.adjusted(0.75, 0.75, -0.75, -0.75), min(EDGE, box.width() / 3)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(now.pane)
-        painter.drawRoundedRect(inner, radius, radius)
+        theme.draw_box(painter, inner, radius, now.pane)
         painter.setBrushOrigin(box.topLeft())
         ratio = painter.device().devicePixelRatioF()
-        painter.setBrush(hatching(faint(now.secondary, 0.6), ratio))
-        painter.drawRoundedRect(inner, radius, radius)
+        theme.draw_box(painter, inner, radius, hatching(faint(now.secondary, 0.6), ratio))
         painter.setBrushOrigin(QPointF(0, 0))
         painter.save()
         painter.setClipRect(QRectF(box.left(), box.top(), edge, box.height()))
-        painter.setBrush(ground or now.hover)
-        painter.drawRoundedRect(inner, radius, radius)
+        theme.draw_box(painter, inner, radius, ground or now.hover)
         painter.restore()
-        painter.setPen(QPen(now.text, 1.5))
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.drawRoundedRect(inner, radius, radius)
+        theme.draw_box(painter, inner, radius, edge=now.text, width=1.5)
         x = box.left() + edge
         painter.drawLine(QPointF(x, inner.top()), QPointF(x, inner.bottom()))
         if box.width() > WORDS + edge and box.height() >= 14:
@@ -732,10 +707,8 @@ class Scores(HeadPicture):
             high = min(box.height() - 4, metrics.height() + 2)
             chip = QRectF(0, 0, metrics.horizontalAdvance(word) + 12, high)
             chip.moveCenter(QPointF(box.center().x() + edge / 2, box.center().y()))
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(now.pane)
-            painter.drawRoundedRect(chip, high / 2, high / 2)
-            write(painter, chip, word, bold, now.text)
+            theme.draw_box(painter, chip, high / 2, now.pane)
+            write(painter, chip, word, bold, now.text, theme.CENTRE)
 
 
 # --- bar ------------------------------------------------------------------------------------------
@@ -779,7 +752,7 @@ class Ramp(QWidget):
                 wide = QFontMetricsF(font).horizontalAdvance(said)
                 left = min(max(0.0, x - wide / 2), self.width() - wide)
                 box = QRectF(left, bar.bottom() + 4, wide + 4, NUMBERS - 4)
-                write(painter, box, said, font, now.secondary, theme.TO_LEFT)
+                write(painter, box, said, font, now.secondary)
 
 
 class OffSign(QWidget):
@@ -792,10 +765,8 @@ class OffSign(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         now, box = theme.current(), QRectF(1, 1, 20, 16)
         with theme.smooth_painter(self) as painter:
-            painter.setPen(QPen(now.text, 1.2))
-            for brush in (now.pane, hatching(faint(now.secondary, 0.6), self.devicePixelRatioF())):
-                painter.setBrush(brush)
-                painter.drawRoundedRect(box, 4, 4)
+            for ground in (now.pane, hatching(faint(now.secondary, 0.6), self.devicePixelRatioF())):
+                theme.draw_box(painter, box, 4, ground, now.text, 1.2)
 
 
 class ShadeBar(QWidget):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtGui import QFontMetrics, QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
 from hgviz import tasks
@@ -23,7 +23,7 @@ from hgviz.gui import sentences, theme
 from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, Note, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explained, explanation, measured, metric_name
-from hgviz.gui.tables import FIT, REST, ROW, Column, RowTable, Table, paint_text
+from hgviz.gui.tables import FIT, REST, ROW, Column, RowTable, Table
 from hgviz.gui.view import CAPTURE, Empty
 from hgviz.gui.widgets import Button, PaneHead, Picker, Segments, Words, hbox, label, splitter, vbox
 from hgviz.tasks.heads import corpus_notes, role_evidence, role_sentence, role_words
@@ -112,9 +112,7 @@ def _paint_query(painter: QPainter, box: QRectF, example: HeadExample, chosen: b
 
 
 def _paint_key(painter: QPainter, box: QRectF, example: HeadExample, chosen: bool) -> None:
-    now = theme.current()
-    painter.setFont(theme.font())
-    paint_text(painter, box, "→", now.secondary)
+    theme.write(painter, box, "→", theme.font(), theme.current().secondary)
     to = example.to if example.key is not None else ("", tr("no token"), "")
     _quote(painter, box.adjusted(22, 0, 0, 0), to)
 
@@ -125,18 +123,15 @@ def _quote(painter: QPainter, box: QRectF, passage: Passage) -> None:
         sentences.shown(part, 2 * CONTEXT).replace("·", " ") for part in passage
     )  # fmt: skip
     token = sentences.shown(passage[1], CONTEXT)
-    painter.setFont(theme.mono(0.92, 700))
-    wide = min(painter.fontMetrics().horizontalAdvance(token) + 6.0, box.width())
+    font, bold = theme.mono(0.92), theme.mono(0.92, 700)
+    wide = min(QFontMetrics(bold).horizontalAdvance(token) + 6.0, box.width())
     side = (box.width() - wide) / 2
     chip = box.adjusted(side, 4, -side, -4)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(now.hover)
-    painter.drawRoundedRect(chip, 3, 3)
-    paint_text(painter, chip, token, now.text, Qt.AlignmentFlag.AlignCenter)
-    painter.setFont(theme.mono(0.92))
+    theme.draw_box(painter, chip, 3, now.hover)
+    theme.write(painter, chip, token, bold, now.text, theme.CENTRE)
     left, cut = box.adjusted(0, 0, -side - wide - 3, 0), Qt.TextElideMode.ElideLeft
-    paint_text(painter, left, before, now.secondary, theme.TO_RIGHT, cut)
-    paint_text(painter, box.adjusted(side + wide + 3, 0, 0, 0), after, now.secondary)
+    theme.write(painter, left, before, font, now.secondary, theme.TO_RIGHT, cut)
+    theme.write(painter, box.adjusted(side + wide + 3, 0, 0, 0), after, font, now.secondary)
 
 
 # --- columns --------------------------------------------------------------------------------------
@@ -282,7 +277,9 @@ class HeadsView(ChartView):
         for opened in (self.chart.entered, self.table.opened):
             opened.connect(lambda *_: self.asked.emit("look_map"))
         self.chart.hovered.connect(self.hover_head)
-        self.examples.opened.connect(self._open)
+        self.examples.opened.connect(
+            lambda example: self.example.emit(self.session.selection.head_id, example)
+        )
         self.start_at(self.chart)
         self._arrange()
 
@@ -307,7 +304,6 @@ class HeadsView(ChartView):
         return partial(measure, capture, scope, at_hand)
 
     def draw(self, result: HeadMeasures) -> None:
-        assert self.session is not None  # results come while it is bound
         new = self.known is None or self.known.roles is not result.roles
         self.known = result
         roles, unit = result.roles, self._unit
@@ -331,7 +327,7 @@ class HeadsView(ChartView):
 
     def noticed(self, name: str) -> None:
         """Mark the chosen head and the one pointed at, at once."""
-        if self.session is None or self.known is None:
+        if self.known is None:
             return
         if name in ("selection", "hover"):
             chosen, hover = self.session.selection.head_id, self.session.hover
@@ -361,8 +357,7 @@ class HeadsView(ChartView):
 
     @property
     def _unit(self) -> str:
-        capture = self.session.capture if self.session is not None else None
-        return capture.main.unit if capture is not None else "token"
+        return self.session.capture.main.unit if self.session.capture is not None else "token"
 
     def _redraw(self) -> None:
         if self.known is None:
@@ -404,12 +399,8 @@ class HeadsView(ChartView):
             self.whole.setSizes([320, 330] if is_tall else [640, 330])
 
     def _deepen(self) -> None:
-        self._deep = self.session.capture if self.session is not None else None
+        self._deep = self.session.capture
         self.refresh()
-
-    def _open(self, example: HeadExample) -> None:
-        if self.session is not None:
-            self.example.emit(self.session.selection.head_id, example)
 
 
 def chart_of(

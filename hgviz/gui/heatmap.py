@@ -17,7 +17,6 @@ from PySide6.QtGui import (
     QMouseEvent,
     QPainter,
     QPaintEvent,
-    QPen,
     QPixmap,
     QResizeEvent,
     QShowEvent,
@@ -43,13 +42,13 @@ from hgviz.gui.ink import CellCard, Cross, MapPicture, MapScene, Pixels
 from hgviz.gui.language import tr
 from hgviz.gui.opened import Lack, OpenedMap, There, TileSupply
 from hgviz.gui.tiles import Part, Quality, Tiles
-from hgviz.gui.view import View
+from hgviz.gui.view import HeadTitle, View
 from hgviz.gui.widgets import (
     ARROWS,
     NOTCH,
     IconButton,
-    PaneHead,
     arrow_of,
+    chip,
     hbox,
     label,
     shows_tip,
@@ -98,12 +97,12 @@ class CellReading:
 
     def sentence(self) -> str:
         """HTML: "s puts 89 % of its weight on . 31 tokens back."."""
-        query = _mark(self.rows.glyph(self.row))
+        query = marked(self.rows.glyph(self.row))
         if self.off:
             return tr("Head {head} is switched off: it adds nothing to {query}.",
                       head=self.head, query=query)  # fmt: skip
         column = int(np.abs(self.weights).argmax()) if self.column is None else self.column
-        weight, key = float(self.weights[column]), _mark(self.columns.glyph(column))
+        weight, key = float(self.weights[column]), marked(self.columns.glyph(column))
         if self._is_masked:
             return tr("{key} is masked for {query}: {why}.", key=key, query=query,
                       why=self._reason())  # fmt: skip
@@ -147,7 +146,7 @@ class CellReading:
             END.substitute(
                 note=note,
                 name=name,
-                glyph=_mark(names.glyph(cell)),
+                glyph=marked(names.glyph(cell)),
                 place=sentences.marked_up(names.place(cell)),
             )
             for name, names, cell in (
@@ -222,7 +221,7 @@ def share(weight: float) -> str:
     return sentences.percent(f"{percent:.0f}" if percent >= 1 else f"{percent:.1f}")
 
 
-def _mark(text: str) -> str:
+def marked(text: str) -> str:
     """A glyph of the text: monospaced, in the colour of the selection."""
     family = ",".join(f"'{name}'" for name in theme.MONO)
     colour = theme.current().mark_text.name()
@@ -768,18 +767,17 @@ class MapCanvas(QWidget):
         assert pane.scene is not None and self.view is not None
         rect, view = pane.rect, self.view
         hides = not pane.picture.pixels[::8, ::-8].all()  # looked at here and there
-        chip = tr("off: this head adds nothing") if pane.scene.off else pane.note * hides
-        if chip:
-            ink.chip(painter, rect.topRight() + QPointF(-PAD, PAD), chip, rect.width() - 2 * PAD)
+        note = tr("off: this head adds nothing") if pane.scene.off else pane.note * hides
+        if note:
+            ink.chip(painter, rect.topRight() + QPointF(-PAD, PAD), note, rect.width() - 2 * PAD)
         words = " · ".join(filter(None, (self.quality_words(pane), _pixel_words(view))))
         if words:
-            painter.setFont(theme.font(ink.AXIS))
-            painter.setPen(theme.current().secondary)
             down = 2 if self.alone else 2 + NOTE_DOWN
             # a narrow map has room to its left
             box = QRectF(rect.right() - 400, rect.bottom() + down, 400, HIGH)
             where = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
-            painter.drawText(box, where, words)
+            font, colour = theme.font(ink.AXIS), theme.current().secondary
+            theme.write(painter, box, words, font, colour, where)
         box = self.inset
         if pane is self.panes[0] and not box.isEmpty() and pane.thumb is not None:
             ink.draw_inset(painter, box, ink.image(pane.thumb), view)
@@ -806,15 +804,14 @@ class MapCanvas(QWidget):
 
     def _draw_signs(self, painter: QPainter) -> None:
         """Draw a minus between A and B, an equals sign before A − B."""
-        painter.setFont(theme.font(1.3))
-        painter.setPen(theme.current().text)
         side = self.room[0] / self._ratio
         for sign, before, pane in zip("−=", self.panes, self.panes[1:], strict=False):
             if sign == "−" or not pane.has_words:
                 left = before.corner.x() + side + GUTTER_ROOM - GUTTER_GAP
                 right = pane.corner.x() - (LEFT if pane.has_words else 0)
                 x, y = (left + right - SIGN) // 2, pane.corner.y() + side // 2 - 12
-                painter.drawText(QRectF(x, y, SIGN, 24), Qt.AlignmentFlag.AlignCenter, sign)
+                box, colour = QRectF(x, y, SIGN, 24), theme.current().text
+                theme.write(painter, box, sign, theme.font(1.3), colour, theme.CENTRE)
 
     # --- the pointer and keys ---------------------------------------------------------------------
 
@@ -965,9 +962,8 @@ def _draw_lack(painter: QPainter, rect: QRectF, lack: tuple[str, str]) -> None:
         top = box.bottom() + 4
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(now.line, 1))
-    painter.setBrush(now.pane)
-    painter.drawRoundedRect(boxes[0].united(boxes[1]).adjusted(-12, -8, 12, 8), 8, 8)
+    around = boxes[0].united(boxes[1]).adjusted(-12, -8, 12, 8)
+    theme.draw_box(painter, around, 8, now.pane, now.line)
     for box, (words, font, colour) in zip(boxes, lines, strict=True):
         painter.setFont(font)
         painter.setPen(colour)
@@ -1027,6 +1023,13 @@ class MapsView(View):
             self.canvas.compose(afresh=True)
             self._show_maps()
 
+    def noticed(self, name: str) -> None:
+        """Move the cursor and change colours at once."""
+        if name in ("selection", "hover"):
+            self._follow(reveal=name == "selection" and self._pointed is None)
+        elif name == "display":
+            self._present()
+
     # --- showing ----------------------------------------------------------------------------------
 
     def _show_maps(self, reveal: bool = False) -> None:
@@ -1041,8 +1044,10 @@ class MapsView(View):
 
     def _present(self) -> None:
         opened, session = self._opened, self.session
-        if opened is None or session is None:
+        if opened is None:
             return
+        if self.canvas.alone:
+            self.canvas.panes[0].note = hidden(opened.grid.rule_of(opened.head.head))
         limits, scenes = self._limits(opened, session), []
         masses = opened.masses or (None,) * self.count
         parts = zip(opened.sources, opened.names, masses, self._off(opened), strict=True)
@@ -1071,7 +1076,7 @@ class MapsView(View):
 
     def _cell(self) -> Cell:
         """The row and column looked at: of the pointer, its row kept where a query is chosen."""
-        if self._opened is None or self.session is None:
+        if self._opened is None:
             return None, None
         looked, grid = self.session.looked_at, self._opened.grid
         row, column = grid.cell(looked.query, looked.key)
@@ -1083,44 +1088,46 @@ class MapsView(View):
 
     # --- what people do ---------------------------------------------------------------------------
 
+    def _selection_of(self, row: int, column: int) -> Selection:
+        """What a cell stands for: a head with a query and a key, None for what it has not."""
+        assert self._opened is not None
+        query, key = self._opened.grid.tokens(row, column)
+        return Selection(*self._opened.head, query=query, key=key)
+
     def _point(self, cell: tuple[int, int] | None) -> None:
-        if self.session is None or self._opened is None or cell == self._pointed:
+        if cell == self._pointed:
             return
         self._pointed, before = cell, self.session.hover
-        row, column = self._cell()
-        hover = None
+        hover, (row, column) = None, self._cell()
         if cell is not None and row is not None and column is not None:
-            query, key = self._opened.grid.tokens(row, column)
-            hover = Selection(*self._opened.head, query=query, key=key)
+            hover = self._selection_of(row, column)
         self.session.put(hover=hover)
         if hover == before:  # the same tokens, or a cell that stands for none
             self._follow()
 
     def _click(self, row: int, column: int) -> None:
-        if self.session is None or self._opened is None:
-            return
-        query, key = self._opened.grid.tokens(row, column)
-        if query is not None:
-            self._choose(replace(self.session.selection, query=query, key=key))
+        chosen = self._selection_of(row, column)
+        if chosen.query is not None:
+            selection = self.session.selection
+            self._choose(replace(selection, query=chosen.query, key=chosen.key))
 
     def _choose(self, selection: Selection) -> None:
-        assert self.session is not None
         self._pointed = None
         self.session.put(hover=None, selection=selection)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """On a map the arrows go where they point: the query runs down, the key across."""
-        session = self.session
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress and session:
+        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if (arrow := arrow_of(event)) is not None:
-                self._choose(step_token(session, *arrow))
+                self._choose(step_token(self.session, *arrow))
                 return True
-            if event.key() == Qt.Key.Key_Escape and self._escape(session):
+            if event.key() == Qt.Key.Key_Escape and self._escape():
                 return True
         return super().eventFilter(watched, event)
 
-    def _escape(self, session: Session) -> bool:
+    def _escape(self) -> bool:
         """Let go of the hover first, then of the selection; whether there was anything."""
+        session = self.session
         if session.hover is not None or self._pointed is not None:
             self._choose(session.selection)
             self._follow()
@@ -1136,14 +1143,10 @@ class HeadMapsView(MapsView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.head = PaneHead(tr("Head"))
-        self.role = label(factor=0.92, weight=500, kind="chip")
+        self.role = chip()
         self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.role.setMinimumWidth(LEAST_ROLE)
-        self.level = label(factor=0.92, weight=500, kind="chip")
-        self.head.add_beside_title(self.role, self.level)
-        for chip in (self.role, self.level):
-            chip.hide()
+        self.head = HeadTitle(self.role)
         vbox(self.content, self.head, (self.canvas, 1))
 
     def _add_buttons(self, fit_words: str) -> None:
@@ -1153,20 +1156,11 @@ class HeadMapsView(MapsView):
         self.export = self.export_button()
         self.head.add(fit_button, self.export)
 
-    def noticed(self, name: str) -> None:
-        """Move the cursor and change colours at once."""
-        if name in ("selection", "hover"):
-            self._follow(reveal=name == "selection" and self._pointed is None)
-        elif name == "display":
-            self._present()
-
     def _entitle(self, title: str, head: HeadId, levels: str) -> None:
-        assert self.session is not None
         facts = self.session.facts.get(head)
         self.head.title.setText(title)
+        self.head.show_level(levels)
         self.role.setToolTip(tr(facts.role) if facts else "")
-        self.level.setText(levels)
-        self.level.setVisible(bool(levels))
         self._fit_role()
 
     def _fit_role(self) -> None:

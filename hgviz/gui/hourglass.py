@@ -9,14 +9,14 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QBrush, QFontMetricsF, QImage, QPainter, QPainterPath, QPen, QPolygonF
+from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
 from PySide6.QtWidgets import QMenu, QWidget
 
 from hgviz import palettes, tasks
 from hgviz.analysis.metrics import METRICS, applicable
 from hgviz.analysis.roles import HeadRole
 from hgviz.core import Capture, HeadId, HeadSet, Layer, Map, ModelSpec, progress
-from hgviz.gui import sentences, theme
+from hgviz.gui import ink, sentences, theme
 from hgviz.gui.atlas import EXPONENT, Atlas, Thumb, compose, thumb
 from hgviz.gui.headgrid import (
     NAME,
@@ -29,7 +29,6 @@ from hgviz.gui.headgrid import (
     draw_head_numbers,
     key_group_words,
     names_width,
-    write,
 )
 from hgviz.gui.ink import CellCard, faint, hatching
 from hgviz.gui.language import tr
@@ -39,11 +38,11 @@ from hgviz.gui.layouts import (
     HourglassLayout,
     HourglassRoom,
     LevelLabel,
-    Residual,
     hourglass_layout,
 )
 from hgviz.gui.sentences import counted, explained, marked_up, measured, metric_name
 from hgviz.gui.tables import Table, in_full
+from hgviz.gui.theme import write
 from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Picker, label, tip, vbox
 from hgviz.tasks.heads import role_sentence
@@ -128,10 +127,8 @@ class Thumbnails(HeadPicture):
         roles: Mapping[HeadId, HeadRole],
     ) -> None:
         self.scene, self.spec, self.shades, self.roles = scene, scene.spec, shades, roles
-        height, width = atlas.image.shape[:2]
-        form = QImage.Format.Format_ARGB32_Premultiplied
         self.atlas = atlas  # the image below only borrows its memory
-        self.image = QImage(atlas.image.data, width, height, 4 * width, form)
+        self.image = ink.image(atlas.image)
 
     def key(self) -> object:
         return self.scene
@@ -186,11 +183,10 @@ class Thumbnails(HeadPicture):
             painter.drawLine(QPointF(x0, y0), QPointF(x1, y1))
         longest = max(layout.residuals, key=lambda one: one.bottom - one.top, default=None)
         for path in layout.residuals:
-            _draw_residual(painter, path)
-            if path is longest:
-                two = self.spec.two_texts
-                said = "what the encoder read" if two else "residual (skip) connection"
-                _write_upright(painter, path, tr(said))
+            two = self.spec.two_texts
+            said = tr("what the encoder read" if two else "residual (skip) connection")
+            ends = path.edge, path.lane, path.top, path.bottom
+            ink.bypass(painter, *ends, said if path is longest else "")
         self._paint_ends(painter, layout)
         for side in layout.labels:
             self._paint_label(painter, side, shown)
@@ -200,12 +196,11 @@ class Thumbnails(HeadPicture):
         high = QFontMetricsF(theme.font(NAME)).height()
         above, below = self.scene.ends()
         y = layout.top - high - 5
-        write(painter, QRectF(MARGIN, y, 120, high), f"{above} ↓", quiet, colour, theme.TO_LEFT)
+        write(painter, QRectF(MARGIN, y, 120, high), f"{above} ↓", quiet, colour)
         draw_head_numbers(painter, layout, y + high / 2)
         under = max((one.top + one.height for one in layout.labels), default=0)
         y = layout.bottom + 5 if self.scene.is_flat else max(layout.bottom - high, under + 4)
-        said = QFontMetricsF(quiet).elidedText(f"{below} ↓", Qt.TextElideMode.ElideRight, 118)
-        write(painter, QRectF(MARGIN, y, 120, high), said, quiet, colour, theme.TO_LEFT)
+        write(painter, QRectF(MARGIN, y, 120, high), f"{below} ↓", quiet, colour)
 
     def _paint_label(self, painter: QPainter, side: LevelLabel, shown: QRectF) -> None:
         """The name of a level, kept in view while any of its rows is."""
@@ -220,21 +215,18 @@ class Thumbnails(HeadPicture):
         title = title if ":" in title else title.capitalize()
         high = QFontMetricsF(bold).height()
         colour = now.text if side.full else now.secondary
-        write(painter, QRectF(MARGIN, y, 80, high), title, bold, colour, theme.TO_LEFT)
+        write(painter, QRectF(MARGIN, y, 80, high), title, bold, colour)
         if not side.full:
             return
         y, small = y + high, theme.font(NAME)
         step = QFontMetricsF(small).lineSpacing()
         for line in self.scene.lines(side.level):
-            box = QRectF(MARGIN, y, 200, step)
-            write(painter, box, line, small, now.secondary, theme.TO_LEFT)
+            write(painter, QRectF(MARGIN, y, 200, step), line, small, now.secondary)
             y += step
         if level.stride is not None and not self.scene.is_flat:
-            painter.setPen(Qt.PenStyle.NoPen)
             costs = ((BAR, now.hover), (max(4, BAR / level.stride**2), now.press))
             for width, colour in costs:
-                painter.setBrush(colour)
-                painter.drawRoundedRect(QRectF(MARGIN, y + 4, width, 4), 2, 2)
+                theme.draw_box(painter, QRectF(MARGIN, y + 4, width, 4), 2, colour)
 
     # --- a cell -----------------------------------------------------------------------------------
 
@@ -260,33 +252,6 @@ class Thumbnails(HeadPicture):
         is_running = head.layer == scene.running
         edge = QPen(now.press if is_running else now.edge, 1.5 if is_running else 1)
         painter.strokePath(path, edge)
-
-
-def _draw_residual(painter: QPainter, one: Residual) -> None:
-    path = QPainterPath(QPointF(one.edge, one.top))
-    bend = min(8.0, (one.bottom - one.top) / 2)
-    path.lineTo(one.lane - bend, one.top)
-    path.quadTo(one.lane, one.top, one.lane, one.top + bend)
-    path.lineTo(one.lane, one.bottom - bend)
-    path.quadTo(one.lane, one.bottom, one.lane - bend, one.bottom)
-    path.lineTo(one.edge + 8, one.bottom)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.setPen(QPen(theme.current().secondary, 1.25))
-    painter.drawPath(path)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(theme.current().secondary)
-    end = QPointF(one.edge + 2, one.bottom)
-    painter.drawPolygon(QPolygonF([end, end + QPointF(7, -4), end + QPointF(7, 4)]))
-
-
-def _write_upright(painter: QPainter, one: Residual, said: str) -> None:
-    font, room = theme.font(SMALL), one.bottom - one.top - 16
-    said = QFontMetricsF(font).elidedText(said, Qt.TextElideMode.ElideRight, room)
-    painter.save()
-    painter.translate(one.lane + 13, (one.top + one.bottom) / 2)
-    painter.rotate(-90)
-    write(painter, QRectF(-room / 2, -8, room, 16), said, font, theme.current().secondary)
-    painter.restore()
 
 
 # --- card -----------------------------------------------------------------------------------------
@@ -439,14 +404,13 @@ class HourglassView(View):
         """Show the atlas, unless it is the one on screen already."""
         if result is None or self.data is None or result.atlas is not self.data.atlas:
             self.data = result
-            if self.session is not None:
-                self._stage(self.session)
+            self._stage(self.session)
 
     def noticed(self, name: str) -> None:
         """Move the frames at once; the pictures follow."""
         if name in ("selection", "opened", "hover"):
             self._mark()
-        elif self.session is not None:
+        else:
             self._stage(self.session)
 
     def figure(self, session: Session) -> Spec | None:
@@ -460,7 +424,7 @@ class HourglassView(View):
     def as_table(self) -> Table | None:
         """One row for each head, with the numbers of its card and of its colour."""
         thumbs = self.data.thumbs if self.data is not None else {}
-        return head_table(self.session, thumbs) if self.session is not None else None
+        return head_table(self.session, thumbs)
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -473,7 +437,7 @@ class HourglassView(View):
     @property
     def _is_small(self) -> bool:
         """Whether cells are too small for maps, and show the focus of their head."""
-        return self.grid.head_layout is not None and self.grid.head_layout.size < FLAT
+        return self.grid.head_layout.size < FLAT
 
     def _stage(self, session: Session) -> None:
         """Lay out what is known without reading a map."""
@@ -529,23 +493,22 @@ class HourglassView(View):
 
     def _mark(self) -> None:
         session = self.session
-        if session is not None and session.spec is not None:
-            hover = session.hover.head_id if session.hover is not None else None
-            if session.capture is None:
-                self.grid.mark(None, ringed=hover)
-            else:
-                opened = frozenset(session.opened.values())
-                self.grid.mark(session.selection.head_id, opened, hover)
+        hover = session.hover.head_id if session.hover is not None else None
+        if session.capture is None:
+            self.grid.mark(None, ringed=hover)
+        else:
+            opened = frozenset(session.opened.values())
+            self.grid.mark(session.selection.head_id, opened, hover)
 
     def _hover(self, head: HeadId | None) -> None:
         self.hover_head(head)
         where = self.grid.where(head) if head is not None else None
-        session = self.session
-        if head is None or where is None or session is None or session.spec is None:
+        spec = self.session.spec
+        if head is None or where is None or spec is None:
             self.card.hide()
             return
         small = self.data.thumbs.get(head) if self.data is not None else None
-        self.card.say(card_of(session, session.spec, head, small))
+        self.card.say(card_of(self.session, spec, head, small))
         self.card.stand(QRectF(where), QRectF(self.grid.viewport().rect()))
 
     def menu(self, head: HeadId | None) -> QMenu:
@@ -563,7 +526,7 @@ class HourglassView(View):
             for name, title, _ in self.choices:
                 choice = inside.addAction(title, partial(self.shaded.emit, name))
                 choice.setCheckable(True)
-                choice.setChecked(self.session is not None and self.session.shade == name)
+                choice.setChecked(self.session.shade == name)
         menu.addAction(theme.icon("copy"), tr("Copy picture"), self.copy)
         return menu
 

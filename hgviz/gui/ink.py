@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
     QBrush,
     QColor,
     QFontMetricsF,
     QImage,
     QPainter,
+    QPainterPath,
     QPaintEvent,
     QPen,
     QPixmap,
@@ -146,10 +147,12 @@ def thumbnail(scene: MapScene, dark: bool) -> Pixels:
     return out
 
 
-def image(array: Pixels) -> QImage:
-    """The same as a picture of Qt, which must not outlive the array."""
-    height, width = array.shape
-    return QImage(array.data, width, height, 4 * width, QImage.Format.Format_ARGB32_Premultiplied)
+def image(array: Pixels | NDArray[np.uint8]) -> QImage:
+    """The same as a picture of Qt, which must not outlive the array; or uint8 (height, width, 3) of
+    red, green and blue, or (height, width, 4) in Qt's own order."""
+    forms, (height, width) = QImage.Format, array.shape[:2]
+    form = forms.Format_RGB888 if array.shape[2:] == (3,) else forms.Format_ARGB32_Premultiplied
+    return QImage(array.data, width, height, array.nbytes // max(1, height), form)
 
 
 def channels(array: Pixels) -> NDArray[np.uint8]:
@@ -305,12 +308,8 @@ def chip(painter: QPainter, right_top: QPointF, text: str, room: float) -> None:
     rect = QRectF(right_top.x() - width, right_top.y(), width, 21)
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(now.edge, 1))
-    painter.setBrush(now.pane)
-    painter.drawRoundedRect(rect.adjusted(0.5, 0.5, -0.5, -0.5), 10, 10)
-    painter.setFont(font)
-    painter.setPen(now.secondary)
-    painter.drawText(rect, Qt.AlignmentFlag.AlignCenter, text)
+    theme.draw_box(painter, rect.adjusted(0.5, 0.5, -0.5, -0.5), 10, now.pane, now.edge)
+    theme.write(painter, rect, text, font, now.secondary, theme.CENTRE)
     painter.restore()
 
 
@@ -379,13 +378,11 @@ def _shadow(
     out.fill(Qt.GlobalColor.transparent)
     rect, strength = QRectF(SHADOW, SHADOW, width, height), 0.45 if dark else 0.16
     with theme.smooth_painter(out) as painter:
-        painter.setBrush(Qt.BrushStyle.NoBrush)
         for step in range(1, SHADOW + 1):
             alpha = strength * (1 - step / (SHADOW + 1)) ** 2
-            painter.setPen(QPen(faint(QColor.fromRgba(rgba), alpha), 1.5))
-            painter.drawRoundedRect(
-                rect.adjusted(-step, -step + 2, step, step + 2), radius + step, radius + step
-            )
+            ring = rect.adjusted(-step, -step + 2, step, step + 2)
+            colour = faint(QColor.fromRgba(rgba), alpha)
+            theme.draw_box(painter, ring, radius + step, edge=colour, width=1.5)
     return out
 
 
@@ -393,13 +390,11 @@ def special(painter: QPainter, box: QRectF, text: str, colour: QColor) -> None:
     """A special token in its cell: small, within a frame."""
     painter.save()
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(faint(colour, 0.4), 1))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
     inner = box.adjusted(4.5, 5.5, -5.5, -5.5)
-    painter.drawRoundedRect(inner, 4, 4)
+    theme.draw_box(painter, inner, 4, edge=faint(colour, 0.4))
     painter.setPen(colour)
     painter.setFont(theme.mono(0.85))
-    painter.drawText(inner, Qt.AlignmentFlag.AlignCenter, text)
+    painter.drawText(inner, theme.CENTRE, text)
     painter.restore()
 
 
@@ -413,9 +408,7 @@ def ring(painter: QPainter, box: QRectF) -> None:
 def focus_ring(painter: QPainter, box: QRectF) -> None:
     """Inside the edge of a picture that has the keyboard."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setPen(QPen(theme.current().press, 1.5))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawRoundedRect(box.adjusted(1, 1, -1, -1), 6, 6)
+    theme.draw_box(painter, box.adjusted(1, 1, -1, -1), 6, edge=theme.current().press, width=1.5)
 
 
 def squeezed(painter: QPainter, box: QRectF, text: str, wide: float) -> None:
@@ -423,11 +416,7 @@ def squeezed(painter: QPainter, box: QRectF, text: str, wide: float) -> None:
     painter.save()
     painter.translate(box.center())
     painter.scale(box.width() / wide, box.width() / wide if wide > 2 * box.width() else 1.0)
-    painter.drawText(
-        QRectF(-wide, -box.height(), 2 * wide, 2 * box.height()),
-        Qt.AlignmentFlag.AlignCenter,
-        text,
-    )
+    painter.drawText(QRectF(-wide, -box.height(), 2 * wide, 2 * box.height()), theme.CENTRE, text)
     painter.restore()
 
 
@@ -438,6 +427,31 @@ def leftwards(painter: QPainter, box: QRectF) -> None:
     middle = box.center().x()
     painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y - 2))
     painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y + 2))
+
+
+def bypass(
+    painter: QPainter, left: float, right: float, top: float, bottom: float, words: str = ""
+) -> None:
+    """A path past what lies between: from the left out to the right, down, and back to an arrow;
+    words: what stands along it."""
+    colour, bend = theme.current().secondary, min(8.0, (bottom - top) / 2)
+    path = QPainterPath(QPointF(left, top))
+    path.lineTo(right - bend, top)
+    path.quadTo(right, top, right, top + bend)
+    path.lineTo(right, bottom - bend)
+    path.quadTo(right, bottom, right - bend, bottom)
+    path.lineTo(left + 8, bottom)
+    painter.strokePath(path, QPen(colour, 1.25))
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colour)
+    _triangle(painter, QPointF(left + 2, bottom), (7, -4), (7, 4))
+    painter.save()
+    painter.translate(right + 13, (top + bottom) / 2)
+    painter.rotate(-90)
+    room = bottom - top - 16
+    box = QRectF(-room / 2, -8, room, 16)
+    theme.write(painter, box, words, theme.font(AXIS), colour, theme.CENTRE)
+    painter.restore()
 
 
 # --- crosshair ------------------------------------------------------------------------------------
@@ -529,11 +543,10 @@ def _ring(painter: QPainter, cell: QRect, line: int) -> None:
     grow = max(0, 4 * line - min(cell.width(), cell.height())) / 2
     inner = QRectF(cell).adjusted(-grow, -grow, grow, grow)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    painter.setBrush(Qt.BrushStyle.NoBrush)
     for reach, width, colour in ((3.5, 1, Qt.GlobalColor.black), (2, 2, Qt.GlobalColor.white)):
-        painter.setPen(QPen(QColor(colour), width * line))
         by = reach * line
-        painter.drawRoundedRect(inner.adjusted(-by, -by, by, by), by, by)
+        box = inner.adjusted(-by, -by, by, by)
+        theme.draw_box(painter, box, by, edge=QColor(colour), width=width * line)
 
 
 # --- gutter ---------------------------------------------------------------------------------------
@@ -588,7 +601,7 @@ def draw_row_sums(
     if title:
         wide = painter.fontMetrics().horizontalAdvance(title) + 24
         box = QRectF(middle - wide / 2, box.top(), wide, box.height())
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, title)
+        painter.drawText(box, theme.CENTRE, title)
     for sign, side in (("−", Qt.AlignmentFlag.AlignLeft), ("+", Qt.AlignmentFlag.AlignRight)):
         painter.drawText(box, side | Qt.AlignmentFlag.AlignVCenter, sign)
 
@@ -706,15 +719,6 @@ class CellCard(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         """The card; its shadow lies within its own edge."""
-        now = theme.current()
+        now, box = theme.current(), QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         with theme.smooth_painter(self) as painter:
-            painter.setPen(QPen(now.edge, 1))
-            painter.setBrush(now.raised if now.dark else now.pane)
-            painter.drawRoundedRect(
-                QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5), RADIUS, RADIUS
-            )
-
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.PaletteChange:
-            self.update()
-        super().changeEvent(event)
+            theme.draw_box(painter, box, RADIUS, now.raised if now.dark else now.pane, now.edge)

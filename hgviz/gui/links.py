@@ -26,8 +26,6 @@ from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QAbstractSlider,
     QLineEdit,
-    QSizePolicy,
-    QToolButton,
     QWidget,
 )
 
@@ -38,9 +36,9 @@ from hgviz.gui import ink, sentences, theme
 from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.tables import Table, paint_text
-from hgviz.gui.view import CAPTURE, Empty, View
-from hgviz.gui.widgets import Flow, IconButton, PaneHead, Picker, Words, label, line, vbox
+from hgviz.gui.tables import Table
+from hgviz.gui.view import CAPTURE, Empty, HeadTitle, View, uncaptured
+from hgviz.gui.widgets import Flow, IconButton, Picker, Toggle, Words, label, line, vbox
 from hgviz.maps.links import (
     LinkOptions,
     Links,
@@ -82,38 +80,25 @@ class LinkBar(Flow):
 
     def __init__(self) -> None:
         super().__init__(QMargins(16, 2, 16, 6))
-        self.heads, self.limit, self.named = Picker(), Picker(), QLineEdit()
+        self.heads, self.limit = Picker(tr("Which heads have links")), Picker(tr(DRAWN, most=CAP))
+        self.limit.offer(((at, tr(words)) for at, (words, _) in enumerate(LIMITS)), USUAL)
+        self.named = QLineEdit()
         self.named.setPlaceholderText("12.5, 11.*")
         self.named.setFixedWidth(120)
         self.named.setToolTip(tr("Heads by number, such as 12.5, 11.*"))
         self.named.setAccessibleName(tr("Heads by number"))
         self.named.editingFinished.connect(self.changed)
-        self.named.hide()
-        for name in HEADS:
-            self.heads.addItem(name, name)
-        for words, limits in LIMITS:
-            self.limit.addItem(tr(words), limits)
-        self.limit.setCurrentIndex(USUAL)
-        for picker, name, about in (
-            (self.heads, tr("Heads"), tr("Which heads have links")),
-            (self.limit, tr("Links"), tr(DRAWN, most=CAP)),
-        ):
-            picker.setAccessibleName(name)
-            picker.setToolTip(about)
-            picker.setSizeAdjustPolicy(Picker.SizeAdjustPolicy.AdjustToContents)
-            picker.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.heads.currentIndexChanged.connect(self._choose_heads)
         self.limit.currentIndexChanged.connect(self.changed)
-        self.toggles: dict[str, QToolButton] = {}
-        for name, words, about in TOGGLES:
-            button = self.toggles[name] = QToolButton()
-            button.setText(tr(words))
-            button.setToolTip(tr(about))
-            button.setCheckable(True)
-            button.setFixedHeight(28)
-            button.setChecked(name == "special")
-            button.toggled.connect(self.changed)
-        self.toggles["mean"].hide()
+        self.toggles = {
+            name: Toggle(tr(words), tr(about), name == "special") for name, words, about in TOGGLES
+        }
+        for picker in (self.heads, self.limit):
+            picker.setSizeAdjustPolicy(Picker.SizeAdjustPolicy.AdjustToContents)
+        for toggle in self.toggles.values():
+            toggle.toggled.connect(self.changed)
+        for control in (self.named, self.toggles["mean"]):
+            control.hide()
         for control in (self.heads, self.named, self.limit, *self.toggles.values()):
             self.add(control)
 
@@ -122,18 +107,18 @@ class LinkBar(Flow):
         on: dict[str, Any] = {name: button.isChecked() for name, button in self.toggles.items()}
         heads = self._heads(capture, chosen)
         fuse: Literal["mean", "each"] = "mean" if on.pop("mean") and len(heads) > 1 else "each"
-        return LinkOptions(heads=heads, fuse=fuse, **on, **self.limit.currentData())
+        return LinkOptions(heads=heads, fuse=fuse, **on, **LIMITS[self.limit.currentData()][1])
 
     def fit(self, capture: Capture, chosen: Selection) -> None:
         """Name the heads there are, and enable what this capture has."""
         level = sentences.ends(capture.spec, chosen.layer)
-        for at, words in enumerate((
+        words = (
             tr("Head {head}", head=chosen.head_id),
             tr("Layer {layer}: all heads", layer=chosen.layer),
             tr("All heads at {level}", level=level) if level else tr("All heads"),
             tr("Heads by number…"),
-        )):  # fmt: skip
-            self.heads.setItemText(at, words)
+        )
+        self.heads.offer(zip(HEADS, words, strict=True), self.heads.currentData())
         maps = (capture.maps[layer] for layer in comparable_layers(capture, chosen.layer))
         has_norms = all(getattr(one, "value_norms", None) is not None for one in maps)
         self.toggles["values"].setEnabled(has_norms)
@@ -418,14 +403,13 @@ def paint_scene(painter: QPainter, plan: LinkLayout, hot: LinkEnd | None) -> Non
             is_linked = side == KEY and place in linked
             paint_unit(painter, plan, (side, place), is_linked, (side, place) == hot)
     painter.setClipping(False)
-    painter.setFont(theme.font(0.85, 600))
-    painter.setPen(now.secondary)
     for side, title in enumerate(scene.titles):
         low, high = plan.sides[side]
         box = QRectF(low + 4, 0, max(high - low, 60) - 8, HEAD)
         if side == QUERY:
             box.moveRight(high - 4)
-        painter.drawText(box, theme.TO_LEFT if side else theme.TO_RIGHT, title)
+        font, align = theme.font(0.85, 600), theme.TO_LEFT if side else theme.TO_RIGHT
+        theme.write(painter, box, title, font, now.secondary, align)
     painter.fillRect(QRectF(0, HEAD - 1, plan.width, 1), now.line)
     for far in plan.far_keys():
         paint_far_key(painter, far, end_label(scene.links.keys, far.place))
@@ -476,32 +460,28 @@ def paint_unit(
     chosen = side == QUERY and place in scene.chosen
     inner = box.adjusted(1, 1, -1, -1)
     if chosen or is_hot:
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(now.mark_tint if chosen else now.hover)
-        painter.drawRoundedRect(inner, 4, 4)
+        theme.draw_box(painter, inner, 4, now.mark_tint if chosen else now.hover)
     if chosen or (side == KEY and place == scene.key):
-        painter.setBrush(Qt.BrushStyle.NoBrush)
-        painter.setPen(QPen(now.mark if chosen else now.text, 1.5))
-        painter.drawRoundedRect(inner, 4, 4)
+        edge = now.mark if chosen else now.text
+        theme.draw_box(painter, inner, 4, edge=edge, width=1.5)
     special = bool(axis.special[axis.shown[place]])
     quiet = special or (side == KEY and scene.chosen and not is_linked)
-    painter.setFont(theme.mono(0.92 if special else 1.0, 600 if chosen or is_linked else 400))
+    font = theme.mono(0.92 if special else 1.0, 600 if chosen or is_linked else 400)
     colour = now.mark_text if chosen else now.secondary if quiet else now.text
     align = theme.TO_LEFT if side else theme.TO_RIGHT
-    paint_text(painter, box.adjusted(4, 0, -4, 0), end_label(axis, place), colour, align)
+    theme.write(painter, box.adjusted(4, 0, -4, 0), end_label(axis, place), font, colour, align)
 
 
 def paint_far_key(painter: QPainter, far: FarKey, key: str) -> None:
     """Paint to which key links lead out of view, how many more, and which keys of the keyboard go
     there."""
     now, box, (arrow, keys) = theme.current(), far.box, FAR[far.before]
-    painter.setPen(QPen(now.edge, 1))
-    painter.setBrush(now.pane)
-    painter.drawRoundedRect(box.adjusted(0.5, 0.5, -0.5, -0.5), 8, 8)
-    painter.setFont(theme.font(0.85, 500))
-    right = paint_text(painter, box.adjusted(0, 0, -8, 0), keys, now.secondary, theme.TO_RIGHT)
-    more = f" +{far.count - 1}" if far.count > 1 else ""
-    paint_text(painter, box.adjusted(8, 0, -12 - right, 0), f"{arrow} {key}{more}", now.text)
+    font, more = theme.font(0.85, 500), f" +{far.count - 1}" if far.count > 1 else ""
+    theme.draw_box(painter, box.adjusted(0.5, 0.5, -0.5, -0.5), 8, now.pane, now.edge)
+    at_right = box.adjusted(0, 0, -8, 0)
+    wide = theme.write(painter, at_right, keys, font, now.secondary, theme.TO_RIGHT)
+    at_left = box.adjusted(8, 0, -12 - wide, 0)
+    theme.write(painter, at_left, f"{arrow} {key}{more}", font, now.text)
 
 
 # --- words ----------------------------------------------------------------------------------------
@@ -786,13 +766,9 @@ class LinksView(View):
         self.data: LinkData | None = None
         self._queries: tuple[int, ...] = ()  # tokens chosen beside the one of the session
         self._sides: tuple[object, tuple[Side, Side]] | None = None
-        self.head = PaneHead(tr(self.title))
-        self.level = label(factor=0.92, weight=500, kind="chip")
-        self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
-        self.before.setToolTip(tr("The text was edited since this was captured"))
+        self.head = HeadTitle()
         self.everything = IconButton("text", tr("Show the links of every query in view (Esc)"))
         self.everything.clicked.connect(self.show_all)
-        self.head.add_beside_title(self.level, self.before)
         self.head.add(self.everything, self.export_button())
         self.bar, self.canvas = LinkBar(), LinkCanvas()
         self.bar.changed.connect(self.refresh)
@@ -810,7 +786,7 @@ class LinksView(View):
         self.legend.setContentsMargins(16, 0, 16, 4)
         self.error = label(wrap=True)
         self.error.setAlignment(Qt.AlignmentFlag.AlignCenter)
-        for widget in (self.level, self.before, self.legend, self.error):
+        for widget in (self.legend, self.error):
             widget.hide()
         vbox(
             self.content, self.head, self.bar, self.legend, line(), (self.canvas, 1),
@@ -832,9 +808,7 @@ class LinksView(View):
         if capture is None or not all(map(len, capture.spans)):
             return NOTHING
         if capture.maps[chosen.layer] is None:
-            title = tr("Layer {layer} is not captured yet", layer=chosen.layer)
-            reached = "They appear here as soon as the capture has reached it."
-            return Empty(title, reached, () if session.at_work else CAPTURE[:1])
+            return uncaptured(session, chosen.layer)
         self.bar.fit(capture, chosen)
         hover = session.hover
         pointed = None if hover is None or session.looked_at is not hover else hover.query
@@ -879,7 +853,6 @@ class LinksView(View):
 
     def draw(self, result: LinkData) -> None:
         """Show the links, or why there are none; the controls stay, to correct it."""
-        assert self.session is not None
         self.data = result
         self._entitle(result)
         error, links, capture = result.error, result.links, result.capture
@@ -908,16 +881,12 @@ class LinksView(View):
         self.canvas.setAccessibleDescription(self.sentence.full)
 
     def _entitle(self, result: LinkData) -> None:
-        assert self.session is not None
         heads, options, layer = result.options.heads, result.options, result.selection.layer
-        title = tr("Head {head}", head=heads[0] if heads else result.selection.head_id)
-        if len(heads) > 1:
-            mean = "{n:,} heads: mean" if options.fuse == "mean" else "{n:,} heads"
-            title = tr(mean, n=len(heads))
-        self.head.title.setText(title)
-        self.level.setText(sentences.ends(result.capture.spec, layer))
-        self.level.setVisible(bool(self.level.text()))
-        self.before.setVisible(self.session.stale)
+        mean = "{n:,} heads: mean" if options.fuse == "mean" else "{n:,} heads"
+        head = heads[0] if heads else result.selection.head_id
+        title = tr(mean, n=len(heads)) if len(heads) > 1 else ""
+        self.head.name_head(result.capture.spec, head, title)
+        self.head.before.setVisible(self.session.stale)
         note = "" if options.queries else tr("every query in view")
         if len(result.chosen) > 1:
             prompt = result.capture.query_prompt(layer)
@@ -929,8 +898,8 @@ class LinksView(View):
         """Another text: nothing chosen in the one before is in it."""
         if name == "capture" and not self.grew:
             self._queries, self._sides = (), None
-        if name == "text" and self.session is not None:
-            self.before.setVisible(self.session.stale)
+        elif name == "text":
+            self.head.before.setVisible(self.session.stale)
 
     def figure(self, session: Session) -> Spec | None:
         if session.capture is None or self.data is None or self.links is None:
@@ -976,8 +945,6 @@ class LinksView(View):
             self.refresh()
 
     def _point(self, end: LinkEnd | None) -> None:
-        if self.session is None:
-            return
         hover, chosen = None, self.session.selection
         if end is not None and (token := self._token(end)) is not None:
             if end[0] == QUERY:
@@ -989,7 +956,7 @@ class LinksView(View):
     def _query(self, place: int, adds: bool, up_to: bool) -> None:
         """Choose a query; one more or one less; or all from the one of the session to it."""
         token = self._token((QUERY, place))
-        if self.session is None or token is None:
+        if token is None:
             return
         tokens = set(self._tokens(self.session))
         query: int | None = self.session.selection.query
@@ -1006,7 +973,6 @@ class LinksView(View):
         self._choose(tokens, replace(self.session.selection, query=query))
 
     def _choose(self, tokens: set[int], selection: Selection) -> None:
-        assert self.session is not None
         same = selection.query == self.session.selection.query
         self._queries = tuple(sorted(tokens))
         self.session.put(hover=None, selection=selection)
@@ -1015,12 +981,10 @@ class LinksView(View):
 
     def _key(self, place: int) -> None:
         token = self._token((KEY, place))
-        if self.session is not None and token is not None:
+        if token is not None:
             self.session.put(hover=None, selection=replace(self.session.selection, key=token))
 
     def _step(self, side: Literal["query", "key"], by: int, adding: bool) -> None:
-        if self.session is None:
-            return
         chosen = step_token(self.session, by, side)
         if side == "key" or chosen.query is None:
             self.session.put(hover=None, selection=chosen)
@@ -1033,5 +997,4 @@ class LinksView(View):
 
     def show_all(self) -> None:
         """The links of every query in view: none is chosen."""
-        if self.session is not None:
-            self._choose(set(), replace(self.session.selection, query=None, key=None))
+        self._choose(set(), replace(self.session.selection, query=None, key=None))

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
 from PySide6.QtGui import QImage, QKeyEvent, QMouseEvent, QPainter, QPaintEvent, QPen
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes
 from hgviz.core import Capture, Display, Floats, HeadId, Selection, progress
@@ -24,8 +24,8 @@ from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import CAPTURE, NOTHING, Empty, View, plain
-from hgviz.gui.widgets import PaneHead, label, vbox
+from hgviz.gui.view import NOTHING, Empty, HeadTitle, View, plain, uncaptured
+from hgviz.gui.widgets import Toggle, label, vbox
 from hgviz.session import Session
 
 # --- map ------------------------------------------------------------------------------------------
@@ -52,19 +52,11 @@ class MapView(HeadMapsView):
         self._reveal = False
         self._held = QTimer(self, singleShot=True, interval=HELD)
         self._held.timeout.connect(self._show_opened)
-        self.before = label(tr("text before"), factor=0.92, weight=500, kind="chip")
-        self.before.setToolTip(tr("The text was edited since this was captured"))
-        self.full = QToolButton()
-        self.full.setText(tr("Full matrix"))
-        self.full.setCheckable(True)
-        self.full.setFixedHeight(28)
-        self.full.setToolTip(tr("Show the zeros outside the windows too"))
+        self.full = Toggle(tr("Full matrix"), tr("Show the zeros outside the windows too"))
         self.full.toggled.connect(self.refresh)
-        self.head.add_beside_title(self.before)
+        self.full.hide()
         self.head.add(self.full)
         self._add_buttons(tr("Fit map to pane (F)"))
-        for widget in (self.before, self.full):
-            widget.hide()
 
     # --- View -------------------------------------------------------------------------------------
 
@@ -77,10 +69,8 @@ class MapView(HeadMapsView):
         capture, chosen = session.capture, session.selection
         if capture is None or not all(map(len, capture.spans)):
             return NOTHING
-        if chosen.layer >= len(capture.maps) or capture.maps[chosen.layer] is None:
-            title = tr("Layer {layer} is not captured yet", layer=chosen.layer)
-            helps = (("jobs", "Jobs…"),) if session.at_work else CAPTURE[:1]
-            return Empty(title, "It is shown as soon as it is captured.", helps)
+        if capture.maps[chosen.layer] is None:
+            return uncaptured(session, chosen.layer)
         return partial(
             self._opener.open,
             capture,
@@ -98,7 +88,7 @@ class MapView(HeadMapsView):
         self._opened, shape = result, result.sources[0].shape
         if grown:
             self.canvas.grow(shape)
-        stays = grown and self.session is not None and self.session.grew
+        stays = grown and self.session.grew
         self._reveal = self._reveal or (old is not result and not stays)
         same = old is not None and old.sources[0].shape == shape
         waits = same and old is not result and not grown
@@ -121,9 +111,9 @@ class MapView(HeadMapsView):
 
     def _show_opened(self) -> None:
         self._held.stop()
-        if self._opened is not None and self.session is not None:
+        if self._opened is not None:
             head, spec = self._opened.head, self._opened.grid.capture.spec
-            self.before.setVisible(self.session.stale)
+            self.head.before.setVisible(self.session.stale)
             self.full.setVisible(banded(spec.layers[head.layer]))
             levels = sentences.ends(spec, head.layer)
             self._entitle(tr("Head {head}", head=head), head, levels)
@@ -133,7 +123,7 @@ class MapView(HeadMapsView):
     def noticed(self, name: str) -> None:
         """Move the cross hair and change colours at once; another capture is another map."""
         super().noticed(name)
-        if name == "capture" and self.session is not None and not self.grew:
+        if name == "capture" and not self.grew:
             self._pointed = None
             self._opened = self._opened if self.stepped else None
 
@@ -147,21 +137,15 @@ class MapView(HeadMapsView):
 
     def as_table(self) -> list[list[str]] | None:
         """The row of the chosen query, else the cells on screen."""
-        opened, session, view = self._opened, self.session, self.canvas.view
-        if opened is None or session is None or view is None:
+        opened, view = self._opened, self.canvas.view
+        if opened is None or view is None:
             return None
-        query, table = session.selection.query, None
+        query, table = self.session.selection.query, None
         if query is not None:
             table = row_table(opened, opened.grid.capture.row(opened.head.layer, query))
         return table or cell_table(opened, self.tiles, view)
 
     # --- showing ----------------------------------------------------------------------------------
-
-    def _present(self) -> None:
-        if self._opened is not None:
-            rule = self._opened.grid.rule_of(self._opened.head.head)
-            self.canvas.panes[0].note = heatmap.hidden(rule)
-        super()._present()
 
     def _limits(self, opened: OpenedMap[Grid], session: Session) -> tuple[float, float]:
         most = self._opener.most
@@ -170,7 +154,6 @@ class MapView(HeadMapsView):
         return super()._limits(opened, session)
 
     def _off(self, opened: OpenedMap[Grid]) -> tuple[bool, ...]:
-        assert self.session is not None
         return (opened.head in self.session.off or opened.head in opened.grid.capture.off,)
 
     # --- what is looked at ------------------------------------------------------------------------
@@ -178,7 +161,7 @@ class MapView(HeadMapsView):
     def _follow(self, reveal: bool = False) -> None:
         """The cross hair, the card and the sentence for what is looked at."""
         opened, session = self._opened, self.session
-        if opened is None or session is None or opened.head != session.selection.head_id:
+        if opened is None or opened.head != session.selection.head_id:
             return  # the next one brings its own
         row, column = self._cell()
         if reveal:
@@ -323,9 +306,7 @@ class ImageCanvas(QWidget):
             palettes.matching_palette(scale.display.palette, scale.signed), theme.current().dark
         )
         rgb = np.ascontiguousarray(palettes.overlay(picture, palettes.paint(places, table)))
-        height, width = rgb.shape[:2]
-        self._pixels = QImage(rgb.data, width, height, 3 * width, QImage.Format.Format_RGB888)
-        self._pixels = self._pixels.copy()  # which owns its bytes
+        self._pixels = ink.image(rgb).copy()  # which owns its bytes
         self.setAccessibleName(shown.sentence(key))
         self.update()
 
@@ -417,9 +398,8 @@ class ImageView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.found: ImageOverlay | None = None
-        self.head = PaneHead(tr("Head"))
-        self.export = self.export_button()
-        self.head.add(self.export)
+        self.head = HeadTitle()
+        self.head.add(self.export_button())
         self.canvas = ImageCanvas()
         self.canvas.picked.connect(self._pick)
         self.canvas.pointed.connect(self._point)
@@ -448,13 +428,12 @@ class ImageView(View):
         return partial(_overlay, capture, within, session.display)
 
     def draw(self, result: ImageOverlay) -> None:
-        session = self.session
-        if session is None or session.capture is not result.capture:
+        if self.session.capture is not result.capture:
             return
         self.found = result
         head, query = result.chosen.head_id, result.capture.prompt.pieces[result.chosen.query or 0]
         off = head in result.capture.off
-        self.head.title.setText(tr("Head {head}", head=head))
+        self.head.name_head(result.capture.spec, head)
         self.head.note.say(tr("switched off") if off else tr("from {query}", query=query))
         key = self._key()
         self.canvas.show_overlay(result, key)
@@ -480,24 +459,19 @@ class ImageView(View):
 
     def _key(self) -> int | None:
         """The key under the pointer, here or in another pane."""
-        session = self.session
-        if session is None or session.hover is None or self.found is None:
+        if self.session.hover is None or self.found is None:
             return None
-        key = session.looked_at.key
+        key = self.session.looked_at.key
         return key if key is not None and key < len(self.found.row) else None
 
     def _pick(self, position: int) -> None:
-        if self.session is not None:
-            self.session.put(hover=None)
-            self.session.select(query=position, key=None)
+        self.session.put(hover=None)
+        self.session.select(query=position, key=None)
 
     def _point(self, position: int | None) -> None:
-        session = self.session
-        if session is None or self.found is None:
-            return
-        hover = None if position is None else replace(self.found.chosen, key=position)
-        if hover != session.hover:
-            session.put(hover=hover)
+        if self.found is not None:
+            hover = None if position is None else replace(self.found.chosen, key=position)
+            self.session.put(hover=hover)
 
     def _step(self, down: int, across: int) -> None:
         if self.found is None:

@@ -10,19 +10,18 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QImage, QPainter, QResizeEvent
+from PySide6.QtGui import QPainter, QResizeEvent
 from PySide6.QtWidgets import QWidget
 
-from hgviz import palettes
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import Capture, HeadId, Integers, Selection
+from hgviz.core import Capture, Display, HeadId, Integers, Selection
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.grid import CaptureWords, Names
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.tables import REST, Column, RowTable, Table, key_column, key_table, paint_text
-from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View
+from hgviz.gui.tables import REST, Column, RowTable, Table, key_column, key_table
+from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View, uncaptured
 from hgviz.gui.widgets import Segments, label, line, tip, vbox
 from hgviz.maps import LazyMap, SlotMap
 from hgviz.maps.anatomy import Anatomy, Stage, dissect
@@ -217,18 +216,17 @@ def key_columns(found: RowAnatomy) -> list[Column]:
             if amount != amount:  # masked, or not among the largest
                 ink.unseen(painter, box.adjusted(0, 3, 0, -3), painter.device().devicePixelRatioF())
                 return
-            painter.setFont(theme.font(0.92, 600 if chosen else 400))
-            if stage.kind != "weight":
-                colour = now.text if one.seen[column] else now.secondary
-                paint_text(painter, box, number(amount), colour, theme.TO_RIGHT)
-                return
-            bar = QRectF(box.left(), box.bottom() - 3, box.width(), 2)
-            painter.fillRect(bar, now.hover)
-            side = ink.sides()[amount > 0] if is_signed else now.mark if chosen else now.secondary
-            long = bar.width() * abs(amount) / most
-            painter.fillRect(QRectF(bar.right() - long, bar.top(), long, bar.height()), side)
-            colour = now.text if amount else now.secondary
-            paint_text(painter, box, number(amount), colour, theme.TO_RIGHT)
+            is_plain = one.seen[column]
+            if stage.kind == "weight":
+                bar, is_plain = QRectF(box.left(), box.bottom() - 3, box.width(), 2), bool(amount)
+                painter.fillRect(bar, now.hover)
+                side = now.mark if chosen else now.secondary
+                side = ink.sides()[amount > 0] if is_signed else side
+                long = bar.width() * abs(amount) / most
+                painter.fillRect(QRectF(bar.right() - long, bar.top(), long, bar.height()), side)
+            colour = now.text if is_plain else now.secondary
+            font = theme.font(0.92, 600 if chosen else 400)
+            theme.write(painter, box, number(amount), font, colour, theme.TO_RIGHT)
 
         return Column(
             tr(stage.title), lambda column: number(value(column)), value,
@@ -250,12 +248,9 @@ def paint_cells(painter: QPainter, box: QRectF, values: NDArray[np.float64], lim
     """One row of signed numbers (d,) as coloured cells side by side, sharp."""
     if not len(values) or box.width() <= 0:
         return
-    table = palettes.colours(palettes.matching_palette("", True), theme.current().dark)
-    placed = palettes.palette_coordinates(values[None], (-limit, limit), "sqrt", signed=True)
-    pixels = np.ascontiguousarray(palettes.paint(placed, table))
-    line = 3 * len(values)
-    image = QImage(pixels.data, len(values), 1, line, QImage.Format.Format_RGB888)
-    painter.drawImage(box, image)
+    scale = ink.ColourScale(True, (-limit, limit), Display(scale="sqrt"))
+    row = values[None].astype(np.float32)
+    painter.drawImage(box, ink.image(scale.painted(row, theme.current().dark)))
 
 
 def explained(stage: Stage) -> str:
@@ -391,11 +386,9 @@ class NeuronView(View):
         capture, chosen, query = session.capture, session.selection, session.looked_at.query
         if capture is None or not all(map(len, capture.spans)):
             return NOTHING
-        one = capture.maps[chosen.layer] if chosen.layer < len(capture.maps) else None
+        one = capture.maps[chosen.layer]
         if one is None:
-            title = tr("Layer {layer} is not captured yet", layer=chosen.layer)
-            helps = () if session.at_work else CAPTURE[:1]
-            return Empty(title, tr("It is shown as soon as it is captured."), helps)
+            return uncaptured(session, chosen.layer)
         if isinstance(one, SlotMap):
             return MIXED
         if not isinstance(one, LazyMap):
@@ -438,12 +431,10 @@ class NeuronView(View):
 
     def _is_chosen(self, found: RowAnatomy) -> bool:
         """Whether what is on screen is the row that is chosen."""
-        session = self.session
-        if session is None or found.capture is not session.capture:
-            return False
-        chosen, query = session.selection, session.looked_at.query
+        chosen, query = self.session.selection, self.session.looked_at.query
         return (
-            chosen.head_id == found.head
+            found.capture is self.session.capture
+            and chosen.head_id == found.head
             and query is not None
             and found.capture.row(chosen.layer, query) == found.anatomy.query.row
         )
@@ -453,7 +444,7 @@ class NeuronView(View):
 
     def _follow(self, found: RowAnatomy) -> None:
         """Show the elements and the sentence of the key looked at, or else of the strongest."""
-        key = self.session.looked_at.key if self.session is not None else None
+        key = self.session.looked_at.key
         column = found.strongest
         if key is not None and found.capture.column(found.head.layer, key) < len(found.columns):
             column = found.capture.column(found.head.layer, key)
@@ -461,8 +452,7 @@ class NeuronView(View):
         lanes = [] if column is None else lanes_of(found, column)
         self.lanes.show_rows(lane_columns(), lanes)
         self.lanes.setFixedHeight(LANE * max(3, len(lanes)) + 4)
-        none = tr("This query has no keys.")
-        said = none if column is None else found.sentence(column)
+        said = tr("This query has no keys.") if column is None else found.sentence(column)
         self.sentence.setText(said)
         self.sentence.setToolTip(tip(said))
 
@@ -475,13 +465,13 @@ class NeuronView(View):
         return self.found.capture.column_token(self.found.head.layer, column)
 
     def _pick(self, column: int) -> None:
-        if self.session is not None and (token := self._token(column)) is not None:
+        if (token := self._token(column)) is not None:
             self.session.put(hover=None)
             self.session.select(key=token)
 
     def _point(self, column: int | None) -> None:
         """Ring the same key in the other panes."""
-        if self.session is None or self.found is None:
+        if self.found is None:
             return
         key, query = self._token(column), self.session.selection.query
         is_cell = key is not None and query is not None

@@ -16,7 +16,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter, QPen
+from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QDialog,
     QLabel,
@@ -477,15 +477,14 @@ class EntryDelegate(QStyledItemDelegate):
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         chosen = bool(option.state & QStyle.StateFlag.State_Selected)
         if chosen or option.state & QStyle.StateFlag.State_MouseOver:
-            painter.setPen(Qt.PenStyle.NoPen)
-            painter.setBrush(now.tint if chosen else now.hover)
-            painter.drawRoundedRect(box, 6, 6)
+            theme.draw_box(painter, box, 6, now.tint if chosen else now.hover)
         icon = theme.icon(entry.icon, now.press if chosen and not entry.off else now.secondary)
         icon.paint(painter, QRect(box.x() + 12, box.center().y() - 7, 16, 16))
         right = box.right() - 12
         if entry.off:
             room = QRect(box.center().x(), box.y(), right - box.center().x(), box.height())
-            right -= self._write(painter, room, entry.off, 0.92, 400, now.warning, right=True)
+            font = theme.font(0.92)
+            right -= theme.write(painter, room, entry.off, font, now.warning, theme.TO_RIGHT)
         else:
             right = self._draw_keys(painter, box, entry.keys)
         ink = now.secondary if entry.off else now.text
@@ -494,19 +493,8 @@ class EntryDelegate(QStyledItemDelegate):
         for words, factor, weight, colour in parts:
             room = QRect(x, box.y(), right - 12 - x, box.height())
             if room.width() > 0:
-                x += self._write(painter, room, words, factor, weight, colour)
+                x += theme.write(painter, room, words, theme.font(factor, weight), colour)
         painter.restore()
-
-    def _write(self, painter: QPainter, room: QRect, words: str, factor: float, weight: int,
-               colour: Any, right: bool = False) -> int:  # fmt: skip
-        """Write words elided into a room; return their width."""
-        font = theme.font(factor, weight)
-        metrics = QFontMetrics(font)
-        shown = metrics.elidedText(words, Qt.TextElideMode.ElideRight, room.width())
-        painter.setFont(font)
-        painter.setPen(colour)
-        painter.drawText(room, theme.TO_RIGHT if right else theme.TO_LEFT, shown)
-        return metrics.horizontalAdvance(shown)
 
     def _draw_keys(self, painter: QPainter, box: QRect, keys: str) -> int:
         """Draw a cap for each key, from the right; return where they begin."""
@@ -517,12 +505,8 @@ class EntryDelegate(QStyledItemDelegate):
             words = tr(SYMBOLS[key]) if key in SYMBOLS else key
             wide = max(20, QFontMetrics(font).horizontalAdvance(words) + 12)
             cap = QRect(x - wide, box.center().y() - 9, wide, 20)
-            painter.setPen(QPen(now.edge, 1))
-            painter.setBrush(now.pane)
-            painter.drawRoundedRect(cap, 4, 4)
-            painter.setFont(font)
-            painter.setPen(now.secondary)
-            painter.drawText(cap, Qt.AlignmentFlag.AlignCenter, words)
+            theme.draw_box(painter, cap, 4, now.pane, now.edge)
+            theme.write(painter, cap, words, font, now.secondary, theme.CENTRE)
             x -= wide + 4
         return x
 

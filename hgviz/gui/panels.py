@@ -45,7 +45,7 @@ from hgviz.gui import atlas, grid, ink, sentences, theme
 from hgviz.gui.ink import faint, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, counted, explanation, measured
-from hgviz.gui.tables import REST, ROW, Column, RowList, paint_text
+from hgviz.gui.tables import REST, ROW, Column, RowList
 from hgviz.gui.view import CAPTURE, NOTHING, Empty, View, scale_choice
 from hgviz.gui.widgets import RETURN_KEYS, Button, Check, Picker, Words, hbox, label, vbox
 from hgviz.maps import LazyMap
@@ -63,8 +63,7 @@ VALUE = 44  # px: a number at the right
 def paint_runs(painter: QPainter, box: QRectF, *runs: tuple[str, QFont, QColor]) -> float:
     """Draw texts one after the other from the left of a box, elided at its right; the x after."""
     for text, font, colour in runs:
-        painter.setFont(font)
-        box = box.adjusted(paint_text(painter, box, text, colour), 0, 0, 0)
+        box = box.adjusted(theme.write(painter, box, text, font, colour), 0, 0, 0)
     return box.left()
 
 
@@ -76,12 +75,9 @@ def paint_chip(
     wide = QFontMetricsF(font).horizontalAdvance(text) + 14
     left = box.right() - wide if at_right else box.left()
     chip = QRectF(left, box.center().y() - 9, wide, 18)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(now.pane if chosen else now.hover)
-    painter.drawRoundedRect(chip, 9, 9)
-    painter.setFont(font)
+    theme.draw_box(painter, chip, 9, now.pane if chosen else now.hover)
     colour = now.text if chosen else now.secondary
-    paint_text(painter, chip, text, colour, Qt.AlignmentFlag.AlignCenter)
+    theme.write(painter, chip, text, font, colour, theme.CENTRE)
 
 
 # --- this head ------------------------------------------------------------------------------------
@@ -392,18 +388,15 @@ class TopKeysPanel(View):
             (key.before, quiet, now.secondary), (key.inside, theme.font(0.92, 700), now.text),
             (key.after, quiet, now.secondary),
         )  # fmt: skip
-        painter.setFont(theme.font(weight=600))
-        paint_text(painter, box, key.value, now.text, theme.TO_RIGHT)
+        theme.write(painter, box, key.value, theme.font(weight=600), now.text, theme.TO_RIGHT)
         most = max(1.0, *(abs(one.weight) for one in self.result.keys))
         track = QRectF(bar, box.center().y() - 5, max(20.0, box.right() - VALUE - 4 - bar), 10)
-        painter.setPen(Qt.PenStyle.NoPen)
-        painter.setBrush(now.hover)
-        painter.drawRoundedRect(track, 2, 2)
-        painter.setBrush(now.mark if key is self.result.keys[0] else now.secondary)
+        theme.draw_box(painter, track, 2, now.hover)
+        colour = now.mark if key is self.result.keys[0] else now.secondary
         if self.result.is_signed:
-            painter.setBrush(ink.sides()[int(key.weight > 0)])
+            colour = ink.sides()[int(key.weight > 0)]
         track.setWidth(max(2.0, track.width() * abs(key.weight) / most))
-        painter.drawRoundedRect(track, 2, 2)
+        theme.draw_box(painter, track, 2, colour)
 
 
 def find_top_keys(capture: Capture, chosen: Selection) -> TopKeys:
@@ -535,12 +528,8 @@ def _paint_notable(painter: QPainter, box: QRectF, row: NotableHead, chosen: boo
     picture = QRectF(box.left() + 0.5, box.top() + 4.5, THUMB - 1, THUMB - 1)
     painter.fillRect(picture, now.pane)
     if row.small is not None:
-        high, wide = row.small.shape[:2]
-        form = QImage.Format.Format_ARGB32_Premultiplied
-        painter.drawImage(picture, QImage(row.small.data, wide, high, 4 * wide, form))
-    painter.setPen(QPen(now.edge, 1))
-    painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawRoundedRect(picture, 3, 3)
+        painter.drawImage(picture, ink.image(row.small))
+    theme.draw_box(painter, picture, 3, edge=now.edge)
     left = picture.right() + 12
     name = QRectF(left, box.top() + 2, 90, 20)
     colour = now.mark_text if chosen else now.text
@@ -550,8 +539,8 @@ def _paint_notable(painter: QPainter, box: QRectF, row: NotableHead, chosen: boo
     below = box.adjusted(left - box.left(), 22, 0, -4)
     words, colour = below.adjusted(0, 0, -VALUE, 0), now.text if chosen else now.secondary
     paint_runs(painter, words, (tr(role.role), theme.font(0.92), colour))
-    painter.setFont(theme.font(weight=600))
-    paint_text(painter, below, sentences.weight(role.score), now.text, theme.TO_RIGHT)
+    score = sentences.weight(role.score)
+    theme.write(painter, below, score, theme.font(weight=600), now.text, theme.TO_RIGHT)
 
 
 def find_notable(
@@ -820,10 +809,9 @@ class TextsPanel(View):
         font = theme.font(0.85, 600 if is_open else 400)
         wide = QFontMetricsF(font).horizontalAdvance(f"{len(self.items):,}")
         above, below = box.adjusted(0, 3, 0, -22), box.adjusted(wide + 10, 22, 0, -3)
-        painter.setFont(font)
-        painter.setPen(now.mark_text if is_open else now.secondary)
-        number = QRectF(above.left(), above.top(), wide, above.height())
-        painter.drawText(number, theme.TO_RIGHT, f"{at + 1:,}")
+        number = QRectF(above.left(), above.top(), wide + 1, above.height())
+        colour = now.mark_text if is_open else now.secondary
+        theme.write(painter, number, f"{at + 1:,}", font, colour, theme.TO_RIGHT)
         text, start, end = self.found(at)
         plain, bold = theme.font(), theme.font(weight=700)
         runs = ((text[:start], plain), (text[start:end], bold), (text[end:], plain))

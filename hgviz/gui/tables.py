@@ -387,24 +387,6 @@ def key_table(
     return [[tr("column"), tr("key"), tr("where"), *numbers], *rows]
 
 
-# --- what cells are painted with ------------------------------------------------------------------
-
-
-def paint_text(
-    painter: QPainter,
-    box: QRectF,
-    text: str,
-    colour: QColor,
-    side: Qt.AlignmentFlag = theme.TO_LEFT,
-    cut: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
-) -> float:
-    """Draw a line of text in the painter's font, cut to its box; px that it takes."""
-    text = painter.fontMetrics().elidedText(text, cut, max(0, int(box.width())))
-    painter.setPen(colour)
-    painter.drawText(box, side, text)
-    return painter.fontMetrics().horizontalAdvance(text)
-
-
 def where(names: Names, column: int) -> str:
     """The position of a key, and the word it is part of."""
     start, end = (int(side) for side in names.spans[column])
@@ -423,14 +405,12 @@ def key_column(names: Names, width: int) -> Column:
     """The column of a list of keys that names them; its rows are columns of the map."""
 
     def paint(painter: QPainter, box: QRectF, column: int, chosen: bool) -> None:
-        now = theme.current()
-        painter.setFont(theme.mono(0.92, 600))
-        glyph = names.glyph(column) or "∅"
-        used = paint_text(painter, box, glyph, now.mark_text if chosen else now.text)
-        painter.setFont(theme.font(0.85))
+        now, glyph = theme.current(), names.glyph(column) or "∅"
+        colour = now.mark_text if chosen else now.text
+        used = theme.write(painter, box, glyph, theme.mono(0.92, 600), colour)
         rest = box.adjusted(max(22.0, used + 8), 0, 0, 0)
         if rest.width() > 20:
-            paint_text(painter, rest, where(names, column), now.secondary)
+            theme.write(painter, rest, where(names, column), theme.font(0.85), now.secondary)
 
     return Column(tr("Key"), lambda column: names.glyph(column), width=width, paint=paint)
 

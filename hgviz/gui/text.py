@@ -30,7 +30,7 @@ from hgviz.gui.layouts import followed
 from hgviz.gui.tables import Table
 from hgviz.gui.textrows import LEFT, OTHERS, CellTexts, TextRow, TextRows
 from hgviz.gui.view import Empty, View
-from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, hbox, label, vbox
+from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, chip, hbox, label, vbox
 from hgviz.session import Session
 from hgviz.session.navigation import step_item
 
@@ -283,9 +283,7 @@ class TextStrip(View):
         self._data: TextStripData | None = None
         self._note = tr(NOTE, unit=tr("token"))
         self.head = PaneHead(tr("Text"), self._note)
-        self.verdict = label(factor=0.92, weight=500, kind="chip")
-        self.verdict.setToolTip(tr("What the model says of this text"))
-        self.verdict.hide()
+        self.verdict = chip(about=tr("What the model says of this text"))
         self.steps = (
             IconButton("arrow-left", tr("Previous text (Ctrl+PgUp)")),
             IconButton("arrow-right", tr("Next text (Ctrl+PgDown)")),
@@ -298,7 +296,9 @@ class TextStrip(View):
         self.edit = Button(tr("Edit text…"), "edit")
         self.edit.clicked.connect(lambda: self.asked.emit("edit_text"))
         self.capture_button = Button(tr("Capture"), "capture")
-        self.capture_button.clicked.connect(self._capture)
+        self.capture_button.clicked.connect(
+            lambda: self.asked.emit("stop" if self.session.at_work else "capture")
+        )
         self.capture_button.setMinimumWidth(self.capture_button.sizeHint().width())  # for Stop too
         self.head.add(self.edit, self.capture_button)
         self.strips = tuple(TextRows(tr("Text, one row for each resolution")) for _ in range(2))
@@ -354,7 +354,6 @@ class TextStrip(View):
 
     def draw(self, result: TextStripData) -> None:
         session, capture = self.session, result.capture
-        assert session is not None
         old, self._data = self._data, result
         unit, spec = result.unit, capture.spec
         at = capture.place_in_corpus
@@ -397,8 +396,6 @@ class TextStrip(View):
     def noticed(self, name: str) -> None:
         """Forget a mean when one query is chosen elsewhere; say what the model does."""
         session = self.session
-        if session is None:
-            return
         if name == "selection" and self._queries is not None:
             if session.selection.query != self._queries[1]:
                 self._queries = None
@@ -417,7 +414,7 @@ class TextStrip(View):
         return Spec("levels", session.selection, session.display, heads=heads)
 
     def as_text(self) -> str:
-        return self.session.capture.main.text if self.session and self.session.capture else ""
+        return self.session.capture.main.text if self.session.capture is not None else ""
 
     def as_table(self) -> list[list[str]] | None:
         """One row for each token, with its weight in every row of the strip."""
@@ -445,7 +442,6 @@ class TextStrip(View):
 
     def _legend(self, result: TextStripData) -> Iterator[str]:
         session, capture = self.session, result.capture
-        assert session is not None
         if session.stale:
             yield tr("Text before: it was edited since. Capture it to see the new one.")
             return
@@ -479,16 +475,11 @@ class TextStrip(View):
 
     def _show_note(self) -> None:
         """What the model is doing meanwhile, else what is shown."""
-        assert self.session is not None
         going = next((one for one in self.session.work if one.keeps and one.note), None)
         note = self._note
         if going and self.session.at_work:
             note = f"{tr(going.title)}: {tr(going.note)}"
         self.head.note.say(note[:1].lower() + note[1:])
-
-    def _capture(self) -> None:
-        assert self.session is not None
-        self.asked.emit("stop" if self.session.at_work else "capture")
 
     def _passage(self, number: int) -> Passage | None:
         passages = self._data.passages if self._data is not None else ()
@@ -496,7 +487,7 @@ class TextStrip(View):
 
     def _point(self, number: int, token: int | None) -> None:
         passage = self._passage(number)
-        if self.session is None or passage is None:
+        if passage is None:
             return
         chosen = self.session.selection
         is_key = token is not None and chosen.query is not None and passage.answers
@@ -504,7 +495,7 @@ class TextStrip(View):
 
     def _choose(self, number: int, tokens: Tokens) -> None:
         passage = self._passage(number)
-        if self.session is None or passage is None:
+        if passage is None:
             return
         if not passage.asks and passage.answers:
             self._key(number, tokens[1])
@@ -523,7 +514,7 @@ class TextStrip(View):
 
     def _key(self, number: int, token: int) -> None:
         passage = self._passage(number)
-        if self.session is not None and passage is not None and passage.answers:
+        if passage is not None and passage.answers:
             self.session.put(selection=replace(self.session.selection, key=token))
 
 

@@ -13,7 +13,6 @@ from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
-    QImage,
     QMouseEvent,
     QPainter,
     QPaintEvent,
@@ -317,11 +316,9 @@ class TextRow:
     def colours(self, cells: Integers, display: Display) -> NDArray[np.uint8]:
         """uint8 (cells, 3): the colours of some cells of a coloured row."""
         assert self.weights is not None
-        palette = palettes.matching_palette(display.palette, self.signed)
-        placed = palettes.palette_coordinates(
-            self.weights[cells], self.limits, display.scale, self.signed
-        )
-        return palettes.paint(placed, palettes.colours(palette, theme.current().dark))
+        scale = ink.ColourScale(self.signed, self.limits, display)
+        painted = scale.painted(self.weights[cells], theme.current().dark)
+        return ink.channels(painted)[:, :3]
 
 
 def paint_row(
@@ -353,9 +350,8 @@ def paint_row(
     if row.message:
         (box,) = boxes_of(np.array(shown[:1]), np.array(shown[1:]))
         ink.unseen(painter, box, ratio)
-        painter.setFont(theme.font(0.92))
-        painter.setPen(now.secondary)
-        painter.drawText(box.adjusted(10, 0, 0, 0), theme.TO_LEFT, row.message)
+        box, font = box.adjusted(10, 0, 0, 0), theme.font(0.92)
+        theme.write(painter, box, row.message, font, now.secondary)
         return
     cells = np.flatnonzero((row.cells[:, 1] > shown[0]) & (row.cells[:, 0] < shown[1]))
     starts, stops = row.cells[cells, 0], row.cells[cells, 1]
@@ -404,7 +400,7 @@ def paint_row(
         painter.setPen(ink.faint(colour, 0.6) if glyph.space else colour)
         wide = metrics.horizontalAdvance(glyph.text)
         if wide <= box.width() + 1.5:
-            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, glyph.text)
+            painter.drawText(box, theme.CENTRE, glyph.text)
         else:
             ink.squeezed(painter, box, glyph.text, wide)
         if glyph.leftwards and not row.merged:
@@ -428,9 +424,7 @@ def paint_label(
             ground = QColor(*rgb[0].tolist())
             colour = QColor(*palettes.contrasting_colour(rgb)[0].tolist())
         painter.fillRect(box, ground)
-        painter.setPen(colour)
-        painter.setFont(theme.font(0.85))
-        painter.drawText(box, Qt.AlignmentFlag.AlignCenter, "∅")
+        theme.write(painter, box, "∅", theme.font(0.85), colour, theme.CENTRE)
     off, room = tr("off"), at - 16 - 2
     if row.head is None:
         room = end - 4 - 16
@@ -444,9 +438,8 @@ def paint_label(
         (max(HEAD, after) if name else 16, about, 400, now.secondary),
         (at, number, 600 if selected else 400, now.mark_text if selected else now.secondary),
     ):
-        painter.setFont(theme.font(0.92, weight))
-        painter.setPen(colour)
-        painter.drawText(QRectF(x, band.top(), end - x, band.height()), theme.TO_LEFT, text)
+        box = QRectF(x, band.top(), end - x, band.height())
+        theme.write(painter, box, text, theme.font(0.92, weight), colour)
 
 
 def null_box(band: QRectF) -> QRectF:
@@ -454,22 +447,20 @@ def null_box(band: QRectF) -> QRectF:
     return QRectF(LEFT - NULL - 3, band.top(), NULL - 1, band.height())
 
 
-def overview_pixels(row: TextRow, display: Display, count: int) -> NDArray[np.uint8]:
-    """uint8 (count, 4): red, green, blue and alpha of all weights of a row, the largest where
-    several share a pixel; transparent where nothing is seen."""
+def overview_pixels(row: TextRow, display: Display, count: int) -> ink.Pixels:
+    """(1, count): all weights of a row as pixels, the largest where several share one; transparent
+    where nothing is seen."""
     assert row.weights is not None
     bounds = np.arange(count) * len(row.weights) // count
     starts, which = np.unique(bounds, return_inverse=True)
     high = np.maximum.reduceat(row.weights, starts)
     low = np.minimum.reduceat(row.weights, starts)
     values = np.where(high >= -low, high, low) if row.signed else high
-    palette = palettes.matching_palette(display.palette, row.signed)
-    placed = palettes.palette_coordinates(values, row.limits, display.scale, row.signed)
-    pixels = np.full((len(starts), 4), 255, np.uint8)
-    pixels[:, :3] = palettes.paint(placed, palettes.colours(palette, theme.current().dark))
+    scale = ink.ColourScale(row.signed, row.limits, display)
+    pixels = scale.painted(values, theme.current().dark)
     if row.seen is not None:
         pixels[~np.maximum.reduceat(row.seen, starts)] = 0
-    return np.ascontiguousarray(pixels[which])
+    return pixels[None, which]
 
 
 class TextRows(QWidget):
@@ -589,7 +580,7 @@ class TextRows(QWidget):
         painter.setFont(theme.font(0.85))
         if painter.fontMetrics().horizontalAdvance(tr(NO_SEGMENT)) + 8 <= box.width():
             painter.setPen(theme.current().secondary)
-            painter.drawText(box, Qt.AlignmentFlag.AlignCenter, tr(NO_SEGMENT))
+            painter.drawText(box, theme.CENTRE, tr(NO_SEGMENT))
 
     def _paint_segment_ends(self, painter: QPainter, bands: Sequence[QRectF], shown: Units) -> None:
         """A line and a mark at the end of every segment on screen."""
@@ -629,11 +620,10 @@ class TextRows(QWidget):
             if box is None:
                 continue
             # on red and blue the mark needs a ground of its own
-            pens = (QPen(now.pane, 5), QPen(now.mark, 2)) if row.signed else (QPen(now.mark, 2),)
-            for pen in pens:
-                painter.setPen(pen)
-                painter.setClipping(box.right() >= LEFT - 3)  # the null group is before it all
-                painter.drawRoundedRect(box, 3, 3)
+            edges = ((now.pane, 5), (now.mark, 2)) if row.signed else ((now.mark, 2),)
+            painter.setClipping(box.right() >= LEFT - 3)  # the null group is before it all
+            for edge, width in edges:
+                theme.draw_box(painter, box, 3, edge=edge, width=width)
 
     def _paint_overview(self, painter: QPainter) -> None:
         """Draw the overview: the first row with weights, the query, and a frame around the part on
@@ -644,16 +634,15 @@ class TextRows(QWidget):
         row = next((row for row in self.rows if row.coloured), None)
         if row is not None and box.width() >= 1:
             pixels = overview_pixels(row, self.display, int(box.width()))
-            form = QImage.Format.Format_RGBA8888
-            painter.drawImage(box, QImage(pixels.data, len(pixels), 1, 4 * len(pixels), form))
+            painter.drawImage(box, ink.image(pixels))
         if self.query is not None:
-            part = float(ruler.edges[min(self.query, len(self._widths))] / ruler.edges[-1])
-            x = box.left() + part * box.width()
+            at = float(ruler.edges[min(self.query, len(self._widths))] / ruler.edges[-1])
+            x = box.left() + at * box.width()
             painter.fillRect(QRectF(x - 1, box.top(), 3, box.height()), now.mark)
-        painter.setPen(QPen(now.text, 1.5))
         left = box.left() + ruler.offset / ruler.length * box.width()
         wide = max(6.0, ruler.room / ruler.length * box.width())
-        painter.drawRoundedRect(QRectF(left, box.top() - 1, wide, box.height() + 2), 2, 2)
+        part = QRectF(left, box.top() - 1, wide, box.height() + 2)
+        theme.draw_box(painter, part, 2, edge=now.text, width=1.5)
 
     @property
     def overview_box(self) -> QRectF:

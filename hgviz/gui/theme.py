@@ -8,8 +8,9 @@ from functools import lru_cache
 from string import Template
 from typing import NamedTuple
 
-from PySide6.QtCore import QByteArray, QRectF, QSize, Qt
+from PySide6.QtCore import QByteArray, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import (
+    QBrush,
     QColor,
     QFont,
     QFontInfo,
@@ -18,6 +19,7 @@ from PySide6.QtGui import (
     QPaintDevice,
     QPainter,
     QPalette,
+    QPen,
     QPixmap,
 )
 from PySide6.QtWidgets import QApplication
@@ -207,6 +209,7 @@ def sheet(theme: Theme) -> str:
 
 TO_LEFT = Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter  # where words stand in a box
 TO_RIGHT = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter
+CENTRE = Qt.AlignmentFlag.AlignCenter
 SMALLEST = 11  # px: nothing is set smaller
 BODY = 13  # px: the size the design is drawn at, and the least the body has
 MONO = ("JetBrains Mono", "DejaVu Sans Mono", "Menlo", "Consolas", "Liberation Mono")
@@ -442,8 +445,42 @@ def wants_dark(choice: str) -> bool:
     return choice == "dark"
 
 
+# --- painting -------------------------------------------------------------------------------------
+
+
 def smooth_painter(device: QPaintDevice) -> QPainter:
     """A painter whose lines and round shapes have smooth edges."""
     painter = QPainter(device)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     return painter
+
+
+def write(
+    painter: QPainter,
+    box: QRect | QRectF,
+    text: str,
+    font: QFont,
+    colour: QColor,
+    side: Qt.AlignmentFlag = TO_LEFT,
+    cut: Qt.TextElideMode = Qt.TextElideMode.ElideRight,
+) -> int:
+    """Write a line of text into a box, elided where it is too long; return its width in px."""
+    painter.setFont(font)
+    painter.setPen(colour)
+    text = painter.fontMetrics().elidedText(text, cut, max(0, int(box.width())))
+    painter.drawText(box, side | Qt.TextFlag.TextDontClip, text)
+    return painter.fontMetrics().horizontalAdvance(text)
+
+
+def draw_box(
+    painter: QPainter,
+    box: QRect | QRectF,
+    radius: float,
+    ground: QColor | QBrush | None = None,
+    edge: QColor | None = None,
+    width: float = 1.0,
+) -> None:
+    """Draw a box with round corners: its ground, its edge, or both."""
+    painter.setBrush(Qt.BrushStyle.NoBrush if ground is None else ground)
+    painter.setPen(Qt.PenStyle.NoPen if edge is None else QPen(edge, width))
+    painter.drawRoundedRect(box, radius, radius)

@@ -44,6 +44,7 @@ from hgviz.gui.widgets import (
     PaneHead,
     Segments,
     Words,
+    chip,
     hbox,
     label,
     vbox,
@@ -277,7 +278,7 @@ class View(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.session: Session | None = None
+        self.session = Session()  # an empty one while it is not bound
         self.content = QWidget()
         self._lanes: Lanes | None = None
         self._due = False
@@ -343,9 +344,8 @@ class View(QWidget):
     def copy(self) -> None:
         """Put the picture as it stands on the clipboard, and what it says: of what is chosen, not
         of what the pointer is over."""
-        pointed = self.session is not None and self.session.hover is not None
         with left_alone(self):
-            if pointed and "hover" in self.needs:
+            if self.session.hover is not None and "hover" in self.needs:
                 self.settle()
             put_on_clipboard(self.grab(), self.as_text())
 
@@ -357,15 +357,11 @@ class View(QWidget):
 
     def select_head(self, head: HeadId) -> None:
         """Select a head."""
-        if self.session is not None:
-            self.session.select(layer=head.layer, head=head.head)
+        self.session.select(layer=head.layer, head=head.head)
 
     def hover_head(self, head: HeadId | None) -> None:
         """Ring the head under the pointer in all panes; None: the pointer is over none."""
-        if self.session is not None:
-            hover = self.session.at(head) if head is not None else None
-            if hover != self.session.hover:
-                self.session.put(hover=hover)
+        self.session.put(hover=None if head is None else self.session.at(head))
 
     def start_at(self, widget: QWidget) -> None:
         """Name what gets the keyboard first. No focus proxy: what stands before it, such as the
@@ -395,12 +391,11 @@ class View(QWidget):
 
     def unbind(self) -> None:
         """Stop listening, and drop what is under way."""
-        if self.session is not None:
-            self.session.changed.disconnect(self._heard)
+        self.session.changed.disconnect(self._heard)
         self._wait.stop()
         self._patience.stop()
         self._drop()
-        self.session = None
+        self.session, self._lanes = Session(), None
 
     def refresh(self) -> None:
         """Ask again, soon; at once where there is nothing to wait for."""
@@ -412,15 +407,14 @@ class View(QWidget):
 
     def settle(self) -> None:
         """Ask and draw now, in this thread: for pictures and tests."""
-        if self.session is not None:
-            self._catch_up()
+        self._catch_up()
         self._settle()
 
     def _settle(self, patient: bool = False) -> None:
         self._wait.stop()
         self._drop()  # an earlier answer would come after this one
         self._due = False
-        if self.session is None:
+        if self._lanes is None:
             return
         if not patient:
             self._patience.stop()
@@ -489,7 +483,7 @@ class View(QWidget):
             self.refresh()
 
     def _ask(self) -> None:
-        if self.session is None or self._lanes is None:
+        if self._lanes is None:
             return
         self._awaiting = False
         if not self.isVisible():
@@ -534,13 +528,12 @@ class View(QWidget):
     @property
     def _opens(self) -> bool:
         """Whether a file is being opened, or a text captured."""
-        work = self.session.work if self.session is not None else ()
-        return any(one.key in OPENING and one.state in GOING for one in work)
+        return any(one.key in OPENING and one.state in GOING for one in self.session.work)
 
     @property
     def _on_its_way(self) -> bool:
         """Whether what is missing is on its way."""
-        jobs = self.session.work if self.session is not None and "facts" in self.needs else ()
+        jobs = self.session.work if "facts" in self.needs else ()
         return any(one.key == "measure" and one.state in GOING for one in jobs)
 
     def _be_patient(self) -> None:
@@ -563,7 +556,7 @@ class View(QWidget):
     def _stepped(self, step: Step) -> None:
         """A step that carries a value carries a picture as far as it is done."""
         self._busy.step(step)
-        if step.value is not None and self.session is not None:
+        if step.value is not None and self._lanes is not None:
             self._stack.setCurrentWidget(self.content)
             self._partly = True
             self.draw(step.value)
@@ -571,14 +564,13 @@ class View(QWidget):
     def _drawn(self, result: Any) -> None:
         self._busy.stop()
         self._patience.stop()
-        if self.session is None:
-            return
-        self._stack.setCurrentWidget(self.content)
-        self.draw(result)
+        if self._lanes is not None:
+            self._stack.setCurrentWidget(self.content)
+            self.draw(result)
 
     def _show_empty(self) -> None:
         empty, session = self.empty, self.session
-        model = session.model if session is not None and session.capture is None else None
+        model = session.model if session.capture is None else None
         if model is not None and "capture" in self.needs and not reads_text(model):
             empty = Empty(*UNREAD[model.spec.modality], IDS)
         title, text = map(tr, empty[:2])
@@ -603,8 +595,7 @@ class View(QWidget):
     def showEvent(self, event: QShowEvent) -> None:
         """Ask for what was held back while hidden."""
         super().showEvent(event)
-        if self.session is not None:
-            self._catch_up()
+        self._catch_up()
         if self._due:
             self._wait.start()
 
@@ -614,24 +605,32 @@ class View(QWidget):
 
     def changeEvent(self, event: QEvent) -> None:
         super().changeEvent(event)
-        if event.type() == QEvent.Type.PaletteChange and self.session is not None:
+        if event.type() == QEvent.Type.PaletteChange:
             self.refresh()
 
 
 class HeadTitle(PaneHead):
-    """The head of a pane of the selected head: its number, and the levels of its layer."""
+    """The head of a pane of the selected head: its number, and the levels of its layer.
 
-    def __init__(self) -> None:
+    chips: what stands between these two. before: that the text was edited since.
+    """
+
+    def __init__(self, *chips: QWidget) -> None:
         super().__init__(tr("Head"))
-        self.level = label(factor=0.92, weight=500, kind="chip")
-        self.level.hide()
-        self.add_beside_title(self.level)
+        self.level = chip()
+        edited = tr("The text was edited since this was captured")
+        self.before = chip(tr("text before"), edited)
+        self.add_beside_title(*chips, self.level, self.before)
 
-    def name_head(self, spec: ModelSpec, head: HeadId) -> None:
-        """Name a head."""
-        self.title.setText(tr("Head {head}", head=head))
-        self.level.setText(sentences.ends(spec, head.layer))
-        self.level.setVisible(bool(self.level.text()))
+    def name_head(self, spec: ModelSpec, head: HeadId, title: str = "") -> None:
+        """Name a head, or what the title says of several."""
+        self.title.setText(title or tr("Head {head}", head=head))
+        self.show_level(sentences.ends(spec, head.layer))
+
+    def show_level(self, level: str) -> None:
+        """Show the levels of a layer; none for ""."""
+        self.level.setText(level)
+        self.level.setVisible(bool(level))
 
 
 class Notice(QWidget):
@@ -790,3 +789,10 @@ def scale_choice() -> Segments:
 NOTHING = Empty(
     "No attention to show yet", "Capture a text, and every head's map appears here.", CAPTURE
 )
+
+
+def uncaptured(session: Session, layer: int) -> Empty:
+    """That a layer is not captured yet, and what helps."""
+    title = tr("Layer {layer} is not captured yet", layer=layer)
+    helps = (("jobs", "Jobs…"),) if session.at_work else CAPTURE[:1]
+    return Empty(title, "It is shown as soon as it is captured.", helps)

@@ -147,6 +147,14 @@ def label(
     return out
 
 
+def chip(text: str = "", about: str = "") -> QLabel:
+    """A few words beside a title, hidden until they are needed; about: their tooltip."""
+    out = label(text, factor=0.92, weight=500, kind="chip")
+    out.setToolTip(about)
+    out.hide()
+    return out
+
+
 def line(vertical: bool = False) -> QFrame:
     """The one 1 px line between panes."""
     out = QFrame()
@@ -217,6 +225,18 @@ class IconButton(QToolButton):
 
     def _draw(self) -> None:
         self.setIcon(theme.icon(self._icon, theme.current().secondary))
+
+
+class Toggle(QToolButton):
+    """A quiet button, 28 px high, that is on or off; about: what it switches, its tooltip."""
+
+    def __init__(self, text: str, about: str, on: bool = False) -> None:
+        super().__init__()
+        self.setText(text)
+        self.setToolTip(about)
+        self.setCheckable(True)
+        self.setChecked(on)
+        self.setFixedHeight(28)
 
 
 class Segments(QFrame):

@@ -1,5 +1,6 @@
 """The tab Attention rollout: one map and bars; what is chosen, pointed at, missing."""
 
+from contextlib import ExitStack
 from dataclasses import replace
 
 import numpy as np
@@ -15,8 +16,8 @@ from hgviz.gui import heatmap
 from hgviz.gui.across import AcrossView, ComposedCache
 from hgviz.gui.charts import Points
 from hgviz.gui.tiles import Tiles
-from hgviz.session import Session
 from tests.analysis.planting import hourglass, letters, plant, translated
+from tests.gui import screen
 from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
@@ -25,21 +26,14 @@ TEXT = "The hourglass was used at sea. When the sand had run down, the bell was 
 @pytest.fixture
 def shown(app):
     """Draw a view of a capture, off screen: (view, session)."""
-    views = []
+    with ExitStack() as views:
 
-    def show(capture, **fields):
-        view, session = AcrossView(), Session()
-        session.put(capture=capture, **fields)
-        view.session = session
-        view.resize(760, 640)
-        view.settle()
-        views.append(view)
-        return view, session
+        def show(capture, **fields):
+            return views.enter_context(
+                screen.shown(AcrossView, (760, 640), capture=capture, **fields)
+            )
 
-    yield show
-    for view in views:
-        view.session = None
-        view.deleteLater()
+        yield show
 
 
 def small(**kind):

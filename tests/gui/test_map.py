@@ -269,15 +269,15 @@ def test_a_long_role_is_elided_and_never_pushes_the_controls_out(app, small):
     role = "last comma or full stop"
     facts = {HeadId(0, 0): replace(roles(small)[HeadId(0, 0)], role=role)}
     with mapped(small, 0, 0, facts=facts) as (view, session, _, _):
-        assert view.role.text() == role and view.before.isHidden()
+        assert view.role.text() == role and view.head.before.isHidden()
         view.resize(330, 500)
         QApplication.processEvents()
         assert view.role.text().endswith("…") and view.role.toolTip() == role
         assert view.export.geometry().right() < view.head.width()
-        assert view.role.geometry().right() < view.level.geometry().left()
+        assert view.role.geometry().right() < view.head.level.geometry().left()
         session.put(text="another")  # what is shown is of the text before
         view.settle()
-        assert not view.before.isHidden()
+        assert not view.head.before.isHidden()
 
 
 # --- pointer and keys -----------------------------------------------------------------------------

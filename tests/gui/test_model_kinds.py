@@ -81,7 +81,7 @@ def test_a_map_between_two_texts_names_both(app):
         scene = view.canvas.panes[0].scene
         assert scene.source.shape == (len(capture.target), len(capture.prompt))
         assert scene.titles == ("Source", "Target")
-        assert view.level.text() == "decoder 0 cross"
+        assert view.head.level.text() == "decoder 0 cross"
         assert scene.rows.glyph(6) == "gut" and scene.columns.glyph(3) == "is"
         said = plain(view.canvas.sentence.text())
         assert said.startswith("gut puts") and "of its weight on is." in said  # no distance
@@ -187,7 +187,7 @@ def test_slots_are_columns_and_a_row_of_their_own(app, qtbot):
     with shown(MapView, capture=capture, selection=Selection(1, 0, 5, 3)) as (view, _):
         assert view.canvas.panes[0].scene.source.shape == (18, 8)
         assert view.canvas.panes[0].scene.columns.glyph(3) == "slot 3"
-        assert view.level.text() == "slots → text"
+        assert view.head.level.text() == "slots → text"
     chosen = Selection(1, 0, 5, 3)
     with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, session):
         text, slots = view.strips

@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Prompt, Selection
-from hgviz.gui import sentences, textrows, theme
+from hgviz.gui import ink, sentences, textrows, theme
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, CellTexts, RowLayout, Ruler, TextRow
 from hgviz.gui.widgets import turns_along
@@ -254,7 +254,7 @@ def test_the_overview_shows_the_largest_where_several_units_share_a_pixel(signed
     seen = np.arange(1000) < 900
     limits = palettes.limits_of(-0.5 if signed else 0.0, 0.5, signed)
     row = TextRow("1:1", None, None, None, weights, seen, limits=limits, signed=signed)
-    pixels = textrows.overview_pixels(row, Display(), 100)
+    pixels = ink.channels(textrows.overview_pixels(row, Display(), 100))[0]
     table = palettes.colours(palettes.matching_palette(Display().palette, signed))
     assert tuple(pixels[77, :3]) == tuple(table[0 if signed else -1])
     assert (pixels[90:, 3] == 0).all() and (pixels[:90, 3] == 255).all()
