@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QPainter, QResizeEvent
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QStackedWidget, QWidget
 
 from hgviz import tasks
 from hgviz.analysis.metrics import METRICS, applicable
@@ -160,8 +160,8 @@ ABOUT = {  # what a column means, its formula
 }  # fmt: skip
 
 
-def columns_of(roles: CorpusRoles, unit: str) -> list[Column]:
-    """The columns of the table of heads; its rows are HeadRoles."""
+def columns_of(roles: CorpusRoles, unit: str, plotted: Sequence[str]) -> list[Column]:
+    """The columns of the table of heads, the plotted metrics first; its rows are HeadRoles."""
 
     def about(title: str) -> str:
         return explanation(tr(ABOUT[title][0]), ABOUT[title][1])
@@ -175,8 +175,11 @@ def columns_of(roles: CorpusRoles, unit: str) -> list[Column]:
             lambda head: float(head.metrics[name]), FIT, explained(name, unit), right=True,
         )  # fmt: skip
 
+    names = applicable(head.metrics for head in roles.heads.values())
+    first = [name for name in plotted if name in names]
     return [
         Column(tr("Head"), lambda head: str(head.head), lambda head: tuple(head.head), weight=600),
+        *map(metric, first),
         Column(tr("Level"), lambda head: sentences.level(roles.spec, head.level)),
         Column(tr("Kind"), lambda head: tr(KINDS.get(head.kind, head.kind))),
         Column(tr("Role"), lambda head: tr(head.role) or "—", about=about("Role")),
@@ -190,7 +193,7 @@ def columns_of(roles: CorpusRoles, unit: str) -> list[Column]:
             tr("Nearest"), lambda head: str(head.nearest or "—"),
             lambda head: tuple(head.nearest or (-1, 0)), about=about("Nearest"),
         ),
-        *map(metric, applicable(head.metrics for head in roles.heads.values())),
+        *(metric(name) for name in names if name not in first),
     ]  # fmt: skip
 
 
@@ -198,7 +201,9 @@ def columns_of(roles: CorpusRoles, unit: str) -> list[Column]:
 
 
 AT_ONCE = 2048  # tokens: longer texts are measured in depth when that is asked for
-TALL, WIDE = 560, 940  # px: from which on examples are shown, and parts stand side by side
+WIDE = 940  # px: from which on the table stands beside the chart
+ROW_HEIGHT, TABLE, CHART = 23, 410, 200  # px of a row, of a table of fifteen, the least of a chart
+PARTS = (("chart", "Chart"), ("examples", "Examples"))
 AXES = ("distance", "focus")  # what is across and up at first
 ONE, ALL = "text", "corpus"
 SCOPES = ((ONE, "This text"), (ALL, "All texts"))
@@ -247,27 +252,33 @@ class HeadsView(ChartView):
         self.more = Button(tr("Measure in depth"), "table")
         self.more.setToolTip(tr("Also measure distance kernels and the nearest head of each"))
         self.more.clicked.connect(self._deepen)
-        self.head.add(self.more, self.scope, self.export_button())
+        self.part = Segments(PARTS, tr("What stands with the table"))
+        self.head.add(self.more, self.scope, self.part, self.export_button())
         self.across, self.up = Picker(tr("X axis")), Picker(tr("Y axis"))
         bar = hbox(None, margins=(16, 0, 16, 0), spacing=8)
         for picker in (self.across, self.up):
             picker.setMinimumWidth(90)
-            picker.currentIndexChanged.connect(self._redraw)
+            picker.currentIndexChanged.connect(partial(self._choose_axis, picker))
             bar.addWidget(label(picker.accessibleName(), factor=0.92, kind="secondary"))
             bar.addWidget(picker, 1)
         self.chart = ChartWidget(tr("Heads over two metrics"))
         self.table = RowTable(
-            tr("All heads"), lambda head: head.head, lambda head: tr(role_evidence(head))
-        )
+            tr("All heads"), lambda head: head.head, lambda head: tr(role_evidence(head)),
+            height=ROW_HEIGHT,
+        )  # fmt: skip
         self.examples = HeadExamples()
         self.missing = label(factor=0.85, kind="secondary")
         self.missing.setContentsMargins(16, 0, 16, 2)
         self.plot = QWidget()
+        self.plot.setMinimumHeight(CHART)
         vbox(self.plot, bar, (self.chart, 1), self.missing, spacing=2)
-        self.below = splitter(Qt.Orientation.Vertical, self.table, self.examples)
-        self.whole = splitter(Qt.Orientation.Vertical, self.plot, self.below)
-        self.whole.setSizes([320, 330])
-        self.below.setSizes([180, 170])
+        self.parts = QStackedWidget()
+        self.parts.addWidget(self.plot)
+        self.parts.addWidget(self.examples)
+        self.part.chosen.connect(lambda name: self.parts.setCurrentIndex(name == "examples"))
+        self.whole = splitter(Qt.Orientation.Vertical, self.parts, self.table)
+        self.whole.setStretchFactor(0, 1)
+        self.whole.setSizes([TABLE // 2, TABLE])
         self.note = label(factor=0.85, kind="secondary", wrap=True)
         self.note.setContentsMargins(16, 2, 16, 4)
         vbox(self.content, self.head, (self.whole, 1), self.note)
@@ -311,8 +322,6 @@ class HeadsView(ChartView):
         offered = [(name, metric_name(name, unit), explained(name, unit)) for name in names]
         for picker, first in zip((self.across, self.up), AXES, strict=True):
             picker.offer(offered, picker.currentData() or first)
-        heads = [head for _, head in sorted(roles.heads.items())]
-        self.table.show_rows(columns_of(roles, unit), heads)
         self._redraw()
         self.head.note.say(scope_words(result))
         notes = "; ".join(map(tr, corpus_notes(roles)))
@@ -342,8 +351,7 @@ class HeadsView(ChartView):
         """The two numbers that are drawn, layer by layer."""
         if session.capture is None or self.known is None or self.known.scope == ALL:
             return None
-        metrics = tuple(dict.fromkeys((self.across.currentData(), self.up.currentData())))
-        return Spec("profile", session.selection, metrics=metrics)
+        return Spec("profile", session.selection, metrics=tuple(self._plotted))
 
     def as_table(self) -> Table | None:
         """Every number of every head in full, in the order of the table."""
@@ -356,6 +364,11 @@ class HeadsView(ChartView):
     # --- inside -----------------------------------------------------------------------------------
 
     @property
+    def _plotted(self) -> list[str]:
+        """The metrics that are across and up."""
+        return [*dict.fromkeys((self.across.currentData(), self.up.currentData()))]
+
+    @property
     def _unit(self) -> str:
         return self.session.capture.main.unit if self.session.capture is not None else "token"
 
@@ -366,8 +379,10 @@ class HeadsView(ChartView):
         if across is None or up is None:
             self.chart.show_chart(Chart())
             return
-        spec, every = self.known.roles.spec, sorted(self.known.roles.heads.items())
-        facts = [one for _, one in every if across in one.metrics and up in one.metrics]
+        roles, spec = self.known.roles, self.known.roles.spec
+        every = [head for _, head in sorted(roles.heads.items())]
+        self.table.show_rows(columns_of(roles, self._unit, self._plotted), every)
+        facts = [one for one in every if across in one.metrics and up in one.metrics]
         for picker, metric in ((self.across, across), (self.up, up)):
             picker.setToolTip("\n".join([picker.accessibleName(), explained(metric, self._unit)]))
         titles = self.across.currentText(), self.up.currentText()
@@ -388,15 +403,15 @@ class HeadsView(ChartView):
         return "\n".join([title, tr(facts.role or "no single role"), *numbers])
 
     def _arrange(self) -> None:
-        """Chart and table side by side where there is room; examples where there is more."""
+        """The table below the chart, or beside it where there is room."""
         is_wide = self.width() >= WIDE
-        way = Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical
-        if self.whole.orientation() != way:
-            self.whole.setOrientation(way)
-        is_tall = self.height() >= (0.6 * TALL if is_wide else TALL)
-        if is_tall == self.examples.isHidden():
-            self.examples.setVisible(is_tall)
-            self.whole.setSizes([320, 330] if is_tall else [640, 330])
+        self.whole.setOrientation(Qt.Orientation.Horizontal if is_wide else Qt.Orientation.Vertical)
+
+    def _choose_axis(self, picker: Picker, _: int) -> None:
+        """Plot another metric, and sort by it."""
+        self._redraw()
+        at = 1 + self._plotted.index(picker.currentData())
+        self.table.sortByColumn(at, Qt.SortOrder.DescendingOrder)
 
     def _deepen(self) -> None:
         self._deep = self.session.capture

@@ -104,6 +104,16 @@ def test_the_table_sorts_and_opens(view, session, qtbot):
     assert session.selection.head_id == view.chart.chosen == best.head
 
 
+def test_fifteen_rows_are_seen_and_sorted_by_what_was_plotted_last(session):
+    with showing(HeadsView, session, 704, 690) as view:
+        assert view.table.viewport().height() >= 15 * view.table.rowHeight(0)
+        assert titles_of(view)[1:3] == ["Distance, tokens", "Focus (max)"]
+        choose(view.up, "entropy")
+        assert titles_of(view)[1:3] == ["Distance, tokens", "Entropy, nats"]
+        entropies = [head.metrics["entropy"] for head in view.table.rows]
+        assert entropies == sorted(entropies, reverse=True)
+
+
 def test_missing_numbers_are_dashes_sort_last_and_all_are_copied_in_full(view, session):
     for title, dash in (("Convolution-like", "–"), ("Focus (max)", None)):
         column = titles_of(view).index(title)
@@ -144,9 +154,12 @@ def test_a_capture_with_some_layers_shows_what_there_is(small):
     session = session_of(part, layer=4, head=0, query=3, facts=True)
     with showing(HeadsView, session, 500, 400) as view:
         assert {head.layer for head in view.known.roles.heads} == {0, 1}
-        assert view.table.isVisible() and not view.examples.isVisible()  # there is no room
-        view.resize(704, 700)
-        assert view.examples.isVisible() and "not captured" in view.examples.sentence.full
+        view.part._group.button(1).click()
+        assert (
+            view.examples.isVisible()
+            and view.table.isVisible()
+            and "not captured" in view.examples.sentence.full
+        )
         session.select(layer=0, head=0)
         assert view.examples.sentence.full.startswith("0.0:")
 
