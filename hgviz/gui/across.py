@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
@@ -36,7 +37,7 @@ from hgviz.gui.charts import Axis, Band, Chart, ChartWidget, Plot, Points, numbe
 from hgviz.gui.grid import CaptureWords, Grid, Names, Viewport
 from hgviz.gui.heatmap import MapsView
 from hgviz.gui.language import tr
-from hgviz.gui.opened import OpenedMap, Opener
+from hgviz.gui.opened import OpenedMap, Opener, recent
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import Table, key_table
 from hgviz.gui.tiles import Tiles
@@ -85,22 +86,21 @@ class ComposedCache:
         self.opener = Opener(tiles)
         self._capture: Capture | None = None
         self._names: tuple[Names, Names] | None = None
-        self._rollouts: dict[RolloutOptions, Rollout] = {}
+        self._rollouts: OrderedDict[RolloutOptions, Rollout] = OrderedDict()
         self._opened: tuple[RolloutRows, OpenedMap[Grid]] | None = None
 
     def across(self, capture: Capture, query: int | None, recipe: RolloutOptions) -> Across:
         """The row of an answer, a step's value once it is there, then the whole map."""
         if self._names is None or self._capture is None or capture.maps is not self._capture.maps:
-            self._capture, self._rollouts = capture, {}
+            self._capture = capture
+            self._rollouts.clear()
             blank = rollout_capture(capture, np.zeros((1, 1), np.float32), recipe)
             layer, words = blank.spec.layers[0], CaptureWords()
             rows, columns = (words.names(blank, level, blank.spans[level])
                              for level in (layer.level, layer.key_level))  # fmt: skip
             self._names = rows, columns
-        rollout = self._rollouts.pop(recipe, None) or Rollout(capture, recipe)
-        self._rollouts[recipe] = rollout
-        while len(self._rollouts) > ROLLOUTS:
-            del self._rollouts[next(iter(self._rollouts))]
+        make = partial(Rollout, capture, recipe)
+        rollout, _ = recent(self._rollouts, recipe, make, ROLLOUTS)
         row = None if query is None else rollout.row(query)
         across = Across(capture, recipe, *self._names, query, row)
         progress(0, 1, NOTE, across)
@@ -356,8 +356,7 @@ class AcrossView(MapsView):
         self.choices = RecipeBar()
         self.choices.changed.connect(self.refresh)
         self.head.add(self.choices, self.export_button())
-        self.reason = label(factor=0.92, kind="secondary", wrap=True)
-        self.reason.setContentsMargins(16, 8, 16, 8)
+        self.reason = label(factor=0.92, kind="secondary", wrap=True, margins=(16, 8, 16, 8))
         self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
         self.reason.hide()
         vbox(self.content, self.head, (self.canvas, 5), self.reason, (self.bars, 2))
@@ -383,8 +382,7 @@ class AcrossView(MapsView):
         self.bars.show_chart(row_chart(result))
         about, cited = ABOUT[result.measure]
         self.bars.setToolTip(explanation(tr(about), cited))
-        is_alone = result.opened is None and bool(result.reason)  # there is no map above
-        self.bars.setMaximumHeight(TALLEST * (2 if is_alone else 1))
+        self.bars.setMaximumHeight(TALLEST * (2 if result.reason else 1))
         self._fit_parts()
         self.head.note.say(tr(result.recipe.label))
         self._show_maps()
@@ -497,7 +495,6 @@ class AcrossView(MapsView):
     def _fit_parts(self) -> None:
         self.head.note.setVisible(self.width() >= NOTED)
         self.head.title.setVisible(self.width() >= ROOMY)
-        across = self._across
-        whole = across is None or across.opened is not None or not across.reason
+        whole = self._across is None or not self._across.reason
         self.canvas.setVisible(whole)
         self.bars.setVisible(self.height() >= HIGH or not whole)

@@ -35,11 +35,11 @@ from hgviz.gui.tables import (
 )
 from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View, time_left
 from hgviz.gui.widgets import Button, Picker, Segments, Words, hbox, label, line, tip, vbox
+from hgviz.session import Session, Work
 from hgviz.tasks.attribution import Attribution, KeyScores, Question
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
-    from hgviz.session import Session, Work
 
 # --- questions ------------------------------------------------------------------------------------
 
@@ -79,23 +79,12 @@ def choices(
         if capture.spec.goal == "next" and position + 1 < len(capture.main):
             follows = int(capture.main.ids[position + 1])
             best = best if follows in best else [follows, *best[:-1]]
-        names = {token: said(capture, token, model) for token in best}
+        name_of = sentences.namer(capture, model)
+        names = {token: sentences.quoted(name_of(token)) for token in best}
     answers = {one: f"{name} {heatmap.share(float(shares[one]))}" for one, name in names.items()}
     if follows is not None:
         answers[follows] = tr("{answer}, which follows", answer=answers[follows])
     return tuple(answers.items())
-
-
-def said(capture: Capture, number: int, model: Model | None = None) -> str:
-    """A token by its id, as far as the text, its bytes or the tokenizer of its model tell."""
-    there = np.flatnonzero(capture.main.ids == number)
-    if len(there):
-        return sentences.quoted(sentences.name(capture.main, int(there[0])))
-    in_bytes = capture.spec.vocabulary == 256
-    if in_bytes and number >= 128:
-        return tr("byte {n}", n=number)
-    text = chr(number) if in_bytes else sentences.spoken(capture, model, number)
-    return sentences.quoted(sentences.shown(text)) if text else tr("token {n:,}", n=number)
 
 
 class AttributionRunner:
@@ -368,7 +357,7 @@ class AttributionView(View):
             sorts=False, height=ROW_HEIGHT,
         )  # fmt: skip
         self.bars.picked.connect(self._pick)
-        self.heads = Words("", factor=0.85, weight=600, kind="secondary")
+        self.heads = Words(factor=0.85, weight=600, kind="secondary")
         self.heads.setContentsMargins(16, 6, 16, 2)
         self.heads.setToolTip(explanation(tr(CONDUCTS), CONDUCTANCE))
         self.grid = HeadGrid(tr(CONDUCTED), walks=True)

@@ -53,8 +53,7 @@ from hgviz.figures.spec import (
     points,
 )
 from hgviz.files import SAMPLE
-from hgviz.gui import theme
-from hgviz.gui.attribution import said
+from hgviz.gui import sentences, theme
 from hgviz.gui.dialogs import MARGIN, Form, ask_where, note
 from hgviz.gui.help import Explanation
 from hgviz.gui.language import tr
@@ -129,7 +128,7 @@ def answered(session: Session) -> AttributionFigure | None:
     if asked.position is not None and model is not None:  # in the words that the command has
         says = tasks.token_name(model, asked.number)
     elif asked.position is not None:
-        says = said(capture, asked.number).strip("“”")
+        says = sentences.namer(capture)(asked.number)
     return AttributionFigure(found, capture, says, model, session.checkpoint, session.activation)
 
 

@@ -50,10 +50,10 @@ from hgviz.gui.textrows import CellTexts, Ruler, TextRow, Units, paint_row
 from hgviz.gui.theme import write
 from hgviz.gui.view import CAPTURE, Empty, View
 from hgviz.gui.widgets import PaneHead, label, shows_tip, vbox
+from hgviz.session import Session
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
-    from hgviz.session import Session
 
 # --- layout ---------------------------------------------------------------------------------------
 
@@ -656,8 +656,7 @@ class FollowPainter:
 
     def paint(self) -> None:
         """The silhouette, what joins the stages, the stages, and the rollout."""
-        trace, gaps = self.scene.trace, self.layout.gaps
-        strips, side = self.layout.strips, ASIDE
+        trace, gaps, strips, side = self.scene.trace, self.layout.gaps, self.layout.strips, ASIDE
         corners = [QPointF(strip.right + side, y) for strip in strips
                    for y in (strip.top - side, strip.bottom + side)]  # fmt: skip
         corners += [QPointF(strip.left - side, y) for strip in reversed(strips)
@@ -681,7 +680,8 @@ class FollowPainter:
             if words and gap.thread is not None:
                 self._chip(gap, words, gap.thread)
         if trace.way[-1].kind == "last":
-            self._residual()
+            x, ends = self.scene.head_box(0).right() + 4, (strips[0].middle, strips[-1].middle)
+            ink.bypass(self.painter, x, x + 26, *ends, tr("residual (skip) connection"))
         self._rollout()
 
     def _fill(self, colour: QColor, corners: list[QPointF]) -> None:
@@ -790,12 +790,6 @@ class FollowPainter:
             x = min(b + (d - b) * part + 10, self.layout.width - wide - MARGIN)
         self._pill(QRectF(x, y, wide, 22), words, font, self.theme.text, framed=True)
 
-    def _residual(self) -> None:
-        """The way past the bottleneck, from the first strip to the last."""
-        x = self.scene.head_box(0).right() + 4
-        top, bottom = (self.layout.strips[at].middle for at in (0, -1))
-        ink.bypass(self.painter, x, x + 26, top, bottom, tr("residual (skip) connection"))
-
     def _rollout(self) -> None:
         """The last row, a sentence of it, and what the model predicts."""
         strip, trace, now = self.layout.rollout, self.scene.trace, self.theme
@@ -809,12 +803,9 @@ class FollowPainter:
             write(self.painter, box, word, bold, now.text)
         self._strip(strip, self.scene.rollout)
         self._frame(strip, trace.token)
-        room = self.layout.width - LEFT - MARGIN
-        metrics = QFontMetricsF(quiet)
-        lines = 2 if metrics.horizontalAdvance(trace.sentence) > room else 1
-        sentence = metrics.elidedText(
-            trace.sentence, Qt.TextElideMode.ElideRight, room * (1.9 if lines > 1 else 1.0)
-        )
+        room, metrics = self.layout.width - LEFT - MARGIN, QFontMetricsF(quiet)
+        sentence = metrics.elidedText(trace.sentence, Qt.TextElideMode.ElideRight, 1.9 * room)
+        lines = 2 if metrics.horizontalAdvance(sentence) > room else 1
         box = QRectF(LEFT, strip.bottom + 12, room, metrics.lineSpacing() * lines + 2)
         self.painter.setFont(quiet)
         self.painter.setPen(now.secondary)
@@ -951,10 +942,10 @@ class FollowCanvas(QAbstractScrollArea):
 
     def words_at(self, place: QPointF) -> str:
         """The token under a place of the viewport, and its weight."""
-        cell = self._cell_at(self._in_scene(place))
-        if cell is None or self.scene is None:
+        cell, scene = self._cell_at(self._in_scene(place)), self.scene
+        if cell is None or scene is None:
             return ""
-        (strip, position), scene = cell, self.scene
+        strip, position = cell
         start, end = (int(one) for one in scene.capture.spans[strip.level][position])
         name = sentences.shown(scene.texts[strip.level].prompt.words(start, end))
         row = scene.rollout

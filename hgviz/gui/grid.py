@@ -306,6 +306,9 @@ class Marks:
     ticks: tuple[float, ...] = ()
 
 
+Labels = tuple[list[AxisLabel], tuple[float, ...] | None]  # and ticks, None for one at each
+
+
 class Names:
     """What the cells along one side of a map are called.
 
@@ -356,24 +359,25 @@ class Names:
         pixel = axis.scale / ratio
         if pixel >= TOKEN:
             return cell_marks(self, axis, ratio, chosen)
-        signal = self.prompt.signal
+        labels, ticks = self._labels(axis, ratio)
+        if ticks is None:
+            ticks = tuple(label.middle for label in labels)
+        return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
+
+    def _labels(self, axis: MapAxis, ratio: float) -> Labels:
+        """Labels of words, lines, rows of patches, round numbers or seconds, and their ticks."""
+        signal, pixel = self.prompt.signal, axis.scale / ratio
         if signal is not None and signal.seconds > 0:
-            return self._seconds(axis, ratio, chosen, signal.seconds / len(self.prompt))
+            return self._seconds(axis, ratio, signal.seconds / len(self.prompt)), None
         for runs, is_line in ((self.words, False), (self.lines, True)):
             has_room = (runs[:, 1] - runs[:, 0]) * pixel >= WORD
             if len(runs) and has_room.mean() >= ENOUGH and (not is_line or len(runs) > 1):
-                return self._runs(axis, ratio, chosen, runs, has_room, is_line)
-        return self._numbers(axis, ratio, chosen)
+                return self._runs(axis, ratio, runs, has_room, is_line)
+        return self._numbers(axis, ratio), None
 
     def _runs(
-        self,
-        axis: MapAxis,
-        ratio: float,
-        chosen: int | None,
-        runs: Integers,
-        has_room: Bools,
-        is_line: bool,
-    ) -> Marks:
+        self, axis: MapAxis, ratio: float, runs: Integers, has_room: Bools, is_line: bool
+    ) -> Labels:
         """Words or lines, with a tick where each begins."""
         first, last = axis.shown
         on = np.flatnonzero((runs[:, 1] > first) & (runs[:, 0] < last))
@@ -388,22 +392,20 @@ class Names:
                 text = tr("line {number:,}", number=number + 1)
             labels.append(AxisLabel(text, axis.middle(start, end) / ratio))
         ticks = tuple(axis.edges(start)[0] / ratio for start in runs[on, 0] if start >= first)
-        return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
+        return labels, ticks
 
-    def _numbers(self, axis: MapAxis, ratio: float, chosen: int | None) -> Marks:
+    def _numbers(self, axis: MapAxis, ratio: float) -> list[AxisLabel]:
         first, last = axis.shown
         step = int(_round_up(max(1, NUMBERS * ratio / axis.scale)))
-        labels = [
+        return [
             AxisLabel(
                 f"{max(0, int(self.spans[cell, 1]) - 1):,}", axis.middle(cell, cell + 1) / ratio
             )
             for cell in range(-(-first // step) * step, last, step)
             if cell == 0 or self.spans[cell, 1] > max(self.spans[cell, 0], 0)
         ]
-        ticks = tuple(label.middle for label in labels)
-        return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
 
-    def _seconds(self, axis: MapAxis, ratio: float, chosen: int | None, frame: float) -> Marks:
+    def _seconds(self, axis: MapAxis, ratio: float, frame: float) -> list[AxisLabel]:
         """Round times; frame: the seconds of one token."""
         first, last = axis.shown
         tokens_of_cell = max(1.0, self.spans[-1, 1] / len(self))
@@ -411,14 +413,12 @@ class Names:
         step = _round_up(NUMBERS / second)
         digits = max(0, -math.floor(math.log10(step)))
         start, stop = (end * tokens_of_cell * frame for end in (first, last))
-        labels = [
-            AxisLabel(
-                tr("{number} s", number=f"{time:.{digits}f}"), time * second - axis.start / ratio
-            )
-            for time in step * np.arange(math.ceil(start / step - 1e-9), math.ceil(stop / step))
+        times = step * np.arange(math.ceil(start / step - 1e-9), math.ceil(stop / step))
+        offset = axis.start / ratio
+        return [
+            AxisLabel(tr("{number} s", number=f"{time:.{digits}f}"), time * second - offset)
+            for time in times
         ]
-        ticks = tuple(label.middle for label in labels)
-        return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
 
     def _with_chosen(
         self, labels: list[AxisLabel], axis: MapAxis, ratio: float, chosen: int | None
@@ -664,8 +664,7 @@ class Grid:
         """The picture of a layer; windowed resampling is a band unless the whole is asked for."""
         attention, spec = capture.maps[layer], capture.spec.layers[layer]
         assert attention is not None
-        queries = texts.names(capture, spec.level, capture.query_spans(layer))
-        keys = texts.names(capture, spec.key_level, capture.key_spans(layer))
+        queries, keys = texts.of_layer(capture, layer)
         if whole or not banded(spec):
             return cls(capture, layer, attention, queries, keys, queries, keys)
         assert spec.window is not None
@@ -754,6 +753,14 @@ class CaptureWords:
             self._words[sequence] = prompt, sentences.word_spans(prompt)
             self._names[sequence] = []
         return self._words[sequence]
+
+    def of_layer(self, capture: Capture, layer: int) -> tuple[Names, Names]:
+        """What the rows and the columns of the maps of a layer are called."""
+        spec = capture.spec.layers[layer]
+        return (
+            self.names(capture, spec.level, capture.query_spans(layer)),
+            self.names(capture, spec.key_level, capture.key_spans(layer)),
+        )
 
     def names(self, capture: Capture, level: int, spans: Integers) -> Names:
         """What cells of such spans are called in the text of a level."""

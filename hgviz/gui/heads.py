@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, Qt, Signal
@@ -26,10 +25,8 @@ from hgviz.gui.sentences import Citation, explained, explanation, measured, metr
 from hgviz.gui.tables import FIT, REST, ROW, Column, RowTable, Table
 from hgviz.gui.view import CAPTURE, Empty
 from hgviz.gui.widgets import Button, PaneHead, Picker, Segments, Words, hbox, label, splitter, vbox
+from hgviz.session import Session
 from hgviz.tasks.heads import corpus_notes, role_evidence, role_sentence, role_words
-
-if TYPE_CHECKING:
-    from hgviz.session import Session
 
 # --- examples -------------------------------------------------------------------------------------
 
@@ -52,9 +49,8 @@ class HeadExamples(QWidget):
         self.like.clicked.connect(lambda: self.picked.emit(self.nearest))
         self.nearest: HeadId | None = None
         top = hbox(None, (self.sentence, 1), self.like, margins=(PAD, 6, PAD - 4, 0), spacing=-1)
-        self.evidence = label(factor=0.92, kind="secondary", wrap=True)
+        self.evidence = label(factor=0.92, kind="secondary", wrap=True, margins=(PAD, 0, PAD, 2))
         self.evidence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.evidence.setContentsMargins(PAD, 0, PAD, 2)
         self.title = Words(factor=0.92, weight=600)
         self.title.setContentsMargins(PAD, 2, PAD, 0)
         self.examples = RowTable(tr("Top examples of this head"), about=example_words, sorts=False)
@@ -267,8 +263,7 @@ class HeadsView(ChartView):
             height=ROW_HEIGHT,
         )  # fmt: skip
         self.examples = HeadExamples()
-        self.missing = label(factor=0.85, kind="secondary")
-        self.missing.setContentsMargins(16, 0, 16, 2)
+        self.missing = label(factor=0.85, kind="secondary", margins=(16, 0, 16, 2))
         self.plot = QWidget()
         self.plot.setMinimumHeight(CHART)
         vbox(self.plot, bar, (self.chart, 1), self.missing, spacing=2)
@@ -279,8 +274,7 @@ class HeadsView(ChartView):
         self.whole = splitter(Qt.Orientation.Vertical, self.parts, self.table)
         self.whole.setStretchFactor(0, 1)
         self.whole.setSizes([TABLE // 2, TABLE])
-        self.note = label(factor=0.85, kind="secondary", wrap=True)
-        self.note.setContentsMargins(16, 2, 16, 4)
+        self.note = label(factor=0.85, kind="secondary", wrap=True, margins=(16, 2, 16, 4))
         vbox(self.content, self.head, (self.whole, 1), self.note)
         for part in (self.chart, self.examples):
             part.picked.connect(self.select_head)
@@ -386,21 +380,10 @@ class HeadsView(ChartView):
         for picker, metric in ((self.across, across), (self.up, up)):
             picker.setToolTip("\n".join([picker.accessibleName(), explained(metric, self._unit)]))
         titles = self.across.currentText(), self.up.currentText()
-        levels = [sentences.level(spec, number) for number in range(len(spec.levels))]
-        describe = partial(self._describe_head, across=across, up=up, spec=spec)
-        self.chart.show_chart(chart_of(facts, (across, up), titles, levels, describe))
+        self.chart.show_chart(chart_of(facts, (across, up), titles, spec))
         missing = len(every) - len(facts)
         self.missing.setText(tr("{n:,} heads without these metrics", n=missing))
         self.missing.setVisible(bool(missing))
-
-    def _describe_head(self, facts: HeadRole, *, across: str, up: str, spec: ModelSpec) -> str:
-        numbers = [
-            f"{metric_name(name, self._unit)}: {measured(name, facts.metrics[name])}"
-            for name in dict.fromkeys((across, up))
-        ]
-        names = tr("Head {head}", head=facts.head), sentences.ends(spec, facts.head.layer)
-        title = ", ".join(filter(None, names))
-        return "\n".join([title, tr(facts.role or "no single role"), *numbers])
 
     def _arrange(self) -> None:
         """The table below the chart, or beside it where there is room."""
@@ -422,11 +405,18 @@ def chart_of(
     facts: Sequence[HeadRole],
     metrics: tuple[str, str],
     titles: tuple[str, str],
-    levels: Sequence[str],
-    describe: Callable[[HeadRole], str],
+    spec: ModelSpec,
 ) -> Chart:
     """Heads as points over two metrics: a colour and a shape for each level, hollow where the layer
     goes from one level to another."""
+
+    def describe(head: HeadRole) -> str:
+        names = tr("Head {head}", head=head.head), sentences.ends(spec, head.head.layer)
+        title, role = ", ".join(filter(None, names)), tr(head.role or "no single role")
+        numbers = dict(zip(metrics, titles, strict=True)).items()
+        said = [f"{name}: {measured(metric, head.metrics[metric])}" for metric, name in numbers]
+        return "\n".join([title, role, *said])
+
     if not facts:
         return Chart(words=tr("No head has both metrics"))
     xs, ys = ([one.metrics[metric] for one in facts] for metric in metrics)
@@ -435,7 +425,8 @@ def chart_of(
     ]
     for resamples, level in sorted({(one.kind != "self", one.level) for one in facts}):
         mine = [one for one in facts if (one.kind != "self", one.level) == (resamples, level)]
-        name = tr("to {level}", level=levels[level]) if resamples else levels[level]
+        name = sentences.level(spec, level)
+        name = tr("to {level}", level=name) if resamples else name
         colour = level + (level >= ORANGE)  # orange means chosen
         x, y = ([one.metrics[metric] for one in mine] for metric in metrics)
         words = [*map(describe, mine)].__getitem__

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
@@ -16,6 +15,7 @@ from hgviz import palettes, tasks
 from hgviz.analysis.metrics import METRICS, applicable
 from hgviz.analysis.roles import HeadRole
 from hgviz.core import Capture, HeadId, HeadSet, Layer, Map, ModelSpec, progress
+from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.atlas import EXPONENT, Atlas, Thumb, compose, thumb
 from hgviz.gui.headgrid import (
@@ -45,11 +45,8 @@ from hgviz.gui.tables import Table, in_full
 from hgviz.gui.theme import write
 from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Picker, label, tip, vbox
+from hgviz.session import Session
 from hgviz.tasks.heads import role_sentence
-
-if TYPE_CHECKING:
-    from hgviz.figures import Spec
-    from hgviz.session import Session
 
 # --- thumbnails -----------------------------------------------------------------------------------
 
@@ -375,8 +372,7 @@ class HourglassView(View):
         self.grid = HeadGrid(tr(self.title))
         self.card = CellCard(self.grid.viewport())
         self.data: HourglassData | None = None
-        self.mapless = label(factor=NAME, kind="secondary", wrap=True)
-        self.mapless.setContentsMargins(16, 4, 16, 8)
+        self.mapless = label(factor=NAME, kind="secondary", wrap=True, margins=(16, 4, 16, 8))
         self.mapless.hide()
         vbox(self.content, self.head, (self.grid, 1), self.mapless)
         self.grid.picked.connect(self.select_head)
@@ -417,8 +413,6 @@ class HourglassView(View):
         """The wall of all heads."""
         if session.capture is None:
             return None
-        from hgviz.figures import Spec
-
         return Spec(kind="wall", selection=session.selection, display=session.display)
 
     def as_table(self) -> Table | None:
@@ -610,7 +604,7 @@ def _read_thumbnails(
 
 def _has_one_key(layer: Layer) -> bool:
     """Whether each window of a layer has a single key, whose softmax weight is always 1."""
-    is_softmax = all(one in ("softmax", "topk") for one in layer.activations)
+    is_softmax = {*layer.activations} <= {"softmax", "topk"}
     return layer.window is not None and layer.role == "up" and is_softmax
 
 

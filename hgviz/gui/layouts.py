@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 import numpy as np
 from PySide6.QtCore import QPointF, QRectF
@@ -15,9 +15,7 @@ from hgviz.core import HeadId, Layer, ModelSpec
 from hgviz.gui import sentences
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import coarseness
-
-if TYPE_CHECKING:
-    from hgviz.session import Session
+from hgviz.session import Session
 
 # --- layouts --------------------------------------------------------------------------------------
 

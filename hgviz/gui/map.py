@@ -25,7 +25,7 @@ from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import NOTHING, Empty, HeadTitle, View, plain, uncaptured
-from hgviz.gui.widgets import Toggle, label, vbox
+from hgviz.gui.widgets import Toggle, arrow_of, label, vbox
 from hgviz.session import Session
 
 # --- map ------------------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class MapView(HeadMapsView):
     def figure(self, session: Session) -> Spec | None:
         if session.capture is None:
             return None
-        return Spec(kind="map", selection=session.marked, display=session.display)
+        return Spec("map", session.marked, session.display)
 
     def as_text(self) -> str:
         return plain(self.canvas.sentence.text())
@@ -373,18 +373,10 @@ class ImageCanvas(QWidget):
             self.picked.emit(position)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if (step := _step_of(event)) is not None:
-            self.stepped.emit(*step)
-            return
-        super().keyPressEvent(event)
-
-
-def _step_of(event: QKeyEvent) -> tuple[int, int] | None:
-    """Rows and columns that an arrow key alone goes."""
-    plain = event.modifiers() in (
-        Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.KeypadModifier,
-    )  # fmt: skip
-    return STEPS.get(Qt.Key(event.key())) if plain else None
+        if arrow_of(event) is None:
+            super().keyPressEvent(event)
+        else:
+            self.stepped.emit(*STEPS[Qt.Key(event.key())])
 
 
 class ImageView(View):
@@ -404,8 +396,7 @@ class ImageView(View):
         self.canvas.picked.connect(self._pick)
         self.canvas.pointed.connect(self._point)
         self.canvas.stepped.connect(self._step)
-        self.sentence = label(kind="secondary", wrap=True)
-        self.sentence.setContentsMargins(PAD, 0, PAD, 12)
+        self.sentence = label(kind="secondary", wrap=True, margins=(PAD, 0, PAD, 12))
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         vbox(self.content, self.head, (self.canvas, 1), self.sentence)
         self.start_at(self.canvas)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,7 @@ from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View, unc
 from hgviz.gui.widgets import Segments, label, line, tip, vbox
 from hgviz.maps import LazyMap, SlotMap
 from hgviz.maps.anatomy import Anatomy, Stage, dissect
-
-if TYPE_CHECKING:
-    from hgviz.session import Session
+from hgviz.session import Session
 
 # --- anatomy of a row -----------------------------------------------------------------------------
 
@@ -149,13 +147,11 @@ class RowAnatomy:
 
 def dissected(capture: Capture, head: HeadId, query: int, texts: CaptureWords) -> RowAnatomy:
     """Take the row of a query apart in a head whose map is computed from queries and keys."""
-    layer = capture.spec.layers[head.layer]
     one = capture.maps[head.layer]
     assert isinstance(one, LazyMap)
     row = min(capture.row(head.layer, query), one.shape[1] - 1)
     found = dissect(one, head.head, row)
-    rows = texts.names(capture, layer.level, capture.query_spans(head.layer))
-    columns = texts.names(capture, layer.key_level, capture.key_spans(head.layer))
+    rows, columns = texts.of_layer(capture, head.layer)
     tallest = np.abs(np.asarray(found.keys)).max(axis=0, initial=0.0)
     products = float((np.abs(found.query.left[: len(tallest)]) * tallest).max(initial=0.0))
     near = found.query.with_distances(range(min(len(found.keys), 256)))
@@ -369,9 +365,7 @@ class NeuronView(View):
         )
         self.keys.picked.connect(self._pick)
         self.keys.pointed.connect(self._point)
-        self.sentence = label(kind="secondary", wrap=True)
-        self.sentence.setMargin(0)
-        self.sentence.setContentsMargins(16, 6, 16, 8)
+        self.sentence = label(kind="secondary", wrap=True, margins=(16, 6, 16, 8))
         self.sentence.setMinimumHeight(2 * self.sentence.fontMetrics().height() + 14)
         self._foot = line()
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignVCenter)

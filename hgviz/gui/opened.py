@@ -332,7 +332,7 @@ class Opener:
                 self._grids[key] = Grid.of(capture, head.layer, whole, self._words)
             return open_grid(self._grids[key], head)
 
-        return _recent(self._opened, (head, whole), make, HEADS_KEPT)[0]
+        return recent(self._opened, (head, whole), make, HEADS_KEPT)[0]
 
     def _turn_to(self, capture: Capture) -> None:
         """Forget what belongs to another capture; a growing one keeps what it had."""
@@ -384,7 +384,7 @@ class PairOpener:
             grid = SharedGrid.of(Alignment(a, a) if lone else alignment, head, other or head)
             return open_pair(grid, self.cache, lone)
 
-        opened, dropped = _recent(self._opened, (head, other), make, PAIRS_KEPT)
+        opened, dropped = recent(self._opened, (head, other), make, PAIRS_KEPT)
         for pair in dropped:
             self.cache.drop(pair.sources)
         return opened
@@ -409,7 +409,7 @@ class PairOpener:
         return opened
 
 
-def _recent(
+def recent(
     kept: OrderedDict[Any, Made], key: Hashable, make: Callable[[], Made], limit: int
 ) -> tuple[Made, list[Made]]:
     """The value of a key, made unless it is kept, and those that make room for it."""

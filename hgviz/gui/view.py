@@ -344,8 +344,9 @@ class View(QWidget):
     def copy(self) -> None:
         """Put the picture as it stands on the clipboard, and what it says: of what is chosen, not
         of what the pointer is over."""
+        pointed = self.session.hover is not None  # nothing is while it is left alone
         with left_alone(self):
-            if self.session.hover is not None and "hover" in self.needs:
+            if pointed and "hover" in self.needs:
                 self.settle()
             put_on_clipboard(self.grab(), self.as_text())
 

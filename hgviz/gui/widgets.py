@@ -133,10 +133,17 @@ def tip(words: str) -> str:
 
 
 def label(
-    text: str = "", *, factor: float = 1.0, weight: int = 400, kind: str = "", wrap: bool = False
+    text: str = "",
+    *,
+    factor: float = 1.0,
+    weight: int = 400,
+    kind: str = "",
+    wrap: bool = False,
+    margins: Sequence[int] = (0, 0, 0, 0),
 ) -> QLabel:
     """A label that takes the room its text needs. kind: secondary, chip, key, mark, warning."""
     out = QLabel(text)
+    out.setContentsMargins(*margins)
     out.setWordWrap(wrap)
     out.setFont(theme.font(factor, weight))
     out.setTextFormat(Qt.TextFormat.PlainText)
