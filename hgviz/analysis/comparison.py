@@ -24,6 +24,7 @@ from hgviz.analysis.alignment import (
 )
 from hgviz.analysis.metrics import (
     COLUMNS_AT_ONCE,
+    LIKENESS_ROWS,
     NEAR_ZERO,
     Array,
     Cells,
@@ -33,6 +34,7 @@ from hgviz.analysis.metrics import (
     RowSums,
     TextMetrics,
     distance_of,
+    distances,
     divergence,
     effective_ranks,
     ratio,
@@ -222,6 +224,31 @@ def compare(a: Capture, b: Capture, every_row: bool = False) -> Comparison:
     )
 
 
+def most_alike(a: Capture, b: Capture, head: HeadId) -> tuple[HeadId, float] | None:
+    """The head of B whose map is most like that of a head of A, among layers of its role, and their
+    distance: the mean Jensen-Shannon distance of at most 32 rows, spread evenly over what both
+    have. None where nothing can be compared. Heads of models that were trained apart have nothing
+    in common but their number."""
+    alignment, layer_a = Alignment(a, b), a.spec.layers[head.layer]
+    readings: tuple[dict[str, TokenReading], dict[str, TokenReading]] = {}, {}
+    layers = [one for one in b.spec.layers if one.role == layer_a.role and b.maps[one.index]]
+    found: list[tuple[float, HeadId]] = []
+    for number, layer_b in enumerate(layers):
+        progress(number, len(layers), f"layer {layer_b.index} of B")
+        pair = _LayerPair(alignment, layer_a, layer_b, readings, every_row=True)
+        pieces = np.array([piece for block in pair.blocks for piece in block], np.int64)
+        if not len(pieces):
+            continue
+        at = np.unique(np.linspace(0, len(pieces) - 1, LIKENESS_ROWS).round().astype(int))
+        rows = [range(piece, piece + 1) for piece in pieces[at].tolist()]
+        own = pair.shares(0, head.head, rows)
+        for other in pair.sides[1].maps.heads:
+            distance = float(distances(own[None], pair.shares(1, other, rows)[None])[0, 0])
+            if math.isfinite(distance):
+                found.append((distance, HeadId(layer_b.index, other)))
+    return min(found)[::-1] if found else None
+
+
 def _captured_heads(capture: Capture) -> Iterator[HeadId]:
     for index, maps in enumerate(capture.maps):
         if maps:
@@ -331,6 +358,15 @@ class _LayerPair:
         )
         shape = self.sides[0].maps.shape[1:]
         self.blocks = _blocks(self.rows, shape, every_row) if self.columns else []
+
+    def shares(self, side: int, head: int, rows: Sequence[range]) -> Doubles:
+        """(rows, columns) the sizes of a head's weights on side 0 or 1, over the sum of their row;
+        0 in rows without weight."""
+        numbers = (self.rows.a, self.rows.b)[side]
+        weights = [self.sides[side].read(head, numbers, row)[0] for row in rows]
+        sizes = np.nan_to_num(np.abs(np.concatenate(weights).astype(float)))
+        shares: Doubles = sizes / np.maximum(sizes.sum(1, keepdims=True), np.finfo(float).tiny)
+        return shares
 
     def compare_head(self, head: int, so_far: tuple[HeadDifference, ...]) -> HeadDifference:
         """The head of this number in both layers; so_far: what the progress carries."""

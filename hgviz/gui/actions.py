@@ -273,6 +273,8 @@ ACTIONS = (
     Action("save_study", "Save importance scores…", "save", ("Alt+S",), "Analyse",
            (IMPORTANCE,), 2),
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", (CAPTURE,), 3),
+    Action("pair_alike", "Pair with the most alike head of B", "compare", ("Alt+P",), "Analyse",
+           (CAPTURE, COMPARISON), 3),
     Action("compare_nothing", "Stop comparing", "close", ("Alt+C",), "Analyse", (COMPARISON,), 3),
     Action("report_sides", "Copy command of the comparison report", "copy", ("Alt+R",), "Analyse",
            REPORTABLE, 3),

@@ -891,6 +891,25 @@ class Commands:
         else:
             self.comparing.choose(other, head)
 
+    def pair_alike(self) -> None:
+        """Put the head of B beside that of A whose map is most like it."""
+        session = self.session
+        a, b, head = session.capture, session.capture_b, session.selection.head_id
+
+        def pair(found: tuple[HeadId, float] | None) -> None:
+            if session.capture_b is not b or session.selection.head_id != head:
+                return  # somebody went on
+            if found is None:
+                self.say(tr("No head of B can be compared with head {head}", head=head))
+                return
+            session.put(selection=replace(session.selection, beside=found[0]))
+            words = "Head {other} of B is most like head {head} of A: distance {distance}"
+            distance = sentences.weight(found[1])
+            self.say(tr(words, other=found[0], head=head, distance=distance))
+
+        work, title = partial(_most_alike, a, b, head), "Looking for the most alike head"
+        self.working.start(self.lanes.facts, "pair", title, work, pair, bound=True)
+
     def compare_pruned(self, path: str) -> None:
         """Compare the open model, all heads on, with what was pruned of it as B."""
         self.pruning.switch(frozenset())
@@ -999,6 +1018,12 @@ def chosen(session: Session) -> Standing | None:
     if session.sweep is None or not session.cell:
         return None
     return next((one for one in session.sweep.standings if one.cell.key == session.cell), None)
+
+
+def _most_alike(a: Capture, b: Capture, head: HeadId) -> tuple[HeadId, float] | None:
+    from hgviz.analysis.comparison import most_alike  # imports scipy
+
+    return most_alike(a, b, head)
 
 
 def _text(one: Standing) -> str:

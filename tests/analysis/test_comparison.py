@@ -12,7 +12,7 @@ from scipy.spatial.distance import jensenshannon
 from statsmodels.stats.contingency_tables import mcnemar
 
 from hgviz import examples
-from hgviz.analysis.comparison import LISTED_EXAMPLES, compare, compare_answers
+from hgviz.analysis.comparison import LISTED_EXAMPLES, compare, compare_answers, most_alike
 from hgviz.analysis.metrics import NEAR_ZERO, distance_of, divergence, effective_ranks
 from hgviz.analysis.statistics import Answers, paired_difference, ratio_interval
 from hgviz.analysis.tokens import Layout
@@ -96,6 +96,17 @@ def test_sides_change_places():
             assert getattr(first, name) == pytest.approx(getattr(second, name), rel=1e-9), name
         for name in ("entropy", "near_zero", "negative", "rank", "outside"):
             assert getattr(first, name) == pytest.approx(getattr(second, name)[::-1]), name
+
+
+def test_the_most_alike_head_is_found_wherever_the_other_model_has_it():
+    random = np.random.default_rng(5)
+    own, other = rows_of(random, 3, 9, 9), rows_of(random, 2, 9, 9)
+    a, b = dense(own), dense(np.stack([*other, own[2]]))
+    assert most_alike(a, b, HeadId(0, 2)) == (HeadId(0, 2), pytest.approx(0, abs=1e-6))
+    found, distance = most_alike(a, b, HeadId(0, 0))
+    apart = [jensenshannon(own[0], one, base=2, axis=1).mean() for one in (*other, own[2])]
+    assert found.head == np.argmin(apart) and distance == pytest.approx(min(apart), abs=1e-6)
+    assert most_alike(a, replace(b, maps=(None,)), HeadId(0, 0)) is None
 
 
 def test_layers_meet_by_name_and_order_or_by_number():

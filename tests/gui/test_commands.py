@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from PySide6.QtWidgets import QApplication, QFileDialog
 
-from hgviz.core import Capture, HgvizError, Selection, progress
+from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS, CAPTURE
@@ -120,6 +120,16 @@ def test_a_job_that_fails_shows_its_error_and_keeps_the_capture(opened, monkeypa
     until(lambda: errors(opened))
     assert errors(opened)[0].do == "Shorten it"
     assert opened.session.capture is before
+
+
+def test_the_most_alike_head_of_b_is_put_beside_the_one_that_is_looked_at(opened, until):
+    session = opened.session
+    b = replace(session.capture)
+    session.put(capture_b=b, comparison=SideB("model", path="b.h5"))
+    session.put(selection=Selection(2, 1, 5, beside=HeadId(2, 0)))
+    opened.commands.run("pair_alike")
+    until(lambda: session.selection.beside == HeadId(2, 1))
+    assert "distance 0" in opened.frame.chosen_words.full
 
 
 def test_the_sample_opens_on_what_measuring_finds_clearest():
