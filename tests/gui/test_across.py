@@ -13,12 +13,10 @@ from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, RolloutOptions, Selection
 from hgviz.gui import across as composed
 from hgviz.gui import heatmap
-from hgviz.gui.across import AcrossView, ComposedCache
+from hgviz.gui.across import AcrossView
 from hgviz.gui.charts import Points
-from hgviz.gui.tiles import Tiles
 from tests.analysis.planting import hourglass, letters, plant, translated
 from tests.gui import screen
-from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
 
@@ -49,8 +47,6 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     *bands, points = view.bars.chart.plots[0].parts
     np.testing.assert_allclose(points.y, wanted[15], atol=1e-7)
     np.testing.assert_allclose(bands[-1].high[1::4], wanted[15], atol=1e-7)  # they are stacked
-    pixels = view.canvas.panes[0].pixels
-    assert pixels.size and (pixels[..., 3] == 0).any()  # what comes later is not drawn
     assert "comes most from" in view.canvas.sentence.text()
     outer, inner = view._across.row.level_shares.sum(axis=1)[:, 0]
     shares = {"stayed at 1:1": 1 - outer, "went to 1:2": outer - inner, "went to 1:6": inner}
@@ -154,29 +150,3 @@ def test_what_cannot_be_composed_is_said_in_the_pane(shown):
     assert any("levels together need every layer" in one for one in words)
     empty, _ = shown(None)
     assert empty._notice.said[0][0] == "No attention to compose yet"
-
-
-def test_a_place_in_the_next_text_is_not_looked_up_in_the_old_map(shown):
-    view, session = shown(small())
-    before = view.canvas.sentence.text()
-    session.put(capture=make_capture("A longer text than the one before. " * 3))
-    session.put(hover=Selection(0, 0, 90, 80))
-    view.noticed("hover")
-    assert view.canvas.sentence.text() == before
-    view.settle()
-    assert view._across.capture is session.capture
-
-
-def test_the_look_across_follows_the_selection_and_the_theme(program, until):
-    program.session.put(
-        capture=make_capture(TEXT[:22], (1, 2), heads=2), selection=Selection(0, 0, 15)
-    )
-    program.commands.run("look_across")
-    view = next(one for one in program.inspect.looks if one.name == "across")
-    until(lambda: view._across is not None and view._across.opened is not None)
-    assert program.session.look == "across" and view.isVisible() and view._across.query == 15
-    whole = ComposedCache(Tiles()).across(program.session.capture, 15, RolloutOptions())
-    np.testing.assert_array_equal(whole.row.weights, view._across.row.weights)
-    program.session.select(query=12)
-    program.settle()
-    assert view._across.query == 12

@@ -10,14 +10,13 @@ from PySide6.QtTest import QTest
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
-from hgviz.gui import theme
 from hgviz.gui.actions import by_name
 from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
 from hgviz.language import decimals
 from hgviz.models import open_model
 from hgviz.tasks.attribution import KeyScores
 from tests.gui.kinds import write_tiny
-from tests.gui.screen import picture, shown
+from tests.gui.screen import shown
 from tests.making import make_capture
 from tests.pictures import make_image_capture
 
@@ -106,9 +105,6 @@ def test_a_view_without_its_data_says_what_is_missing(app, asked_of):
         session,
     ):
         assert view.agreement.text().startswith("Compute shows")
-        light = picture(view)
-        theme.apply(app, dark=True)
-        assert (picture(view) != light).any()
         states = replace(capture, spec=replace(capture.spec, goal="states"))
         session.put(capture=states)
         view.settle()

@@ -1,18 +1,12 @@
 """What is written along the axes."""
 
-import itertools
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from PySide6.QtCore import QRectF
-from PySide6.QtGui import QImage, QPainter
 
-from hgviz.core import Display, Signal
-from hgviz.gui import ink
+from hgviz.core import Signal
 from hgviz.gui.grid import MapAxis, Names, Viewport
-from hgviz.gui.ink import ColourScale
 from hgviz.gui.sentences import word_spans
 from hgviz.models.signals import prompt_of_signal
 from tests.making import make_capture
@@ -76,24 +70,6 @@ def test_any_text_has_marks_at_any_scale(text, scale):
     assert all(0 <= label.middle <= 300 for label in marks.labels)
 
 
-def test_values_beneath_a_flat_bar_keep_apart(app):
-    written = []
-
-    class Sheet(QPainter):
-        def drawText(self, place, text):
-            written.append((place.x(), place.x() + self.fontMetrics().horizontalAdvance(text)))
-
-    for reach, wide in itertools.product((0.844, 0.906, 0.512, 1.0), (140, 363, 420)):
-        written.clear()
-        scene = ColourScale(True, (-reach, reach), Display())
-        image = QImage(500, 60, QImage.Format.Format_ARGB32)
-        with Sheet(image) as painter:
-            ink.colour_bar(painter, QRectF(20, 10, wide, 9), scene)
-        written.sort()
-        assert len(written) >= 3
-        assert all(a[1] < b[0] for a, b in itertools.pairwise(written))
-
-
 # --- viewports ------------------------------------------------------------------------------------
 
 
@@ -152,23 +128,6 @@ def test_zooming_keeps_what_is_under_the_pointer_and_ends_at_the_whole_map():
     assert whole.resized((200, 300), 1.0) == Viewport.fitted((1000, 1000), (200, 300))
 
 
-def test_where_cells_are_not_square_the_narrower_side_grows_first_and_shrinks_last():
-    view = whole = Viewport.fitted((20, 1500), (400, 600))
-    assert (whole.down.scale, whole.across.scale) == (20, 0.4) and whole.whole
-    scales = []
-    for _ in range(20):
-        view = view.zoomed(1, 0, 0)
-        scales.append((view.down.scale, view.across.scale))
-        assert view.down.scale == max(20, view.across.scale)
-    assert scales[-1] == (96, 96)
-    for _ in range(30):
-        view = view.zoomed(-1, 0, 0)
-        assert view.down.scale == max(20, view.across.scale)
-    assert view == whole
-    larger = view.zoomed(6, 0, 0).resized((800, 600), 1.0)
-    assert larger.down.scale == 40 and larger.down.whole  # still the whole of it
-
-
 def test_the_axis_of_an_image_has_the_rows_of_its_patches():
     signal = Signal(np.zeros((3, 32, 48), np.float32), grid=(4, 6))
     prompt = prompt_of_signal(signal, 25)
@@ -189,11 +148,3 @@ def test_the_axis_of_a_sound_is_in_seconds():
     assert [label.middle for label in whole.labels] == [100.0 * n for n in range(6)]
     part = names.marks(MapAxis(1500, 600, 2.0, start=150), 1.0)
     assert texts(part)[:3] == ["1.5 s", "2.0 s", "2.5 s"] and part.labels[0].middle == 0
-
-
-def test_a_cell_is_revealed_with_its_neighbours():
-    view = Viewport.fitted((1000, 1000), (500, 500)).zoomed(9, 0, 0)
-    down = view.down.around(700)
-    first, last = down.shown
-    assert first <= 698 and last >= 702
-    assert down.around(700) == down

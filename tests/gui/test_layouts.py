@@ -5,12 +5,9 @@ from dataclasses import replace
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PySide6.QtCore import QPointF
 
 from hgviz.core import HeadId
 from hgviz.gui.layouts import (
-    LARGEST,
-    PAD,
     HourglassRoom,
     hourglass_layout,
     level_stays,
@@ -66,37 +63,6 @@ def test_nothing_overlaps_and_all_is_inside(
         assert heads_walked == set(spec.heads)
 
 
-@pytest.mark.parametrize("width", [300, 592, 900])
-@pytest.mark.parametrize("strides", [(1, 2), (1, 2, 4, 8)])
-def test_thumbnails_are_square_and_shrink_with_the_level(strides, width):
-    spec = make_spec(strides, 6)
-    layout = laid(spec, width, 700)
-    size = {
-        spec.layers[row.layer].level: row.height
-        for row in layout.rows
-        if row.kind == "square" and row.cells[0][1].width() == row.height
-    }
-    assert 12 <= size[0] <= LARGEST and size[0] == layout.size
-    assert size == {level: max(12, round(size[0] * 0.7**level)) for level in range(len(strides))}
-
-
-@pytest.mark.parametrize(
-    ("layers", "heads", "width", "height", "least", "most"),
-    [
-        (13, 6, 592, 678, 42, 46),  # as high as there is room
-        (4, 6, 947, 1100, 120, LARGEST),  # few heads fill a large pane
-        (48, 32, 592, 640, 12, 12),  # many scroll
-    ],
-)
-def test_cells_are_as_large_as_their_pane_allows(layers, heads, width, height, least, most):
-    layout = laid(make_flat(layers, heads), width, height)
-    assert least <= layout.size <= most
-    assert (layout.height > height) == (layers == 48)
-    rows = rows_layout(make_flat(layers, heads), width, height)
-    assert rows.width <= max(width, 48 + heads * 14 + 60)
-    assert rows.rows[0].height >= (84 if layers == 4 else 15)
-
-
 def test_full_resampling_maps_keep_their_proportion_and_windowed_ones_are_strips():
     layout = laid(make_spec((1, 2, 4), 6))
     for number, ratio in ((2, 2.0), (10, 0.5)):
@@ -108,23 +74,6 @@ def test_full_resampling_maps_keep_their_proportion_and_windowed_ones_are_strips
     strips = [row for row in laid(make_spec((1, 2, 4), 6, windowed=True)).rows
               if row.kind == "strip"]  # fmt: skip
     assert [(row.layer, row.height) for row in strips] == [(2, 14), (4, 14), (8, 14), (10, 14)]
-
-
-def test_residual_paths_join_the_two_stays_at_a_level():
-    layout = laid(make_spec((1, 2, 4), 6))
-    assert [one.level for one in layout.residuals] == [0, 1]
-    for one in layout.residuals:
-        before, after = (band.box for band in layout.bands if band.level == one.level)
-        assert before.y() < one.top <= before.bottom()
-        assert after.y() <= one.bottom < after.bottom()
-        assert one.lane > one.edge == before.right()
-
-
-def test_one_level_has_a_plain_outline_in_the_middle_and_no_residual_path():
-    layout = laid(make_flat(1, 8), 592, 640)
-    assert not layout.residuals and not layout.lines
-    assert len({x for x, _ in layout.outline}) == 2
-    assert layout.top - 28 == pytest.approx(640 - 10 - layout.bottom, abs=1)
 
 
 def test_pruned_heads_leave_gaps_and_key_groups_stand_apart():
@@ -141,19 +90,3 @@ def test_pruned_heads_leave_gaps_and_key_groups_stand_apart():
         lefts = [box.left() for _, box in made.row(0).cells]
         steps = [b - a for a, b in zip(lefts, lefts[1:], strict=False)]
         assert steps[3] > steps[0] and [*steps[:3], *steps[4:]] == pytest.approx([steps[0]] * 6)
-
-
-def test_rows_that_go_to_another_level_are_lower(tiny):
-    made = rows_layout(tiny.spec, 600, 700)
-    ways = {row.kind: row.height for row in made.rows}
-    assert ways["down"] == ways["up"] < ways[""]
-    assert [group.name for group in made.groups] == ["1:1", "1:2", "1:1"]
-
-
-def test_the_edge_follows_the_slant():
-    layout = laid(make_spec((1, 2), 6), 592, 640)
-    outer, inner = layout.bands[0].box, layout.bands[1].box
-    middle = (outer.bottom() + inner.y()) / 2
-    assert layout.edge(outer.y()) == outer.x() < layout.edge(middle) < inner.x()
-    assert layout.head_at(QPointF(0, 0)) is None
-    assert outer.x() + PAD == layout.box(HeadId(0, 0)).x()

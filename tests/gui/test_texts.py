@@ -164,24 +164,6 @@ def test_the_list_is_walked_by_arrows_without_opening_anything_and_escape_clears
     assert panel.field.text() == "" and len(panel.list.rows) == 300
 
 
-def test_finding_a_text_shows_the_panel_in_a_window_without_docks(corpus):
-    corpus.commands.run("docks")
-    assert corpus.inspect.docks["Texts"].isHidden()
-    corpus.commands.run("find_text")
-    QApplication.processEvents()
-    assert corpus.inspect.texts.field.isVisible() and corpus.inspect.texts.field.hasFocus()
-
-
-def test_saving_one_text_leaves_the_corpus_open(corpus, until, tmp_path):
-    session, path = corpus.session, tmp_path / "one.h5"
-    corpus.commands._save(session.capture, str(path))
-    until(lambda: "Saved" in corpus.frame.chosen_words.full and path.exists())
-    assert session.capture.path == "many.h5"
-    corpus.commands.run("next_text")
-    until(lambda: session.capture.item == 2 and not busy(corpus))
-    assert corpus.asked[-1] == ("many.h5", 2)
-
-
 # --- capturing a file of texts --------------------------------------------------------------------
 
 

@@ -105,15 +105,6 @@ def test_a_missing_tile_shows_a_coarser_one_and_never_nothing():
     assert np.array_equal(found, np.kron(coarse, np.ones((4, 4), np.float32)))
 
 
-def test_before_any_tile_the_thumbnail_is_shown():
-    array = random_map(1000, causal=False)
-    plain = source_of(array, FREE)
-    source = source_of(array, FREE, thumb=plain.map.summary(0).thumb)
-    found = tiles.compose(Tiles(), source, Viewport.fitted((1000, 1000), (500, 500)))
-    assert not np.isnan(found).any()
-    assert found.max() == array.max()
-
-
 def test_the_cache_forgets_what_was_not_used_for_longest():
     source = source_of(random_map(1024, causal=False), FREE)
     one = 256 * 256 * 4
@@ -257,15 +248,6 @@ def test_wherever_one_goes_the_picture_is_the_one_that_is_read_at_once(seed, cau
         assert np.array_equal(tiles.compose(cache, source, view), whole(source, view))
 
 
-def test_the_ring_around_a_view_is_what_lies_next_to_it():
-    source = source_of(random_map(2048, causal=False), FREE)
-    view = at_place(1, 600, 600, (2048, 2048))
-    here = {(key.i, key.j) for key in tiles.wanted(source, view)}
-    around = {(key.i, key.j) for key in tiles.around(source, view)}
-    assert here == {(2, 2), (2, 3), (3, 2), (3, 3)}
-    assert around == {(i, j) for i in range(1, 5) for j in range(1, 5)} - here
-
-
 # --- reading in threads ---------------------------------------------------------------------------
 
 
@@ -355,17 +337,6 @@ def test_closed_readers_report_nothing_and_leave_no_thread(readers, slow):
     assert not any(thread.is_alive() for thread in readers._threads)
     readers.want(readers.tiles.parts(keys_of(slow, 1)))
     assert len(slow.asked) == 1
-
-
-def test_parts_that_come_faster_than_they_are_heard_come_together(many_readers, slow):
-    calls = []
-    one = many_readers(1, calls.append)
-    slow.go.set()
-    one.want(one.tiles.parts(keys_of(slow, 0)))
-    until(lambda: len(slow.asked) == 8 and len(one.tiles) == 8 and len(one._unheard) == 8)
-    assert len(calls) == 1
-    calls[0]()
-    assert [part.key.j for part in one.came] == list(range(8))
 
 
 def test_a_map_that_cannot_be_read_says_so_once(readers):
