@@ -682,8 +682,10 @@ class Commands:
     def choose_data(self) -> None:
         """Ask for a file to score the model on."""
         file = QFileDialog.FileMode.ExistingFile
-        classifies = self.session.spec is not None and self.session.spec.goal == "classes"
-        title = tr("Choose texts with labels") if classifies else tr("Choose a text")
+        spec = self.session.spec
+        reads = {"image": "images", "audio": "sounds"}.get(spec.modality if spec else "", "texts")
+        is_labelled = reads != "texts" or (spec is not None and spec.goal == "classes")
+        title = tr(f"Choose a table of {reads} with labels" if is_labelled else "Choose a text")
         chosen = self.answered("choose_data", self.use_data)
         ask_for(self.window, title, file, chosen, tr(TEXT_FILES))
 
