@@ -47,16 +47,19 @@ def commands() -> str:
 
 def keys() -> str:
     """Every action of the window with its keys, and what keys do inside of a pane."""
-    from hgviz.gui.actions import MENUS
-    from hgviz.gui.palette import groups
+    from hgviz.gui.actions import ACTIONS, MENUS
+    from hgviz.gui.palette import LOCAL
 
+    actions = [
+        (menu, [(one.words, one.keys) for one in ACTIONS if one.menu == menu]) for menu in MENUS
+    ]
     lines = [
         "# Actions and keys", "", MADE, "",
         "Everything that can be done in the window, by menu, with its keys. F1 or "
         "Ctrl+Shift+P finds every action there by its words.", "",
     ]  # fmt: skip
     inside = False
-    for heading, rows in groups():
+    for heading, rows in (*actions, *LOCAL):
         if heading not in MENUS and not inside:
             inside = True
             lines += ["## Inside of a pane", "", "While it has the keyboard.", ""]

@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE))
 
 from desk import QUIET, Desk, missing  # noqa: E402 - beside this script
 
-from hgviz.gui.actions import by_name  # noqa: E402
+from hgviz.gui.actions import BY_NAME  # noqa: E402
 
 PICTURES = HERE / "pictures" / "tasks"
 PAGE = HERE / "how-to" / "five-tasks.md"
@@ -252,7 +252,7 @@ def follow(desk: Desk, step: Step) -> Image.Image:
     for key in step.keys:
         match key:
             case Do(name):
-                desk.press(by_name(name).keys[0])
+                desk.press(BY_NAME[name].keys[0])
             case Type(text):
                 desk.type(text)
             case _:
@@ -312,7 +312,7 @@ def written(key: Key) -> str:
     """A key as the page says it."""
     match key:
         case Do(action):
-            return f"`{by_name(action).keys[0]}`"
+            return f"`{BY_NAME[action].keys[0]}`"
         case Type(text):
             return f"type `{text}`"
     return f"`{key}`"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -22,10 +23,12 @@ class Need(NamedTuple):
     otherwise: str
 
 
-MODEL = Need(lambda s: s.spec, "Open a model first")
-CAPTURE = Need(lambda s: s.capture, "Run a model on a text first")
-COMPLETE = Need(lambda s: s.capture.complete, "The capture is incomplete: some layers are missing")
-CHECKPOINT = Need(lambda s: s.checkpoint, "Open a checkpoint first")
+MODEL = Need(attrgetter("spec"), "Open a model first")
+CAPTURE = Need(attrgetter("capture"), "Run a model on a text first")
+COMPLETE = Need(
+    attrgetter("capture.complete"), "The capture is incomplete: some layers are missing"
+)
+CHECKPOINT = Need(attrgetter("checkpoint"), "Open a checkpoint first")
 ANYTHING = Need(lambda s: s.capture or s.checkpoint or s.study, "Nothing is open yet")
 PAGE = Need(lambda s: s.sweep or s.spec, MODEL.otherwise)
 IDLE = Need(lambda s: not s.at_work, "The model is running: stop it first")
@@ -34,14 +37,14 @@ OWN_ACTIVATION = Need(
     lambda s: not s.activation, "Its activation was replaced: open the checkpoint as it is first"
 )
 TEXTS = Need(lambda s: s.capture and s.capture.items, "Run a model on a file of texts first")
-COMPARISON = Need(lambda s: s.capture_b, "Choose what to compare with first")
-STUDY = Need(lambda s: s.sweep, "Open a study of many runs first")
-DATA = Need(lambda s: s.trial, "Choose data on the Prune page first")
+COMPARISON = Need(attrgetter("capture_b"), "Choose what to compare with first")
+STUDY = Need(attrgetter("sweep"), "Open a study of many runs first")
+DATA = Need(attrgetter("trial"), "Choose data on the Prune page first")
 IMPORTANCE = Need(lambda s: s.study and s.score, "Compute head importance first")
-HEADS_OFF = Need(lambda s: s.off, "No head is switched off")
+HEADS_OFF = Need(attrgetter("off"), "No head is switched off")
 LEVELS = Need(lambda s: len(s.spec.levels) > 1, "This model has one resolution")
-RUNNING = Need(lambda s: s.at_work, "Nothing is running")
-ANSWERS = Need(lambda s: s.spec.answers, "This model reads two texts: it cannot be scored")
+RUNNING = Need(attrgetter("at_work"), "Nothing is running")
+ANSWERS = Need(attrgetter("spec.answers"), "This model reads two texts: it cannot be scored")
 
 
 def _generates(session: Session) -> bool:
@@ -98,7 +101,7 @@ EVALUABLE = (MODEL, LOADABLE, ANSWERS)
 REPORTABLE = (
     CAPTURE,
     COMPARISON,
-    Need(lambda s: s.comparison, COMPARISON.otherwise),
+    Need(attrgetter("comparison"), COMPARISON.otherwise),
     Need(lambda s: s.comparison.kind not in ("text", "head"), "A report compares two models"),
     Need(
         lambda s: s.comparison.kind != "model" or s.capture_b.path != s.comparison.path,
@@ -111,7 +114,7 @@ REPORTABLE = (
         lambda s: s.spec is None or not (s.spec.two_texts or s.spec.goal == "states"),
         "There is no report for models of two texts or hidden states",
     ),
-    Need(lambda s: s.data, DATA.otherwise),
+    Need(attrgetter("data"), DATA.otherwise),
 )
 
 
@@ -157,7 +160,7 @@ ACTIONS = (
     Action("open_sweep_file", "Open study file…", "open", ("F4",), "File"),
     Action("open_sample", "Open sample model", "hourglass", ("Alt+O",), "File"),
     Action("clear_recent", "Clear recent files", "close", ("Ctrl+Shift+Del",), "File",
-           (Need(lambda s: s.recent, "No file was opened yet"),), 0, RECENT),
+           (Need(attrgetter("recent"), "No file was opened yet"),), 0, RECENT),
     Action("open_studied", "Locate model…", "open", ("Ctrl+Shift+L",), "File",
            (Need(lambda s: s.study and s.model is None and not s.checkpoint,
                  "No study waits for its model"),)),
@@ -169,7 +172,7 @@ ACTIONS = (
            (COMPARISON,
             Need(lambda s: s.capture_b is not s.capture and not s.capture_b.path,
                  "The comparison is in a file already"),
-            Need(lambda s: s.capture_b.complete, COMPLETE.otherwise)), 1),
+            Need(attrgetter("capture_b.complete"), COMPLETE.otherwise)), 1),
     Action("save_session", "Save session", "save", ("Ctrl+Shift+S",), "File",
            (ANYTHING,), 1),
     Action("save_session_as", "Save session as…", "save", ("Ctrl+Alt+S",), "File",
@@ -178,9 +181,9 @@ ACTIONS = (
     Action("close_window", "Close window", "close", ("Ctrl+W",), "File", (), 2),
     Action("quit", "Quit", "close", ("Ctrl+Q",), "File", (), 2),
     Action("undo", "Undo", "undo", ("Ctrl+Z",), "Edit",
-           (Need(lambda s: s.undo, "Nothing to undo"),)),
+           (Need(attrgetter("undo"), "Nothing to undo"),)),
     Action("redo", "Redo", "redo", ("Ctrl+Shift+Z", "Ctrl+Y"), "Edit",
-           (Need(lambda s: s.redo, "Nothing to redo"),)),
+           (Need(attrgetter("redo"), "Nothing to redo"),)),
     Action("edit_text", "Edit text…", "edit", ("Ctrl+T",), "Edit", (CHECKPOINT, IDLE), 1),
     Action("ids", "Run token IDs from file…", "open", ("Ctrl+I",), "Edit", (CHECKPOINT, IDLE), 1),
     Action("find_text", "Find text…", "search", ("Ctrl+F",), "Edit", (TEXTS,), 1),
@@ -237,7 +240,7 @@ ACTIONS = (
            (CHECKPOINT, OWN_ACTIVATION, HEADS_OFF), 3),
     Action("before_after", "Toggle pruned / full model", "eye", ("B",), "Heads", (CAPTURE,), 3),
     Action("table", "All heads in a table", "table", ("T",), "Heads",
-           (Need(lambda s: s.facts, "The heads are not measured yet"),), 4),
+           (Need(attrgetter("facts"), "The heads are not measured yet"),), 4),
     Action("capture", "Run model on this text", "capture", ("Ctrl+Return",), "Analyse",
            (CHECKPOINT, IDLE)),
     Action("corpus", "Run model on a text file…", "capture", ("Ctrl+Shift+Return",), "Analyse",
@@ -258,7 +261,7 @@ ACTIONS = (
                                for job in s.work), "No attribution is running"),), 1),
     Action("stop", "Stop the model", "stop", ("Ctrl+.",), "Analyse", (RUNNING,), 1),
     Action("jobs", "Jobs…", "clock", ("Ctrl+J",), "Analyse",
-           (Need(lambda s: s.work, RUNNING.otherwise),), 1),
+           (Need(attrgetter("work"), RUNNING.otherwise),), 1),
     Action("choose_data", "Evaluate on dataset…", "prune", ("Ctrl+Shift+D",), "Analyse",
            EVALUABLE, 2),
     Action("bundled_data", "Evaluate on bundled reviews", "prune", ("Ctrl+Shift+B",), "Analyse",
@@ -292,7 +295,4 @@ ACTIONS = (
 )
 # fmt: on
 
-
-def by_name(name: str) -> Action:
-    """The action of that name; KeyError for none."""
-    return {action.name: action for action in ACTIONS}[name]
+BY_NAME = {action.name: action for action in ACTIONS}

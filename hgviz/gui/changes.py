@@ -13,13 +13,14 @@ from PySide6.QtCore import QPointF, QRectF, Qt, Signal
 from PySide6.QtGui import QColor, QFontMetrics, QPainter, QPen
 
 from hgviz.analysis.importance import By, Ends, MaskTrial, SliceScore, Which
-from hgviz.core import progress
+from hgviz.core import MetricEstimate, progress
 from hgviz.gui import sentences, theme
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import score_words
+from hgviz.gui.sentences import counted
 from hgviz.gui.sentences import term_explained as explained
-from hgviz.gui.tables import REST, Column, RowTable, Table
+from hgviz.gui.tables import REST, Column, RowTable
 from hgviz.gui.trials import DATA_ACTIONS, possible
 from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Segments, vbox
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from hgviz.session import Session
 
 # --- changes --------------------------------------------------------------------------------------
-
 
 MOST = 2000  # rows: those whose loss rose most
 SHOWN = 200  # characters of a text that are drawn
@@ -81,8 +81,7 @@ def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     counts: dict[Which, int] = {kind: len(trial.changed(kind)) for kind in kinds}
     ends = trial.examples.asked not in WHOLE
     titles = "Context" if ends else "Text", HEADS[trial.examples.asked], "Full model"
-    heads_off = off_words(len(trial.off))
-    columns = (*map(tr, titles), heads_off, tr("Loss increase"), tr("Loss, bits"))
+    columns = (*map(tr, titles), pruned_title(trial), tr("Loss increase"), tr("Loss, bits"))
     places = trial.changed(which)
     if trial.before is None or trial.now is None or not len(places):
         return Changes((), counts, columns, ends)
@@ -93,9 +92,10 @@ def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     return Changes(rows, counts, columns, ends)
 
 
-def off_words(count: int) -> str:
-    """12 heads off."""
-    return tr("1 head off") if count == 1 else tr("{n:,} heads off", n=count)
+def pruned_title(trial: MaskTrial) -> str:
+    """12 heads off: the title of a column of the model without them."""
+    heads = counted(len(trial.off), "head")
+    return tr("{heads} off", heads=heads) if trial.off else tr("No head off")
 
 
 def _answer_namer(trial: MaskTrial, model: Model | None) -> Callable[[int], str]:
@@ -122,9 +122,8 @@ def _change_at(trial: MaskTrial, place: int, name_of: Callable[[int], str]) -> C
     text = row.text
     if examples.asked not in WHOLE:
         at = np.flatnonzero(row.wanted >= 0)[place - int(examples.places[number])]
-        start, end = (int(side) for side in row.spans[at])
-        end = end if examples.asked == "next" else start
-        text = text[max(0, end - SHOWN) : max(0, end)]
+        end = max(0, int(row.spans[at, int(examples.asked == "next")]))
+        text = text[max(0, end - SHOWN) : end]
     wanted = int(examples.wanted[place])
     was, now = (int(side.predictions[place]) for side in (trial.before, trial.now))
     full, masked = (BITS_PER_NAT * float(side.loss[place]) for side in (trial.before, trial.now))
@@ -137,11 +136,6 @@ def _change_at(trial: MaskTrial, place: int, name_of: Callable[[int], str]) -> C
 def text_of(row: Change, most: int = SHOWN) -> str:
     """The text before an answer, with plain spaces."""
     return sentences.shown(row.before, most).replace(sentences.SPACE, " ")
-
-
-def verdict(is_right: bool) -> str:
-    """right, or wrong."""
-    return tr("right") if is_right else tr("wrong")
 
 
 def change_columns(listed: Changes) -> list[Column]:
@@ -162,15 +156,16 @@ def change_columns(listed: Changes) -> list[Column]:
     def answer_column(title: str, answer: Callable[[Change], tuple[str, bool]]) -> Column:
         def words(row: Change) -> str:
             name, is_right = answer(row)
-            return f"{name} {verdict(is_right)}"
+            return f"{name} {tr('right' if is_right else 'wrong')}"
 
         def paint(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
             now, (name, is_right), font = theme.current(), answer(row), theme.font(0.92)
-            room = QFontMetrics(font).horizontalAdvance(verdict(is_right)) + 8
+            verdict = tr("right" if is_right else "wrong")
+            room = QFontMetrics(font).horizontalAdvance(verdict) + 8
             left, colour = box.adjusted(0, 0, -room, 0), now.good if is_right else now.bad
             used = theme.write(painter, left, name, theme.mono(0.92, 600), colour)
             rest = box.adjusted(used + 8, 0, 0, 0)
-            theme.write(painter, rest, verdict(is_right), font, now.secondary)
+            theme.write(painter, rest, verdict, font, now.secondary)
 
         return Column(title, words, width=122, paint=paint)
 
@@ -218,9 +213,9 @@ class ChangedView(View):
     def __init__(self) -> None:
         super().__init__()
         self.head = PaneHead(tr(self.title), tr(self.HINT))
-        self.which = Segments([(name, f"{tr(words)} 8,888", "") for name, words in self.KINDS],
-                              wide=72)  # fmt: skip
-        self.which.setToolTip(tr("Predictions that are newly wrong, newly right, or both"))
+        kinds = [(name, f"{tr(words)} 8,888") for name, words in self.KINDS]
+        about = tr("Predictions that are newly wrong, newly right, or both")
+        self.which = Segments(kinds, about, wide=72)
         self.which.chosen.connect(self.refresh)
         self.head.add(self.which)
         self.table = RowTable(tr(self.title), id, partial(text_of, most=600))
@@ -264,7 +259,7 @@ class ChangedView(View):
 
     def as_table(self) -> list[list[str]] | None:
         """The rows that are listed, texts as long as they are shown."""
-        return self.table.cells() if self.table.rows and self.drawn else None
+        return self.table.cells() if self.table.rows else None
 
     def _open(self, row: Change) -> None:
         trial = self.session.trial if self.session else None
@@ -274,7 +269,6 @@ class ChangedView(View):
 
 
 # --- slices ---------------------------------------------------------------------------------------
-
 
 CALM = 30  # places from which on an interval may set the scale of all pictures
 SLICES_NARROW, SLICES_NARROWER, SLICES_NARROWEST = 900, 750, 470  # px: below, columns are left out
@@ -297,10 +291,9 @@ class Measure:
     places: int
     score: str
 
-    def ends(self, part: SliceScore) -> Ends:
+    def ends(self, part: SliceScore) -> tuple[float, ...]:
         """The change of a slice and the ends of its interval, in points or bits."""
-        value, low, high = (self.factor * end for end in self.change(part))
-        return value, low, high
+        return tuple(self.factor * end for end in self.change(part))
 
     def signed(self, value: float) -> str:
         """+0.05, −1.20, 0."""
@@ -392,7 +385,7 @@ def slice_columns(
         score_column(pruned, 1, 104, "right", SLICES_NARROWER),
         Column(tr(measure.title), change_words, worth, 116, explained("change"), True, 600),
         Column(
-            tr("95 % interval"), interval_words, lambda part: measure.ends(part)[1], 146,
+            tr("95 % interval"), interval_words, lambda part: [*measure.ends(part)[1:]], 146,
             explained("ends"), True, least=SLICES_NARROW, colour=quiet,
         ),
         Column(
@@ -412,7 +405,10 @@ def slice_words(part: SliceScore) -> str:
     name = f"{tr(BY[part.by])}  {slice_name(part)}".strip()
     if not part.n:
         return tr("{name}: none evaluated yet", name=name)
-    before, now = (score_words("accuracy", *score) for score in (part.before, part.now))
+    before, now = (
+        score_words(MetricEstimate("accuracy", *score, part.n, part.total))
+        for score in (part.before, part.now)
+    )
     full, pruned = (BITS_PER_NAT * loss[0] for loss in part.loss)
     return "\n".join((
         tr("{name}: {n:,} of {total:,}", name=name, n=part.n, total=part.total),
@@ -421,25 +417,6 @@ def slice_words(part: SliceScore) -> str:
         tr("{lost:,} newly wrong, {won:,} newly right", lost=part.lost, won=part.won),
         tr("loss: {full:.3f} → {pruned:.3f} bits", full=full, pruned=pruned),
     ))  # fmt: skip
-
-
-def slice_table(parts: Sequence[SliceScore]) -> Table:
-    """Every number of every slice: shares of right answers, losses in bits."""
-    titles = (
-        "by", "slice", "seen", "of", "right, full model", "low", "high", "right, heads off", "low",
-        "high", "newly wrong", "newly right", "change", "low", "high", "bits, full model",
-        "bits, heads off", "more bits", "low", "high",
-    )  # fmt: skip
-    table = [[*map(tr, titles)]]
-    for part in parts:
-        (full, *_), (pruned, *_) = part.loss
-        bits = (BITS_PER_NAT * loss for loss in (full, pruned, *part.loss_change))
-        cells = (
-            tr(BY[part.by]), slice_name(part), part.n, part.total, *part.before, *part.now,
-            part.lost, part.won, *part.change, *bits,
-        )  # fmt: skip
-        table.append([*map(str, cells)])
-    return table
 
 
 class SlicesView(View):
@@ -455,7 +432,7 @@ class SlicesView(View):
         super().__init__()
         hint = tr("each interval is of one slice by itself; click a title to sort")
         self.head = PaneHead(tr(self.title), hint)
-        self.which = Segments((("right", tr("Right"), ""), ("loss", tr("Loss"), "")), wide=72)
+        self.which = Segments((("right", "Right"), ("loss", "Loss")), wide=72)
         self.which.chosen.connect(self.refresh)
         self.head.add(self.which)
         self.table = RowTable(
@@ -479,15 +456,12 @@ class SlicesView(View):
     def draw(self, result: MaskTrial) -> None:
         assert self.session is not None
         noun = place_noun(result.examples.asked, self.session.spec)
-        pruned = off_words(len(result.off)) if result.off else tr("No head off")
-        columns = slice_columns(result.slices, MEASURES[self.which.choice], noun, pruned)
+        measure = MEASURES[self.which.choice]
+        columns = slice_columns(result.slices, measure, noun, pruned_title(result))
         self.table.show_rows(columns, result.slices)
         self.table.setAccessibleName(tr("Classes and slices: {n}", n=len(result.slices)))
         if result.slices and self.table.chosen is None:
             self.table.choose(self.table.key(self.table.rows[0]))
 
-    def as_text(self) -> str:
-        return "".join("\t".join(row) + "\n" for row in self.as_table() or ())
-
     def as_table(self) -> list[list[str]] | None:
-        return slice_table(self.table.rows) if self.table.rows else None
+        return self.table.cells() if self.table.rows else None

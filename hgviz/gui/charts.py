@@ -26,7 +26,7 @@ from hgviz.gui.ink import CellCard, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.theme import faint
 from hgviz.gui.view import View
-from hgviz.gui.widgets import label, vbox
+from hgviz.gui.widgets import PaneHead, label, vbox
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
 
 # --- numbers on axes ------------------------------------------------------------------------------
@@ -51,7 +51,6 @@ def percent(value: float) -> str:
 
 
 # --- what a chart shows ---------------------------------------------------------------------------
-
 
 Values = Sequence[float] | np.ndarray
 Colour = str | int  # the name of a colour of the theme, or the number of a series
@@ -208,7 +207,6 @@ class Chart:
 
 
 # --- drawing with pyqtgraph -----------------------------------------------------------------------
-
 
 SMALL = 0.85  # of the size of the window's letters: numbers, titles and notes
 # a symbol of pyqtgraph, its size, and the letters that show it in a legend, filled and hollow
@@ -424,7 +422,6 @@ class PlotItems:
 
 # --- the widget -----------------------------------------------------------------------------------
 
-
 HANDLE = 30  # px above the plots for the handle of the slider
 LEAST, LOW = 250, 150  # px of width and of height that one of several plots wants
 MOVES = {
@@ -582,13 +579,10 @@ class ChartWidget(QWidget):
 
     def _annotate(self) -> None:
         """Draw the rings, the name of the chosen point, the slider, and the card of a point."""
-        now, slider, pen = (
-            theme.current(),
-            self.chart.slider,
-            graphics().mkPen if self.plots else None,
-        )
+        now, slider = theme.current(), self.chart.slider
         for items in self.shown:
             rings: list[dict[str, Any]] = []
+            pen = graphics().mkPen
             items.name.hide()
             for points in items.plot.of(Points):
                 here = self._here[2] if self._here and self._here[1] is points else None
@@ -735,9 +729,12 @@ def _key(here: tuple[PlotItems, Points, int] | None) -> Hashable:
 
 
 class ChartView(View):
-    """A view of one chart."""
+    """A view of one chart: its head and the chart, which a subclass lays out."""
 
-    chart: ChartWidget
+    def __init__(self, note: str = "") -> None:
+        super().__init__()
+        self.head, self.chart = PaneHead(tr(self.title), note), ChartWidget(tr(self.title))
+        self.start_at(self.chart)
 
     @property
     def zoomed(self) -> bool:

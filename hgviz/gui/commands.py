@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from dataclasses import replace as replace_dataclass
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,7 +24,7 @@ from hgviz.files import resource
 from hgviz.gui import dialogs, sentences, sources, studyruns, trials
 from hgviz.gui import help as help_pages
 from hgviz.gui import log as logged
-from hgviz.gui.actions import ACTIONS
+from hgviz.gui.actions import BY_NAME
 from hgviz.gui.attribution import AttributionRunner
 from hgviz.gui.dialogs import (
     CAPTURES,
@@ -52,7 +52,6 @@ from hgviz.gui.sessions import (
     planned,
     sorted_out,
 )
-from hgviz.gui.sides import BESIDE, CompareDialog, Sides
 from hgviz.gui.sources import CaptureRunner, PromptChooser, UnreadError
 from hgviz.gui.studyruns import FolderWatcher, StudyModel
 from hgviz.gui.theme import wants_dark
@@ -64,6 +63,7 @@ from hgviz.session.navigation import step_head, step_item, step_layer, step_leve
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadExample
     from hgviz.gui.palette import Entry
+    from hgviz.gui.sides import Sides
     from hgviz.gui.window import Window
     from hgviz.study import Standing, Study, Sweep
 
@@ -113,12 +113,8 @@ class Commands:
         self.pruning = trials.TrialRunner(
             session, lanes, self.working, self.show_error, self.assign_labels
         )
-        self.comparing = Sides(session, lanes, self.working, self.show_error)
-        self.removing = RemovalRunner(
-            window, session, lanes, self.working, self.pruning.labels, self.open_path,
-            self.compare_pruned, self.say,
-        )  # fmt: skip
-        self.sessions, self.exporting = Sessions(self), Exporter(self)
+        self.removing, self.sessions = RemovalRunner(self), Sessions(self)
+        self.exporting = Exporter(self)
         self.watching = FolderWatcher(session, lanes, self.sees_sweep)
         self.prompting = PromptChooser(
             window, session, self.capturing, self.run, self.answered, self.remember
@@ -147,7 +143,7 @@ class Commands:
             "resume_score": self.pruning.resume,
             "trace_curve": self.pruning.trace,
             "remove_heads": self.removing.ask,
-            "compare_nothing": self.comparing.forget,
+            "compare_nothing": lambda: self.comparing.forget(),
             "about": lambda: dialogs.About(window).open(),
             "bundled_data": partial(self._evaluate, str(resource(REVIEWS))),
             "capture": lambda: self.capturing.start(session.checkpoint),
@@ -166,6 +162,13 @@ class Commands:
         self._recaptured: tuple[object, object] = (None, None)
         session.changed.connect(self._heard)
 
+    @cached_property
+    def comparing(self) -> Sides:
+        """What brings B; made when somebody first compares."""
+        from hgviz.gui.sides import Sides
+
+        return Sides(self.session, self.lanes, self.working, self.show_error)
+
     def method(self, name: str) -> Callable[[], object]:
         """Return what does an action: a row of a table, or the method of its name."""
         if name in SHOWN:
@@ -180,8 +183,7 @@ class Commands:
 
     def answer(self, name: str, act: Callable[..., object], *answers: Any) -> None:
         """Do what an action asked for answers to, unless it cannot be done any more; say why."""
-        action = next(one for one in ACTIONS if one.name == name)
-        reason = action.why_off(self.session)
+        reason = BY_NAME[name].why_off(self.session)
         if reason:
             self.say(tr(reason))
         else:
@@ -215,6 +217,8 @@ class Commands:
         """Heads that were switched off are off in what is looked at next: a text that is captured
         in a moment is captured again, once."""
         session = self.session
+        if name == "comparison":
+            _ = self.comparing  # it follows A from now on
         if name not in ("mode", "off", "work") or not session.outdated:
             return
         a, before, off = session.capture, self._recaptured, session.off
@@ -619,7 +623,7 @@ class Commands:
     def drop(self, key: str) -> None:
         """Stop a job by its key."""
         stops = dict.fromkeys((trials.MEASURE, trials.CURVE), self.pruning.stop_measuring) | {
-            "capture": self.capturing.stop, BESIDE: self.comparing.stop,
+            "capture": self.capturing.stop, "beside": lambda: self.comparing.stop(),
             REMOVE: self.removing.stop,
         }  # fmt: skip
         stops.get(key, partial(self.working.stop, key))()
@@ -930,6 +934,8 @@ class Commands:
 
     def ask_side(self, kind: str) -> None:
         """Ask what B shall be, of one kind first."""
+        from hgviz.gui.sides import CompareDialog
+
         CompareDialog(
             self.window, self.session, self.opened_before, kind,
             self.answered("compare_with", self.choose_side), self.ask_model,

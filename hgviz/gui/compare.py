@@ -114,7 +114,6 @@ def _cells_text(names: Names, first: int, stop: int) -> str:
 
 # --- maps -----------------------------------------------------------------------------------------
 
-
 NOTHING = Empty(
     "Choose a second model",
     "Compare with another model, activation function or text to see both maps and their "
@@ -140,9 +139,8 @@ class CompareView(HeadMapsView):
         super().__init__(parent)
         self._opener = PairOpener(self.tiles)
         self._supply.came.connect(self._say_share)
-        self.way = Segments([("beside", tr("Side by side"), ""), ("blink", tr("Blink"), "")])
-        self.way.setToolTip(tr("Side by side, or alternating in one place"))
-        self.way.setAccessibleName(tr("How A and B are shown"))
+        ways = ("beside", "Side by side"), ("blink", "Blink")
+        self.way = Segments(ways, tr("A and B side by side, or alternating in one place"))
         self.way.chosen.connect(lambda name: self.canvas.blink(name == "blink"))
         self.scale = scale_choice()
         self.scale.chosen.connect(self._choose_scale)
@@ -176,9 +174,8 @@ class CompareView(HeadMapsView):
             title = tr("Layer {layer} of A is not captured yet", layer=chosen.layer)
             helps = () if session.at_work else CAPTURE
             return Empty(title, "It is shown as soon as it is captured.", helps)
-        return partial(
-            self._opener.open, a, b, chosen.head_id, chosen.beside, session.looked_at.query
-        )
+        query = session.looked_at.query
+        return partial(self._opener.open, a, b, chosen.head_id, chosen.beside, query)
 
     def draw(self, result: OpenedMap[SharedGrid]) -> None:
         """Show the three; their tiles follow as they are read."""
@@ -231,12 +228,12 @@ class CompareView(HeadMapsView):
     def _name_heads(self, grid: SharedGrid) -> None:
         """Name both heads, and say what the colours mean."""
         assert self.session is not None
-        title = tr("Head {head}", head=grid.head_a)
-        if grid.head_a != grid.head_b:
-            title = tr("Heads {head} and {other}", head=grid.head_a, other=grid.head_b)
+        title = "Head {head}" if grid.head_a == grid.head_b else "Heads {head} and {other}"
         levels = (sentences.ends(side.spec, head.layer) for side, head in grid.sides)
-        levels_words = " | ".join(dict.fromkeys(filter(None, levels)))
-        self._entitle(title, grid.head_a, levels_words)
+        self._entitle(
+            tr(title, head=grid.head_a, other=grid.head_b), grid.head_a,
+            " | ".join(dict.fromkeys(filter(None, levels))),
+        )  # fmt: skip
         a, b = sides_of(self.session).phrases
         legend = [tr("red: more {a}, blue: more {b}", a=a, b=b)]
         if grid.rows.by_token or grid.columns.by_token:
@@ -266,7 +263,6 @@ class CompareView(HeadMapsView):
 
 # --- metrics --------------------------------------------------------------------------------------
 
-
 TITLE, ROW = 20, 18  # px: of a metric's name, of A and of B
 LETTER, VALUE = 16, 54  # px: the name of a side, its value
 PAD = 5  # px at either side, for the ring of what has the keyboard
@@ -293,8 +289,7 @@ class SideHead:
     @property
     def metrics(self) -> HeadMetrics:
         """What is measured of the head; NaN for each metric until it is."""
-        none = HeadMetrics()
-        return none if self.head is None else self.known.get(self.head, none)
+        return self.known.get(self.head, HeadMetrics()) if self.head else HeadMetrics()
 
     def values(self, name: str) -> list[float]:
         """The same metric of all peers that are measured."""
@@ -320,16 +315,14 @@ class SideHead:
         metrics, rank = self.metrics, self.rank(name)
         if not metrics:
             return ""
-        value = self.shown(name)
+        value, words = self.shown(name), "{side}, head {head}: {value}."
         if rank is not None:
-            place = tr("place {rank:,} of {count:,}, from the largest", rank=rank,
-                       count=len(self.values(name)))  # fmt: skip
-            value = f"{value}, {place}"
-        words = tr("{side}, head {head}: {value}.", side=self.letter, head=self.head, value=value)
+            place, count = "place {rank:,} of {count:,}, from the largest", len(self.values(name))
+            value = f"{value}, {tr(place, rank=rank, count=count)}"
         if metrics.rows < metrics.all_rows:
-            words += " " + tr("Measured on {rows:,} of {of:,} rows.", rows=metrics.rows,
-                              of=metrics.all_rows)  # fmt: skip
-        return words
+            words = f"{words} Measured on {{rows:,}} of {{of:,}} rows."
+        return tr(words, side=self.letter, head=self.head, value=value, rows=metrics.rows,
+                  of=metrics.all_rows)  # fmt: skip
 
 
 class NumberPair(QWidget):
@@ -420,11 +413,10 @@ class NumbersView(View):
     def draw(self, result: tuple[SideHead, ...]) -> None:
         assert self.session is not None and self.session.capture is not None
         self._sides, (a, b) = result, result
-        count, other = len(a.peers), len(b.peers)
-        alone = b.head is None
-        many = f"{count:,}" if count == other or alone else tr("{a:,} and {b:,}", a=count, b=other)
-        dots = tr("head {head}", head=a.head)
-        if not alone and a.head != b.head:
+        many, dots = f"{len(a.peers):,}", tr("head {head}", head=a.head)
+        if b.head is not None and len(a.peers) != len(b.peers):
+            many = tr("{a:,} and {b:,}", a=len(a.peers), b=len(b.peers))
+        if b.head is not None and a.head != b.head:
             dots = tr("{a} and {b}", a=a.head, b=b.head)
         role = a.capture.spec.layers[self.session.selection.layer].role
         kind = tr(KINDS.get(role, "heads between levels"))
@@ -504,7 +496,6 @@ def measure_sides(sides: tuple[SideHead, ...]) -> tuple[SideHead, ...]:
 
 
 # --- rows of two heads ----------------------------------------------------------------------------
-
 
 MUCH = 0.3  # of a row's weight on one key: then the key is what the row is about
 ROW_HEIGHT = 32  # px
@@ -705,12 +696,11 @@ def difference_words(grid: SharedGrid) -> str:
     shared = int(grid.columns.in_both.sum())
     if same_tokens(a, b) or (len(a), a.unit) == (len(b), b.unit) == (shared, a.unit):
         return ""  # of other tokenizers, too, that cut it into the same pieces
-    words = "{n:,} shared tokens of {a} in A and {b} in B; hatched: in one only"
+    words = "{n} of {a} in A and {b} in B; hatched: in one only"
     if not shared:
         words = "A has {a}, B {b}, and none in common"
-    elif shared == 1:
-        words = words.replace("tokens", "token")
-    return tr(words, n=shared, a=counted(len(a), a.unit), b=counted(len(b), b.unit))
+    sizes = {"a": counted(len(a), a.unit), "b": counted(len(b), b.unit)}
+    return tr(words, n=counted(shared, "shared token"), **sizes)
 
 
 # --- texts ----------------------------------------------------------------------------------------
@@ -819,9 +809,8 @@ class TextsView(View):
             return
         (a, b), limits = pair.names, display.limits
         limit = max(map(abs, limits)) if limits is not None else pair.reach or 1.0
-        before = old.names[0] if old is not None else None
-        stay = before is not None and before.prompt is a.prompt
-        stay = stay and np.array_equal(before.spans, a.spans)
+        stay = old is not None and old.names[0].prompt is a.prompt
+        stay = stay and np.array_equal(old.names[0].spans, a.spans)
         self.rows.show_rows(
             rows_of(pair, sides, limit), np.maximum(1.0, np.maximum(a.widths, b.widths)), display,
             query=pair.query, stay=stay, reveal=session.hover is None,
@@ -849,19 +838,18 @@ class TextsView(View):
         if self.session is None:
             return
         chosen = self.session.selection
-        token = None if cell is None else self._token(cell)
-        here = token is not None and chosen.query is not None
-        self.session.put(hover=replace(chosen, key=token) if here else None)
+        token = None if cell is None or chosen.query is None else self._token(cell)
+        self.session.put(hover=None if token is None else replace(chosen, key=token))
 
     def _query(self, cell: int) -> None:
-        token = self._token(cell)
-        if self.session is None or self.session.capture is None or token is None:
+        token, session = self._token(cell), self.session
+        if session is None or session.capture is None or token is None:
             return
-        chosen, capture = self.session.selection, self.session.capture
-        if capture.query_prompt(chosen.layer) is not capture.key_prompt(chosen.layer):
+        layer, capture = session.selection.layer, session.capture
+        if capture.query_prompt(layer) is not capture.key_prompt(layer):
             self._key(cell)
         else:
-            self.session.put(hover=None, selection=replace(chosen, query=token))
+            session.put(hover=None, selection=replace(session.selection, query=token))
 
     def _key(self, cell: int) -> None:
         token = self._token(cell)
@@ -870,7 +858,6 @@ class TextsView(View):
 
 
 # --- page -----------------------------------------------------------------------------------------
-
 
 HIGH = 900  # px of the window's height
 TEXT, TEXT_LOW = 190, 164  # px of the text, and in windows lower than HIGH
@@ -897,7 +884,7 @@ class ComparePage(QWidget):
         return self.maps, self.numbers, self.texts, self.sides
 
     def join(self, commands: Commands) -> None:
-        self.sides.stopped.connect(commands.comparing.stop)
+        self.sides.stopped.connect(lambda: commands.comparing.stop())
 
     def take_focus(self) -> bool:
         return self.maps.take_focus()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -34,6 +33,7 @@ from hgviz import settings, tasks
 from hgviz.analysis.composition import is_of_tokens
 from hgviz.analysis.importance import METHODS
 from hgviz.core import Capture, Display, HeadId, HgvizError, progress, progress_as
+from hgviz.errors import require
 from hgviz.figures.spec import (
     ANSWERS,
     FIGURES,
@@ -60,7 +60,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
 from hgviz.gui.view import BAR_AFTER, Empty, View
 from hgviz.gui.widgets import Button, Check, IconButton, Picker, Segments, Words, hbox, label, vbox
-from hgviz.palettes import PALETTES, matching_palette
+from hgviz.palettes import PALETTES, SCALES, matching_palette
 from hgviz.tasks.attribution import Attribution, Method
 from hgviz.tasks.figures import activations_of
 
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from hgviz.study import Study, Sweep
 
 # --- answers --------------------------------------------------------------------------------------
-
 
 LABELS: dict[str, str] = {
     "tokens": "Where an answer comes from: tokens",
@@ -125,10 +124,10 @@ def answered(session: Session) -> AttributionFigure | None:
     if capture is None or found is None or not found.is_of(capture):
         return None
     asked, model, says = found.question, session.model, ""
-    if asked.position is not None and model is not None:  # in the words that the command has
-        says = tasks.token_name(model, asked.number)
-    elif asked.position is not None:
+    if asked.position is not None:
         says = sentences.namer(capture)(asked.number)
+        if model is not None:  # in the words that the command has
+            says = tasks.token_name(model, asked.number)
     return AttributionFigure(found, capture, says, model, session.checkpoint, session.activation)
 
 
@@ -153,18 +152,13 @@ def require_free(path: str, numbers: bool, ended: bool) -> None:
     Errors: HgvizError where another file would go.
     """
     figure = Path(path)
-    files = [figure.name] if ended else []
-    if not os.path.exists(path):
-        files += [csv_beside(figure).name] * numbers
-    taken = [one for one in files if os.path.exists(figure.with_name(one))]
-    if taken:
-        names = " and ".join(taken)
-        is_there = "is there already" if len(taken) == 1 else "are there already"
-        raise HgvizError(f"{names} {is_there}", "Give the figure another name")
+    files = [figure] * ended + [csv_beside(figure)] * (numbers and not figure.exists())
+    taken = " and ".join(one.name for one in files if one.exists())
+    verb = "are" if " and " in taken else "is"
+    require(not taken, f"{taken} {verb} there already", "Give the figure another name")
 
 
 # --- drafts ---------------------------------------------------------------------------------------
-
 
 Of = tuple["Capture | Study | Sweep", ...] | AttributionFigure  # what a figure is drawn of
 
@@ -196,9 +190,10 @@ class FigureCache:
         kept = self._kept
         if kept is not None and kept[0] == content and kept[1] is of:
             return replace(kept[2], spec=spec)
-        ready = of.panel(spec) if isinstance(of, AttributionFigure) else tasks.panel(
-            spec, of, self._facts
-        )  # fmt: skip
+        if isinstance(of, AttributionFigure):
+            ready = of.panel(spec)
+        else:
+            ready = tasks.panel(spec, of, self._facts)
         self._kept = content, of, ready
         return ready
 
@@ -218,7 +213,6 @@ class FigureCache:
 
 
 # --- offers ---------------------------------------------------------------------------------------
-
 
 MAPS = ("map", "compare")  # the maps of one head: their query is a mark as their key is
 CELLS = {"seeds": "score", "budgets": "curve"}  # which of a study a figure of it is drawn of
@@ -262,17 +256,13 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[FigureKind, ...]:
         if one.of != "sweep" or session.sweep is not None
     ]  # fmt: skip
     if (answer := answered(session)) is None:
-        kind = ANSWERS["attribution"]
-        missing = FigureKind(
-            kind.name, kind.label, _usual(session, kind.name), why="attribute the answer first"
-        )
-        return (*found, missing)
+        kind, why = ANSWERS["attribution"], "attribute the answer first"
+        return (*found, FigureKind(kind.name, kind.label, _usual(session, kind.name), why=why))
     lacks = {"layers": answer.found.layers is None, "attention": answer.found.slopes is None}
+    display = Display(scale="linear")
     for method, words in LABELS.items():
         if not lacks.get(method):
-            spec = Spec(
-                "attribution", session.selection, Display(scale="linear"), methods=(method,)
-            )
+            spec = Spec("attribution", session.selection, display, methods=(method,))
             name = name_of(spec)
             found.append(FigureKind(name, words, by_name.get(name, spec), answer))
     return tuple(found)
@@ -333,10 +323,10 @@ def command_for(of: Of, spec: Spec, out: str) -> Command:
     known = [(one.path, known_name(one.path)) for one in of]
     files = [name if name.startswith(f"{SAMPLE}/") else path for path, name in known]
     missing = MISSING[kind_of(spec.kind).of]
-    names = dict.fromkeys(
-        missing[at % len(missing)] for at, path in enumerate(files or [""]) if not path
+    names = [missing[at % len(missing)] for at, path in enumerate(files or [""]) if not path]
+    lacks = "; ".join(
+        tr("it reads {name}: {how}", name=name, how=tr(HOW[name])) for name in dict.fromkeys(names)
     )
-    lacks = "; ".join(tr("it reads {name}: {how}", name=name, how=tr(HOW[name])) for name in names)
     items = tuple(one.item for one in of if isinstance(one, Capture)) or (0,)
     item = items if len(set(items)) > 1 else items[0]
     return Command(figure_command(spec, files, item, out), lacks)
@@ -392,7 +382,6 @@ def _adds(kind: Kind, a: Capture, b: Capture) -> bool:
 
 # --- preview --------------------------------------------------------------------------------------
 
-
 EDGE = 12  # px around the page
 FADED = 0.35  # opacity of a page that another one replaces soon
 DOTS = 96.0  # logical px per inch at 100 %
@@ -418,17 +407,14 @@ class PreviewPane(View):
         self._choices, self._drafts = choices, drafts
         self.picture: PagePicture | None = None
         self._fits = False
-        self.page = QLabel()
-        self.page.setProperty("kind", "page")
+        self.page = label(kind="page")
         self.page.setAccessibleName(tr("Preview of the figure"))
         self.page.hide()
-        self.fade = QGraphicsOpacityEffect(self.page)
-        self.fade.setOpacity(FADED)
+        self.fade = QGraphicsOpacityEffect(self.page, opacity=FADED)
         self.fade.setEnabled(False)
         self.page.setGraphicsEffect(self.fade)
-        room = QScrollArea()
+        room = QScrollArea(alignment=Qt.AlignmentFlag.AlignCenter)
         room.setProperty("kind", "ground")
-        room.setAlignment(Qt.AlignmentFlag.AlignCenter)
         room.setWidget(self.page)
         room.setAccessibleName(tr("Preview"))
         room.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
@@ -503,10 +489,8 @@ class PreviewPane(View):
 
 # --- notes ----------------------------------------------------------------------------------------
 
-
 LEGIBLE = 5.0  # points: journals print nothing smaller
 DECIMALS = {"in": 2, "mm": 0, "cm": 1, "pt": 0}
-SCALES = {"linear": "linear", "sqrt": "square root", "log": "logarithm"}
 
 # what a format is for, where its name does not say it
 USES = {
@@ -541,11 +525,11 @@ def warning(picture: PagePicture) -> str:
     """What is too small; "" for nothing."""
     if picture.smallest is None or picture.smallest >= LEGIBLE:
         return ""
-    said = (
-        "Too small to read: text of {n} pt, where journals ask for {least:g}. "
+    words = (
+        "Too small to read: text of {n:.3g} pt, where journals ask for {least:g}. "
         "Choose a wider figure."
     )
-    return tr(said, n=f"{picture.smallest:.3g}", least=LEGIBLE)
+    return tr(words, n=picture.smallest, least=LEGIBLE)
 
 
 def notes(picture: PagePicture) -> str:
@@ -567,10 +551,8 @@ def wrong_width(width: str) -> str:
 
 def colours(display: Display, signed: bool) -> str:
     """Viridis, square root, up to 0.8; signed: whether weights may be below zero."""
-    parts = [
-        tr(PALETTES[matching_palette(display.palette, signed)].label),
-        tr(SCALES[display.scale]),
-    ]
+    palette = PALETTES[matching_palette(display.palette, signed)]
+    parts = [tr(palette.label), tr(SCALES[display.scale].lower())]
     if display.limits is not None:
         parts.append(tr("up to {n:g}", n=display.limits[1]))
     return ", ".join(parts)
@@ -584,7 +566,6 @@ def copied(command: Command) -> str:
 
 
 # --- form -----------------------------------------------------------------------------------------
-
 
 OTHER = ""  # the width that is typed
 TITLES = (("usual", "Default"), ("own", "Custom"), ("none", "None"))
@@ -651,13 +632,11 @@ class FigureForm(QWidget):
     def spec(self) -> Spec:
         """The figure as it is wanted."""
         own = self.own.text().strip() or None  # nothing typed yet
-        titles = {"usual": self.offer.spec.title, "own": own, "none": ""}
-        form = self.form.currentData()
-        spec = replace(
-            self.offer.spec, width=self.width_asked, format=form, title=titles[self.title_.choice]
-        )
+        title = {"usual": self.offer.spec.title, "own": own, "none": ""}[self.title_.choice]
+        form, spec = self.form.currentData(), self.offer.spec
         usual = coloured(spec.kind) and not self.colours.isChecked()
-        return replace(spec, display=Display()) if usual else spec
+        display = Display() if usual else spec.display
+        return replace(spec, width=self.width_asked, format=form, title=title, display=display)
 
     def _offer_kinds(self, offers: Sequence[FigureKind], first: str) -> None:
         """Offer all kinds; those that cannot be drawn now say what they lack."""
@@ -718,7 +697,6 @@ class FigureForm(QWidget):
 
 
 # --- dialog ---------------------------------------------------------------------------------------
-
 
 LARGEST = QSize(1180, 860)  # px of the dialog
 LEFT = 344  # px of the form
@@ -871,7 +849,6 @@ class ExportDialog(Form):
 
 # --- commands -------------------------------------------------------------------------------------
 
-
 OTHERS = "What else is on screen and open can be drawn:"
 STAYS = 20_000  # ms that links to a file are offered
 
@@ -905,8 +882,8 @@ class Exporter:
     def export(self) -> None:
         """Show the figure of the pane at hand before it is written, and ask where to."""
         view = self.commands.pane()
-        others = [one for one in self.commands.visible_panes() if one is not view]
-        shown = [one.figure(self.session) for one in (*([view] if view else []), *others)]
+        panes = sorted(self.commands.visible_panes(), key=lambda one: one is not view)
+        shown = [one.figure(self.session) for one in panes]
         kept = settings.load()
         said = ""
         if view is not None and shown[0] is None:
@@ -919,7 +896,9 @@ class Exporter:
             (kept.figure_width, kept.figure_format),
         )  # fmt: skip
         dialog.chosen.connect(partial(self._export, dialog))
-        dialog.kept.connect(self._keep_form)
+        dialog.kept.connect(
+            lambda width, form: self.commands.keep(figure_width=width, figure_format=form)
+        )
         dialog.open()
 
     def copy(self) -> None:
@@ -987,9 +966,6 @@ class Exporter:
             links = FileLinks()
             bar.insertWidget(1, links)
         links.offer(path)
-
-    def _keep_form(self, width: str, form: str) -> None:
-        self.commands.keep(figure_width=width, figure_format=form)
 
 
 def _lacking(view: View) -> str:

@@ -19,12 +19,12 @@ from hgviz.core import Capture, HeadId, ModelSpec, Step, progress, progress_as
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import sentences, theme
-from hgviz.gui.charts import Axis, Chart, ChartView, ChartWidget, Note, Plot, Points
+from hgviz.gui.charts import Axis, Chart, ChartView, Note, Plot, Points
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explained, explanation, measured, metric_name
 from hgviz.gui.tables import FIT, REST, ROW, Column, RowTable, Table
 from hgviz.gui.view import CAPTURE, Empty
-from hgviz.gui.widgets import Button, PaneHead, Picker, Segments, Words, hbox, label, splitter, vbox
+from hgviz.gui.widgets import Button, Picker, Segments, Words, hbox, label, splitter, vbox
 from hgviz.session import Session
 from hgviz.tasks.heads import corpus_notes, role_evidence, role_sentence, role_words
 
@@ -238,11 +238,10 @@ class HeadsView(ChartView):
     found = Signal(object)  # CorpusRoles that are whole
     example = Signal(object, object)  # HeadId, HeadExample
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.known: HeadMeasures | None = None
         self._deep: Capture | None = None  # a long text that is to be measured in depth
-        self.head = PaneHead(tr(self.title))
         self.scope = Segments(SCOPES, tr("Texts that heads are measured on"))
         self.scope.chosen.connect(self.refresh)
         self.more = Button(tr("Measure in depth"), "table")
@@ -257,7 +256,6 @@ class HeadsView(ChartView):
             picker.currentIndexChanged.connect(partial(self._choose_axis, picker))
             bar.addWidget(label(picker.accessibleName(), factor=0.92, kind="secondary"))
             bar.addWidget(picker, 1)
-        self.chart = ChartWidget(tr("Heads over two metrics"))
         self.table = RowTable(
             tr("All heads"), lambda head: head.head, lambda head: tr(role_evidence(head)),
             height=ROW_HEIGHT,
@@ -285,7 +283,6 @@ class HeadsView(ChartView):
         self.examples.opened.connect(
             lambda example: self.example.emit(self.session.selection.head_id, example)
         )
-        self.start_at(self.chart)
         self._arrange()
 
     # --- the view ---------------------------------------------------------------------------------

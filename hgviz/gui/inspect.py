@@ -11,12 +11,10 @@ from PySide6.QtWidgets import (
     QAbstractButton,
     QDockWidget,
     QGridLayout,
-    QHBoxLayout,
     QMainWindow,
     QScrollArea,
     QTabBar,
     QTabWidget,
-    QVBoxLayout,
     QWidget,
 )
 
@@ -40,7 +38,6 @@ if TYPE_CHECKING:
     from hgviz.gui.heads import HeadsView
 
 # --- inspect --------------------------------------------------------------------------------------
-
 
 # px of window from which on more than one dock stands above the tabs, and px of these docks
 HIGH, HIGHEST = 940, 1300
@@ -135,7 +132,7 @@ class InspectPage(QMainWindow):
     def _size_docks(self) -> None:
         docks = [*self.docks.values()]
         columns = [self._hourglass, docks[0]]
-        self.resizeDocks(columns, [*_columns(self.width())], Qt.Orientation.Horizontal)
+        self.resizeDocks(columns, _columns(self.width()), Qt.Orientation.Horizontal)
         heights = [*HEIGHTS[self._above]]
         heights.append(max(1, self.tabbed.height() - sum(heights) - TABS))
         self.resizeDocks(docks[: len(heights)], heights, Qt.Orientation.Vertical)
@@ -184,8 +181,7 @@ class InspectPage(QMainWindow):
         if before <= 0 and not self._restored:
             self.arrange()
         elif before > 0 and before != now:
-            right = next(iter(self.docks.values()))
-            docks = [self._hourglass, right]
+            docks = [self._hourglass, next(iter(self.docks.values()))]
             widths = zip(docks, _columns(before), _columns(now), strict=True)
             sizes = [round(dock.width() * new / old) for dock, old, new in widths]
             self.resizeDocks(docks, sizes, Qt.Orientation.Horizontal)
@@ -257,10 +253,10 @@ class InspectPage(QMainWindow):
         self.strip.setFixedHeight(high - ROW_SPARED if rows == 1 else high)
 
 
-def _columns(width: int) -> tuple[int, int]:
+def _columns(width: int) -> list[int]:
     """The widths of the hourglass and of the docks at first; the map has the rest."""
     docks = min(max(LEAST, width * 19 // 100), 420)
-    return max(300, min(width * 37 // 100, width - docks - 500)), docks
+    return [max(300, min(width * 37 // 100, width - docks - 500)), docks]
 
 
 class FollowPage(QWidget):
@@ -269,19 +265,18 @@ class FollowPage(QWidget):
     def __init__(self) -> None:
         super().__init__()
         self.follow = view("follow")()
+        self.views: tuple[View, ...] = (self.follow,)
+        self.take_focus = self.follow.take_focus
         vbox(self, self.follow, spacing=-1)
-
-    def take_focus(self) -> bool:
-        return self.follow.take_focus()
-
-    @property
-    def views(self) -> tuple[View, ...]:
-        return (self.follow,)
 
     def respond(self, width: int, height: int) -> None:
         """The view makes room by itself."""
 
 
+START = (
+    "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads text "
+    "character by character."
+)
 # name, page, what it shows, and the button that opens it
 EXAMPLES = (
     ("inspect", "Inspect", "Attention maps of every head", "Inspect the sample"),
@@ -316,36 +311,16 @@ class EmptyPage(QWidget):
         super().__init__()
         self.setProperty("kind", "pane")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
-        words = QVBoxLayout()
-        words.setSpacing(8)
-        words.addStretch(1)
-        words.addWidget(label(tr("Open a model to look inside"), factor=1.55, weight=600))
-        sentence = label(
-            tr(
-                "Drop a checkpoint folder here, or start with the sample: a small Hourglass that "
-                "reads text character by character."
-            ),
-            kind="secondary",
-        )
-        sentence.setWordWrap(True)
-        words.addWidget(sentence)
-        words.addSpacing(16)
-        buttons = QHBoxLayout()
-        self._buttons: list[Button] = []
+        buttons = hbox(None, spacing=8)
         for action, said, icon, kind in (
             ("open_sample", "Open sample model", "", "filled"),
             ("open_folder", "Open a checkpoint…", "open", ""),
         ):
             button = Button(tr(said), icon, kind=kind)
             button.setMinimumHeight(32)
-            button.setProperty("action", action)
-            button.clicked.connect(self._clicked)
+            button.clicked.connect(partial(self.asked.emit, action))
             buttons.addWidget(button)
-            self._buttons.append(button)
         buttons.addStretch(1)
-        words.addLayout(buttons)
-        words.addSpacing(16)
-        words.addWidget(label(tr("Getting started"), weight=600))
         tries = QGridLayout()
         tries.setHorizontalSpacing(12)
         tries.setColumnStretch(1, 1)
@@ -356,24 +331,19 @@ class EmptyPage(QWidget):
             button.setAccessibleDescription(tr(purpose))
             button.clicked.connect(partial(self.example_wanted.emit, name))
             tries.addWidget(button, row, 2)
-        words.addLayout(tries)
-        words.addSpacing(16)
         self.recent = RecentList()
-        words.addWidget(self.recent)
-        words.addSpacing(8)
         opens = [*tasks.checkpoint_formats(), "captures", "studies", "sessions"]
-        formats = label(
-            tr("Opens: {formats}", formats=", ".join(map(tr, opens))), factor=0.92, kind="secondary"
-        )
-        formats.setWordWrap(True)
-        words.addWidget(formats)
-        words.addStretch(1)
+        formats = tr("Opens: {formats}", formats=", ".join(map(tr, opens)))
+        title = label(tr("Open a model to look inside"), factor=1.55, weight=600)
+        start = label(tr(START), kind="secondary", wrap=True)
+        examples = vbox(None, label(tr("Getting started"), weight=600), tries, spacing=8)
         self._words, self._ghost = QWidget(), BlankHourglass()
-        self._words.setLayout(words)
-        row = hbox(self, 1, self._ghost, margins=(32, 16, 32, 16), spacing=-1)
-        row.addSpacing(32)
-        row.addWidget(self._words, 20)
-        row.addStretch(1)
+        vbox(
+            self._words, 1, vbox(None, title, start, spacing=8), buttons, examples, self.recent,
+            label(formats, factor=0.92, kind="secondary", wrap=True), 1, spacing=24,
+        )  # fmt: skip
+        row = hbox(self, 1, self._ghost, (self._words, 20), 1, margins=(32, 16, 32, 16), spacing=-1)
+        row.insertSpacing(2, 32)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Fill a large window, too."""
@@ -381,9 +351,6 @@ class EmptyPage(QWidget):
         more = max(0.0, min((self.width() - 1600) / 480, (self.height() - 900) / 320))
         self._ghost.setFixedSize(round(236 * (1 + more)), round(336 * (1 + more)))
         self._words.setMaximumWidth(round(560 + 200 * more))
-
-    def _clicked(self) -> None:
-        self.asked.emit(self.sender().property("action"))
 
 
 class BlankHourglass(QWidget):
@@ -434,10 +401,7 @@ class WindowLayout:
 
     def kept(self) -> dict[str, object]:
         """What the settings keep of it."""
-        return {
-            "geometry": _text(self.frame.saveGeometry()),
-            "docks": _text(self.page.state()),
-        }
+        return {"geometry": _text(self.frame.saveGeometry()), "docks": _text(self.page.state())}
 
     def layout(self) -> Layout:
         """What a session keeps of it."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from difflib import get_close_matches
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from PySide6.QtCore import (
@@ -12,6 +14,7 @@ from PySide6.QtCore import (
     QObject,
     QPoint,
     QRect,
+    QRectF,
     QSize,
     Qt,
     Signal,
@@ -30,13 +33,13 @@ from PySide6.QtWidgets import (
 
 from hgviz.analysis.metrics import applicable
 from hgviz.gui import theme
-from hgviz.gui.actions import ACTIONS, MENUS
+from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import offered
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import ends, measured, metric_name
 from hgviz.gui.sessions import place_of
-from hgviz.gui.tables import Index
+from hgviz.gui.tables import Index, paint_runs
 from hgviz.gui.widgets import RETURN_KEYS, hbox, label, line, vbox
 from hgviz.gui.window import FIND
 
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     from hgviz.session import Session
 
 # --- other words ----------------------------------------------------------------------------------
-
 
 # Words of the field that find an action, a metric or a setting although its own words have none
 ACTION_TERMS = {
@@ -108,7 +110,6 @@ BEHAVIOURS = (
 )  # fmt: skip
 
 # --- keys -----------------------------------------------------------------------------------------
-
 
 SYMBOLS = {
     "Left": "←", "Right": "→", "Up": "↑", "Down": "↓", "Return": "Enter", ".": "full stop",
@@ -182,14 +183,6 @@ LOCAL = (
 )  # fmt: skip
 
 
-def groups() -> Iterator[tuple[str, list[tuple[str, tuple[str, ...]]]]]:
-    """(heading, [(what, keys)]): the actions by menu, then what panes do."""
-    for menu in MENUS:
-        yield menu, [(one.words, one.keys) for one in ACTIONS if one.menu == menu]
-    for where, rows in LOCAL:
-        yield where, list(rows)
-
-
 # --- entries --------------------------------------------------------------------------------------
 
 
@@ -244,11 +237,9 @@ def _heads(session: Session) -> Iterator[Entry]:
         title, terms = metric_name(name, unit).lower(), METRIC_TERMS.get(name, "")
         title += f" ({tr('attention sink')})" if name == "first" else ""
         if name in BEHAVIOURS:
-            values = {head: fact.metrics[name] for head, fact in facts.items()
-                      if name in fact.metrics}  # fmt: skip
-            best = max(values, key=values.__getitem__)
-            words = tr("Best at {behaviour}: {head}, {value}", behaviour=title, head=best,
-                       value=measured(name, values[best]))  # fmt: skip
+            best = max(facts, key=lambda head: facts[head].metrics.get(name, -math.inf))
+            value, words = facts[best].metrics[name], "Best at {behaviour}: {head}, {value}"
+            words = tr(words, behaviour=title, head=best, value=measured(name, value))
             yield Entry(words, tr("head"), "eye", "head", best, terms=terms)
         words = tr("Colour heads by {metric}", metric=title)
         yield Entry(words, tr("metric"), "palette", "metric", name, terms=terms)
@@ -269,7 +260,6 @@ def _pane_keys() -> Iterator[Entry]:
 
 
 # --- search ---------------------------------------------------------------------------------------
-
 
 IN_WORD, IN_TERMS, IN_LETTERS = 20, 60, 100  # costs of a match; at a word's start: 0
 OF_PANE = 150  # more for keys of a pane, which only inform
@@ -367,7 +357,6 @@ class Matches(QAbstractListModel):
 
 
 # --- palette --------------------------------------------------------------------------------------
-
 
 ROW, ROWS, WIDE = 40, 8, 620  # px; rows seen at once; px
 TOP = 0.16  # of the height of the window, above it
@@ -480,27 +469,28 @@ class EntryDelegate(QStyledItemDelegate):
             theme.draw_box(painter, box, 6, now.tint if chosen else now.hover)
         icon = theme.icon(entry.icon, now.press if chosen and not entry.off else now.secondary)
         icon.paint(painter, QRect(box.x() + 12, box.center().y() - 7, 16, 16))
-        right = box.right() - 12
+        room = QRectF(box.adjusted(42, 0, -12, 0))
         if entry.off:
-            room = QRect(box.center().x(), box.y(), right - box.center().x(), box.height())
+            half = room.adjusted(room.width() / 2, 0, 0, 0)
             font = theme.font(0.92)
-            right -= theme.write(painter, room, entry.off, font, now.warning, theme.TO_RIGHT)
+            used = theme.write(painter, half, entry.off, font, now.warning, theme.TO_RIGHT)
         else:
-            right = self._draw_keys(painter, box, entry.keys)
+            used = self._draw_keys(painter, box, entry.keys)
         ink = now.secondary if entry.off else now.text
-        parts = [*_runs(entry.words, letters, ink), (f"   {entry.note}", 0.92, 400, now.secondary)]
-        x = box.x() + 42
-        for words, factor, weight, colour in parts:
-            room = QRect(x, box.y(), right - 12 - x, box.height())
-            if room.width() > 0:
-                x += theme.write(painter, room, words, theme.font(factor, weight), colour)
+        matching = groupby(enumerate(entry.words), lambda row: row[0] in letters)
+        runs = [
+            ("".join(letter for _, letter in run), theme.font(weight=600 if is_bold else 400), ink)
+            for is_bold, run in matching
+        ]
+        note = f"   {entry.note}", theme.font(0.92), now.secondary
+        paint_runs(painter, room.adjusted(0, 0, -12 - used, 0), *runs, note)
         painter.restore()
 
     def _draw_keys(self, painter: QPainter, box: QRect, keys: str) -> int:
-        """Draw a cap for each key, from the right; return where they begin."""
-        now, x, font = theme.current(), box.right() - 12, theme.font(0.85)
+        """Draw a cap for each key, from the right; return the px that they take."""
+        now, right, font = theme.current(), box.right() - 12, theme.font(0.85)
         plus = keys.endswith("++")  # the last key is + itself
-        names = [*keys[:-2].split("+"), "+"] if plus else keys.split("+")
+        names, x = [*keys[:-2].split("+"), "+"] if plus else keys.split("+"), right
         for key in filter(None, reversed(names)):
             words = tr(SYMBOLS[key]) if key in SYMBOLS else key
             wide = max(20, QFontMetrics(font).horizontalAdvance(words) + 12)
@@ -508,13 +498,4 @@ class EntryDelegate(QStyledItemDelegate):
             theme.draw_box(painter, cap, 4, now.pane, now.edge)
             theme.write(painter, cap, words, font, now.secondary, theme.CENTRE)
             x -= wide + 4
-        return x
-
-
-def _runs(words: str, letters: tuple[int, ...], ink: Any) -> Iterator[tuple[str, float, int, Any]]:
-    """Words in runs of bold, which match, and plain ones."""
-    start = 0
-    for at in range(1, len(words) + 1):
-        if at == len(words) or (at in letters) != (start in letters):
-            yield words[start:at], 1.0, 600 if start in letters else 400, ink
-            start = at
+        return right - x

@@ -22,10 +22,8 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import (
-    QColor,
     QDoubleValidator,
     QFocusEvent,
-    QFont,
     QFontMetricsF,
     QIcon,
     QImage,
@@ -45,7 +43,7 @@ from hgviz.gui import atlas, grid, ink, sentences, theme
 from hgviz.gui.ink import faint, focus_ring
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, counted, explanation, measured
-from hgviz.gui.tables import REST, ROW, Column, RowList
+from hgviz.gui.tables import REST, ROW, Column, RowList, paint_runs
 from hgviz.gui.view import CAPTURE, NOTHING, Empty, View, scale_choice
 from hgviz.gui.widgets import RETURN_KEYS, Button, Check, Picker, Words, hbox, label, vbox
 from hgviz.maps import LazyMap
@@ -54,17 +52,9 @@ from hgviz.tasks.heads import role_evidence, role_sentence
 
 # --- rows of lists --------------------------------------------------------------------------------
 
-
 PAD = 16
 INSET = PAD - 8  # px from the cell of a table, which leaves 8 itself
 VALUE = 44  # px: a number at the right
-
-
-def paint_runs(painter: QPainter, box: QRectF, *runs: tuple[str, QFont, QColor]) -> float:
-    """Draw texts one after the other from the left of a box, elided at its right; the x after."""
-    for text, font, colour in runs:
-        box = box.adjusted(theme.write(painter, box, text, font, colour), 0, 0, 0)
-    return box.left()
 
 
 def paint_chip(
@@ -81,7 +71,6 @@ def paint_chip(
 
 
 # --- this head ------------------------------------------------------------------------------------
-
 
 METRICS_SHOWN = 5  # what fits above the other docks; the table has all
 NAMED = 104  # px: the names of the metrics
@@ -123,18 +112,15 @@ class HeadPanel(View):
                 metrics.addWidget(part, row, column)
         self.count = label(factor=0.85, kind="secondary", wrap=True)
         self._counted = ""
-        column = vbox(
-            self.content, self.sentence, self.evidence, margins=(PAD, 10, PAD, 8), spacing=4
-        )
-        column.addSpacing(2)
-        column.addLayout(metrics)
-        column.addWidget(self.count)
-        column.addStretch(1)
+        vbox(
+            self.content, self.sentence, self.evidence, metrics, self.count, 1,
+            margins=(PAD, 10, PAD, 8), spacing=4,
+        ).insertSpacing(2, 2)  # fmt: skip
 
     def request(self, session: Session) -> Callable[[], HeadRole] | Empty | None:
         role = session.facts.get(session.selection.head_id)
         if session.capture is None:
-            return self.empty._replace(actions=CAPTURE)
+            return type(self).empty._replace(actions=CAPTURE)
         return (lambda: role) if role is not None else None
 
     def draw(self, result: HeadRole) -> None:
@@ -265,28 +251,22 @@ def limit_words(one: Map | None, head: int) -> tuple[str, ...]:
     scores, and what a sink logit takes of its rows."""
     if not isinstance(one, LazyMap) or head not in one.heads:
         return ()
-    rule, found = one.factors.rule, []
-    if rule.band is not None:
-        behind, ahead = rule.band
-        if rule.causal or not ahead:
-            found.append(tr("Window: {n:,} back", n=behind))
-        else:
-            found.append(tr("Window: {n:,} back, {m:,} ahead", n=behind, m=ahead))
-    if (near := rule.of(one.heads.index(head)).streaming_window) is not None:
-        found.append(tr("Streams: first {sink:,}, latest {recent:,}", sink=near[0], recent=near[1]))
-    if rule.chunk is not None:
-        found.append(tr("Within chunks of {n:,}", n=rule.chunk))
-    if rule.softcap is not None:
-        found.append(tr("Scores capped at ±{n:g}", n=rule.softcap))
-    share = one.factors.sink_share(one.heads.index(head))
-    if share is not None:
-        found.append(tr("Sink logit: {n:.1f} % of a row, so its keys have {m:.1f} %",
-                        n=100 * share, m=100 * (1 - share)))  # fmt: skip
-    return tuple(found)
+    rule, number = one.factors.rule, one.heads.index(head)
+    behind, ahead = rule.band or (0, 0)
+    is_both = ahead and not rule.causal
+    share = one.factors.sink_share(number)
+    limits = (
+        ("Window: {:,} back, {:,} ahead" if is_both else "Window: {:,} back", rule.band),
+        ("Streams: first {:,}, latest {:,}", rule.of(number).streaming_window),
+        ("Within chunks of {:,}", (rule.chunk,) if rule.chunk else None),
+        ("Scores capped at ±{:g}", (rule.softcap,) if rule.softcap else None),
+        ("Sink logit: {:.1f} % of a row, so its keys have {:.1f} %",
+         None if share is None else (100 * share, 100 * (1 - share))),
+    )  # fmt: skip
+    return tuple(tr(words).format(*numbers) for words, numbers in limits if numbers)
 
 
 # --- top keys -------------------------------------------------------------------------------------
-
 
 TOP, TOP_HEIGHT = 5, 20  # keys that are listed, px of one
 NONE_CHOSEN = Empty(
@@ -406,10 +386,8 @@ def find_top_keys(capture: Capture, chosen: Selection) -> TopKeys:
     spans, behind = sentences.word_spans(prompt), capture.key_spans(chosen.layer)
     query, layer = chosen.query or 0, capture.spec.layers[chosen.layer]
     start, end = map(int, capture.query_spans(chosen.layer)[capture.row(chosen.layer, query)])
-    is_null, is_signed = (
-        capture.null(layer.level) and start < 0,
-        grid.signed(capture, chosen.head_id),
-    )
+    is_null = capture.null(layer.level) and start < 0
+    is_signed = grid.signed(capture, chosen.head_id)
     if start < 0:
         start, end = query, query + 1
     null = sentences.NULL if capture.spec.levels[layer.level].stride is None else "before the text"
@@ -447,7 +425,6 @@ def _word_around(prompt: Prompt, spans: Integers, start: int, end: int) -> tuple
 
 
 # --- notable heads --------------------------------------------------------------------------------
-
 
 MOST = 8  # heads that are listed
 NOTABLE_HEIGHT, THUMB = 44, 36  # px
@@ -500,7 +477,7 @@ class NotablePanel(View):
     def request(self, session: Session) -> Callable[[], tuple[NotableHead, ...]] | Empty | None:
         """The heads and their small maps."""
         if session.capture is None:
-            return self.empty._replace(actions=CAPTURE)
+            return type(self).empty._replace(actions=CAPTURE)
         if not session.facts:
             return None
         size = round(THUMB * self.devicePixelRatioF())
@@ -563,7 +540,6 @@ def find_notable(
 
 # --- display --------------------------------------------------------------------------------------
 
-
 SWATCH = QSize(48, 12)
 
 
@@ -578,12 +554,10 @@ class DisplayPanel(View):
 
     def __init__(self) -> None:
         super().__init__()
-        self.palettes = Picker()
+        self.palettes = Picker(tr("Palette"))
         self.palettes.setIconSize(SWATCH)
-        self.palettes.setAccessibleName(tr("Palette"))
-        for row in palettes.PALETTES.values():
-            if not row.signed:
-                self.palettes.addItem(tr(row.label), row.name)
+        rows = palettes.PALETTES.values()
+        self.palettes.offer([(row.name, tr(row.label)) for row in rows if not row.signed])
         self.palettes.activated.connect(lambda at: self._put(palette=self.palettes.itemData(at)))
         self.scale = scale_choice()
         self.scale.chosen.connect(lambda name: self._put(scale=name))
@@ -640,7 +614,6 @@ class DisplayPanel(View):
 
 # --- texts ----------------------------------------------------------------------------------------
 
-
 TEXT_HEIGHT = 46  # px
 LABEL = 76  # px that a label has at most
 SHOWN, BEFORE = 160, 14  # characters of a text that are drawn, and in front of what was found
@@ -689,11 +662,11 @@ class TextsPanel(View):
         self.none = Words(kind="secondary")
         self.clear = Button(tr("Clear the search"), kind="link")
         self.clear.clicked.connect(self._clear)
-        above = vbox(None, self.field, self.count, margins=(PAD, 0, PAD, 0), spacing=4)
-        none = vbox(
-            None, self.none, (self.clear, 0, Qt.AlignmentFlag.AlignLeft), margins=(PAD, 0, PAD, 0)
+        clear = hbox(None, self.clear, 1)
+        above = vbox(
+            None, self.field, self.count, self.none, clear, margins=(PAD, 0, PAD, 0), spacing=4
         )
-        vbox(self.content, above, none, (self.list, 1), margins=(0, 10, 0, 8), spacing=4)
+        vbox(self.content, above, (self.list, 1), margins=(0, 10, 0, 8), spacing=4)
         self.start_at(self.field)
 
     def request(self, session: Session) -> Callable[[], TextList] | None:
@@ -715,13 +688,11 @@ class TextsPanel(View):
 
     def as_table(self) -> list[list[str]] | None:
         """The texts that are listed, whole, with their labels and sizes."""
-        rows = ((at, self.items[at]) for at in self.list.rows)
-        table = [
-            [str(at + 1), " ".join(one.text.split()), one.label, str(one.tokens)]
-            for at, one in rows
-        ]
-        titles = [tr(one) for one in ("Text number", "Text", "Label", "Tokens")]
-        return [titles, *table] if table else None
+        table = [[tr(one) for one in ("Text number", "Text", "Label", "Tokens")]]
+        for at in self.list.rows:
+            item = self.items[at]
+            table.append([str(at + 1), " ".join(item.text.split()), item.label, str(item.tokens)])
+        return table if self.list.rows else None
 
     # --- searching --------------------------------------------------------------------------------
 
@@ -792,7 +763,7 @@ class TextsPanel(View):
     def about(self, at: int) -> str:
         """All of a text, with its number and size."""
         item = self.items[at]
-        text = item.text if len(item.text) <= IN_TIP else item.text[: IN_TIP - 1] + "…"
+        text = sentences.elided(item.text, IN_TIP)
         place = tr("Text {number:,} of {total:,}", number=at + 1, total=len(self.items))
         lines = [f"{place}, {self._size(at)} (--item {item.number})", ""]
         return "\n".join(lines + wrap(text, IN_LINE))

@@ -215,6 +215,7 @@ class Program:
         self._complete = False
         self._lasting = False  # whether what is open is to come back
         self._sure = False  # whether it may close without a question
+        self._trial: object = None  # on which examples heads are tried, and whether that stopped
         self._app = application()
         kept = settings.load()
         self.session, self.lanes = Session(), Lanes()
@@ -337,7 +338,6 @@ class Program:
         self.status.close()
         self.commands.pruning.close()
         self.commands.watching.close()
-        self.commands.comparing.close()
         for view in self.views:
             view.unbind()
         self.lanes.close()
@@ -378,6 +378,11 @@ class Program:
             if self.session.look != "map":
                 self.complete()
             self.inspect.tabbed.show_look(self.session.look)
+        if name == "trial":  # that a score grows changes nothing that can be done
+            trial, before = self.session.trial, self._trial
+            self._trial = trial and (trial.examples.digest, trial.stopped)
+            if self._trial == before:
+                return
         if name in OF_STATE:
             self._show_state()
         if name == "recent":

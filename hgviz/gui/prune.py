@@ -9,15 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QAction, QIcon, QKeyEvent, QKeySequence, QResizeEvent
-from PySide6.QtWidgets import (
-    QApplication,
-    QGridLayout,
-    QHBoxLayout,
-    QSplitter,
-    QStackedLayout,
-    QWidget,
-)
+from PySide6.QtGui import QAction, QIcon, QKeySequence
+from PySide6.QtWidgets import QApplication, QStackedLayout, QWidget
 
 from hgviz.analysis.importance import (
     ALLOWED_LOSS,
@@ -29,26 +22,16 @@ from hgviz.analysis.importance import (
     removable_heads,
     saved_share,
 )
-from hgviz.core import HeadId, HeadSet, ModelSpec
+from hgviz.core import HeadId, HeadSet
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts, theme
 from hgviz.gui.changes import ChangedView, SlicesView
-from hgviz.gui.charts import (
-    Axis,
-    Band,
-    Chart,
-    ChartView,
-    ChartWidget,
-    Note,
-    Plot,
-    Points,
-    Slider,
-)
+from hgviz.gui.charts import Axis, Band, Chart, ChartView, Line, Note, Plot, Points, Slider
 from hgviz.gui.headgrid import HeadGrid, Scores, ShadeBar, Shades, offered, shades
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import LiveView, difference_words, saved_words, score_words
-from hgviz.gui.sentences import method_explained, term_explained
+from hgviz.gui.sentences import counted, method_explained, term_explained
 from hgviz.gui.tables import REST, ROW, Column, RowTable
 from hgviz.gui.trials import LONG, possible
 from hgviz.gui.view import Empty, View
@@ -63,10 +46,11 @@ from hgviz.gui.widgets import (
     hbox,
     label,
     line,
+    splitter,
     tip,
     vbox,
 )
-from hgviz.study import Mask, PruningCurve, Study
+from hgviz.study import Mask, PruningCurve
 
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
@@ -74,9 +58,7 @@ if TYPE_CHECKING:
 
 # --- masks ----------------------------------------------------------------------------------------
 
-
-MASK_HEIGHT, MOST, MOST_LOW = 26, 6, 3  # px; masks shown without scrolling, in a low window
-LOW = 720  # px of the window's height
+MASK_HEIGHT, LEAST_MASKS, MOST_MASKS = 26, 3, 6  # px; rows in sight, as the window has room
 
 
 class MaskList(QWidget):
@@ -84,10 +66,10 @@ class MaskList(QWidget):
 
     picked = Signal(object)
     dropped = Signal(str)
-    described = Signal(str)  # about the mask that the keyboard is on
 
     def __init__(self) -> None:
         super().__init__()
+        self._session: Session | None = None
         self.keep = Button(tr("Save mask"), kind="link")
         hint = tr("Save masks to compare their scores.")
         self.none = Words(hint, factor=0.92, kind="secondary")
@@ -97,7 +79,6 @@ class MaskList(QWidget):
         self.list.horizontalHeader().hide()
         self.list.clicked.connect(lambda index: self.picked.emit(index.data(ROW).off))
         self.list.opened.connect(lambda mask: self.picked.emit(mask.off))
-        self.list.described.connect(self.described)
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
         action = QAction(tr("Delete mask"), self.list)
         action.setShortcut(QKeySequence(Qt.Key.Key_Delete))
@@ -108,77 +89,54 @@ class MaskList(QWidget):
         above = hbox(None, (title, 1), self.keep, margins=(16, 0, 12, 0), spacing=-1)
         below = hbox(None, self.none, margins=(16, 0, 16, 8), spacing=-1)
         vbox(self, above, below, self.list, margins=(0, 6, 0, 4), spacing=2)
-        self._saves: Callable[[HeadSet], str] = lambda off: ""
-        self.show_masks((), frozenset(), None, None)
 
-    def show_masks(
-        self,
-        masks: tuple[Mask, ...],
-        off: HeadSet,
-        trial: MaskTrial | None,
-        spec: ModelSpec | None,
-    ) -> None:
-        """List them; the one that is on the wall is chosen."""
-        going = trial.off if trial is not None and not trial.done and not trial.stopped else None
-        weights = None if trial is None else trial.head_costs
-        self._saves = lambda off: saved_words(spec, off, weights)
+    def show_masks(self, session: Session) -> None:
+        """List the masks of a session; the one that is on the wall is chosen."""
+        self._session, masks = session, session.masks
 
         def cell(column: int, mask: Mask) -> str:
-            return mask_cells(mask, mask.off == going)[column]
+            return mask_cells(mask, session.trial)[column]
 
         widths = (96, 200, REST)
         columns = [Column("", partial(cell, at), width=wide) for at, wide in enumerate(widths)]
         self.list.show_rows(columns, masks)
-        self.list.choose(next((mask.name for mask in masks if mask.off == off), None))
+        self.list.choose(next((mask.name for mask in masks if mask.off == session.off), None))
         self.none.setVisible(not masks)
         self.list.setVisible(bool(masks))
-        self.fit()
-        self.keep.setEnabled(all(mask.off != off for mask in masks))
-
-    def fit(self) -> None:
-        """As many rows as the height of the window has room for."""
-        most = MOST_LOW if self.window().height() < LOW else MOST
-        self.list.setFixedHeight(MASK_HEIGHT * min(most, len(self.list.rows)) + 2)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        if event.key() == Qt.Key.Key_Delete:
-            self._drop()
-        else:
-            super().keyPressEvent(event)
+        self.list.setMinimumHeight(MASK_HEIGHT * min(LEAST_MASKS, len(masks)) + 2)
+        self.list.setMaximumHeight(MASK_HEIGHT * min(MOST_MASKS, len(masks)) + 2)
+        self.keep.setEnabled(all(mask.off != session.off for mask in masks))
 
     def _about(self, mask: Mask) -> str:
-        return tr("{heads}\nremoves {saved}", heads=heads_words(mask), saved=self._saves(mask.off))
+        """Heads 0.0 and 2.1, and how many parameters go with them."""
+        assert self._session is not None
+        heads = ", ".join(map(str, sorted(mask.off))) or tr("no head is off")
+        trial = self._session.trial
+        saved = saved_words(self._session.spec, mask.off, trial.head_costs if trial else None)
+        return tr("{name}: {heads}\nremoves {saved}", name=tr(mask.name), heads=heads, saved=saved)
 
     def _drop(self) -> None:
         if self.list.chosen is not None:
             self.dropped.emit(self.list.chosen.name)
 
 
-def mask_cells(mask: Mask, going: bool) -> tuple[str, str, str]:
+def mask_cells(mask: Mask, trial: MaskTrial | None) -> tuple[str, str, str]:
     """Its name, its score and the difference to the full model: "3 off", "57.8 % (57.1 to 58.5)",
-    "−0.05 points, −0.10 to +0.21"; going: whether it is being scored."""
+    "−0.05 points, −0.10 to +0.21"; trial: the newest, which may be of this mask."""
     name, score = tr(mask.name), mask.score  # the name may be from here: Whole model, 3 off
     if score is None:
-        return name, tr("measuring") if going else tr("not scored"), ""
-    change = (
-        difference_words(score.metric, *mask.change) if mask.change is not None and mask.off else ""
-    )
+        runs = trial is not None and not (trial.done or trial.stopped) and trial.off == mask.off
+        return name, tr("measuring") if runs else tr("not scored"), ""
+    parts = []
     if score.seen < score.total:
-        seen = tr("{percent:.0f} % seen", percent=100 * score.seen / max(1, score.total))
-        change = " · ".join(filter(None, (seen, change)))
-    return name, score_words(score.metric, score.value, score.low, score.high), change
+        parts.append(tr("{percent:.0f} % seen", percent=100 * score.seen / score.total))
+    if mask.change is not None and mask.off:
+        parts.append(difference_words(score.metric, *mask.change))
+    return name, score_words(score), " · ".join(parts)
 
 
-def heads_words(mask: Mask) -> str:
-    """3 off: 0.0, 2.1, 2.2."""
-    heads = ", ".join(map(str, sorted(mask.off))) or tr("no head is off")
-    return f"{tr(mask.name)}: {heads}"
+# --- scores ---------------------------------------------------------------------------------------
 
-
-# --- prune ----------------------------------------------------------------------------------------
-
-
-NARROW_WALL = 420  # px
 HINT = "Click or Space switches a head off; drag paints; Shift takes a whole layer."
 
 
@@ -188,9 +146,7 @@ class ScoresView(View):
     title = "Heads"
     figureless = "They are not measured yet"
     needs = ("spec", "study", "score", "dark")
-    watches = (
-        "off", "selection", "undo", "redo", "masks", "trial", "data", "work", "capture",
-    )  # fmt: skip
+    watches = "off", "selection", "undo", "redo", "masks", "trial", "work"
     empty = Empty(
         "Open a model to switch its heads off", "Every head is one cell here.",
         (("open_sample", "Open sample model"),),
@@ -200,8 +156,6 @@ class ScoresView(View):
 
     switched = Signal(object, bool)
     coloured = Signal(str)  # by which score
-    picked = Signal(object)  # a set of heads that was kept
-    dropped = Signal(str)  # the name of one
     halted = Signal()
     described = Signal(str)  # about the head under the pointer
 
@@ -211,55 +165,33 @@ class ScoresView(View):
         self.undo = IconButton("undo", tr("Undo (Ctrl+Z)"))
         self.redo = IconButton("redo", tr("Redo (Ctrl+Shift+Z)"))
         self.clear = IconButton("eye", tr("Switch all heads on (Ctrl+Shift+A)"))
-        self.export = self.export_button()
-        for button, action in (
-            (self.undo, "undo"), (self.redo, "redo"), (self.clear, "all_on"),
-            (self.export, "export"),
-        ):  # fmt: skip
-            button.setProperty("action", action)
-            button.clicked.connect(self._asked)
-        self.head.add(self.undo, self.redo, self.clear, self.export)
-        self.colour = Picker()
-        self.colour.setAccessibleName(tr("Colour"))
-        self.colour.setSizeAdjustPolicy(
-            Picker.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon
-        )
-        self.colour.setMinimumContentsLength(10)
-        self.colour.activated.connect(self._coloured)
+        self.head.add(self.undo, self.redo, self.clear, self.export_button())
+        self.colour = Picker(tr("Colour"), 10)
+        self.colour.activated.connect(lambda: self.coloured.emit(self.colour.currentData()))
         self.measure = Button(tr("Measure…"))
-        self.measure.setProperty("action", "measure_heads")
         self.measure.clicked.connect(self._measure)
-        controls = QHBoxLayout()
-        controls.setContentsMargins(16, 4, 16, 4)
-        controls.setSpacing(8)
-        self._word = label(tr("Colour"), factor=0.92, kind="secondary")
-        controls.addWidget(self._word)
-        controls.addWidget(self.colour, 1)
-        controls.addWidget(self.measure)
+        word = label(tr("Colour"), factor=0.92, kind="secondary")
         self._measuring = False
         self.grid = HeadGrid(tr("Heads"), walks=True, switches=True)
-        self._left: tuple[HeadSet, str] = (
-            frozenset(),
-            "",
-        )  # off in a new model, and what to say of it
+        self._left = frozenset[HeadId](), ""  # off in a new model, and what to say of it
         self.grid.switched.connect(self.switched)
         self.grid.picked.connect(self.select_head)
         self.grid.hovered.connect(self._point)
         self.bar = ShadeBar()
         self.hint = Words(tr(HINT), factor=0.92, kind="secondary")
         self.masks = MaskList()
-        self.masks.picked.connect(self.picked)
-        self.masks.dropped.connect(self.dropped)
-        self.masks.described.connect(self.described)
-        self.masks.keep.clicked.connect(self._keep)
-        said = QWidget()
-        row = QGridLayout(said)
-        row.setContentsMargins(16, 4, 16, 8)
-        row.addWidget(self.hint)
-        vbox(self.content, self.head, controls, (self.grid, 1), self.bar, said, line(), self.masks)
+        for button, action in (
+            (self.undo, "undo"), (self.redo, "redo"), (self.clear, "all_on"),
+            (self.masks.keep, "keep_mask"),
+        ):  # fmt: skip
+            button.clicked.connect(partial(self.asked.emit, action))
+        vbox(
+            self.content, self.head,
+            hbox(None, word, (self.colour, 1), self.measure, margins=(16, 4, 16, 4), spacing=8),
+            (self.grid, 1), self.bar, hbox(None, self.hint, margins=(16, 4, 16, 8)), line(),
+            self.masks,
+        )  # fmt: skip
         self.start_at(self.grid)
-
-    # --- what it shows ----------------------------------------------------------------------------
 
     def request(self, session: Session) -> Callable[[], Shades] | None:
         """The scores of all heads, by the chosen method."""
@@ -271,10 +203,14 @@ class ScoresView(View):
 
     def draw(self, result: Shades) -> None:
         session = self.session
-        assert session is not None
-        self._show_scores(session.spec, result)
+        assert session is not None and session.spec is not None
+        self.grid.show_picture(Scores(session.spec, result))
         self.bar.show_shades(result)
-        self._offer(session.study)
+        methods = offered(session.study)
+        choices = [(one.name, tr(one.label), method_explained(one.name)) for one in methods]
+        self.colour.offer(choices or [("", tr("Not measured yet"))], session.score)
+        self.colour.setEnabled(session.study is not None)
+        self.colour.setToolTip(tip(method_explained(session.score)) if session.score else "")
         for name in self.watches:
             self.noticed(name)
 
@@ -283,13 +219,13 @@ class ScoresView(View):
         session = self.session
         if session is None or session.spec is None:
             return None
-        found = self.bar.shades
-        rows = [[tr("head"), tr("switched off"), found.label or tr("score"), tr("low"), tr("high")]]
+        score = self.bar.shades.label or tr("score")
+        rows = [[tr("head"), tr("switched off"), score, tr("low"), tr("high")]]
         for head in session.spec.heads:
-            one = found.heads.get(head)
-            numbers = (one.value, one.low, one.high) if one is not None else ()
-            cells = [f"{number:.6g}" for number in numbers] or [""] * 3
-            rows.append([f"{head}", f"{int(head in session.off)}", *cells])
+            one = self.bar.shades.heads.get(head)
+            values = () if one is None else (one.value, one.low, one.high)
+            numbers = [f"{value:.6g}" for value in values] or [""] * 3
+            rows.append([f"{head}", f"{int(head in session.off)}", *numbers])
         return rows
 
     def figure(self, session: Session) -> Spec | None:
@@ -306,10 +242,10 @@ class ScoresView(View):
         shown = self.grid.picture.spec if self.grid.picture is not None else None
         if name == "spec" and shown != session.spec:
             self._left = session.off, left_words(self.grid.off, session)
-            self._show_scores(session.spec, Shades())
+            self.grid.show_picture(Scores(session.spec, Shades()))
         if name in ("off", "spec"):
             self.grid.show_off(session.off)
-            self.head.note.say(changed_words(session, "{n:,} of {total:,} switched off"))
+            self.head.note.say(off_words(session, "{n:,} of {total:,} switched off"))
             self.clear.setEnabled(bool(session.off))
         if name == "selection":
             self.grid.mark(session.selection.head_id)
@@ -317,10 +253,10 @@ class ScoresView(View):
             self.undo.setEnabled(bool(session.undo))
             self.redo.setEnabled(bool(session.redo))
         if name in ("off", "selection") and session.mode == "prune":
-            self.described.emit(status_words(session, self.grid))
+            self._point(None)
         if name in ("off", "masks", "trial"):
-            self.masks.show_masks(session.masks, session.off, session.trial, session.spec)
-        if name in ("data", "trial", "work", "off"):
+            self.masks.show_masks(session)
+        if name in ("trial", "work", "off"):
             self._offer_measuring(session)
 
     def _offer_measuring(self, session: Session) -> None:
@@ -342,55 +278,22 @@ class ScoresView(View):
             part = tr("{percent:.0f} %", percent=far) if job.total else ""
             self.hint.say(" · ".join(filter(None, (tr(job.title), tr(job.note), part))))
 
-    def _offer(self, study: Study | None) -> None:
-        session = self.session
-        assert session is not None
-        there = [(one.name, tr(one.label)) for one in offered(study)]
-        shown = [(self.colour.itemData(n), self.colour.itemText(n))
-                 for n in range(self.colour.count())]  # fmt: skip
-        if not there:
-            there = [("", tr("Not measured yet"))]
-        if there != shown:
-            self.colour.clear()
-            for at, (name, words) in enumerate(there):
-                self.colour.addItem(words, name)
-                said = method_explained(name) if name else ""
-                self.colour.setItemData(at, tip(said), Qt.ItemDataRole.ToolTipRole)
-        self.colour.setEnabled(study is not None)
-        self.colour.setCurrentIndex(max(0, self.colour.findData(session.score)))
-        self.colour.setToolTip(tip(method_explained(session.score)) if session.score else "")
-
-    def _show_scores(self, spec: ModelSpec | None, shades: Shades) -> None:
-        self.grid.show_picture(None if spec is None else Scores(spec, shades))
-
-    # --- what it asks for -------------------------------------------------------------------------
-
     def _point(self, head: HeadId | None) -> None:
-        if head is not None:
-            self.described.emit(self.grid.words(head).replace("\n", " · "))
-        elif self.session is not None:
-            self.described.emit(status_words(self.session, self.grid))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """The word before the pickers gives way, and masks in a low window."""
-        super().resizeEvent(event)
-        self._word.setVisible(self.width() >= NARROW_WALL)
-        self.masks.fit()
-
-    def _coloured(self) -> None:
-        self.coloured.emit(self.colour.currentData())
+        """Describe the head under the pointer, else what is off and the chosen head: 12 heads off
+        of 78 · Head 9.5 · on · Loss change: +0.4 thousandths of a bit per token."""
+        session = self.session
+        if session is None or session.spec is None:
+            return
+        words = self.grid.words(head or session.selection.head_id).replace("\n", " · ")
+        if head is None:
+            words = f"{off_words(session, '{n:,} of {total:,} heads off')}   ·   {words}"
+        self.described.emit(words)
 
     def _measure(self) -> None:
         if self._measuring:
             self.halted.emit()
         else:
             self.asked.emit("measure_heads")
-
-    def _keep(self) -> None:
-        self.asked.emit("keep_mask")
-
-    def _asked(self) -> None:
-        self.asked.emit(self.sender().property("action"))
 
 
 def left_words(before: HeadSet, session: Session) -> str:
@@ -406,28 +309,20 @@ def left_words(before: HeadSet, session: Session) -> str:
     return f"{now} · {again}" if session.undo else now
 
 
-def status_words(session: Session, grid: HeadGrid) -> str:
-    """12 heads off of 78 · Head 9.5 · on · Loss change: +0.4 thousandths of a bit per token."""
-    spec = session.spec
-    if spec is None:
-        return ""
-    chosen = grid.words(session.selection.head_id).replace("\n", " · ")
-    return f"{changed_words(session, '{n:,} of {total:,} heads off')}   ·   {chosen}"
-
-
-def changed_words(session: Session, said: str) -> str:
+def off_words(session: Session, said: str) -> str:
     """2 of 78 switched off."""
-    total = len(session.spec.heads) if session.spec else 0
-    return tr(said, n=len(session.off), total=total)
+    return tr(said, n=len(session.off), total=len(session.spec.heads))
 
 
 # --- line -----------------------------------------------------------------------------------------
 
-
-TITLES = {
-    "heads": "heads off", "parameters": "parameters of heads removed",
-    "flops": "FLOPs of heads removed", "time": "measured ms per batch of 16 texts, one core",
-}  # fmt: skip
+AXES = {  # what is saved: on the button, under the axis
+    "heads": ("Heads", "heads off"),
+    "parameters": ("Parameters", "parameters of heads removed"),
+    "flops": ("FLOPs", "FLOPs of heads removed"),
+    "time": ("Time", "measured ms per batch of 16 texts, one core"),
+}
+ORDER = "least important first"
 ELSEWHERE = "The mask is not on this curve; click or press Right to come back to it"
 
 
@@ -442,28 +337,22 @@ class CurveLine:
     band_x: np.ndarray
     each: np.ndarray  # (H + 1,): x of every number of heads off, in the curve's order
     timed: bool  # whether x is milliseconds, as they were measured: not in order
-    label: str
     allowed: int
     proven: int
 
     @property
     def ends(self) -> tuple[float, float]:
         """Where its axis begins and ends."""
-        if not self.timed:
-            return 0.0, float(self.each[-1])
-        low, high = float(self.x.min()), float(self.x.max())
-        room = 0.04 * (high - low) or 0.5
+        low, high = (float(self.x.min()), float(self.x.max())) if self.timed else (0, self.each[-1])
+        room = (0.04 if self.timed else 0.012) * (high - low) or 0.5
         return low - room, high + room
 
 
 def curve_of(session: Session) -> PruningCurve | None:
     """The newest curve of the chosen score, of those along which most heads go."""
-    mine = [
-        one
-        for one in (session.study.curves if session.study is not None else ())
-        if one.method == session.score
-    ]
-    return max(reversed(mine), key=lambda one: len(one.order), default=None)
+    curves = reversed(session.study.curves if session.study is not None else ())
+    mine = (one for one in curves if one.method == session.score)
+    return max(mine, key=lambda one: len(one.order), default=None)
 
 
 def line_of(session: Session, axis: str) -> CurveLine | None:
@@ -476,20 +365,18 @@ def line_of(session: Session, axis: str) -> CurveLine | None:
         other for other in random_curves_beside(study, one) if other.removed[-1] == len(other.order)
     ]
     band = random_band([] if axis == "time" else drawn)
-    each = _each(study, one, axis)
-    band_x = band.removed.astype(float)
-    if axis in ("parameters", "flops") and drawn:
-        band_x = np.mean([saved_share(study, other, axis) for other in drawn], axis=0)[band.removed]
-    x = each[one.removed] if axis != "time" or one.times is None else one.times[:, 1]
-    allowed, proven = removable_heads(one)
-    return CurveLine(
-        one, band, x, band_x, each, axis == "time", tr("least important first"), allowed, proven
-    )
-
-
-def stop_of(line: CurveLine, off: HeadSet) -> int | None:
-    """How many heads a mask switches off along the order; None where it is another one."""
-    return len(off) if line.curve.off(len(off)) == off else None
+    band_x, each = band.removed.astype(float), np.arange(len(one.order) + 1)
+    x = one.removed
+    if axis == "time" and one.times is not None:
+        x = one.times[:, 1]
+        each = np.interp(each, one.removed, x)
+    elif axis in ("parameters", "flops"):
+        each = saved_share(study, one, axis)
+        x = each[one.removed]
+        if drawn:
+            shares = [saved_share(study, other, axis) for other in drawn]
+            band_x = np.mean(shares, axis=0)[band.removed]
+    return CurveLine(one, band, x, band_x, each, axis == "time", *removable_heads(one))
 
 
 def chart_of(line: CurveLine, axis: str, off: HeadSet) -> Chart:
@@ -497,38 +384,32 @@ def chart_of(line: CurveLine, axis: str, off: HeadSet) -> Chart:
     one, band = line.curve, line.band
     whole = float(one.values[0])
     floor = whole - ALLOWED_LOSS
-    lowest = [*one.values, *one.low, *band.low, *band.high, floor]
-    high = max(*one.values, *band.high, whole)
-    room = max(0.005, (high - min(lowest)) * 0.06)
-    low, high = min(lowest) - room, high + room
-    x0, x1 = line.ends
+    values = [*one.values, *one.low, *band.low, *band.high, floor]
+    low, high = min(values), max(*one.values, *band.high, whole)
+    room = max(0.005, (high - low) * 0.06)
     words = {"heads": charts.count, "time": "{:g}".format}.get(axis, charts.percent)
-    air = 0.0 if line.timed else 0.012 * (x1 - x0)
-    across = Axis(x0 - air, x1 + air, tr(TITLES[axis]), words)
-    up = Axis(low, high, words=charts.percent)
+    across = Axis(*line.ends, tr(AXES[axis][1]), words)
+    up = Axis(low - room, high + room, words=charts.percent)
     parts: list[charts.Part] = []
     if band.orders:
         parts += [
             Band(line.band_x, band.low, band.high, "secondary", 0.22),
-            charts.Line(line.band_x, band.middle, "secondary", 1.2, name=band_words(band)),
+            Line(line.band_x, band.middle, "secondary", 1.2, name=band_words(band)),
         ]
     allowed = float(line.each[line.allowed])
     if line.allowed:
-        parts.append(charts.Line([allowed, allowed], [whole, low], "good", 1.5, "dot"))
-    side = int(2 * allowed > x0 + x1)
+        parts.append(Line([allowed, allowed], [whole, up.low], "good", 1.5, "dot"))
+    ends, side = [across.low, across.high], int(2 * allowed > across.low + across.high)
     parts += [
-        charts.Line(
-            [across.low, across.high], [floor, floor], "bad", 1.2, "dot",
-            name=tr("full model − 1 point"),
-        ),
-        charts.Line(line.x, one.values),
-        Points(line.x, one.values, words=partial(point_words, line), name=line.label),
-        Note(allowed_words(line), allowed, low, "good", (side, 1)),
-    ]  # fmt: skip
-    at = stop_of(line, off)
+        Line(ends, [floor, floor], "bad", 1.2, "dot", name=tr("full model − 1 point")),
+        Line(line.x, one.values),
+        Points(line.x, one.values, words=partial(point_words, line), name=tr(ORDER)),
+        Note(allowed_words(line), allowed, up.low, "good", (side, 1)),
+    ]
+    at = len(off) if one.off(len(off)) == off else None
     said = tr(ELSEWHERE) if at is None else tr("‹  {n} off  ›", n=at)
     return Chart(
-        (Plot(across, up, tuple(parts)),), f"{picture_words(line)} · {mark_words(line, at)}",
+        (Plot(across, up, tuple(parts)),), f"{picture_words(line)} · {mark_words(line, off)}",
         slider=Slider(line.each, at, said, line.allowed), of=(axis, one.order), by_x=True,
     )  # fmt: skip
 
@@ -538,23 +419,13 @@ def band_words(band: RandomBand) -> str:
     return tr("{n} random orders (10–90 %)", n=band.orders)
 
 
-def mark_words(line: CurveLine, at: int | None) -> str:
-    """Where the slider is, and what was measured nearest to it."""
-    if at is None:
+def mark_words(line: CurveLine, off: HeadSet) -> str:
+    """Where the slider is for a mask, and what was measured nearest to it."""
+    if line.curve.off(len(off)) != off:
         return tr(ELSEWHERE)
-    nearest = int(np.abs(line.curve.removed - at).argmin())
-    mark = tr("{n} of {total} heads off", n=at, total=len(line.curve.order))
+    nearest = int(np.abs(line.curve.removed - len(off)).argmin())
+    mark = tr("{n} of {total} heads off", n=len(off), total=len(line.curve.order))
     return f"{mark} · {point_words(line, nearest)}".replace("\n", " · ")
-
-
-def _each(study: Study, one: PruningCurve, axis: str) -> np.ndarray:
-    if axis == "heads":
-        return np.arange(len(one.order) + 1)
-    if axis == "time" and one.times is not None:
-        return np.interp(np.arange(len(one.order) + 1), one.removed, one.times[:, 1])
-    return (
-        saved_share(study, one, axis) if axis != "time" else np.linspace(0, 1, len(one.order) + 1)
-    )
 
 
 def allowed_words(line: CurveLine) -> str:
@@ -584,24 +455,14 @@ def point_words(line: CurveLine, at: int) -> str:
     """What was measured at a point: 12 heads off: 57.8 % (57.1 to 58.5), and its times."""
     one = line.curve
     count = int(one.removed[at])
-    ends = {
-        "value": 100 * float(one.values[at]),
-        "low": 100 * float(one.low[at]),
-        "high": 100 * float(one.high[at]),
-    }
-    said = (
-        tr("1 head off: {value:.1f} % ({low:.1f} to {high:.1f})", **ends)
-        if count == 1
-        else tr("{n:,} heads off: {value:.1f} % ({low:.1f} to {high:.1f})", n=count, **ends)
-    )
+    value, low, high = (100 * float(ends[at]) for ends in (one.values, one.low, one.high))
+    words = "{heads} off: {value:.1f} % ({low:.1f} to {high:.1f})"
+    said = tr(words, heads=counted(count, "head"), value=value, low=low, high=high)
     if one.times is None:
         return said
     whole, smaller = one.times[at]
-    timed = tr(
-        "{smaller:.3g} ms without them, {whole:.3g} ms whole, measured in turns",
-        smaller=smaller, whole=whole,
-    )  # fmt: skip
-    return f"{said}\n{timed}"
+    words = "{smaller:.3g} ms without them, {whole:.3g} ms whole, measured in turns"
+    return f"{said}\n{tr(words, smaller=smaller, whole=whole)}"
 
 
 def point_rows(line: CurveLine) -> list[list[str]]:
@@ -614,7 +475,7 @@ def point_rows(line: CurveLine) -> list[list[str]]:
             line.x[at], one.values[at], one.low[at], one.high[at], one.change[at],
             one.change_low[at], one.change_high[at], *times[at],
         )  # fmt: skip
-        rows.append([line.label, f"{count}", *(f"{number:.6g}" for number in numbers)])
+        rows.append([tr(ORDER), f"{count}", *(f"{number:.6g}" for number in numbers)])
     for at, count in enumerate(band.removed):
         numbers = (line.band_x[at], band.middle[at], band.low[at], band.high[at])
         rows.append([band_words(band), f"{count}", *(f"{number:.6g}" for number in numbers)])
@@ -623,14 +484,9 @@ def point_rows(line: CurveLine) -> list[list[str]]:
 
 # --- curve ----------------------------------------------------------------------------------------
 
-
 COLUMNS = (
     "order", "heads off", "x", "share right", "low", "high", "change", "low", "high", "ms whole",
     "ms without them",
-)  # fmt: skip
-AXES = (
-    ("heads", "Heads", ""), ("parameters", "Parameters", ""), ("flops", "FLOPs", ""),
-    ("time", "Time", ""),
 )  # fmt: skip
 ONE_BY_ONE = (
     "Switch heads off one after the other, the least important first ({score}), and in 20 random "
@@ -652,8 +508,8 @@ class CurveView(ChartView):
 
     title = "Pruning curve"
     figureless = "No curve is drawn yet"
-    needs = ("study", "score", "dark", "data", "trial")
-    watches = ("off",)
+    needs = ("study", "score", "dark", "data")
+    watches = ("off", "trial")
     lane = "here"
     empty = Empty(
         "No pruning curve yet", "Measure the heads first, then compare with random pruning orders."
@@ -665,21 +521,18 @@ class CurveView(ChartView):
     described = Signal(str)  # what was measured at the mark, or under the pointer
 
     def __init__(self) -> None:
-        super().__init__()
-        self.head = PaneHead(tr(self.title), tr(NOTE))
-        self.axis = Segments([(name, tr(words), icon) for name, words, icon in AXES], wide=64)
+        super().__init__(tr(NOTE))
+        self._has_trial = False
+        choices = [(name, words) for name, (words, _) in AXES.items()]
+        self.axis = Segments(choices, tr("What is saved"), wide=64)
         self.axis.chosen.connect(self.refresh)
-        self.export = self.export_button()
-        self.head.add(self.axis, self.export)
+        self.head.add(self.axis, self.export_button())
         self.line: CurveLine | None = None
-        self.chart = ChartWidget(tr(self.title))
         self.chart.slid.connect(self._slide)
         self.chart.pointed.connect(self._describe)
         self.axis.allow("heads", True, tip(term_explained("heads")))
-        self.axis.setAccessibleName(tr("What is saved"))
         self.head.title.setToolTip(tip(term_explained("allowed")))
         vbox(self.content, self.head, (self.chart, 1))
-        self.start_at(self.chart)
 
     def request(self, session: Session) -> Callable[[], CurveLine] | Empty:
         """The curve of the chosen score, None where it is not traced."""
@@ -699,10 +552,9 @@ class CurveView(ChartView):
 
     def as_table(self) -> list[list[str]] | None:
         """Every point of the curve: what is off, saved and right there; then random orders."""
-        line = self.line
-        if line is None or self._stack.currentWidget() is not self.content:
+        if self.line is None or not self.drawn:
             return None
-        return [[tr(one) for one in COLUMNS], *point_rows(line)]
+        return [[tr(one) for one in COLUMNS], *point_rows(self.line)]
 
     def figure(self, session: Session) -> Spec | None:
         """The same curve on paper, over the same axis."""
@@ -711,18 +563,15 @@ class CurveView(ChartView):
         return Spec("curve", methods=(session.score,), axis=self.axis.choice)
 
     def noticed(self, name: str) -> None:
-        """Move the mark to the heads that are off now."""
-        if name == "off" and self.session is not None:
+        """Move the mark to the heads that are off now; offer the next step to a curve."""
+        has_trial = self.session is not None and self.session.trial is not None
+        if name == "trial" and has_trial != self._has_trial:
+            self._has_trial = has_trial
+            self.refresh()
+        if name == "off":
             self._redraw()
             if self.chart.hasFocus():
                 self._describe("")
-
-    @property
-    def words(self) -> str:
-        """Where the mark is, and what was measured there."""
-        if self.line is None or self.session is None:
-            return ""
-        return mark_words(self.line, stop_of(self.line, self.session.off))
 
     def _redraw(self) -> None:
         if self.line is not None and self.session is not None:
@@ -733,8 +582,9 @@ class CurveView(ChartView):
         self.switched.emit(self.line.curve.off(stop), begun)
 
     def _describe(self, point: str) -> None:
-        """The point under the pointer, else the mark."""
-        self.described.emit(point or self.words)
+        """The point under the pointer, else where the mark is and what was measured there."""
+        if self.line is not None and self.session is not None:
+            self.described.emit(point or mark_words(self.line, self.session.off))
 
     def _offer_axes(self, session: Session) -> None:
         """Offer the axes that the curve of a session has values for."""
@@ -747,20 +597,18 @@ class CurveView(ChartView):
         if not there[self.axis.choice]:
             self.axis.choose("heads")
         for name in ("parameters", "flops"):
-            self.axis.allow(
-                name, there[name], tip(term_explained(name)) if there[name] else tr(UNCOUNTED)
-            )
+            words = tip(term_explained(name)) if there[name] else tr(UNCOUNTED)
+            self.axis.allow(name, there[name], words)
         self.axis.allow("time", there["time"], tr(MEASURED if there["time"] else UNTIMED))
 
 
 # --- page -----------------------------------------------------------------------------------------
 
-
 LEFT, NARROW = 600, 480  # px of the wall, and in windows narrower than WIDE
 WIDE = 1500
-LIVE = 296  # px of height of the score, at least
-HEIGHTS = (296, 296, 304)  # of score, curve and table at 1000 px
-TABLES = (("changed", "Changes", ""), ("slices", "Classes and slices", ""))
+# px of height of score, curve and table: at least, and in a window of 1000 px
+HEIGHTS = ((296, 296), (150, 296), (120, 304))
+TABLES = (("changed", "Changes"), ("slices", "Classes and slices"))
 
 
 class PrunePage(QWidget):
@@ -771,36 +619,25 @@ class PrunePage(QWidget):
         self.heads, self.live, self.curve = ScoresView(), LiveView(), CurveView()
         self.changed, self.slices = ChangedView(), SlicesView()
         self.tables: dict[str, ChangedView | SlicesView] = {
-            "changed": self.changed,
-            "slices": self.slices,
-        }
-        tabs = tuple((name, tr(words), icon) for name, words, icon in TABLES)
-        self.tabs = tuple(Segments(tabs) for _ in self.tables)  # the same on both
+            "changed": self.changed, "slices": self.slices,
+        }  # fmt: skip
+        self.below = QWidget()
+        self.turns = QStackedLayout(self.below)
+        self.tabs = tuple(Segments(TABLES) for _ in self.tables)  # the same on both
         for table, row in zip(self.tables.values(), self.tabs, strict=True):
             table.head.add_beside_title(row)
             table.head.title.hide()  # the tabs say it
             row.chosen.connect(self.show_table)
-        self.across = QSplitter(Qt.Orientation.Horizontal)
-        self.down = QSplitter(Qt.Orientation.Vertical)
-        self.below = QWidget()
-        self.turns = QStackedLayout(self.below)
-        for table in self.tables.values():
             self.turns.addWidget(table)
-        for one, least in ((self.live, LIVE), (self.curve, 150), (self.below, 120)):
-            one.setMinimumHeight(least)
-        for one in (self.live, self.curve, self.below):
-            self.down.addWidget(one)
-        for splitter in (self.across, self.down):
-            splitter.setHandleWidth(1)
-            splitter.setChildrenCollapsible(False)
-        self.across.addWidget(self.heads)
-        self.across.addWidget(self.down)
-        self.across.setStretchFactor(0, 0)
+        panes = self.live, self.curve, self.below
+        self.down = splitter(Qt.Orientation.Vertical, *panes)
+        self.across = splitter(Qt.Orientation.Horizontal, self.heads, self.down)
+        for at, (pane, (least, high)) in enumerate(zip(panes, HEIGHTS, strict=True)):
+            pane.setMinimumHeight(least)
+            self.down.setStretchFactor(at, high)
+        self.down.setSizes([high for _, high in HEIGHTS])
         self.across.setStretchFactor(1, 1)
         self.heads.setMinimumWidth(320)
-        for one, high in zip((self.live, self.curve, self.below), HEIGHTS, strict=True):
-            self.down.setStretchFactor(self.down.indexOf(one), high)
-        self.down.setSizes([*HEIGHTS])
         self._wide = 0
         vbox(self, self.across, spacing=-1)
 
@@ -809,15 +646,14 @@ class PrunePage(QWidget):
         return (self.heads, self.live, self.curve, *self.tables.values())
 
     def join(self, commands: Commands) -> None:
-        pruning = commands.pruning
+        pruning, masks = commands.pruning, self.heads.masks
         for view in (self.heads, self.curve):
             view.switched.connect(pruning.switch)
         self.heads.coloured.connect(pruning.colour)
-        self.heads.picked.connect(pruning.switch)
-        self.heads.dropped.connect(pruning.drop)
+        masks.picked.connect(pruning.switch)
+        masks.dropped.connect(pruning.drop)
         say = commands.window.chosen_words.say
-        self.heads.described.connect(say)
-        for one in (self.curve, self.changed.table, self.slices.table):
+        for one in (self.heads, masks.list, self.curve, self.changed.table, self.slices.table):
             one.described.connect(say)
         self.heads.halted.connect(pruning.stop_measuring)
         self.live.stopped.connect(pruning.stop_trial)

@@ -10,36 +10,27 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QFileDialog,
-    QGridLayout,
-    QLabel,
-    QLineEdit,
-    QRadioButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QFileDialog, QGridLayout, QLabel, QLineEdit, QRadioButton, QWidget
 
 from hgviz import settings, tasks
 from hgviz.core import HeadId, HeadSet, ModelSpec
 from hgviz.gui import dialogs, theme
 from hgviz.gui.dialogs import ask_for
-from hgviz.gui.jobs import GOING, Jobs, Lanes
+from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
-from hgviz.gui.sentences import counted, named
+from hgviz.gui.sentences import counted, layers, named
 from hgviz.gui.sources import shown_error
 from hgviz.gui.widgets import Button, Picker, Words, hbox, label
 
 if TYPE_CHECKING:
     from hgviz.models.pruning import Compensation, Form, Proof
-    from hgviz.session import Session
 
 # --- runner ---------------------------------------------------------------------------------------
-
 
 REMOVE = "remove-heads"
 
@@ -61,35 +52,30 @@ class Removal:
     @property
     def empty(self) -> tuple[int, ...]:
         """The layers that lose every head they have."""
+        attending = (layer for layer in self.spec.layers if layer.heads)
         return tuple(
-            layer.index
-            for layer in self.spec.layers
-            if layer.heads and all(HeadId(layer.index, head) in self.off for head in layer.heads)
-        )
+            layer.index for layer in attending
+            if self.off.issuperset(HeadId(layer.index, head) for head in layer.heads)
+        )  # fmt: skip
 
     @property
     def command(self) -> str:
         """The command line that does the same."""
+        labels = ",".join(f"{label}={name}" for label, name in self.labels.items())
+        options = {
+            "--form": self.form if self.form != "smaller" else "",
+            "--compensate": self.compensate if self.compensate != "none" else "",
+            "--data": self.data, "--labels": labels, "-o": self.out,
+        }  # fmt: skip
         words = ["hgviz", "prune", self.checkpoint, "--off", named(self.off, self.spec.layers)]
-        words += ["--form", self.form] * (self.form != "smaller")
-        words += ["--compensate", self.compensate] * (self.compensate != "none")
-        words += ["--data", self.data] * bool(self.data)
-        named_ = ",".join(f"{label}={name}" for label, name in self.labels.items())
-        words += ["--labels", named_] * bool(self.labels)
-        return shlex.join([*words, "-o", self.out])
+        return shlex.join([*words, *(part for row in options.items() if row[1] for part in row)])
 
     def write(self) -> Proof:
         """What does it."""
-        data = self.data or None
         return tasks.prune(
-            self.checkpoint,
-            self.off,
-            self.out,
-            self.form,
-            self.compensate,
-            data=data,
-            labels=self.labels or None,
-        )
+            self.checkpoint, self.off, self.out, self.form, self.compensate,
+            data=self.data or None, labels=self.labels or None,
+        )  # fmt: skip
 
 
 def free(out: Path) -> Path:
@@ -101,22 +87,11 @@ def free(out: Path) -> Path:
 class RemovalRunner:
     """Asks how to prune the heads that are off, does it in the engine lane, and shows the proof.
 
-    compare: opens a pruned model as B of its source.
+    commands: the Commands of the window.
     """
 
-    def __init__(
-        self,
-        window: QWidget,
-        session: Session,
-        lanes: Lanes,
-        working: Jobs,
-        labels: Mapping[tuple[str, str], Mapping[str, str]],
-        open_path: Callable[[str], None],
-        compare: Callable[[str], None],
-        say: Callable[[str], None],
-    ) -> None:
-        self.window, self.session, self.lanes, self.working = window, session, lanes, working
-        self._labels, self._open_path, self._compare, self._say = labels, open_path, compare, say
+    def __init__(self, commands: Any) -> None:
+        self.commands, self.window, self.session = commands, commands.window, commands.session
         self._out = ""
 
     def ask(self) -> None:
@@ -124,47 +99,43 @@ class RemovalRunner:
         session = self.session
         assert session.spec is not None
         if any(work.key == REMOVE and work.state in GOING for work in session.work):
-            self._say(tr("Heads are being pruned already"))
+            self.commands.say(tr("Heads are being pruned already"))
             return
         name = f"{name_of(session.checkpoint)}-without-{len(session.off)}"
-        out = str(free(Path(settings.load().folder or Path.home()) / name))
-        labels = self._labels.get((session.checkpoint, session.data), {})
-        self._ask(
-            Removal(
-                session.checkpoint, session.spec, session.off, session.data, out=out, labels=labels
-            )
-        )
-
-    def _ask(self, removal: Removal, error: str = "") -> None:
-        RemoveDialog(self.window, removal, self._start, error).open()
+        removal = Removal(
+            session.checkpoint, session.spec, session.off, session.data,
+            out=str(free(Path(settings.load().folder or Path.home()) / name)),
+            labels=self.commands.pruning.labels.get((session.checkpoint, session.data), {}),
+        )  # fmt: skip
+        RemoveDialog(self.window, removal, self._start).open()
 
     def _start(self, removal: Removal) -> None:
+        def failed(error: BaseException) -> None:
+            words = " ".join(map(tr, shown_error(error).lines))
+            RemoveDialog(self.window, removal, self._start, words).open()
+
         self._out = removal.out
         title = tr("Pruning {heads}", heads=counted(len(removal.off), "head"))
-        failed = partial(self._failed, removal)
-        self.working.start(self.lanes.engine, REMOVE, title, removal.write, self._done, failed)
+        engine = self.commands.lanes.engine
+        self.commands.working.start(engine, REMOVE, title, removal.write, self._done, failed)
 
     def stop(self) -> None:
         """Stop after the current step, and report what was written once the lane is free."""
-        self.working.stop(REMOVE)
-        self.lanes.engine.submit(
+        self.commands.working.stop(REMOVE)
+        self.commands.lanes.engine.submit(
             REMOVE, "Stopping", partial(_is_filled, self._out), on_done=self._stopped,
-            post=self.lanes.bridge.post,
+            post=self.commands.lanes.bridge.post,
         )  # fmt: skip
 
     def _done(self, proof: Proof) -> None:
         path = str(proof.path)
-        compare = partial(self._compare, path)
-        ProofDialog(self.window, proof, partial(self._open_path, path), compare).open()
-
-    def _failed(self, removal: Removal, error: BaseException) -> None:
-        """Ask again, with what went wrong."""
-        self._ask(removal, " ".join(map(tr, shown_error(error).lines)))
+        open_it, compare = self.commands.open_path, self.commands.compare_pruned
+        ProofDialog(self.window, proof, partial(open_it, path), partial(compare, path)).open()
 
     def _stopped(self, is_filled: bool) -> None:
         """The folder may have got its name before the stop came."""
         words = tr("{path} was written before the stop", path=self._out)
-        self._say(words if is_filled else tr("Stopped: nothing was written"))
+        self.commands.say(words if is_filled else tr("Stopped: nothing was written"))
 
 
 def _is_filled(folder: str) -> bool:
@@ -172,7 +143,6 @@ def _is_filled(folder: str) -> bool:
 
 
 # --- dialogs --------------------------------------------------------------------------------------
-
 
 FORMS: tuple[tuple[Form, str, str], ...] = (
     ("smaller", "Smaller", "without the weights of these heads; hgviz opens it"),
@@ -222,9 +192,8 @@ class RemoveDialog(dialogs.Form):
             choices.addWidget(Words(tr(description), factor=0.92, kind="secondary"), at, 1)
         self.row(tr("Format"), choices)
         self.compensate = Picker()
-        for how, title in COMPENSATIONS:
-            self.compensate.addItem(tr(title), how)
-        self.compensate.setCurrentIndex(self.compensate.findData(removal.compensate))
+        choices = [(how, tr(title)) for how, title in COMPENSATIONS]
+        self.compensate.offer(choices, removal.compensate)
         self.row(tr("Compensation"), self.compensate)
         data = Words(name_of(removal.data) if removal.data else tr(REVIEWS), kind="secondary")
         data.setToolTip(removal.data)
@@ -335,30 +304,20 @@ class ProofDialog(dialogs.Form):
 def agreement(proof: Proof) -> str:
     """How far the logits are from those of the masked model, and on how many texts."""
     source = tr(proof.source) if proof.source == REVIEWS else proof.source
-    many = {"n": proof.texts, "all": proof.read.examples, "texts": proof.read.texts}
+    texts = counted(proof.texts, "text")
     if proof.read.asked != "classes":
-        said = "Compared on {n:,} of {all:,} windows of {texts:,} texts from {source}."
-        compared = tr(said, **many, source=source)
-    elif proof.texts == 1:
-        compared = tr("Compared on 1 text from {source}.", source=source)
-    else:
-        compared = tr("Compared on {n:,} texts from {source}.", n=proof.texts, source=source)
-    return f"{_differs(proof)} {compared}"
-
-
-def _differs(proof: Proof) -> str:
+        texts = tr("{n:,} of {all:,} windows of {texts:,} texts",
+                   n=proof.texts, all=proof.read.examples, texts=proof.read.texts)  # fmt: skip
+    compared = tr("Compared on {texts} from {source}.", texts=texts, source=source)
     if not proof.difference:
-        return tr("Its logits are exactly those with the heads off.")
-    parts = {"most": proof.difference, "dtype": proof.dtype, "limit": proof.limit}
-    if proof.rough is None:
-        return tr(
-            "Its logits differ from those with the heads off by at most {most:.1e} in {dtype}, "
-            "where {limit:.1e} is the limit.", **parts,
-        )  # fmt: skip
-    return tr(
-        "Its logits differ from those with the heads off by at most {most:.1e} in {dtype} "
-        "({rough:.1e} in float32), where {limit:.1e} is the limit.", rough=proof.rough, **parts,
+        return f"{tr('Its logits are exactly those with the heads off.')} {compared}"
+    rough = "" if proof.rough is None else tr(" ({rough:.1e} in float32)", rough=proof.rough)
+    differs = tr(
+        "Its logits differ from those with the heads off by at most {most:.1e} in {dtype}{rough}, "
+        "where {limit:.1e} is the limit.",
+        most=proof.difference, dtype=proof.dtype, limit=proof.limit, rough=rough,
     )  # fmt: skip
+    return f"{differs} {compared}"
 
 
 def proof_rows(proof: Proof) -> list[tuple[str, str, str, str]]:
@@ -367,18 +326,17 @@ def proof_rows(proof: Proof) -> list[tuple[str, str, str, str]]:
     for words, (before, after) in (("Parameters", proof.parameters), ("Bytes", proof.size)):
         rows.append((tr(words), f"{before:,}", f"{after:,}", change(before, after)))
     for one in proof.latency:
-        words = tr("Batch size {n}", n=one.batch)
-        speed = tr("{times:.2f}×", times=one.ratio)
-        rows.append((words, f"{one.before:.2f} ms", f"{one.after:.2f} ms", speed))
+        words, before, after = tr("Batch size {n}", n=one.batch), one.before, one.after
+        rows.append((words, f"{before:.2f} ms", f"{after:.2f} ms", f"{one.ratio:.2f}×"))
     return rows
 
 
 def remarks(proof: Proof) -> list[str]:
     """What the rows are of, and what the new folder lacks."""
+    words = "Times: median of one pass, PyTorch float32, one core."
     if proof.form == "zeroed":
-        found = [tr("A pass takes as long as before: zeros are computed like other numbers.")]
-    else:
-        found = [tr("Times: median of one pass, PyTorch float32, one core.")]
+        words = "A pass takes as long as before: zeros are computed like other numbers."
+    found = [tr(words)]
     if proof.opens:
         found.append(tr(f"{proof.opens[0].upper()}{proof.opens[1:]}."))
     if proof.left_out:
@@ -393,11 +351,12 @@ def change(before: int, after: int) -> str:
     return part if before != after else tr("unchanged")
 
 
-def empty_words(layers: tuple[int, ...], spec: ModelSpec) -> str:
+def empty_words(empty: tuple[int, ...], spec: ModelSpec) -> str:
     """Which layers keep no head."""
-    if {layer.index for layer in spec.layers if layer.heads} <= set(layers):
+    if {layer.index for layer in spec.layers if layer.heads} <= set(empty):
         return tr("No head is left: nothing attends.")
-    if len(layers) == 1:
-        return tr("Layer {layer} keeps no head and only adds its bias.", layer=layers[0])
-    named = ", ".join(map(str, layers))
-    return tr("Layers {layers} keep no head and only add their bias.", layers=named)
+    words = "{layers} keep no head and only add their bias."
+    if len(empty) == 1:
+        words = "{layers} keeps no head and only adds its bias."
+    names = layers(empty)
+    return tr(words, layers=f"{names[:1].upper()}{names[1:]}")

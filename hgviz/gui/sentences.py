@@ -173,8 +173,12 @@ def shown(text: str, limit: int = LIMIT) -> str:
 
     Control and format characters (right-to-left marks among them) become signs or U+FFFD.
     """
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(_sign(char) for char in cut)
+    return "".join(_sign(char) for char in elided(text, limit))
+
+
+def elided(text: str, limit: int) -> str:
+    """The first characters of a text that is longer than a limit, and an ellipsis."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 def marked_up(text: str) -> str:

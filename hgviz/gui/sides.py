@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
 # --- names of A and B -----------------------------------------------------------------------------
 
-
 SHORT = {"topk": "top-k", "linear": "linear attention", "leaky_relu": "leaky ReLU"}
 NAMED = 24  # characters of a name
 GUIDE = "compare-in-the-window.md"  # the page that says how all of it is computed
@@ -88,12 +87,12 @@ def sides_of(session: Session) -> SideNames:
 
 def _of_models(session: Session, a: Capture, b: Capture) -> SideNames:
     is_one = a.spec.digest == b.spec.digest and bool(a.spec.digest)
-    models = tr("One model") if is_one else tr("Two models")
-    texts = tr("one text") if is_one_text(a, b) else tr("two texts")
+    models = "One model" if is_one else "Two models"
+    texts = "one text" if is_one_text(a, b) else "two texts"
     names = model_of(session, a, short=True), model_of(session, b, short=True)
     if names[0] == names[1]:
         names = activation_of(a), activation_of(b)
-    return SideNames(*names, tr("{models} on {texts}.", models=models, texts=texts))
+    return SideNames(*names, tr(f"{models} on {texts}."))
 
 
 def _of_heads(capture: Capture, head: HeadId, other: HeadId) -> SideNames:
@@ -101,11 +100,9 @@ def _of_heads(capture: Capture, head: HeadId, other: HeadId) -> SideNames:
         return SideNames(note=tr("One head beside itself: choose another one for B."))
     layers, levels = capture.spec.layers, capture.spec.levels
     a, b = (levels[layers[one.layer].level].label for one in (head, other))
-    note = tr("Two heads of one model.")
-    if a != b:
-        note = tr("Two levels of one model, {a} and {b}.", a=a, b=b)
+    words = "Two heads of one model." if a == b else "Two levels of one model, {a} and {b}."
     names = tr("head {head}", head=head), tr("head {head}", head=other)
-    return SideNames(*names, note, "in {name}")
+    return SideNames(*names, tr(words, a=a, b=b), "in {name}")
 
 
 def _off_note(a: HeadSet, b: HeadSet) -> str:
@@ -126,7 +123,7 @@ def model_of(session: Session, capture: Capture, short: bool = False) -> str:
     """What people call the model of a capture, one that the study at hand trained by its place,
     and how many of its heads are off."""
     name = trained_as(session.sweep, capture.spec.name) or name_of(capture.spec.name)
-    name = elided(name) if short else name
+    name = sentences.elided(name, NAMED) if short else name
     if not capture.off:
         return name
     return tr("{name} without {heads}", name=name, heads=counted(len(capture.off), "head"))
@@ -169,11 +166,6 @@ def activation_of(capture: Capture) -> str:
     return tr("{name} of {count}", name=words, count=count) if count.isdecimal() else words
 
 
-def elided(name: str) -> str:
-    """A name that may stand in a sentence."""
-    return name if len(name) <= NAMED else name[: NAMED - 1] + "…"
-
-
 # --- capture of B ---------------------------------------------------------------------------------
 
 
@@ -196,12 +188,9 @@ def open_side(other: SideB, a: Capture) -> SideCapture | None:
     kind = tasks.kind_of(other.path)
     if kind == "checkpoint":
         return None
-    if kind == "study":
-        raise HgvizError(
-            f"{name_of(other.path)} is a study: "
-            "it says what heads are worth, and has no maps to compare",
-            "Choose a checkpoint or a capture",
-        )
+    what = "is a study: it says what heads are worth, and has no maps to compare"
+    do = "Choose a checkpoint or a capture"
+    require(kind != "study", f"{name_of(other.path)} {what}", do)
     capture = tasks.capture_at(other.path)
     if capture.items:
         same = [item.number for item in capture.items if item.text == a.main.text]
@@ -218,9 +207,8 @@ def capture_side(
     model = model or sources.load(request)
 
     def as_side(step: Step) -> Step:
-        capture = step.value
-        is_capture = isinstance(capture, Capture)
-        return replace(step, value=SideCapture(other, capture) if is_capture else None)
+        is_capture = isinstance(step.value, Capture)
+        return replace(step, value=SideCapture(other, step.value) if is_capture else None)
 
     with progress_as(as_side):
         if other.kind == "text":
@@ -238,7 +226,6 @@ def capture_side(
 
 
 # --- sides ----------------------------------------------------------------------------------------
-
 
 BESIDE = "beside"
 NEEDS_MODEL = ("activation", "text", "off")  # kinds of B that the checkpoint of A captures
@@ -262,10 +249,6 @@ class Sides:
         self._due = False  # whether A is another one than B was made beside
         self._maps = session.capture.maps if session.capture is not None else None
         session.changed.connect(self._heard)
-
-    def close(self) -> None:
-        """Listen no more."""
-        self.session.changed.disconnect(self._heard)
 
     # --- what people ask for ----------------------------------------------------------------------
 
@@ -305,9 +288,8 @@ class Sides:
         """Bring B anew once all of A is there and somebody looks."""
         session = self.session
         a, other = session.capture, session.comparison
-        if other is None or session.mode != "compare" or session.at_work:
-            return
-        if a is not None and other.kind != "head" and not a.complete:
+        is_growing = a is not None and not a.complete and other is not None and other.kind != "head"
+        if other is None or session.mode != "compare" or session.at_work or is_growing:
             return
         lacks_model = other.kind in NEEDS_MODEL and not session.checkpoint
         lacks_heads = other.kind == "off" and a is not None and not other.off <= {*a.spec.heads}
@@ -337,22 +319,19 @@ class Sides:
             self._capture(a, other)
 
     def _opened(self, side: SideCapture | None) -> None:
-        a, other = self.session.capture, self.session.comparison
         if side is not None:
             self._take(side)
-        elif a is not None and other is not None:
-            self._capture(a, other)
+        elif self.session.capture is not None and self.session.comparison is not None:
+            self._capture(self.session.capture, self.session.comparison)
 
     def _capture(self, a: Capture, other: SideB) -> None:
         session = self.session
         path = other.path if other.kind == "model" else session.checkpoint
-        activation = session.activation
-        if other.kind in ("activation", "model"):
-            activation = other.activation
+        own = other.kind in ("activation", "model")
+        activation = other.activation if own else session.activation
         models = {
-            self._source: self._model,
-            (session.checkpoint, session.activation): session.model,
-        }
+            self._source: self._model, (session.checkpoint, session.activation): session.model,
+        }  # fmt: skip
         request = sources.CaptureRequest(
             path, other.text, other.second, device=settings.load().device, activation=activation
         )
@@ -413,7 +392,7 @@ class SideLabel(QWidget):
 
     def say(self, name: str, words: str) -> None:
         """Show what the side is and where it comes from."""
-        self.name.setText(elided(name))
+        self.name.setText(sentences.elided(name, NAMED))
         self.name.setToolTip(tip(name))
         self.words.say(words)
 
@@ -451,10 +430,8 @@ class SideBar(View):
         self.paired.emit(a is not None and b is not None)
         for side in (self.a, self.b):
             side.setEnabled(a is not None)
-        if a is None:
-            self.a.say("", "")
-        else:
-            self.a.say(names.a if b is not None else activation_of(a), _about(session, a, names.a))
+        name_a = names.a if b is not None else activation_of(a) if a is not None else ""
+        self.a.say(name_a, _about(session, a, names.a) if a is not None else "")
         work = next((job for job in session.work if job.key == BESIDE and job.state in GOING), None)
         about = work_words(work) if work is not None else self._about_b(session, names)
         self.b.say(names.b if b is not None else tr("nothing yet"), about)
@@ -491,17 +468,15 @@ def work_words(work: Work) -> str:
 
 # --- dialog ---------------------------------------------------------------------------------------
 
-
-KINDS = (
-    ("activation", "Activation", ""), ("model", "Model", ""), ("text", "Text", ""),
-    ("off", "Heads off", ""), ("head", "Another head", ""),
-)  # fmt: skip
-KIND_NOTES = {
-    "activation": "Same weights and text, another activation function; not trained again.",
-    "model": "Another checkpoint on the same text, or a saved capture.",
-    "text": "The same model on another text; the tokens that both have are compared.",
-    "off": "The same model and text with these heads off.",
-    "head": "Another head of the same capture, for example at another level.",
+KINDS = {  # on its button, and in a sentence
+    "activation": (
+        "Activation",
+        "Same weights and text, another activation function; not trained again.",
+    ),
+    "model": ("Model", "Another checkpoint on the same text, or a saved capture."),
+    "text": ("Text", "The same model on another text; the tokens that both have are compared."),
+    "off": ("Heads off", "The same model and text with these heads off."),
+    "head": ("Another head", "Another head of the same capture, for example at another level."),
 }
 NAMING = "12.5, 4.* for a whole layer; empty for all heads on"
 MODELLESS = "Open the checkpoint first: this capture was opened from a file."
@@ -528,16 +503,15 @@ class CompareDialog(Form):
         super().__init__(window, tr("Compare with…"), then=then)
         assert session.capture is not None
         self._session, self._capture = session, session.capture
-        self.kinds = Segments([(name, tr(words), icon) for name, words, icon in KINDS], wide=104)
-        self.kinds.setAccessibleName(tr("What to compare with"))
+        choices = [(name, words) for name, (words, _) in KINDS.items()]
+        self.kinds = Segments(choices, tr("What to compare with"), wide=104)
         self.kinds.chosen.connect(self._turn)
         self.body.addLayout(hbox(None, self.kinds, 1, spacing=-1))
-        self.kind_note = note("")
-        self.body.addWidget(self.kind_note)
-        self.pages = QStackedWidget()
+        self.kind_note, self.pages = note(""), QStackedWidget()
         pages = self._activation(), self._model(more, ask_file), self._text(), self._off()
         for page in (*pages, QWidget()):
             self.pages.addWidget(page)
+        self.body.addWidget(self.kind_note)
         self.body.addWidget(self.pages)
         beside = session.selection.beside
         self.head = QLineEdit("" if beside is None else str(beside))
@@ -555,23 +529,18 @@ class CompareDialog(Form):
         self.first = fields[self.pages.currentIndex()]
 
     def _activation(self) -> QWidget:
-        self.activations = Picker()
-        self.activations.setAccessibleName(tr("Activation of B"))
+        self.activations = Picker(tr("Activation of B"))
         now, spec = self._session.activation, self._capture.spec
         own = {name for layer in spec.layers for name in layer.activations}
-        if now:
-            self.activations.addItem(tr("Its own"), "")
-        for name, words in activation_choices(spec):
-            if name != now and {*name.split(",")} != own:
-                self.activations.addItem(words, name)
+        others = [row for row in activation_choices(spec)
+                  if row[0] != now and {*row[0].split(",")} != own]  # fmt: skip
+        self.activations.offer([*[("", tr("Its own"))] * bool(now), *others])
         return _column(self.activations)
 
     def _model(self, more: Mapping[str, str], ask_file: Callable[[bool], object] | None) -> QWidget:
-        self.paths = Picker()
-        self.paths.setAccessibleName(tr("Checkpoint or capture"))
-        for path, words in more.items():
-            if path != (self._session.checkpoint or self._capture.path):
-                self.paths.addItem(words, path)
+        self.paths = Picker(tr("Checkpoint or capture"))
+        here = self._session.checkpoint or self._capture.path
+        self.paths.offer([row for row in more.items() if row[0] != here])
         self.paths.setEnabled(self.paths.count() > 0)
         row = hbox(None, spacing=8)
         for words, is_folder in (("Another file…", False), ("Another folder…", True)):
@@ -606,7 +575,7 @@ class CompareDialog(Form):
         return _column(self.heads, note(words))
 
     def _turn(self, kind: str) -> None:
-        self.kind_note.setText(tr(KIND_NOTES[kind]))
+        self.kind_note.setText(tr(KINDS[kind][1]))
         self.pages.setCurrentIndex(self.kinds.names.index(kind))
         self.check()
 
@@ -638,12 +607,13 @@ class CompareDialog(Form):
         kind = self.kinds.choice
         if kind in NEEDS_MODEL and not self._session.checkpoint:
             return tr(MODELLESS)
-        if kind == "model" and not self.paths.currentData():
-            return tr("Choose a checkpoint or a capture.")
-        if kind == "text" and not self.texts[0].text():
-            return tr("The text is empty")
-        if kind == "head" and not self.head.text().strip():
-            return tr("Name the head of B, such as 3.1.")
+        lacks = {
+            "model": "" if self.paths.currentData() else "Choose a checkpoint or a capture.",
+            "text": "" if self.texts[0].text() else "The text is empty",
+            "head": "" if self.head.text().strip() else "Name the head of B, such as 3.1.",
+        }
+        if lacks.get(kind):
+            return tr(lacks[kind])
         try:
             other, _ = self.answer()
         except HgvizError as error:

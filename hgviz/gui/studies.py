@@ -12,32 +12,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QColor, QIcon
-from PySide6.QtWidgets import (
-    QSizePolicy,
-    QStackedWidget,
-    QWidget,
-)
+from PySide6.QtWidgets import QSizePolicy, QStackedWidget, QWidget
 
 from hgviz import language
 from hgviz.core import progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
 from hgviz.gui import studyruns, theme
-from hgviz.gui.charts import (
-    Axis,
-    Band,
-    Chart,
-    ChartView,
-    ChartWidget,
-    Intervals,
-    Plot,
-    Points,
-)
+from hgviz.gui.charts import Axis, Band, Chart, ChartView, Intervals, Plot, Points
 from hgviz.gui.commands import Commands, chosen
 from hgviz.gui.language import tr
-from hgviz.gui.studyruns import COUNTS, MEANS, STATES, called, share
+from hgviz.gui.studyruns import KINDS, MEANS, STATES, called
 from hgviz.gui.tables import Column, RowTable
-from hgviz.gui.view import Empty, View
+from hgviz.gui.view import Empty, View, plain
 from hgviz.gui.widgets import (
     Button,
     PaneHead,
@@ -78,7 +65,6 @@ class RunView(View):
         self.facts = label(factor=0.92, wrap=True)
         for text in (self.place, self.facts):
             text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.place.setTextFormat(Qt.TextFormat.PlainText)
         self.facts.setTextFormat(Qt.TextFormat.RichText)
         self.open = Button(tr("Open"))
         self.open.clicked.connect(lambda: self.asked.emit("open_cell"))
@@ -102,21 +88,16 @@ class RunView(View):
         self.facts.setText(f'<table cellspacing="0" cellpadding="3">{rows}</table>')
         about = (studyruns.explained(name, result.cell.work) for name, _ in facts)
         self.facts.setToolTip(tip("\n".join(about)))
-        self.open.setText(tr(studyruns.OPENS.get(result.cell.work, "Open")))
+        self.open.setText(tr(studyruns.OPENS[result.cell.work]))
         self.open.setVisible(result.state not in ("failed", "blocked"))
         self.open.setEnabled(result.state == "done")
         self.open.setToolTip("" if result.state == "done" else tr("It is not done yet"))
 
     def as_text(self) -> str:
-        run = chosen(self.session) if self.session is not None else None
-        if run is None:
-            return ""
-        rows = [f"{tr(name)}: {words}" for name, words in studyruns.facts(run)]
-        return "\n".join([studyruns.name(run.cell), *rows])
+        return f"{self.place.text()}\n{plain(self.facts.text())}" if self.drawn else ""
 
 
 # --- studies --------------------------------------------------------------------------------------
-
 
 OPEN_STUDY = (("open_sweep_file", "Open study file…"),)
 NO_STUDY = Empty(
@@ -146,21 +127,14 @@ class StudyChartView(ChartView):
     without: Empty  # where the study does not ask for it
     coming: Empty  # where none is done yet
     means = ""  # what is drawn, with its formula and source
+    chart_of: Callable[[Any], Chart]
 
-    pointed = Signal(str)  # a line about the point under the pointer or the keys
-
-    def __init__(self, draws: Callable[[Any], Chart]) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._draws = draws
-        self.head = PaneHead(tr(self.title))
-        self.export = self.export_button()
-        self.head.add(self.export)
-        self.head.title.setToolTip(tr(self.means))
-        self.chart = ChartWidget(tr(self.title))
-        self.chart.pointed.connect(self.pointed)
+        self.head.add(self.export_button())
+        self.head.title.hide()  # the segment over the charts says it
         vbox(self.content, self.head, (self.chart, 1))
         self._found: StudyCharts | None = None
-        self.start_at(self.chart)
 
     def request(self, session: Session) -> Callable[[], StudyCharts] | Empty:
         """What the done cells give; the same as before where no more are done."""
@@ -175,21 +149,15 @@ class StudyChartView(ChartView):
         self._found = result
         content = result.content
         total = len(self.session.sweep.of(self.work)) if self.session and self.session.sweep else 0
-        so_far = tr("{n:,} of {all:,} runs so far", n=len(result.done), all=total)
-        ribbon = getattr(content, "ribbon", "").rstrip(".")
-        notes = [*content.notes, ribbon]
-        words = [*([so_far] if len(result.done) < total else []), *map(tr, filter(None, notes))]
-        self.head.note.say("   ·   ".join(words))
-        self.chart.show_chart(self._draws(content))
+        words = [*map(tr, content.notes), tr(getattr(content, "ribbon", "").rstrip("."))]
+        if len(result.done) < total:
+            words[:0] = [tr("{n:,} of {all:,} runs so far", n=len(result.done), all=total)]
+        self.head.note.say("   ·   ".join(filter(None, words)))
+        self.chart.show_chart(self.chart_of(content))
 
     def figure(self, session: Session) -> Spec | None:
         some = () if session.sweep is None else session.sweep.of(self.work)
         return Spec(self.kind) if any(one.state == "done" for one in some) else None
-
-    def as_text(self) -> str:
-        if self._found is None:
-            return ""
-        return "\n".join("\t".join(map(str, row)) for row in self._found.content.rows())
 
     def as_table(self) -> list[list[str]] | None:
         """The numbers that are drawn: a row for each seed and mean, or each point of a line."""
@@ -215,8 +183,47 @@ class ReachedView(StudyChartView):
         "No model is scored yet", "Each seed will be a point here, with means and intervals."
     )
 
-    def __init__(self) -> None:
-        super().__init__(seeds_chart)
+    @staticmethod
+    def chart_of(content: Seeds) -> Chart:
+        """A small mark for each seed, a large one for their mean, its interval.
+
+        Facets have one scale.
+        """
+        marks = content.marks()
+        low, high = _limits(marks)
+        count, groups = len(content.series), len(content.groups)
+        apart = 0.64 / count  # of the room of a group
+        names = tuple((at + 0.5, called(name)) for at, name in enumerate(content.groups))
+        found: list[Plot] = []
+        for facet in content.facets:
+            seeds: list[plots.Part] = []
+            bars: list[plots.Part] = []
+            means: list[plots.Part] = []
+            for series, row in enumerate(facet.marks):
+                there = [(at, mark) for at, mark in enumerate(row) if mark is not None]
+                x = np.array([at + 0.5 + (series - (count - 1) / 2) * apart for at, _ in there])
+                beside = [
+                    (x[at] + apart * (0.14 + 0.3 * seed / max(1, len(mark.values))), float(value))
+                    for at, (_, mark) in enumerate(there)
+                    for seed, value in enumerate(mark.values)
+                ]
+                xs, ys = ([pair[at] for pair in beside] for at in (0, 1))
+                seeds.append(Points(xs, ys, series, size=5.2, hollow=True))
+                sure = [at for at, (_, mark) in enumerate(there) if np.isfinite(mark.low)]
+                ends = [there[at][1] for at in sure]
+                bars.append(
+                    Intervals(x[sure], [m.low for m in ends], [m.high for m in ends], series)
+                )
+                name = content.series[series]
+                said = [_reached((content.groups[at], name), mark) for at, mark in there]
+                y = [mark.mean for _, mark in there]
+                means.append(
+                    Points(x, y, series, series, 10.0, words=said.__getitem__, name=called(name))
+                )
+            parts = (*seeds, *bars, *means)
+            across, up = Axis(0.0, float(groups), names=names), Axis(low, high, tr(content.up))
+            found.append(Plot(across, up, parts, facet.title))
+        return Chart(tuple(found), of=content.groups)
 
 
 class BudgetsView(StudyChartView):
@@ -235,74 +242,31 @@ class BudgetsView(StudyChartView):
     )
     coming = Empty("No curve is done yet", "Each method will be a line here, averaged over seeds.")
 
-    def __init__(self) -> None:
-        super().__init__(budgets_chart)
-
-
-def seeds_chart(content: Seeds) -> Chart:
-    """What was reached: a small mark for each seed, a large one for their mean, its interval.
-
-    Facets have one scale.
-    """
-    marks = content.marks()
-    low, high = _limits(marks)
-    count, groups = len(content.series), len(content.groups)
-    apart = 0.64 / count  # of the room of a group
-    names = tuple((at + 0.5, called(name)) for at, name in enumerate(content.groups))
-    found: list[Plot] = []
-    for facet in content.facets:
-        seeds: list[plots.Part] = []
-        bars: list[plots.Part] = []
-        means: list[plots.Part] = []
-        for series, row in enumerate(facet.marks):
-            there = [(at, mark) for at, mark in enumerate(row) if mark is not None]
-            x = np.array([at + 0.5 + (series - (count - 1) / 2) * apart for at, _ in there])
-            beside = [
-                (x[at] + apart * (0.14 + 0.3 * seed / max(1, len(mark.values))), float(value))
-                for at, (_, mark) in enumerate(there)
-                for seed, value in enumerate(mark.values)
-            ]
-            xs, ys = ([pair[at] for pair in beside] for at in (0, 1))
-            seeds.append(Points(xs, ys, series, size=5.2, hollow=True))
-            sure = [at for at, (_, mark) in enumerate(there) if np.isfinite(mark.low)]
-            ends = [there[at][1] for at in sure]
-            bars.append(Intervals(x[sure], [m.low for m in ends], [m.high for m in ends], series))
-            name = content.series[series]
-            said = [_reached((content.groups[at], name), mark) for at, mark in there]
-            y = [mark.mean for _, mark in there]
-            means.append(
-                Points(x, y, series, series, 10.0, words=said.__getitem__, name=called(name))
-            )
-        parts = (*seeds, *bars, *means)
-        across, up = Axis(0.0, float(groups), names=names), Axis(low, high, tr(content.up))
-        found.append(Plot(across, up, parts, facet.title))
-    return Chart(tuple(found), of=content.groups)
-
-
-def budgets_chart(content: Plots) -> Chart:
-    """What is left as heads go: a line for each method with its interval, a plot for each model."""
-    names = list(dict.fromkeys(one.label for plot in content.plots for one in plot.lines))
-    found: list[Plot] = []
-    for plot in content.plots:
-        xs = np.concatenate([one.x for one in plot.lines])
-        ys = np.concatenate([one.y for one in plot.lines])
-        across = Axis.around(xs, 0.03, tr(plot.across).lower(), words=plots.percent)
-        up = Axis.around(plot.limits or ys, 0.04, tr(plot.up))
-        bands: list[plots.Part] = []
-        lines: list[plots.Part] = []
-        for one in plot.lines:
-            number = names.index(one.label)
-            colour = _colour(number, one.label)
-            if one.low is not None and one.high is not None:
-                bands.append(Band(one.x, one.low, one.high, colour, 0.16))
-            style: Any = "dash" if one.label == RANDOM_LABEL else "solid"
-            words = partial(_left, one, plot)
-            lines += [
-                plots.Line(one.x, one.y, colour, style=style),
-                Points(one.x, one.y, colour, number, 7.0, words=words, name=called(one.label)),
-            ]
-        found.append(Plot(across, up, (*bands, *lines), plot.title))
-    return Chart(tuple(found), of=tuple(names))
+    @staticmethod
+    def chart_of(content: Plots) -> Chart:
+        """A line for each method with its interval as heads go, a plot for each model."""
+        names = list(dict.fromkeys(one.label for plot in content.plots for one in plot.lines))
+        found: list[Plot] = []
+        for plot in content.plots:
+            xs = np.concatenate([one.x for one in plot.lines])
+            ys = np.concatenate([one.y for one in plot.lines])
+            across = Axis.around(xs, 0.03, tr(plot.across).lower(), words=plots.percent)
+            up = Axis.around(plot.limits or ys, 0.04, tr(plot.up))
+            bands: list[plots.Part] = []
+            lines: list[plots.Part] = []
+            for one in plot.lines:
+                number = names.index(one.label)
+                colour = _colour(number, one.label)
+                if one.low is not None and one.high is not None:
+                    bands.append(Band(one.x, one.low, one.high, colour, 0.16))
+                style: Any = "dash" if one.label == RANDOM_LABEL else "solid"
+                words = partial(_left, one, plot)
+                lines += [
+                    plots.Line(one.x, one.y, colour, style=style),
+                    Points(one.x, one.y, colour, number, 7.0, words=words, name=called(one.label)),
+                ]
+            found.append(Plot(across, up, (*bands, *lines), plot.title))
+        return Chart(tuple(found), of=tuple(names))
 
 
 def _reached(names: tuple[str, str], mark: SeedMark) -> str:
@@ -324,7 +288,8 @@ def _left(line: Line, plot: Curves, at: int) -> str:
     if line.low is not None and line.high is not None and np.isfinite(line.low[at]):
         ends = {"low": plots.number(line.low[at]), "high": plots.number(line.high[at])}
         words.append(tr("{low} to {high}, 95 % over seeds", **ends))
-    return "\n".join((*words, tr("{share} of heads off", share=share(100 * line.x[at], 0))))
+    share = language.rounded_percent(line.x[at])
+    return "\n".join((*words, tr("{share} of heads off", share=share)))
 
 
 def _limits(marks: list[SeedMark]) -> tuple[float, float]:
@@ -405,36 +370,23 @@ class SummaryView(View):
         return None if sweep is None else lambda: sweep
 
     def draw(self, result: Sweep) -> None:
-        asked = result.asked.question or result.path
+        asked, counts = result.asked.question or result.path, result.counts
         self.head.title.setText(result.title)
         self.head.note.say(asked)
         self.head.note.setAccessibleName(asked)
-        cells = max(1, len(result.standings))
-        self.bar.show_part(result.counts["done"] / cells, result.complete)
-        self.counts.say(counts_in_words(result))
+        self.bar.show_part(counts["done"] / max(1, len(result.standings)), result.complete)
+        self.counts.say(", ".join(f"{counts[one]:,} {tr(one)}" for one in STATES if counts[one]))
         self.bar.setAccessibleDescription(self.counts.full)
-        self.left.say(progress_in_words(result))
+        over = tr("all runs are done") if result.complete and result.standings else ""
+        other = tr("{n:,} with other settings", n=result.changed) if result.changed else ""
+        self.left.say("   ·   ".join(filter(None, (over, other))))
         trouble = self.session.sweep_trouble if self.session is not None else ""
         self.trouble.say(trouble)
         self.trouble.setVisible(bool(trouble))
         self.run.setEnabled(not result.complete)
 
 
-def counts_in_words(sweep: Sweep) -> str:
-    """How many cells are in each state: "12 done, 2 waiting"."""
-    counts = sweep.counts
-    return ", ".join(tr(COUNTS[state], n=counts[state]) for state in STATES if counts[state])
-
-
-def progress_in_words(sweep: Sweep) -> str:
-    """Whether everything is done, and how many cells are of other settings."""
-    over = tr("all runs are done") if sweep.complete and sweep.standings else ""
-    other = tr("{n:,} with other settings", n=sweep.changed) if sweep.changed else ""
-    return "   ·   ".join(filter(None, (over, other)))
-
-
 # --- table ----------------------------------------------------------------------------------------
-
 
 NOTE = "click a title to sort; Return opens the output of a run"
 ICONS: dict[State, str] = {
@@ -463,7 +415,7 @@ def run_columns() -> list[Column]:
     about = studyruns.explained
     named = [(axis.title(), partial(place, axis)) for axis in ("data", "model", "activation")]
     return [
-        Column(tr("Kind"), lambda run: studyruns.kind(run.cell.work), None, 120, about("Kind"),
+        Column(tr("Kind"), lambda run: tr(KINDS[run.cell.work]), None, 120, about("Kind"),
                weight=600),
         *(Column(tr(title), words, None, 100, about(title)) for title, words in named),
         Column(tr("Seed"), partial(place, "seed"), seed, 56, about("Seed")),
@@ -494,7 +446,7 @@ class RunsView(View):
         super().__init__()
         self.table = RowTable(tr("All runs"), lambda run: run.cell.key)
         self.table.picked.connect(lambda run: self.picked.emit(run.cell.key))
-        self.table.opened.connect(self._enter)
+        self.table.opened.connect(lambda run: self.asked.emit("open_cell"))
         vbox(self.content, PaneHead(tr(self.title), tr(NOTE)), (self.table, 1))
         self.start_at(self.table)
 
@@ -513,25 +465,14 @@ class RunsView(View):
         if name == "cell" and self.session is not None:
             self.table.choose(self.session.cell or None)
 
-    def as_text(self) -> str:
-        return "\n".join("\t".join(row) for row in self.as_table() or [])
-
     def as_table(self) -> list[list[str]] | None:
-        """Every cell with what it found, in the order of the table."""
-        if self.session is None or self.session.sweep is None:
-            return None
-        rows = [studyruns.values(run) for run in self.table.rows]
-        return [[tr(title) for title in studyruns.VALUES], *rows]
-
-    def _enter(self, run: Standing) -> None:
-        self.asked.emit("open_cell")
+        """Every run with what it found, in the order of the table."""
+        return self.table.cells() if self.table.rows else None
 
 
 # --- page -----------------------------------------------------------------------------------------
 
-
 SIDE, LEAST = 340, 150  # px: width of the chosen cell, least height of the table and of a chart
-CHARTS = (("reached", "Scores", ""), ("budgets", "Pruning curves", ""))
 
 
 class SweepPage(QWidget):
@@ -541,13 +482,13 @@ class SweepPage(QWidget):
         super().__init__()
         self.summary, self.cells, self.cell = SummaryView(), RunsView(), RunView()
         self.reached, self.budgets = ReachedView(), BudgetsView()
-        self.which = Segments([(name, tr(words), icon) for name, words, icon in CHARTS])
-        self.which.setAccessibleName(tr("Charts"))
+        self._charts = {"reached": self.reached, "budgets": self.budgets}
+        choices = [(name, view.title) for name, view in self._charts.items()]
+        self.which = Segments(choices, tr("Charts"))
         self.which.chosen.connect(self.show_chart)
         self.charts = QStackedWidget()
         for name, view in self._charts.items():
             self.which.allow(name, True, tr(view.means))
-            view.head.title.hide()  # the segment says it
             self.charts.addWidget(view)
         bar = QWidget()
         bar.setProperty("kind", "pane")
@@ -559,6 +500,7 @@ class SweepPage(QWidget):
         for number, pane in enumerate((self.cells, below)):
             pane.setMinimumHeight(LEAST)
             down.setStretchFactor(number, 1)
+        down.setSizes([LEAST, LEAST])
         self.cell.setFixedWidth(SIDE)
         across = splitter(Qt.Orientation.Horizontal, down, self.cell)
         across.setStretchFactor(0, 1)
@@ -572,7 +514,7 @@ class SweepPage(QWidget):
         """Connect the views to the commands of a window."""
         self.cells.picked.connect(commands.choose_cell)
         for view in self._charts.values():
-            view.pointed.connect(commands.say)
+            view.chart.pointed.connect(commands.say)
 
     def take_focus(self) -> bool:
         return self.cells.take_focus()
@@ -584,7 +526,3 @@ class SweepPage(QWidget):
         """Show one of the two charts: reached or budgets."""
         self.which.choose(name)
         self.charts.setCurrentWidget(self._charts[name])
-
-    @property
-    def _charts(self) -> dict[str, ReachedView | BudgetsView]:
-        return {"reached": self.reached, "budgets": self.budgets}

@@ -18,7 +18,7 @@ from hgviz.core import HgvizError, progress
 from hgviz.gui import log
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted
-from hgviz.language import duration
+from hgviz.language import duration, percent, rounded_percent
 from hgviz.models.data import read_rows
 from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 # --- results --------------------------------------------------------------------------------------
-
 
 PLACE = ("data", "model", "activation", "seed")
 MOST, WORDS, LONG = 40, 5, 120  # texts that are looked at, words at least, characters at most
@@ -83,9 +82,11 @@ def _model(
 def trained_as(sweep: Sweep | None, path: str) -> str:
     """What a checkpoint is called that a study trained, whose folder is named by a key; "" for
     another. path: of its folder, or what that is named."""
-    trained, key = sweep.of("train") if sweep is not None else (), Path(path).name
-    one = next((one for one in trained if one.cell.key == key), None)
-    return "" if sweep is None or one is None else models_of(sweep, one.cell)[0].name
+    if sweep is None:
+        return ""
+    keys = {one.cell.key: one.cell for one in sweep.of("train")}
+    cell = keys.get(Path(path).name)
+    return "" if cell is None else models_of(sweep, cell)[0].name
 
 
 def data_of(cell: Cell) -> str:
@@ -138,7 +139,6 @@ def united_study(sweep: Sweep, cell: Cell) -> Study:
 
 # --- runs -----------------------------------------------------------------------------------------
 
-
 KINDS = {
     "train": "Train", "score": "Score", "measure": "Measure heads", "curve": "Curves",
     "compare": "Compare",
@@ -148,10 +148,6 @@ OPENS = {
     "train": "Open the model", "score": "Open the model on its data",
     "measure": "Open its heads in Prune", "curve": "Open its curves in Prune",
     "compare": "Open both in Compare",
-}  # fmt: skip
-COUNTS: dict[State, str] = {
-    "done": "{n:,} done", "waiting": "{n:,} waiting", "failed": "{n:,} failed",
-    "blocked": "{n:,} blocked",
 }  # fmt: skip
 MEANS = {  # what every fact is, and where its formula comes from
     "Kind": "What the run does: train a model, score it, measure its heads, draw a curve, or "
@@ -183,13 +179,7 @@ FINDS = {  # what is found by each kind of cell
     "by Bonett and Price (2012), with b + 1, c + 1, n + 2. Alike: the share of answers that are "
     "the same in both (docs/statistics.md).",
 }
-THIN = "\u202f"
 SHARES = ("accuracy", "masked_accuracy", "f1", "mcc")  # told in points of 100
-
-
-def kind(work: str) -> str:
-    """Curves, Measure heads: what a kind of cell is called."""
-    return tr(KINDS[work]) if work in KINDS else work[:1].upper() + work[1:]
 
 
 def called(name: str) -> str:
@@ -213,56 +203,29 @@ def where(cell: Cell) -> str:
 
 def name(cell: Cell) -> str:
     """Curves: small, ymish, seed 1, michel."""
-    return f"{kind(cell.work)}: {where(cell)}"
+    return f"{tr(KINDS[cell.work])}: {where(cell)}"
 
 
 def amount(metric: str, value: float) -> str:
     """87.5 % for a share that is right, 1.432 for bits or nats."""
-    if metric in SHARES:
-        return share(100 * value)
-    return f"{value:.3f}".replace("-", "−")
-
-
-def share(value: float, digits: int = 1) -> str:
-    """87.5 %; 87.5% where there is no space before it."""
-    number = f"{value:.{digits}f}".replace("-", "−")
-    return tr("{n}\u202f%", n=number)
-
-
-def numbers(one: Standing) -> tuple[str, float | None, float | None, float | None]:
-    """The metric, its value, and the ends of its interval, None where there is none; of two models
-    how many points of answers B is right in more than A."""
-    found = one.found or {}
-    try:
-        if one.cell.work in ("train", "score"):
-            ends = (float(found[end]) if end in found else None for end in ("low", "high"))
-            return str(found["metric"]), float(found["value"]), *ends  # type: ignore[return-value]
-        if one.cell.work == "compare":
-            apart, unit = found["answers"]["difference"], _unit(found["answers"])
-            times = 100 if unit == "points" else 1
-            value, low, high = (times * float(apart[end]) for end in ("value", "low", "high"))
-            return unit, value, low, high
-    except (KeyError, TypeError, ValueError):  # of another version
-        pass
-    return "", None, None, None
+    return percent(value) if metric in SHARES else f"{value:.3f}".replace("-", "−")
 
 
 def value(one: Standing) -> str:
     """What a run found, in words; "" for a result of another version."""
     try:
-        return RESULT_WORDS[one.cell.work](one.found or {}) if one.cell.work in RESULT_WORDS else ""
+        return RESULT_WORDS[one.cell.work](one.found or {})
     except (KeyError, TypeError, ValueError, IndexError):
         return ""
 
 
 def _score_words(found: Mapping[str, Any]) -> str:
     metric = str(found["metric"])
-    said = {"metric": tr(metric.replace("_", " ")), "n": amount(metric, float(found["value"]))}
+    words = f"{tr(metric.replace('_', ' '))} {amount(metric, float(found['value']))}"
     if "low" not in found or "high" not in found:
-        return tr("{metric} {n}", **said)
+        return words
     low, high = (amount(metric, float(found[side])) for side in ("low", "high"))
-    low = low.removesuffix("%").removesuffix(THIN)
-    return tr("{metric} {n}, {low} to {high}", **said, low=low, high=high)
+    return tr("{score}, {low} to {high}", score=words, low=low.removesuffix(" %"), high=high)
 
 
 def _importance_words(found: Mapping[str, Any]) -> str:
@@ -279,28 +242,22 @@ def _curve_words(found: Mapping[str, Any]) -> str:
 
 
 def _difference_words(found: Mapping[str, Any]) -> str:
-    answers, unit = found["answers"], _unit(found["answers"])
-    times, digits = (100, 1) if unit == "points" else (1, 3)
+    answers, unit = found["answers"], "points"
+    times, digits = 100, 1
+    if dict(answers).get("score_a", {}).get("metric", "") == "bits_per_byte":
+        times, digits, unit = 1, 3, "bits per byte"
     ends = {
         end: f"{times * float(answers['difference'][end]):+.{digits}f}".replace("-", "−")
         for end in ("low", "value", "high")
     }
-    agree = share(100 * float(answers["agreement"]), 0)
-    points = "{value} points ({low} to {high}), {agree} of answers alike"
-    bits = "{value} bits per byte ({low} to {high}), {agree} of answers alike"
-    return tr(points if unit == "points" else bits, **ends, agree=agree)
+    words = f"{{value}} {unit} ({{low}} to {{high}}), {{agree}} of answers alike"
+    return tr(words, **ends, agree=rounded_percent(float(answers["agreement"])))
 
 
 RESULT_WORDS = {
     "train": _score_words, "score": _score_words, "measure": _importance_words,
     "curve": _curve_words, "compare": _difference_words,
 }  # fmt: skip
-
-
-def _unit(answers: Mapping[str, Any]) -> str:
-    """What two models differ in: points of right answers, or bits per byte."""
-    metric = dict(answers).get("score_a", {}).get("metric", "")
-    return "bits_per_byte" if metric == "bits_per_byte" else "points"
 
 
 def stands(one: Standing) -> str:
@@ -313,25 +270,6 @@ def facts(one: Standing) -> list[tuple[str, str]]:
     rows = [("State", stands(one)), ("Result", value(one)), ("Error", one.line)]
     rows += [("Time", duration(one.seconds)), ("Host", one.host)]
     return [(name, words) for name, words in rows if words]
-
-
-VALUES = (
-    "Kind", "Data", "Model", "Activation", "Seed", "Method", "State", "Metric", "Value", "Low",
-    "High", "Time, s", "Host", "Error",
-)  # fmt: skip
-
-
-def values(one: Standing) -> list[str]:
-    """Everything known of it under VALUES, numbers as Python writes them, shares in points."""
-    cell, (metric, *found) = one.cell, numbers(one)
-    if metric in SHARES:
-        found = [None if number is None else 100 * number for number in found]
-    place = [called(cell.place.get(axis, "")) for axis in ("data", "model", "activation", "seed")]
-    said = ["" if number is None else repr(round(number, 10)) for number in found]
-    took = repr(round(one.seconds, 3)) if one.seconds > 0 else ""
-    names = [kind(cell.work), *place, sub(cell), tr(one.state), tr(metric.replace("_", " "))]
-    words = [*names, *said, took, one.host, one.line]
-    return [" ".join(word.split()) for word in words]
 
 
 def explained(fact: str, work: str = "") -> str:
@@ -348,7 +286,6 @@ def line_of(one: Standing) -> str:
 
 
 # --- folder watcher -------------------------------------------------------------------------------
-
 
 KEY = "watch"
 OFTEN, SELDOM = 1.0, 5.0  # s from the end of a look to the next: while cells run, and else
@@ -399,9 +336,9 @@ class FolderWatcher(QObject):
         log.record(error)
         lines = error.lines if isinstance(error, HgvizError) else (str(error),)
         sweep = self.session.sweep
-        begun = sweep is not None and any(one.state != "waiting" for one in sweep.standings)
+        begun = sweep is not None and sweep.counts["waiting"] < len(sweep.standings)
         self.session.put(sweep_trouble=" ".join(map(tr, lines[:2])) if begun else "")
-        self._timer.start(round(1000 * SELDOM if begun else 1000 * OFTEN))
+        self._timer.start(round(1000 * (SELDOM if begun else OFTEN)))
 
 
 def _looked(before: Sweep) -> tuple[Sweep, float]:

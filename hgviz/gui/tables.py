@@ -17,7 +17,7 @@ from PySide6.QtCore import (
     Qt,
     Signal,
 )
-from PySide6.QtGui import QColor, QFocusEvent, QIcon, QKeyEvent, QPainter, QResizeEvent
+from PySide6.QtGui import QColor, QFocusEvent, QFont, QIcon, QKeyEvent, QPainter, QResizeEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QFrame,
@@ -385,6 +385,13 @@ def key_table(
         for column, *values in zip(columns, *numbers.values(), strict=True)
     ]
     return [[tr("column"), tr("key"), tr("where"), *numbers], *rows]
+
+
+def paint_runs(painter: QPainter, box: QRectF, *runs: tuple[str, QFont, QColor]) -> float:
+    """Draw texts one after the other from the left of a box, elided at its right; the x after."""
+    for text, font, colour in runs:
+        box = box.adjusted(theme.write(painter, box, text, font, colour), 0, 0, 0)
+    return box.left()
 
 
 def where(names: Names, column: int) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -34,7 +34,7 @@ from hgviz.core import (
 from hgviz.errors import LabelError, require
 from hgviz.examples import EACH, WINDOW
 from hgviz.gui import sources
-from hgviz.gui.actions import by_name
+from hgviz.gui.actions import BY_NAME
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
@@ -49,7 +49,6 @@ if TYPE_CHECKING:
     from hgviz.models.trials import Trials
 
 # --- trial of a set of heads ----------------------------------------------------------------------
-
 
 Fields = dict[str, Any]  # of a session, by name
 
@@ -128,25 +127,10 @@ def evaluate(trials: Trials, off: HeadSet) -> MaskTrial:
     return trial
 
 
-def compute_importance(
-    trials: Trials, needs: frozenset[str], data: str, known: Study | None, urgent: NewestFirst
-) -> Study:
-    """Compute what is not known of all heads; urgent work is done in between."""
-    with _urgent_first(urgent):
-        return tasks.importance(trials, needs, data, known=known)
-
-
-def compute_curve(trials: Trials, study: Study, method: str, urgent: NewestFirst) -> Study:
-    """Compute the pruning curve of a score and of random orders; urgent work in between."""
-    with _urgent_first(urgent):
-        return tasks.curve(trials, study, method, most=POINTS)
-
-
-@contextmanager
-def _urgent_first(urgent: NewestFirst) -> Iterator[None]:
-    """Do what is urgent at every report of progress inside, whose study is handed on as a new
-    object. A report may be skipped where many come, so the trial that was done last is handed on
-    again with those that have no study.
+def measure_around(urgent: NewestFirst, measure: Callable[[], Study]) -> Study:
+    """Measure heads, and do what is urgent at every report of progress inside, whose study is
+    handed on as a new object. A report may be skipped where many come, so the trial that was done
+    last is handed on again with those that have no study.
     """
     tell = current_listener()
     done: MaskTrial | None = None
@@ -164,7 +148,7 @@ def _urgent_first(urgent: NewestFirst) -> Iterator[None]:
         urgent.run(trial)
 
     with listening(between_passes):
-        yield
+        return measure()
 
 
 def drawn(study: Study) -> str:
@@ -192,22 +176,27 @@ def _any(study: Study, name: str) -> bool:
 
 # --- steps that can be undone ---------------------------------------------------------------------
 
-
 MAX_STEPS = 200
 
 
 class HeadsCommand(QUndoCommand):
-    """A step between two values of some fields of a session: heads that are off, or masks.
+    """A step to other values of some fields of a session: heads that are off, or masks.
 
-    merged: whether it is undone together with the step before.
+    merged: whether it is undone together with the step before. before: their values, by default
+    those that the session has.
     """
 
     def __init__(
-        self, session: Session, words: str, merged: bool, before: Fields, after: Fields
+        self,
+        session: Session,
+        words: str,
+        merged: bool,
+        after: Fields,
+        before: Fields | None = None,
     ) -> None:
         super().__init__(words)
-        self._session, self._merged = session, merged
-        self._before, self._after = before, after
+        self._session, self._merged, self._after = session, merged, after
+        self._before = before or {name: getattr(session, name) for name in after}
 
     def id(self) -> int:
         return 1
@@ -246,7 +235,6 @@ def _unscored(masks: tuple[Mask, ...]) -> tuple[Mask, ...]:
 
 # --- trials ---------------------------------------------------------------------------------------
 
-
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 32  # finished trials that are shown again at once
 TRIAL, DATA, MEASURE, CURVE = "trial", "data", "measure-heads", "curve"
@@ -277,10 +265,7 @@ class TrialRunner:
         self._by_hand = False  # whether somebody chose what colours the wall
         self._curve = False  # whether one is to be drawn when the heads are measured
         self._stacks: dict[str, QUndoStack] = {}  # by the digest of a model
-        self._opened: tuple[str, HeadSet] = (
-            "",
-            frozenset(),
-        )  # the checkpoint that is open, and its heads off
+        self._opened: tuple[str, HeadSet] = "", frozenset()  # the checkpoint, and its heads off
         self.undo = QUndoGroup(lanes.bridge)
         self._use_stack()
         self.undo.undoTextChanged.connect(lambda words: session.put(undo=words))
@@ -296,8 +281,7 @@ class TrialRunner:
 
     def _push_step(self, words: str, merged: bool = False, **fields: Any) -> None:
         """Put fields into the session as a step that can be undone."""
-        before = {name: getattr(self.session, name) for name in fields}
-        self.undo.activeStack().push(HeadsCommand(self.session, words, merged, before, fields))
+        self.undo.activeStack().push(HeadsCommand(self.session, words, merged, fields))
 
     def _use_stack(self) -> None:
         """Go on with the steps of the model that is open. Where it is the checkpoint that was open
@@ -315,21 +299,19 @@ class TrialRunner:
         self.undo.setActiveStack(stack)
         same = checkpoint and checkpoint == session.checkpoint
         if same and off != session.off and off <= set(session.spec.heads):
-            before, after = {"off": off}, {"off": session.off}
-            words = tr("opening another model")
-            stack.push(HeadsCommand(session, words, False, before, after))
+            words, after = tr("opening another model"), {"off": session.off}
+            stack.push(HeadsCommand(session, words, False, after, {"off": off}))
 
     def keep(self) -> None:
         """Keep the heads that are off under a name, with their score."""
-        session, trial = self.session, self.session.trial
+        session = self.session
         names = {one.name for one in session.masks}
         name = f"{len(session.off)} off" if session.off else "Full model"
         numbered = (f"{name}, {number}" for number in range(2, len(names) + 3))
         mask = Mask(next(one for one in (name, *numbered) if one not in names), session.off)
-        if trial and trial.off == session.off:
-            mask = _with_score(mask, trial)
         others = (one for one in session.masks if one.off != session.off)
-        self._push_step(f"saving mask {mask.name}", masks=(*others, mask))
+        masks = (*others, _with_score(mask, session.trial))
+        self._push_step(f"saving mask {mask.name}", masks=masks)
 
     def drop(self, name: str) -> None:
         """Forget a mask."""
@@ -357,7 +339,7 @@ class TrialRunner:
     def open_text(self, text: str, on_done: Callable[[], object]) -> None:
         """Capture a text with the whole model and with heads off, and show the latter."""
         session = self.session
-        wish = sources.CaptureRequest(
+        request = sources.CaptureRequest(
             session.checkpoint, text, off=session.off, device=settings.load().device,
             activation=session.activation,
         )  # fmt: skip
@@ -368,35 +350,24 @@ class TrialRunner:
             on_done()
 
         def capture_both() -> tuple[Capture, Capture]:
-            _, model, whole = sources.capture_text(replace(wish, off=frozenset()), session.model)
-            return whole, sources.capture_text(wish, model)[2]
+            full = replace(request, off=frozenset())
+            _, model, whole = sources.capture_text(full, session.model)
+            return whole, sources.capture_text(request, model)[2]
 
-        self.working.start(
-            self.lanes.engine,
-            "capture",
-            "Running the full and the pruned model",
-            capture_both,
-            show,
-            bound=True,
-        )
+        title = "Running the full and the pruned model"
+        self.working.start(self.lanes.engine, "capture", title, capture_both, show, bound=True)
 
     def turn(self) -> str:
         """Show the other capture of the same text; what is shown then, in words, "" for none."""
-        shown = self.session.capture
+        session, shown = self.session, self.session.capture
         if self.pair is None or not any(shown is one for one in self.pair):
             return ""
         other = self.pair[0] if shown is self.pair[1] else self.pair[1]
-        session = self.session
         kept = {"facts": {}, "selection": session.selection, "off": session.off}
         session.put(chosen=False, capture=other, **kept)
         if not other.off:
             return tr("Full model")
-        count = len(other.off)
-        return (
-            tr("Pruned model: 1 head off")
-            if count == 1
-            else tr("Pruned model: {n:,} heads off", n=count)
-        )
+        return tr("Pruned model: {heads} off", heads=counted(len(other.off), "head"))
 
     # --- data -------------------------------------------------------------------------------------
 
@@ -408,23 +379,15 @@ class TrialRunner:
         if study is not None and not study.path and not scored:
             session.put(study=None)  # one that was opened stays, whatever is tried
         session.put(data=data, trial=None)
+        labels = self.labels.get((session.checkpoint, data))
+        work = partial(
+            prepare, session.model, session.checkpoint, settings.load().device, data,
+            session.study, labels,
+        )  # fmt: skip
         self.working.start(
-            self.lanes.engine,
-            DATA,
-            f"Reading {name_of(data)}",
-            partial(
-                prepare,
-                session.model,
-                session.checkpoint,
-                settings.load().device,
-                data,
-                session.study,
-                self.labels.get((session.checkpoint, data)),
-            ),
-            on_done=partial(self._ready, scored),
-            on_error=partial(self._unreadable, data),
-            bound=True,
-        )
+            self.lanes.engine, DATA, f"Reading {name_of(data)}", work,
+            partial(self._ready, scored), partial(self._unreadable, data), bound=True,
+        )  # fmt: skip
 
     def _ready(self, scored: str, trials: Trials) -> None:
         self.trials = trials
@@ -449,15 +412,14 @@ class TrialRunner:
         if alone:
             self.working.stop("capture")
             fields = {"capture": None, "model": None, "checkpoint": "", "activation": "",
-                      "spec": study.spec, "off": study.off}  # fmt: skip
+                      "spec": study.spec}  # fmt: skip
         if alone or not self._is_of(study):
             self.forget()
             fields |= {"data": "", "trial": None}
-        if study.off:
+        if alone or study.off:
             fields["off"] = study.off
         self._by_hand = False
-        score = drawn(study)
-        self.session.put(study=study, masks=study.masks, score=score, mode="prune", **fields)
+        self.session.put(study=study, masks=study.masks, score=drawn(study), mode="prune", **fields)
 
     def _is_of(self, study: Study) -> bool:
         """Whether a study is of the model and the examples that are tried."""
@@ -519,8 +481,7 @@ class TrialRunner:
         trials, off = self.trials, self.session.off
         if trials is None:
             return
-        known = self._known.pop(off, None)
-        if known is not None:
+        if (known := self._known.pop(off, None)) is not None:
             self._known[off] = known
             self.stop_trial()
             self.session.put(trial=known)
@@ -531,14 +492,9 @@ class TrialRunner:
             self.urgent.put(work)
             return
         self.lanes.engine.submit(
-            TRIAL,
-            "Evaluating",
-            work,
-            on_step=self._stepped,
-            on_done=self._tried,
-            on_error=self.on_error,
-            post=self.lanes.bridge.post,
-        )
+            TRIAL, "Evaluating", work, on_step=self._stepped, on_done=self._tried,
+            on_error=self.on_error, post=self.lanes.bridge.post,
+        )  # fmt: skip
 
     def stop_trial(self) -> None:
         """Leave the score as far as it came."""
@@ -568,13 +524,8 @@ class TrialRunner:
         while len(self._known) > KEPT:
             del self._known[next(iter(self._known))]
         if trial.off == self.session.off:
-            self.session.put(trial=trial, masks=self._scored(trial))
-
-    def _scored(self, trial: MaskTrial) -> tuple[Mask, ...]:
-        """The masks, with a score for the one that was still being measured."""
-        return tuple(
-            _with_score(one, trial) if one.off == trial.off else one for one in self.session.masks
-        )
+            masks = tuple(_with_score(mask, trial) for mask in self.session.masks)
+            self.session.put(trial=trial, masks=masks)
 
     # --- what is measured -------------------------------------------------------------------------
 
@@ -588,39 +539,36 @@ class TrialRunner:
         if self.trials is None:
             return
         self._curve = curve
-        self.lanes.engine.cancel(TRIAL)
         data = name_of(self.session.data)
-        work = partial(compute_importance, self.trials, needs, data, self.known, self.urgent)
-        self._start(MEASURE, "Computing head importance", work, self._measured)
-        self._go_on()
+        work = partial(tasks.importance, self.trials, needs, data, known=self.known)
+        self._start(MEASURE, "Computing head importance", work)
 
     def trace(self) -> None:
         """The curve of the chosen score beside random orders."""
         study = self.known
         if self.trials is None or study is None or not self.session.score:
             return
-        self.lanes.engine.cancel(TRIAL)
-        work = partial(compute_curve, self.trials, study, self.session.score, self.urgent)
-        self._start(CURVE, "Pruning curve", work, self._measured)
-        self._go_on()
+        work = partial(tasks.curve, self.trials, study, self.session.score, most=POINTS)
+        self._start(CURVE, "Pruning curve", work)
 
     def colour(self, score: str) -> None:
         """Colour the wall by a score."""
         self._by_hand = True
         self.session.put(score=score)
 
-    def _start(
-        self, key: str, title: str, work: Callable[[], Any], on_done: Callable[[Any], None]
-    ) -> None:
-        self.working.start(
-            self.lanes.engine, key, title, work, on_done, self._broke, on_step=self._grew,
-            bound=True,
-        )  # fmt: skip
+    def _start(self, key: str, title: str, work: Callable[[], Study]) -> None:
+        """Measure in place of the trial, which goes on within it; what is measured stays."""
 
-    def _broke(self, error: BaseException) -> None:
-        """What is measured stays, and the live score goes on."""
+        def fail(error: BaseException) -> None:
+            self._go_on()
+            self.on_error(error)
+
+        self.lanes.engine.cancel(TRIAL)
+        work = partial(measure_around, self.urgent, work)
+        self.working.start(
+            self.lanes.engine, key, title, work, self._measured, fail, self._grew, bound=True
+        )
         self._go_on()
-        self.on_error(error)
 
     def _go_on(self) -> None:
         """A trial that gave way to a measurement goes on within it."""
@@ -665,16 +613,16 @@ def _switching(old: HeadSet, new: HeadSet) -> str:
     return f"switching {heads} {way}"
 
 
-def _with_score(mask: Mask, trial: MaskTrial) -> Mask:
-    """A mask with what it scored, beside the whole model; without an interval of one text alone."""
-    if not trial.scores:
+def _with_score(mask: Mask, trial: MaskTrial | None) -> Mask:
+    """A mask with what a trial of it scored, beside the whole model; without an interval of one
+    text alone."""
+    if trial is None or trial.off != mask.off or not trial.scores:
         return mask
     change = trial.change if all(map(math.isfinite, trial.change)) else None
     return replace(mask, score=trial.headline[-1], change=change)
 
 
 # --- studies --------------------------------------------------------------------------------------
-
 
 DATA_ACTIONS = (("bundled_data", "Use bundled reviews"), ("choose_data", "Choose data…"))
 
@@ -691,11 +639,10 @@ def about(study: Study) -> str:
     ]  # fmt: skip
     if seen.any():
         share = 100 * float(study.right[seen].mean())
-        parts.append(
-            tr("accuracy {share:.1f} % with only {n:,} off", share=share, n=len(study.off))
-            if study.off
-            else tr("accuracy {share:.1f} % with all heads on", share=share)
-        )
+        words = "accuracy {share:.1f} % with all heads on"
+        if study.off:
+            words = "accuracy {share:.1f} % with only {n:,} off"
+        parts.append(tr(words, share=share, n=len(study.off)))
     return " · ".join(parts)
 
 
@@ -725,11 +672,9 @@ def study_lacks(session: Session) -> Empty | None:
         text = tr("Open it to switch heads off and evaluate it.")
         return Empty(title, f"{about(study)}\n{text}", (("open_studied", "Locate model…"),))
     title = tr("Choose data to evaluate the model on")
-    text = tr(
-        "With {data}, its masks and curve are continued; other data starts anew.",
-        data=_data(study),
-    )
-    return Empty(title, f"{about(study)}\n{text}", possible(session, *reversed(DATA_ACTIONS)))
+    words = "With {data}, its masks and curve are continued; other data starts anew."
+    text = f"{about(study)}\n{tr(words, data=_data(study))}"
+    return Empty(title, text, possible(session, *reversed(DATA_ACTIONS)))
 
 
 def _data(study: Study) -> str:
@@ -738,4 +683,4 @@ def _data(study: Study) -> str:
 
 def possible(session: Session, *actions: tuple[str, str]) -> tuple[tuple[str, str], ...]:
     """Those of some actions, (name, words), that can be done now."""
-    return tuple(one for one in actions if not by_name(one[0]).why_off(session))
+    return tuple(one for one in actions if not BY_NAME[one[0]].why_off(session))

@@ -334,6 +334,7 @@ class Picker(QComboBox):
 
     def __init__(self, about: str = "", characters: int = 0) -> None:
         super().__init__()
+        self._rows: list[tuple[Any, ...]] = []
         self.setAccessibleName(about)
         self.setToolTip(about)
         if characters:
@@ -343,11 +344,14 @@ class Picker(QComboBox):
     def offer(self, choices: Iterable[tuple[Any, ...]], chosen: Any = None) -> None:
         """Offer values, each with its words and maybe a tooltip, without a signal; choose one, or
         the first where it is not among them."""
+        rows = [*choices]
         with QSignalBlocker(self):
-            self.clear()
-            for at, (value, words, *about) in enumerate(choices):
+            if rows != self._rows:  # or an open list would close
+                self._rows = rows
+                self.clear()
+            for value, words, *about in rows[self.count() :]:
                 self.addItem(words, value)
-                self.setItemData(at, tip("".join(about)), Qt.ItemDataRole.ToolTipRole)
+                self.setItemData(self.count() - 1, tip("".join(about)), Qt.ItemDataRole.ToolTipRole)
             self.setCurrentIndex(max(0, self.findData(chosen)))
 
     def paintEvent(self, event: QPaintEvent) -> None:

@@ -159,7 +159,7 @@ def asked(with_model, monkeypatch):
 
     def ask(name, kind, actor, answer):
         monkeypatch.setattr(
-            commands, "ACTIONS", [one._replace(needs=(CAPTURE,)) for one in ACTIONS]
+            commands, "BY_NAME", {one.name: one._replace(needs=(CAPTURE,)) for one in ACTIONS}
         )
         *path, last = actor.split(".")
         acted = []

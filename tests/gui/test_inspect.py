@@ -20,8 +20,7 @@ def shown(page):
 
 
 @pytest.mark.parametrize(
-    ("size", "seen"),
-    [((1600, 1000), ALL[:3]), ((1280, 800), ALL[:2]), ((1100, 700), ALL[:2])],
+    ("size", "seen"), [((1600, 1000), ALL[:3]), ((1280, 800), ALL[:2]), ((1100, 700), ALL[:2])]
 )
 def test_every_dock_has_its_body_and_the_map_its_room(opened, size, seen):
     opened.frame.resize(*size)

@@ -13,7 +13,7 @@ from hgviz import tasks
 from hgviz.analysis.composition import is_of_tokens
 from hgviz.core import HeadId, Selection, Streaming
 from hgviz.gui import sources
-from hgviz.gui.actions import by_name
+from hgviz.gui.actions import BY_NAME
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.export import command_for, offers
 from hgviz.gui.follow import FollowView
@@ -261,13 +261,13 @@ def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
         command = command_for(found[name].of, found[name].spec, "f.pdf").words
         assert " --tokens " in command and "/somewhere/lin.h5" in command
     assert "--tokens" not in command_for(found["rollout"].of, found["rollout"].spec, "f.pdf").words
-    assert "Show the slots first" in by_name("save").why_off(session)
+    assert "Show the slots first" in BY_NAME["save"].why_off(session)
     program.commands.run("tokens")
     program.settle()
     assert session.capture.spec == capture.spec and session.off == {HeadId(0, 1)}
     assert np.array_equal(session.capture.spans[1], capture.spans[1])
     assert session.capture.maps[1] is capture.maps[1]
-    assert not by_name("save").why_off(session)
+    assert not BY_NAME["save"].why_off(session)
     assert not program.frame.findChildren(ErrorDialog)
 
 
@@ -288,7 +288,7 @@ def test_the_map_of_a_head_that_streams_says_which_keys_it_sees(program, checkpo
     view = program.inspect.map
     assert view.canvas.panes[0].note == "masked: neither of the first 4 nor the latest 16"
     assert "it is neither among the first keys nor the latest" in view.as_text()
-    assert "Heads stream in this capture" in by_name("attribute").why_off(program.session)
+    assert "Heads stream in this capture" in BY_NAME["attribute"].why_off(program.session)
 
 
 # --- layers that do not attend --------------------------------------------------------------------

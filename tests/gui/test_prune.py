@@ -364,7 +364,10 @@ def test_masks_are_listed_with_their_scores_and_what_they_save(masks, scored):
     assert change == "{} nats, {} to {}".format(*ends)
     assert cells(masks, 0)[0] == "Full model" and cells(masks, 0)[2] == ""
     about = masks._about(masks.list.rows[2])
-    assert score_words("accuracy", 0.578, 0.571, 0.585) == "57.8 % (57.1 to 58.5)"
+    assert (
+        score_words(MetricEstimate("accuracy", 0.578, 0.571, 0.585, 1, 1))
+        == "57.8 % (57.1 to 58.5)"
+    )
     assert about.startswith("3 off: 0.0, 1.0, 2.1\nremoves ") and "parameters (" in about
 
 

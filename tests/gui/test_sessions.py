@@ -14,6 +14,7 @@ from hgviz.files import resource
 from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.sessions import last, losses, planned
+from hgviz.gui.widgets import Button
 from hgviz.session import SideB
 from hgviz.session.document import Document, read_document, write_document
 from hgviz.study import Mask
@@ -228,7 +229,7 @@ def test_the_empty_page_offers_recent_files(program, capture_file, until):
     assert page.isHidden()
     program.commands.recent.add(str(capture_file))
     assert page.isVisible()
-    (link,) = [one for one in page.findChildren(type(program.empty._buttons[0])) if one.text()]
+    (link,) = [one for one in page.findChildren(Button) if one.text()]
     link.click()
     until(lambda: program.session.capture is not None)
 

@@ -55,7 +55,6 @@ def bench(app, model, checkpoint, until):
 
     bench.choose = choose
     yield bench
-    brings.close()
     view.unbind()
     lanes.close()
     for widget in (view, view.a, view.b):

@@ -12,6 +12,7 @@ from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QWidget
 import hgviz
 from hgviz.core import HeadId, Selection
 from hgviz.gui.actions import ACTIONS, MENUS
+from hgviz.gui.widgets import Button
 from hgviz.gui.window import LETTERS, keys_of, lettered
 
 
@@ -114,7 +115,7 @@ def test_nothing_open_shows_the_empty_page(program):
     asked = []
     program.empty.asked.connect(asked.append)
     program.empty.asked.disconnect(program.commands.run)
-    program.empty._buttons[0].click()
+    program.empty.findChildren(Button)[0].click()
     assert asked == ["open_sample"]
 
 
