@@ -10,7 +10,7 @@ from PySide6.QtTest import QTest
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
-from hgviz.gui.actions import by_name
+from hgviz.gui.actions import BY_NAME
 from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
 from hgviz.language import decimals
 from hgviz.models import open_model
@@ -117,7 +117,7 @@ def test_a_view_without_its_data_says_what_is_missing(app, asked_of):
     with shown(AttributionView) as (view, _):
         assert view.empty.actions[0][0] == "capture"
     with shown(AttributionView, capture=make_image_capture()) as (view, session):
-        assert "images" in view.empty.text and "images" in by_name("attribute").why_off(session)
+        assert "images" in view.empty.text and "images" in BY_NAME["attribute"].why_off(session)
 
 
 def test_the_window_asks_the_model_and_stops(program, checkpoint, until):
