@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -152,8 +153,8 @@ def require_free(path: str, numbers: bool, ended: bool) -> None:
     Errors: HgvizError where another file would go.
     """
     figure = Path(path)
-    files = [figure] * ended + [csv_beside(figure)] * (numbers and not figure.exists())
-    taken = " and ".join(one.name for one in files if one.exists())
+    files = [figure] * ended + [csv_beside(figure)] * (numbers and not os.path.exists(path))
+    taken = " and ".join(one.name for one in files if os.path.exists(one))
     verb = "are" if " and " in taken else "is"
     require(not taken, f"{taken} {verb} there already", "Give the figure another name")
 

@@ -35,7 +35,6 @@ SAID = {
     "MapCanvas": "Maps",
     "LinkCanvas": "Links",
     "ImageCanvas": "Images",
-    "MaskList": "Masks",
 }
 
 
