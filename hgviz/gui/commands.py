@@ -110,9 +110,7 @@ class Commands:
             self.say,
         )  # fmt: skip
         self.explaining = AttributionRunner(session, lanes, self.working)
-        self.pruning = trials.TrialRunner(
-            session, lanes, self.working, self.show_error, self.assign_labels
-        )
+        self.pruning = trials.TrialRunner(self)
         self.removing, self.sessions = RemovalRunner(self), Sessions(self)
         self.exporting = Exporter(self)
         self.watching = FolderWatcher(session, lanes, self.sees_sweep)

@@ -36,7 +36,7 @@ from hgviz.examples import EACH, WINDOW
 from hgviz.gui import sources
 from hgviz.gui.actions import BY_NAME
 from hgviz.gui.headgrid import place_noun
-from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
+from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted
@@ -243,19 +243,13 @@ LONG = (MEASURE, CURVE)
 
 class TrialRunner:
     """Keeps session.trial true to the heads that are off, in the engine lane; the newest set of
-    heads wins. ask_labels: asks which classes the labels of a file are, where the model does not
-    know them."""
+    heads wins. commands: the Commands of the window."""
 
-    def __init__(
-        self,
-        session: Session,
-        lanes: Lanes,
-        working: Jobs,
-        on_error: OnError,
-        ask_labels: Callable[[str, LabelError], None],
-    ) -> None:
-        self.session, self.lanes, self.working, self.on_error = session, lanes, working, on_error
-        self._ask_labels = ask_labels
+    def __init__(self, commands: Any) -> None:
+        session: Session = commands.session
+        lanes: Lanes = commands.lanes
+        self.session, self.lanes, self.commands = session, lanes, commands
+        self.working: Jobs = commands.working
         self.labels: dict[tuple[str, str], Mapping[str, str]] = {}  # of a checkpoint and a file
         self.trials: Trials | None = None
         self.urgent = NewestFirst()
@@ -438,9 +432,9 @@ class TrialRunner:
         self.session.put(data="", trial=None)
         self.labels.pop((self.session.checkpoint, data), None)
         if isinstance(error, LabelError):
-            self._ask_labels(data, error)
+            self.commands.assign_labels(data, error)
         else:
-            self.on_error(error)
+            self.commands.show_error(error)
 
     def forget(self) -> None:
         """Try and measure nothing any more."""
@@ -493,7 +487,7 @@ class TrialRunner:
             return
         self.lanes.engine.submit(
             TRIAL, "Evaluating", work, on_step=self._stepped, on_done=self._tried,
-            on_error=self.on_error, post=self.lanes.bridge.post,
+            on_error=self.commands.show_error, post=self.lanes.bridge.post,
         )  # fmt: skip
 
     def stop_trial(self) -> None:
@@ -561,7 +555,7 @@ class TrialRunner:
 
         def fail(error: BaseException) -> None:
             self._go_on()
-            self.on_error(error)
+            self.commands.show_error(error)
 
         self.lanes.engine.cancel(TRIAL)
         work = partial(measure_around, self.urgent, work)
