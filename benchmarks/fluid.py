@@ -376,7 +376,7 @@ def minute(path):
         def act():
             if dice.random() < 0.08:
                 choose()
-            rect = canvas.map_rect()
+            rect = canvas.panes[0].rect
             place = QPointF(
                 rect.left() + dice.random() * rect.width(),
                 rect.top() + dice.random() * rect.height(),

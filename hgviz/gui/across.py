@@ -41,7 +41,7 @@ from hgviz.gui.opened import OpenedMap, Opener, recent
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import Table, key_table
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import CAPTURE, Empty, plain
+from hgviz.gui.view import CAPTURE, Empty
 from hgviz.gui.widgets import PaneHead, Picker, Toggle, hbox, label, vbox
 from hgviz.session import Session
 
@@ -393,9 +393,6 @@ class AcrossView(MapsView):
         # the key is chosen in the map of one head: here no column is
         chosen = replace(session.selection, query=self._answer(session), key=None)
         return Spec("rollout", chosen, session.display, recipe=self._recipe(session))
-
-    def as_text(self) -> str:
-        return plain(self.canvas.sentence.text())
 
     def as_table(self) -> Table | None:
         """The answer looked at, token by token, as the bars have it."""

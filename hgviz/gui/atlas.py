@@ -1,4 +1,4 @@
-"""Every thumbnail of a capture in one picture: numpy in, pixels out, no Qt."""
+"""Maps made small: numpy in, pixels out, no Qt."""
 
 from __future__ import annotations
 
@@ -38,19 +38,6 @@ class Thumb:
     focus: float
     kind: str = "map"
     near: StreamingWindow = None
-
-
-@dataclass(frozen=True, slots=True)
-class Atlas:
-    """One image (height, width, 4) in Qt's BGRA order and where in it each head's picture lies."""
-
-    image: Pixels
-    places: Mapping[HeadId, tuple[int, int, int, int]]
-
-    @classmethod
-    def empty(cls) -> Atlas:
-        """Before anything was captured."""
-        return cls(np.zeros((1, 1, 4), np.uint8), {})
 
 
 def thumb(capture: Capture, one: Map, layer: Layer, head: int) -> Thumb:
@@ -157,13 +144,22 @@ def _along(values: Floats, size: int, axis: int, pool: np.ufunc) -> Floats:
     return np.asarray(pool.reduceat(values, starts, axis=axis), np.float32)
 
 
-def painted(one: Thumb, height: int, width: int, most: float, table: Pixels) -> Pixels:
-    """uint8 (height, width, 4), BGRA: one thumbnail; what is not seen stays clear."""
-    if one.kind == "places":
-        values = _band(one.values, width)
-        values = fitted(values, height, width, one.signed)
-    else:
-        values = fitted(one.values, height, width, one.signed)
+def painted(
+    one: Thumb,
+    height: int,
+    width: int,
+    palette: str,
+    dark: bool = False,
+    most: float | None = None,
+) -> Pixels:
+    """uint8 (height, width, 4), BGRA: one thumbnail; what is not seen stays clear.
+
+    most: the weight in full colour, None for its own largest.
+    """
+    table = palettes.colours(palettes.matching_palette(palette, one.signed), dark)
+    most = largest(one) if most is None else most
+    values = _band(one.values, width) if one.kind == "places" else one.values
+    values = fitted(values, height, width, one.signed)
     out = coloured(values / (most or 1.0), one.signed, table)
     if one.kind == "map":
         # The mask is pooled as the values are: else zeros show along its edge.
@@ -188,45 +184,24 @@ def coloured(shares: Floats, signed: bool, table: Pixels) -> Pixels:
     return out
 
 
-def compose(
+def paint_all(
     thumbs: Mapping[HeadId, Thumb],
     sizes: Mapping[HeadId, tuple[int, int]],
     palette: str,
     *,
     dark: bool = False,
     shared: bool = False,
-) -> Atlas:
-    """All thumbnails at these sizes (width, height, in device pixels) packed row by row.
+) -> dict[HeadId, Pixels]:
+    """All thumbnails at these sizes (width, height, in device pixels).
 
     shared: one maximum for all maps.
     """
-    found = {head: size for head, size in sizes.items() if head in thumbs}
-    spots, (across, down) = _packed(found)
-    image = np.zeros((max(1, down), max(1, across), 4), np.uint8)
-    most = {head: largest(thumbs[head]) for head in found}
+    drawn = {head: thumbs[head] for head in sizes if head in thumbs and thumbs[head].kind != "only"}
+    most = {head: largest(one) for head, one in drawn.items()}
     if shared:
-        maps = [head for head in found if thumbs[head].kind == "map"]
+        maps = [head for head, one in drawn.items() if one.kind == "map"]
         most |= dict.fromkeys(maps, max((most[head] for head in maps), default=0.0))
-    for head, (x, y, width, height) in spots.items():
-        one = thumbs[head]
-        table = palettes.colours(palettes.matching_palette(palette, one.signed), dark)
-        if one.kind != "only":
-            spot = painted(one, height, width, most[head], table)
-            image[y : y + height, x : x + width] = spot
-    return Atlas(image, spots)
-
-
-def _packed(
-    sizes: Mapping[HeadId, tuple[int, int]],
-) -> tuple[dict[HeadId, tuple[int, int, int, int]], tuple[int, int]]:
-    spots: dict[HeadId, tuple[int, int, int, int]] = {}
-    x = y = height = across = 0
-    layer = -1
-    for head in sorted(sizes):
-        if head.layer != layer:
-            x, y, height, layer = 0, y + height, 0, head.layer
-        width, tall = sizes[head]
-        spots[head] = (x, y, width, tall)
-        x, height = x + width, max(height, tall)
-        across = max(across, x)
-    return spots, (across, y + height)
+    return {
+        head: painted(one, *sizes[head][::-1], palette, dark, most[head])
+        for head, one in drawn.items()
+    }

@@ -737,11 +737,10 @@ class FollowPainter:
 
     def _thumb(self, thumb: atlas.Thumb, box: QRectF) -> None:
         size = round(THUMB * self.zoom * self.painter.device().devicePixelRatioF())
-        name = palettes.matching_palette(self.scene.display.palette, thumb.signed)
-        table = palettes.colours(name, self.theme.dark)
-        pixels = atlas.painted(thumb, size, size, atlas.largest(thumb), table)
+        palette = self.scene.display.palette
+        pixels = atlas.painted(thumb, size, size, palette, self.theme.dark)
         theme.draw_box(self.painter, box, 3, self.theme.pane)
-        self.painter.drawImage(box, ink.image(np.ascontiguousarray(pixels)))
+        self.painter.drawImage(box, ink.image(pixels))
         theme.draw_box(self.painter, box, 3, edge=self.theme.edge)
 
     def _links(self, number: int, row: StageRow) -> None:

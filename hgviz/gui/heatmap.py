@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from string import Template
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -42,7 +41,7 @@ from hgviz.gui.ink import CellCard, Cross, MapPicture, MapScene, Pixels
 from hgviz.gui.language import tr
 from hgviz.gui.opened import Lack, OpenedMap, There, TileSupply
 from hgviz.gui.tiles import Part, Quality, Tiles
-from hgviz.gui.view import HeadTitle, View
+from hgviz.gui.view import HeadTitle, View, plain
 from hgviz.gui.widgets import (
     ARROWS,
     NOTCH,
@@ -66,16 +65,6 @@ if TYPE_CHECKING:
 
 
 HINT = "Point at a cell to read it; click to keep its query."
-END = Template(
-    '<tr><td style="$note;padding-right:8px">$name</td>'
-    '<td align="right" style="padding-right:8px">$glyph</td><td>$place</td></tr>'
-)
-CARD = Template(
-    '<span style="$big">$value</span>&nbsp;&nbsp;<span style="$note">$what</span>'
-    '<table cellspacing="0" cellpadding="1" style="margin-top:4px">$ends</table>'
-)
-MARK = Template('<span style="font-family:$family;font-weight:600;color:$colour">$text</span>')
-BOLD = Template('<span style="font-weight:600;color:$colour">$text</span>')
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,18 +132,17 @@ class CellReading:
         else:
             value, what = sentences.weight(weight), tr("of this row’s weight")
         ends = "".join(
-            END.substitute(
-                note=note,
-                name=name,
-                glyph=marked(names.glyph(cell)),
-                place=sentences.marked_up(names.place(cell)),
-            )
+            f'<tr><td style="{note};padding-right:8px">{name}</td>'
+            f'<td align="right" style="padding-right:8px">{marked(names.glyph(cell))}</td>'
+            f"<td>{sentences.marked_up(names.place(cell))}</td></tr>"
             for name, names, cell in (
                 (tr("from"), self.rows, self.row),
                 (tr("to"), self.columns, self.column),
             )
         )
-        return CARD.substitute(big=big, value=_escaped(value), note=note, what=what, ends=ends)
+        said = f'<span style="{big}">{_escaped(value)}</span>&nbsp;&nbsp;'
+        table = '<table cellspacing="0" cellpadding="1" style="margin-top:4px">'
+        return f'{said}<span style="{note}">{what}</span>{table}{ends}</table>'
 
     def _sum(self) -> str:
         """The sum of the row in words; empty where it is 1."""
@@ -224,13 +212,13 @@ def share(weight: float) -> str:
 def marked(text: str) -> str:
     """A glyph of the text: monospaced, in the colour of the selection."""
     family = ",".join(f"'{name}'" for name in theme.MONO)
-    colour = theme.current().mark_text.name()
-    return MARK.substitute(family=family, colour=colour, text=sentences.marked_up(text))
+    style = f"font-family:{family};font-weight:600;color:{theme.current().mark_text.name()}"
+    return f'<span style="{style}">{sentences.marked_up(text)}</span>'
 
 
 def _bold(text: str) -> str:
     words = _escaped(text).replace(" ", "&nbsp;")
-    return BOLD.substitute(colour=theme.current().text.name(), text=words)
+    return f'<span style="font-weight:600;color:{theme.current().text.name()}">{words}</span>'
 
 
 def _escaped(text: str) -> str:
@@ -505,10 +493,6 @@ class MapCanvas(QWidget):
     @property
     def _ratio(self) -> float:
         return self.devicePixelRatioF()
-
-    def map_rect(self, number: int = 0) -> QRectF:
-        """One of the maps, in logical px."""
-        return self.panes[number].rect
 
     def cell_at(self, place: QPointF) -> Cell:
         """The row and column under a place; None, None outside the maps."""
@@ -1014,6 +998,9 @@ class MapsView(View):
 
     def fit(self) -> None:
         self.canvas.fit()
+
+    def as_text(self) -> str:
+        return plain(self.canvas.sentence.text()) if self.canvas.alone else super().as_text()
 
     def settle(self) -> None:
         """Ask, read every tile on screen and draw, now."""

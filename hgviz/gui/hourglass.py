@@ -17,7 +17,7 @@ from hgviz.analysis.roles import HeadRole
 from hgviz.core import Capture, HeadId, HeadSet, Layer, Map, ModelSpec, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
-from hgviz.gui.atlas import EXPONENT, Atlas, Thumb, compose, thumb
+from hgviz.gui.atlas import EXPONENT, Pixels, Thumb, paint_all, thumb
 from hgviz.gui.headgrid import (
     NAME,
     SMALL,
@@ -119,13 +119,12 @@ class Thumbnails(HeadPicture):
     def __init__(
         self,
         scene: HourglassScene,
-        atlas: Atlas,
+        maps: Mapping[HeadId, Pixels],
         shades: Shades | None,
         roles: Mapping[HeadId, HeadRole],
     ) -> None:
         self.scene, self.spec, self.shades, self.roles = scene, scene.spec, shades, roles
-        self.atlas = atlas  # the image below only borrows its memory
-        self.image = ink.image(atlas.image)
+        self.maps = maps
 
     def key(self) -> object:
         return self.scene
@@ -237,10 +236,10 @@ class Thumbnails(HeadPicture):
         painter.fillPath(path, ground or (now.raised if is_missing else now.pane))
         if head.layer in scene.only:
             painter.fillPath(path, QBrush(now.unseen_hatch, Qt.BrushStyle.BDiagPattern))
-        elif not is_missing and self.shades is None and (spot := self.atlas.places.get(head)):
+        elif not is_missing and self.shades is None and head in self.maps:
             painter.save()
             painter.setClipPath(path, Qt.ClipOperation.IntersectClip)
-            painter.drawImage(box, self.image, QRectF(*spot))
+            painter.drawImage(box, ink.image(self.maps[head]))
             painter.restore()
         if is_off:
             painter.fillPath(path, faint(now.pane, 0.72))
@@ -330,7 +329,7 @@ GHOST = 128  # positions of a model that no text was captured with yet
 
 
 @dataclass(frozen=True, slots=True)
-class AtlasLook:
+class ThumbnailLook:
     """How thumbnails are drawn: the px of each head, its colours, and whether they are shared."""
 
     sizes: dict[HeadId, tuple[int, int]]
@@ -341,12 +340,12 @@ class AtlasLook:
 
 @dataclass(frozen=True, slots=True)
 class HourglassData:
-    """The thumbnails of all heads, the maps they are of, and the image of them all."""
+    """The thumbnails of all heads, the maps that they are of, and their pictures."""
 
     thumbs: dict[HeadId, Thumb]
     maps: dict[int, Map]
-    atlas: Atlas
-    look: AtlasLook
+    pictures: dict[HeadId, Pixels]
+    look: ThumbnailLook
 
 
 class HourglassView(View):
@@ -391,14 +390,14 @@ class HourglassView(View):
             return lambda: None
         is_coloured = self._is_small or self._shades(session) is not None
         sizes = {} if is_coloured else self.grid.sizes()
-        look = AtlasLook(
+        look = ThumbnailLook(
             sizes, session.display.palette, theme.current().dark, session.display.shared
         )
         return partial(_read_thumbnails, session.capture, look, self.data)
 
     def draw(self, result: HourglassData | None) -> None:
-        """Show the atlas, unless it is the one on screen already."""
-        if result is None or self.data is None or result.atlas is not self.data.atlas:
+        """Show the pictures, unless they are on screen already."""
+        if result is None or result is not self.data:
             self.data = result
             self._stage(self.session)
 
@@ -445,8 +444,8 @@ class HourglassView(View):
         self._offer_metrics(session, metric)
         if shades is None and self._is_small and self.data is not None:
             shades = focus_shades(self.data.thumbs, session.display.palette)
-        atlas = self.data.atlas if self.data is not None else Atlas.empty()
-        self.grid.show_picture(Thumbnails(scene, atlas, shades, session.facts))
+        pictures = self.data.pictures if self.data is not None else {}
+        self.grid.show_picture(Thumbnails(scene, pictures, shades, session.facts))
         off = session.off | (capture.off if capture is not None else frozenset())
         self.grid.show_off(off)
         shrinks = any(level.stride != 1 for level in spec.levels)
@@ -583,9 +582,9 @@ def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
 
 
 def _read_thumbnails(
-    capture: Capture, look: AtlasLook, before: HourglassData | None
+    capture: Capture, look: ThumbnailLook, before: HourglassData | None
 ) -> HourglassData:
-    """Thumbnails layer by layer, those already made kept, then the one image of them all."""
+    """Thumbnails layer by layer, those already made kept, then the pictures of them all."""
     thumbs: dict[HeadId, Thumb] = {}
     maps = {n: one for n, one in enumerate(capture.maps) if one is not None}
     for index, one in maps.items():
@@ -598,8 +597,8 @@ def _read_thumbnails(
         progress(index + 1, len(capture.maps), "drawing the hourglass")
     if before is not None and before.look == look and before.maps == maps:
         return before
-    atlas = compose(thumbs, look.sizes, look.palette, dark=look.dark, shared=look.shared)
-    return HourglassData(thumbs, maps, atlas, look)
+    pictures = paint_all(thumbs, look.sizes, look.palette, dark=look.dark, shared=look.shared)
+    return HourglassData(thumbs, maps, pictures, look)
 
 
 def _has_one_key(layer: Layer) -> bool:

@@ -132,9 +132,6 @@ class MapView(HeadMapsView):
             return None
         return Spec("map", session.marked, session.display)
 
-    def as_text(self) -> str:
-        return plain(self.canvas.sentence.text())
-
     def as_table(self) -> list[list[str]] | None:
         """The row of the chosen query, else the cells on screen."""
         opened, view = self._opened, self.canvas.view

@@ -531,9 +531,7 @@ def find_notable(
         small = None
         if known is not None:
             thumb = atlas.thumb(capture, known, layer, one.head.head)
-            name = palettes.matching_palette(palette, thumb.signed)
-            table = palettes.colours(name, theme.current().dark)
-            small = atlas.painted(thumb, size, size, atlas.largest(thumb), table)
+            small = atlas.painted(thumb, size, size, palette, theme.current().dark)
         out.append(NotableHead(one, sentences.ends(capture.spec, one.head.layer), small))
     return tuple(out)
 

@@ -225,8 +225,8 @@ def test_any_head_stands_beside_any_of_any_model(every, one):
 
 def test_zoom_pan_and_fit_act_on_all_three_maps(qtbot):
     with comparing() as (view, _, canvas, panes):
-        wheel(canvas, canvas.map_rect(1).center(), 5)
-        before, start = canvas.view, canvas.map_rect(2).center().toPoint()
+        wheel(canvas, canvas.panes[1].rect.center(), 5)
+        before, start = canvas.view, canvas.panes[2].rect.center().toPoint()
         drag(canvas, start, start - QPoint(25, 0))
         assert canvas.view.across.start == before.across.start + 25
         assert {pane.picture.view for pane in panes} == {canvas.view}

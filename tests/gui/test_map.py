@@ -258,7 +258,7 @@ def test_a_growing_capture_keeps_what_was_opened(app, small):
 
 def test_a_part_of_a_map_that_grows_stays_where_it_was(app, small):
     with mapped(small, 0, 1, 70) as (view, session, canvas, pane):
-        canvas.zoom(6, canvas.map_rect().topLeft())  # the query is out of sight
+        canvas.zoom(6, canvas.panes[0].rect.topLeft())  # the query is out of sight
         before, seen = canvas.view, pane.pixels.copy()
         session.put(capture=grown(small, 20))
         view.settle()
@@ -278,7 +278,7 @@ def test_another_text_of_a_corpus_is_shown_at_the_same_zoom(app, small):
     first = replace(small, items=items, path="many.h5")
     longer = replace(make_capture("Another text. " * 12), items=items, item=1, path="many.h5")
     with mapped(first, 0, 1, 30) as (view, session, canvas, _):
-        canvas.zoom(9, canvas.map_rect().topLeft())
+        canvas.zoom(9, canvas.panes[0].rect.topLeft())
         scale = canvas.view.down.scale
         for capture in (longer, first):
             session.put(capture=capture)
@@ -313,7 +313,7 @@ def test_a_panned_picture_equals_one_composed_anew(app):
     random = np.random.default_rng(0)
     with mapped(capture, 0, 0) as (view, _, canvas, pane):
         for turns in (2, 9, -4):
-            canvas.zoom(turns, canvas.map_rect().center())
+            canvas.zoom(turns, canvas.panes[0].rect.center())
             view.settle()
             for step in random.integers(-40, 41, (6, 2)):
                 canvas.pan(QPointF(*map(int, step)))
