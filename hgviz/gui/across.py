@@ -9,7 +9,6 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
-from PySide6.QtCore import Signal
 from PySide6.QtGui import QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
@@ -26,7 +25,6 @@ from hgviz.core import (
     Capture,
     HeadFusion,
     HeadId,
-    HeadSet,
     RolloutOptions,
     Selection,
     progress,
@@ -42,7 +40,7 @@ from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import Table, key_table
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, Empty
-from hgviz.gui.widgets import PaneHead, Picker, Toggle, hbox, label, vbox
+from hgviz.gui.widgets import PaneHead, Picker, Toggle, label, vbox
 from hgviz.session import Session
 
 # --- cache ----------------------------------------------------------------------------------------
@@ -290,45 +288,6 @@ STAYING = (
 SIGNED = "Keep negative weights: the product of A + I, not normalised", ABOUT["Product"][1]
 
 
-class RecipeBar(QWidget):
-    """Three controls in a row; `changed` says that one of them was used."""
-
-    changed = Signal()
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.fuse, self.residual = Picker(tr("Heads")), Picker(tr("Residual share"))
-        self.fuse.offer((name, tr(words), tr(why)) for name, words, why in FUSED)
-        shares = ((share, heatmap.share(share)) for share in RESIDUAL)
-        self.residual.offer(
-            ((share, tr("{share} residual", share=words)) for share, words in shares), 0.5
-        )
-        self.signed = Toggle(tr("Signed"), explanation(tr(SIGNED[0]), SIGNED[1]))
-        self.signed.toggled.connect(self._chosen)
-        for picker, wide in ((self.fuse, 146), (self.residual, 132)):
-            picker.setFixedWidth(wide)
-            picker.currentIndexChanged.connect(self._chosen)
-        for picker, (meaning, cited) in ((self.fuse, FUSING), (self.residual, STAYING)):
-            picker.setToolTip(explanation(tr(meaning), cited))
-        hbox(self, self.fuse, self.residual, self.signed, spacing=8)
-
-    def recipe(self, head: HeadId, off: HeadSet) -> RolloutOptions:
-        """What is chosen; head: the selected one, off: those that are switched off."""
-        chosen = self.fuse.currentData()
-        heads = (head,) if chosen == "one" and head not in off else ()
-        if self.signed.isChecked():
-            return RolloutOptions(heads=heads, signed=True)
-        fuse: HeadFusion = chosen if chosen in HEAD_FUSIONS else "mean"
-        return RolloutOptions(fuse, heads, self.residual.currentData())
-
-    def _chosen(self, _: object) -> None:
-        plain = not self.signed.isChecked()
-        for at in (1, 2):  # a signed product is of means
-            self.fuse.model().item(at).setEnabled(plain)  # type: ignore[attr-defined]
-        self.residual.setEnabled(plain)
-        self.changed.emit()
-
-
 # --- view -----------------------------------------------------------------------------------------
 
 
@@ -353,16 +312,24 @@ class AcrossView(MapsView):
         self.canvas.setAccessibleName(tr("Attention rollout"))
         self.bars = ChartWidget(tr("The selected answer by token"))
         self.head = PaneHead(tr("Attention rollout"))
-        self.choices = RecipeBar()
-        self.choices.changed.connect(self.refresh)
-        self.head.add(self.choices, self.export_button())
+        self.fuse, self.residual = Picker(tr("Heads")), Picker(tr("Residual share"))
+        self.fuse.offer((name, tr(words), tr(why)) for name, words, why in FUSED)
+        shares = ((part, tr("{share} residual", share=heatmap.share(part))) for part in RESIDUAL)
+        self.residual.offer(shares, 0.5)
+        self.signed = Toggle(tr("Signed"), explanation(tr(SIGNED[0]), SIGNED[1]))
+        self.signed.toggled.connect(self._choose_recipe)
+        for picker, wide, (meaning, cited) in (
+            (self.fuse, 146, FUSING), (self.residual, 132, STAYING),
+        ):  # fmt: skip
+            picker.setFixedWidth(wide)
+            picker.setToolTip(explanation(tr(meaning), cited))
+            picker.currentIndexChanged.connect(self._choose_recipe)
+        self.head.add(self.fuse, self.residual, self.signed, self.export_button())
         self.reason = label(factor=0.92, kind="secondary", wrap=True, margins=(16, 8, 16, 8))
         self.reason.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Maximum)
         self.reason.hide()
         vbox(self.content, self.head, (self.canvas, 5), self.reason, (self.bars, 2))
         self.bars.picked.connect(self._pick)
-
-    # --- View -------------------------------------------------------------------------------------
 
     def request(self, session: Session) -> Callable[[], Across] | Empty:
         """Compose the row of the answer, then all of them."""
@@ -407,8 +374,20 @@ class AcrossView(MapsView):
     # --- what is asked for ------------------------------------------------------------------------
 
     def _recipe(self, session: Session) -> RolloutOptions:
+        chosen, head = self.fuse.currentData(), session.selection.head_id
         off = session.capture.off if session.capture is not None else frozenset()
-        return self.choices.recipe(session.selection.head_id, off)
+        heads = (head,) if chosen == "one" and head not in off else ()
+        if self.signed.isChecked():
+            return RolloutOptions(heads=heads, signed=True)
+        fuse: HeadFusion = chosen if chosen in HEAD_FUSIONS else "mean"
+        return RolloutOptions(fuse, heads, self.residual.currentData())
+
+    def _choose_recipe(self, _: object) -> None:
+        plain = not self.signed.isChecked()
+        for at in (1, 2):  # a signed product is of means
+            self.fuse.model().item(at).setEnabled(plain)  # type: ignore[attr-defined]
+        self.residual.setEnabled(plain)
+        self.refresh()
 
     def _answer(self, session: Session) -> int | None:
         """The token whose answer is looked at: the query, where it is of the text answered on."""

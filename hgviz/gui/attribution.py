@@ -374,8 +374,6 @@ class AttributionView(View):
         )  # fmt: skip
         self.start_at(self.bars)
 
-    # --- View -------------------------------------------------------------------------------------
-
     def request(self, session: Session) -> Callable[[], AnswerReport] | Empty:
         """The answers on offer, and the scores of the selected head for this text."""
         capture, question, chosen = session.capture, asked(session), session.selection
@@ -458,8 +456,6 @@ class AttributionView(View):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._fit()
-
-    # --- inside -----------------------------------------------------------------------------------
 
     def _fit(self) -> None:
         is_found = self.report is not None and self.report.found is not None

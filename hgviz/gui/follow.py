@@ -1016,8 +1016,6 @@ class FollowView(View):
         self.canvas.picked.connect(self._pick)
         self.canvas.head_picked.connect(self.select_head)
 
-    # --- the view ---------------------------------------------------------------------------------
-
     def request(self, session: Session) -> Callable[[], Trace] | None:
         """One row of every stage's head, and the rollout of this token."""
         capture = session.capture
@@ -1072,8 +1070,6 @@ class FollowView(View):
             most = stages_that_fit(self.canvas.viewport().height())
             if stages(scene.capture.spec, scene.trace.level, most) != scene.trace.way:
                 self.refresh()
-
-    # --- inside -----------------------------------------------------------------------------------
 
     def _pick(self, token: int) -> None:
         self.session.select(query=token, key=None)

@@ -285,8 +285,6 @@ class HeadsView(ChartView):
         )
         self._arrange()
 
-    # --- the view ---------------------------------------------------------------------------------
-
     def request(self, session: Session) -> Callable[[], HeadMeasures] | Empty:
         """What every head does on this text, or over all of them; at once what is known already."""
         capture = session.capture
@@ -351,8 +349,6 @@ class HeadsView(ChartView):
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
-
-    # --- inside -----------------------------------------------------------------------------------
 
     @property
     def _plotted(self) -> list[str]:

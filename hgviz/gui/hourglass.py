@@ -379,8 +379,6 @@ class HourglassView(View):
         self.grid.menu_wanted.connect(lambda head, where: self.menu(head).popup(where))
         self.grid.rearranged.connect(self.refresh)
 
-    # --- the view ---------------------------------------------------------------------------------
-
     def request(self, session: Session) -> Callable[[], HourglassData | None] | Empty:
         """The small maps of every layer that is there, as one image."""
         if session.spec is None:
@@ -418,8 +416,6 @@ class HourglassView(View):
         """One row for each head, with the numbers of its card and of its colour."""
         thumbs = self.data.thumbs if self.data is not None else {}
         return head_table(self.session, thumbs)
-
-    # --- inside -----------------------------------------------------------------------------------
 
     def _shades(self, session: Session) -> Shades | None:
         """The metric that colours heads, None where their maps are shown."""

@@ -799,8 +799,6 @@ class LinksView(View):
         """The links that are drawn, of the chosen queries or of all in view."""
         return None if self.data is None else self.data.links
 
-    # --- View -------------------------------------------------------------------------------------
-
     def request(self, session: Session) -> Callable[[], LinkData] | Empty:
         """Read the rows of the queries that have links to be seen."""
         capture, chosen = session.capture, session.selection

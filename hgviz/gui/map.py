@@ -58,8 +58,6 @@ class MapView(HeadMapsView):
         self.head.add(self.full)
         self._add_buttons(tr("Fit map to pane (F)"))
 
-    # --- View -------------------------------------------------------------------------------------
-
     def unbind(self) -> None:
         self._held.stop()
         super().unbind()
@@ -398,8 +396,6 @@ class ImageView(View):
         vbox(self.content, self.head, (self.canvas, 1), self.sentence)
         self.start_at(self.canvas)
 
-    # --- View -------------------------------------------------------------------------------------
-
     def request(self, session: Session) -> Callable[[], ImageOverlay] | Empty:
         """Read the row of the query that is chosen, else of the first."""
         capture, chosen = session.capture, session.selection
@@ -442,8 +438,6 @@ class ImageView(View):
         pieces = self.found.capture.prompt.pieces
         rows = [[pieces[at], repr(float(one))] for at, one in enumerate(self.found.row)]
         return [[tr("Key"), tr("Weight")], *rows]
-
-    # --- inside -----------------------------------------------------------------------------------
 
     def _key(self) -> int | None:
         """The key under the pointer, here or in another pane."""

@@ -373,8 +373,6 @@ class NeuronView(View):
         vbox(self.content, self.head, self.lanes, line(), (self.keys, 1), self._foot, self.sentence)
         self.start_at(self.keys)
 
-    # --- View -------------------------------------------------------------------------------------
-
     def request(self, session: Session) -> Callable[[], RowAnatomy] | Empty:
         """Take the row of the query looked at apart."""
         capture, chosen, query = session.capture, session.selection, session.looked_at.query
@@ -420,8 +418,6 @@ class NeuronView(View):
         super().resizeEvent(event)
         for part in (self.lanes, self._foot, self.sentence):
             part.setHidden(self.height() < LOW_VIEW)
-
-    # --- inside -----------------------------------------------------------------------------------
 
     def _is_chosen(self, found: RowAnatomy) -> bool:
         """Whether what is on screen is the row that is chosen."""

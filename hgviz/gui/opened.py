@@ -642,7 +642,7 @@ class TileSupply(QObject):
         # in a hurry nothing competes with what is stored
         work = [cache.parts(screen, view)] if soon or not hurry else []
         if not hurry:
-            wanted = [tiles.wanted(source, view) for source in sources]
+            wanted = [[*tiles.wanted(source, view)] for source in sources]
             work.append(cache.parts(_in_turn(wanted, far)))
         if view.zoom <= QUICK:
             work += [cache.parts(ring), cache.parts(others, view)]

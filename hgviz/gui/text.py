@@ -326,8 +326,6 @@ class TextStrip(View):
         column.addWidget(self._foot)
         self.start_at(self.strip)
 
-    # --- View -------------------------------------------------------------------------------------
-
     def request(self, session: Session) -> Callable[[], TextStripData] | None:
         """Read the rows of the chosen tokens in the head open at each level."""
         capture = session.capture
@@ -437,8 +435,6 @@ class TextStrip(View):
                 self._choose(number, (max(0, first + by[0]), min(most, last + by[1])))
                 return True
         return super().eventFilter(watched, event)
-
-    # --- inside -----------------------------------------------------------------------------------
 
     def _legend(self, result: TextStripData) -> Iterator[str]:
         session, capture = self.session, result.capture

@@ -253,7 +253,7 @@ class Tiles:
     def lacking(self, source: Source, view: Viewport) -> list[Key]:
         """The tiles not exact where a view shows them, the middle of the screen first."""
         keys = [
-            key for key, parts in wanted_parts(source, view)
+            key for key, parts in wanted(source, view).items()
             if (tile := self.get(key)) is None or not tile.exact[parts].all()
         ]  # fmt: skip
         if not keys:
@@ -291,26 +291,21 @@ def _shown_parts(number: int, zoom: int, axis: MapAxis) -> slice:
     return slice(max(0, (first - top) // reach), max(0, -((top - last) // reach)))
 
 
-def wanted(source: Source, view: Viewport) -> list[Key]:
-    """The tiles a view needs, but those in which nothing is seen; none where it is of another map,
-    which was shown meanwhile.
+def wanted(source: Source, view: Viewport) -> dict[Key, tuple[slice, slice]]:
+    """The tiles a view needs, but those in which nothing is seen, and the parts of each that it
+    shows; none where it is of another map, which was shown meanwhile.
     """
-    return [key for key, _ in wanted_parts(source, view)]
-
-
-def wanted_parts(source: Source, view: Viewport) -> list[tuple[Key, tuple[slice, slice]]]:
-    """The same tiles, each with the parts of it that the view shows anything of."""
     if source.shape != view.shape:
-        return []
+        return {}
     rows, columns, there = grid(source, view)
     down, across = (
         [_shown_parts(number, view.zoom, axis) for number in numbers]
         for numbers, axis in zip((rows, columns), view.axes, strict=True)
     )
-    return [
-        (Key(source, view.zoom, rows[i], columns[j]), (down[i], across[j]))
+    return {
+        Key(source, view.zoom, rows[i], columns[j]): (down[i], across[j])
         for i, j in np.argwhere(there).tolist()
-    ]
+    }
 
 
 def grid(source: Source, view: Viewport) -> tuple[range, range, Bools]:
@@ -564,7 +559,7 @@ def unseen(source: Source, view: Viewport) -> Bools:
 def quality(tiles: Tiles, source: Source, view: Viewport) -> Quality:
     """How true the picture is: near is within the error of the levels kept in the capture."""
     found: Quality = "exact"
-    for key, parts in wanted_parts(source, view):
+    for key, parts in wanted(source, view).items():
         tile = tiles.get(key)
         exact = tile is not None and tile.exact[parts].all()
         if tile is None or not (tile.near or exact):

@@ -76,10 +76,10 @@ def test_choices_make_another_map_and_are_what_a_figure_draws(shown):
     capture = small()
     view, session = shown(capture, selection=Selection(0, 1, 15))
     for box, index, recipe in (
-        (view.choices.fuse, 1, RolloutOptions(fuse="max")),
-        (view.choices.fuse, 2, RolloutOptions(fuse="min")),
-        (view.choices.fuse, 3, RolloutOptions(heads=(HeadId(0, 1),))),
-        (view.choices.residual, 5, RolloutOptions(residual=0.9, heads=(HeadId(0, 1),))),
+        (view.fuse, 1, RolloutOptions(fuse="max")),
+        (view.fuse, 2, RolloutOptions(fuse="min")),
+        (view.fuse, 3, RolloutOptions(heads=(HeadId(0, 1),))),
+        (view.residual, 5, RolloutOptions(residual=0.9, heads=(HeadId(0, 1),))),
     ):
         box.setCurrentIndex(index)
         view.settle()
@@ -93,10 +93,10 @@ def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(sh
     capture = plant(letters(TEXT[:9]), [random.normal(size=(2, 9, 9))], causal=False, signed=True)
     view, _ = shown(capture, selection=Selection(0, 0, 4, 2))
     for is_signed in (True, False):
-        view.choices.signed.setChecked(is_signed)
+        view.signed.setChecked(is_signed)
         view.settle()
         assert view._across.opened.sources[0].signed == is_signed
-        assert view.choices.residual.isEnabled() != is_signed
+        assert view.residual.isEnabled() != is_signed
         assert ("all layers multiplied" in view.canvas.sentence.text()) == is_signed
 
 
