@@ -351,7 +351,6 @@ class AcrossView(MapsView):
         self.bars.setToolTip(explanation(tr(about), cited))
         self.bars.setMaximumHeight(TALLEST * (2 if result.reason else 1))
         self._fit_parts()
-        self.head.note.say(tr(result.recipe.label))
         self._show_maps()
 
     def figure(self, session: Session) -> Spec | None:
@@ -469,7 +468,8 @@ class AcrossView(MapsView):
         self._fit_parts()
 
     def _fit_parts(self) -> None:
-        self.head.note.setVisible(self.width() >= NOTED)
+        across = self._across if self.width() >= NOTED else None
+        self.head.note.say("" if across is None else tr(across.recipe.label))
         self.head.title.setVisible(self.width() >= ROOMY)
         whole = self._across is None or not self._across.reason
         self.canvas.setVisible(whole)

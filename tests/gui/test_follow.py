@@ -86,22 +86,6 @@ def test_pointing_at_a_cell_says_its_weight(view):
         assert view.canvas.words_at(place).endswith(words)
 
 
-@pytest.mark.parametrize(
-    ("size", "layers"), [((1000, 560), 4), ((1600, 890), 6), ((2560, 1300), 12)]
-)
-def test_a_page_shows_each_layer_of_one_level_where_it_has_room(size, layers):
-    one, count = gpt2(), 6 if layers == 6 else 12
-    spec = replace(
-        one.spec, layers=tuple(replace(one.spec.layers[0], index=n) for n in range(count))
-    )
-    capture = replace(one, spec=spec, maps=one.maps[:1] * count)
-    with showing(FollowView, session_of(capture, 0, 0, 5), *size) as view:
-        assert len(view.canvas.scene.trace.way) == layers
-        view.resize(1000, 560)
-        view.settle()
-        assert len(view.canvas.scene.trace.way) == 4
-
-
 def test_a_long_text_shows_a_window_around_the_token_and_a_low_page_scrolls():
     capture = make_capture("The hourglass was used at sea. " * 40)
     with showing(FollowView, session_of(capture, query=900), 900, 600) as view:

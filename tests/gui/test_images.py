@@ -9,10 +9,7 @@ from PySide6.QtCore import QPointF, Qt
 from PySide6.QtTest import QTest
 
 from hgviz import palettes
-from hgviz.core import HeadId
-from hgviz.gui.changes import changes
 from hgviz.gui.view import LOOKS
-from hgviz.session import SideB
 from tests.gui.screen import colour_at, errors
 from tests.making import make_capture
 from tests.models.building import write_transformer
@@ -115,40 +112,6 @@ def test_an_image_that_is_opened_is_read_by_the_model_at_hand(program, tmp_path,
     program.settle()
     assert session.look == "image" and view_of(program).drawn
     assert program.inspect.strip.edit.text() == "Choose image…"
-
-
-def test_images_whose_answer_changed_are_named_by_their_files(program, tmp_path, until):
-    session, random, lines = program.session, np.random.default_rng(0), ["image,label"]
-    for at in range(40):
-        pixels = random.integers(0, 255, (32, 32, 3)) * (np.arange(3) != at % 4)
-        Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / f"{at}.png")
-        lines.append(f"{at}.png,LABEL_{at % 2}")
-    (tmp_path / "a.csv").write_text("\n".join(lines))
-    program.commands.open_path(write_vit(tmp_path / "vit"))
-    until(lambda: session.model is not None)
-    program.commands.use_data(str(tmp_path / "a.csv"))
-    until(lambda: session.trial is not None and session.trial.done)
-    off = frozenset(HeadId(layer, head) for layer in (0, 1) for head in range(3 + layer))
-    session.put(off=off)
-    until(lambda: session.trial.done and session.trial.off == off)
-    rows = changes(session.trial, "all", session.model).rows
-    assert rows and all(row.before.endswith(".png") for row in rows)
-    assert {row.whole for row in rows} <= {"LABEL_0", "LABEL_1"}
-
-
-def test_an_image_is_compared_with_what_another_model_makes_of_it(program, tmp_path, until):
-    session = program.session
-    program.commands.open_path(write_vit(tmp_path / "a"))
-    until(lambda: session.model is not None)
-    program.commands.open_path(write_image(tmp_path / "a.png"))
-    until(lambda: session.capture is not None and session.capture.complete)
-    for name, size, patch, grid in (("b", 16, 4, (4, 4)), ("c", 32, 16, (2, 2))):
-        old, other = session.capture_b, write_vit(tmp_path / name, size, patch)
-        program.commands.comparing.choose(SideB("model", path=other))
-        until(lambda old=old: session.capture_b is not old and session.capture_b.complete)
-        program.settle()
-        prompt = session.capture_b.prompt
-        assert (prompt.signal.grid, prompt.text) == (grid, "a.png")
 
 
 def test_the_next_model_reads_the_text_at_hand_and_no_image(program, tmp_path, until):

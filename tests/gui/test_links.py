@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QPointF, Qt
-from PySide6.QtGui import QKeyEvent, QMouseEvent, QPainterPathStroker
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId, Selection
-from hgviz.gui.links import KEY, QUERY, LinksView, end_label, visible_curve
+from hgviz.gui.links import KEY, QUERY, LinksView, end_label
 from hgviz.maps import LazyMap, with_statistics
 from hgviz.session import Session
 from tests.gui import kinds
@@ -237,18 +237,3 @@ def test_one_key_or_a_click_goes_to_a_far_key_and_the_page_says_which(way):
         first, stop = view.canvas.plan.shown(KEY)
         assert first <= far.place < stop and view.canvas.plan.scene.key == far.place
         assert view.session.selection.key == view.links.keys.token(far.place)
-
-
-@pytest.mark.parametrize("ys", [(150, 450), (-4000, 3000), (3000, -20), (99, 101), (700, 900)])
-def test_the_part_of_a_curve_in_view_lies_on_the_curve(ys):
-    a, b = (QPointF(x, y) for x, y in zip((40, 300), ys, strict=True))
-    part, whole = visible_curve(a, b, 100, 500), visible_curve(a, b, -9999, 9999)
-    assert (part is None) == (min(ys) > 500)
-    if part is not None:
-        box = part.boundingRect()
-        assert box.top() == pytest.approx(max(100, min(ys)), abs=0.01)
-        assert box.bottom() == pytest.approx(min(500, max(ys)), abs=0.01)
-        line = QPainterPathStroker()
-        line.setWidth(0.2)
-        around = line.createStroke(whole)
-        assert all(around.contains(part.pointAtPercent(t)) for t in (0.01, 0.3, 0.5, 0.9, 0.99))

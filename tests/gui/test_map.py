@@ -9,11 +9,11 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
-from hgviz.core import Capture, Display, Item, Selection
+from hgviz.core import Display, Item, Selection
 from hgviz.gui.map import MapView
-from hgviz.maps import DenseMap, LazyMap
+from hgviz.maps import DenseMap
 from tests.gui.screen import colour_at, drag, plain, shown, wheel
-from tests.making import byte_prompt, level_spans, make_capture, make_factors
+from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea. When the sand had run down, it was turned."
 
@@ -37,16 +37,6 @@ def with_weights(capture, layer, weights):
     maps = list(capture.maps)
     maps[layer] = DenseMap(np.asarray(weights, np.float32), heads, False, causal=True)
     return replace(capture, maps=tuple(maps))
-
-
-def grown(capture, tokens):
-    """The capture with so many more tokens in its text; of layer 0 head 1 the maps are known."""
-    longer = make_capture(capture.prompt.text + "x" * tokens)
-    old, size = capture.maps[0].read(1), len(longer.prompt)
-    weights = np.zeros((6, size, size), np.float32)
-    weights[1, : len(old), : len(old)] = old
-    weights[1, len(old) :, 0] = 1e-9
-    return with_weights(longer, 0, weights)
 
 
 # --- the picture ----------------------------------------------------------------------------------
@@ -74,25 +64,6 @@ def test_the_whole_map_of_a_signed_head_is_about_zero(app):
         assert -scene.limits[0] == scene.limits[1] == pytest.approx(np.abs(whole).max())
         sums = np.minimum(whole, 0).sum(axis=1), np.maximum(whole, 0).sum(axis=1)
         assert np.allclose(scene.mass, np.stack(sums, 1), atol=1e-5)
-
-
-def test_a_long_map_is_never_read_whole(app):
-    capture = make_capture("ab" * 32, heads=1, strides=(1,))
-    prompt, spec, random = byte_prompt("x" * 8192), capture.spec, np.random.default_rng(0)
-    factors = make_factors(random, 8192, 8192, spec.layers[0], spec, prompt)
-    asked = []
-
-    class Watched(LazyMap):
-        def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
-            asked.append([8192 if part is None else part[1] - part[0] for part in (rows, columns)])
-            return super().read(head, rows, columns, zoom, reduce)
-
-    maps = (Watched(factors, (0,)), None, None)
-    capture = Capture(spec, prompt, level_spans(8192, (1,), True), maps)
-    with mapped(capture, 0, 0, 8000, size=(260, 240)) as (_, _, canvas, pane):
-        assert canvas.view.zoom == 6 and pane.pixels[..., 3].any()
-        assert pane.scene.limits[1] == pytest.approx(1.0, abs=0.02)
-    assert max(rows * columns for rows, columns in asked) <= 2048 * 2048
 
 
 @pytest.mark.parametrize("text", ["a", "ab"])
@@ -254,23 +225,6 @@ def test_a_growing_capture_keeps_what_was_opened(app, small):
             view.settle()
             assert (pane.scene.source is source) == stays
         assert not [key for key in view.tiles._tiles if key.source is source]
-
-
-def test_a_part_of_a_map_that_grows_stays_where_it_was(app, small):
-    with mapped(small, 0, 1, 70) as (view, session, canvas, pane):
-        canvas.zoom(6, canvas.panes[0].rect.topLeft())  # the query is out of sight
-        before, seen = canvas.view, pane.pixels.copy()
-        session.put(capture=grown(small, 20))
-        view.settle()
-        assert [(axis.start, axis.scale) for axis in canvas.view.axes] == [
-            (axis.start, axis.scale) for axis in before.axes
-        ]
-        assert canvas.view.down.cells == before.down.cells + 20
-        assert np.array_equal(pane.pixels, seen)
-        session.put(capture=grown(small, 30))
-        session.select(layer=3)  # another head is shown whole
-        view.settle()
-        assert canvas.view.whole
 
 
 def test_another_text_of_a_corpus_is_shown_at_the_same_zoom(app, small):

@@ -11,9 +11,7 @@ from PySide6.QtTest import QTest
 
 from hgviz.core import Selection
 from hgviz.gui.neurons import NeuronView
-from hgviz.maps import DenseMap, LazyMap, with_statistics
-from tests.closeness import scaled_error
-from tests.gui.kinds import gpt2
+from hgviz.maps import DenseMap
 from tests.gui.screen import picture, shown
 from tests.making import make_capture, stranger
 
@@ -46,37 +44,6 @@ def test_the_sentence_says_every_number_on_the_way(app, capture):
         assert "32 products of q and k" in said
         hidden = view.found.sentence(31)
         assert "this key is masked" in hidden and hidden.endswith("the weight is 0.")
-
-
-@pytest.mark.parametrize("name, words", [
-    ("softpick", ("the logarithm of e to that, less 1, is {rectified}", "log-sum-exp of the row",
-                  "{exponent}", "exp of that is {weight}")),
-    ("sigmoid", ("less the logarithm of the number of keys seen, 1.792, it is {biased}",
-                 "sigmoid of that is {weight}")),
-    ("softmax1", ("log-sum-exp of the row", "{exponent}", "exp of that is {weight}")),
-])  # fmt: skip
-def test_rows_that_may_look_at_nothing_are_told_step_by_step(app, name, words):
-    capture = gpt2(n_heads=2, n_layers=1)
-    factors = capture.maps[0].factors
-    rule = replace(factors.rule, activations=(name, name))
-    random = np.random.default_rng(0)
-    q, k = (random.normal(size=one.shape).astype(np.float32) for one in (factors.q, factors.k))
-    made = LazyMap(with_statistics(replace(factors, q=q, k=k, rule=rule)), (0, 1))
-    capture = replace(capture, maps=(made,))
-    row = made.read(1, (5, 6))[0]
-    best = int(row.argmax())
-    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 5, best)) as (view, _):
-        one, said = view.found.anatomy, view.sentence.text()
-        assert scaled_error(one.weights, row) < 1e-6
-        told = {kind: f"{one.stage(kind)[best]:.3f}".replace("-", "−")
-                for kind in ("rectified", "exponent", "biased", "weight")
-                if one.stage(kind) is not None}  # fmt: skip
-        for part in words:
-            assert part.format(**told) in said
-        if name == "softpick":
-            below = int(np.flatnonzero(one.stage("score")[:6] <= 0)[0])
-            assert view.found.sentence(below).endswith("that is not above 0, and the weight is 0.")
-            assert row[below] == 0
 
 
 def test_a_key_is_chosen_by_mouse_and_keyboard_in_either_order(app, capture):

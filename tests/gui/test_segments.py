@@ -14,7 +14,7 @@ from hgviz.figures.cells import seen_cells, unseen_reason
 from hgviz.gui import program
 from hgviz.gui.follow import FollowOptions, follow, lay_out
 from hgviz.gui.grid import rule_of
-from hgviz.gui.layouts import HourglassRoom, hourglass_layout, level_stays, stages
+from hgviz.gui.layouts import stages
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import TopKeysPanel
 from hgviz.gui.text import TextStrip, segment_ends
@@ -227,17 +227,6 @@ def test_tokens_that_are_in_no_group_say_so(given, capture_of):
 
 
 # --- bytes, patches and bytes as an hourglass -----------------------------------------------------
-
-
-def test_every_layer_has_a_row_from_bytes_to_patches_and_back(app, capture_of):
-    capture = capture_of("two parts")
-    rows = [(one.level, len(one.rows)) for one in level_stays(capture.spec)]
-    assert rows == [(0, 4), (1, 0), (2, 2), (0, 3)]
-    lengths = [len(one) for one in capture.spans]
-    layout = hourglass_layout(capture.spec, lengths, HourglassRoom(900, 700))
-    assert [one.layer for one in layout.rows] == list(range(11))
-    again = layout.row(9)  # a map from bytes to patches, in the middle of a stay at bytes
-    assert again.kind == "full" and again.cells[0][1].width() < again.cells[0][1].height()
 
 
 @pytest.mark.parametrize("mode", ["one part", "two parts"])
