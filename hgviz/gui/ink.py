@@ -27,7 +27,7 @@ from hgviz import language, palettes
 from hgviz.core import Display, Floats
 from hgviz.gui import sentences, theme
 from hgviz.gui import tiles as mosaic
-from hgviz.gui.grid import AxisLabel, Box, MapAxis, Marks, Names, Places, Viewport, seen
+from hgviz.gui.grid import Box, MapAxis, Marks, Names, Places, Viewport, seen
 from hgviz.gui.tiles import Source, Tiles
 from hgviz.gui.widgets import vbox
 from hgviz.maps import thumb_zoom
@@ -218,28 +218,21 @@ def axes(
         painter.fillRect(QRectF(rect.left() - 5, rect.top() + tick, TICK, 1), now.edge)
     for tick in across.ticks:
         painter.fillRect(QRectF(rect.left() + tick, rect.top() - 5, 1, TICK), now.edge)
-    fonts = {chosen: theme.font(AXIS, 700 if chosen else 400) for chosen in (False, True)}
-
-    def fitted(label: AxisLabel, room: int) -> str:
-        """Set the font of a label; returns what of it there is room for."""
-        painter.setFont(fonts[label.chosen])
-        painter.setPen(now.mark_text if label.chosen else now.secondary)
-        return painter.fontMetrics().elidedText(label.text, Qt.TextElideMode.ElideRight, room)
-
+    styles = {
+        True: (theme.font(AXIS, 700), now.mark_text),
+        False: (theme.font(AXIS, 400), now.secondary),
+    }
     for label in down.labels:
-        text = fitted(label, wide - 16)
         box = QRectF(rect.left() - wide + 6, rect.top() + label.middle - line / 2, wide - 16, line)
-        painter.drawText(box, theme.TO_RIGHT, text)
+        theme.write(painter, box, label.text, *styles[label.chosen], theme.TO_RIGHT)
     for label in across.labels:
-        text = fitted(label, high - 12)
         painter.save()
         painter.translate(rect.left() + label.middle, rect.top() - 8)
-        if len(text) == 1:  # a letter alone stays upright
-            painter.drawText(QRectF(-20, -line, 40, line), Qt.AlignmentFlag.AlignCenter, text)
-        else:
+        box, side = QRectF(-20, -line, 40, line), theme.CENTRE  # a letter alone stays upright
+        if len(label.text) != 1:
             painter.rotate(-90)
-            box = QRectF(0, -line / 2, high - 6, line)
-            painter.drawText(box, theme.TO_LEFT, text)
+            box, side = QRectF(0, -line / 2, high - 12, line), theme.TO_LEFT
+        theme.write(painter, box, label.text, *styles[label.chosen], side)
         painter.restore()
 
 

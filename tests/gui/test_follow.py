@@ -86,14 +86,6 @@ def test_pointing_at_a_cell_says_its_weight(view):
         assert view.canvas.words_at(place).endswith(words)
 
 
-def test_a_long_text_shows_a_window_around_the_token_and_a_low_page_scrolls():
-    capture = make_capture("The hourglass was used at sea. " * 40)
-    with showing(FollowView, session_of(capture, query=900), 900, 600) as view:
-        first, last = view.canvas.scene.layout.rollout.tokens
-        assert first <= 900 < last and last - first < 150
-        assert view.canvas.verticalScrollBar().maximum() > 0
-
-
 @pytest.mark.parametrize("dark", [False, True])
 @pytest.mark.parametrize("text", ["H", "Ünï — 한 🙂 שלום\tx\n."])
 def test_tiny_and_strange_texts_are_drawn(app, text, dark):

@@ -179,19 +179,6 @@ def test_nothing_overlaps_and_all_is_inside(
         assert heads_walked == set(spec.heads)
 
 
-def test_full_resampling_maps_keep_their_proportion_and_windowed_ones_are_strips():
-    layout = laid(make_spec((1, 2, 4), 6))
-    for number, ratio in ((2, 2.0), (10, 0.5)):
-        row, inner = layout.row(number), layout.row(3)
-        for _, cell in row.cells:
-            assert cell.width() == pytest.approx(ratio * cell.height(), abs=1)
-        assert row.cells[0][1].x() >= inner.cells[0][1].x()
-        assert row.cells[-1][1].right() <= inner.cells[-1][1].right()
-    strips = [row for row in laid(make_spec((1, 2, 4), 6, windowed=True)).rows
-              if row.kind == "strip"]  # fmt: skip
-    assert [(row.layer, row.height) for row in strips] == [(2, 14), (4, 14), (8, 14), (10, 14)]
-
-
 def test_pruned_heads_leave_gaps_and_key_groups_stand_apart():
     spec = make_spec((1, 2), 6)
     pruned = replace(spec.layers[4], heads=(1, 4))

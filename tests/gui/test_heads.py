@@ -6,11 +6,9 @@ import pytest
 from PySide6.QtCore import Qt
 
 from hgviz import tasks
-from hgviz.analysis.metrics import METRICS
 from hgviz.core import HeadId
 from hgviz.gui.charts import Points
-from hgviz.gui.heads import ABOUT, HeadsView
-from hgviz.gui.sentences import explained
+from hgviz.gui.heads import HeadsView
 from hgviz.models import open_model
 from hgviz.tasks.heads import role_words
 from tests.gui.screen import choose, click_chart, place_in, point_at, session_of, showing
@@ -203,11 +201,3 @@ def test_examples_open_their_text_and_query(program, corpus, until):
     assert program.session.roles is not None and view.known is known  # of the same corpus
     view.scope._group.button(0).click()
     until(lambda: view.known.roles.texts == 1)
-
-
-def test_every_metric_and_column_says_what_it_is_its_formula_and_its_source(view):
-    for name, one in METRICS.items():
-        meaning, formula, source = explained(name, "token").split("\n")
-        assert meaning and one.formula == formula and source.endswith(one.source)
-    about = {column.title: column.about for column in view.table.columns}
-    assert all("Source: " in about[title] for title in ABOUT)

@@ -28,7 +28,7 @@ from hgviz.gui.view import LOOKS
 from hgviz.maps import LazyMap
 from hgviz.models import open_model
 from tests.gui import kinds
-from tests.gui.kinds import ENGLISH, GERMAN, KINDS, PAIR
+from tests.gui.kinds import ENGLISH, GERMAN, KINDS
 from tests.gui.screen import plain, shown, shows_no_error
 from tests.making import make_capture
 from tests.models import zoo
@@ -116,17 +116,6 @@ def test_the_question_of_a_pane_holds_the_capture_it_was_asked_of(program, captu
     session.put(capture=small, facts={}, selection=Selection(0, 0, 1, 0), capture_b=None)
     for view, work in asked.items():
         assert work() is not None, type(view).__name__
-
-
-def test_the_second_text_of_a_pair_is_told_from_the_first(app):
-    capture = made("pair")
-    assert capture.texts == (ENGLISH, PAIR) and made("bert").texts == (ENGLISH, "")
-    with shown(MapView, capture=capture, selection=Selection(0, 0, 19, 2)) as (view, _):
-        view.canvas.pointed.emit((19, 3))
-        card = plain(view.canvas.panes[0].card.text)
-        assert "liked second text, position 19" in " ".join(card.split())
-    with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 19)) as (view, _):
-        assert "Underlined" in view.legend.full
 
 
 # --- what the model says --------------------------------------------------------------------------

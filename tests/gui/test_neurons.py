@@ -95,12 +95,3 @@ def test_a_view_without_its_data_says_what_is_missing(app, capture):
         assert "not captured yet" in view.empty[0]
     with shown(NeuronView) as (view, _):
         assert view.empty.actions[0][0] == "capture"
-
-
-def test_it_says_what_its_columns_are(app, capture):
-    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
-        stages = view.found.anatomy.stages
-        about = [column.about.partition("\n")[0] for column in view.keys.columns[2:]]
-        assert about == [one.says for one in stages]
-        products = view.lanes.rows[2].values.sum()
-        assert products == pytest.approx(view.found.anatomy.stage("product")[4])
