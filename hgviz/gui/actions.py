@@ -276,6 +276,8 @@ ACTIONS = (
     Action("save_study", "Save importance scores…", "save", ("Alt+S",), "Analyse",
            (IMPORTANCE,), 2),
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", (CAPTURE,), 3),
+    Action("bundled_pair", "Compare the bundled softmax and ymish models", "compare",
+           ("Ctrl+Alt+B",), "Analyse", (), 3),
     Action("pair_alike", "Pair with the most alike head of B", "compare", ("Alt+P",), "Analyse",
            (CAPTURE, COMPARISON), 3),
     Action("compare_nothing", "Stop comparing", "close", ("Alt+C",), "Analyse", (COMPARISON,), 3),

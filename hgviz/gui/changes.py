@@ -17,11 +17,10 @@ from hgviz.core import MetricEstimate, progress
 from hgviz.gui import sentences, theme
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
-from hgviz.gui.livescore import score_words
-from hgviz.gui.sentences import counted
+from hgviz.gui.sentences import counted, score_words
 from hgviz.gui.sentences import term_explained as explained
 from hgviz.gui.tables import REST, Column, RowTable
-from hgviz.gui.trials import DATA_ACTIONS, possible
+from hgviz.gui.trials import possible
 from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Segments, vbox
 from hgviz.language import decimals
@@ -227,8 +226,7 @@ class ChangedView(View):
         """The rows, once every place was seen."""
         trial, title = session.trial, "No prediction changed yet"
         if trial is None:
-            choose = possible(session, *DATA_ACTIONS)[:1]
-            return Empty(title, "Choose data for the model to answer.", choose)
+            return Empty(title, "Choose data for the model to answer.")
         if not trial.off:
             words = "Switch heads off: what they change is listed here."
             return Empty(title, words, (("switch_head", "Switch this head off"),))
@@ -450,8 +448,7 @@ class SlicesView(View):
         if session.data:
             return Empty("Running…", "Results appear as they are computed.")
         title = "Choose data to compare classes and slices"
-        choose = possible(session, *DATA_ACTIONS)[:1]
-        return Empty(title, "Each is listed here with its interval.", choose)
+        return Empty(title, "Each is listed here with its interval.")
 
     def draw(self, result: MaskTrial) -> None:
         assert self.session is not None

@@ -143,6 +143,7 @@ class Commands:
             "remove_heads": self.removing.ask,
             "compare_nothing": lambda: self.comparing.forget(),
             "about": lambda: dialogs.About(window).open(),
+            "bundled_pair": partial(self.open_example, "compare"),
             "bundled_data": partial(self._evaluate, str(resource(REVIEWS))),
             "capture": lambda: self.capturing.start(session.checkpoint),
             "compare_with": partial(self.ask_side, ""),
@@ -158,6 +159,7 @@ class Commands:
             "last_text": partial(self._step_text, -1),
         }
         self._recaptured: tuple[object, object] = (None, None)
+        self._scored: tuple[object, ...] = ()  # what B is evaluated for
         session.changed.connect(self._heard)
 
     @cached_property
@@ -217,6 +219,8 @@ class Commands:
         session = self.session
         if name == "comparison":
             _ = self.comparing  # it follows A from now on
+        if name in ("capture_b", "mode", "trial") and session.capture_b is not None:
+            self._score_b()
         if name not in ("mode", "off", "work") or not session.outdated:
             return
         a, before, off = session.capture, self._recaptured, session.off
@@ -228,6 +232,27 @@ class Commands:
         if session.mode in SHOW_A_CAPTURE and not (busy or chosen or again) and sources.is_quick(a):
             self._recaptured = a.maps, off
             self.capturing.start(session.checkpoint)
+
+    def _score_b(self) -> None:
+        """While A and B are compared, evaluate B on the data that A was evaluated on."""
+        session, trial, model = self.session, self.session.trial, self.comparing.model
+        if session.mode != "compare" or trial is None or not trial.done or model is None:
+            return
+        off, data = session.capture_b.off, session.data
+        asked = model, off, data, trial.examples.digest
+        if asked != self._scored:
+            self._scored = asked
+            session.put(trial_b=None)
+            labels = self.pruning.labels.get((session.comparison.path or session.checkpoint, data))
+            work = partial(trials.evaluate_model, model, data, labels, off)
+            self.working.start(
+                self.lanes.engine, "score-b", "Evaluating B", work,
+                lambda found: session.put(trial_b=found), self._not_scored, bound=True,
+            )  # fmt: skip
+
+    def _not_scored(self, error: BaseException) -> None:
+        why = sources.shown_error(error).what
+        self.say(tr("B was not evaluated: {why}", why=why))
 
     def say(self, words: str) -> None:
         """Say something in the status bar."""
@@ -964,6 +989,7 @@ class Commands:
     def _compare_classifiers(self) -> None:
         self.comparing.choose(SideB("model", path=str(resource(YMISH))))
         self.session.put(mode="compare")
+        self.pruning.use(str(resource(REVIEWS)))
 
     def explain(self) -> None:
         """Explain what the current pane shows and how to read it."""

@@ -116,8 +116,8 @@ def _cells_text(names: Names, first: int, stop: int) -> str:
 
 NOTHING = Empty(
     "Choose a second model",
-    "Compare with another model, activation function or text to see both maps and their "
-    "difference.", COMPARE_WITH,
+    "Compare with another model, activation function or input to see both maps and their "
+    "difference.", (*COMPARE_WITH, ("bundled_pair", "Compare the bundled pair")),
 )  # fmt: skip
 OPEN = (("open_sample", "Open sample model"), ("open_folder", "Open checkpoint folder…"))
 CAPTURE = (("capture", "Run model on this text"),)

@@ -22,7 +22,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QApplication, QFrame, QWidget
 
 from hgviz import palettes
 from hgviz.analysis.importance import METHODS, Method, importance, mean_over_runs
@@ -166,6 +166,8 @@ class HeadGrid(QAbstractScrollArea):
         ):
             bar.setRange(0, max(0, round(size - part)))
             bar.setPageStep(part)
+        # Qt hides no bar within its own layout
+        QApplication.postEvent(self, QEvent(QEvent.Type.LayoutRequest))
         self._reveal()
         if before != self.sizes():
             self.rearranged.emit()

@@ -449,7 +449,7 @@ def _beside(band: LevelBox, size: float) -> float:
 
 
 WIDEST_CELL, NARROWEST_CELL = 128.0, 8.0  # px: the width of a cell
-HIGH, LOW = 84.0, 15.0  # px: the height of one
+HIGH, LOW = 168.0, 15.0  # px: the height of one, which is at most twice its width
 LOWER = 0.67  # a row that goes to another level, in parts of the others
 SIDE = 12  # px: beside the groups
 INSIDE, BETWEEN = 4.0, 6.0  # px: around the rows of a group, and from one to the next
@@ -486,10 +486,10 @@ def rows_layout(spec: ModelSpec, width: float, height: float, names: float = 0.0
     cell, apart = pitch - between, between if shared > 1 else 0.0
     x = [left + head * pitch + head // shared * apart for head in range(columns)]
     parts = [list(rows) for _, rows in groupby(spec.layers, key=lambda layer: layer.level)]
-    loose = 2 * TITLE + len(parts) * (2 * INSIDE + BETWEEN)
+    loose = TITLE + 4 + len(parts) * (2 * INSIDE + BETWEEN - between)
     units = sum(1.0 if layer.role == "self" else LOWER for layer in spec.layers)
     room = (height - loose - between * len(spec.layers)) / max(units, 1.0)
-    high = max(LOW, min(HIGH, cell, room))
+    high = max(LOW, min(HIGH, 2 * cell, room))
     depths = sorted({*map(coarseness, spec.levels)})
     y, rows, boxes = float(TITLE + 4), [], []
     for part in parts:

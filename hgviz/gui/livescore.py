@@ -20,8 +20,8 @@ from hgviz.gui.actions import BY_NAME
 from hgviz.gui.charts import Axis, Band, Chart, ChartView, Intervals, Line, Note, Plot, Points
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import counted, term_explained
-from hgviz.gui.trials import DATA_ACTIONS, study_lacks
+from hgviz.gui.sentences import counted, number_words, score_words, term_explained, unit_words
+from hgviz.gui.trials import DATA_ACTIONS, possible, study_lacks
 from hgviz.gui.view import Empty
 from hgviz.gui.widgets import Button, Progress, Words, hbox, label, tip, vbox
 
@@ -33,6 +33,11 @@ HEADLINES = {
     "tags": "Classes of {noun}s right", "ends": "Ends of answers right",
     "states": "Nearest to its own state",
 }  # fmt: skip
+DATA_OF = {  # what a model is evaluated on, by what it reads
+    "text": "A classifier needs texts with labels, a language model any text.",
+    "image": "It needs a table of image files with their labels: image,label.",
+    "audio": "It needs a table of sound files with their labels: audio,label.",
+}
 WITHOUT = "Write the model without the heads that are off"
 LINES = {
     "Full model": "whole", "Difference": "difference", "Changed": "changed", "Removed": "saved",
@@ -46,11 +51,6 @@ class LiveView(ChartView):
     figureless = "Export the pruning curve instead"
     needs = ("trial", "data", "off", "spec", "dark", "model", "checkpoint", "study")
     lane = "here"
-    empty = Empty(
-        "Choose data to evaluate the model on",
-        "A classifier needs texts with labels, a language model any text.", DATA_ACTIONS,
-    )  # fmt: skip
-
     topic = "prune-score"
 
     stopped = Signal()
@@ -100,7 +100,7 @@ class LiveView(ChartView):
         row = hbox(None, self.side, (self.chart, 1), margins=(16, 0, 16, 8), spacing=16)
         vbox(self.content, self.head, (row, 1))
 
-    def request(self, session: Session) -> Callable[[], MaskTrial | None] | Empty | None:
+    def request(self, session: Session) -> Callable[[], MaskTrial | None] | Empty:
         """The trial so far; nothing without data."""
         spec, trial = session.spec, session.trial
         if session.data:
@@ -113,7 +113,9 @@ class LiveView(ChartView):
             alone = "A capture alone cannot say what the model would answer."
             helps = (("open", "Open a checkpoint…"),)
             lack = Empty("Open the checkpoint to switch heads off", alone, helps)
-        return lack
+        text = DATA_OF[spec.modality if spec is not None else "text"]
+        title = "Choose data to evaluate the model on"
+        return lack or Empty(title, text, possible(session, *DATA_ACTIONS))
 
     def draw(self, result: MaskTrial | None) -> None:
         session = self.session
@@ -248,27 +250,6 @@ def chart_of(trial: MaskTrial | None, title: str) -> Chart:
         Note(tr("full model"), across.low, whole, anchor=(0, int(2 * whole < up.low + up.high))),
     )  # fmt: skip
     return Chart((Plot(across, up, parts),), point_words(len(points) - 1), of=trial.off, by_x=True)
-
-
-def number_words(metric: str, value: float) -> str:
-    """A loss in nats as 3.412, a share in per cent as 57.8."""
-    return f"{value:.3f}" if metric == "loss" else f"{100 * value:.1f}"
-
-
-def unit_words(metric: str) -> str:
-    """nats, %."""
-    return tr("nats") if metric == "loss" else "%"
-
-
-def score_words(score: MetricEstimate) -> str:
-    """57.8 % (57.1 to 58.5); 3.412 nats (3.380 to 3.444)."""
-    value, low, high = (
-        number_words(score.metric, number) for number in (score.value, score.low, score.high)
-    )
-    said = f"{value} {unit_words(score.metric)}"
-    if not math.isfinite(score.high):  # of one window
-        return said
-    return tr("{score} ({low} to {high})", score=said, low=low, high=high)
 
 
 def difference_words(metric: str, *ends: float) -> str:

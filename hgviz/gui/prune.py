@@ -30,8 +30,8 @@ from hgviz.gui.charts import Axis, Band, Chart, ChartView, Line, Note, Plot, Poi
 from hgviz.gui.headgrid import HeadGrid, Scores, ShadeBar, Shades, offered, shades
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
-from hgviz.gui.livescore import LiveView, difference_words, saved_words, score_words
-from hgviz.gui.sentences import counted, method_explained, term_explained
+from hgviz.gui.livescore import LiveView, difference_words, saved_words
+from hgviz.gui.sentences import counted, method_explained, score_words, term_explained
 from hgviz.gui.tables import REST, ROW, Column, RowTable
 from hgviz.gui.trials import LONG, possible
 from hgviz.gui.view import Empty, View
@@ -492,11 +492,7 @@ ONE_BY_ONE = (
     "Switch heads off one after the other, the least important first ({score}), and in 20 random "
     "orders for comparison."
 )
-STEPS = (  # what leads to a curve; the last of them that was done shows the next
-    ("trace_curve", "Compute pruning curve"), ("measure_heads", "Measure…"),
-    ("bundled_data", "Use bundled reviews"), ("choose_data", "Choose data…"),
-    ("open_studied", "Locate model…"), ("open", "Open a checkpoint…"),
-)  # fmt: skip
+STEPS = (("trace_curve", "Compute pruning curve"), ("measure_heads", "Measure…"))  # to a curve
 NOTE = "least important first; drag the line to switch more or fewer off"
 MEASURED = "Measured medians of models without these heads"
 UNCOUNTED = "The parameters of single heads of this model are not known"

@@ -17,6 +17,7 @@ TEXT = (
     "watch turned the hourglass, and rang the bell."
 )
 CLASSIFIERS = ("sample/softmax", "sample/ymish", "sample/mixed")
+PARTNERS = {"softmax": "sample/ymish", "ymish": "sample/softmax", "mixed": "sample/softmax"}
 REVIEW = (
     "The fish was not wonderful, but the evening was. Nobody can deny that the bread was great."
 )
@@ -27,6 +28,13 @@ def name_of(path: str) -> str:
     if any(Path(path) == resource(one) for one in (SAMPLE, *CLASSIFIERS)):
         return f"{Path(path).name}-sample"
     return Path(path).name or path
+
+
+def partner(path: str) -> str:
+    """The sample that another one is compared with: trained on the same texts; "" for none."""
+    name = Path(path).name
+    is_sample = name in PARTNERS and Path(path) == resource(f"sample/{name}")
+    return str(resource(PARTNERS[name])) if is_sample else ""
 
 
 def samples() -> dict[str, str]:

@@ -16,7 +16,17 @@ from numpy.typing import NDArray
 from hgviz import tasks
 from hgviz.analysis.importance import METHODS
 from hgviz.analysis.metrics import METRICS
-from hgviz.core import Capture, HeadId, HeadSet, Integers, Layer, Level, ModelSpec, Prompt
+from hgviz.core import (
+    Capture,
+    HeadId,
+    HeadSet,
+    Integers,
+    Layer,
+    Level,
+    MetricEstimate,
+    ModelSpec,
+    Prompt,
+)
 from hgviz.gui.language import tr
 
 if TYPE_CHECKING:
@@ -589,3 +599,27 @@ def term_explained(term: str) -> str:
     """A number of the Prune page: its meaning, formula and source."""
     said, formula, source = NUMBER_WORDS[term]
     return explanation(tr(said), tr(formula), tr(source))
+
+
+# --- scores ---------------------------------------------------------------------------------------
+
+
+def number_words(metric: str, value: float) -> str:
+    """A loss in nats as 3.412, a share in per cent as 57.8."""
+    return f"{value:.3f}" if metric == "loss" else f"{100 * value:.1f}"
+
+
+def unit_words(metric: str) -> str:
+    """nats, %."""
+    return tr("nats") if metric == "loss" else "%"
+
+
+def score_words(score: MetricEstimate) -> str:
+    """57.8 % (57.1 to 58.5); 3.412 nats (3.380 to 3.444)."""
+    value, low, high = (
+        number_words(score.metric, number) for number in (score.value, score.low, score.high)
+    )
+    said = f"{value} {unit_words(score.metric)}"
+    if not math.isfinite(score.high):  # of one window
+        return said
+    return tr("{score} ({low} to {high})", score=said, low=low, high=high)

@@ -29,7 +29,7 @@ from hgviz.gui import sentences, sources
 from hgviz.gui.dialogs import Form, ModelInputs, TextField, activation_choices, note
 from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
-from hgviz.gui.samples import name_of
+from hgviz.gui.samples import name_of, partner, samples
 from hgviz.gui.sentences import counted, named, percent
 from hgviz.gui.studyruns import trained_as
 from hgviz.gui.view import View
@@ -37,6 +37,7 @@ from hgviz.gui.widgets import Button, IconButton, Picker, Segments, Words, hbox,
 from hgviz.session import Session, SideB, Work
 
 if TYPE_CHECKING:
+    from hgviz.analysis.importance import MaskTrial
     from hgviz.models.model import Model
 
 # --- names of A and B -----------------------------------------------------------------------------
@@ -92,7 +93,8 @@ def _of_models(session: Session, a: Capture, b: Capture) -> SideNames:
     names = model_of(session, a, short=True), model_of(session, b, short=True)
     if names[0] == names[1]:
         names = activation_of(a), activation_of(b)
-    return SideNames(*names, tr(f"{models} on {texts}."))
+    apart = "" if is_one else ": heads of one number need have nothing in common"
+    return SideNames(*names, tr(f"{models} on {texts}{apart}."))
 
 
 def _of_heads(capture: Capture, head: HeadId, other: HeadId) -> SideNames:
@@ -228,6 +230,7 @@ def capture_side(
 # --- sides ----------------------------------------------------------------------------------------
 
 BESIDE = "beside"
+EVALUATED = ("model", "activation", "off")  # kinds of B that answer better or worse than A
 NEEDS_MODEL = ("activation", "text", "off")  # kinds of B that the checkpoint of A captures
 QUIET = 0.2  # s: a B that is there sooner shows no layers on their way
 NEEDS_CHECKPOINT = HgvizError(
@@ -276,7 +279,18 @@ class Sides:
 
     # --- following A ------------------------------------------------------------------------------
 
+    @property
+    def model(self) -> Model | None:
+        """The model that made B; None where B was opened from a file, or is no other model."""
+        session, model = self.session, self._model
+        if model is None or session.capture_b is None or session.comparison is None:
+            return None
+        is_its = model.spec.digest == session.capture_b.spec.digest
+        return model if is_its and session.comparison.kind in EVALUATED else None
+
     def _heard(self, name: str) -> None:
+        if name == "comparison" and self.session.comparison is None:
+            self._shown = None
         if name == "capture":
             maps = self.session.capture.maps if self.session.capture is not None else None
             self._due |= self.session.comparison is not None and maps is not self._maps
@@ -388,7 +402,10 @@ class SideLabel(QWidget):
         self.change.setAccessibleDescription(letter)
         self.stop = IconButton("stop", tr("Stop capturing {side}", side=letter))
         self.stop.hide()
-        hbox(self, self.letter, self.name, (self.words, 1), self.change, self.stop, spacing=8)
+        self.alike = IconButton("compare", tr("Pair with the most alike head of B"))
+        self.alike.hide()
+        parts = self.alike, self.change, self.stop
+        hbox(self, self.letter, self.name, (self.words, 1), *parts, spacing=8)
 
     def say(self, name: str, words: str) -> None:
         """Show what the side is and where it comes from."""
@@ -404,6 +421,7 @@ class SideBar(View):
     figureless = "It says what the maps below are of: those are drawn"
     needs: ClassVar[tuple[str, ...]] = (
         "capture", "capture_b", "comparison", "selection", "checkpoint", "activation", "work",
+        "trial", "trial_b",
     )  # fmt: skip
     lane = "here"
     topic: ClassVar[str] = "compare-sides"
@@ -417,6 +435,7 @@ class SideBar(View):
         self.a, self.b = SideLabel("A"), SideLabel("B")
         self.a.change.clicked.connect(lambda: self.asked.emit("open"))
         self.b.change.clicked.connect(lambda: self.asked.emit("compare_with"))
+        self.b.alike.clicked.connect(lambda: self.asked.emit("pair_alike"))
         self.b.words.setAccessibleName(tr("Where B comes from"))
         self.b.stop.clicked.connect(self.stopped)
         self.setFixedHeight(0)
@@ -431,10 +450,13 @@ class SideBar(View):
         for side in (self.a, self.b):
             side.setEnabled(a is not None)
         name_a = names.a if b is not None else activation_of(a) if a is not None else ""
-        self.a.say(name_a, _about(session, a, names.a) if a is not None else "")
+        about = _about(session, a, names.a) if a is not None else ""
+        self.a.say(name_a, _with_score(about, session.trial, a))
         work = next((job for job in session.work if job.key == BESIDE and job.state in GOING), None)
         about = work_words(work) if work is not None else self._about_b(session, names)
+        about = _with_score(about, session.trial_b, b)
         self.b.say(names.b if b is not None else tr("nothing yet"), about)
+        self.b.alike.setVisible(b is not None and a is not None and a.spec.digest != b.spec.digest)
         self.b.stop.setVisible(work is not None)
 
     def _about_b(self, session: Session, names: SideNames) -> str:
@@ -459,6 +481,15 @@ def _about(session: Session, capture: Capture, name: str) -> str:
     return activation_of(capture) or other
 
 
+def _with_score(about: str, trial: MaskTrial | None, capture: Capture | None) -> str:
+    """97.8 % (97.1 to 98.4) right, and what else there is to say of a side."""
+    if trial is None or capture is None or not trial.scores or trial.off != capture.off:
+        return about
+    score = trial.headline[-1]
+    words = "loss {score}" if score.metric == "loss" else "{score} right"
+    return " · ".join(filter(None, (tr(words, score=sentences.score_words(score)), about)))
+
+
 def work_words(work: Work) -> str:
     """What is being done for B: Capturing B: layer 3, 23 %."""
     share = percent(f"{100 * work.done / work.total:.0f}") if work.total else ""
@@ -469,11 +500,11 @@ def work_words(work: Work) -> str:
 # --- dialog ---------------------------------------------------------------------------------------
 
 KINDS = {  # on its button, and in a sentence
+    "model": ("Model", "Another checkpoint on the same text, or a saved capture."),
     "activation": (
         "Activation",
-        "Same weights and text, another activation function; not trained again.",
+        "Same weights, other activation: nothing is trained, on the same text.",
     ),
-    "model": ("Model", "Another checkpoint on the same text, or a saved capture."),
     "text": ("Text", "The same model on another text; the tokens that both have are compared."),
     "off": ("Heads off", "The same model and text with these heads off."),
     "head": ("Another head", "Another head of the same capture, for example at another level."),
@@ -508,7 +539,7 @@ class CompareDialog(Form):
         self.kinds.chosen.connect(self._turn)
         self.body.addLayout(hbox(None, self.kinds, 1, spacing=-1))
         self.kind_note, self.pages = note(""), QStackedWidget()
-        pages = self._activation(), self._model(more, ask_file), self._text(), self._off()
+        pages = self._model(more, ask_file), self._activation(), self._text(), self._off()
         for page in (*pages, QWidget()):
             self.pages.addWidget(page)
         self.body.addWidget(self.kind_note)
@@ -521,11 +552,11 @@ class CompareDialog(Form):
         go = Button(tr("Compare"), "compare", kind="filled")
         go.setShortcut("Ctrl+Return")  # Return alone is a new line of a text
         go.setToolTip("Ctrl+Return")
-        now = session.comparison.kind if session.comparison is not None else "activation"
+        now = session.comparison.kind if session.comparison is not None else "model"
         self.kinds.choose(kind or (now if session.checkpoint else "model"))
         self.offer(go)
         self._turn(self.kinds.choice)
-        fields = (self.activations, self.paths, self.texts[0], self.heads, self.head)
+        fields = (self.paths, self.activations, self.texts[0], self.heads, self.head)
         self.first = fields[self.pages.currentIndex()]
 
     def _activation(self) -> QWidget:
@@ -541,6 +572,9 @@ class CompareDialog(Form):
         self.paths = Picker(tr("Checkpoint or capture"))
         here = self._session.checkpoint or self._capture.path
         self.paths.offer([row for row in more.items() if row[0] != here])
+        own = [path for path in more if path not in samples() and path != here]
+        self.paths.setCurrentIndex(self.paths.findData(partner(here) or (own or [""])[-1]))
+        self.paths.setPlaceholderText(tr("Choose a model"))
         self.paths.setEnabled(self.paths.count() > 0)
         row = hbox(None, spacing=8)
         for words, is_folder in (("Another file…", False), ("Another folder…", True)):

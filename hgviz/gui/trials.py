@@ -127,6 +127,13 @@ def evaluate(trials: Trials, off: HeadSet) -> MaskTrial:
     return trial
 
 
+def evaluate_model(
+    model: Model, data: str, labels: Mapping[str, str] | None, off: HeadSet
+) -> MaskTrial:
+    """Evaluate a model without some heads on a file. Errors: as tasks.trials_on."""
+    return tasks.try_heads(prepare(model, "", "", data, labels=labels), off)
+
+
 def measure_around(urgent: NewestFirst, measure: Callable[[], Study]) -> Study:
     """Measure heads, and do what is urgent at every report of progress inside, whose study is
     handed on as a new object. A report may be skipped where many come, so the trial that was done

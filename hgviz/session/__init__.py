@@ -37,7 +37,8 @@ if TYPE_CHECKING:
 # what was found of one model, and goes when another is opened
 OF_MODEL: dict[str, Any] = {
     "study": None, "trial": None, "masks": (), "data": "", "facts": {}, "roles": None,
-    "opened": {}, "hover": None, "ids": "", "capture_b": None, "question": None, "explained": None,
+    "opened": {}, "hover": None, "ids": "", "capture_b": None, "trial_b": None,
+    "question": None, "explained": None,
 }  # fmt: skip
 NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
 # what was measured of a model, and what is changed of it: both come back with it
@@ -50,7 +51,7 @@ MOST_RECENT = 12  # files that were opened last, and commands that were found la
 FIELDS = (
     "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
-    "study", "trial", "masks", "undo", "redo", "data", "score", "look", "capture_b",
+    "study", "trial", "masks", "undo", "redo", "data", "score", "look", "capture_b", "trial_b",
     "comparison", "roles", "shade", "question", "explained", "unsaved",
     "recent", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
@@ -82,6 +83,7 @@ class Session:
     "" for its own. look: which of LOOKS is in the middle. written: the first token of the text that
     the model wrote itself, or None. grew: whether the capture is the one before, gone on with;
     stepped: another text of the same corpus. capture_b: a second capture, B, to compare with;
+    trial_b: what its model scores on the data;
     comparison: how it comes to be from the one at hand. roles: what is known of all heads in depth,
     of this text or over its corpus; shade: the metric that colours heads in place of their maps,
     "". off: heads that are switched off, in captures and trials, as long as the model is the same.
@@ -104,6 +106,7 @@ class Session:
         self.spec: ModelSpec | None = None
         self.capture: Capture | None = None
         self.capture_b: Capture | None = None
+        self.trial_b: MaskTrial | None = None
         self.comparison: SideB | None = None
         self.selection = Selection()
         self.hover: Selection | None = None
@@ -327,7 +330,9 @@ class Session:
             kept["name"] = before["spec"].name
             self.measured[before["spec"].digest] = kept
         blank = OF_MODEL | {"off": frozenset() if self.capture is None else self.capture.off}
-        if self.comparison is not None and self.comparison.kind in NAMES_HEADS:
+        kind = self.comparison.kind if self.comparison is not None else ""
+        has_same_heads = self.spec is not None and self.spec.heads == before["spec"].heads
+        if kind in NAMES_HEADS or (kind == "model" and not has_same_heads):
             blank["comparison"] = None
         if self.capture is None:
             blank |= {"selection": Selection(), "written": None}

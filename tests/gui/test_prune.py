@@ -18,8 +18,8 @@ from hgviz.gui import trials as gui_trials
 from hgviz.gui.charts import Points
 from hgviz.gui.dialogs import LabelsDialog
 from hgviz.gui.export import drawn_of
-from hgviz.gui.livescore import score_words
 from hgviz.gui.removal import RemoveDialog
+from hgviz.gui.sentences import score_words
 from hgviz.gui.sides import sides_of
 from hgviz.language import decimals
 from hgviz.session import SideB

@@ -188,7 +188,9 @@ def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench
 def test_the_dialog_returns_the_chosen_b(bench, dialog):
     form = dialog()
     form.open()
-    assert form.kinds.choice == "activation"
+    assert form.kinds.choice == "model"
+    form.kinds.choose("activation")
+    form._turn("activation")
     form.activations.setCurrentIndex(form.activations.findData("elu"))
     QTest.keyClick(form.default, Qt.Key.Key_Return)
     assert bench.answers == [(SideB("activation", "elu"), None)]
