@@ -3,12 +3,10 @@
 import numpy as np
 import pytest
 from PySide6.QtGui import QColor, QImage, QPalette
-from PySide6.QtWidgets import QLineEdit, QVBoxLayout, QWidget
 
 from hgviz.files import resource
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.widgets import Button
 
 
 def contrast(one: QColor, other: QColor) -> float:
@@ -46,27 +44,6 @@ def test_a_switch_changes_palette_and_sheet(app):
     theme.apply(app, dark=False)
     assert app.palette().color(QPalette.ColorRole.Window) == theme.LIGHT.window
     assert theme.DARK.pane.name() not in app.styleSheet()
-
-
-def test_a_pane_built_without_the_style_sheet_looks_the_same(app):
-    def built():
-        pane = QWidget()
-        column = QVBoxLayout(pane)
-        column.addWidget(Button("Capture", "capture", kind="filled"))
-        column.addWidget(QLineEdit("a text"))
-        return pane
-
-    worn = app.styleSheet()
-    with theme.undressed(app):
-        one = built()
-        assert not app.styleSheet()
-    other = built()
-    assert app.styleSheet() == worn
-    pictures = [pane.grab().toImage() for pane in (one, other)]
-    assert pictures[0] == pictures[1]
-    with pytest.raises(RuntimeError), theme.undressed(app):
-        raise RuntimeError
-    assert app.styleSheet() == worn
 
 
 def test_every_icon_of_an_action_is_drawn_in_the_colour_of_text(app):

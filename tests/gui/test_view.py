@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from hgviz.core import progress
-from hgviz.gui.view import Empty, View
+from hgviz.gui.view import View
 from hgviz.gui.widgets import label
-from hgviz.session import Session, Work
+from hgviz.session import Session
 from tests.gui.screen import showing
 
 
@@ -97,37 +97,6 @@ def test_the_answer_about_an_old_b_is_not_drawn_beside_the_new_one(app, until):
         session.put(capture_b=then)
         until(lambda: view.pairs)
         assert view.pairs == [(then, then)]
-
-
-class Patient(View):
-    """Says what a head does, once that is measured."""
-
-    title = "Patient"
-    needs = ("facts", "work")
-    lane = "here"
-    empty = Empty("Not measured yet", "")
-
-    def request(self, session):
-        return (lambda: None) if session.facts else None
-
-    def draw(self, result):
-        pass
-
-
-def test_a_pane_waits_a_second_before_it_says_that_something_is_missing(app, until):
-    session = Session()
-    session.put(work=(Work("measure", "Computing head importance", state="running"),))
-    with showing(Patient, session, visible=False) as view:
-        view._patience.setInterval(200)
-        view.show()
-        until(lambda: view._patience.isActive())
-        assert not view.drawn and view._notice is None
-        session.put(facts={"head": "what it does"})
-        until(lambda: view.drawn)
-        assert view._notice is None and not view._patience.isActive()
-        session.put(facts={})
-        until(lambda: view._notice is not None)
-        assert view._notice.isVisible()
 
 
 class Endless(View):

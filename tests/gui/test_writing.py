@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
-from hgviz.core import HgvizError, Selection, progress
+from hgviz.core import Selection, progress
 from hgviz.gui.dialogs import WriteDialog, WritingOptions
 from hgviz.store import open_capture
 from tests.gui.screen import busy, errors
@@ -110,18 +110,6 @@ def test_a_text_whose_writing_was_stopped_can_be_saved(with_model, until, tmp_pa
     until(lambda: program.session.capture.path and not busy(program))
     assert program.session.written == given
     assert not errors(program)
-
-
-def test_a_model_that_fails_while_it_writes_says_so_and_the_text_stays(ready, monkeypatch, until):
-    def broken(model, prompt, count, **_):
-        progress(1, 9, "token 1 of 9", byte_prompt(GIVEN + ADDED[:1]))
-        raise HgvizError("the memory is full: the text is long", "Write less")
-
-    monkeypatch.setattr(tasks, "generate", broken)
-    ready.commands.prompting.write_so(WritingOptions(9))
-    until(lambda: errors(ready))
-    assert errors(ready)[0].do == "Write less"
-    assert ready.session.capture.main.text.startswith(GIVEN)
 
 
 def test_a_model_writes_what_the_verb_gives_and_nothing_after_an_empty_text(with_model, until):
