@@ -260,7 +260,7 @@ class ChangedView(View):
         return self.table.cells() if self.table.rows else None
 
     def _open(self, row: Change) -> None:
-        trial = self.session.trial if self.session else None
+        trial = self.session.trial
         if trial is not None:
             text = trial.examples.rows[row.example].text
             self.opened.emit(row.before if trial.examples.asked != "classes" else text)
@@ -451,7 +451,6 @@ class SlicesView(View):
         return Empty(title, "Each is listed here with its interval.")
 
     def draw(self, result: MaskTrial) -> None:
-        assert self.session is not None
         noun = place_noun(result.examples.asked, self.session.spec)
         measure = MEASURES[self.which.choice]
         columns = slice_columns(result.slices, measure, noun, pruned_title(result))

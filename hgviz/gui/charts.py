@@ -704,24 +704,16 @@ class ChartWidget(QWidget):
     @property
     def own_keys(self) -> Sequence[Qt.Key]:
         """The keys that move its slider."""
-        ends = Qt.Key.Key_Home, Qt.Key.Key_End
-        return () if self.chart.slider is None else (*MOVES, *ends)
+        return () if self.chart.slider is None else (*MOVES, Qt.Key.Key_Home, Qt.Key.Key_End)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        stop = self._stop(event)
-        if stop is None:
-            super().keyPressEvent(event)
-        else:
-            self._slide(stop)
-
-    def _stop(self, event: QKeyEvent) -> int | None:
-        """The stop that a key moves the slider to."""
         slider, key = self.chart.slider, Qt.Key(event.key())
-        if slider is None or event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
-            return None
-        if key in MOVES:
-            return (slider.at or 0) + MOVES[key]
-        return {Qt.Key.Key_Home: 0, Qt.Key.Key_End: slider.home}.get(key)
+        is_plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
+        if slider is None or not is_plain or key not in self.own_keys:
+            super().keyPressEvent(event)
+            return
+        ends = {Qt.Key.Key_Home: 0, Qt.Key.Key_End: slider.home}
+        self._slide(ends[key] if key in ends else (slider.at or 0) + MOVES[key])
 
 
 def _key(here: tuple[PlotItems, Points, int] | None) -> Hashable:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import zip_longest
 from math import isfinite
-from typing import TYPE_CHECKING, ClassVar, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
@@ -31,7 +31,7 @@ from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, is_one_text, s
 from hgviz.gui.tables import Table, span
 from hgviz.gui.textrows import LEFT, RIGHT, Bools, CellTexts, TextRow, TextRows
 from hgviz.gui.tiles import Tiles
-from hgviz.gui.view import Empty, View, scale_choice
+from hgviz.gui.view import Empty, View, scale_choice, uncaptured
 from hgviz.gui.widgets import PaneHead, Segments, Words, hbox, label, line, tip, vbox
 from hgviz.session import Session
 
@@ -50,7 +50,8 @@ def cell_cards(opened: OpenedMap[SharedGrid], row: int | None, column: int | Non
     "" of what has no map, and while the row is being read."""
     if row is None or column is None or row not in opened.rows:
         return ["", "", ""]
-    cards = []
+    big = f"font-size:{theme.font(1.15).pixelSize()}px;font-weight:600"
+    cards, quiet = [], theme.current().secondary.name()
     for number, source in enumerate(opened.sources):
         there, is_masked = opened.there[number], not exists(source.rule, row, column)
         has_cell = there is None or bool(there[0][row] and there[1][column])
@@ -69,15 +70,10 @@ def cell_cards(opened: OpenedMap[SharedGrid], row: int | None, column: int | Non
         else:
             write = with_sign if source.signed else weight
             value = write(float(opened.rows[row][number][column]), 3)
-        cards.append(_card(value, why) if opened.lacks[number] is None else "")
+        note = f'&nbsp; <span style="color:{quiet}">{why}</span>' if why else ""
+        card = f'<span style="{big}">{html.escape(value)}</span>{note}'
+        cards.append(card if opened.lacks[number] is None else "")
     return cards
-
-
-def _card(value: str, why: str) -> str:
-    big = f"font-size:{theme.font(1.15).pixelSize()}px;font-weight:600"
-    colour = theme.current().secondary.name()
-    note = f'&nbsp; <span style="color:{colour}">{why}</span>' if why else ""
-    return f'<span style="{big}">{html.escape(value)}</span>{note}'
 
 
 def map_table(opened: OpenedMap[SharedGrid], cache: Tiles, view: Viewport) -> Table:
@@ -120,7 +116,6 @@ NOTHING = Empty(
     "difference.", (*COMPARE_WITH, ("bundled_pair", "Compare the bundled pair")),
 )  # fmt: skip
 OPEN = (("open_sample", "Open sample model"), ("open_folder", "Open checkpoint folder…"))
-CAPTURE = (("capture", "Run model on this text"),)
 
 
 class CompareView(HeadMapsView):
@@ -131,9 +126,7 @@ class CompareView(HeadMapsView):
     title = "Compare"
     topic = "compare"
     wait = 0
-    needs: ClassVar[tuple[str, ...]] = (
-        "capture", "capture_b", "selection", "hover", "display", "facts",
-    )  # fmt: skip
+    needs = "capture", "capture_b", "selection", "hover", "display", "facts"
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -171,15 +164,12 @@ class CompareView(HeadMapsView):
         if a is None or b is None or not all(map(len, (*a.spans, *b.spans))):
             return NOTHING._replace(actions=OPEN) if a is None else NOTHING
         if a.maps[chosen.layer] is None:
-            title = tr("Layer {layer} of A is not captured yet", layer=chosen.layer)
-            helps = () if session.at_work else CAPTURE
-            return Empty(title, "It is shown as soon as it is captured.", helps)
+            return uncaptured(session, chosen.layer)
         query = session.looked_at.query
         return partial(self._opener.open, a, b, chosen.head_id, chosen.beside, query)
 
     def draw(self, result: OpenedMap[SharedGrid]) -> None:
         """Show the three; their tiles follow as they are read."""
-        assert self.session is not None
         is_other, self._opened = result is not self._opened, result
         self.scale.choose(self.session.display.scale)
         self._name_heads(result.grid)
@@ -227,7 +217,6 @@ class CompareView(HeadMapsView):
 
     def _name_heads(self, grid: SharedGrid) -> None:
         """Name both heads, and say what the colours mean."""
-        assert self.session is not None
         title = "Head {head}" if grid.head_a == grid.head_b else "Heads {head} and {other}"
         levels = (sentences.ends(side.spec, head.layer) for side, head in grid.sides)
         self._entitle(
@@ -248,7 +237,7 @@ class CompareView(HeadMapsView):
     def _follow(self, reveal: bool = False) -> None:
         """The cursor and the cards for what is looked at."""
         opened, session = self._opened, self.session
-        if opened is None or session is None or opened.head != session.selection.head_id:
+        if opened is None or opened.head != session.selection.head_id:
             return  # the next one brings its own
         row, column = self._cell()
         if reveal:
@@ -256,9 +245,8 @@ class CompareView(HeadMapsView):
         self.canvas.point(row, column, cell_cards(opened, row, column))
 
     def _choose_scale(self, name: str) -> None:
-        if self.session is not None:
-            scale = cast("palettes.Scale", name)
-            self.session.put(display=replace(self.session.display, scale=scale))
+        scale = cast("palettes.Scale", name)
+        self.session.put(display=replace(self.session.display, scale=scale))
 
 
 # --- metrics --------------------------------------------------------------------------------------
@@ -378,15 +366,15 @@ class NumberPair(QWidget):
 class NumbersView(View):
     """NUMBERS of the selected head and of the one beside it, each among all heads of its model."""
 
-    title: ClassVar[str] = "Numbers"
+    title = "Numbers"
     figureless = "The metrics of all heads have a figure"
-    needs: ClassVar[tuple[str, ...]] = ("capture", "capture_b", "selection")
+    needs = ("capture", "capture_b", "selection")
     lane = "facts"
     empty = Empty(
         "Metrics of A and B", "They are shown once there is something to compare with.",
         COMPARE_WITH,
     )  # fmt: skip
-    topic: ClassVar[str] = "compare-numbers"
+    topic = "compare-numbers"
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -411,7 +399,6 @@ class NumbersView(View):
         return partial(measure_sides, sides) if sides else None
 
     def draw(self, result: tuple[SideHead, ...]) -> None:
-        assert self.session is not None and self.session.capture is not None
         self._sides, (a, b) = result, result
         many, dots = f"{len(a.peers):,}", tr("head {head}", head=a.head)
         if b.head is not None and len(a.peers) != len(b.peers):
@@ -450,10 +437,8 @@ class NumbersView(View):
 
     def noticed(self, name: str) -> None:
         """Another head whose metrics are known has them at once, whatever is still measured."""
-        if name == "selection" and self.session is not None:
-            sides = self._known_sides(self.session)
-            if sides:
-                self.draw(_snapshots(sides))
+        if name == "selection" and (sides := self._known_sides(self.session)):
+            self.draw(_snapshots(sides))
 
     def _known_sides(self, session: Session) -> tuple[SideHead, ...]:
         """The heads of A and of B with what is measured so far; () where nothing is compared."""
@@ -724,15 +709,13 @@ class TextsView(View):
     queries, the key.
     """
 
-    title: ClassVar[str] = "Text of A and B"
+    title = "Text of A and B"
     figureless = "Its maps have figures"
-    needs: ClassVar[tuple[str, ...]] = (
-        "capture", "capture_b", "comparison", "selection", "hover", "display",
-    )  # fmt: skip
+    needs = "capture", "capture_b", "comparison", "selection", "hover", "display"
     empty = Empty(
         "Text of A and B", "It is shown once there is something to compare with.", COMPARE_WITH
     )
-    topic: ClassVar[str] = "compare-texts"
+    topic = "compare-texts"
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -790,7 +773,6 @@ class TextsView(View):
         return TextRead(a, b, bits, pair)
 
     def draw(self, result: TextRead) -> None:
-        assert self.session is not None
         session, pair, old = self.session, result.pair, self.pair
         self._result = result
         sides, display = sides_of(session), session.display
@@ -835,15 +817,13 @@ class TextsView(View):
         return self.pair.opened.grid.columns.token(cell) if self.pair is not None else None
 
     def _point(self, cell: int | None) -> None:
-        if self.session is None:
-            return
         chosen = self.session.selection
         token = None if cell is None or chosen.query is None else self._token(cell)
         self.session.put(hover=None if token is None else replace(chosen, key=token))
 
     def _query(self, cell: int) -> None:
         token, session = self._token(cell), self.session
-        if session is None or session.capture is None or token is None:
+        if session.capture is None or token is None:
             return
         layer, capture = session.selection.layer, session.capture
         if capture.query_prompt(layer) is not capture.key_prompt(layer):
@@ -853,7 +833,7 @@ class TextsView(View):
 
     def _key(self, cell: int) -> None:
         token = self._token(cell)
-        if self.session is not None and token is not None:
+        if token is not None:
             self.session.select(key=token)
 
 

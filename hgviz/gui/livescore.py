@@ -119,7 +119,6 @@ class LiveView(ChartView):
 
     def draw(self, result: MaskTrial | None) -> None:
         session = self.session
-        assert session is not None
         reason = BY_NAME["remove_heads"].why_off(session)
         self.remove.setEnabled(not reason)
         self.remove.setToolTip(tr(reason or WITHOUT))
@@ -190,7 +189,7 @@ class LiveView(ChartView):
 
     def as_table(self) -> list[list[str]] | None:
         """The score as it grew, in shares, then what the page says of the places seen last."""
-        trial = self.session.trial if self.session is not None else None
+        trial = self.session.trial
         if trial is None or not trial.scores:
             return None
         every = trial.slices[0]
@@ -215,7 +214,7 @@ class LiveView(ChartView):
         self.side.setFixedWidth(max(230, self.width() * 9 // 20) if narrow else 356)
 
     def _stop(self) -> None:
-        trial = self.session.trial if self.session else None
+        trial = self.session.trial
         (self.resumed if trial is not None and trial.stopped else self.stopped).emit()
 
 

@@ -125,7 +125,7 @@ class HeadPanel(View):
 
     def draw(self, result: HeadRole) -> None:
         self.role = role = result
-        assert self.session is not None and self.session.capture is not None
+        assert self.session.capture is not None
         capture, (layer, head) = self.session.capture, role.head
         self.sentence.setText(tr(role_sentence(role)))
         evidence = tr(role_evidence(role)).replace(" -", " −")
@@ -151,7 +151,7 @@ class HeadPanel(View):
         self._say_count("")
 
     def _rank(self, metric: str) -> str:
-        assert self.role is not None and self.session is not None
+        assert self.role is not None
         own, total = rank(metric, self.role.head, self.session.facts)
         return tr("place {rank:,} of {total:,}, from the largest", rank=own, total=total)
 
@@ -166,7 +166,7 @@ class HeadPanel(View):
 
     def as_table(self) -> list[list[str]] | None:
         """Every number of the head, and its place among all heads."""
-        if self.role is None or self.session is None or self.session.capture is None:
+        if self.role is None or self.session.capture is None:
             return None
         unit = self.session.capture.key_prompt(self.role.head.layer).unit
         rows = ([sentences.metric_name(name, unit), repr(float(value)), self._rank(name)]
@@ -348,7 +348,7 @@ class TopKeysPanel(View):
         return [[tr("Key"), tr("Key token"), tr("Weight")], *rows]
 
     def _pick(self, key: TopKey) -> None:
-        if self.session is not None and key.token is not None:
+        if key.token is not None:
             self.session.select(key=key.token)
 
     def _paint(self, painter: QPainter, box: QRectF, key: TopKey, chosen: bool) -> None:
@@ -485,7 +485,7 @@ class NotablePanel(View):
 
     def noticed(self, name: str) -> None:
         """Mark the chosen one at once."""
-        if name == "selection" and self.session is not None:
+        if name == "selection":
             self.list.choose(self.session.selection.head_id)
 
     def draw(self, result: tuple[NotableHead, ...]) -> None:
@@ -606,8 +606,7 @@ class DisplayPanel(View):
         self._put(limits=(0.0, top) if is_number and 0 < top < math.inf else None)
 
     def _put(self, **changes: object) -> None:
-        if self.session is not None:
-            self.session.put(display=replace(self.session.display, **changes))  # type: ignore[arg-type]
+        self.session.put(display=replace(self.session.display, **changes))  # type: ignore[arg-type]
 
 
 # --- texts ----------------------------------------------------------------------------------------

@@ -190,11 +190,12 @@ def _quoted(prompt: Prompt, span: np.ndarray, null: bool = False) -> str:
 
 
 LATER = ("follow", "prune", "compare", "sweep")  # pages that a window does not begin with
-# the fields of the session that the title says, and those that change what can be done
+# the fields of the session that the title says, those that change which page is shown and what
+# stands for a map that is not there yet, and those that change what can be done
 OF_TITLE = {"capture", "spec", "model", "checkpoint", "activation", "study", "sweep", "mode"}
-OF_STATE = OF_TITLE | {
-    "work", "selection", "off", "undo", "redo", "trial", "capture_b", "recent", "cell", "facts",
-    "score",
+OF_PAGE = {"capture", "model", "study", "sweep", "mode", "work", "selection"}
+OF_STATE = OF_TITLE | OF_PAGE | {
+    "off", "undo", "redo", "trial", "capture_b", "recent", "cell", "facts", "score",
 }  # fmt: skip
 LONG = 1000  # ms: shorter jobs are not shown in the status bar
 IDLE = 1500  # ms after the first picture: torch's import holds the interpreter for a while
@@ -262,7 +263,8 @@ class Program:
         self._hints.colorSchemeChanged.connect(self._system_theme)
         self.commands.lay(self.laying)
         self.empty.recent.show_files(self.session.recent)
-        self._show_state()
+        self._show_page()
+        self.frame.show_reasons(self.session)
         self._show_model()
         frame.show_theme()
         if whole:
@@ -383,16 +385,18 @@ class Program:
             self._trial = trial and (trial.examples.digest, trial.stopped)
             if self._trial == before:
                 return
+        if name in OF_PAGE:
+            self._show_page()
         if name in OF_STATE:
-            self._show_state()
+            self.frame.show_reasons(self.session)
         if name == "recent":
             self.recent.fill()
             self.empty.recent.show_files(self.session.recent)
         if name in OF_TITLE:
             self._show_model()
 
-    def _show_state(self) -> None:
-        """The right page, the right actions, progress where the map is not there yet."""
+    def _show_page(self) -> None:
+        """The right page, and progress where the map is not there yet."""
         session = self.session
         busy = any(one.state in GOING for one in session.work)
         capture = session.capture
@@ -415,7 +419,6 @@ class Program:
             self.chip.show_work(session.work)
         elif not self._listing.isActive():
             self._listing.start()
-        self.frame.show_reasons(session)
 
     def _show_chip(self) -> None:
         self.chip.show_work(self.session.work)

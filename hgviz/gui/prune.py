@@ -203,7 +203,7 @@ class ScoresView(View):
 
     def draw(self, result: Shades) -> None:
         session = self.session
-        assert session is not None and session.spec is not None
+        assert session.spec is not None
         self.grid.show_picture(Scores(session.spec, result))
         self.bar.show_shades(result)
         methods = offered(session.study)
@@ -217,7 +217,7 @@ class ScoresView(View):
     def as_table(self) -> list[list[str]] | None:
         """Every head: whether it is off, and its score as the wall says it."""
         session = self.session
-        if session is None or session.spec is None:
+        if session.spec is None:
             return None
         score = self.bar.shades.label or tr("score")
         rows = [[tr("head"), tr("switched off"), score, tr("low"), tr("high")]]
@@ -237,7 +237,7 @@ class ScoresView(View):
     def noticed(self, name: str) -> None:
         """What needs no work shows at once."""
         session = self.session
-        if session is None or session.spec is None:
+        if session.spec is None:
             return
         shown = self.grid.picture.spec if self.grid.picture is not None else None
         if name == "spec" and shown != session.spec:
@@ -282,7 +282,7 @@ class ScoresView(View):
         """Describe the head under the pointer, else what is off and the chosen head: 12 heads off
         of 78 · Head 9.5 · on · Loss change: +0.4 thousandths of a bit per token."""
         session = self.session
-        if session is None or session.spec is None:
+        if session.spec is None:
             return
         words = self.grid.words(head or session.selection.head_id).replace("\n", " · ")
         if head is None:
@@ -560,7 +560,7 @@ class CurveView(ChartView):
 
     def noticed(self, name: str) -> None:
         """Move the mark to the heads that are off now; offer the next step to a curve."""
-        has_trial = self.session is not None and self.session.trial is not None
+        has_trial = self.session.trial is not None
         if name == "trial" and has_trial != self._has_trial:
             self._has_trial = has_trial
             self.refresh()
@@ -570,7 +570,7 @@ class CurveView(ChartView):
                 self._describe("")
 
     def _redraw(self) -> None:
-        if self.line is not None and self.session is not None:
+        if self.line is not None:
             self.chart.show_chart(chart_of(self.line, self.axis.choice, self.session.off))
 
     def _slide(self, stop: int, begun: bool) -> None:
@@ -579,7 +579,7 @@ class CurveView(ChartView):
 
     def _describe(self, point: str) -> None:
         """The point under the pointer, else where the mark is and what was measured there."""
-        if self.line is not None and self.session is not None:
+        if self.line is not None:
             self.described.emit(point or mark_words(self.line, self.session.off))
 
     def _offer_axes(self, session: Session) -> None:

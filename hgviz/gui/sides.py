@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QHBoxLayout, QLineEdit, QStackedWidget, QWidget
@@ -417,14 +417,14 @@ class SideLabel(QWidget):
 class SideBar(View):
     """A and B: two labels over their maps. The bar itself has no picture and takes no room."""
 
-    title: ClassVar[str] = "Sides"
+    title = "Sides"
     figureless = "It says what the maps below are of: those are drawn"
-    needs: ClassVar[tuple[str, ...]] = (
+    needs = (
         "capture", "capture_b", "comparison", "selection", "checkpoint", "activation", "work",
         "trial", "trial_b",
     )  # fmt: skip
     lane = "here"
-    topic: ClassVar[str] = "compare-sides"
+    topic = "compare-sides"
 
     stopped = Signal()
     explained = Signal(str)  # how B differs from A
@@ -474,11 +474,9 @@ class SideBar(View):
 
 
 def _about(session: Session, capture: Capture, name: str) -> str:
-    """What is not said of a side yet: its model, its activation, or what it was opened from."""
-    if name != model_of(session, capture, short=True):
-        return model_of(session, capture)
-    other = tr("capture") if capture.path else tr("checkpoint")
-    return activation_of(capture) or other
+    """What is not said of a side yet: its model, or its activation."""
+    is_said = name == model_of(session, capture, short=True)
+    return activation_of(capture) if is_said else model_of(session, capture)
 
 
 def _with_score(about: str, trial: MaskTrial | None, capture: Capture | None) -> str:

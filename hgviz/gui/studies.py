@@ -148,7 +148,7 @@ class StudyChartView(ChartView):
     def draw(self, result: StudyCharts) -> None:
         self._found = result
         content = result.content
-        total = len(self.session.sweep.of(self.work)) if self.session and self.session.sweep else 0
+        total = len(self.session.sweep.of(self.work)) if self.session.sweep else 0
         words = [*map(tr, content.notes), tr(getattr(content, "ribbon", "").rstrip("."))]
         if len(result.done) < total:
             words[:0] = [tr("{n:,} of {all:,} runs so far", n=len(result.done), all=total)]
@@ -380,9 +380,8 @@ class SummaryView(View):
         over = tr("all runs are done") if result.complete and result.standings else ""
         other = tr("{n:,} with other settings", n=result.changed) if result.changed else ""
         self.left.say("   ·   ".join(filter(None, (over, other))))
-        trouble = self.session.sweep_trouble if self.session is not None else ""
-        self.trouble.say(trouble)
-        self.trouble.setVisible(bool(trouble))
+        self.trouble.say(self.session.sweep_trouble)
+        self.trouble.setVisible(bool(self.session.sweep_trouble))
         self.run.setEnabled(not result.complete)
 
 
@@ -462,7 +461,7 @@ class RunsView(View):
 
     def noticed(self, name: str) -> None:
         """Select the row of the chosen cell."""
-        if name == "cell" and self.session is not None:
+        if name == "cell":
             self.table.choose(self.session.cell or None)
 
     def as_table(self) -> list[list[str]] | None:

@@ -116,7 +116,7 @@ def test_from_afar_a_pixel_is_the_largest_of_its_cells():
     ("a", "b", "title"),
     [
         (A, None, "Choose a second model"),
-        (PART, B, "Layer 0 of A"),
+        (PART, B, "Layer 0 is not"),
         (A, PART, ""),
         (PART, PART, ""),
     ],
