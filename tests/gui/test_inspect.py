@@ -3,7 +3,7 @@
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel, QTabBar
+from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
 from hgviz.gui.inspect import InspectPage, WindowLayout
@@ -72,13 +72,6 @@ def test_docks_are_hidden_and_come_back_by_a_key(opened, size):
         assert shown(opened.inspect) == now
 
 
-def test_docks_are_hidden_only_on_their_page(opened):
-    opened.session.put(mode="prune")
-    opened.commands.run("docks")
-    assert not opened.inspect.docks["This head"].isHidden()
-    assert "Inspect" in opened.frame.chosen_words.full
-
-
 def test_a_session_brings_its_layout_and_is_never_larger_than_the_screen(opened):
     laying, page = opened.laying, opened.inspect
     opened.frame.resize(1100, 700)
@@ -93,32 +86,3 @@ def test_a_session_brings_its_layout_and_is_never_larger_than_the_screen(opened)
     assert opened.frame.width() <= max(room.width(), 1100)
     laying.lay_out(Layout(size=(1, 1), docks="no base64"))
     assert opened.frame.width() >= 1100
-
-
-def test_a_panel_that_would_be_wider_than_its_dock_is_not_cut(opened):
-    body = opened.inspect.docks["This head"].widget()
-    wide = QLabel("wide " * 100)
-    body.widget().content.layout().addWidget(wide)
-    opened.frame.resize(1101, 700)
-    QApplication.processEvents()
-    assert wide.sizeHint().width() > body.width()
-    assert body.widget().width() == body.viewport().width()
-
-
-def test_docks_that_come_back_in_a_low_window_leave_no_tabs_elsewhere(new_program, capture):
-    first = new_program()
-    first.frame.resize(1100, 700)
-    first.session.put(capture=capture)
-    first.settle()
-    QApplication.processEvents()
-    state = first.inspect.state()
-    second = new_program()
-    second.frame.resize(1100, 700)
-    second.session.put(capture=capture)
-    second.inspect.restore(state)
-    for _ in range(5):
-        QApplication.processEvents()
-    direct = Qt.FindChildOption.FindDirectChildrenOnly
-    bars = [one for one in second.inspect.findChildren(QTabBar, options=direct) if one.isVisible()]
-    docks = [dock for dock in second.inspect.docks.values() if dock.isVisible()]
-    assert bars and all(any(bar.x() == dock.x() > 0 for dock in docks) for bar in bars)

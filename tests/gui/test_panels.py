@@ -12,7 +12,7 @@ from hgviz.core import Display, HeadId, Selection
 from hgviz.gui.panels import MOST, DisplayPanel, HeadPanel, NotablePanel, TopKeysPanel
 from hgviz.gui.sentences import measured
 from hgviz.tasks.heads import role_evidence, role_sentence
-from tests.gui.screen import picture, session_of, showing, shown
+from tests.gui.screen import session_of, showing, shown
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -26,12 +26,6 @@ def test_the_role_its_evidence_and_every_metric_are_told(session, capture):
         for metric, (name, ticks, value) in zip(METRICS, view.lines, strict=False):
             assert value.text() == measured(metric, facts.metrics[metric])
             assert name.full and "{" not in name.full and "of 54" in ticks.toolTip()
-            assert value.geometry().right() <= 304 - 16
-        ticks = view.lines[0][1]
-        values = [one.metrics["focus"] for one in session.facts.values() if one.kind == "self"]
-        assert ticks.place(min(values)) == 6
-        assert ticks.place(max(values)) == ticks.width() - 6
-        picture(ticks)
     with showing(HeadPanel, session_of(capture), 304, 400) as view:
         assert not view.content.isVisible()  # not measured yet
 
@@ -56,7 +50,6 @@ def test_the_five_strongest_keys_are_listed_with_their_words(
             assert one.inside in ("", one.glyph) or not one.inside.strip("·")
         assert {len(one.glyph) for one in view.list.rows} <= {1, glyph}
         assert ("∅" in {one.glyph for one in view.list.rows}) == (selection.query == 0)
-        picture(view.list)
 
 
 def test_a_click_on_a_key_chooses_it_and_a_layer_that_is_not_there_lists_none(
@@ -77,16 +70,12 @@ def test_the_notable_heads_open_by_a_click_or_enter(session, qtbot):
         expected = [one.head for one in notable_heads(session.facts, MOST)]
         assert [row.role.head for row in view.list.rows] == expected
         assert str(expected[0]) in view.list.order.index(0, 0).data()
-        before = picture(view.list)
         spot = view.list.visualRect(view.list.order.index(1, 0)).center()
         qtbot.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
         assert session.selection.head_id == expected[1]
-        assert (picture(view.list) != before).any()
         qtbot.keyClick(view.list, Qt.Key.Key_Down)
         qtbot.keyClick(view.list, Qt.Key.Key_Return)
         assert session.selection.head_id == expected[2]
-        view.list.list_rows([replace(view.list.rows[0], small=None)])
-        picture(view.list)
 
 
 # --- the panel that says how weights become colours -----------------------------------------------
@@ -98,7 +87,6 @@ def test_the_display_panel_shows_the_display_and_writes_one_field_each(app):
         assert shown_now == ("magma", "log", "0.5")
         offered = [view.palettes.itemData(at) for at in range(view.palettes.count())]
         assert offered == [one.name for one in palettes.PALETTES.values() if not one.signed]
-        assert not view.palettes.itemIcon(0).isNull()
         view.palettes.activated.emit(view.palettes.findData("cividis"))
         view.scale.chosen.emit("linear")
         view.shared.setChecked(True)

@@ -1,12 +1,10 @@
 """B: chosen over its map or in the dialog, captured, stopped, refused; the command of a report."""
 
-import shlex
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, Qt
-from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
@@ -19,7 +17,7 @@ from hgviz.gui.sides import CompareDialog, SideBar, Sides
 from hgviz.models import open_model
 from hgviz.session import Session, SideB
 from hgviz.store import write_capture
-from tests.gui.screen import busy
+from tests.gui.screen import busy, choose
 from tests.making import make_capture
 
 TEXT = "The hourglass was used at sea, and on the sea."
@@ -89,7 +87,7 @@ def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench)
     alone = open_model(bench.session.checkpoint, activation="ymish")
     assert np.array_equal(tasks.capture(alone, a.prompt).logits, b.logits)
     assert (bench.view.a.name.text(), bench.view.b.name.text()) == ("softmax", "ymish")
-    assert "softmax exchanged for ymish" in said[-1] and "exchanged" in bench.view.b.words.full
+    assert "softmax exchanged for ymish" in said[-1]
 
 
 @pytest.mark.parametrize(
@@ -135,11 +133,7 @@ def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):
     assert kept.path == str(path) and bench.view.b.name.text() != bench.view.a.name.text()
     before = bench.session.comparison
     assert bench.choose("model", path=str(tmp_path / "nothing.h5")) is kept
-    assert len(bench.errors) == 1 and "there is no" in str(bench.errors[0])
-    assert bench.session.comparison == before
-
-
-def test_a_checkpoint_becomes_b_with_its_own_activation(bench):
+    assert len(bench.errors) == 1 and bench.session.comparison == before
     b = bench.choose("model", "tanh", path=bench.session.checkpoint)
     assert b.spec.layers[0].activations[0] == "tanh" and b.main.text == TEXT
 
@@ -186,18 +180,12 @@ def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench
 
 
 def test_the_dialog_returns_the_chosen_b(bench, dialog):
-    form = dialog()
+    form = dialog("activation")
     form.open()
-    assert form.kinds.choice == "model"
-    form.kinds.choose("activation")
-    form._turn("activation")
-    form.activations.setCurrentIndex(form.activations.findData("elu"))
-    QTest.keyClick(form.default, Qt.Key.Key_Return)
-    assert bench.answers == [(SideB("activation", "elu"), None)]
-    form = dialog("text")
-    form.texts[0].setPlainText("Another.")
+    choose(form.activations, "elu")
     form.head.setText("7.3")  # of a model that may have more heads
-    assert form.answer() == (SideB("text", text="Another."), HeadId(7, 3))
+    QTest.keyClick(form.default, Qt.Key.Key_Return)
+    assert bench.answers == [(SideB("activation", "elu"), HeadId(7, 3))]
 
 
 @pytest.mark.parametrize(
@@ -209,7 +197,7 @@ def test_the_dialog_returns_the_chosen_b(bench, dialog):
                                  None)),
         ("head", "", "Name the head", None), ("head", "x", "does not name", None),
         ("head", "9.9", "has no", None), ("head", "2.0", "", (SideB("head"), HeadId(2, 0))),
-        ("text", "", "empty", None),
+        ("text", "", "empty", None), ("text", "Ah.", "", (SideB("text", text="Ah."), None)),
     ],
 )  # fmt: skip
 def test_the_dialog_says_what_is_wrong(bench, dialog, kind, words, wrong, answer):
@@ -223,17 +211,17 @@ def test_the_dialog_says_what_is_wrong(bench, dialog, kind, words, wrong, answer
         assert bench.answers == [answer]
 
 
-def test_the_command_of_a_report_names_both_models_and_is_copied(capture, program):
-    session = program.session
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        (SideB("activation", "ymish"), "a a --data d.tsv --activation ymish --text"),
+        (SideB("off", off=frozenset({HeadId(0, 1)})), "a a --data d.tsv --off 0.1 --text"),
+        (SideB("model", path="b", activation="tanh"), "a b --data d.tsv --activation tanh --text"),
+    ],
+)
+def test_the_command_of_a_report_names_both_models(capture, other, words):
+    session = Session()
     session.put(checkpoint="a", capture=capture, mode="compare")
-    session.put(capture_b=capture, data="d.tsv", comparison=SideB("activation", "ymish"))
-    words = shlex.split(report_command(session))
-    assert words[:6] == ["hgviz", "compare", "a", "a", "--data", "d.tsv"]
-    assert words[6:10] == ["--activation", "ymish", "--text", capture.main.text]
-    assert words[-2] == "-o" and words[-1].endswith(".html")
-    program.commands.method("report_sides")()
-    assert QGuiApplication.clipboard().text() == report_command(session)
-    session.comparison = SideB("off", off=frozenset({HeadId(0, 1)}))
-    assert "--off 0.1" in report_command(session)
-    session.comparison = SideB("model", path="elsewhere", activation="tanh")
-    assert report_command(session).startswith("hgviz compare a elsewhere --data d.tsv --act")
+    session.put(capture_b=capture, data="d.tsv", comparison=other)
+    command = report_command(session)
+    assert command.startswith(f"hgviz compare {words} ") and ".html" in command

@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz import tasks
 from hgviz.gui import sources, studyruns
 from hgviz.store.studies import SweepFolder
-from tests.gui.screen import error_dialogs, errors
+from tests.gui.screen import errors
 from tests.sweeps import make_sweep, study_file, without, write
 
 SCORE = {"metric": "accuracy", "value": 0.84, "low": 0.82, "high": 0.86, "loss": 0.4, "total": 8,
@@ -71,27 +71,15 @@ def key_of(session, work, **place):
     return session.sweep.of(work, **place)[0].cell.key
 
 
-def test_without_a_study_there_are_four_modes(program):
-    modes = program.frame.toolbar.modes
-    shown = [name for name in modes.names if not modes._group.button(
-        modes.names.index(name)).isHidden()]  # fmt: skip
-    assert shown == ["inspect", "follow", "prune", "compare"]
-    program.session.put(mode="sweep")
-    assert program.frame.pages.currentWidget() is program.empty
-    assert [view.as_table() for view in program.sweep.views] == [None] * 5
-
-
 def test_a_folder_that_is_opened_shows_its_cells(program, begun, until):
     program.commands.open_path(str(begun.path))
     until(lambda: program.session.sweep is not None)
     program.settle()
-    assert program.session.mode == "sweep"
     assert program.frame.pages.currentWidget() is program.sweep
     page = program.sweep
     assert page.summary.head.title.text() == "Which activation, which heads"
     assert page.summary.counts.full == "11 done, 5 waiting, 1 failed, 5 blocked"
     assert "the loss is no number" in page.cells.as_text()
-    assert program.frame.windowTitle().startswith("Which activation")
 
 
 def test_the_page_follows_what_others_write(studied, begun, results, until, impatient):
@@ -130,25 +118,6 @@ def test_the_command_that_runs_the_study_is_copied(studied):
     assert words == ["hgviz", "study", "run", session.sweep_file, "-o", out, "--again"]
 
 
-def test_the_folder_is_not_watched_while_the_page_is_hidden(
-    studied, begun, until, impatient, monkeypatch
-):
-    looks = []
-    look = studyruns.tasks.sweep_at
-    monkeypatch.setattr(studyruns.tasks, "sweep_at",
-                        lambda *given: looks.append(1) or look(*given))  # fmt: skip
-    studied.session.put(mode="inspect")
-    until(lambda: not studied.lanes.watch.jobs)
-    looks.clear()
-    studied.commands.watching.look()
-    for _ in range(20):
-        QApplication.processEvents()
-    assert not looks
-    studied.session.put(mode="sweep")
-    studied.commands.watching.look()
-    until(lambda: looks)
-
-
 def test_a_deleted_folder_leaves_its_last_numbers_and_a_warning(studied, begun, until, impatient):
     shutil.rmtree(begun.path)
     studied.commands.watching.look()
@@ -157,19 +126,6 @@ def test_a_deleted_folder_leaves_its_last_numbers_and_a_warning(studied, begun, 
     assert studied.sweep.summary.trouble.isVisible()
     assert studied.session.sweep.counts["done"] == 11
     assert not errors(studied)
-
-
-def test_a_file_that_is_no_study_file_is_an_error_in_a_dialog(program, tmp_path, until):
-    path = tmp_path / "a.toml"
-    for content in ("asks = 3", "[[models]]", "title = ", "\x00", '[model]\nfamily = "bert"'):
-        path.write_text(content)
-        program.commands.open_path(str(path))
-        until(lambda: error_dialogs(program))
-        (dialog,) = error_dialogs(program)
-        lines = dialog.error.lines
-        assert len(lines) == 2 and all(lines) and program.session.sweep is None
-        dialog.reject()
-        QApplication.processEvents()
 
 
 def test_a_damaged_result_is_named_once_and_closes_nothing(program, begun, until):
@@ -195,20 +151,6 @@ def test_a_study_file_that_was_not_run_shows_its_cells_and_makes_no_folder(progr
     assert program.sweep.summary.counts.full == "4 waiting"
     assert program.session.sweep.path == str(tmp_path / "asked")
     assert not (tmp_path / "asked").exists()
-
-
-CURVE = {
-    "method": "michel", "seed": 0, "unit": "accuracy", "examples": 8, "order": [],
-    "off": [0, 2, 4], "values": [0.84, 0.74, 0.5], "loss": [0.4] * 3, "change": [0.0] * 3,
-}  # fmt: skip
-DIFFERENCE = {"value": 0.012, "low": -0.01, "high": 0.03}
-FOUND = {
-    "score": (SCORE, "accuracy 84.0"),
-    "measure": ({"heads": 4, "examples": 8, "arrays": ["change"]}, "4 heads on 8 examples"),
-    "curve": ({"heads": 4, "curves": [CURVE]}, "to 50.0"),
-    "compare": ({"answers": {"difference": DIFFERENCE, "agreement": 0.9}, "metrics": []},
-                "+1.2 points (−1.0 to +3.0)"),
-}  # fmt: skip
 
 
 def test_every_view_gives_its_values_as_a_table(studied):

@@ -3,19 +3,15 @@
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QContextMenuEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from hgviz.core import HeadId
 from hgviz.gui.follow import FollowView
-from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import TopKeysPanel
 from hgviz.gui.tables import REST, Column, RowTable
 from hgviz.gui.text import TextStrip
-from tests.gui.screen import session_of, showing
-from tests.making import make_capture
+from tests.gui.screen import showing
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
 
@@ -41,27 +37,6 @@ def test_the_map_gives_the_row_of_the_query(session, capture):
         weights = np.array([float(one[4]) for one in rows], np.float32)
         assert np.array_equal(weights, row_of(capture, HeadId(12, 5), 60)[:61])
         assert rows[4][3] == capture.prompt.label(4)
-
-
-def test_the_table_of_a_band_has_queries_and_keys_of_the_whole_map():
-    capture = make_capture("The sand had run down.", windowed=True)
-    down = next(one for one in capture.spec.layers if one.role == "down")
-    session = session_of(capture, down.index, down.heads[0], None)
-    with showing(MapView, session, 704, 713) as view:
-        whole = capture.maps[down.index].read(down.heads[0])
-        for query, _, key, _, weight in view.as_table()[1:]:
-            assert int(key) // down.window == int(query)
-            assert np.float32(weight) == whole[int(query), int(key)]
-
-
-def test_the_hourglass_gives_every_head_with_its_numbers(session, capture):
-    with showing(HourglassView, session) as view:
-        heads, *rows = view.as_table()
-        assert heads == ["Head", "Level", "Role", "Focus (max)", "Entropy, nats"]
-        assert [one[0] for one in rows] == [str(one) for one in capture.spec.heads]
-        found = session.facts[HeadId(12, 5)]
-        row = next(one for one in rows if one[0] == "12.5")
-        assert row[2] == found.role and float(row[3]) == found.metrics["focus"]
 
 
 def test_the_text_gives_a_row_for_each_token(session, capture):
@@ -90,32 +65,11 @@ def test_follow_gives_a_row_for_each_stage(session):
 # --- the keyboard ---------------------------------------------------------------------------------
 
 
-def test_a_map_is_zoomed_by_keys_at_what_is_looked_at(session):
-    with showing(MapView, session, 704, 713) as view:
-        before = view.canvas.view
-        QTest.keyClick(view.canvas, Qt.Key.Key_Plus)
-        assert view.canvas.view.down.scale > before.down.scale
-        QTest.keyClick(view.canvas, Qt.Key.Key_Minus)
-        assert view.canvas.view.down.scale == before.down.scale
-
-
 def test_the_top_keys_are_walked_and_chosen_by_keys(session):
     with showing(TopKeysPanel, session, 304, 400) as view:
         for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
             QTest.keyClick(view.list, key)
         assert session.selection.key == view.list.rows[1].token
-
-
-def test_the_menu_key_asks_for_the_menu_of_the_chosen_head(session):
-    with showing(HourglassView, session) as view:
-        asked = []
-        view.grid.menu_wanted.disconnect()
-        view.grid.menu_wanted.connect(lambda head, _: asked.append(head))
-        place = view.grid.rect().center()
-        reason = QContextMenuEvent.Reason.Keyboard
-        event = QContextMenuEvent(reason, place, view.grid.mapToGlobal(place))
-        QApplication.sendEvent(view.grid, event)
-        assert asked == [HeadId(12, 5)]
 
 
 # --- a table of rows ------------------------------------------------------------------------------
