@@ -21,7 +21,7 @@ from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import Capture, Floats, HeadId, Selection, progress, progress_within
 from hgviz.figures.spec import Spec
 from hgviz.gui import sentences, theme, tiles
-from hgviz.gui.grid import Names, Viewport, exists, seen
+from hgviz.gui.grid import Viewport, exists, seen
 from hgviz.gui.heatmap import HeadMapsView
 from hgviz.gui.language import tr
 from hgviz.gui.opened import QUICK, OpenedMap, PairOpener
@@ -87,12 +87,9 @@ def map_table(opened: OpenedMap[SharedGrid], cache: Tiles, view: Viewport) -> Ta
         weights = tiles.compose(cache, source, view)
         values.append(np.where(masks[-1] | (not is_read), np.float32(np.nan), weights))
     queries, keys = (
-        [[span(first, stop - 1), _cells_text(names, first, stop)] for first, stop in ends.tolist()]
-        for ends, names in zip(
-            (axis.ranges() for axis in view.axes),
-            cast("tuple[Names, Names]", opened.names[0]), strict=True,
-        )
-    )  # fmt: skip
+        [[span(first, stop - 1), names.glyph(first)] for first, stop in axis.ranges().tolist()]
+        for axis, names in zip(view.axes, opened.names[0], strict=True)
+    )
     table = [[tr("Query"), tr("Query text"), tr("Key"), tr("Key text"), *SIDES]]
     lacking = [""] * (len(SIDES) - len(values))
     for row, column in np.argwhere(~np.logical_and.reduce(masks)).tolist():
@@ -100,12 +97,6 @@ def map_table(opened: OpenedMap[SharedGrid], cache: Tiles, view: Viewport) -> Ta
         cells = ["" if np.isnan(value) else str(value) for value in weights]
         table.append([*queries[row], *keys[column], *cells, *lacking])
     return table
-
-
-def _cells_text(names: Names, first: int, stop: int) -> str:
-    """What stands for some cells along an edge of A."""
-    start, end = int(names.spans[first, 0]), int(names.spans[stop - 1, 1])
-    return sentences.glyph(names.prompt, start, end) if 0 <= start < end else ""
 
 
 # --- maps -----------------------------------------------------------------------------------------

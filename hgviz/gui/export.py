@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -504,9 +503,8 @@ USES = {
 
 def unit_of(width: str) -> str:
     """The unit of a preset or a length: in, mm, cm or pt."""
-    length = WIDTHS[width][0] if width in WIDTHS else width
-    match = re.search(r"[a-z]+$", length.strip().lower())
-    return match[0] if match and match[0] in UNITS else "in"
+    length = WIDTHS[width][0] if width in WIDTHS else width.strip().lower()
+    return next((unit for unit in DECIMALS if length.endswith(unit)), "in")
 
 
 def measures(picture: PagePicture, width: str) -> str:

@@ -204,7 +204,19 @@ class Entry(NamedTuple):
 
 def entries(session: Session) -> list[Entry]:
     """Everything that can be found, in the order in which equally good matches are listed."""
-    return [*_actions(session), *_files(session), *_settings(), *_heads(session), *_pane_keys()]
+    files = (
+        Entry(tr("Open {name}", name=name_of(path)), place_of(path), "open", "file", path)
+        for path in session.recent
+    )
+    settings = (
+        Entry(tr(meta.title or name), tr("Preferences"), "more", "setting", name,
+              terms=SETTING_TERMS.get(name, ""))
+        for name, _, meta in offered()
+    )  # fmt: skip
+    keys = (
+        Entry(tr(words), tr(pane), keys=keys[0]) for pane, rows in LOCAL for words, keys in rows
+    )
+    return [*_actions(session), *files, *settings, *_heads(session), *keys]
 
 
 def _actions(session: Session) -> Iterator[Entry]:
@@ -214,19 +226,6 @@ def _actions(session: Session) -> Iterator[Entry]:
                 tr(action.words), tr(action.menu), action.icon, "action", action.name,
                 action.keys[0], ACTION_TERMS.get(action.name, ""), tr(action.why_off(session)),
             )  # fmt: skip
-
-
-def _files(session: Session) -> Iterator[Entry]:
-    for path in session.recent:
-        words = tr("Open {name}", name=name_of(path))
-        yield Entry(words, place_of(path), "open", "file", path)
-
-
-def _settings() -> Iterator[Entry]:
-    for name, _, meta in offered():
-        title = tr(meta.title or name)
-        terms = SETTING_TERMS.get(name, "")
-        yield Entry(title, tr("Preferences"), "more", "setting", name, terms=terms)
 
 
 def _heads(session: Session) -> Iterator[Entry]:
@@ -251,12 +250,6 @@ def _heads(session: Session) -> Iterator[Entry]:
         terms = "" if fact is None else fact.name  # a role at every resolution: previous token
         words = tr("Go to head {head}", head=head)
         yield Entry(words, note, "eye", "head", head, terms=terms)
-
-
-def _pane_keys() -> Iterator[Entry]:
-    for pane, rows in LOCAL:
-        for words, keys in rows:
-            yield Entry(tr(words), tr(pane), keys=keys[0])
 
 
 # --- search ---------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from hgviz.gui.charts import Axis, Band, Chart, ChartView, Intervals, Plot, Poin
 from hgviz.gui.commands import Commands, chosen
 from hgviz.gui.language import tr
 from hgviz.gui.studyruns import KINDS, MEANS, STATES, called
-from hgviz.gui.tables import Column, RowTable
+from hgviz.gui.tables import Column, RowTable, in_full
 from hgviz.gui.view import Empty, View, plain
 from hgviz.gui.widgets import (
     Button,
@@ -164,7 +164,9 @@ class StudyChartView(ChartView):
         if self._found is None:
             return None
         names, *rows = self._found.content.rows()
-        return [[tr(str(one)) for one in names], *([_plain(one) for one in row] for row in rows)]
+        cells = ([called(one) if isinstance(one, str) else in_full(one) for one in row]
+                 for row in rows)  # fmt: skip
+        return [[tr(str(one)) for one in names], *cells]
 
 
 class ReachedView(StudyChartView):
@@ -256,7 +258,8 @@ class BudgetsView(StudyChartView):
             lines: list[plots.Part] = []
             for one in plot.lines:
                 number = names.index(one.label)
-                colour = _colour(number, one.label)
+                # what the others are beside is quiet
+                colour: plots.Colour = "secondary" if one.label == RANDOM_LABEL else number
                 if one.low is not None and one.high is not None:
                     bands.append(Band(one.x, one.low, one.high, colour, 0.16))
                 style: Any = "dash" if one.label == RANDOM_LABEL else "solid"
@@ -304,10 +307,6 @@ def _limits(marks: list[SeedMark]) -> tuple[float, float]:
     return low - air, high + air
 
 
-def _colour(number: int, name: str) -> plots.Colour:
-    return "secondary" if name == RANDOM_LABEL else number  # what the others are beside is quiet
-
-
 def _drawn(
     kind: str, sweep: Sweep, done: tuple[str, ...], before: StudyCharts | None
 ) -> StudyCharts:
@@ -322,13 +321,6 @@ def _drawn(
     content = sweep_chart(kind, sweep)
     now = time.monotonic()
     return StudyCharts(sweep.path, done, content, now + REST * (now - begun))
-
-
-def _plain(value: Any) -> str:
-    """A value as Python writes it; nothing where there is none."""
-    if isinstance(value, str):
-        return called(value)
-    return "" if value != value else repr(round(float(value), 10))
 
 
 # --- summary --------------------------------------------------------------------------------------

@@ -19,24 +19,6 @@ def shown(page):
     return [title for title, dock in page.docks.items() if dock.widget().widget().isVisible()]
 
 
-@pytest.mark.parametrize(
-    ("size", "seen"), [((1600, 1000), ALL[:3]), ((1280, 800), ALL[:2]), ((1100, 700), ALL[:2])]
-)
-def test_every_dock_has_its_body_and_the_map_its_room(opened, size, seen):
-    opened.frame.resize(*size)
-    QApplication.processEvents()
-    opened.settle()
-    page = opened.inspect
-    assert shown(page) == seen
-    assert opened.frame.size().toTuple() == size
-    assert all(page.docks[title].widget().height() >= 130 for title in seen)
-    assert min(page.map.canvas.room) >= 320
-    for view in page.views:
-        if view.isVisible() and view not in page.panels:
-            corner = view.mapTo(opened.frame, view.rect().bottomRight())
-            assert opened.frame.rect().contains(corner), view.title
-
-
 def test_the_docks_are_the_same_after_a_low_window(opened):
     page = opened.inspect
     page.tabifyDockWidget(page.docks["This head"], page.docks["Top keys"])

@@ -6,9 +6,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 
 from hgviz.core import HeadId
-from hgviz.gui.follow import FollowView
 from hgviz.gui.map import MapView
-from hgviz.gui.panels import TopKeysPanel
 from hgviz.gui.tables import REST, Column, RowTable
 from hgviz.gui.text import TextStrip
 from tests.gui.screen import showing
@@ -50,26 +48,7 @@ def test_the_text_gives_a_row_for_each_token(session, capture):
         assert all(one[at] == "" for one in rows[61:])
 
 
-def test_follow_gives_a_row_for_each_stage(session):
-    with showing(FollowView, session, 1600, 900) as view:
-        heads, *rows = view.as_table()
-        looks = view.canvas.scene.trace.rows
-        assert len(rows) == len(looks) + 1 and rows[-1][1] == "Attention rollout"
-        assert all(len(one) == len(heads) for one in rows)
-        for row, look in zip(rows, looks, strict=False):
-            weights = [float(one) for one in row[6 : 6 + 2 * len(look.top) : 2]]
-            assert weights == [weight for _, weight in look.top]
-        assert view.as_text() == view.canvas.scene.trace.sentence
-
-
 # --- the keyboard ---------------------------------------------------------------------------------
-
-
-def test_the_top_keys_are_walked_and_chosen_by_keys(session):
-    with showing(TopKeysPanel, session, 304, 400) as view:
-        for key in (Qt.Key.Key_Down, Qt.Key.Key_Down, Qt.Key.Key_Return):
-            QTest.keyClick(view.list, key)
-        assert session.selection.key == view.list.rows[1].token
 
 
 # --- a table of rows ------------------------------------------------------------------------------
