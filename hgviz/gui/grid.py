@@ -165,8 +165,10 @@ class Viewport:
         scales = [size / count for size, count in zip(rooms, cells, strict=True)]
         if max(cells) <= OBLONG * min(cells) or cells[0] * cells[1] > OBLONG_CELLS:
             scales = [min(scales)] * 2
+        most = round(LARGEST_CELL * ratio)
+        scales = [min(scale, most) for scale in scales]
         down, across = (
-            MapAxis(count, size, _whole_scale(min(scale, round(LARGEST_CELL * ratio))))
+            MapAxis(count, size, float(math.floor(scale)) if scale >= 1 else scale)
             for count, size, scale in zip(cells, rooms, scales, strict=True)
         )
         return cls(down, across, ratio)
@@ -263,10 +265,6 @@ class Viewport:
 
     def _fitted(self, shape: tuple[int, int]) -> Viewport:
         return Viewport.fitted(shape, (self.down.room, self.across.room), self.ratio)
-
-
-def _whole_scale(scale: float) -> float:
-    return float(math.floor(scale)) if scale >= 1 else scale
 
 
 def _larger(scale: float) -> float:

@@ -226,7 +226,8 @@ def key_columns(found: RowAnatomy) -> list[Column]:
 
         return Column(
             tr(stage.title), lambda column: number(value(column)), value,
-            WEIGHT if stage.kind == "weight" else NUMBER, explained(stage), right=True, paint=paint,
+            WEIGHT if stage.kind == "weight" else NUMBER,
+            explanation(tr(stage.says), FORMULAS[stage.kind]), right=True, paint=paint,
         )  # fmt: skip
 
     return [
@@ -247,11 +248,6 @@ def paint_cells(painter: QPainter, box: QRectF, values: NDArray[np.float64], lim
     scale = ink.ColourScale(True, (-limit, limit), Display(scale="sqrt"))
     row = values[None].astype(np.float32)
     painter.drawImage(box, ink.image(scale.painted(row, theme.current().dark)))
-
-
-def explained(stage: Stage) -> str:
-    """What a column is, its formula, and where that comes from."""
-    return explanation(tr(stage.says), FORMULAS[stage.kind])
 
 
 # --- one key --------------------------------------------------------------------------------------

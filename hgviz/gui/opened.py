@@ -104,6 +104,17 @@ class OpenedMap(Generic[AnyGrid]):
         self.peak = max(before, float(np.nanmax(np.abs(tile.values), initial=0.0)))
         return self.peak > before
 
+    def fill(self, cache: Tiles, view: Viewport, row: int | None) -> None:
+        """Read the tiles of a view where the map is small; else it is the value of a step as it
+        stands. Then read a row."""
+        rows, columns = self.sources[0].shape
+        if rows * columns <= SMALL:
+            self.load(cache, view)
+        else:
+            progress(1, 3, "Opening the head", value=self)
+        if row is not None:
+            self.read_row(row)
+
     def load(self, cache: Tiles, view: Viewport) -> None:
         """Read the tiles of a view, then what the rows add up to."""
         keys = [key for source in self.shown for key in cache.lacking(source, view)]
@@ -293,13 +304,8 @@ class Opener:
         with self._lock:
             self._turn_to(capture)
             opened = self._open(capture, head, whole)
-        shape = opened.sources[0].shape
-        if shape[0] * shape[1] <= SMALL:
-            opened.load(self.cache, view.of(shape, same_text))
-        else:
-            progress(1, 3, "Opening the head", value=opened)
-        if query is not None:
-            opened.read_row(capture.row(head.layer, query))
+        row = None if query is None else capture.row(head.layer, query)
+        opened.fill(self.cache, view.of(opened.sources[0].shape, same_text), row)
         if shared and self.most is None:
             self._compare(capture)
         return opened
@@ -309,12 +315,12 @@ class Opener:
         head of the layers around it."""
         capture, (layer, head) = opened.grid.capture, opened.head
         layers = capture.spec.layers
-        place = layers[layer].heads.index(head)
-        heads = [HeadId(layer, other) for other in layers[layer].heads[place + 1 : place + 2]]
-        heads += [HeadId(layer, other) for other in layers[layer].heads[max(0, place - 1) : place]]
-        for number in (layer + 1, layer - 1):
-            if 0 <= number < len(layers) and head in layers[number].heads:
-                heads.append(HeadId(number, head))
+        mine = layers[layer].heads
+        place = mine.index(head)
+        beside = (*mine[place + 1 : place + 2], *mine[max(0, place - 1) : place])
+        around = (n for n in (layer + 1, layer - 1) if 0 <= n < len(layers))
+        heads = [HeadId(layer, other) for other in beside]
+        heads += [HeadId(number, head) for number in around if head in layers[number].heads]
         found: list[OpenedMap[Grid]] = []
         for neighbour in heads:
             with self._lock:
@@ -398,14 +404,8 @@ class PairOpener:
         """
         progress(0, 3, "Opening the heads")
         opened = self.pair(a, b, head, chosen)
-        shape = opened.grid.shape
-        if shape[0] * shape[1] <= SMALL:
-            opened.load(self.cache, Viewport.fitted(shape, shape))
-        else:
-            progress(1, 3, "Opening the heads", value=opened)
-        row = opened.grid.cell(query, None)[0]
-        if row is not None:
-            opened.read_row(row)
+        whole = Viewport.fitted(opened.grid.shape, opened.grid.shape)
+        opened.fill(self.cache, whole, opened.grid.cell(query, None)[0])
         return opened
 
 

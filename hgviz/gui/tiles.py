@@ -60,10 +60,6 @@ class Source:
         zoom = lowest_zoom(*self.shape)
         return None if zoom is None or self.stored((0, 0), (0, 0), zoom) is None else zoom
 
-    def read(self, rows: Range, columns: Range, zoom: int) -> Floats:
-        """The largest weights of cells of 2^zoom."""
-        return self.map.read(self.head, rows, columns, zoom)
-
     def stored(self, rows: Range, columns: Range, zoom: int) -> Floats | None:
         """Cells of the levels kept in the capture; None where none is as fine."""
         if not isinstance(self.map, Tiled):
@@ -196,7 +192,7 @@ class Tiles:
         tile = self.get(key)
         if tile is not None and tile.exact[part.place].all():
             return  # another thread was faster
-        values = source.read(*part.ranges, key.zoom)
+        values = source.map.read(source.head, *part.ranges, key.zoom)
         if tile is None and values.shape == key.cells:
             tile = self._put(key, Tile(key, values))
         elif tile is None:
@@ -241,7 +237,10 @@ class Tiles:
         for key in keys:
             tile = self.get(key)
             left = _parts_seen(key) if tile is None else ~tile.exact
-            i, j = (slice(0, None), slice(0, None)) if view is None else on_screen(key, view)
+            i = j = slice(0, None)
+            if view is not None:
+                i = _shown_parts(key.i, key.zoom, view.down)
+                j = _shown_parts(key.j, key.zoom, view.across)
             yield from _pieces(key, left[i, j], i.start, j.start)
 
     def sketches(self, keys: Iterable[Key]) -> Iterator[Part]:
@@ -278,11 +277,6 @@ def screen(source: Source, view: Viewport) -> tuple[object, ...]:
     shown = (along.shown for along in (view.down, view.across))
     reach = side(view.zoom) << view.zoom
     return source, view.zoom, *((first // reach, -(-last // reach)) for first, last in shown)
-
-
-def on_screen(key: Key, view: Viewport) -> tuple[slice, slice]:
-    """The parts of a tile that a view shows anything of."""
-    return _shown_parts(key.i, key.zoom, view.down), _shown_parts(key.j, key.zoom, view.across)
 
 
 def _shown_parts(number: int, zoom: int, axis: MapAxis) -> slice:
@@ -333,12 +327,10 @@ def around(source: Source, view: Viewport) -> list[Key]:
         range(max(0, columns.start - 1), min(wide, columns.stop + 1)),
     )
     keys = (Key(source, view.zoom, i, j) for i, j in ring if i not in rows or j not in columns)
-    return [key for key in keys if _seen(key)]
-
-
-def _seen(key: Key) -> bool:
-    rows, columns = (np.array([one]) for one in key.ranges)
-    return bool(seen(key.source.rule, rows, columns).any())
+    return [
+        key for key in keys
+        if seen(source.rule, *(np.array([ends]) for ends in key.ranges)).any()
+    ]  # fmt: skip
 
 
 def _kept(key: Key) -> Key | None:
