@@ -6,7 +6,6 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 from PySide6.QtGui import QResizeEvent
@@ -300,10 +299,9 @@ NOTHING = Empty(
 class AcrossView(MapsView):
     """All maps of a capture as one, for any choice of how; the answer looked at in detail."""
 
-    name, title = "across", "Attention rollout"
-    topic = "across"
-    needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "off")
-    watches: ClassVar[tuple[str, ...]] = ("hover", "display")
+    name, title, topic = "across", "Attention rollout", "across"
+    needs = ("capture", "selection", "off")
+    watches = ("hover", "display")
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

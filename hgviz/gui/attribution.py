@@ -318,8 +318,7 @@ def conductance_shades(found: Attribution) -> Shades:
 class AttributionView(View):
     """Asks on request; then every head and query is compared at once."""
 
-    name, title = "attribution", "Attribution"
-    topic = "attribution"
+    name, title, topic = "attribution", "Attribution", "attribution"
     figureless = "No attribution is computed yet"
     lane = "map"  # the engine may be busy asking
     needs = ("capture", "selection", "question", "explained", "off")

@@ -995,8 +995,7 @@ class FollowCanvas(QAbstractScrollArea):
 class FollowView(View):
     """One token through all levels: what it attends to, how it is pooled and spread again."""
 
-    title = "Follow"
-    topic = "follow"
+    title, topic = "Follow", "follow"
     needs = ("capture", "selection", "opened", "facts", "display", "dark")
     empty = Empty(
         "Run the model on a text to follow a token",

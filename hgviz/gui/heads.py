@@ -229,8 +229,7 @@ class HeadMeasures:
 class HeadsView(ChartView):
     """All heads as points and as rows; what the chosen one is for, and where it shows that."""
 
-    name, title = "heads", "All heads"
-    topic = "heads"
+    name, title, topic = "heads", "All heads", "heads"
     figureless = "Figures show one text: choose This text first"
     needs = ("capture", "facts")
     watches = ("selection", "hover")

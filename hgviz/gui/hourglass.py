@@ -351,8 +351,7 @@ class HourglassData:
 class HourglassView(View):
     """All heads of a model in one picture, narrow where the text is shortened."""
 
-    title = "Hourglass"
-    topic = "hourglass"
+    title, topic = "Hourglass", "hourglass"
     needs = ("spec", "capture", "display", "dark", "shade", "facts", "roles", "off")
     watches = ("selection", "opened", "hover", "work", "model")
     export_wanted = Signal()  # the map of the head that is chosen

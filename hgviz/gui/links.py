@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from math import asin, ceil, sin
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 from PySide6.QtCore import QEvent, QMargins, QPointF, QRectF, QSize, Qt, Signal
@@ -754,12 +754,11 @@ class LinkData:
 class LinksView(View):
     """Queries on one side, keys on the other; click, Ctrl+click or drag chooses queries."""
 
-    name, title = "links", "Links"
-    topic = "links"
+    name, title, topic = "links", "Links", "links"
     figureless = "No links are drawn yet"
     lane = "map"
-    needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "hover", "off")
-    watches: ClassVar[tuple[str, ...]] = ("text",)
+    needs = ("capture", "selection", "hover", "off")
+    watches = ("text",)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QPointF, QRectF, Qt, QTimer, Signal
@@ -40,9 +39,7 @@ class MapView(HeadMapsView):
 
     name, title, topic = "map", "Map", "map"
     wait = 0  # another head is there in the next picture
-    needs: ClassVar[tuple[str, ...]] = (
-        "capture", "selection", "hover", "display", "facts", "off", "text",
-    )  # fmt: skip
+    needs = ("capture", "selection", "hover", "display", "facts", "off", "text")
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -377,10 +374,9 @@ class ImageCanvas(QWidget):
 class ImageView(View):
     """The image with what the query at hand looks at; a click on a patch makes it the query."""
 
-    name, title = "image", "Image"
-    topic = "image"
+    name, title, topic = "image", "Image", "image"
     lane = "map"
-    needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "hover", "display", "dark")
+    needs = ("capture", "selection", "hover", "display", "dark")
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

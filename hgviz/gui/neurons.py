@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -336,10 +335,9 @@ DENSE = Empty(
 class NeuronView(View):
     """Every number between a query, its keys and their weights; a click chooses the key."""
 
-    name, title = "neurons", "Neurons"
-    topic = "neurons"
+    name, title, topic = "neurons", "Neurons", "neurons"
     lane = "map"
-    needs: ClassVar[tuple[str, ...]] = ("capture", "selection", "hover")
+    needs = ("capture", "selection", "hover")
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)

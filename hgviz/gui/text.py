@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
@@ -264,12 +263,9 @@ class TextStrip(View):
     the head shown there and its query.
     """
 
-    title: ClassVar[str] = "Text"
-    topic: ClassVar[str] = "text"
-    needs: ClassVar[tuple[str, ...]] = (
-        "capture", "selection", "hover", "opened", "display", "off", "text",
-    )  # fmt: skip
-    watches: ClassVar[tuple[str, ...]] = ("work",)
+    title, topic = "Text", "text"
+    needs = ("capture", "selection", "hover", "opened", "display", "off", "text")
+    watches = ("work",)
     empty = Empty(
         "No text yet", "Write one to see the attention of every token.",
         (("edit_text", "Edit text…"),),
