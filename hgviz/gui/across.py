@@ -152,7 +152,7 @@ def cell(across: Across, row: int, column: int, value: float) -> str:
         way = "adds" if value >= 0 else "takes away"
         words = f"{{token}} {way} {{amount}} at the answer {{answer}}, all layers multiplied."
         return tr(words, amount=sentences.weight(abs(value), 3), **ends)
-    ends["share"] = f"<b>{heatmap.share(value)}</b>"
+    ends["share"] = f"<b>{sentences.share(value)}</b>"
     way = ""
     if rows.prompt is columns.prompt:
         far = row - column
@@ -163,7 +163,7 @@ def cell(across: Across, row: int, column: int, value: float) -> str:
 
 def amount(value: float, signed: bool) -> str:
     """A share in per cent, or a signed weight."""
-    return sentences.with_sign(value, 2) if signed else heatmap.share(value)
+    return sentences.with_sign(value, 2) if signed else sentences.share(value)
 
 
 def _levels(across: Across) -> str:
@@ -178,7 +178,7 @@ def _levels(across: Across) -> str:
         if far == far:  # NaN: no part of the answer has this level as its innermost
             words = "{share} went to {level}" if level.index else "{share} stayed at {level}"
             words += ", from {far:,.0f}" if parts else ", from {far:,.0f} {unit}s back on average"
-            share = heatmap.share(round(float(weights.sum(dtype=float)), 6))
+            share = sentences.share(round(float(weights.sum(dtype=float)), 6))
             parts.append(tr(words, share=share, level=level.label, far=far, unit=unit))
     return "; ".join(parts) + "." if parts else ""
 
@@ -312,7 +312,7 @@ class AcrossView(MapsView):
         self.head = PaneHead(tr("Attention rollout"))
         self.fuse, self.residual = Picker(tr("Heads")), Picker(tr("Residual share"))
         self.fuse.offer((name, tr(words), tr(why)) for name, words, why in FUSED)
-        shares = ((part, tr("{share} residual", share=heatmap.share(part))) for part in RESIDUAL)
+        shares = ((part, tr("{share} residual", share=sentences.share(part))) for part in RESIDUAL)
         self.residual.offer(shares, 0.5)
         self.signed = Toggle(tr("Signed"), explanation(tr(SIGNED[0]), SIGNED[1]))
         self.signed.toggled.connect(self._choose_recipe)

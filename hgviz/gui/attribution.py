@@ -16,7 +16,7 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from hgviz import settings, tasks
 from hgviz.core import Capture, Display, HeadId, Step, progress
 from hgviz.figures.spec import Spec
-from hgviz.gui import heatmap, ink, sentences, theme
+from hgviz.gui import ink, sentences, theme
 from hgviz.gui.grid import CaptureWords, Names
 from hgviz.gui.headgrid import HeadGrid, Scores, Shade, Shades, draw_signed_bar
 from hgviz.gui.jobs import GOING, Jobs, Lanes
@@ -81,7 +81,7 @@ def choices(
             best = best if follows in best else [follows, *best[:-1]]
         name_of = sentences.namer(capture, model)
         names = {token: sentences.quoted(name_of(token)) for token in best}
-    answers = {one: f"{name} {heatmap.share(float(shares[one]))}" for one, name in names.items()}
+    answers = {one: f"{name} {sentences.share(float(shares[one]))}" for one, name in names.items()}
     if follows is not None:
         answers[follows] = tr("{answer}, which follows", answer=answers[follows])
     return tuple(answers.items())
@@ -479,7 +479,7 @@ class AttributionView(View):
             stale = tr(STALE) if found.question != report.question else ""
             complete = " ".join(filter(None, (stale, complete_words(found))))
         if work is not None:
-            part = heatmap.share(round(work.done / work.total, 2)) if work.total else ""
+            part = sentences.share(round(work.done / work.total, 2)) if work.total else ""
             parts = (tr(work.note or work.title), part, time_left(work.left))
             under_way = " · ".join(filter(None, parts))
             agreement, complete = (under_way, "") if found is None else (agreement, under_way)

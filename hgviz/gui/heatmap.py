@@ -95,7 +95,7 @@ class CellReading:
         if self._is_masked:
             return tr("{key} is masked for {query}: {why}.", key=key, query=query,
                       why=self._reason())  # fmt: skip
-        amount = _bold(sentences.weight(abs(weight), 3) if self.signed else share(weight))
+        amount = _bold(sentences.weight(abs(weight), 3) if self.signed else sentences.share(weight))
         if self.column is None:
             if weight == 0:
                 return tr("{query} attends to nothing here.", query=query)
@@ -103,7 +103,7 @@ class CellReading:
             amount = _bold(
                 sentences.with_sign(weight)
                 if self.signed
-                else tr("{share} of its weight", share=share(weight))
+                else tr("{share} of its weight", share=sentences.share(weight))
             )
         elif weight == 0:
             words = "{query} puts nothing on {key}{away}. {sum}"
@@ -197,16 +197,6 @@ def hidden(rule: Rule) -> str:
         return tr("masked: outside its window")
     padded = rule.keep is not None and not rule.keep.all()
     return tr("masked: padding") if padded else ""
-
-
-def share(weight: float) -> str:
-    """A share in per cent: 89 %, 0.4 %, <0.1 %."""
-    percent = 100 * weight
-    if weight == 0:
-        return sentences.percent("0")
-    if percent < 0.1:
-        return sentences.percent("<0.1")
-    return sentences.percent(f"{percent:.0f}" if percent >= 1 else f"{percent:.1f}")
 
 
 def marked(text: str) -> str:

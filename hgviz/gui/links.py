@@ -33,7 +33,6 @@ from hgviz import palettes
 from hgviz.core import Capture, HeadId, HeadSet, HgvizError, Selection, parse_heads, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
-from hgviz.gui.heatmap import share
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import Table
@@ -507,16 +506,19 @@ def describe_links(links: Links, off: HeadSet) -> str:
     if len(links.strands) == 1:
         who = sentences.quoted(end_label(links.queries, next(iter(links.strands))))
     mass = "magnitude" if links.signed else "weight"
-    words = tr(f"{{who}}: {{links}} with {{share}} of the {mass}", who=who,
-               links=sentences.counted(count, "link"), share=share(part))  # fmt: skip
+    amount, number = sentences.share(round(part, 6)), sentences.counted(count, "link")
+    words = tr(f"{{who}}: {{links}} with {{share}} of the {mass}", who=who, links=number,
+               share=amount)  # fmt: skip
     if len(strands) == 1:
         write = sentences.with_sign if links.signed else sentences.weight
         amount = write(float(strands[0].weights[0]), 3 if links.values else 2)
         key = sentences.quoted(end_label(links.keys, int(strands[0].keys[0])))
         words = tr("{links}, most {key} {amount}", links=words, key=key, amount=amount)
-    hidden = sum(strand.hidden for strand in strands)
+    hidden = sum(strand.hidden for strand in strands) / total
     notes = (
-        tr("{share} on special tokens, hidden", share=share(hidden / total)) if hidden > 0 else "",
+        tr("{share} on special tokens, hidden", share=sentences.share(hidden))
+        if hidden > 0
+        else "",
         tr("weight × |v·W_O|") if links.values else "",
         tr("dashed: below zero") if links.signed else "",
     )

@@ -137,10 +137,11 @@ def percent(number: str) -> str:
 
 
 def share(part: float) -> str:
-    """52 %; 0 % and 100 % only where it is exactly that."""
-    if 0 < part < 0.005:
-        return percent("<1")
-    return percent(">99" if 0.995 <= part < 1 else f"{100 * part:.0f}")
+    """89 %, 0.4 %, <0.1 %; 0 % and 100 % only where it is exactly that."""
+    shown = 100 * part
+    if 0 < shown < 0.1:
+        return percent("<0.1")
+    return percent(">99" if 99.5 <= shown < 100 else f"{shown:.{int(0 < shown < 1)}f}")
 
 
 def layers(numbers: Sequence[int]) -> str:

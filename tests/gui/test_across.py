@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QLabel
 from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, RolloutOptions, Selection
 from hgviz.gui import across as composed
-from hgviz.gui import heatmap
+from hgviz.gui import sentences
 from hgviz.gui.across import AcrossView
 from hgviz.gui.charts import Points
 from tests.analysis.planting import hourglass, letters, plant, translated
@@ -51,7 +51,7 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     outer, inner = view._across.row.level_shares.sum(axis=1)[:, 0]
     shares = {"stayed at 1:1": 1 - outer, "went to 1:2": outer - inner, "went to 1:6": inner}
     for way, share in shares.items():
-        assert f"{heatmap.share(round(share, 6))} {way}, from" in view.canvas.sentence.text()
+        assert f"{sentences.share(round(share, 6))} {way}, from" in view.canvas.sentence.text()
     parts = np.stack(view._across.row.parts)
     np.testing.assert_allclose(parts.sum(0), wanted[15], atol=1e-7)
     assert "by 1:6" in points.words(3)
