@@ -26,7 +26,7 @@ from hgviz.gui.textrows import CellTexts
 from hgviz.models.text import Bytes, Pieces
 from tests.gui.kinds import gpt2
 from tests.gui.screen import picture, session_of, showing
-from tests.making import make_capture, make_spec
+from tests.making import make_capture
 from tests.models.folders import byte_level
 from tests.progress import steps_of
 
@@ -143,18 +143,6 @@ def test_the_thread_joins_the_pooled_tokens_to_their_position_and_back():
     up, two = layout.gaps[2], layout.strips[3]
     assert up.thread == (*layout.strips[2].cell(15), *two.cell(30)) and down.others is None
     assert up.others[2:] == (two.cell(30)[0], two.cell(31)[1])
-
-
-def test_stages_say_what_happens():
-    spec = make_spec((1, 2, 4), 6)
-    way = stages(spec)
-    assert [one.title(spec) for one in way] == [
-        "Full resolution", "Shortened 1:2", "Shortened 1:4", "Upsampled 1:2", "Upsampled 1:1",
-    ]  # fmt: skip
-    assert way[0].notes(spec, 136) == ["136 positions", "layers 0 and 1"]
-    assert way[1].notes(spec, 68) == ["cost 1/4", "68 positions", "layer 3"]
-    assert way[2].notes(spec, 34)[0] == "bottleneck, cost 1/16"
-    assert [one.entries for one in way] == [(), (2,), (4,), (8,), (10,)]
 
 
 # --- what is read of a token ----------------------------------------------------------------------

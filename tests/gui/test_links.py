@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QApplication
 from hgviz.core import HeadId, Selection
 from hgviz.gui.links import KEY, QUERY, LinksView, end_label
 from hgviz.maps import LazyMap, with_statistics
-from hgviz.session import Session
 from tests.gui import kinds
 from tests.gui.screen import picture, session_of, showing
 from tests.making import make_capture
@@ -190,11 +189,6 @@ def test_weights_below_zero_are_dashed_in_another_hue_and_a_head_that_is_off_say
         view.settle()
         assert view.sentence.full == "Head 1.2 is switched off."
         assert view.canvas.plan.scene.colours[0].off
-
-
-def test_nothing_captured_is_said(words):
-    with showing(LinksView, Session()) as view:
-        assert view.empty[0] == "No links to show yet"
 
 
 def test_long_texts_are_read_where_they_are_in_view():

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
 from hgviz.analysis.composition import is_of_tokens
-from hgviz.core import HeadId, Selection, Streaming
+from hgviz.core import HeadId, Selection
 from hgviz.gui import sources
 from hgviz.gui.actions import BY_NAME
 from hgviz.gui.dialogs import ErrorDialog
@@ -258,26 +258,6 @@ def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
     assert session.capture.maps[1] is capture.maps[1]
     assert not BY_NAME["save"].why_off(session)
     assert not program.frame.findChildren(ErrorDialog)
-
-
-# --- heads that stream ----------------------------------------------------------------------------
-
-FIRST = HeadId(0, 0)
-FEW = Streaming(frozenset({FIRST}), 4, 16)
-TEXT = "A sailor turned the glass, and the sand ran down again. "
-
-
-def test_the_map_of_a_head_that_streams_says_which_keys_it_sees(program, checkpoint, tmp_path):
-    model, path = tasks.load(checkpoint, "cpu"), str(tmp_path / "few.h5")
-    prompt, _ = tasks.read_prompts(model, TEXT)
-    tasks.capture(model, prompt, path, streaming=FEW)
-    program.commands.show_found(sources.look(path))
-    program.session.put(checkpoint=str(checkpoint), selection=Selection(*FIRST, 40, 10))
-    program.settle()
-    view = program.inspect.map
-    assert view.canvas.panes[0].note == "masked: neither of the first 4 nor the latest 16"
-    assert "it is neither among the first keys nor the latest" in view.as_text()
-    assert "Heads stream in this capture" in BY_NAME["attribute"].why_off(program.session)
 
 
 # --- layers that do not attend --------------------------------------------------------------------

@@ -9,8 +9,6 @@ from PySide6.QtCore import QPointF
 
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
-from hgviz.figures import Spec
-from hgviz.figures.cells import seen_cells, unseen_reason
 from hgviz.gui import program
 from hgviz.gui.follow import FollowOptions, follow, lay_out
 from hgviz.gui.grid import rule_of
@@ -176,14 +174,6 @@ def test_the_null_group_is_named_in_every_pane(app, given):
         assert names.glyph(1) == "the·"
     with shown(TopKeysPanel, (304, 200), capture=given, selection=chosen) as (view, _):
         assert view.query.text() == "∅" and "null group" in view.where.full
-
-
-def test_the_null_group_attends_to_itself_and_is_named_in_figures(given, tmp_path):
-    seen = seen_cells(segmented(), 2)
-    np.testing.assert_array_equal(seen, np.tri(len(seen), dtype=bool))
-    assert unseen_reason(segmented(), [HeadId(2, 0)]) == "not seen: comes after the query"
-    tasks.figure(Spec("map", Selection(1, 0, 20)), given, tmp_path / "figure.svg")
-    assert ">∅<" in (tmp_path / "figure.svg").read_text()
 
 
 # --- a token on its way ---------------------------------------------------------------------------

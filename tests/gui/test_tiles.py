@@ -462,20 +462,6 @@ def test_a_pixel_shows_the_same_cells_wherever_the_window_is(cells, start, by):
         assert (along.bounds()[by : by + shared] == moved.bounds()[:shared]).all()
 
 
-def test_zooming_keeps_what_is_under_the_pointer_and_ends_at_the_whole_map():
-    view = whole = Viewport.fitted((1000, 1000), (500, 500))
-    for turns in (3, 2, -1, 4):
-        before = (view.down.start + 120) / view.down.scale
-        view = view.zoomed(turns, 120, 333)
-        after = (view.down.start + 120) / view.down.scale
-        assert abs(before - after) <= 1 / view.down.scale
-    assert view.down.scale == int(view.down.scale) > 1
-    far = view.panned(-100_000, -100_000)
-    assert far.down.shown[1] == far.across.shown[1] == 1000
-    assert view.zoomed(-50, 7, 7) == whole
-    assert whole.resized((200, 300), 1.0) == Viewport.fitted((1000, 1000), (200, 300))
-
-
 def test_the_axis_of_an_image_has_the_rows_of_its_patches():
     signal = Signal(np.zeros((3, 32, 48), np.float32), grid=(4, 6))
     prompt = prompt_of_signal(signal, 25)
