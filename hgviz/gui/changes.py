@@ -64,13 +64,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """Rows of one kind, how many of each there are, and the titles of their columns; ends: whether
-    a text ends where the answer is."""
+    """Rows of one kind of what changed in a trial, and how many there are of each kind."""
 
+    trial: MaskTrial
     rows: tuple[Change, ...]
     counts: dict[Which, int]
-    columns: tuple[str, ...]
-    ends: bool = False
 
 
 def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
@@ -78,17 +76,14 @@ def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     progress(0, 1)
     kinds: tuple[Which, ...] = ("lost", "won", "all")
     counts: dict[Which, int] = {kind: len(trial.changed(kind)) for kind in kinds}
-    ends = trial.examples.asked not in WHOLE
-    titles = "Context" if ends else "Text", HEADS[trial.examples.asked], "Full model"
-    columns = (*map(tr, titles), pruned_title(trial), tr("Loss increase"), tr("Loss, bits"))
     places = trial.changed(which)
     if trial.before is None or trial.now is None or not len(places):
-        return Changes((), counts, columns, ends)
+        return Changes(trial, (), counts)
     more = trial.now.loss[places] - trial.before.loss[places]
     places = places[np.argsort(-more if which != "won" else more, kind="stable")][:MOST]
     name_of = _answer_namer(trial, model)
     rows = tuple(_change_at(trial, place, name_of) for place in places.tolist())
-    return Changes(rows, counts, columns, ends)
+    return Changes(trial, rows, counts)
 
 
 def pruned_title(trial: MaskTrial) -> str:
@@ -140,11 +135,13 @@ def text_of(row: Change, most: int = SHOWN) -> str:
 def change_columns(listed: Changes) -> list[Column]:
     """The columns of a list of changes: right and wrong in word and colour, a bar of loss."""
     most = max((abs(row.more) for row in listed.rows), default=1.0) or 1.0
+    asked = listed.trial.examples.asked
+    ends = asked not in WHOLE  # then a text ends where the answer is
 
     def paint_text_before(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
         now, cut = theme.current(), Qt.TextElideMode
-        text, font = text_of(row), theme.mono(0.92) if listed.ends else theme.font(0.92)
-        if not listed.ends:
+        text, font = text_of(row), theme.mono(0.92) if ends else theme.font(0.92)
+        if not ends:
             theme.write(painter, box, text, font, now.text, cut=cut.ElideMiddle)
             return
         before = box.adjusted(0, 0, -12, 0)
@@ -179,19 +176,19 @@ def change_columns(listed: Changes) -> list[Column]:
     def more_words(row: Change) -> str:
         return decimals(row.more, 2, signed=True)
 
-    text, wanted, full, pruned, more, loss = listed.columns
     return [
-        Column(text, text_of, width=REST, right=listed.ends, paint=paint_text_before),
-        Column(wanted, lambda row: row.wanted, width=96, mono=True),
-        answer_column(full, lambda row: (row.whole, row.was_right)),
-        answer_column(pruned, lambda row: (row.now, row.is_right)),
+        Column(tr("Context" if ends else "Text"), text_of, width=REST, right=ends,
+               paint=paint_text_before),
+        Column(tr(HEADS[asked]), lambda row: row.wanted, width=96, mono=True),
+        answer_column(tr("Full model"), lambda row: (row.whole, row.was_right)),
+        answer_column(pruned_title(listed.trial), lambda row: (row.now, row.is_right)),
         Column(
-            more, more_words, lambda row: row.more, 116, explained("more"), least=NARROW,
-            paint=paint_more,
+            tr("Loss increase"), more_words, lambda row: row.more, 116, explained("more"),
+            least=NARROW, paint=paint_more,
         ),
         Column(
-            loss, lambda row: f"{row.loss[0]:.2f} → {row.loss[1]:.2f}", lambda row: row.loss[1],
-            110, explained("loss"), right=True, least=NARROWEST,
+            tr("Loss, bits"), lambda row: f"{row.loss[0]:.2f} → {row.loss[1]:.2f}",
+            lambda row: row.loss[1], 110, explained("loss"), right=True, least=NARROWEST,
         ),
     ]  # fmt: skip
 

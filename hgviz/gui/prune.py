@@ -31,7 +31,7 @@ from hgviz.gui.headgrid import HeadGrid, Scores, ShadeBar, Shades, offered, shad
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
 from hgviz.gui.livescore import LiveView, difference_words, saved_words
-from hgviz.gui.sentences import counted, method_explained, score_words, term_explained
+from hgviz.gui.sentences import counted, method_explained, percent, score_words, term_explained
 from hgviz.gui.tables import REST, ROW, Column, RowTable
 from hgviz.gui.trials import LONG, possible
 from hgviz.gui.view import Empty, View
@@ -254,7 +254,7 @@ class ScoresView(View):
             self.redo.setEnabled(bool(session.redo))
         if name in ("off", "selection") and session.mode == "prune":
             self._point(None)
-        if name in ("off", "masks", "trial"):
+        if name in ("off", "masks") or (name == "trial" and session.masks):
             self.masks.show_masks(session)
         if name in ("trial", "work", "off"):
             self._offer_measuring(session)
@@ -274,8 +274,7 @@ class ScoresView(View):
             off, left = self._left
             self.hint.say(left if left and off == session.off else tr(HINT))
         else:
-            far = 100 * job.done / job.total if job.total else 0.0
-            part = tr("{percent:.0f} %", percent=far) if job.total else ""
+            part = percent(f"{100 * job.done / job.total:.0f}") if job.total else ""
             self.hint.say(" · ".join(filter(None, (tr(job.title), tr(job.note), part))))
 
     def _point(self, head: HeadId | None) -> None:
@@ -300,11 +299,10 @@ def left_words(before: HeadSet, session: Session) -> str:
     """This is another model: all its heads are on · Ctrl+Z switches off what was off before: 6."""
     if not before or before == session.off:
         return ""
-    now = (
-        tr("This is another model: {n:,} of its heads are off", n=len(session.off))
-        if session.off
-        else tr("This is another model: all its heads are on")
-    )
+    words = "This is another model: all its heads are on"
+    if session.off:
+        words = "This is another model: {n:,} of its heads are off"
+    now = tr(words, n=len(session.off))
     again = tr("Ctrl+Z switches off what was off before: {n:,}", n=len(before))
     return f"{now} · {again}" if session.undo else now
 
