@@ -26,7 +26,7 @@ from hgviz.gui.textrows import CellTexts
 from hgviz.models.text import Bytes, Pieces
 from tests.gui.kinds import gpt2
 from tests.gui.screen import picture, session_of, showing
-from tests.making import make_capture
+from tests.making import make_capture, make_spec
 from tests.models.folders import byte_level
 from tests.progress import steps_of
 
@@ -68,6 +68,7 @@ def test_clicks_choose_a_token_or_a_head_and_arrows_move_the_token(view):
     for x, y in ((sum(strip.cell(20)) / 2, strip.top + 5), (strip.right + 30, strip.top + 16)):
         QTest.mouseClick(canvas.viewport(), Qt.MouseButton.LeftButton, pos=QPointF(x, y).toPoint())
     assert session.selection.query == 40 and session.selection.head_id == row.head
+    assert len(view.figure(session).heads) == 5
     view.settle()
     for key, token in ((Qt.Key.Key_Right, 41), (Qt.Key.Key_Left, 40)):
         QTest.keyClick(canvas, key)
@@ -143,6 +144,16 @@ def test_the_thread_joins_the_pooled_tokens_to_their_position_and_back():
     up, two = layout.gaps[2], layout.strips[3]
     assert up.thread == (*layout.strips[2].cell(15), *two.cell(30)) and down.others is None
     assert up.others[2:] == (two.cell(30)[0], two.cell(31)[1])
+
+
+def test_stages_are_named_with_their_cost_and_layers():
+    spec = make_spec((1, 2, 4), 6)
+    way = stages(spec)
+    assert [way[at].title(spec) for at in (0, 2, 4)] == [
+        "Full resolution", "Shortened 1:4", "Upsampled 1:1",
+    ]  # fmt: skip
+    assert way[2].notes(spec, 34)[0] == "bottleneck, cost 1/16"
+    assert sentences.layers((2, 5, 9)) == "layers 2, 5 and 9"
 
 
 # --- what is read of a token ----------------------------------------------------------------------

@@ -140,6 +140,7 @@ def test_any_metric_colours_the_hourglass_and_maps_come_back(session):
         view.settle()
         assert len(colours(cell_of(view, session.selection.head_id))) == 1
         assert view.bar.isVisible() and "Entropy" in view.metrics.toolTip()
+        assert view.figure(session).kind == "wall"
         session.put(shade="")
         view.settle()
         assert (picture(view.grid) == maps).all() and not view.bar.isVisible()
