@@ -15,13 +15,11 @@ import hgviz
 from hgviz.files import resource
 from hgviz.gui import log
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.help import GUIDE, Explanation, find, linked, title, topics
 from hgviz.gui.palette import LOCAL
 from hgviz.gui.sources import shown_error
 from hgviz.gui.view import View
 from hgviz.gui.window import LETTERS
-from tests.gui.screen import busy
 
 GUI = Path(hgviz.__file__).parent / "gui"
 
@@ -116,14 +114,6 @@ def test_the_example_of_prune_scores_the_classifier_on_the_reviews(program, unti
     until(lambda: program.session.trial is not None)
     assert program.session.mode == "prune" and program.session.data.endswith("reviews.tsv")
     assert program.session.checkpoint == str(resource("sample/softmax"))
-
-
-def test_the_example_of_compare_opens_two_classifiers(program, until):
-    program.commands.open_example("compare")
-    until(lambda: program.session.capture_b is not None and not busy(program))
-    assert program.session.mode == "compare"
-    assert program.session.checkpoint == str(resource("sample/softmax"))
-    assert not program.frame.findChildren(ErrorDialog)
 
 
 # --- the log --------------------------------------------------------------------------------------

@@ -132,26 +132,6 @@ def test_a_file_of_ids_that_is_refused_is_not_captured_next(program, folders, tm
 # --- opening --------------------------------------------------------------------------------------
 
 
-def test_another_activation_is_named_and_kept_for_the_next_text(program, folders, until):
-    path = str(folders / "bert")
-    program.session.put(text="the film is good")
-    program.commands.open_path(path)
-    until(lambda: program.session.facts and not busy(program))
-    assert not program.session.capture.maps[0].signed
-    program.commands.choose_a("ymish")
-    until(lambda: program.session.activation and program.session.facts and not busy(program))
-    program.settle()
-    capture = program.session.capture
-    assert set(capture.spec.layers[0].activations) == {"ymish"} and capture.maps[0].signed
-    assert "ymish" in program.frame.windowTitle()
-    assert "exchanged" in program.inspect.hourglass.head.note.full
-    program.commands.prompting.capture_text("the actors were bad")
-    until(
-        lambda: program.session.capture.prompt.text == "the actors were bad" and not busy(program)
-    )
-    assert program.session.capture.maps[0].signed
-
-
 @pytest.mark.parametrize("agreed", [True, False])
 def test_a_capture_that_takes_long_is_asked_about_first(
     program, checkpoint, monkeypatch, until, agreed
