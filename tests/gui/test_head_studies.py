@@ -13,7 +13,6 @@ from hgviz.gui.export import drawn_of
 from hgviz.store import open_study, write_study
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy, error_dialogs
-from tests.studying import make_study
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 
@@ -73,28 +72,6 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
     assert "Study heads.h5" in program.frame.made_words.full
     names = ("choose_data", "measure_heads", "trace_curve", "remove_heads")
     assert not any(program.frame.actions_by_name[one].isEnabled() for one in names)
-
-
-UNMEASURED = ("gradient", "token_gradient", "loss_change", "change", "alone", "shapley")
-
-
-@pytest.mark.parametrize(
-    ("mode", "made"),
-    [
-        ("follow", {"asked": "next", "done": 0.5, "off": ((1, 0),)}),
-        ("prune", {"asked": "masked", "done": 0.5, "off": ((1, 0),)}),
-        ("prune", {"done": 0.0, "without": UNMEASURED, "curves": 0}),
-    ],
-)
-def test_every_page_works_with_a_study_open(program, tmp_path, until, mode, made):
-    open_file(program, write_study(tmp_path / "a.h5", make_study(**made)), until)
-    assert program.session.off == {HeadId(*one) for one in made.get("off", ())}
-    program.commands.run(mode)
-    for name in ("next_head", "next_layer", "switch_head", "keep_mask", "undo", "all_on"):
-        program.commands.run(name)
-        QApplication.processEvents()
-        program.settle()
-    assert not error_dialogs(program)
 
 
 # --- with its model -------------------------------------------------------------------------------
