@@ -11,10 +11,8 @@ from PySide6.QtWidgets import QLabel
 
 from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, RolloutOptions, Selection
-from hgviz.gui import across as composed
 from hgviz.gui import sentences
 from hgviz.gui.across import AcrossView
-from hgviz.gui.charts import Points
 from tests.analysis.planting import hourglass, letters, plant, translated
 from tests.gui import screen
 
@@ -131,15 +129,6 @@ def test_a_decoder_has_the_source_first_and_says_its_share(shown):
     assert view._across.query == 4
     view.canvas.clicked.emit(2, 2)
     assert session.selection.query == 6
-
-
-def test_a_long_text_shows_the_row_and_says_why(shown, monkeypatch):
-    monkeypatch.setattr(composed, "WHOLE", 10)
-    view, _ = shown(small(), selection=Selection(0, 0, 15))
-    assert view._across.opened is None and view.bars.isVisibleTo(view)
-    assert not view.canvas.isVisibleTo(view)
-    assert "up to 10 tokens" in view.reason.text()
-    assert len(view.bars.chart.plots[0].of(Points)[0].y) == 22
 
 
 def test_what_cannot_be_composed_is_said_in_the_pane(shown):

@@ -14,12 +14,9 @@ from PySide6.QtCore import QCoreApplication, QEvent, QObject, Qt
 from PySide6.QtTest import QTest
 
 from hgviz import settings
-from hgviz.files import resource
 from hgviz.gui import app, selftest
-from hgviz.gui.application import application
 from hgviz.gui.dialogs import Question
 from hgviz.gui.program import Program
-from hgviz.gui.samples import FIRST
 from hgviz.gui.window import Window
 
 ROOT = Path(__file__).parents[2]
@@ -69,15 +66,6 @@ def test_a_missing_library_is_named_with_what_installs_it(monkeypatch, capsys):
     assert "apt-get install libxcb-cursor0" in said
 
 
-def test_other_threads_give_way_to_the_window_within_a_millisecond(qapp):
-    before = sys.getswitchinterval()
-    try:
-        application()
-        assert sys.getswitchinterval() < 0.001
-    finally:
-        sys.setswitchinterval(before)
-
-
 # --- the demo and the selftest, off screen --------------------------------------------------------
 
 
@@ -95,14 +83,6 @@ def test_the_selftest_passes(app, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[-1] == "Everything works"
     assert all(line.startswith("ok") for line in lines[:-1])
-
-
-@pytest.mark.parametrize("mode", ["inspect", "follow", "prune"])
-@pytest.mark.parametrize("dark", [False, True])
-def test_the_first_picture_needs_no_model_in_any_mode_and_theme(app, mode, dark):
-    image = selftest.window_picture(resource(FIRST), dark, mode)
-    ground = image.pixelColor(image.width() - 6, image.height() - 200).lightness()
-    assert (ground < 80) == dark
 
 
 # --- a screen with more than one pixel to one -----------------------------------------------------

@@ -6,7 +6,6 @@ from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from hgviz.gui import theme
 from hgviz.gui.charts import (
     Axis,
     Band,
@@ -20,7 +19,7 @@ from hgviz.gui.charts import (
     Slider,
     count,
 )
-from tests.gui.screen import click_chart, drag, picture, place_in, point_at, wheel
+from tests.gui.screen import click_chart, drag, place_in, point_at, wheel
 
 
 def curve(size=21, slider=None, of="curve", name=""):
@@ -60,20 +59,6 @@ def shown_range(chart):
     return np.ravel(chart.plots[0].box.viewRange()).tolist()
 
 
-# --- what is seen ---------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("dark", [False, True])
-def test_every_part_is_drawn_in_either_theme(app, chart, dark):
-    theme.apply(app, dark=dark)
-    blank = picture(chart)
-    (plot,) = curve(name="a line").plots
-    chart.show_chart(Chart((plot, plot)))
-    QApplication.processEvents()
-    assert (picture(chart) != blank).any(axis=2).sum() > 300
-    assert "a&nbsp;line" in chart.legend.text() and chart.legend.isVisible()
-
-
 # --- zoom -----------------------------------------------------------------------------------------
 
 
@@ -93,16 +78,6 @@ def test_the_wheel_zooms_within_the_ends_a_drag_moves_and_a_double_click_shows_a
     wheel(view, place, 3)
     click_chart(chart, place, twice=True)
     assert not chart.zoomed
-
-
-def test_a_zoom_stays_while_a_curve_grows_and_goes_with_another(chart):
-    chart.show_chart(curve())
-    wheel(chart.view.viewport(), place_in(chart, 8.0, 0.6), 3)
-    zoomed = shown_range(chart)
-    chart.show_chart(curve(40))
-    assert shown_range(chart) == pytest.approx(zoomed)
-    chart.show_chart(curve(40, of="another"))
-    assert not chart.zoomed and shown_range(chart)[1] == 39
 
 
 # --- points ---------------------------------------------------------------------------------------

@@ -27,7 +27,6 @@ from hgviz.gui.dialogs import (
     TextDialog,
     WriteDialog,
     WritingOptions,
-    offered,
 )
 from hgviz.gui.export import ExportDialog
 from hgviz.gui.help import Explanation
@@ -215,17 +214,6 @@ def test_an_error_has_a_title_its_reason_what_to_do_and_folded_details(program):
     assert "tensor expected found" in QGuiApplication.clipboard().text()
 
 
-def test_a_question_does_what_its_buttons_say_and_otherwise_where_none_was_pressed(program):
-    done = []
-    for press_button in (0, 1, None):
-        answers = {"Discard": lambda: done.append("discard"), "Keep": lambda: done.append("keep")}
-        dialog = Question(program.frame, "Title", [], answers, lambda: done.append("neither"))
-        dialog.open()
-        dialog.reject() if press_button is None else dialog.buttons[press_button].click()
-        assert not is_open(dialog)
-    assert done == ["discard", "keep", "neither"]
-
-
 # --- texts ----------------------------------------------------------------------------------------
 
 
@@ -276,14 +264,6 @@ def preferences(opened):
     (dialog,) = opened.frame.findChildren(Preferences)
     yield dialog
     dialog.reject()
-
-
-def test_every_setting_with_a_title_has_a_control_with_its_value(preferences):
-    assert [*preferences.controls] == [name for name, *_ in offered()]
-    for name, control in preferences.controls.items():
-        assert control.accessibleName(), name
-        if hasattr(control, "currentData"):
-            assert control.currentData() == getattr(Settings(), name)
 
 
 def test_a_choice_acts_at_once_and_is_kept(opened, preferences):

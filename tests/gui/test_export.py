@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
 from hgviz import tasks
 from hgviz.__main__ import main
 from hgviz.core import Display, HeadId, Selection, progress
-from hgviz.figures import Spec, labels, points
+from hgviz.figures import Spec, points
 from hgviz.figures.output import Preview
 from hgviz.gui import export
 from hgviz.gui.export import (
@@ -91,16 +91,6 @@ def is_drawn(dialog):
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_the_preview_at_the_resolution_of_the_file_is_the_file(desk, until, tmp_path, monkeypatch):
-    monkeypatch.setattr(export, "DOTS", float(labels.DOTS))
-    dialog = ask(desk, last=("icml", "png"))
-    until(lambda: is_drawn(dialog) and dialog.preview.picture.width == pytest.approx(234))
-    spec = dialog.choices.spec
-    tasks.figure(spec, desk.session.capture, tmp_path / "map.png", desk.session.facts)
-    seen, rgb = dialog.preview.picture.image, QImage.Format.Format_RGB888
-    assert seen.convertToFormat(rgb) == QImage(str(tmp_path / "map.png")).convertToFormat(rgb)
-
-
 def test_an_error_stands_in_place_of_the_page(desk, until, short):
     maps = (*short.maps[:4], None, *short.maps[5:])
     desk.session.put(capture=replace(short, maps=maps))
@@ -163,25 +153,6 @@ def test_a_wrong_width_is_said_and_nothing_is_exported(quick, until):
         until(lambda right=is_right: dialog.default.isEnabled() == right == dialog.copy.isEnabled())
         assert dialog.choices.refused.isVisible() == (not is_right and bool(width)), width
     until(lambda: dialog.measures.full.startswith("80 ×"))
-
-
-def test_kinds_that_lack_something_say_what(quick, short):
-    def lacking():
-        """The words of each kind that cannot be desk."""
-        dialog = ask(quick)
-        kind = dialog.choices.kind
-        dialog.reject()
-        every = {kind.itemData(at): at for at in range(kind.count())}
-        model = kind.model()
-        return {name: kind.itemText(at) for name, at in every.items()
-                if not model.item(at).isEnabled()}  # fmt: skip
-
-    found = lacking()
-    assert not found.keys() & {"map", "rollout", "activation"}
-    assert "choose a B" in found["compare"] and "Prune" in found["scores"]
-    quick.session.put(capture_b=short, study=make_study(curves=0))
-    found = lacking()
-    assert not found.keys() & {"compare", "scores"} and "draw the curve" in found["curve"]
 
 
 def test_the_window_is_free_while_a_page_is_drawn(desk, until, monkeypatch):

@@ -106,16 +106,6 @@ def test_the_list_leads_to_every_page_and_links_from_one_to_the_next(program):
     assert dialog.topic == "files" and "no-such-page.md" in dialog.said.text()
 
 
-# --- examples -------------------------------------------------------------------------------------
-
-
-def test_the_example_of_prune_scores_the_classifier_on_the_reviews(program, until):
-    program.commands.open_example("prune")
-    until(lambda: program.session.trial is not None)
-    assert program.session.mode == "prune" and program.session.data.endswith("reviews.tsv")
-    assert program.session.checkpoint == str(resource("sample/softmax"))
-
-
 # --- the log --------------------------------------------------------------------------------------
 
 

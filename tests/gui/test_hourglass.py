@@ -12,9 +12,9 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.core import HeadId, Selection
-from hgviz.gui.atlas import Thumb, fitted, largest, paint_all, painted, places, seen, thumb
+from hgviz.gui.atlas import Thumb, fitted, paint_all, painted, seen, thumb
 from hgviz.gui.hourglass import HourglassView, metric_shades
-from hgviz.maps import LazyMap, Rule
+from hgviz.maps import LazyMap
 from hgviz.session import Session, Work
 from tests.gui.screen import picture, session_of, showing
 from tests.making import make_capture
@@ -189,15 +189,6 @@ def test_the_visible_cells_are_those_of_the_rule(capture, layer):
     assert np.array_equal(seen(mine), j < i + stride[0])
 
 
-@pytest.mark.parametrize("step", [1, 4])
-def test_small_maps_of_heads_that_stream_are_clear_where_these_see_nothing(step):
-    rule = Rule(1.0, ("softmax",), (None,), causal=True).with_streaming((0,), (3, 7))
-    cells = rule.sees(np.arange(48), np.arange(48))
-    some = cells.reshape(48 // step, step, 48 // step, step).any((1, 3))
-    one = Thumb(np.zeros(some.shape, np.float32), (48, 48), 1.0, False, 0.0, near=(3, 7))
-    assert np.array_equal(seen(one), some)
-
-
 def test_masked_cells_are_clear_without_teeth_and_zero_has_the_colour_of_zero():
     out = painted(small(np.eye(4), slope=1.0), 4, 4, "viridis", most=1.0)
     assert (out[np.triu_indices(4, 1)] == 0).all()
@@ -208,27 +199,6 @@ def test_masked_cells_are_clear_without_teeth_and_zero_has_the_colour_of_zero():
     for size in (30, 56, 66, 68, 90, 132):
         out = painted(small(values, slope=1.0), size, size, "viridis", most=1.0)
         assert (out[out[..., 3] > 0][:, :3] == TABLE[255][::-1]).all()
-
-
-def test_early_rows_do_not_set_the_scale():
-    values = np.full((80, 80), 0.1, np.float32)
-    values[:5] = 1.0
-    assert largest(small(np.tril(values), slope=1.0)) == pytest.approx(0.1)
-    assert largest(small(values)) == pytest.approx(1.0)
-    assert largest(small(np.zeros((0, 0)))) == 0
-
-
-def test_windows_are_read_without_their_zeros():
-    capture = make_capture(windowed=True)
-    for layer in (2, 4, 8, 10):
-        one, known = capture.spec.layers[layer], capture.maps[layer]
-        found = places(known, one, 2)
-        whole = known.read(2)
-        if one.role == "up":
-            whole = whole.T
-        assert found.sum() == pytest.approx(whole.sum(), rel=1e-5)
-        assert found.shape[1] == one.window
-        assert np.array_equal(found[3], whole[3, 3 * one.window : 4 * one.window])
 
 
 def test_windows_of_one_key_have_a_kind_of_their_own():

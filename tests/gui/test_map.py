@@ -57,31 +57,6 @@ def test_known_weights_have_exactly_their_colours(app, scale):
         assert colour_at(canvas, place.x(), place.y()) == tuple(cells[3, 1, :3])
 
 
-def test_the_whole_map_of_a_signed_head_is_about_zero(app):
-    capture = make_capture("abcdefgh" * 4, signed=True)
-    with mapped(capture, 1, 0) as (_, _, _, pane):
-        whole, scene = capture.maps[1].read(0), pane.scene
-        assert -scene.limits[0] == scene.limits[1] == pytest.approx(np.abs(whole).max())
-        sums = np.minimum(whole, 0).sum(axis=1), np.maximum(whole, 0).sum(axis=1)
-        assert np.allclose(scene.mass, np.stack(sums, 1), atol=1e-5)
-
-
-@pytest.mark.parametrize("text", ["a", "ab"])
-@pytest.mark.parametrize("layer", [0, 2, 8])
-def test_one_and_two_tokens_have_a_map(app, text, layer):
-    with mapped(make_capture(text), layer, 0, 0, 0) as (_, _, canvas, pane):
-        assert pane.pixels.shape[0] <= 192 and canvas.sentence.text()
-
-
-def test_a_layer_that_is_not_captured_yet_says_so(app, small):
-    partial = replace(small, maps=(*small.maps[:3], *(None for _ in small.maps[3:])))
-    with mapped(partial, 5, 0) as (view, session, _, pane):
-        assert view.empty[0] == "Layer 5 is not captured yet"
-        session.put(capture=small)
-        view.settle()
-        assert pane.scene is not None
-
-
 @pytest.mark.parametrize(("layer", "shape"), [(2, (37, 2)), (8, (19, 2))])
 def test_windows_are_a_band_until_the_whole_is_asked_for(app, layer, shape):
     capture = make_capture(TEXT, windowed=True)

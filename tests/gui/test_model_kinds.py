@@ -21,7 +21,7 @@ from hgviz.gui.grid import signed
 from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.links import LinksView
 from hgviz.gui.map import MapView
-from hgviz.gui.sentences import of_text, of_token
+from hgviz.gui.sentences import of_text
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, TOP
 from hgviz.gui.view import LOOKS
@@ -134,16 +134,6 @@ def test_a_classifier_says_its_class(app):
         told = view.canvas.scene.trace.verdict
         assert told.question("token") == "Prediction:"
         assert [name for name, _ in told.answers] == ["positive", "negative"]
-
-
-def test_decoders_predict_the_next_token_and_encoders_the_hidden_one():
-    decoder = made("gpt2")
-    answers = of_token(decoder, 3, str).answers
-    assert answers[0][0] == str(int(decoder.logits[3].argmax()))
-    assert of_text(decoder).sentence() == ""
-    encoder = replace(made("bert"), logits=np.ones((18, 300), np.float32))
-    assert "Prediction for this" in of_token(encoder, 3, str).question("token")
-    assert of_token(made("bert"), 3, str).answers == ()
 
 
 # --- slots ----------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from shiboken6 import isValid
 from hgviz.core import HeadId
 from hgviz.gui import dialogs, palette
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.palette import CommandPalette, Entry, Matches
+from hgviz.gui.palette import CommandPalette, Entry
 from hgviz.gui.sentences import measured
 
 
@@ -112,21 +112,3 @@ def test_what_cannot_be_done_says_why_and_does_nothing(finder):
         assert said in finder.model.index(0, 0).data()
         QTest.keyClick(finder.field, Qt.Key.Key_Return)
     assert not chosen and finder.isVisible()
-
-
-def test_escape_closes_and_letters_do_not_step_heads_while_it_is_open(opened, finder):
-    before = opened.session.selection
-    QTest.keyClicks(finder.field, "hljk")
-    assert opened.session.selection == before
-    QTest.keyClick(finder.field, Qt.Key.Key_Escape)
-    assert not finder.isVisible()
-
-
-def test_what_was_used_last_comes_first_and_before_equally_good_matches(app):
-    matches = Matches(("b", "a"), app)
-    matches.entries = [Entry(f"Show {name}", "", kind="action", value=name) for name in "cab"]
-    for query in ("", "show"):
-        matches.search(query)
-        rows = [matches.index(row, 0).data(Qt.ItemDataRole.UserRole) for row in range(3)]
-        order = [entry.value for entry, _ in rows]
-        assert order == (["b", "a", "c"] if not query else ["a", "b", "c"])

@@ -16,7 +16,6 @@ from hgviz.gui import trials as gui_trials
 from hgviz.gui.charts import Points
 from hgviz.gui.dialogs import LabelsDialog
 from hgviz.gui.sides import sides_of
-from hgviz.language import decimals
 from hgviz.session import SideB
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
@@ -250,18 +249,6 @@ def masks(scored, switch_off):
 
 def cells(masks, row):
     return tuple(column.words(masks.list.rows[row]) for column in masks.list.columns)
-
-
-def test_masks_are_listed_with_their_scores_and_what_they_save(masks, scored):
-    trial = scored.session.trial
-    loss = trial.losses[-1]
-    name, score, change = cells(masks, 2)
-    assert (name, score) == ("3 off", f"{loss.value:.3f} nats ({loss.low:.3f} to {loss.high:.3f})")
-    ends = (decimals(end, 4, signed=True) for end in trial.slices[0].loss_change)
-    assert change == "{} nats, {} to {}".format(*ends)
-    assert cells(masks, 0)[0] == "Full model" and cells(masks, 0)[2] == ""
-    about = masks._about(masks.list.rows[2])
-    assert about.startswith("3 off: 0.0, 1.0, 2.1\nremoves ") and "parameters (" in about
 
 
 def test_a_click_or_enter_returns_to_a_mask_and_delete_forgets_it(masks, scored):

@@ -159,14 +159,6 @@ def test_scores_masks_and_curves_of_a_killed_process_come_back(
     assert session.masks[0].score.value == session.trial.losses[-1].value
 
 
-def test_a_window_that_is_closed_leaves_no_recovery_file(start, capture_file, until):
-    one = start(capture_file)
-    until(lambda: one.session.capture is not None and not busy(one) and files())
-    one.close()
-    assert files() == [] and last().exists()
-    assert not offers(start())
-
-
 def test_the_recovery_file_follows_the_session(start, capture_file, until):
     one = start(capture_file)
     until(lambda: one.session.capture is not None and not busy(one))

@@ -2,30 +2,25 @@
 
 from functools import cache
 
-import numpy as np
 import pytest
 import torch
-from PySide6.QtCore import QPointF
 
 from hgviz import tasks
-from hgviz.core import HeadId, Selection
+from hgviz.core import Selection
 from hgviz.gui import program
 from hgviz.gui.follow import FollowOptions, follow, lay_out
-from hgviz.gui.grid import rule_of
 from hgviz.gui.layouts import stages
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import TopKeysPanel
-from hgviz.gui.text import TextStrip, segment_ends
+from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, CellTexts, null_box
 from hgviz.gui.view import VIEWS
 from hgviz.gui.view import view as view_of
 from hgviz.models import open_model
-from hgviz.session import Session
 from tests.analysis.planting import SEGMENT_ENDS, SENTENCE
 from tests.analysis.planting import funnel as make_funnel
 from tests.analysis.planting import segmented as make_segmented
 from tests.gui.screen import shown, shows_no_error
-from tests.making import make_capture
 from tests.models import patches as blt
 from tests.models.building import make_transformer
 
@@ -96,26 +91,6 @@ def test_segments_stand_under_their_tokens_with_a_mark_where_they_end(app, given
         assert null_box(strip.bands[1]).right() < LEFT - 3  # no token is as far left
         assert set(strip.segment_ends.tolist()) == SPACES
         assert "▾ A segment ends." in view.legend.full
-
-
-def test_a_token_before_any_end_reads_the_null_group_and_one_after_the_last_none(app, given):
-    with shown(TextStrip, WIDE, capture=given, selection=Selection(3, 0, 2)) as (view, session):
-        strip = view.strip
-        assert strip.rows[1].chosen == (-1, -1)
-        session.select(query=34)
-        view.settle()
-        x, band = LEFT + strip.ruler.x(max(SPACES) + 2), strip.bands[1]
-        assert strip.unit_at(QPointF(x, band.center().y())) is None
-
-
-def test_heads_that_are_off_move_only_the_ends_that_the_model_found(app, own, given):
-    found = set(segment_ends(own).tolist())
-    assert 3 < len(found) < len(TEXT) - 3 and found != SPACES
-    assert segment_ends(make_capture(TEXT)) is None
-    for capture, again in ((own, True), (given, False)):
-        session = Session()
-        session.put(capture=capture, checkpoint="x", off=frozenset({HeadId(1, 0)}))
-        assert session.outdated == again
 
 
 # --- every view -----------------------------------------------------------------------------------
@@ -214,16 +189,3 @@ def test_tokens_that_are_in_no_group_say_so(given, capture_of):
     words = chips(capture, last)
     assert ("in no segment yet" in words[0]) is (int(capture.spans[2][-1, 1]) <= last)
     assert "attends most to" in words[1]
-
-
-# --- bytes, patches and bytes as an hourglass -----------------------------------------------------
-
-
-@pytest.mark.parametrize("mode", ["one part", "two parts"])
-def test_no_cell_of_a_map_between_levels_counts_as_unseen_that_has_weight(capture_of, mode):
-    capture = capture_of(mode)
-    for layer in capture.spec.layers:
-        one, rule = capture.maps[layer.index], rule_of(capture, HeadId(layer.index, 0))
-        seen = np.ones(one.shape[1:], bool)
-        seen = np.tril(seen) if rule.causal else seen
-        assert not one.read(0)[~seen].any(), layer.name

@@ -14,11 +14,9 @@ from hgviz.files import resource
 from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobchip import JobsPopup
 from hgviz.gui.sessions import last, losses, planned
-from hgviz.gui.widgets import Button
 from hgviz.session import SideB
-from hgviz.session.document import Document, read_document, write_document
+from hgviz.session.document import read_document
 from hgviz.study import Mask
-from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy
 from tests.sweeps import make_sweep
 
@@ -79,20 +77,6 @@ def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, new_program
     assert second.session.selection == session.selection
 
 
-def test_a_text_too_long_for_its_model_is_cut_and_the_mask_stays(
-    program, checkpoint, until, tmp_path
-):
-    short = write_tiny(tmp_path / "short", max_positions=16)
-    file, session = tmp_path / "one.hgviz", program.session
-    write_document(Document(model=str(short), text=TEXT, off=frozenset({HeadId(1, 0)})), file)
-    program.commands.open_path(str(file))
-    until(lambda: session.capture is not None and session.capture.complete and not busy(program))
-    assert session.capture.main.text == session.text == TEXT[:16]
-    assert session.off == session.capture.off == {HeadId(1, 0)}
-    assert "16 bytes" in program.frame.chosen_words.full
-    assert not program.frame.findChildren(ErrorDialog)
-
-
 def test_a_missing_capture_is_named_and_the_rest_of_the_session_opens(
     program, checkpoint, capture_file, new_program, until, tmp_path
 ):
@@ -108,14 +92,6 @@ def test_a_missing_capture_is_named_and_the_rest_of_the_session_opens(
     (said,) = second.frame.findChildren(ErrorDialog)
     assert said.error.what.endswith(f"Capture: {capture_file}")
     assert second.session.checkpoint == str(checkpoint) and second.session.capture.path == ""
-
-
-def test_a_hostile_session_says_what_is_wrong(program, until, tmp_path):
-    bad = tmp_path / "bad.hgviz"
-    bad.write_text('{"format": "hgviz session", "version": 2, "open": {"model": "file:/dev/zero"}}')
-    program.commands.open_path(str(bad))
-    until(lambda: program.frame.findChild(ErrorDialog) is not None)
-    assert "absolute" in " ".join(program.frame.findChild(ErrorDialog).error.lines)
 
 
 @pytest.fixture
@@ -222,16 +198,6 @@ def test_a_missing_file_says_so_and_can_be_removed_from_the_list(program, captur
     QTest.keyClick(dialog(program).default, Qt.Key.Key_Return)
     assert program.session.recent == () and settings.load().recent == ()
     assert not program.frame.menus["Open recent"].menuAction().isEnabled()
-
-
-def test_the_empty_page_offers_recent_files(program, capture_file, until):
-    page = program.empty.recent
-    assert page.isHidden()
-    program.commands.recent.add(str(capture_file))
-    assert page.isVisible()
-    (link,) = [one for one in page.findChildren(Button) if one.text()]
-    link.click()
-    until(lambda: program.session.capture is not None)
 
 
 # --- closing asks where something would be lost; what runs shows, and stops, on every page --------

@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QApplication, QWidget
 from hgviz import tasks
 from hgviz.core import HeadId, Selection
 from hgviz.gui import sides as comparing
-from hgviz.gui.commands import report_command
 from hgviz.gui.jobs import Jobs, Lanes
 from hgviz.gui.sides import CompareDialog, SideBar, Sides
 from hgviz.models import open_model
@@ -209,19 +208,3 @@ def test_the_dialog_says_what_is_wrong(bench, dialog, kind, words, wrong, answer
     if answer is not None:
         form.default.click()
         assert bench.answers == [answer]
-
-
-@pytest.mark.parametrize(
-    ("other", "words"),
-    [
-        (SideB("activation", "ymish"), "a a --data d.tsv --activation ymish --text"),
-        (SideB("off", off=frozenset({HeadId(0, 1)})), "a a --data d.tsv --off 0.1 --text"),
-        (SideB("model", path="b", activation="tanh"), "a b --data d.tsv --activation tanh --text"),
-    ],
-)
-def test_the_command_of_a_report_names_both_models(capture, other, words):
-    session = Session()
-    session.put(checkpoint="a", capture=capture, mode="compare")
-    session.put(capture_b=capture, data="d.tsv", comparison=other)
-    command = report_command(session)
-    assert command.startswith(f"hgviz compare {words} ") and ".html" in command

@@ -82,14 +82,6 @@ def test_a_folder_that_is_opened_shows_its_cells(program, begun, until):
     assert "the loss is no number" in page.cells.as_text()
 
 
-def test_the_page_follows_what_others_write(studied, begun, results, until, impatient):
-    (trained,) = results.of("train", seed="2", activation="softmax")
-    studied.commands.watching.look()
-    begun.keep(trained.cell.key, trained.found, dict(MADE))
-    until(lambda: "12 done" in studied.sweep.summary.counts.full)
-    assert studied.session.sweep.counts["done"] == 12
-
-
 def test_cells_are_sorted_walked_and_opened_by_keys(studied):
     table, session = studied.sweep.cells.table, studied.session
     table.setFocus()

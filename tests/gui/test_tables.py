@@ -48,9 +48,6 @@ def test_the_text_gives_a_row_for_each_token(session, capture):
         assert all(one[at] == "" for one in rows[61:])
 
 
-# --- the keyboard ---------------------------------------------------------------------------------
-
-
 # --- a table of rows ------------------------------------------------------------------------------
 
 

@@ -1,7 +1,5 @@
 """The text at every resolution: its rows, what is chosen in it, where cells are."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -13,7 +11,6 @@ from hgviz.core import HeadId, Selection
 from hgviz.gui import sentences, theme
 from hgviz.gui.text import TextStrip
 from hgviz.gui.textrows import LEFT, CellTexts
-from tests.analysis.planting import segmented
 from tests.gui.screen import colour_at, shown
 from tests.making import byte_prompt, make_capture
 
@@ -83,22 +80,6 @@ def test_any_text_has_rows(app, text, dark):
         assert low == -high < 0 and "Red" in view.legend.full
 
 
-def test_heads_that_are_off_have_no_colours_and_levels_that_are_not_captured_no_row(app, small):
-    part = replace(small, maps=(*small.maps[:2], *(None for _ in small.maps[2:])))
-    off, chosen = frozenset({HeadId(0, 0)}), Selection(0, 0, 40)
-    for capture, coloured in ((small, [False, True, True]), (part, [False])):
-        with shown(TextStrip, WIDE, capture=capture, selection=chosen, off=off) as (view, _):
-            assert [row.coloured for row in view.strip.rows] == coloured
-            view.strip.grab()
-
-
-def test_the_null_group_is_there_before_any_segment(app):
-    capture = segmented("none")
-    with shown(TextStrip, (900, 188), capture=capture, selection=Selection(1, 1, 0)) as (view, _):
-        row = view.strip.rows[1]
-        assert row.null and row.chosen == (-1, -1) and row.weights.tolist() == [1.0]
-
-
 # --- choosing -------------------------------------------------------------------------------------
 
 
@@ -126,14 +107,6 @@ def test_dragging_takes_the_mean_of_several_queries(strip, small):
     session.select(query=3)
     view.settle()
     assert "mean" not in view.legend.full
-
-
-def test_pointing_at_a_token_points_at_it_everywhere(strip):
-    view, session = strip
-    QTest.mouseMove(view.strip, place(view, 0, 12))
-    assert session.hover == Selection(0, 1, 40, 12)
-    view.strip.pointed.emit(None)
-    assert session.hover is None
 
 
 def test_the_buttons_ask_for_their_actions_and_an_edited_text_is_marked(strip):

@@ -117,18 +117,6 @@ def test_texts_of_every_kind_are_drawn(app, text):
 # --- in the window --------------------------------------------------------------------------------
 
 
-def test_the_panel_is_there_for_many_texts_only(opened, many):
-    for capture, named in ((many, " 2 of 300"), (make_capture("Alone"), "")):
-        opened.session.put(capture=capture)
-        opened.settle()
-        assert opened.inspect.texts.isVisible() == bool(named)
-        title = f" · text{named}" if named else ""
-        assert opened.frame.windowTitle() == f"made for tests{title} · hgviz"
-        assert opened.inspect.strip.head.title.text() == f"Text{named}"
-        assert opened.inspect.strip.steps[0].isVisible() == bool(named)
-        assert ("one of 300 texts captured" in opened.frame.made_words.full) == bool(named)
-
-
 def test_a_click_opens_a_text_and_the_keys_step_through_all(corpus, until):
     panel, session = corpus.inspect.texts, corpus.session
     session.select(layer=3, head=2)
@@ -147,21 +135,6 @@ def test_a_click_opens_a_text_and_the_keys_step_through_all(corpus, until):
     until(lambda: session.capture.item == 299 and not busy(corpus))
     assert session.capture.place_in_corpus == (300, 300)
     assert "last" in corpus.frame.actions_by_name["next_text"].toolTip()
-
-
-def test_the_list_is_walked_by_arrows_without_opening_anything_and_escape_clears(corpus):
-    panel = corpus.inspect.texts
-    corpus.commands.run("find_text")
-    QTest.keyClick(panel.field, Qt.Key.Key_Down)
-    assert QApplication.focusWidget() is panel.list
-    before = panel.list.currentIndex().row()
-    QTest.keyClick(panel.list, Qt.Key.Key_Down)
-    assert panel.list.currentIndex().row() == before + 1
-    assert corpus.session.capture.item == 1 and not corpus.asked
-    panel.field.setText("evening 7")
-    panel.field.setFocus()
-    QTest.keyClick(panel.field, Qt.Key.Key_Escape)
-    assert panel.field.text() == "" and len(panel.list.rows) == 300
 
 
 # --- capturing a file of texts --------------------------------------------------------------------

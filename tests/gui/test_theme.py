@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QColor, QImage, QPalette
+from PySide6.QtGui import QColor, QImage
 
-from hgviz.files import resource
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS
 
@@ -35,29 +34,9 @@ def test_all_text_reaches_a_contrast_of_4_5(one):
     assert all(contrast(one.text, tint) >= 4.5 for tint in one.silhouette)
 
 
-def test_a_switch_changes_palette_and_sheet(app):
-    assert [one for one in ("light", "dark", "auto") if theme.wants_dark(one)] == ["dark"]
-    theme.apply(app, dark=True)
-    assert theme.current().dark
-    assert app.palette().color(QPalette.ColorRole.Window) == theme.DARK.window
-    assert theme.DARK.pane.name() in app.styleSheet()
-    theme.apply(app, dark=False)
-    assert app.palette().color(QPalette.ColorRole.Window) == theme.LIGHT.window
-    assert theme.DARK.pane.name() not in app.styleSheet()
-
-
 def test_every_icon_of_an_action_is_drawn_in_the_colour_of_text(app):
     for name in {action.icon for action in ACTIONS}:
         image = theme.pixmap(name, 64).toImage().convertToFormat(QImage.Format.Format_RGBA8888)
         pixels = np.array(image.constBits(), np.uint8).reshape(-1, 4)
         solid = np.unique(pixels[pixels[:, 3] == 255], axis=0)
         assert solid.tolist() == [list(theme.current().text.getRgb())], name
-
-
-def test_every_icon_is_sixteen_pixels_with_round_strokes():
-    for path in resource("icons").glob("*.svg"):
-        source = path.read_text()
-        if path.stem != "hgviz":
-            assert 'viewBox="0 0 16 16"' in source
-            assert 'stroke-width="1.5"' in source
-            assert 'stroke-linecap="round"' in source

@@ -371,13 +371,6 @@ def texts(marks):
     return [label.text for label in marks.labels]
 
 
-def test_from_twelve_pixels_every_token_is_written():
-    names = names_of("a bé.")
-    found = names.marks(MapAxis(len(names), 600, 12.0), 1.0)
-    assert texts(found) == ["a", "·", "b", "<C3>", "<A9>", "."]
-    assert found.labels[0].middle == 6
-
-
 def test_words_come_first_then_lines_and_then_numbers():
     names = names_of(TEXT)
     found = texts(names.marks(MapAxis(len(names), 600, 4.0), 1.0))
@@ -387,16 +380,6 @@ def test_words_come_first_then_lines_and_then_numbers():
     names = names_of("abc " * 300)
     numbers = texts(names.marks(MapAxis(len(names), 300, 0.25), 1.0))
     assert numbers == ["0", "200", "400", "600", "800", "1,000"]
-
-
-def test_the_chosen_word_is_always_there_and_makes_room_for_itself():
-    names = names_of(TEXT)
-    token = TEXT.index(" at ") + 1
-    marks = names.marks(MapAxis(len(names), 600, 4.0), 1.0, chosen=token)
-    chosen = [label for label in marks.labels if label.chosen]
-    assert [label.text for label in chosen] == ["at"]
-    middles = [label.middle for label in marks.labels]
-    assert min(np.diff(middles)) >= 11
 
 
 def test_a_coarser_level_is_named_by_its_tokens():
@@ -435,11 +418,6 @@ def test_a_whole_map_is_fitted_into_its_room(cells, room, more, scales):
     view = Viewport.fitted(cells, room, **more)
     assert (view.down.scale, view.across.scale) == scales
     assert view.size == (cells[0] * scales[0], cells[1] * scales[1])
-
-
-@pytest.mark.parametrize(("cells", "zoom"), [(500, 0), (600, 0), (1001, 1), (8192, 4), (131072, 8)])
-def test_the_level_is_the_floor_of_the_data_px_per_screen_px(cells, zoom):
-    assert Viewport.fitted((cells, cells), (500, 500)).zoom == zoom
 
 
 @given(some.integers(1, 5000), some.integers(20, 700), some.integers(0, 4))

@@ -1,15 +1,11 @@
 """The frame: menus, keys, modes, sizes, drops, closing."""
 
-import ast
-from pathlib import Path
-
 import pytest
 from PySide6.QtCore import QEvent, Qt
 from PySide6.QtGui import QKeyEvent, QKeySequence
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QLineEdit, QWidget
 
-import hgviz
 from hgviz.core import HeadId, Selection
 from hgviz.gui.actions import ACTIONS, MENUS
 from hgviz.gui.widgets import Button
@@ -181,11 +177,3 @@ def test_no_action_takes_what_desktops_text_fields_or_menus_have():
     assert len(set(LETTERS.values())) == len(MENUS)
     for one in ACTIONS:
         assert not taken & set(own(one)), one.name
-
-
-def test_no_view_has_a_shortcut_of_the_whole_window():
-    """What a view does by key it does while it has the keyboard: keyPressEvent, or one of a widget;
-    LOCAL lists it."""
-    for path in (Path(hgviz.__file__).parent / "gui").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
-            assert getattr(getattr(node, "func", None), "id", "") != "QShortcut", path.name
