@@ -9,7 +9,6 @@ from hgviz import settings
 from hgviz.gui.inspect import InspectPage, WindowLayout
 from hgviz.session.document import Layout
 
-ALL = ["This head", "Top keys", "Notable heads", "Display"]
 Area = Qt.DockWidgetArea
 
 
