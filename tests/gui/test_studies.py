@@ -2,6 +2,7 @@
 
 import shlex
 import shutil
+from types import SimpleNamespace
 
 import pytest
 from PySide6.QtCore import Qt
@@ -162,3 +163,22 @@ def test_every_view_gives_its_values_as_a_table(studied):
     assert "the loss is no number. Lower the rate" in [row[-1] for row in page.cells.as_table()]
     mean = [row for row in page.reached.as_table() if "mean" in row]
     assert len(mean) == 2 and mean[0][-1] == ""  # one seed has no interval
+
+
+# --- what a run found -----------------------------------------------------------------------------
+
+CURVE = {"unit": "accuracy", "values": [0.9, 0.5]}
+ANSWERS = {"difference": {"low": -0.02, "value": -0.012, "high": -0.004}, "agreement": 0.951}
+
+
+@pytest.mark.parametrize(("work", "found", "words"), [
+    ("score", {"metric": "accuracy", "value": 0.875, "low": 0.8, "high": 0.93},
+     "accuracy 87.5 %, 80.0 to 93.0 %"),
+    ("measure", {"heads": 24, "examples": 1200}, "24 heads on 1,200 examples"),
+    ("curve", {"curves": [CURVE]}, "from 90.0 % to 50.0 % with all heads off"),
+    ("compare", {"answers": ANSWERS}, "−1.2 points (−2.0 to −0.4), 95 % of answers alike"),
+    ("compare", {"answers": 3}, ""),
+])  # fmt: skip
+def test_what_a_run_found_is_told(work, found, words):
+    run = SimpleNamespace(cell=SimpleNamespace(work=work), found=found)
+    assert studyruns.value(run) == words
