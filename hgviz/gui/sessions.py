@@ -47,7 +47,7 @@ from hgviz.study import Mask, Study, Sweep
 
 
 # jobs that bring nothing that the next start does not bring as well, or leave a file behind
-AGAIN = ("open", "find-model", "measure", BESIDE, "capture")
+AGAIN = ("open", "find-model", "measure", BESIDE, "capture", "score-b", "pair")
 
 
 def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]:
