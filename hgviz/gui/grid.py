@@ -92,8 +92,9 @@ class MapAxis:
         if self.scale >= 1:
             cells = np.arange(*self.shown)
             return np.stack([cells, cells + 1], axis=1)
-        bounds = self.bounds()
-        return np.stack([bounds[:-1], bounds[1:]], axis=1)
+        bounds, step = self.bounds(), 1 << self.zoom
+        first = np.minimum(bounds[:-1], (self.cells - 1) // step * step)  # as in shown
+        return np.stack([first, np.maximum(bounds[1:], first + 1)], axis=1)
 
     @cached_property
     def shown(self) -> tuple[int, int]:

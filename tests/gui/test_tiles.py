@@ -5,7 +5,7 @@ import time
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as some
 
 from hgviz.core import Signal
@@ -428,6 +428,14 @@ def test_every_cell_belongs_to_exactly_one_pixel_of_the_whole(cells, room, turns
     assert len(bounds) == along.size + 1
     if along.scale < 1:
         assert (np.diff(bounds) > 0).all()
+
+
+@given(some.integers(20, 5000), some.floats(0.02, 0.99), some.integers(0, 5000))
+@example(1199, 0.77, 5000)
+def test_every_pixel_on_screen_has_cells_of_the_map(cells, scale, start):
+    along = MapAxis(cells, 200, scale).moved_to(start)
+    first, stop = along.ranges().T
+    assert (first >= 0).all() and (first < stop).all() and (stop <= cells).all()
 
 
 @given(some.integers(300, 5000), some.integers(0, 4000), some.integers(0, 300))
