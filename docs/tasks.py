@@ -120,7 +120,7 @@ def fewer_heads(desk: Desk) -> str:
 
 
 def both_sides(desk: Desk) -> str:
-    """B is the same text, through the same model with ymish in place of softmax."""
+    """B is the same text, through the model that was trained with ymish."""
     from hgviz.gui.samples import REVIEW
     from hgviz.store import open_capture
 
@@ -205,8 +205,8 @@ TASKS = (
         "`hgviz sample/softmax` again.",
         ("sample/softmax",),
         (
-            Step("Compare with…", (Do("compare_with"),)),
-            Step("Choose the activation by its first letters.", (Type("ymish"),)),
+            Step("Compare with… The model that was trained with ymish is chosen.",
+                 (Do("compare_with"),)),
             Step("Compare: A, B and A − B, with one cursor.", ("Return",)),
             Step("The next head, on both sides.", (Do("next_head"),)),
             Step("Save B.", (Do("save_beside"),), "Save comparison capture"),
