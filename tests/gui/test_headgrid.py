@@ -128,6 +128,8 @@ def test_a_score_whose_interval_has_zero_says_that_it_may_be_nothing():
     assert "may be nothing" in shades.words(HeadId(0, 0))
     needed, harmful = (shades.colour_of(score, False) for score in (4.0, -4.0))
     assert needed.red() > needed.blue() and harmful.blue() > harmful.red()
+    root, straight = (replace(shades, bend=bend) for bend in (0.5, 1.0))
+    assert root.colour_of(1.0, False) == straight.colour_of(2.0, False)  # (1 / 4) ** 0.5
 
 
 # --- where heads stand ----------------------------------------------------------------------------
