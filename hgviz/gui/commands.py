@@ -236,13 +236,15 @@ class Commands:
     def _score_b(self) -> None:
         """While A and B are compared, evaluate B on the data that A was evaluated on."""
         session, trial, model = self.session, self.session.trial, self.comparing.model
-        if session.mode != "compare" or trial is None or not trial.done or model is None:
-            return
         off, data = session.capture_b.off, session.data
-        asked = model, off, data, trial.examples.digest
-        if asked != self._scored:
-            self._scored = asked
-            session.put(trial_b=None)
+        asked = (model, off, data, trial.examples.digest) if model and trial is not None else ()
+        if asked == self._scored:
+            return
+        self.working.stop("score-b")
+        session.put(trial_b=None)
+        is_due = session.mode == "compare" and trial is not None and trial.done
+        self._scored = asked if is_due else ()
+        if self._scored:
             labels = self.pruning.labels.get((session.comparison.path or session.checkpoint, data))
             work = partial(trials.evaluate_model, model, data, labels, off)
             self.working.start(

@@ -501,7 +501,7 @@ KINDS = {  # on its button, and in a sentence
     "model": ("Model", "Another checkpoint on the same text, or a saved capture."),
     "activation": (
         "Activation",
-        "Same weights, other activation: nothing is trained, on the same text.",
+        "Same weights and text, another activation: nothing was trained for it.",
     ),
     "text": ("Text", "The same model on another text; the tokens that both have are compared."),
     "off": ("Heads off", "The same model and text with these heads off."),

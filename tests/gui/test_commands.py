@@ -141,7 +141,9 @@ def test_the_bundled_pair_comes_with_both_accuracies_and_ends_with_its_model(pro
         score = trial.scores[-1]
         assert score.seen == 2000 and f"{100 * score.value:.1f} % (" in side.words.full
     assert "nothing in common" in program.compare.maps.head.note.full
-    dialog = CompareDialog(program.frame, session, program.commands.opened_before)
+    program.commands.comparing.choose(SideB("head"), HeadId(0, 1))
+    assert session.trial_b is None  # it was of the model before
+    dialog = CompareDialog(program.frame, session, program.commands.opened_before, "model")
     assert dialog.answer()[0].path == str(resource("sample/ymish"))
     program.commands.open_path(program.commands.sample)
     until(lambda: session.spec is not None and session.spec.name == "hourglass")
