@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
@@ -18,7 +17,7 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, HeadId, HgvizError, progress
+from hgviz.core import Capture, HeadId, HgvizError
 from hgviz.errors import LabelError
 from hgviz.files import resource
 from hgviz.gui import dialogs, sentences, sources, studyruns, trials
@@ -49,11 +48,10 @@ from hgviz.gui.sessions import (
     RecentNames,
     Sessions,
     losses,
-    planned,
     sorted_out,
 )
 from hgviz.gui.sources import CaptureRunner, PromptChooser, UnreadError
-from hgviz.gui.studyruns import FolderWatcher, StudyModel
+from hgviz.gui.studyruns import FolderWatcher
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
 from hgviz.session import Session, SideB, add_recent
@@ -68,7 +66,6 @@ if TYPE_CHECKING:
     from hgviz.study import Standing, Study, Sweep
 
 SOFTMAX, YMISH, REVIEWS = "sample/softmax", "sample/ymish", "sample/reviews.tsv"
-FIND = "find-model"  # a job
 EXCERPT = 200  # characters of a text that is about to be run
 STUDY_FILES = "Study files (*.toml);;All files (*)"
 SHOW_A_CAPTURE = ("inspect", "follow", "compare")  # pages
@@ -417,7 +414,7 @@ class Commands:
     def _take_entry(self, entry: Entry) -> None:
         """Do what an entry of the palette leads to."""
         leads: dict[str, Callable[[Any], object]] = {
-            "action": self._run_found, "file": self.open_recent, "head": self._go_to,
+            "action": self._run_found, "file": self.open_path, "head": self._go_to,
             "metric": self._colour_heads, "setting": self.preferences,
         }  # fmt: skip
         leads[entry.kind](entry.value)
@@ -433,47 +430,36 @@ class Commands:
     def _colour_heads(self, metric: str) -> None:
         self.session.put(mode="inspect", shade=metric)
 
-    def open_recent(self, path: str) -> None:
-        """Open a file of those opened last; one that has gone can be taken off the list."""
-        title = f"Opening {name_of(path)}"
-        failed = partial(self._not_there, path)
-        work = partial(sources.look, path)
-        self.working.start(self.lanes.files, "open", title, work, self._looked, failed)
-
-    def _not_there(self, path: str, error: BaseException) -> None:
-        if not isinstance(error, HgvizError) or os.path.lexists(path):
-            self._not_opened(error)
-            return
-        said = HgvizError(
-            f"{name_of(path)} is not there any more: "
-            f"It was at {path}, and was moved or deleted, or its disk is not connected",
-            "Remove it from the recent files, or open it where it is now",
-        )
-        remove = partial(self.recent.remove, path)
-        ErrorDialog(self.window, said, (tr("Remove from the list"), remove)).open()
-
     def take(self, paths: list[str]) -> None:
-        """See what was dropped, and do what it means."""
+        """Open what was dropped: one file, or several that belong together."""
         if len(paths) == 1 and not paths[0].lower().endswith((*TEXT_SUFFIXES, IDS)):
             self.open_path(paths[0])
             return
+        work, done = partial(sorted_out, paths), partial(self._take_sorted, paths)
         title = f"Looking at {name_of(paths[0])}"
-        self.working.start(
-            self.lanes.files, "open", title, partial(sorted_out, paths), self._sorted_out
-        )
+        self.working.start(self.lanes.files, "open", title, work, done)
 
-    def _sorted_out(self, found: list[Any]) -> None:
-        plan = planned(found, bool(self.session.checkpoint), self.session.mode)
-        file = plan.paths.get("file", "")
-        take = {
-            "open": self.open_path, "data": self.use_data, "ids": self.prompting.capture_ids,
-        }  # fmt: skip
-        if plan.deed == "together":
-            self.sessions.open_together(plan.paths, plan.page)
-        elif plan.deed in take:
-            take[plan.deed](file)
-        if plan.said:
-            self.say(plan.said)
+    def _take_sorted(self, paths: list[str], parts: dict[str, str]) -> None:
+        """parts: those of the paths that are opened, by the field of a session they are for."""
+        files = ", ".join(name_of(one) for one in paths if one not in parts.values())
+        said = tr("Not opened: {files}", files=files) if files else ""
+        if parts.keys() & {"model", "capture"} and len(parts) > 1:
+            self.sessions.open_together(parts)
+        elif "ids" in parts and not self.session.checkpoint:
+            words = "{file} has token IDs: open the model that they are for first"
+            said = tr(words, file=name_of(parts["ids"]))
+        elif "ids" in parts:
+            self.prompting.capture_ids(parts["ids"])
+        elif "data" in parts and self.session.mode == "prune" and self.session.checkpoint:
+            self.use_data(parts["data"])
+        elif parts:
+            self.open_path(next(iter(parts.values())))
+        else:
+            words = "{files}: not something that hgviz opens ({kinds})"
+            kinds = tr("models, captures, studies, sessions, texts")
+            said = tr(words, files=files, kinds=kinds)
+        if said:
+            self.say(said)
 
     # --- saving -----------------------------------------------------------------------------------
 
@@ -794,34 +780,6 @@ class Commands:
         self.pruning.open_study(study, alone=True)
         self.say(trials.about(study))
 
-    def open_studied(self) -> None:
-        """Open the model that a study is of: one opened before, or one that is asked for."""
-        work = partial(tasks.model_of, self.session.study, [*self.opened_before])
-        self.working.start(
-            self.lanes.engine, FIND, "Locating the model", work, self._model_found, bound=True
-        )
-
-    def _model_found(self, path: str) -> None:
-        if path:
-            self.open_path(path)
-            return
-        if self.session.study is None:  # something else was opened meanwhile
-            return
-        name = self.session.study.spec.name
-        title = tr("Choose the checkpoint of {name}", name=name or tr("the model of this study"))
-        ask_for(self.window, title, QFileDialog.FileMode.Directory, self._studied_chosen)
-
-    def _studied_chosen(self, path: str) -> None:
-        self.remember(path)
-        if self.session.study is None:  # as above
-            return
-        work = partial(tasks.require_model_of, self.session.study, path)
-        failed = partial(self._show_error, act=("open_studied", tr("Choose another…")))
-        self.working.start(
-            self.lanes.engine, FIND, f"Looking at {name_of(path)}", work,
-            self.open_path, failed, bound=True,
-        )  # fmt: skip
-
     # --- a study of many runs ---------------------------------------------------------------------
 
     def show_sweep(self, found: Sweep, path: str) -> None:
@@ -859,57 +817,22 @@ class Commands:
         self.session.put(cell=key)
 
     def open_cell(self) -> None:
-        """Open what the chosen cell left, on the page that shows it."""
-        one = chosen(self.session)
-        if one is None or self.session.sweep is None or one.state != "done":
+        """Open what the chosen run left: its model, both of a comparison, or what it measured."""
+        sweep, run = self.session.sweep, chosen(self.session)
+        if sweep is None or run is None:
             return
-        sides = studyruns.models_of(self.session.sweep, one.cell)
-        gone = [side for side in sides if not Path(side.path).exists()]
-        # what was measured says itself what it lacks
-        if gone and one.cell.work not in ("measure", "curve"):
-            self.show_error(studyruns.not_there(gone[0].name, gone[0].path))
+        if run.cell.work in ("measure", "curve"):
+            self.open_path(studyruns.scores_at(sweep, run.cell))
             return
-        model = sides[0]
-        match one.cell.work:
-            case "train":
-                self._open_model(one, model, mode="inspect")
-            case "score":
-                data = studyruns.data_of(one.cell)
-                if model.activation or not Path(data).exists():
-                    self._open_model(one, model, mode="prune")
-                else:
-                    self.opened_before[model.path] = model.name
-                    self.sessions.open_together({"model": model.path, "data": data}, "prune")
-            case "compare":
-                b = sides[1]
-                self.opened_before[b.path] = b.name
-                other = SideB("model", path=b.path, activation=b.activation)
-                self._open_model(one, model, mode="compare", comparison=other)
-            case _:
-                if not gone:  # else its study is looked at alone
-                    self.opened_before[model.path] = model.name
-                work = partial(_united_study, self.session.sweep, one)
-                title = tr("Opening {name}", name=studyruns.where(one.cell))
-                self.working.start(self.lanes.files, "open", title, work, self._show_importance)
-
-    def _show_importance(self, study: Study) -> None:
-        """Show what runs of a study measured of the heads of one model."""
-        spec = self.session.spec
-        alone = spec is None or spec.digest != study.spec.digest
-        self.pruning.open_study(study, alone=alone)
-        self.session.put(unsaved=True)
-        name = study.spec.name or tr("this model")
-        self.say(tr("Importance scores of {name}, from the study", name=name))
-
-    def _open_model(self, one: Standing, model: StudyModel, **shown: Any) -> None:
-        """Open a model on a text of what it was measured on, which it can read."""
-        self.opened_before[model.path] = model.name  # its folder is named by a key
-        title, done = tr("Opening {name}", name=model.name), partial(self._text_found, model, shown)
-        self.working.start(self.lanes.files, "open", title, partial(_text, one), done)
-
-    def _text_found(self, model: StudyModel, shown: dict[str, Any], text: str) -> None:
-        self.session.put(text=text or self.session.text, second="", **shown)
-        self.capturing.start_fresh(model.path, self.show_error, model.activation)
+        a, *others = studyruns.models_of(sweep, run.cell)
+        for model in (a, *others):
+            self.opened_before[model.path] = model.name  # its folder is named by a key
+        if others:
+            b = SideB("model", path=others[0].path, activation=others[0].activation)
+            self.session.put(mode="compare", comparison=b)
+        else:
+            self.session.put(mode="inspect")
+        self.capturing.start_fresh(a.path, self.show_error, a.activation)
 
     # --- A and B ----------------------------------------------------------------------------------
 
@@ -1058,13 +981,3 @@ def _most_alike(a: Capture, b: Capture, head: HeadId) -> tuple[HeadId, float] | 
     from hgviz.analysis.comparison import most_alike  # imports scipy
 
     return most_alike(a, b, head)
-
-
-def _text(one: Standing) -> str:
-    progress(0, 1, "reading a text")
-    return studyruns.text_of(one.cell)
-
-
-def _united_study(sweep: Any, one: Standing) -> Study:
-    progress(0, 1, "reading what was measured")
-    return studyruns.united_study(sweep, one.cell)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace as replace_struct
 from PySide6.QtCore import QDateTime, QLocale, QLockFile, Qt, QTimer, Signal
@@ -35,7 +35,6 @@ from hgviz.session import Session, add_recent
 from hgviz.session.document import (
     Document,
     Layout,
-    Mode,
     SideB,
     is_session,
     read_document,
@@ -47,7 +46,7 @@ from hgviz.study import Mask, Study, Sweep
 
 
 # jobs that bring nothing that the next start does not bring as well, or leave a file behind
-AGAIN = ("open", "find-model", "measure", BESIDE, "capture", "score-b", "pair")
+AGAIN = ("open", "measure", BESIDE, "capture", "score-b", "pair")
 
 
 def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]:
@@ -79,103 +78,53 @@ def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]
 
 IDS = ".json"
 
-Kind = Literal["checkpoint", "capture", "study", "session", "sweep", "texts", "ids", "nothing"]
-Deed = Literal["open", "data", "ids", "together", "nothing"]
+# what a dropped file is for, as a field of a session, by its kind
+FIELDS = {
+    "session": "session", "sweep": "sweep", "capture": "capture", "checkpoint": "model",
+    "study": "study", "texts": "data", "ids": "ids",
+}  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class DropPlan:
-    """What is done with files. paths: by what each is for, as in a session where several are opened
-    together, else the one path under "file". page: which is shown. said: in a line, what was left
-    aside, or why there is nothing to do."""
+def sorted_out(paths: list[str]) -> dict[str, str]:
+    """What some dropped files are for: their paths by a field of a session, in the order of FIELDS.
 
-    deed: Deed
-    paths: dict[str, str]
-    page: Mode = "inspect"
-    said: str = ""
-
-
-def sorted_out(paths: list[str]) -> list[tuple[str, Kind]]:
-    """What each of some paths holds, by content; texts and ids by their ending."""
-    found: list[tuple[str, Kind]] = []
+    A session or a study of many runs is opened alone. Of captures and checkpoints the first is A,
+    the second B, and a capture comes before a checkpoint: of it something is seen at once. Of other
+    kinds the first counts; data need a model.
+    """
+    kinds = []
     for number, path in enumerate(paths):
         progress(number, len(paths), f"looking at {Path(path).name}")
-        found.append((path, _kind(path)))
+        kinds.append((path, _kind(path)))
+    found: dict[str, str] = {}
+    for kind, field in FIELDS.items():
+        for path in (path for path, other in kinds if other == kind):
+            is_b = field in ("capture", "model") and found.keys() & {"capture", "model"}
+            found.setdefault("comparison" if is_b else field, path)
+    if (first := next(iter(found), "")) in ("session", "sweep"):
+        return {first: found[first]}
+    if found.keys() & {"capture", "model"}:
+        found.pop("ids", None)
+        if "model" not in found:
+            found.pop("data", None)
+    elif found:
+        return {first: found[first]}
     return found
 
 
-def _kind(path: str) -> Kind:
+def _kind(path: str) -> str:
+    """What a path holds, by content; texts and ids by their ending."""
     if is_session(path):
         return "session"
     if tasks.is_sweep_file(path):
         return "sweep"
+    ending = Path(path).suffix.lower()
     try:
         return tasks.kind_of(path)
     except HgvizError:
-        ending = Path(path).suffix.lower()
         if not Path(path).is_file():
             return "nothing"
         return "texts" if ending in TEXT_SUFFIXES else "ids" if ending == IDS else "nothing"
-
-
-def planned(found: list[tuple[str, Kind]], has_model: bool, page: str) -> DropPlan:
-    """What to do with what was dropped. has_model: whether a checkpoint is open; page: which."""
-    by: dict[str, list[str]] = {}
-    for path, kind in found:
-        by.setdefault(kind, []).append(path)
-    if whole := by.get("session", []) + by.get("sweep", []):
-        return DropPlan("open", {"file": whole[0]}, said=_aside(found, {whole[0]}))
-    pictures = [path for path, kind in found if kind in ("checkpoint", "capture")]
-    texts, studies = by.get("texts", []), by.get("study", [])
-    if pictures:
-        return _together(found, pictures, texts, studies)
-    if studies:
-        return DropPlan("open", {"file": studies[0]}, said=_aside(found, {studies[0]}))
-    if texts:
-        deed: Deed = "data" if has_model and page == "prune" else "open"
-        return DropPlan(deed, {"file": texts[0]}, said=_aside(found, {texts[0]}))
-    if ids := by.get("ids", []):
-        if has_model:
-            return DropPlan("ids", {"file": ids[0]}, said=_aside(found, {ids[0]}))
-        words = "{file} has token IDs: open the model that they are for first"
-        return DropPlan("nothing", {}, said=tr(words, file=name_of(ids[0])))
-    return DropPlan("nothing", {}, said=_nothing(found))
-
-
-def _together(
-    found: list[tuple[str, Kind]], pictures: list[str], texts: list[str], studies: list[str]
-) -> DropPlan:
-    """A model or a capture, B beside it, a study and data that belong to it."""
-    kinds = dict(found)
-    if len(pictures) == 2 and {kinds[one] for one in pictures} == {"checkpoint", "capture"}:
-        pictures.sort(key=lambda one: kinds[one] == "checkpoint")  # of a capture something is seen
-    a, *others = pictures
-    paths = {"model" if kinds[a] == "checkpoint" else "capture": a}
-    page: Mode = "inspect"
-    if others:
-        paths["comparison"], page = others[0], "compare"
-    if studies:
-        paths["study"] = studies[0]
-    if texts and kinds[a] == "checkpoint":
-        paths["data"] = texts[0]
-    if page == "inspect" and paths.keys() & {"study", "data"}:
-        page = "prune"
-    said = _aside(found, set(paths.values()))
-    if len(paths) == 1:
-        return DropPlan("open", {"file": a}, said=said)
-    return DropPlan("together", paths, page, said)
-
-
-def _aside(found: list[tuple[str, Kind]], used: set[str]) -> str:
-    files = ", ".join(name_of(path) for path, _ in found if path not in used)
-    return tr("Not opened: {files}", files=files) if files else ""
-
-
-def _nothing(found: list[tuple[str, Kind]]) -> str:
-    """Why none of some files is opened."""
-    files = ", ".join(name_of(path) for path, _ in found)
-    words = "{files}: not something that hgviz opens (models, captures, studies, sessions, texts)"
-    return tr(words, files=files)
 
 
 # --- recent files ---------------------------------------------------------------------------------
@@ -207,10 +156,6 @@ class Recent:
             return
         path = os.path.abspath(path) if os.path.lexists(path) else path
         self._put(add_recent(self.session.recent, path))
-
-    def remove(self, path: str) -> None:
-        """Forget one of them."""
-        self._put(tuple(one for one in self.session.recent if one != path))
 
     def clear(self) -> None:
         """Forget all of them."""
@@ -434,20 +379,21 @@ class Sessions:
         ours = Path(file).parent == last().parent  # which nobody saved under a name
         self._read(document, "" if ours else file, then=then)
 
-    def open_together(self, paths: dict[str, str], page: Mode) -> None:
-        """Open things that belong together, by what each is for, on a page; the window stays, and
-        everything in it where the first of them cannot be opened."""
-        session, model, comparison = self.session, paths.get("model", ""), paths.get("comparison")
+    def open_together(self, parts: dict[str, str]) -> None:
+        """Open files that belong together, by the field that each is for, on the page that shows
+        most of them; what is open stays where the first of them cannot be opened."""
+        session, model, comparison = self.session, parts.get("model", ""), parts.get("comparison")
+        measured = parts.keys() & {"study", "data"}
         document = Document(
             model=model,
-            capture=paths.get("capture", ""),
-            study=paths.get("study", ""),
-            data=paths.get("data", ""),
+            capture=parts.get("capture", ""),
+            study=parts.get("study", ""),
+            data=parts.get("data", ""),
             comparison=SideB("model", path=comparison) if comparison else None,
             text=sources.text_for(model, session.text) if model else "",
             display=session.display,
             look=session.look,
-            mode=page,
+            mode="compare" if comparison else "prune" if measured else "inspect",
             layout=self.layout(),
         )
         self._read(document, "", required="capture" if document.capture else "model")

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,21 +17,15 @@ from hgviz.gui import log
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted
 from hgviz.language import duration, percent, rounded_percent
-from hgviz.models.data import read_rows
 from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
-from hgviz.tasks.studies import study_of
 from hgviz.tasks.study_results import OWN, RANDOM_LABEL
 
 if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes
     from hgviz.session import Session
-    from hgviz.study import Study
 
-# --- results --------------------------------------------------------------------------------------
-
-PLACE = ("data", "model", "activation", "seed")
-MOST, WORDS, LONG = 40, 5, 120  # texts that are looked at, words at least, characters at most
+# --- models ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +35,6 @@ class StudyModel:
     path: str
     activation: str
     name: str
-
-
-def not_there(what: str, path: str | Path) -> HgvizError:
-    """The error for the output of a run that is missing."""
-    return HgvizError(
-        f"{what} is missing: it should be at {path}",
-        "Open the output folder of the study; this may be a copy of its results only",
-    )
 
 
 def models_of(sweep: Sweep, cell: Cell) -> list[StudyModel]:
@@ -89,52 +73,9 @@ def trained_as(sweep: Sweep | None, path: str) -> str:
     return "" if cell is None else models_of(sweep, cell)[0].name
 
 
-def data_of(cell: Cell) -> str:
-    """The file that a cell is measured on."""
-    return cell.paths.get("data", "") or cell.paths.get("valid", "")
-
-
-def text_of(cell: Cell) -> str:
-    """A short text of a cell's data, to look at its model with; "" where there is none."""
-    try:
-        found = [*read_rows(data_of(cell), *_columns(cell)).texts[:MOST]]
-    except HgvizError:  # a text without labels
-        with suppress(OSError), open(data_of(cell), encoding="utf-8", errors="replace") as file:
-            found = [line.strip()[:LONG] for line in islice(file, MOST)]
-            found = [one for one in found if one]
-        return found[0] if found else ""
-    long = [one for one in found if len(one.split()) >= WORDS]
-    return min(long or found, key=len, default="")
-
-
-def _columns(cell: Cell) -> tuple[str, str]:
-    """Which columns hold texts and labels, as the study file says."""
-    if cell.work == "train":
-        data = cell.given["plan"]["data"]
-        return str(data.get("text_column", "")), str(data.get("label_column", ""))
-    text, label = cell.given.get("columns", ("", ""))
-    return str(text), str(label)
-
-
-def united_study(sweep: Sweep, cell: Cell) -> Study:
-    """All that was measured of the heads of a cell's model on its data, curves and all, so far.
-
-    It lies in no one file: its path is that of the cell, which has a part of it. Errors:
-    HgvizError.
-    """
-    same = [
-        one.cell
-        for one in sweep.standings
-        if one.state == "done" and one.cell.work in ("measure", "curve")
-        and all(one.cell.place.get(axis) == cell.place.get(axis) for axis in PLACE)
-    ]  # fmt: skip
-    folder = SweepFolder(sweep.path)
-    for each in same:
-        if not folder.result_at(each.key, ".h5").exists():
-            raise not_there(f"What was measured by {each.label}", folder.result_at(each.key, ".h5"))
-    found = study_of(folder, same)
-    spec = replace(found.spec, name=trained_as(sweep, found.spec.name) or found.spec.name)
-    return replace(found, spec=spec, path=str(folder.result_at(cell.key, ".h5")))
+def scores_at(sweep: Sweep, cell: Cell) -> str:
+    """Where the study lies that a run measured of one model."""
+    return str(SweepFolder(sweep.path).result_at(cell.key, ".h5"))
 
 
 # --- runs -----------------------------------------------------------------------------------------
@@ -145,9 +86,8 @@ KINDS = {
 }  # fmt: skip
 STATES: tuple[State, ...] = ("done", "waiting", "failed", "blocked")
 OPENS = {
-    "train": "Open the model", "score": "Open the model on its data",
+    "train": "Open the model", "score": "Open the model", "compare": "Open both in Compare",
     "measure": "Open its heads in Prune", "curve": "Open its curves in Prune",
-    "compare": "Open both in Compare",
 }  # fmt: skip
 MEANS = {  # what every fact is, and where its formula comes from
     "Kind": "What the run does: train a model, score it, measure its heads, draw a curve, or "

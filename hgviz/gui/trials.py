@@ -670,8 +670,10 @@ def study_lacks(session: Session) -> Empty | None:
     if session.model is None and not session.checkpoint:
         name = study.spec.name or tr("a model")
         title = tr("The model of this study, {name}, is not open", name=name)
-        text = tr("Open it to switch heads off and evaluate it.")
-        return Empty(title, f"{about(study)}\n{text}", (("open_studied", "Locate model…"),))
+        text = tr("Open it to switch heads off and evaluate it: the study stays.")
+        return Empty(
+            title, f"{about(study)}\n{text}", (("open_folder", "Open checkpoint folder…"),)
+        )
     title = tr("Choose data to evaluate the model on")
     words = "With {data}, its masks and curve are continued; other data starts anew."
     text = f"{about(study)}\n{tr(words, data=_data(study))}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -179,30 +178,6 @@ def checkpoint_suffixes() -> tuple[str, ...]:
     from hgviz.models.checkpoints import file_suffixes
 
     return tuple(file_suffixes())
-
-
-def model_of(study: Study, paths: Iterable[str | Path]) -> str:
-    """The first checkpoint among some paths whose weights a study measured, "" for none."""
-    for path in map(str, paths):
-        try:
-            return require_model_of(study, path)
-        except HgvizError:
-            continue
-    return ""
-
-
-def require_model_of(study: Study, path: str | Path) -> str:
-    """The path of the checkpoint that a study measured. Raises HgvizError for another one."""
-    from hgviz.models import checkpoints
-
-    name = Path(path).name
-    require(
-        checkpoints.recognises(path) and digest_of(path) == study.spec.digest,
-        f"{name} is not the model of this study: "
-        f"it measured {study.spec.name or 'another'}, whose weights are others",
-        "Choose the checkpoint it was made with",
-    )
-    return str(path)
 
 
 # --- hgviz info -----------------------------------------------------------------------------------

@@ -36,7 +36,6 @@ from hgviz.study import (
     Cell,
     Source,
     Standing,
-    Study,
     StudyFile,
     Sweep,
     measured_together,
@@ -656,16 +655,7 @@ def unpacked(facts: Mapping[str, Any]) -> np.ndarray:
     return bits[: int(facts["count"])].astype(bool)
 
 
-def study_of(folder: SweepFolder, cells: Sequence[Cell]) -> Study:
-    """The measurements of cells of one model, data and seed as one study, without a path."""
-    studies = [open_study(folder.result_at(cell.key, ".h5")) for cell in cells]
-    arrays = {name: values for study in studies for name, values in study.arrays.items()}
-    curves = {(curve.method, curve.seed, curve.order): curve
-              for study in reversed(studies) for curve in study.curves}  # fmt: skip
-    return replace(studies[0], arrays=arrays, curves=tuple(curves.values()), path="")
-
-
 __all__ = [
     "compute_cell", "compute_here", "fail_without_worker", "find_changes", "is_sweep_file",
-    "measure_cell", "open_sweep", "packed", "plan", "run_sweep", "study_of", "sweep_at", "unpacked",
+    "measure_cell", "open_sweep", "packed", "plan", "run_sweep", "sweep_at", "unpacked",
 ]  # fmt: skip

@@ -77,30 +77,14 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
 # --- with its model -------------------------------------------------------------------------------
 
 
-def test_its_model_is_found_among_those_opened_before(program, measured, short_checkpoint, until):
-    program.commands.opened_before[str(short_checkpoint)] = "tiny"
+def test_a_study_stays_when_its_model_is_opened(program, measured, short_checkpoint, until):
     open_file(program, measured, until)
-    button = program.prune.live._notice.findChildren(type(program.prune.live.change))[0]
-    QTest.keyClick(button, Qt.Key.Key_Space)
-    until(lambda: program.session.capture is not None and not busy(program))
+    assert program.prune.live._notice.findChildren(type(program.prune.live.change))
+    open_model(program, short_checkpoint, until)
     program.settle()
     session = program.session
     assert session.checkpoint == str(short_checkpoint) and session.study is not None
     assert session.mode == "prune" and "Choose data" in said(program.prune.live)
-
-
-def test_another_checkpoint_is_refused_and_the_study_stays(
-    program, measured, stranger, short_checkpoint, until
-):
-    open_file(program, measured, until)
-    program.commands._studied_chosen(str(stranger))
-    until(lambda: error_dialogs(program))
-    (dialog,) = error_dialogs(program)
-    assert dialog.error.what.startswith("stranger is not the model of this study: ")
-    dialog.reject()
-    program.commands._studied_chosen(str(short_checkpoint))
-    until(lambda: program.session.capture is not None and not busy(program))
-    assert program.session.study is not None
 
 
 def test_a_study_is_extended_on_its_own_data_and_replaced_on_other_data(

@@ -39,7 +39,7 @@ ERRANDS = (
     ("@sample/hourglass", "attribute!", "stop_attributing", "write", "!", "stop"),
     ("@captures/many.h5", "find_text", "next_text", "last_text"),
     ("@captures/slots.h5", "tokens", "save", ""),
-    ("@studies/classes.h5", "open_studied", ""),
+    ("@studies/classes.h5", ""),
     ("@sample/softmax", "prune", "bundled_data", "switch_head!", "-", "resume_score"),
     ("@sweeps/tiny.toml", "run_sweep", "sweep"),
     ("@sweeps/failed", "$", "open_cell", "close_sweep"),

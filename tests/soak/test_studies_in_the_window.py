@@ -19,7 +19,7 @@ def test_every_kind_of_cell_is_opened(program, tmp_path, until):  # noqa: F811
     opened = {
         "train": lambda: session.capture is not None and session.capture.complete,
         "curve": lambda: session.study is not None and session.mode == "prune",
-        "score": lambda: session.trial is not None and session.trial.done,
+        "score": lambda: session.capture is not None and session.mode == "inspect",
         "compare": lambda: session.capture_b is not None and session.mode == "compare",
     }
     for work, there in opened.items():
