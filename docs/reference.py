@@ -12,6 +12,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable
+from itertools import groupby
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -59,7 +60,9 @@ def keys() -> str:
         "Ctrl+Shift+P finds every action there by its words.", "",
     ]  # fmt: skip
     inside = False
-    for heading, rows in (*actions, *LOCAL):
+    panes = groupby(LOCAL, key=lambda row: row[0])
+    local = [(where, [(what, keys) for _, what, *keys in rows]) for where, rows in panes]
+    for heading, rows in (*actions, *local):
         if heading not in MENUS and not inside:
             inside = True
             lines += ["## Inside of a pane", "", "While it has the keyboard.", ""]

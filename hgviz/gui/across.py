@@ -44,7 +44,6 @@ from hgviz.session import Session
 
 # --- cache ----------------------------------------------------------------------------------------
 
-
 WHOLE = 2048  # tokens of which the whole map is composed
 TOO_LONG = (
     "The whole rollout is computed for texts of up to {most:,} {unit}s; for this one, only the row "
@@ -120,7 +119,6 @@ class ComposedCache:
 
 # --- sentences ------------------------------------------------------------------------------------
 
-
 SOURCES = 3  # named in a sentence
 
 
@@ -188,7 +186,6 @@ def _cell(names: Names, cell: int) -> str:
 
 
 # --- the row of an answer -------------------------------------------------------------------------
-
 
 COLOURS = (0, 2, 3, 4, 5, 6)  # of series, by level; orange means chosen
 LABELS = 10  # tokens that are written under the bars
@@ -268,7 +265,6 @@ def token_words(across: Across, column: int) -> str:
 
 # --- recipe ---------------------------------------------------------------------------------------
 
-
 FUSED = (
     ("mean", "Mean of heads", "The mean over the heads of a layer"),
     ("max", "Largest head", "The largest weight over the heads of a layer, cell by cell"),
@@ -288,7 +284,6 @@ SIGNED = "Keep negative weights: the product of A + I, not normalised", ABOUT["P
 
 
 # --- view -----------------------------------------------------------------------------------------
-
 
 ROOMY, HIGH, NOTED = 560, 400, 720  # px: the title, the bars under a map, the note
 NOTHING = Empty(
@@ -330,7 +325,6 @@ class AcrossView(MapsView):
         self.bars.picked.connect(self._pick)
 
     def request(self, session: Session) -> Callable[[], Across] | Empty:
-        """Compose the row of the answer, then all of them."""
         capture = session.capture
         if capture is None or not len(capture.main):
             return NOTHING
@@ -359,7 +353,6 @@ class AcrossView(MapsView):
         return Spec("rollout", chosen, session.display, recipe=self._recipe(session))
 
     def as_table(self) -> Table | None:
-        """The answer looked at, token by token, as the bars have it."""
         across = self._across
         if across is None or across.row is None:
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,11 @@ from hgviz import palettes
 from hgviz.core import Capture, Floats, HeadId, Layer, Map
 from hgviz.gui import grid
 from hgviz.maps import LazyMap
+from hgviz.maps.overview import larger
 from hgviz.maps.rule import StreamingWindow
 
 QUANTILE, EXPONENT = 0.995, 0.6
 EARLY = 8  # the first eighth of the rows of a causal map has few keys and so large weights
-BLOCK = 256  # windows read at a time
 
 Pixels = NDArray[np.uint8]
 
@@ -48,7 +49,7 @@ def thumb(capture: Capture, one: Map, layer: Layer, head: int) -> Thumb:
         if layer.role == "up" and not signed:
             only = np.ones((1, 1), np.float32)
             return Thumb(only, (queries, keys), None, False, 1.0, "only")
-        values = places(one, layer, head)
+        values = grid.Band(one, layer.window, layer.role == "down").read(head)
         focus = float(np.abs(values).max(axis=1).mean()) if values.size else 0.0
         return Thumb(values, (queries, keys), None, signed, focus, "places")
     summary = one.summary(head)  # type: ignore[attr-defined]
@@ -80,25 +81,6 @@ def slope(capture: Capture, layer: Layer) -> float | None:
     return len(capture.spans[layer.key_level]) / max(1, len(capture.spans[layer.level]))
 
 
-def places(one: Map, layer: Layer, head: int) -> Floats:
-    """(windows, places): the weights inside each window of windowed resampling."""
-    _, queries, keys = one.shape
-    meet = layer.window or 1
-    windows = min(queries, -(-keys // meet)) if layer.role == "down" else keys
-    out = np.zeros((windows, meet), np.float32)
-    for start in range(0, windows, BLOCK):
-        stop = min(start + BLOCK, windows)
-        mine, theirs = (start, stop), (start * meet, stop * meet)
-        if layer.role == "down":
-            block = one.read(head, rows=mine, columns=(theirs[0], min(theirs[1], keys)))
-        else:
-            block = one.read(head, rows=(theirs[0], min(theirs[1], queries)), columns=mine).T
-        for row in range(stop - start):
-            inside = block[row, row * meet : (row + 1) * meet]
-            out[start + row, : len(inside)] = inside
-    return out
-
-
 def largest(one: Thumb) -> float:
     """What is drawn as full colour: the 99.5 % quantile of what is seen, early rows left out."""
     if one.kind != "map" or not one.values.size:
@@ -127,16 +109,16 @@ def seen(one: Thumb) -> NDArray[np.bool_]:
     return found
 
 
-def fitted(values: Floats, height: int, width: int, signed: bool) -> Floats:
+def fitted(values: NDArray[Any], height: int, width: int, signed: bool) -> Floats:
     """Values at a new size: pooled by the largest magnitude, or repeated, never averaged."""
     if not signed:
         return _along(_along(values, height, 0, np.maximum), width, 1, np.maximum)
     high = _along(_along(values, height, 0, np.maximum), width, 1, np.maximum)
     low = _along(_along(values, height, 0, np.minimum), width, 1, np.minimum)
-    return np.where(high >= -low, high, low)
+    return larger(high, low)
 
 
-def _along(values: Floats, size: int, axis: int, pool: np.ufunc) -> Floats:
+def _along(values: NDArray[Any], size: int, axis: int, pool: np.ufunc) -> Floats:
     have = values.shape[axis]
     starts = np.arange(size) * have // size
     if size >= have:

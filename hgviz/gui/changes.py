@@ -220,7 +220,6 @@ class ChangedView(View):
         self.start_at(self.table)
 
     def request(self, session: Session) -> Callable[[], Changes] | Empty:
-        """The rows, once every place was seen."""
         trial, title = session.trial, "No prediction changed yet"
         if trial is None:
             return Empty(title, "Choose data for the model to answer.")
@@ -253,7 +252,6 @@ class ChangedView(View):
             self.table.choose(id(self.table.rows[0]))
 
     def as_table(self) -> list[list[str]] | None:
-        """The rows that are listed, texts as long as they are shown."""
         return self.table.cells() if self.table.rows else None
 
     def _open(self, row: Change) -> None:
@@ -438,7 +436,6 @@ class SlicesView(View):
         self.start_at(self.table)
 
     def request(self, session: Session) -> Callable[[], MaskTrial] | Empty:
-        """The trial so far; nothing without data."""
         trial = session.trial
         if trial is not None and trial.slices:
             return lambda: trial

@@ -127,7 +127,9 @@ class CompareView(HeadMapsView):
         self.way = Segments(ways, tr("A and B side by side, or alternating in one place"))
         self.way.chosen.connect(lambda name: self.canvas.blink(name == "blink"))
         self.scale = scale_choice()
-        self.scale.chosen.connect(self._choose_scale)
+        self.scale.chosen.connect(
+            lambda name: self.session.put(display=replace(self.session.display, scale=name))
+        )
         self.head.add(self.way, self.scale)
         self._add_buttons(tr("Fit maps to pane (F)"))
         difference = label("A − B", factor=0.92, weight=600, kind="side")
@@ -160,14 +162,12 @@ class CompareView(HeadMapsView):
         return partial(self._opener.open, a, b, chosen.head_id, chosen.beside, query)
 
     def draw(self, result: OpenedMap[SharedGrid]) -> None:
-        """Show the three; their tiles follow as they are read."""
         is_other, self._opened = result is not self._opened, result
         self.scale.choose(self.session.display.scale)
         self._name_heads(result.grid)
         self._show_maps(reveal=is_other)
 
     def noticed(self, name: str) -> None:
-        """Move the cursor and change colours at once; another capture is another pair."""
         super().noticed(name)
         if name in ("capture", "capture_b"):
             self._pointed = self._opened = None
@@ -179,7 +179,6 @@ class CompareView(HeadMapsView):
         return Spec(kind="compare", selection=session.marked, display=session.display)
 
     def as_table(self) -> list[list[str]] | None:
-        """The weights of the cells on screen, of A, B and A − B."""
         opened, view = self._opened, self.canvas.view
         return map_table(opened, self.tiles, view) if opened and view else None
 
@@ -234,10 +233,6 @@ class CompareView(HeadMapsView):
         if reveal:
             self.canvas.reveal(row, column)
         self.canvas.point(row, column, cell_cards(opened, row, column))
-
-    def _choose_scale(self, name: str) -> None:
-        scale = cast("palettes.Scale", name)
-        self.session.put(display=replace(self.session.display, scale=scale))
 
 
 # --- metrics --------------------------------------------------------------------------------------
@@ -737,7 +732,6 @@ class TextsView(View):
     # --- View -------------------------------------------------------------------------------------
 
     def request(self, session: Session) -> Callable[[], TextRead] | None:
-        """Read the row of the chosen query in both."""
         a, b, cell = session.capture, session.capture_b, session.looked_at
         if a is None or b is None or not len(a.main) or not a.spec.layers:
             return None
@@ -795,7 +789,6 @@ class TextsView(View):
         self.rows.setAccessibleDescription(words)
 
     def as_table(self) -> list[list[str]] | None:
-        """Both rows and their difference, key by key."""
         pair = self.pair
         return pair_table(pair) if pair is not None and pair.row is not None else None
 

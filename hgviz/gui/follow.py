@@ -57,7 +57,6 @@ if TYPE_CHECKING:
 
 # --- layout ---------------------------------------------------------------------------------------
 
-
 TOP, ARCS_HEIGHT = 16, 62  # px above all, and for the arcs
 HIGH, ASIDE = 32, 8  # px of a strip, and of the margin of its silhouette
 LEFT, THUMB, LANE = 184, 40, 54  # px: words, the small map of a head, the residual connection
@@ -343,7 +342,6 @@ def _meeting(
 
 
 # --- trace ----------------------------------------------------------------------------------------
-
 
 ARCS = 5  # strongest keys of a stage
 SOURCES = 3  # named in the sentence beneath the last row
@@ -642,7 +640,6 @@ class FollowScene:
 
 # --- painting -------------------------------------------------------------------------------------
 
-
 MARGIN, LINE = 16, 17  # px: around all, and from line to line
 ARC = 54.0  # px: the highest arc
 
@@ -655,7 +652,6 @@ class FollowPainter:
         self.layout, self.theme = scene.layout, theme.current()
 
     def paint(self) -> None:
-        """The silhouette, what joins the stages, the stages, and the rollout."""
         trace, gaps, strips, side = self.scene.trace, self.layout.gaps, self.layout.strips, ASIDE
         corners = [QPointF(strip.right + side, y) for strip in strips
                    for y in (strip.top - side, strip.bottom + side)]  # fmt: skip
@@ -680,8 +676,9 @@ class FollowPainter:
             if words and gap.thread is not None:
                 self._chip(gap, words, gap.thread)
         if trace.way[-1].kind == "last":
-            x, ends = self.scene.head_box(0).right() + 4, (strips[0].middle, strips[-1].middle)
-            ink.bypass(self.painter, x, x + 26, *ends, tr("residual (skip) connection"))
+            x, top = self.scene.head_box(0).right() + 4, strips[0].middle
+            box = QRectF(x, top, 26, strips[-1].middle - top)
+            ink.bypass(self.painter, box, tr("residual (skip) connection"))
         self._rollout()
 
     def _fill(self, colour: QColor, corners: list[QPointF]) -> None:
@@ -848,7 +845,6 @@ def _width(font: QFont, text: str) -> float:
 
 # --- canvas ---------------------------------------------------------------------------------------
 
-
 WALKS = {Qt.Key.Key_Left: -1, Qt.Key.Key_Right: 1}  # by key: how many tokens on
 
 
@@ -898,7 +894,6 @@ class FollowCanvas(QAbstractScrollArea):
     # --- events -----------------------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Follow the previous or next token by the arrows."""
         by = WALKS.get(Qt.Key(event.key()))
         if by is None or event.modifiers() & Qt.KeyboardModifier.ControlModifier:
             super().keyPressEvent(event)
@@ -908,7 +903,6 @@ class FollowCanvas(QAbstractScrollArea):
             self.picked.emit(max(0, min(last, trace.token + by)))
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Choose a token, or the head a stage shows."""
         scene = self.scene
         if scene is None or event.button() != Qt.MouseButton.LeftButton:
             return
@@ -1016,7 +1010,6 @@ class FollowView(View):
         self.canvas.head_picked.connect(self.select_head)
 
     def request(self, session: Session) -> Callable[[], Trace] | None:
-        """One row of every stage's head, and the rollout of this token."""
         capture = session.capture
         if capture is None or not len(capture.main):
             return None
@@ -1058,7 +1051,6 @@ class FollowView(View):
         return self.canvas.scene.trace.sentence if self.canvas.scene is not None else ""
 
     def as_table(self) -> list[list[str]] | None:
-        """One row for each stage, with the strongest keys and their weights."""
         return self.canvas.scene.table() if self.canvas.scene is not None else None
 
     def resizeEvent(self, event: QResizeEvent) -> None:

@@ -31,7 +31,6 @@ Bools = NDArray[np.bool_]
 
 # --- viewport -------------------------------------------------------------------------------------
 
-
 LARGEST_CELL = 96  # logical px: two tokens do not fill the pane
 ZOOM_STEP = 1.25  # the least that a turn of the wheel changes the scale by
 OBLONG = 4  # cells of maps that are longer than this times their width need not be square
@@ -282,7 +281,6 @@ def _smaller(scale: float) -> float:
 
 # --- names along an axis --------------------------------------------------------------------------
 
-
 TOKEN, WORD = 12, 11  # logical px: a cell that can hold a token, a word that can be written
 APART, NUMBERS = 13, 44  # logical px between the middles of two labels, of two numbers
 ENOUGH = 0.15  # the part of all words that must have room
@@ -494,7 +492,6 @@ def _round_up(least: float) -> float:
 
 
 # --- band -----------------------------------------------------------------------------------------
-
 
 ROWS = 64  # windows read at once: what lies off the diagonal is read for nothing
 

@@ -42,7 +42,6 @@ NAME, SMALL = 0.92, 0.85  # sizes of type, in parts of the window's
 
 # --- grid -----------------------------------------------------------------------------------------
 
-
 NO_HEADS = HeadLayout(0.0, 0.0, FLAT, (), ())
 
 RING = 5  # px around a cell that its frames take
@@ -95,9 +94,7 @@ class HeadGrid(QAbstractScrollArea):
 
     picked = Signal(object)  # HeadId
     hovered = Signal(object)  # HeadId | None
-    switched = Signal(
-        object, bool
-    )  # HeadSet; a stroke goes on: it is undone together with the last
+    switched = Signal(object, bool)  # HeadSet; whether it is undone together with the last one
     menu_wanted = Signal(object, QPoint)  # HeadId | None, global place
     rearranged = Signal()  # cells have another size
 
@@ -156,8 +153,7 @@ class HeadGrid(QAbstractScrollArea):
 
     def rearrange(self) -> None:
         """Lay out again, for another picture or another size."""
-        before = self.sizes()
-        view = self.viewport().size()
+        before, view = self.sizes(), self.viewport().size()
         layout = NO_HEADS if self.picture is None else self.picture.arrange(view)
         self.head_layout = layout
         for bar, size, part in (
@@ -194,16 +190,16 @@ class HeadGrid(QAbstractScrollArea):
 
     def words(self, head: HeadId) -> str:
         """Describe a head in words, for its card and for screen readers."""
-        spec = self.picture.spec if self.picture is not None else None
-        if spec is None or head.layer >= len(spec.layers):  # it is of the model before
-            return ""
+        if self.picture is None or head.layer >= len(self.picture.spec.layers):
+            return ""  # it is of the model before
         return self.picture.words(head, head in self.off)
 
     def _describe(self) -> None:
-        is_there = self.picture is not None and self.chosen is not None
-        heads = len(self.picture.spec.heads) if self.picture is not None else 0
-        off = tr("{n:,} of {total:,} heads off", n=len(self.off), total=heads) if self.off else ""
-        said = (self.words(self.chosen), off) if is_there and self.chosen else ()
+        said = []
+        if self.picture is not None and self.chosen is not None:
+            total = len(self.picture.spec.heads)
+            off = tr("{n:,} of {total:,} heads off", n=len(self.off), total=total)
+            said = [self.words(self.chosen), off if self.off else ""]
         self.setAccessibleDescription(" · ".join(filter(None, said)))
 
     def _repaint(self, *heads: HeadId | None) -> None:
@@ -283,7 +279,6 @@ class HeadGrid(QAbstractScrollArea):
             self.switched.emit(off, goes_on)
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """Leaving clears the ring; resting shows what there is to say of the place."""
         if event.type() == QEvent.Type.Leave:
             self._ring(None)
         return shows_tip(event, self, self._tip_at) or super().viewportEvent(event)
@@ -299,7 +294,6 @@ class HeadGrid(QAbstractScrollArea):
         self.hovered.emit(head)
 
     def changeEvent(self, event: QEvent) -> None:
-        """Another font has other widths."""
         super().changeEvent(event)
         if event.type() in (QEvent.Type.FontChange, QEvent.Type.ApplicationFontChange):
             self.rearrange()
@@ -351,8 +345,7 @@ class HeadGrid(QAbstractScrollArea):
             pen = QPen(colour, width)
             if is_dashed:
                 pen.setDashPattern([3, 1.6])
-            out = width / 2 - 0.5 if is_small else width / 2 + 0.5
-            radius = 2 if is_small else 5
+            out, radius = (width / 2 - 0.5, 2) if is_small else (width / 2 + 0.5, 5)
             painter.setBrush(Qt.BrushStyle.NoBrush)
             painter.setPen(pen)
             painter.drawRoundedRect(cell.adjusted(-out, -out, out, out), radius, radius)
@@ -447,18 +440,13 @@ def key_group_words(spec: ModelSpec, head: HeadId) -> str:
 
 # --- shades ---------------------------------------------------------------------------------------
 
-
 BEND = 0.7  # of colours about zero: small scores stay visible
-SCALES = ((1.0, ""), (1e3, "thousandths"), (1e6, "millionths"))
-# a score of bits, or of something else, as many times as SCALES say
-BITS = {
-    "": "bits per {noun}",
-    "thousandths": "thousandths of a bit per {noun}",
-    "millionths": "millionths of a bit per {noun}",
-}
-OTHERS = {
-    "": "{unit}", "thousandths": "thousandths of {unit}", "millionths": "millionths of {unit}",
-}  # fmt: skip
+# how many times a score is written, and its unit then: of bits, and of something else
+SCALES = (
+    (1.0, "bits per {noun}", "{unit}"),
+    (1e3, "thousandths of a bit per {noun}", "thousandths of {unit}"),
+    (1e6, "millionths of a bit per {noun}", "millionths of {unit}"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -503,34 +491,34 @@ class Shades:
     def colour_of(self, value: float, dark: bool) -> QColor:
         """The colour of a number."""
         low, high = self.limits
+        place = min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
         if low == -high:
-            side = min(1.0, abs(value) / high) ** self.bend
-            place = 0.5 + 0.5 * math.copysign(side, value)
+            place = 0.5 + 0.5 * math.copysign(abs(2 * place - 1) ** self.bend, value)
         else:
-            place = (
-                min(1.0, max(0.0, (value - low) / (high - low))) ** self.bend if high > low else 0.5
-            )
+            place = place**self.bend
         table = np.asarray(palettes.colours(self.palette, dark))
-        return QColor(*map(int, np.asarray(table)[round(place * (len(table) - 1))]))
+        return QColor(*map(int, table[round(place * (len(table) - 1))]))
+
+    def measured(self, head: HeadId) -> Shade | None:
+        """The number of a head, None where nothing was measured."""
+        one = self.heads.get(head)
+        return None if one is None or math.isnan(one.value) else one
 
     def colour(self, head: HeadId, dark: bool) -> QColor | None:
         """The colour of a cell, None where nothing was measured."""
-        one = self.heads.get(head)
-        if one is None or math.isnan(one.value):
+        if (one := self.measured(head)) is None:
             return None
         return self.colour_of(0.0 if one.includes_zero else one.value, dark)
 
     def number(self, head: HeadId) -> str:
         """The number in a cell: +4.2, ≈ 0, or nothing."""
-        one = self.heads.get(head)
-        if one is None or math.isnan(one.value):
+        if (one := self.measured(head)) is None:
             return ""
         return "≈ 0" if one.includes_zero else decimals(one.value, self.digits, signed=True)
 
     def words(self, head: HeadId) -> str:
         """Such as: +4.2 (3.9 to 4.5) thousandths of a bit per byte; for tooltips."""
-        one = self.heads.get(head)
-        if one is None or math.isnan(one.value):
+        if (one := self.measured(head)) is None:
             return tr("not measured")
         numbers = {"value": one.value, "low": one.low, "high": one.high}
         said = "{value} {unit}" if one.low == one.high else "{value} ({low} to {high}) {unit}"
@@ -560,14 +548,9 @@ def shades(study: Study, method: str) -> Shades:
     values, ends = found.score * factor, np.sort([found.low * factor, found.high * factor], axis=0)
     known = np.abs(values[np.isfinite(values)])
     most = float(known.max()) if len(known) else 0.0
-    scale, name = next(
-        ((number, said) for number, said in SCALES if most * number >= 1), SCALES[-1]
-    )
-    unit = (
-        tr(BITS[name], noun=tr(place_noun(study.asked, study.spec)))
-        if bits
-        else tr(OTHERS[name], unit=one.unit or tr(one.label).lower())
-    )
+    scale, *units = next((row for row in SCALES if most * row[0] >= 1), SCALES[-1])
+    noun, other = tr(place_noun(study.asked, study.spec)), one.unit or tr(one.label).lower()
+    unit = tr(units[0 if bits else 1], noun=noun, unit=other)
     seen, total, noun = _seen(study, one)
     heads = {
         head: Shade(
@@ -613,7 +596,6 @@ def place_noun(asked: str, spec: ModelSpec | None) -> str:
 
 
 # --- scores ---------------------------------------------------------------------------------------
-
 
 EDGE = 7  # px of a cell that is off keep its colour
 WORDS = 30  # px of width that "off" takes
@@ -715,7 +697,6 @@ class Scores(HeadPicture):
 
 # --- bar ------------------------------------------------------------------------------------------
 
-
 STOPS = 41
 RAMP, NUMBERS = 14, 20  # px: the height of the colours, and of the numbers beneath them
 SHORT = 40  # px of the colours of a short bar
@@ -784,12 +765,11 @@ class ShadeBar(QWidget):
         self._low, self._high = (label(factor=NAME, kind="secondary") for _ in range(2))
         self._unit, self._part = (Words(factor=SMALL, kind="secondary") for _ in range(2))
         top = Qt.AlignmentFlag.AlignVCenter if is_short else Qt.AlignmentFlag.AlignTop
-        row = hbox(None, (self._low, 0, top), (self._ramp, 0 if is_short else 4, top),
-                   (self._high, 0, top), spacing=6)  # fmt: skip
+        off = (OffSign(), label(tr("switched off"), factor=NAME, kind="secondary"))
+        parts = (self._low, self._ramp, self._high, *(() if is_short else off))
+        row = hbox(None, *((part, 0, top) for part in parts), spacing=6)
         if not is_short:
-            off = label(tr("switched off"), factor=NAME, kind="secondary")
-            for part in (OffSign(), off):
-                row.addWidget(part, 0, top)
+            row.setStretch(1, 4)
             row.addStretch(1)
         margins = (0, 0, 0, 0) if is_short else (16, 3, 16, 0)
         vbox(self, row, self._unit, self._part, margins=margins)

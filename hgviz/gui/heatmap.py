@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -11,14 +12,12 @@ from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
     QFontMetrics,
-    QHideEvent,
     QKeyEvent,
     QMouseEvent,
     QPainter,
     QPaintEvent,
     QPixmap,
     QResizeEvent,
-    QShowEvent,
     QWheelEvent,
 )
 from PySide6.QtWidgets import QSizePolicy, QStyle, QWidget
@@ -26,17 +25,7 @@ from PySide6.QtWidgets import QSizePolicy, QStyle, QWidget
 from hgviz import palettes
 from hgviz.core import Floats, HeadId, Selection
 from hgviz.gui import ink, sentences, theme, tiles
-from hgviz.gui.grid import (
-    Bools,
-    Grid,
-    MapAxis,
-    Marks,
-    Names,
-    Places,
-    Viewport,
-    exists,
-    seen_columns,
-)
+from hgviz.gui.grid import Bools, Grid, MapAxis, Marks, Names, Viewport, exists, seen_columns
 from hgviz.gui.ink import CellCard, Cross, MapPicture, MapScene, Pixels
 from hgviz.gui.language import tr
 from hgviz.gui.opened import Lack, OpenedMap, There, TileSupply
@@ -62,7 +51,6 @@ if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes
 
 # --- what a cell says -----------------------------------------------------------------------------
-
 
 HINT = "Point at a cell to read it; click to keep its query."
 
@@ -140,7 +128,7 @@ class CellReading:
                 (tr("to"), self.columns, self.column),
             )
         )
-        said = f'<span style="{big}">{_escaped(value)}</span>&nbsp;&nbsp;'
+        said = f'<span style="{big}">{escape(value, quote=False)}</span>&nbsp;&nbsp;'
         table = '<table cellspacing="0" cellpadding="1" style="margin-top:4px">'
         return f'{said}<span style="{note}">{what}</span>{table}{ends}</table>'
 
@@ -151,7 +139,7 @@ class CellReading:
             for part in (np.minimum(self.weights, 0), np.maximum(self.weights, 0))
         )
         if self.signed:
-            total = _escaped(ink.sum_words(negative, positive, 3))
+            total = escape(ink.sum_words(negative, positive, 3), quote=False)
             return tr("The row adds up to {sum}.", sum=total)
         words = tr("The row adds up to {sum:.3f}.", sum=negative + positive)
         return "" if f"{negative + positive:.3f}" == "1.000" else words
@@ -207,16 +195,11 @@ def marked(text: str) -> str:
 
 
 def _bold(text: str) -> str:
-    words = _escaped(text).replace(" ", "&nbsp;")
+    words = escape(text, quote=False).replace(" ", "&nbsp;")
     return f'<span style="font-weight:600;color:{theme.current().text.name()}">{words}</span>'
 
 
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;")
-
-
 # --- canvas ---------------------------------------------------------------------------------------
-
 
 LEFT, RIGHT = 88, 68  # logical px beside a map alone: words, numbers
 TOP, BOTTOM = 71, 60  # above and below it: words, sentence
@@ -261,8 +244,7 @@ class MapPane:
         self.screen: tuple[object, ...] = ()  # the tiles that the quality was found by
         self.thumb: Pixels | None = None
         self.sums: tuple[object, QPixmap] | None = None  # as they were drawn last
-        if not alone:
-            self.card.least = 0
+        self.card.least = 200 if alone else 0
 
     @property
     def pixels(self) -> NDArray[np.uint8]:
@@ -306,7 +288,7 @@ class MapCanvas(QWidget):
         self.sentence.setVisible(self.alone)
         self._late = False  # whether a picture has not been exact for a while
         self._lateness = QTimer(self, singleShot=True, interval=LATE)
-        self._lateness.timeout.connect(self._say_late)
+        self._lateness.timeout.connect(lambda: self._set_late(True))
         self._blinking = QTimer(self, interval=BLINK)
         self._blinking.timeout.connect(self._swap)
         self.setMouseTracking(True)
@@ -438,7 +420,11 @@ class MapCanvas(QWidget):
             self._swap()
         elif on != self.blinks:
             self.blinks, self._shows_b = on, False
-            self._run(on and self.isVisible())
+            animation = QStyle.StyleHint.SH_Widget_Animation_Duration
+            if on and self.style().styleHint(animation, None, self) > 0:
+                self._blinking.start()
+            else:
+                self._blinking.stop()
             self._resize()
 
     @property
@@ -468,15 +454,14 @@ class MapCanvas(QWidget):
         pane.screen, pane.quality = screen, tiles.quality(self.cache, source, self.view)
         if self.is_exact:
             self._lateness.stop()
-            if self._late:
-                self._late = False
-                self.update()
+            self._set_late(False)
         elif not self._late and not self._lateness.isActive():
             self._lateness.start()
 
-    def _say_late(self) -> None:
-        self._late = True
-        self.update()
+    def _set_late(self, late: bool) -> None:
+        if late != self._late:
+            self._late = late
+            self.update()
 
     # --- where things are -------------------------------------------------------------------------
 
@@ -514,48 +499,22 @@ class MapCanvas(QWidget):
             high = self.height() - self._top - (BOTTOM if self._top == TOP else LOW_BOTTOM)
             self.room = max(8, int(high * self._ratio)), max(8, int(wide * self._ratio))
             return
-        side, corners = max(self._row(), self._stack(), key=lambda plan: plan[0])
-        self.room = max(8, int(side * self._ratio)), max(8, int(side * self._ratio))
-        for number, (pane, seat, corner) in enumerate(
-            zip(self.panes, self.seats, corners, strict=True)
-        ):
-            pane.corner = QPointF(corner + QPoint(0, SEAT + self._top))
-            pane.visible = not self.blinks or number == 2 or (number == 1) == self._shows_b
-            # A names its rows, B where they are others, A − B where it stands at the left
-            pane.has_words = (
-                True, self._names_b or self.blinks, corners[2].x() == corners[0].x(),
-            )[number]  # fmt: skip
-            seat.setGeometry(corner.x(), corner.y(), side + GUTTER_ROOM - 8, SEAT)
-            seat.setVisible(pane.visible)
-
-    def _row(self) -> tuple[int, tuple[QPoint, ...]]:
-        """Side and corners of maps that stand side by side."""
-        count = 2 if self.blinks else 3
-        margins = [LEFT, *[SIGN + (LEFT if self._names_b else 0), SIGN][: count - 1]]
+        # A names its rows, B where they are others or take the place of those of A
+        count, names_b = (2 if self.blinks else 3), LEFT if self._names_b else 0
+        margins = [LEFT, SIGN + names_b, SIGN][:count]
         free = self.width() - sum(margins) - count * GUTTER_ROOM
-        side = self._side(free // count, self.height())
+        side = max(SMALLEST, min(free // count, self.height() - SEAT - self._top - FOOT))
         more = min(MORE_ROOM, max(0, free - count * side) // count)
-        lefts, x = [], -more
-        for margin in margins:
-            x += margin + more
-            lefts.append(x)
-            x += side + GUTTER_ROOM
-        if self.blinks:
-            lefts.insert(0, lefts[0])
-        return side, tuple(QPoint(left, 0) for left in lefts)
-
-    def _stack(self) -> tuple[int, tuple[QPoint, ...]]:
-        """Side and corners of maps with A − B below A and B."""
-        if self.blinks:
-            return 0, ()
-        between = SIGN + (LEFT if self._names_b else 0)
-        width = (self.width() - LEFT - between - 2 * GUTTER_ROOM) // 2
-        side = self._side(width, self.height() // 2)
-        right, down = LEFT + side + GUTTER_ROOM + between, SEAT + self._top + side + FOOT
-        return side, (QPoint(LEFT, 0), QPoint(right, 0), QPoint(LEFT, down))
-
-    def _side(self, width: int, height: int) -> int:
-        return max(SMALLEST, min(width, height - SEAT - self._top - FOOT))
+        self.room = max(8, int(side * self._ratio)), max(8, int(side * self._ratio))
+        left = -more
+        for number, (pane, seat) in enumerate(zip(self.panes, self.seats, strict=True)):
+            if not (self.blinks and number == 1):
+                left += margins.pop(0) + more + (side + GUTTER_ROOM if number else 0)
+            pane.corner = QPointF(left, SEAT + self._top)
+            pane.visible = not self.blinks or number == 2 or (number == 1) == self._shows_b
+            pane.has_words = number == 0 or (number == 1 and (self._names_b or self.blinks))
+            seat.setGeometry(left, 0, side + GUTTER_ROOM - 8, SEAT)
+            seat.setVisible(pane.visible)
 
     def _place(self) -> None:
         """Place the maps in their rooms: a single one in the middle, three at the left."""
@@ -599,18 +558,9 @@ class MapCanvas(QWidget):
     # --- painting ---------------------------------------------------------------------------------
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Paint hatching and colour bars, then pictures, axes, cross hairs and chips."""
         view, ratio, changed = self.view, self._ratio, QRectF(event.rect())
         if view is None:
             return
-        marks: dict[object, Marks] = {}  # maps side by side show the same words
-
-        def marks_of(names: Names | Places, axis: MapAxis, chosen: int | None) -> Marks:
-            key = id(names), axis, chosen
-            if key not in marks:
-                marks[key] = names.marks(axis, ratio, chosen)
-            return marks[key]
-
         panes = [pane for pane in self.panes if pane.visible]
         with QPainter(self) as painter:
             painter.drawPixmap(0, 0, self._drawn_ground(panes))
@@ -626,21 +576,17 @@ class MapCanvas(QWidget):
                 painter.restore()
                 self._veil(painter, pane)
                 if not rect.contains(changed):
-                    down = Marks()
+                    down, titles = Marks(), None
                     if pane.has_words:
-                        down = marks_of(scene.rows, view.down, cross.row)
-                    across = marks_of(scene.columns, view.across, cross.column)
+                        down, titles = scene.rows.marks(view.down, ratio, cross.row), scene.titles
+                    across = scene.columns.marks(view.across, ratio, cross.column)
                     room = LEFT, round(rect.top()) if self.alone else self._top
-                    ink.axes(
-                        painter, rect, room, down, across, scene.titles if pane.has_words else None
-                    )
+                    ink.axes(painter, rect, room, down, across, titles)
                     self._draw_sums(painter, pane)
                 causal = scene.source.rule.causal
                 ink.draw_cross(painter, cross, view, corner, signed=scene.signed, causal=causal)
                 ink.markers(painter, cross, view, rect)
                 self._draw_notes(painter, pane)
-                if pane.card.isVisible():
-                    ink.shadow(painter, QRectF(pane.card.geometry()), 8)
             if not self.alone and not self.blinks:
                 self._draw_signs(painter)
             if self.hasFocus():
@@ -780,17 +726,15 @@ class MapCanvas(QWidget):
         """Draw a minus between A and B, an equals sign before A − B."""
         side = self.room[0] / self._ratio
         for sign, before, pane in zip("−=", self.panes, self.panes[1:], strict=False):
-            if sign == "−" or not pane.has_words:
-                left = before.corner.x() + side + GUTTER_ROOM - GUTTER_GAP
-                right = pane.corner.x() - (LEFT if pane.has_words else 0)
-                x, y = (left + right - SIGN) // 2, pane.corner.y() + side // 2 - 12
-                box, colour = QRectF(x, y, SIGN, 24), theme.current().text
-                theme.write(painter, box, sign, theme.font(1.3), colour, theme.CENTRE)
+            left = before.corner.x() + side + GUTTER_ROOM - GUTTER_GAP
+            right = pane.corner.x() - (LEFT if pane.has_words else 0)
+            x, y = (left + right - SIGN) // 2, pane.corner.y() + side // 2 - 12
+            box, colour = QRectF(x, y, SIGN, 24), theme.current().text
+            theme.write(painter, box, sign, theme.font(1.3), colour, theme.CENTRE)
 
     # --- the pointer and keys ---------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
-        """Show the row sum where the pointer rests beside a row."""
         return shows_tip(event, self, self.sums_at) or super().event(event)
 
     def leaveEvent(self, event: QEvent) -> None:
@@ -877,27 +821,11 @@ class MapCanvas(QWidget):
             self._look(self.view.resized(self.room, self._ratio))
 
     def _swap(self) -> None:
+        """Show B in place of A, or A again."""
         self._shows_b = not self._shows_b
         self._arrange()
         self._place_cards()
         self.update()
-
-    def _run(self, on: bool) -> None:
-        """Start or stop blinking; never where the system asks for less motion."""
-        hint = QStyle.StyleHint.SH_Widget_Animation_Duration
-        if on and self.style().styleHint(hint, None, self) > 0:
-            self._blinking.start()
-        else:
-            self._blinking.stop()
-
-    def showEvent(self, event: QShowEvent) -> None:
-        self._run(self.blinks)
-        super().showEvent(event)
-
-    def hideEvent(self, event: QHideEvent) -> None:
-        """Nothing blinks where nobody looks."""
-        self._run(False)
-        super().hideEvent(event)
 
 
 def _pixel_words(view: Viewport) -> str:
@@ -947,7 +875,6 @@ def _draw_lack(painter: QPainter, rect: QRectF, lack: tuple[str, str]) -> None:
 
 # --- views of maps --------------------------------------------------------------------------------
 
-
 LEAST_ROLE = 48  # px of a chip: less than this says nothing
 CHIP = 18  # px of it beside its words
 
@@ -974,7 +901,6 @@ class MapsView(View):
         self.start_at(self.canvas)
 
     def bind(self, session: Session, lanes: Lanes) -> None:
-        """Listen, and read tiles off the GUI thread."""
         super().bind(session, lanes)
         self._supply.start(lanes, self.show_error)
 
@@ -1001,7 +927,6 @@ class MapsView(View):
             self._show_maps()
 
     def noticed(self, name: str) -> None:
-        """Move the cursor and change colours at once."""
         if name in ("selection", "hover"):
             self._follow(reveal=name == "selection" and self._pointed is None)
         elif name == "display":

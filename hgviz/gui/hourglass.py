@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
@@ -44,12 +45,11 @@ from hgviz.gui.sentences import counted, explained, marked_up, measured, metric_
 from hgviz.gui.tables import Table, in_full
 from hgviz.gui.theme import write
 from hgviz.gui.view import Empty, View
-from hgviz.gui.widgets import PaneHead, Picker, label, tip, vbox
+from hgviz.gui.widgets import PaneHead, Picker, label, vbox
 from hgviz.session import Session
 from hgviz.tasks.heads import role_sentence
 
 # --- thumbnails -----------------------------------------------------------------------------------
-
 
 MARGIN = 16  # the padding of a pane
 BAR = 56  # the longest bar of a cost
@@ -134,10 +134,7 @@ class Thumbnails(HeadPicture):
         return f"{name}: {tr(role_sentence(self.roles[head]))}" if head in self.roles else name
 
     def tip(self, layout: HeadLayout, place: QPointF, off: HeadSet) -> str:
-        """The rest of what a level's name says where it had to be short; heads have a card."""
-        labels = layout.labels if isinstance(layout, HourglassLayout) else ()
-        level = next((one.level for one in labels if one.top <= place.y() < one.top + 24), None)
-        return "" if level is None or place.x() > 60 else ", ".join(self.scene.lines(level))
+        return ""  # heads have a card
 
     def arrange(self, room: QSize) -> HourglassLayout:
         scene, has_details = self.scene, room.width() >= NARROW
@@ -177,12 +174,11 @@ class Thumbnails(HeadPicture):
         painter.setPen(QPen(now.edge, 1))
         for x0, y0, x1, y1 in layout.lines:
             painter.drawLine(QPointF(x0, y0), QPointF(x1, y1))
-        longest = max(layout.residuals, key=lambda one: one.bottom - one.top, default=None)
-        for path in layout.residuals:
-            two = self.spec.two_texts
-            said = tr("what the encoder read" if two else "residual (skip) connection")
-            ends = path.edge, path.lane, path.top, path.bottom
-            ink.bypass(painter, *ends, said if path is longest else "")
+        longest = max(layout.residuals, key=QRectF.height, default=None)
+        two = self.spec.two_texts
+        words = tr("what the encoder read" if two else "residual (skip) connection")
+        for box in layout.residuals:
+            ink.bypass(painter, box, words if box is longest else "")
         self._paint_ends(painter, layout)
         for side in layout.labels:
             self._paint_label(painter, side, shown)
@@ -252,7 +248,6 @@ class Thumbnails(HeadPicture):
 
 # --- card -----------------------------------------------------------------------------------------
 
-
 DOES = {
     "down": "how positions are pooled",
     "up": "how they are spread again",
@@ -283,10 +278,8 @@ def card_of(session: Session, spec: ModelSpec, head: HeadId, small: Thumb | None
 
 # --- colours by a metric --------------------------------------------------------------------------
 
-
-MAPS = "Maps"
 ROOMY = 560  # px of pane from which on there is room for the colours
-SLIM = 400  # px of pane below which the choice is in the menu alone
+SLIM = 400  # px of pane below which the choice is in the palette alone
 WIDEST = 150  # px of the list of metrics
 TITLE = "Colour heads by"
 
@@ -317,35 +310,24 @@ def shades_words(shades: Shades, with_ends: bool = True) -> str:
 
 # --- hourglass ------------------------------------------------------------------------------------
 
-
 NOTHING = Empty(
     "Open a model to look inside",
     "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads text "
     "byte by byte.",
     (("open_sample", "Open sample model"), ("open_folder", "Open a checkpoint…")),
 )
-NAMED = 16  # layers without a map that a tooltip lists
 GHOST = 128  # positions of a model that no text was captured with yet
 
 
 @dataclass(frozen=True, slots=True)
-class ThumbnailLook:
-    """How thumbnails are drawn: the px of each head, its colours, and whether they are shared."""
-
-    sizes: dict[HeadId, tuple[int, int]]
-    palette: str
-    dark: bool
-    shared: bool
-
-
-@dataclass(frozen=True, slots=True)
 class HourglassData:
-    """The thumbnails of all heads, the maps that they are of, and their pictures."""
+    """The thumbnails of all heads, the maps that they are of, and their pictures; look: how these
+    are painted, as paint_all takes it."""
 
     thumbs: dict[HeadId, Thumb]
     maps: dict[int, Map]
     pictures: dict[HeadId, Pixels]
-    look: ThumbnailLook
+    look: dict[str, Any]
 
 
 class HourglassView(View):
@@ -360,7 +342,6 @@ class HourglassView(View):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.head = PaneHead(tr(self.title))
-        self.choices: list[tuple[str, str, str]] = []  # metrics: name, title, what it means
         self.metrics = Picker(tr(TITLE))
         self.metrics.activated.connect(lambda at: self.shaded.emit(self.metrics.itemData(at)))
         self.bar = ShadeBar(is_short=True)
@@ -386,10 +367,10 @@ class HourglassView(View):
         if session.capture is None:
             return lambda: None
         is_coloured = self._is_small or self._shades(session) is not None
-        sizes = {} if is_coloured else self.grid.sizes()
-        look = ThumbnailLook(
-            sizes, session.display.palette, theme.current().dark, session.display.shared
-        )
+        look = {
+            "sizes": {} if is_coloured else self.grid.sizes(), "dark": theme.current().dark,
+            "palette": session.display.palette, "shared": session.display.shared,
+        }  # fmt: skip
         return partial(_read_thumbnails, session.capture, look, self.data)
 
     def draw(self, result: HourglassData | None) -> None:
@@ -406,21 +387,17 @@ class HourglassView(View):
             self._stage(self.session)
 
     def figure(self, session: Session) -> Spec | None:
-        """The wall of all heads."""
         if session.capture is None:
             return None
         return Spec(kind="wall", selection=session.selection, display=session.display)
 
     def as_table(self) -> Table | None:
-        """One row for each head, with the numbers of its card and of its colour."""
-        thumbs = self.data.thumbs if self.data is not None else {}
-        return head_table(self.session, thumbs)
+        return head_table(self.session, self.data.thumbs if self.data is not None else {})
 
     def _shades(self, session: Session) -> Shades | None:
         """The metric that colours heads, None where their maps are shown."""
-        return metric_shades(
-            _roles(session), session.shade, _unit(session), session.display.palette
-        )
+        palette = session.display.palette
+        return metric_shades(_roles(session), session.shade, _unit(session), palette)
 
     @property
     def _is_small(self) -> bool:
@@ -456,9 +433,7 @@ class HourglassView(View):
         self.head.note.say("; ".join(filter(None, notes)))
         mapless = () if session.model is None else tasks.blocks_without_attention(session.model)
         self.mapless.setVisible(bool(mapless))
-        if mapless:
-            self.mapless.setText(mapless_words(mapless))
-            self.mapless.setToolTip(tip(mapless_names(mapless)))
+        self.mapless.setText(mapless_words(mapless))
         self._mark()
 
     def _offer_metrics(self, session: Session, shades: Shades | None) -> None:
@@ -466,12 +441,12 @@ class HourglassView(View):
         unit = _unit(session)
         names = applicable(one.metrics for one in _roles(session).values())
         metrics = [(name, metric_name(name, unit), explained(name, unit)) for name in names]
-        self.choices = [("", tr(MAPS), ""), *metrics]
-        self.metrics.offer(self.choices, session.shade if shades is not None else "")
+        chosen = session.shade if shades is not None else ""
+        self.metrics.offer([("", tr("Maps"), ""), *metrics], chosen)
         words = tr(TITLE)
         if shades is not None:
-            chosen = f"{shades.label}, {shades_words(shades)}"
-            words = tr("Colour heads by: {metric}", metric=chosen) + f"\n{shades.about}"
+            metric = f"{shades.label}, {shades_words(shades)}"
+            words = tr("Colour heads by: {metric}", metric=metric) + f"\n{shades.about}"
             self.bar.show_shades(shades)
         self.metrics.setToolTip(words)
         wide = self.metrics.fontMetrics().horizontalAdvance(self.metrics.currentText())
@@ -482,11 +457,9 @@ class HourglassView(View):
     def _mark(self) -> None:
         session = self.session
         hover = session.hover.head_id if session.hover is not None else None
-        if session.capture is None:
-            self.grid.mark(None, ringed=hover)
-        else:
-            opened = frozenset(session.opened.values())
-            self.grid.mark(session.selection.head_id, opened, hover)
+        is_there = session.capture is not None
+        opened = frozenset(session.opened.values()) if is_there else frozenset()
+        self.grid.mark(session.selection.head_id if is_there else None, opened, hover)
 
     def _hover(self, head: HeadId | None) -> None:
         self.hover_head(head)
@@ -504,17 +477,9 @@ class HourglassView(View):
         menu = QMenu(self)
         menu.aboutToHide.connect(menu.deleteLater)
         if head is not None:
-            menu.addAction(tr("Go to head {head}", head=head), partial(self.select_head, head))
             export = menu.addAction(theme.icon("export"), tr("Export map…"))
             export.triggered.connect(partial(self.select_head, head))
             export.triggered.connect(self.export_wanted)
-            menu.addSeparator()
-        if len(self.choices) > 1:
-            inside = menu.addMenu(tr(TITLE))
-            for name, title, _ in self.choices:
-                choice = inside.addAction(title, partial(self.shaded.emit, name))
-                choice.setCheckable(True)
-                choice.setChecked(self.session.shade == name)
         menu.addAction(theme.icon("copy"), tr("Copy picture"), self.copy)
         return menu
 
@@ -551,7 +516,7 @@ def scene_of(session: Session, spec: ModelSpec, capture: Capture | None) -> Hour
         tuple(capture.prompt_of(level.index).unit for level in spec.levels),
         missing,
         min(missing) if missing and is_running else None,
-        frozenset(layer.index for layer in spec.layers if _has_one_key(layer)),
+        frozenset(layer.index for layer in spec.layers if has_one_key(layer)),
         says=sentences.of_text(capture).sentence(),
     )
 
@@ -564,7 +529,7 @@ def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
         return None
     unit, roles = _unit(session), _roles(session)
     shade = [session.shade] if session.shade in METRICS else []
-    metrics = dict.fromkeys(("focus", "entropy", *shade))
+    metrics = tuple(dict.fromkeys(("focus", "entropy", *shade)))
     out = [[tr("Head"), tr("Level"), tr("Role"), *(metric_name(one, unit) for one in metrics)]]
     for head in spec.heads:
         known, small = roles.get(head), thumbs.get(head)
@@ -577,7 +542,7 @@ def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
 
 
 def _read_thumbnails(
-    capture: Capture, look: ThumbnailLook, before: HourglassData | None
+    capture: Capture, look: dict[str, Any], before: HourglassData | None
 ) -> HourglassData:
     """Thumbnails layer by layer, those already made kept, then the pictures of them all."""
     thumbs: dict[HeadId, Thumb] = {}
@@ -592,11 +557,10 @@ def _read_thumbnails(
         progress(index + 1, len(capture.maps), "drawing the hourglass")
     if before is not None and before.look == look and before.maps == maps:
         return before
-    pictures = paint_all(thumbs, look.sizes, look.palette, dark=look.dark, shared=look.shared)
-    return HourglassData(thumbs, maps, pictures, look)
+    return HourglassData(thumbs, maps, paint_all(thumbs, **look), look)
 
 
-def _has_one_key(layer: Layer) -> bool:
+def has_one_key(layer: Layer) -> bool:
     """Whether each window of a layer has a single key, whose softmax weight is always 1."""
     is_softmax = {*layer.activations} <= {"softmax", "topk"}
     return layer.window is not None and layer.role == "up" and is_softmax
@@ -604,17 +568,8 @@ def _has_one_key(layer: Layer) -> bool:
 
 def mapless_words(others: tuple[tuple[str, str], ...]) -> str:
     """24 layers have no map: MambaMixer."""
-    made = "; ".join(dict.fromkeys(tr(parts) for _, parts in others))
-    if len(others) == 1:
-        return tr("1 layer has no map: {made}", made=made)
-    return tr("{n:,} layers have no map: {made}", n=len(others), made=made)
-
-
-def mapless_names(others: tuple[tuple[str, str], ...]) -> str:
-    """model.layers.0: MambaMixer, a line each; of many the first and how many more."""
-    lines = [f"{name}: {tr(parts)}" for name, parts in others[:NAMED]]
-    more = len(others) - NAMED
-    return "\n".join([*lines, *([tr("and {n:,} more", n=more)] if more > 0 else ())])
+    words = "1 layer has no map: {made}" if len(others) == 1 else "{n:,} layers have no map: {made}"
+    return tr(words, n=len(others), made="; ".join(dict.fromkeys(tr(one) for _, one in others)))
 
 
 def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:

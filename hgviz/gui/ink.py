@@ -34,7 +34,6 @@ from hgviz.maps import thumb_zoom
 
 # --- picture --------------------------------------------------------------------------------------
 
-
 AT_ONCE = 2**17  # pixels painted at a time, which stay in the processor's cache
 
 Pixels = NDArray[np.uint32]  # (height, width): alpha, red, green, blue; 0 is transparent
@@ -185,14 +184,12 @@ def _overlap(moved: int, size: int) -> tuple[slice, slice]:
 
 # --- ink ------------------------------------------------------------------------------------------
 
-
 faint = theme.faint
 HATCH = 8  # logical px between two lines of hatching
 TICK = 4
 APART = 6  # px between two values beneath a bar
 AXIS = 0.85
 BAR = 13  # width of a colour bar
-SHADOW = 8  # px that a shadow reaches
 
 
 def axes(
@@ -354,31 +351,6 @@ def sides() -> tuple[QColor, QColor]:
     return negative, positive
 
 
-def shadow(painter: QPainter, rect: QRectF, radius: float) -> None:
-    """Under what floats."""
-    now, ratio = theme.current(), painter.device().devicePixelRatioF()
-    drawn = _shadow(rect.width(), rect.height(), radius, now.scrim.rgba(), now.dark, ratio)
-    painter.drawPixmap(rect.topLeft() - QPointF(SHADOW, SHADOW), drawn)
-
-
-@lru_cache(maxsize=32)
-def _shadow(
-    width: float, height: float, radius: float, rgba: int, dark: bool, ratio: float
-) -> QPixmap:
-    """Rings, as what lies under the middle is hidden anyway; kept, since they take their time."""
-    out = QPixmap(round((width + 2 * SHADOW + 2) * ratio), round((height + 2 * SHADOW + 4) * ratio))
-    out.setDevicePixelRatio(ratio)
-    out.fill(Qt.GlobalColor.transparent)
-    rect, strength = QRectF(SHADOW, SHADOW, width, height), 0.45 if dark else 0.16
-    with theme.smooth_painter(out) as painter:
-        for step in range(1, SHADOW + 1):
-            alpha = strength * (1 - step / (SHADOW + 1)) ** 2
-            ring = rect.adjusted(-step, -step + 2, step, step + 2)
-            colour = faint(QColor.fromRgba(rgba), alpha)
-            theme.draw_box(painter, ring, radius + step, edge=colour, width=1.5)
-    return out
-
-
 def special(painter: QPainter, box: QRectF, text: str, colour: QColor) -> None:
     """A special token in its cell: small, within a frame."""
     painter.save()
@@ -422,12 +394,11 @@ def leftwards(painter: QPainter, box: QRectF) -> None:
     painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y + 2))
 
 
-def bypass(
-    painter: QPainter, left: float, right: float, top: float, bottom: float, words: str = ""
-) -> None:
-    """A path past what lies between: from the left out to the right, down, and back to an arrow;
-    words: what stands along it."""
-    colour, bend = theme.current().secondary, min(8.0, (bottom - top) / 2)
+def bypass(painter: QPainter, box: QRectF, words: str = "") -> None:
+    """A path past what lies between: along the right of a box, from its top to an arrow at its
+    bottom; words: what stands along it."""
+    left, top, right, bottom = box.left(), box.top(), box.right(), box.bottom()
+    colour, bend = theme.current().secondary, min(8.0, box.height() / 2)
     path = QPainterPath(QPointF(left, top))
     path.lineTo(right - bend, top)
     path.quadTo(right, top, right, top + bend)
@@ -441,9 +412,9 @@ def bypass(
     painter.save()
     painter.translate(right + 13, (top + bottom) / 2)
     painter.rotate(-90)
-    room = bottom - top - 16
-    box = QRectF(-room / 2, -8, room, 16)
-    theme.write(painter, box, words, theme.font(AXIS), colour, theme.CENTRE)
+    room = box.height() - 16
+    along = QRectF(-room / 2, -8, room, 16)
+    theme.write(painter, along, words, theme.font(AXIS), colour, theme.CENTRE)
     painter.restore()
 
 
@@ -460,13 +431,7 @@ class Cross:
 
 
 def draw_cross(
-    painter: QPainter,
-    cross: Cross,
-    view: Viewport,
-    corner: QPoint,
-    *,
-    signed: bool,
-    causal: bool,
+    painter: QPainter, cross: Cross, view: Viewport, corner: QPoint, *, signed: bool, causal: bool
 ) -> None:
     """Lines along the row as far as it sees, along the column from there on, a ring at the cell.
 
@@ -519,16 +484,14 @@ def _box(rows: tuple[int, int], columns: tuple[int, int]) -> QRect:
 
 def _pair(painter: QPainter, band: QRect, across: bool, signed: bool, line: int) -> None:
     """Two lines just outside a row (across) or column; on signed maps black and white."""
-    mark = theme.current().mark
     black, white = QColor(Qt.GlobalColor.black), QColor(Qt.GlobalColor.white)
-    for far, colour in ((2, black), (1, white)) if signed else ((1, mark),):
-        out = far * line
-        if across:
-            for y in (band.y() - out, band.y() + band.height() + out - line):
-                painter.fillRect(band.x(), y, band.width(), line, colour)
-        else:
-            for x in (band.x() - out, band.x() + band.width() + out - line):
-                painter.fillRect(x, band.y(), line, band.height(), colour)
+    for far, colour in ((2, black), (1, white)) if signed else ((1, theme.current().mark),):
+        start, size = (band.y(), band.height()) if across else (band.x(), band.width())
+        for at in (start - far * line, start + size + (far - 1) * line):
+            if across:
+                painter.fillRect(band.x(), at, band.width(), line, colour)
+            else:
+                painter.fillRect(at, band.y(), line, band.height(), colour)
 
 
 def _ring(painter: QPainter, cell: QRect, line: int) -> None:
@@ -543,7 +506,6 @@ def _ring(painter: QPainter, cell: QRect, line: int) -> None:
 
 
 # --- gutter ---------------------------------------------------------------------------------------
-
 
 WIDE = 30  # logical px
 
@@ -609,7 +571,6 @@ def sum_words(negative: float, positive: float, digits: int = 2) -> str:
 
 # --- inset ----------------------------------------------------------------------------------------
 
-
 MARGIN, DOWN = 13, 46  # px to the right edge of the map, and to its top: below the chip
 SMALLEST = 64  # px: a thumbnail smaller than this is drawn larger by whole numbers
 LEAST_SIDE = 24  # px of the short side of one that is far from square
@@ -628,7 +589,6 @@ def place(rect: QRectF, thumb: tuple[int, int]) -> QRectF:
 def draw_inset(painter: QPainter, box: QRectF, thumb: QImage, view: Viewport) -> None:
     """The thumbnail, pixel for pixel, and the frame."""
     now = theme.current()
-    shadow(painter, box, 2)
     unseen(painter, box, view.ratio)
     painter.drawImage(box, thumb)
     framed(painter, box, now.edge)
@@ -656,14 +616,13 @@ def view_at(view: Viewport, box: QRectF, spot: QPointF) -> Viewport:
 
 # --- cellcard -------------------------------------------------------------------------------------
 
-
 RADIUS = 8
 CARD_DISTANCE = 22  # px between a cell and what is said about it
 FINE = 4  # px: a map of smaller cells is hidden by what is said of one, where it is small, too
 
 
 class CellCard(QWidget):
-    """A rounded card with a shadow; the pointer goes through it."""
+    """A rounded card; the pointer goes through it."""
 
     least = 200  # px of width
 
@@ -711,7 +670,6 @@ class CellCard(QWidget):
         return QSize(max(self.least, hint.width() + 28), hint.height() + 18)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The card; its shadow lies within its own edge."""
         now, box = theme.current(), QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
         with theme.smooth_painter(self) as painter:
             theme.draw_box(painter, box, RADIUS, now.raised if now.dark else now.pane, now.edge)

@@ -19,7 +19,6 @@ from hgviz.session import Session
 
 # --- layouts --------------------------------------------------------------------------------------
 
-
 SLACK = 2  # px around a cell that still mean it
 
 
@@ -99,7 +98,6 @@ def _columns(spec: ModelSpec) -> int:
 
 # --- hourglass ------------------------------------------------------------------------------------
 
-
 PAD = 10  # from the outermost rows to the edge of the silhouette
 LARGEST = 144  # a thumbnail at full resolution
 FLAT = 20  # below this a cell is one flat colour
@@ -131,17 +129,6 @@ class LevelBox:
     level: int
     box: QRectF
     first: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Residual:
-    """A path outside: right from (edge, top) to lane, down, back to (edge, bottom)."""
-
-    level: int
-    edge: float
-    lane: float
-    top: float
-    bottom: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,12 +168,15 @@ class HourglassRoom:
 
 @dataclass(frozen=True, slots=True)
 class HourglassLayout(HeadLayout):
-    """The whole picture; width and height may exceed the room, then it scrolls."""
+    """The whole picture; width and height may exceed the room, then it scrolls.
+
+    residuals: boxes along whose right a path goes, from the top to the bottom.
+    """
 
     bands: tuple[LevelBox, ...]
     outline: tuple[tuple[float, float], ...]
     lines: tuple[tuple[float, float, float, float], ...]
-    residuals: tuple[Residual, ...]
+    residuals: tuple[QRectF, ...]
     labels: tuple[LevelLabel, ...]
     top: float
     bottom: float
@@ -386,7 +376,7 @@ class _Hourglass:
                     part = ((place + 0.5) / meet - 0.5) * self._thumb(outer)
                     yield self._middle(outer, column) + part, y_outer + inset, end, y_inner - inset
 
-    def _residuals(self) -> Iterator[Residual]:
+    def _residuals(self) -> Iterator[QRectF]:
         """From the end of each stay to the next stay at the same level, past the inner ones.
 
         Of two texts: from the encoder to every layer that looks at what it read.
@@ -397,7 +387,7 @@ class _Hourglass:
             if self.spec.layers[row.layer].role == "cross" and read is not None:
                 edge = max(band.box.right() for band in self.bands)
                 top, middle = read.box.bottom() - PAD, row.top + row.height / 2
-                yield Residual(read.level, edge, edge + LANE, top, middle)
+                yield QRectF(edge, top, LANE, middle - top)
         for number, band in enumerate(self.bands):
             later = range(number + 1, len(self.bands))
             back = next((n for n in later if self.bands[n].level == band.level), None)
@@ -406,7 +396,7 @@ class _Hourglass:
             if inside and is_outside:
                 top, edge = band.box.bottom() - PAD, band.box.right()
                 bottom = self.bands[back or 0].box.y() + PAD
-                yield Residual(band.level, edge, edge + LANE, top, bottom)
+                yield QRectF(edge, top, LANE, bottom - top)
 
 
 def _labels(
@@ -446,7 +436,6 @@ def _beside(band: LevelBox, size: float) -> float:
 
 
 # --- rows -----------------------------------------------------------------------------------------
-
 
 WIDEST_CELL, NARROWEST_CELL = 128.0, 8.0  # px: the width of a cell
 HIGH, LOW = 168.0, 15.0  # px: the height of one, which is at most twice its width
@@ -514,7 +503,6 @@ def rows_layout(spec: ModelSpec, width: float, height: float, names: float = 0.0
 
 # --- stages ---------------------------------------------------------------------------------------
 
-
 Kind = Literal["first", "in", "waist", "out", "last", "flat", "own", "cross", "text", "slots"]
 
 GROUPS = 4  # stages of a model that has one resolution only, where nothing is said of the room
@@ -533,7 +521,7 @@ TITLES = {
 class Stage:
     """A stay at one level: its layers, and the layers of resampling that lead into it.
 
-    level is that of the strip; asks that of the token, where it attends to another text.
+    level is that of the strip; own that of the token, another where it attends to another text.
     """
 
     number: int
@@ -541,7 +529,7 @@ class Stage:
     layers: tuple[int, ...]
     entries: tuple[int, ...]
     kind: Kind
-    asks: int = -1
+    own: int
 
     @property
     def away(self) -> bool:
@@ -552,11 +540,6 @@ class Stage:
     def one_level(self) -> bool:
         """Whether it is one of the layers of a model in which no text is shortened."""
         return self.kind in ("flat", "own", "cross", "text", "slots")
-
-    @property
-    def own(self) -> int:
-        """The level that the token is followed at."""
-        return self.level if self.asks < 0 else self.asks
 
     def title(self, spec: ModelSpec) -> str:
         """The title of the stage: Shortened 1:4, Layers 0 to 2."""
@@ -606,11 +589,11 @@ def stages(spec: ModelSpec, level: int = 0, most: int = GROUPS) -> tuple[Stage, 
     if len({level for level, _, _ in stays}) == 1:
         level, layers, _ = stays[0]
         groups = enumerate(_groups(layers, most))
-        return tuple(Stage(n + 1, level, one, (), "flat") for n, one in groups)
+        return tuple(Stage(n + 1, level, one, (), "flat", level) for n, one in groups)
     strides = [sentences.coarseness(spec.levels[level]) for level, _, _ in stays]
     waist = strides.index(max(strides))
     return tuple(
-        Stage(n + 1, level, layers, before, _kind(n, strides, waist))
+        Stage(n + 1, level, layers, before, _kind(n, strides, waist), level)
         for n, (level, layers, before) in enumerate(stays)
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from math import asin, ceil, sin
+from math import ceil
 from typing import Any, Literal
 
 import numpy as np
@@ -22,12 +22,7 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import (
-    QAbstractScrollArea,
-    QAbstractSlider,
-    QLineEdit,
-    QWidget,
-)
+from PySide6.QtWidgets import QAbstractScrollArea, QAbstractSlider, QLineEdit, QWidget
 
 from hgviz import palettes
 from hgviz.core import Capture, HeadId, HeadSet, HgvizError, Selection, parse_heads, progress
@@ -51,7 +46,6 @@ from hgviz.session import Session
 from hgviz.session.navigation import step_token
 
 # --- bar ------------------------------------------------------------------------------------------
-
 
 HEADS = ("here", "layer", "level", "named")  # which heads have links
 CAP = 200  # links of a query and head, however they are chosen
@@ -146,7 +140,6 @@ class LinkBar(Flow):
 
 # --- scene ----------------------------------------------------------------------------------------
 
-
 LONGEST = 18  # characters of a unit that are shown
 PITCH, NARROW_PITCH = 22, 17  # px of a row, and of a row of single characters
 SAMPLED = 300  # units whose labels say how wide all are
@@ -178,24 +171,15 @@ def head_colours(links: Links, off: HeadSet) -> tuple[HeadColours, ...]:
     return (HeadColours(name, above, below, is_alone and head in off),)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenAxis:
-    """The units of a text below each other: how many, px of each along the text and across it."""
-
-    count: int
-    pitch: float
-    width: float
-
-
 @lru_cache(maxsize=4)
-def token_axis(side: Side) -> TokenAxis:
-    """The axis of a side, measured once."""
+def unit_size(side: Side) -> tuple[float, float]:
+    """Px of a unit of a side along the text, and of the widest across it."""
     places = np.linspace(0, len(side) - 1, min(len(side), SAMPLED)).astype(int).tolist()
     labels = [end_label(side, place)[:LONGEST] for place in places]
     metrics = QFontMetricsF(theme.mono(1.0))
     width = max((metrics.horizontalAdvance(label) for label in labels), default=0.0)
     pitch = NARROW_PITCH if max(map(len, labels), default=0) <= 2 else PITCH
-    return TokenAxis(len(side), pitch, width + 14)
+    return pitch, width + 14
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -205,7 +189,6 @@ class LinkScene:
     """
 
     links: Links
-    axes: tuple[TokenAxis, TokenAxis]
     colours: tuple[HeadColours, ...]
     chosen: frozenset[int] = frozenset()
     key: int | None = None
@@ -238,7 +221,6 @@ def end_label(side: Side, place: int) -> str:
 
 
 # --- layout ---------------------------------------------------------------------------------------
-
 
 PAD, GAP = 16, 8  # px around all, between a text and its links
 HEAD = 26  # px of the line that says what the columns are
@@ -276,7 +258,7 @@ class LinkLayout:
         """The layout of a scene in a viewport."""
         width, height = size.toTuple()
         most = max(48.0, width * 0.26)
-        first, second = (max(44.0, min(most, axis.width)) for axis in scene.axes)
+        first, second = (max(44.0, min(most, unit_size(side)[1])) for side in scene.sides)
         free = width - 2 * PAD - first - second - 2 * GAP
         reach = min(WIDEST, free)
         left = PAD + max(0.0, free - reach) / 2  # what is left over stands at both ends
@@ -284,10 +266,14 @@ class LinkLayout:
         sides = (left, left + first), (ends[1] + GAP, ends[1] + GAP + second)
         return cls(scene, width, height - HEAD, sides, ends)
 
+    def pitch(self, side: int) -> float:
+        """Px of a unit of a side along the text."""
+        return unit_size(self.scene.sides[side])[0]
+
     def over(self, side: int) -> float:
         """Px of a side that its room does not show."""
-        axis = self.scene.axes[side]
-        return max(0.0, axis.count * axis.pitch + AFTER - self.room)
+        length = len(self.scene.sides[side]) * self.pitch(side)
+        return max(0.0, length + AFTER - self.room)
 
     @property
     def most(self) -> float:
@@ -305,17 +291,21 @@ class LinkLayout:
 
     def shown(self, side: int) -> tuple[int, int]:
         """The units of a side in view, half-open."""
-        axis, first = self.scene.axes[side], self.offset(side)
-        stop = ceil((first + self.room) / axis.pitch)
-        return int(first // axis.pitch), min(axis.count, stop)
+        pitch, first = self.pitch(side), self.offset(side)
+        stop = min(len(self.scene.sides[side]), ceil((first + self.room) / pitch))
+        return int(first // pitch), stop
+
+    def middle(self, side: int, place: int) -> float:
+        """The middle of a unit along the text, in px from its beginning."""
+        return (place + 0.5) * self.pitch(side)
 
     def along(self, side: int, place: int) -> float:
         """The middle of a unit along the text, in px of the viewport."""
-        return HEAD + (place + 0.5) * self.scene.axes[side].pitch - self.offset(side)
+        return HEAD + self.middle(side, place) - self.offset(side)
 
     def box(self, side: int, place: int) -> QRectF:
         """The box of the words of a unit."""
-        pitch, (low, high) = self.scene.axes[side].pitch, self.sides[side]
+        pitch, (low, high) = self.pitch(side), self.sides[side]
         return QRectF(low, self.along(side, place) - pitch / 2, high - low, pitch)
 
     def end_at(self, place: QPointF) -> LinkEnd | None:
@@ -324,9 +314,8 @@ class LinkLayout:
         side = QUERY if x <= first[1] + GAP else KEY if x >= second[0] - GAP else None
         if side is None or place.y() < HEAD:
             return None
-        axis = self.scene.axes[side]
-        at = int((place.y() - HEAD + self.offset(side)) // axis.pitch)
-        return (side, at) if at < axis.count else None
+        at = int((place.y() - HEAD + self.offset(side)) // self.pitch(side))
+        return (side, at) if at < len(self.scene.sides[side]) else None
 
     def far_keys(self) -> list[FarKey]:
         """The far keys above and below: where links of the chosen queries lead out of view."""
@@ -350,34 +339,19 @@ class LinkLayout:
 
 
 def visible_curve(a: QPointF, b: QPointF, low: float, high: float) -> QPainterPath | None:
-    """The part of a link's curve that lies between low and high along the text; None for none. What
-    is far out of view would take long to stroke.
-
-    Along the text the curve goes as 3 t² − 2 t³, which is inverted by a sine; its part from start
-    to end has the ends and slopes of the whole.
-    """
-    wide, long = b.x() - a.x(), b.y() - a.y()
+    """The curve of a link between low and high along the text, None where nothing of it is there.
+    An end far out of view is moved nearer, as all of the curve would take long to stroke."""
     if max(a.y(), b.y()) < low or min(a.y(), b.y()) > high:
         return None
-    start, end = 0.0, 1.0
-    if long:
-        parts = sorted((edge - a.y()) / long for edge in (low, high))
-        start, end = (0.5 - sin(asin(1 - 2 * min(1.0, max(0.0, p))) / 3) for p in parts)
-
-    def point(t: float) -> QPointF:
-        return a + QPointF(wide * (1.5 * t - 1.5 * t * t + t**3), long * (3 * t * t - 2 * t**3))
-
-    def third(t: float) -> QPointF:
-        slope = QPointF(wide * (1.5 - 3 * t + 3 * t * t), long * 6 * t * (1 - t))
-        return slope * ((end - start) / 3)
-
-    path = QPainterPath(point(start))
-    path.cubicTo(point(start) + third(start), point(end) - third(end), point(end))
+    far = 2 * (high - low)
+    a, b = (QPointF(end.x(), min(max(end.y(), low - far), high + far)) for end in (a, b))
+    middle = (a.x() + b.x()) / 2
+    path = QPainterPath(a)
+    path.cubicTo(QPointF(middle, a.y()), QPointF(middle, b.y()), b)
     return path
 
 
 # --- painting -------------------------------------------------------------------------------------
-
 
 THIN, THICK = 0.8, 6.0  # px
 PALE, FULL, BEHIND = 0.22, 0.92, 0.12  # how opaque weak links are, strong ones, and those behind
@@ -542,7 +516,6 @@ def link_table(links: Links) -> Table:
 
 # --- canvas ---------------------------------------------------------------------------------------
 
-
 SINGLE_STEP = 22  # px; the wheel goes three of them
 SHIFT, CONTROL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
 KEYPAD = Qt.KeyboardModifier.KeypadModifier
@@ -611,7 +584,7 @@ class LinkCanvas(QAbstractScrollArea):
         if not far_keys:
             return
         key = max(far_keys, key=lambda far: far.weight).place
-        a, b = ((at + 0.5) * axis.pitch for at, axis in zip((query, key), scene.axes, strict=True))
+        a, b = self.plan.middle(QUERY, query), self.plan.middle(KEY, key)
         along = (a + b - self.plan.room) / 2
         if abs(b - a) >= self.plan.room - 60:  # the query at the far end: as much as can be seen
             along = a - (40 if b > a else self.plan.room - 40)
@@ -620,12 +593,12 @@ class LinkCanvas(QAbstractScrollArea):
     def reveal(self, place: int, side: int = QUERY) -> None:
         """Scroll just as far as it takes to see a unit, and some of what is around it."""
         plan = self.plan
-        if plan is None or place >= plan.scene.axes[side].count:
+        if plan is None or place >= len(plan.scene.sides[side]):
             return
         margin = plan.room / 16
         if not margin <= plan.along(side, place) - HEAD <= plan.room - margin:
-            middle = (place + 0.5) * plan.scene.axes[side].pitch
-            self.bar.setValue(round(plan.scroll_to(side, middle - plan.room / 2)))
+            start = plan.middle(side, place) - plan.room / 2
+            self.bar.setValue(round(plan.scroll_to(side, start)))
 
     def in_view(self) -> tuple[int, int]:
         """The queries in view, half-open."""
@@ -687,7 +660,6 @@ class LinkCanvas(QAbstractScrollArea):
         self.keyed.emit(far.place)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Point, or drag over several queries."""
         end = None if self.plan is None else self.plan.end_at(event.position())
         if end == self.hot:
             return
@@ -728,7 +700,6 @@ class LinkCanvas(QAbstractScrollArea):
 
 
 # --- view -----------------------------------------------------------------------------------------
-
 
 LEGEND = 24  # heads that are named with their colours
 AHEAD = 8  # units beyond those in view whose links are read, where all have some
@@ -868,9 +839,8 @@ class LinksView(View):
         levels = (capture.spec.levels[at].sequence for at in (layer.level, layer.key_level))
         asking, answering = (tr(sequence.capitalize()) for sequence in levels)
         titles = (tr("Query"), tr("Key")) if asking == answering else (asking, answering)
-        axes = token_axis(links.queries), token_axis(links.keys)
         colours = head_colours(links, capture.off | self.session.off)
-        scene = LinkScene(links, axes, colours, result.chosen, key, result.hot, titles)
+        scene = LinkScene(links, colours, result.chosen, key, result.hot, titles)
         self.canvas.show_scene(scene)
         names = (f'<span style="color:{head.above.name()}">━</span>&nbsp;{head.name}'
                  for head in colours[:LEGEND])  # fmt: skip
@@ -913,7 +883,6 @@ class LinksView(View):
         return self.sentence.full
 
     def as_table(self) -> list[list[str]] | None:
-        """A row for every link that is drawn."""
         return None if self.links is None else link_table(self.links)
 
     # --- what people do ---------------------------------------------------------------------------

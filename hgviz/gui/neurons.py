@@ -28,7 +28,6 @@ from hgviz.session import Session
 
 # --- anatomy of a row -----------------------------------------------------------------------------
 
-
 ADDED = "{query} with {key}: {products} of {q} and {k} add up to {total}"
 SQUARED = (
     "{query} with {key}: {products} of {q} and {k}, less half the square of k’s length, "
@@ -169,7 +168,6 @@ def number(value: float) -> str:
 
 # --- columns --------------------------------------------------------------------------------------
 
-
 KEY, NUMBER, WEIGHT = 132, 72, 104  # px: columns of the key, of numbers, and the one with a bar
 LEAST = 56  # px: narrower pictures of products show nothing
 ROW_HEIGHT = 22  # px
@@ -251,7 +249,6 @@ def paint_cells(painter: QPainter, box: QRectF, values: NDArray[np.float64], lim
 
 # --- one key --------------------------------------------------------------------------------------
 
-
 LANE = 28  # px: the height of a lane
 
 
@@ -310,7 +307,6 @@ def lane_columns() -> list[Column]:
 
 # --- view -----------------------------------------------------------------------------------------
 
-
 LOW_VIEW = 320  # px of height
 ORDERS = (("text", "In order"), ("weight", "By weight"))
 NOTHING = Empty(
@@ -368,7 +364,6 @@ class NeuronView(View):
         self.start_at(self.keys)
 
     def request(self, session: Session) -> Callable[[], RowAnatomy] | Empty:
-        """Take the row of the query looked at apart."""
         capture, chosen, query = session.capture, session.selection, session.looked_at.query
         if capture is None or not all(map(len, capture.spans)):
             return NOTHING

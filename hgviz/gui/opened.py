@@ -8,18 +8,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, zip_longest
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal
 
-from hgviz.analysis.alignment import (
-    Alignment,
-    GridAxis,
-    SharedGrid,
-    counterpart,
-    same_tokens,
-)
+from hgviz.analysis.alignment import Alignment, GridAxis, SharedGrid, counterpart, same_tokens
 from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Map, Reduce, progress
 from hgviz.gui import sentences, tiles
 from hgviz.gui.grid import (
@@ -515,7 +509,6 @@ class TiledMap:
 
 # --- reading tiles --------------------------------------------------------------------------------
 
-
 REST = 150  # ms without a movement before anything is read ahead
 QUICK = 2  # zooms up to which is computed ahead; above, only what is stored is read
 AT_ONCE = 1  # zooms up to which a screen is computed before anybody has seen what is stored
@@ -523,32 +516,19 @@ AT_ONCE = 1  # zooms up to which a screen is computed before anybody has seen wh
 Neighbours = Callable[[OpenedMap[Any]], list[OpenedMap[Any]]]
 
 
-class TiledCanvas(Protocol):
-    """A widget that shows maps by their tiles. view: the part on screen."""
-
-    cache: Tiles
-    view: Viewport | None
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether all maps are as they are meant."""
-
-    def renew(self, parts: Sequence[Part]) -> None:
-        """Paint what has just been read."""
-
-
 class TileSupply(QObject):
     """Keeps the maps of a canvas in tiles. None of it waits: what comes is shown when it is there.
 
-    neighbours: opens the heads that may be looked at next, off the GUI thread; None: none.
+    canvas: a MapCanvas, or what has its cache, view, is_exact and renew. neighbours: opens the
+    heads that may be looked at next, off the GUI thread; None: none.
     """
 
     outgrown = Signal()  # weights are larger than the colours allowed for
     came = Signal()  # more was read
     added_up = Signal()  # what the rows add up to is known
 
-    def __init__(self, canvas: TiledCanvas) -> None:
-        super().__init__(cast(QObject, canvas))
+    def __init__(self, canvas: Any) -> None:
+        super().__init__(canvas)
         self.neighbours: Neighbours | None = None
         self._canvas = canvas
         self._opened: OpenedMap[Any] | None = None
@@ -617,10 +597,7 @@ class TileSupply(QObject):
         return f"supply {id(self)}"
 
     def _read(
-        self,
-        neighbours: Sequence[OpenedMap[Any]] = (),
-        ahead: bool = False,
-        hurry: bool = False,
+        self, neighbours: Sequence[OpenedMap[Any]] = (), ahead: bool = False, hurry: bool = False
     ) -> None:
         """What is on screen first, then the rest of its tiles; ahead: then around it, and the same
         part of other heads. In a hurry what is on screen alone.

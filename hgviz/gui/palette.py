@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import re
+import tomllib
 from collections.abc import Iterator
 from difflib import get_close_matches
+from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -32,6 +35,7 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.analysis.metrics import applicable
+from hgviz.files import resource
 from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import offered
@@ -46,63 +50,6 @@ from hgviz.gui.window import FIND
 if TYPE_CHECKING:
     from hgviz.session import Session
 
-# --- other words ----------------------------------------------------------------------------------
-
-# Words of the field that find an action, a metric or a setting although its own words have none
-ACTION_TERMS = {
-    "capture": "forward pass inference attention",
-    "choose_data": "perplexity loss accuracy bits per byte score test set",
-    "bundled_data": "perplexity loss accuracy SST-2",
-    "compare_with": "difference second model checkpoint ymish softmax",
-    "copy": "png image clipboard screenshot",
-    "copy_command": "shell terminal reproduce",
-    "copy_table": "csv spreadsheet numbers",
-    "corpus": "batch dataset corpus",
-    "attribute": "integrated gradients saliency conductance captum explain",
-    "docks": "dock sidebar panels hide",
-    "exchange": "ymish softmax sigmoid relu attention function",
-    "export": "pdf svg png pgf latex paper figure save picture",
-    "find_text": "corpus search",
-    "fit": "zoom out reset",
-    "larger": "font size zoom in text bigger scaling",
-    "log": "error debug",
-    "look_across": "attention rollout flow Abnar Zuidema",
-    "look_attribution": "saliency integrated gradients",
-    "look_links": "arcs bertviz lines",
-    "look_map": "heatmap attention matrix",
-    "look_neurons": "query key dot product bertviz",
-    "measure_heads": "ablation leave-one-out gradient Taylor Shapley Michel",
-    "prune": "ablate mask",
-    "remove_heads": "compress smaller checkpoint delete heads for good",
-    "smaller": "font size zoom out text scaling",
-    "switch_head": "ablate mask zero out knock out",
-    "theme": "theme light colours appearance",
-    "trace_curve": "ablation curve how many heads accuracy",
-    "write": "sample decode continue completion",
-}
-METRIC_TERMS = {
-    "distance": "local locality attention distance",
-    "entropy": "sharp diffuse uniform",
-    "first": "first token bos beginning",
-    "focus": "peak confidence maximum weight",
-    "induction": "in-context copy prefix matching",
-    "last": "last token",
-    "next": "next token",
-    "offset": "relative position",
-    "previous": "previous token head shift",
-    "same": "diagonal self current token itself",
-    "same token": "duplicate token repeated",
-    "separators": "cls sep delimiter special tokens sink",
-}
-SETTING_TERMS = {
-    "device": "gpu cuda cpu mps",
-    "figure_format": "export pdf svg png",
-    "figure_width": "export column neurips icml",
-    "interface_scale": "font size zoom text bigger dpi",
-    "palette": "colormap viridis magma colour scheme",
-    "scale": "logarithmic linear square root color",
-    "theme": "dark light mode appearance",
-}
 # Metrics that say how much a head does one thing: the head that does most of it is its example
 BEHAVIOURS = (
     "previous", "first", "same", "next", "last", "separators", "words", "same token", "induction",
@@ -116,70 +63,44 @@ SYMBOLS = {
     ",": "comma", "PgDown": "PgDn",
 }  # fmt: skip
 
-# What keys do while a pane, a list or a dialog has the keyboard: (where, (what, keys), ...)
+# What keys do while a pane, a list or a dialog has the keyboard: where, what, keys
 LOCAL = (
-    ("Everywhere", (
-        ("Next control", ("Tab",)),
-        ("Press a button, tick a box", ("Space",)),
-        ("Close a dialog", ("Esc",)),
-        ("Press the default button of a dialog", ("Return",)),
-    )),
-    ("Maps", (
-        ("Previous query, next query", ("Up", "Down")),
-        ("Previous key, next key", ("Left", "Right")),
-        ("Zoom in, zoom out", ("+", "-")),
-        ("Clear the selection", ("Esc",)),
-    )),
-    ("Text strip", (
-        ("Extend the queries", ("Shift+Left", "Shift+Right")),
-    )),
-    ("Links", (
-        ("Previous query, next query", ("Up", "Down")),
-        ("Extend the queries", ("Shift+Up", "Shift+Down")),
-        ("Previous key, next key", ("Left", "Right")),
-        ("Strongest key out of view, above or below", ("Ctrl+Up", "Ctrl+Down")),
-        ("Scroll", ("PgUp", "PgDown", "Home", "End")),
-        ("Clear the selection", ("Esc",)),
-    )),
-    ("Follow", (
-        ("Previous token, next token", ("Left", "Right")),
-    )),
-    ("Lists of keys", (
-        ("Previous key, next key", ("Up", "Down")),
-        ("Page of keys", ("PgUp", "PgDown")),
-        ("Choose the key", ("Return",)),
-    )),
-    ("Attribution", (
-        ("Next head", ("Left", "Right", "Up", "Down")),
-    )),
-    ("Images", (
-        ("Next patch", ("Left", "Right", "Up", "Down")),
-    )),
-    ("Wall of heads", (
-        ("Next head", ("Left", "Right", "Up", "Down")),
-        ("First head, last head of a layer", ("Home", "End")),
-        ("Switch head off or on", ("Space",)),
-        ("Switch layer off or on", ("Shift+Space",)),
-    )),
-    ("Pruning curve", (
-        ("One head fewer, one more", ("Left", "Right")),
-        ("Five heads", ("PgDown", "PgUp")),
-        ("No head, as many as k*", ("Home", "End")),
-    )),
-    ("Masks", (
-        ("Apply the mask", ("Return",)),
-        ("Delete the mask", ("Del",)),
-    )),
-    ("Tables", (
-        ("Previous row, next row", ("Up", "Down")),
-        ("Open the row", ("Return",)),
-        ("Sort by another column", ("Left", "Right")),
-        ("Reverse the order", ("Space",)),
-    )),
-    ("Text fields", (
-        ("Run or compare", ("Ctrl+Return",)),
-        ("New line", ("Return",)),
-    )),
+    ("Everywhere", "Next control", "Tab"),
+    ("Everywhere", "Press a button, tick a box", "Space"),
+    ("Everywhere", "Close a dialog", "Esc"),
+    ("Everywhere", "Press the default button of a dialog", "Return"),
+    ("Maps", "Previous query, next query", "Up", "Down"),
+    ("Maps", "Previous key, next key", "Left", "Right"),
+    ("Maps", "Zoom in, zoom out", "+", "-"),
+    ("Maps", "Clear the selection", "Esc"),
+    ("Text strip", "Extend the queries", "Shift+Left", "Shift+Right"),
+    ("Links", "Previous query, next query", "Up", "Down"),
+    ("Links", "Extend the queries", "Shift+Up", "Shift+Down"),
+    ("Links", "Previous key, next key", "Left", "Right"),
+    ("Links", "Strongest key out of view, above or below", "Ctrl+Up", "Ctrl+Down"),
+    ("Links", "Scroll", "PgUp", "PgDown", "Home", "End"),
+    ("Links", "Clear the selection", "Esc"),
+    ("Follow", "Previous token, next token", "Left", "Right"),
+    ("Lists of keys", "Previous key, next key", "Up", "Down"),
+    ("Lists of keys", "Page of keys", "PgUp", "PgDown"),
+    ("Lists of keys", "Choose the key", "Return"),
+    ("Attribution", "Next head", "Left", "Right", "Up", "Down"),
+    ("Images", "Next patch", "Left", "Right", "Up", "Down"),
+    ("Wall of heads", "Next head", "Left", "Right", "Up", "Down"),
+    ("Wall of heads", "First head, last head of a layer", "Home", "End"),
+    ("Wall of heads", "Switch head off or on", "Space"),
+    ("Wall of heads", "Switch layer off or on", "Shift+Space"),
+    ("Pruning curve", "One head fewer, one more", "Left", "Right"),
+    ("Pruning curve", "Five heads", "PgDown", "PgUp"),
+    ("Pruning curve", "No head, as many as k*", "Home", "End"),
+    ("Masks", "Apply the mask", "Return"),
+    ("Masks", "Delete the mask", "Del"),
+    ("Tables", "Previous row, next row", "Up", "Down"),
+    ("Tables", "Open the row", "Return"),
+    ("Tables", "Sort by another column", "Left", "Right"),
+    ("Tables", "Reverse the order", "Space"),
+    ("Text fields", "Run or compare", "Ctrl+Return"),
+    ("Text fields", "New line", "Return"),
 )  # fmt: skip
 
 
@@ -202,6 +123,12 @@ class Entry(NamedTuple):
     off: str = ""
 
 
+@cache
+def terms() -> dict[str, dict[str, str]]:
+    """Words that find an action, a metric or a setting by its name, besides its own."""
+    return tomllib.loads(resource("terms.toml").read_text("utf-8"))
+
+
 def entries(session: Session) -> list[Entry]:
     """Everything that can be found, in the order in which equally good matches are listed."""
     files = (
@@ -210,12 +137,10 @@ def entries(session: Session) -> list[Entry]:
     )
     settings = (
         Entry(tr(meta.title or name), tr("Preferences"), "more", "setting", name,
-              terms=SETTING_TERMS.get(name, ""))
+              terms=terms()["setting"].get(name, ""))
         for name, _, meta in offered()
     )  # fmt: skip
-    keys = (
-        Entry(tr(words), tr(pane), keys=keys[0]) for pane, rows in LOCAL for words, keys in rows
-    )
+    keys = (Entry(tr(words), tr(pane), keys=key) for pane, words, key, *_ in LOCAL)
     return [*_actions(session), *files, *settings, *_heads(session), *keys]
 
 
@@ -224,7 +149,7 @@ def _actions(session: Session) -> Iterator[Entry]:
         if action.name != "find":
             yield Entry(
                 tr(action.words), tr(action.menu), action.icon, "action", action.name,
-                action.keys[0], ACTION_TERMS.get(action.name, ""), tr(action.why_off(session)),
+                action.keys[0], terms()["action"].get(action.name, ""), tr(action.why_off(session)),
             )  # fmt: skip
 
 
@@ -233,28 +158,28 @@ def _heads(session: Session) -> Iterator[Entry]:
     spec, facts = session.spec, session.facts
     unit = session.capture.main.unit if session.capture is not None else "token"
     for name in applicable(fact.metrics for fact in facts.values()):
-        title, terms = metric_name(name, unit).lower(), METRIC_TERMS.get(name, "")
+        title, found_by = metric_name(name, unit).lower(), terms()["metric"].get(name, "")
         title += f" ({tr('attention sink')})" if name == "first" else ""
         if name in BEHAVIOURS:
             best = max(facts, key=lambda head: facts[head].metrics.get(name, -math.inf))
             value, words = facts[best].metrics[name], "Best at {behaviour}: {head}, {value}"
             words = tr(words, behaviour=title, head=best, value=measured(name, value))
-            yield Entry(words, tr("head"), "eye", "head", best, terms=terms)
+            yield Entry(words, tr("head"), "eye", "head", best, terms=found_by)
         words = tr("Colour heads by {metric}", metric=title)
-        yield Entry(words, tr("metric"), "palette", "metric", name, terms=terms)
+        yield Entry(words, tr("metric"), "palette", "metric", name, terms=found_by)
     for head in spec.heads if spec else ():
         fact, level = facts.get(head), ends(spec, head.layer)
         note = tr("at {level}", level=level) if level else tr("in layer {layer}", layer=head.layer)
         if fact is not None and fact.role:
             note = tr(fact.role)
-        terms = "" if fact is None else fact.name  # a role at every resolution: previous token
+        found_by = "" if fact is None else fact.name  # a role at every resolution: previous token
         words = tr("Go to head {head}", head=head)
-        yield Entry(words, note, "eye", "head", head, terms=terms)
+        yield Entry(words, note, "eye", "head", head, terms=found_by)
 
 
 # --- search ---------------------------------------------------------------------------------------
 
-IN_WORD, IN_TERMS, IN_LETTERS = 20, 60, 100  # costs of a match; at a word's start: 0
+IN_WORD, IN_TERMS = 20, 60  # costs of a match; at a word's start: 0
 OF_PANE = 150  # more for keys of a pane, which only inform
 LATELY = 19  # less for what was found lately: it goes before an equally good match
 NEAREST = 5  # entries that are offered where none matches
@@ -266,35 +191,21 @@ Found = tuple[float, int, tuple[int, ...]]  # the same, between them which entry
 def match(query: str, words: str, terms: str = "") -> Match | None:
     """How badly an entry matches a query, and which letters of its words do; None for no match.
 
-    Every part of the query has to be there: at a word's start, within a word, or letter by letter.
+    Every part of the query has to be there, at a word's start or within a word.
     """
-    cost, places = 0.0, set[int]()
+    cost, letters = 0.0, set[int]()
     for part in query.lower().split():
-        found = _match_part(part, words.lower())
-        if found is None:
-            term = _match_part(part, terms.lower())
-            found = None if term is None else (term[0] + IN_TERMS, ())
-        if found is None:
+        places = [one.start() for one in re.finditer(re.escape(part), words.lower())]
+        starts = [at for at in places if at == 0 or not words[at - 1].isalnum()]
+        if places:
+            at = (starts or places)[0]
+            cost += min(at, 15) + (0 if starts else IN_WORD)
+            letters.update(range(at, at + len(part)))
+        elif part in terms.lower():
+            cost += IN_TERMS
+        else:
             return None
-        cost += found[0]
-        places.update(found[1])
-    return cost, tuple(sorted(places))
-
-
-def _match_part(part: str, text: str) -> Match | None:
-    starts = [at for at in range(len(text)) if text.startswith(part, at)]
-    if starts:
-        whole = [at for at in starts if at == 0 or not text[at - 1].isalnum()]
-        at = whole[0] if whole else starts[0]
-        return min(at, 15) + (0 if whole else IN_WORD), tuple(range(at, at + len(part)))
-    places, at = [], -1
-    for letter in part:
-        at = text.find(letter, at + 1)
-        if at < 0:
-            return None
-        places.append(at)
-    spread = places[-1] - places[0] + 1 - len(part)
-    return (IN_LETTERS + spread, tuple(places)) if spread <= 2 * len(part) else None
+    return cost, tuple(sorted(letters))
 
 
 class Matches(QAbstractListModel):
@@ -337,7 +248,6 @@ class Matches(QAbstractListModel):
         return len(self._found)
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The words for screen readers; the entry and its letters that match for the delegate."""
         if not index.isValid():
             return None
         _, place, letters = self._found[index.row()]
@@ -481,9 +391,8 @@ class EntryDelegate(QStyledItemDelegate):
     def _draw_keys(self, painter: QPainter, box: QRect, keys: str) -> int:
         """Draw a cap for each key, from the right; return the px that they take."""
         now, right, font = theme.current(), box.right() - 12, theme.font(0.85)
-        plus = keys.endswith("++")  # the last key is + itself
-        names, x = [*keys[:-2].split("+"), "+"] if plus else keys.split("+"), right
-        for key in filter(None, reversed(names)):
+        x = right
+        for key in reversed(re.findall(r"[^+]+|\+$", keys)):  # the last key may be + itself
             words = tr(SYMBOLS[key]) if key in SYMBOLS else key
             wide = max(20, QFontMetrics(font).horizontalAdvance(words) + 12)
             cap = QRect(x - wide, box.center().y() - 9, wide, 20)

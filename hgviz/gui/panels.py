@@ -161,7 +161,6 @@ class HeadPanel(View):
         self._fit()
 
     def as_text(self) -> str:
-        """The role and its evidence."""
         return f"{self.sentence.text()}\n{self.evidence.text()}" if self.role else ""
 
     def as_table(self) -> list[list[str]] | None:
@@ -228,7 +227,6 @@ class Ticks(QWidget):
         return 6 + part * (self.width() - 12)
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the ticks, darker where there are many."""
         now = theme.current()
         with theme.smooth_painter(self) as painter:
             middle = self.height() / 2
@@ -324,7 +322,6 @@ class TopKeysPanel(View):
         vbox(self.content, top, (self.list, 1), margins=(0, 8, 0, 8), spacing=2)
 
     def request(self, session: Session) -> Callable[[], TopKeys] | Empty | None:
-        """The strongest keys, read from one row."""
         capture, chosen = session.capture, session.selection
         if capture is None:
             return NOTHING
@@ -340,7 +337,6 @@ class TopKeysPanel(View):
         self.list.list_rows(result.keys)
 
     def as_table(self) -> list[list[str]] | None:
-        """The keys that are listed, with their weights."""
         if self.result is None:
             return None
         rows = (["" if key.token is None else str(key.token), key.glyph, repr(key.weight)]
@@ -475,7 +471,6 @@ class NotablePanel(View):
         vbox(self.content, (self.list, 1), below, margins=(0, 6, 0, 6), spacing=1)
 
     def request(self, session: Session) -> Callable[[], tuple[NotableHead, ...]] | Empty | None:
-        """The heads and their small maps."""
         if session.capture is None:
             return type(self).empty._replace(actions=CAPTURE)
         if not session.facts:
@@ -484,7 +479,6 @@ class NotablePanel(View):
         return partial(find_notable, session.capture, session.facts, session.display.palette, size)
 
     def noticed(self, name: str) -> None:
-        """Mark the chosen one at once."""
         if name == "selection":
             self.list.choose(self.session.selection.head_id)
 
@@ -554,8 +548,8 @@ class DisplayPanel(View):
         super().__init__()
         self.palettes = Picker(tr("Palette"))
         self.palettes.setIconSize(SWATCH)
-        rows = palettes.PALETTES.values()
-        self.palettes.offer([(row.name, tr(row.label)) for row in rows if not row.signed])
+        known = (one for one in palettes.PALETTES.values() if not one.signed)
+        self.palettes.offer((one.name, tr(one.label)) for one in known)
         self.palettes.activated.connect(lambda at: self._put(palette=self.palettes.itemData(at)))
         self.scale = scale_choice()
         self.scale.chosen.connect(lambda name: self._put(scale=name))
@@ -573,9 +567,8 @@ class DisplayPanel(View):
         form.setVerticalSpacing(8)
         form.setFieldGrowthPolicy(form.FieldGrowthPolicy.ExpandingFieldsGrow)
         form.setLabelAlignment(theme.TO_LEFT)
-        for words, widget in (
-            ("Palette", self.palettes), ("Scale", self.scale), ("Top", self.top)
-        ):  # fmt: skip
+        rows = {"Palette": self.palettes, "Scale": self.scale, "Top": self.top}
+        for words, widget in rows.items():
             form.addRow(label(tr(words), kind="secondary"), widget)
         form.addRow(self.shared)
 
@@ -644,6 +637,7 @@ class TextsPanel(View):
         self._folded: list[str] = []
         self.field = QLineEdit()
         self.field.setPlaceholderText(tr("Find a text"))
+        self.field.setClearButtonEnabled(True)
         self.field.setAccessibleName(tr("Find a text"))
         self.field.setToolTip(tr("Words of a text (Ctrl+F). Enter opens the first"))
         self.field.textChanged.connect(self._search)
@@ -657,17 +651,11 @@ class TextsPanel(View):
         self.field.installEventFilter(self)
         self.list.installEventFilter(self)
         self.none = Words(kind="secondary")
-        self.clear = Button(tr("Clear the search"), kind="link")
-        self.clear.clicked.connect(self._clear)
-        clear = hbox(None, self.clear, 1)
-        above = vbox(
-            None, self.field, self.count, self.none, clear, margins=(PAD, 0, PAD, 0), spacing=4
-        )
+        above = vbox(None, self.field, self.count, self.none, margins=(PAD, 0, PAD, 0), spacing=4)
         vbox(self.content, above, (self.list, 1), margins=(0, 10, 0, 8), spacing=4)
         self.start_at(self.field)
 
     def request(self, session: Session) -> Callable[[], TextList] | None:
-        """The texts, and which of them is open."""
         capture = session.capture
         if capture is None or not capture.items:
             return None
@@ -711,21 +699,17 @@ class TextsPanel(View):
         said = "{found:,} of {every:,} texts" if words else "{every:,} texts"
         self.count.say(tr(said, found=len(found), every=len(self.items)))
         self.none.say(tr("No text has “{words}”", words=words))
-        for part in (self.none, self.clear):
-            part.setVisible(not found)
+        self.none.setVisible(not found)
         self.list.setAccessibleName(tr("Texts: {count}", count=self.count.full))
         places = (at for at in found if self.items[at].number == self._open)
         self.list.choose(next(places, None))
-
-    def _clear(self) -> None:
-        self.field.clear()
-        self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Down leads from the field into the list, Enter opens its first text, Escape clears."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
             if event.key() == Qt.Key.Key_Escape and self.field.text():
-                self._clear()
+                self.field.clear()
+                self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
                 return True
             first = self.list.order.index(0, 0)
             if watched is self.field and event.key() in RETURN_KEYS:

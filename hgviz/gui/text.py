@@ -12,16 +12,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes
-from hgviz.core import (
-    Capture,
-    Display,
-    HeadId,
-    HeadSet,
-    Integers,
-    Selection,
-    Side,
-    progress,
-)
+from hgviz.core import Capture, Display, HeadId, HeadSet, Integers, Selection, Side, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import grid, sentences
 from hgviz.gui.language import tr
@@ -29,12 +20,10 @@ from hgviz.gui.layouts import followed
 from hgviz.gui.tables import Table
 from hgviz.gui.textrows import LEFT, OTHERS, CellTexts, TextRow, TextRows
 from hgviz.gui.view import Empty, View
-from hgviz.gui.widgets import Button, IconButton, PaneHead, Words, chip, hbox, label, vbox
+from hgviz.gui.widgets import Button, PaneHead, Words, chip, hbox, label, vbox
 from hgviz.session import Session
-from hgviz.session.navigation import step_item
 
 # --- reading --------------------------------------------------------------------------------------
-
 
 MOST_QUERIES = 1024  # that a mean is taken over
 
@@ -222,7 +211,6 @@ def segment_ends(capture: Capture) -> Integers | None:
 
 # --- view -----------------------------------------------------------------------------------------
 
-
 NOTE = "attention of the selected {unit}"
 NOTES = {
     "levels": "attention of the selected {unit} at every resolution",
@@ -280,15 +268,7 @@ class TextStrip(View):
         self._note = tr(NOTE, unit=tr("token"))
         self.head = PaneHead(tr("Text"), self._note)
         self.verdict = chip(about=tr("What the model says of this text"))
-        self.steps = (
-            IconButton("arrow-left", tr("Previous text (Ctrl+PgUp)")),
-            IconButton("arrow-right", tr("Next text (Ctrl+PgDown)")),
-        )
-        for button, name in zip(self.steps, ("last_text", "next_text"), strict=True):
-            button.setFixedSize(24, 24)
-            button.clicked.connect(lambda _, name=name: self.asked.emit(name))
-            button.hide()
-        self.head.add_beside_title(*self.steps, self.verdict)
+        self.head.add_beside_title(self.verdict)
         self.edit = Button(tr("Edit text…"), "edit")
         self.edit.clicked.connect(lambda: self.asked.emit("edit_text"))
         self.capture_button = Button(tr("Capture"), "capture")
@@ -351,15 +331,10 @@ class TextStrip(View):
         old, self._data = self._data, result
         unit, spec = result.unit, capture.spec
         at = capture.place_in_corpus
-        self.head.title.setText(
-            tr("Text {number:,} of {total:,}", number=at[0], total=at[1])
-            if at
-            else sentences.read(spec)
-        )
+        numbered = "Text {number:,} of {total:,}"
+        title = tr(numbered, number=at[0], total=at[1]) if at else sentences.read(spec)
+        self.head.title.setText(title)
         self.edit.setText(tr(CHANGE[spec.modality]))
-        for by, button in zip((-1, 1), self.steps, strict=True):
-            button.setVisible(at is not None)
-            button.setEnabled(step_item(session, by) is not None)
         self._note = tr(_note(capture), unit=tr(unit))
         self._show_note()
         verdict = sentences.of_text(capture).sentence()
@@ -371,18 +346,15 @@ class TextStrip(View):
             strip.setVisible(number < len(result.passages))
         for number, (strip, passage) in enumerate(zip(self.strips, result.passages, strict=False)):
             prompt, queries = passage.texts.prompt, passage.queries
-            before = old.passages[number : number + 1] if old is not None else ()
-            grown = any(
-                len(prompt) > len(one.texts.prompt) and prompt.continues(one.texts.prompt)
-                for one in before
-            )
-            same = any(prompt is one.texts.prompt for one in before)
+            is_known = old is not None and number < len(old.passages)
+            before = old.passages[number].texts.prompt if is_known else None
+            grown = is_known and len(prompt) > len(before) and prompt.continues(before)
             strip.selected, strip.segment_ends = session.selection.head_id, result.segment_ends
             strip.underlines = _underlines(capture, passage, session.written)
             strip.show_rows(
                 passage.rows, passage.texts.widths, result.display,
                 query=None if queries is None else queries[1],
-                stay=grown or same, reveal=session.hover is None and not grown,
+                stay=grown or prompt is before, reveal=session.hover is None and not grown,
             )  # fmt: skip
             strip.setAccessibleDescription(_description(passage))
         self.legend.say("    ".join(self._legend(result)))
@@ -401,7 +373,6 @@ class TextStrip(View):
             self._show_note()
 
     def figure(self, session: Session) -> Spec | None:
-        """The token through all levels on paper."""
         if session.capture is None:
             return None
         heads = followed(session)
@@ -411,7 +382,6 @@ class TextStrip(View):
         return self.session.capture.main.text if self.session.capture is not None else ""
 
     def as_table(self) -> list[list[str]] | None:
-        """One row for each token, with its weight in every row of the strip."""
         return passage_table(self._data.passages) if self._data is not None else None
 
     def show_legend(self, is_shown: bool) -> None:

@@ -26,13 +26,12 @@ from PySide6.QtWidgets import QSizePolicy, QWidget
 from hgviz import palettes
 from hgviz.analysis.alignment import GridAxis
 from hgviz.core import Display, Floats, HeadId, Integers, Prompt
-from hgviz.gui import ink, sentences, theme
+from hgviz.gui import atlas, ink, sentences, theme
 from hgviz.gui.grid import Bools
 from hgviz.gui.language import tr
 from hgviz.gui.widgets import turns_along
 
 # --- words in cells -------------------------------------------------------------------------------
-
 
 SPECIAL = 6  # characters of a special token that are shown
 
@@ -149,7 +148,6 @@ class CellTexts:
 
 # --- where cells are ------------------------------------------------------------------------------
 
-
 NARROWEST, WIDEST = 9.5, 16.0  # px of a character: below it the text scrolls
 FIRST, OTHERS, LOWEST = 36, 26, 15  # px: heights of rows
 GAP, NARROW_GAP = 6, 3  # px between rows
@@ -259,7 +257,6 @@ class RowLayout:
 
 
 # --- painting -------------------------------------------------------------------------------------
-
 
 LEFT, RIGHT, TOP = 122, 17, 6  # px: where the text begins; the padding of the pane
 HEAD, NUMBER = 52, 87  # px: where "head" and its number begin
@@ -451,16 +448,12 @@ def overview_pixels(row: TextRow, display: Display, count: int) -> ink.Pixels:
     """(1, count): all weights of a row as pixels, the largest where several share one; transparent
     where nothing is seen."""
     assert row.weights is not None
-    bounds = np.arange(count) * len(row.weights) // count
-    starts, which = np.unique(bounds, return_inverse=True)
-    high = np.maximum.reduceat(row.weights, starts)
-    low = np.minimum.reduceat(row.weights, starts)
-    values = np.where(high >= -low, high, low) if row.signed else high
     scale = ink.ColourScale(row.signed, row.limits, display)
+    values = atlas.fitted(row.weights[None], 1, count, row.signed)
     pixels = scale.painted(values, theme.current().dark)
     if row.seen is not None:
-        pixels[~np.maximum.reduceat(row.seen, starts)] = 0
-    return pixels[None, which]
+        pixels[~atlas.fitted(row.seen[None], 1, count, False).astype(bool)] = 0
+    return pixels
 
 
 class TextRows(QWidget):
@@ -681,7 +674,6 @@ class TextRows(QWidget):
                 self.queried.emit(self._drag)
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Point at a unit, or drag over several queries."""
         unit = None if self._sliding else self.unit_at(event.position())
         if self._sliding:
             self._slide(event.position())

@@ -20,11 +20,10 @@ from hgviz.core import Floats, Map
 from hgviz.gui.grid import Bools, Box, MapAxis, Sight, Viewport, below, is_signed, seen
 from hgviz.jobs import Post
 from hgviz.maps import Rule, thumb_zoom
-from hgviz.maps.overview import lowest_zoom
+from hgviz.maps.overview import larger, lowest_zoom
 from hgviz.maps.tiles import Tiled
 
 # --- tiles ----------------------------------------------------------------------------------------
-
 
 SIDE = 256  # cells of a tile, the grid that maps compute on
 MOST_READ = 4 * SIDE  # positions on a side of what is read at once: work can stop after it
@@ -89,8 +88,8 @@ class Key:
     @property
     def cells(self) -> tuple[int, int]:
         """(rows, columns) of its values."""
-        (top, bottom), (left, right) = self.ranges
-        return -(-(bottom - top) >> self.zoom), -(-(right - left) >> self.zoom)
+        rows, columns = (-(-(last - first) >> self.zoom) for first, last in self.ranges)
+        return rows, columns
 
 
 class Tile:
@@ -382,7 +381,6 @@ def _blown_up(values: Floats, corner: Range, box: Box, zoom: int, coarse: int) -
 
 # --- readers --------------------------------------------------------------------------------------
 
-
 PAUSE = 0.012  # s between two times that parts are said, while there are more to come
 
 
@@ -498,7 +496,6 @@ class Readers:
 
 # --- mosaic ---------------------------------------------------------------------------------------
 
-
 Quality = Literal["exact", "near", "coarse"]
 
 
@@ -519,16 +516,19 @@ def _pooled(
     block: Floats, number: int, axis: MapAxis, first: int, zoom: int, signed: bool
 ) -> Floats:
     """Cells of 2^zoom joined to pixels along one axis of a block that begins at a cell."""
-    size, join = block.shape[number], _larger if signed else np.maximum
+
+    def join(one: Floats, other: Floats) -> Floats:
+        high = np.maximum(one, other)
+        return larger(high, np.minimum(one, other)) if signed else high
+
+    size = block.shape[number]
     bounds = (axis.bounds() - first + (1 << zoom) - 1) >> zoom
     starts = np.clip(bounds[:-1], 0, size - 1)
     if axis.zoom == zoom:  # one or two cells to a pixel, which is much faster than to reduce
         ends = np.clip(bounds[1:] - 1, 0, size - 1)
-        if number == 0:
-            return join(block[starts], block[ends])
-        return join(np.take(block, starts, axis=1), np.take(block, ends, axis=1))
+        return join(block.take(starts, axis=number), block.take(ends, axis=number))
     high = np.maximum.reduceat(block, starts, axis=number)
-    return _larger(high, np.minimum.reduceat(block, starts, axis=number)) if signed else high
+    return larger(high, np.minimum.reduceat(block, starts, axis=number)) if signed else high
 
 
 def spread(values: NDArray[Any], view: Viewport) -> NDArray[Any]:
@@ -584,9 +584,3 @@ def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, i
         else:
             place[:] = tile.values[first:end, start:stop]
     return block, top << zoom, left << zoom
-
-
-def _larger(one: Floats, other: Floats) -> Floats:
-    """By magnitude; of two equal ones the positive."""
-    high, low = np.maximum(one, other), np.minimum(one, other)
-    return np.where(high >= -low, high, low)

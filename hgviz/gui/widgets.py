@@ -19,7 +19,6 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import (
-    QColor,
     QHelpEvent,
     QKeyEvent,
     QPainter,
@@ -54,7 +53,6 @@ from hgviz.gui.language import tr
 
 # --- widgets --------------------------------------------------------------------------------------
 
-
 ICON_GAP = 5  # px between an icon and its words
 RETURN_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 STAYS = 2500  # ms that what somebody is told stays in the status bar at least
@@ -87,7 +85,6 @@ class Words(QLabel):
         )
 
     def minimumSizeHint(self) -> QSize:
-        """Nothing: it elides."""
         return QSize(0, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QEvent) -> None:
@@ -355,7 +352,6 @@ class Picker(QComboBox):
             self.setCurrentIndex(max(0, self.findData(chosen)))
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the field, its words and the chevron over it."""
         option, kind = QStyleOptionComboBox(), QStyle.ComplexControl.CC_ComboBox
         self.initStyleOption(option)
         part = QStyle.SubControl.SC_ComboBoxEditField
@@ -377,7 +373,6 @@ class Check(QCheckBox):
     """
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Draw the box and its words, and the tick over it."""
         super().paintEvent(event)
         if self.isChecked():
             option = QStyleOptionButton()
@@ -446,19 +441,13 @@ class Progress(QWidget):
             self.update()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        now = theme.current()
+        now, high = theme.current(), self.height()
+        done = now.good if self._done else now.press
         with theme.smooth_painter(self) as painter:
-            painter.setPen(Qt.PenStyle.NoPen)
-            self._bar(painter, now.hover, 1.0)
-            if self._part > 0:
-                self._bar(painter, now.good if self._done else now.press, min(1.0, self._part))
-
-    def _bar(self, painter: QPainter, colour: QColor, part: float) -> None:
-        round_ = self.height() / 2
-        painter.setBrush(colour)
-        painter.drawRoundedRect(
-            QRectF(0, 0, max(self.width() * part, self.height()), self.height()), round_, round_
-        )
+            for colour, part in ((now.hover, 1.0), (done, min(1.0, self._part))):
+                if part > 0:
+                    box = QRectF(0, 0, max(self.width() * part, high), high)
+                    theme.draw_box(painter, box, high / 2, colour)
 
 
 def vbox(
@@ -536,7 +525,6 @@ def turns_along(event: QWheelEvent) -> float:
 
 # --- flow -----------------------------------------------------------------------------------------
 
-
 ITEM_GAP = 6  # px between two of them
 
 
@@ -569,7 +557,6 @@ class Flow(QWidget):
         return self._placed(width, move=False)
 
     def sizeHint(self) -> QSize:
-        """All in the lines that the width it has takes."""
         return QSize(self.minimumSizeHint().width(), self.heightForWidth(max(1, self.width())))
 
     def minimumSizeHint(self) -> QSize:

@@ -48,7 +48,7 @@ def test_every_class_that_handles_keys_has_a_group_in_the_list_of_keys():
         and any(getattr(one, "name", "") == "keyPressEvent" for one in node.body)
     }
     assert taking == set(SAID)
-    assert set(SAID.values()) <= {where for where, _ in LOCAL}
+    assert set(SAID.values()) <= {where for where, *_ in LOCAL}
 
 
 # --- pages ----------------------------------------------------------------------------------------
@@ -85,7 +85,7 @@ def test_every_page_links_to_pages_that_are_there():
 def test_the_keys_that_pages_name_are_those_of_actions_or_panes():
     known = {key for one in ACTIONS for key in one.keys}
     known |= {f"Alt+{letter}" for letter in LETTERS.values()}
-    known |= {key for _, rows in LOCAL for _, keys in rows for key in keys}
+    known |= {key for _, _, *keys in LOCAL for key in keys}
     for one in sorted(resource("help").glob("*.md")):
         named = PRESSED.findall(one.read_text("utf-8"))
         pressed = {key for key in named if not key.endswith(("click", "drag", "wheel"))}

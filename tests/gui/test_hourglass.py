@@ -98,23 +98,17 @@ def test_without_a_capture_the_frames_are_empty_and_without_a_model_there_is_a_s
         assert len(colours(cell_of(view, HeadId(0, 0)))) == 1
 
 
-def test_the_menu_exports_copies_goes_and_colours(session):
-    asked, shades = [], []
+def test_the_menu_exports_and_copies(session):
+    asked = []
     with showing(HourglassView, session, 330, 714) as view:
         view.export_wanted.connect(lambda: asked.append("export"))
-        view.shaded.connect(shades.append)
         menu = view.menu(HeadId(1, 2))
         said = {one.text(): one for one in menu.actions() if one.text()}
-        assert list(said) == ["Go to head 1.2", "Export map…", "Colour heads by", "Copy picture"]
+        assert list(said) == ["Export map…", "Copy picture"]
         said["Export map…"].trigger()
         assert session.selection.head_id == HeadId(1, 2) and asked == ["export"]
         said["Copy picture"].trigger()
         assert not QApplication.clipboard().pixmap().isNull()
-        assert not view.metrics.isVisible()  # no room: the menu alone
-        names = [one.text() for one in said["Colour heads by"].menu().actions()]
-        assert names[:3] == ["Maps", "Focus (max)", "Entropy, nats"]
-        said["Colour heads by"].menu().actions()[2].trigger()
-        assert shades == ["entropy"]
         menu.deleteLater()
 
 

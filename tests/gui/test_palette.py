@@ -42,7 +42,6 @@ def test_every_action_head_and_setting_is_there(opened):
         ("previous token", "metric", "previous"),
         ("induction", "metric", "induction"),
         ("attention sink", "metric", "first"),
-        ("perplxity", "action", "choose_data"),
         ("export pdf", "action", "export"),
         ("theme", "setting", "theme"),
         ("font size", "setting", "interface_scale"),
@@ -66,11 +65,14 @@ def test_a_behaviour_finds_the_head_that_does_most_of_it(opened, finder, metric)
     assert line.words.endswith(f": {best}, {measured(metric, facts[best].metrics[metric])}")
 
 
-@pytest.mark.parametrize(("query", "near"), [("qqqqqqq", ""), ("promps zzz", "prune")])
+@pytest.mark.parametrize(
+    ("query", "near"), [("qqqqqqq", None), ("promps zzz", None), ("perplxity", "choose_data")]
+)
 def test_where_nothing_matches_it_says_so_and_offers_the_nearest(finder, query, near):
     finder.field.setText(query)
     assert query in finder.nothing.text() and not finder.nothing.isHidden()
     assert 0 < len(shown(finder)) <= palette.NEAREST
+    assert near is None or near in [one.value for one in shown(finder)]
     finder.field.setText("")
     assert finder.nothing.isHidden()
 
