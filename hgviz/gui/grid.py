@@ -303,7 +303,7 @@ class Marks:
     ticks: tuple[float, ...] = ()
 
 
-Labels = tuple[list[AxisLabel], tuple[float, ...] | None]  # and ticks, None for one at each
+Labels = tuple[list[AxisLabel], tuple[float, ...]]  # and ticks
 
 
 class Names:
@@ -357,20 +357,20 @@ class Names:
         if pixel >= TOKEN:
             return cell_marks(self, axis, ratio, chosen)
         labels, ticks = self._labels(axis, ratio)
-        if ticks is None:
-            ticks = tuple(label.middle for label in labels)
         return Marks(self._with_chosen(labels, axis, ratio, chosen), ticks)
 
     def _labels(self, axis: MapAxis, ratio: float) -> Labels:
         """Labels of words, lines, rows of patches, round numbers or seconds, and their ticks."""
         signal, pixel = self.prompt.signal, axis.scale / ratio
         if signal is not None and signal.seconds > 0:
-            return self._seconds(axis, ratio, signal.seconds / len(self.prompt)), None
+            labels = self._seconds(axis, ratio, signal.seconds / len(self.prompt))
+            return labels, tuple(label.middle for label in labels)
         for runs, is_line in ((self.words, False), (self.lines, True)):
             has_room = (runs[:, 1] - runs[:, 0]) * pixel >= WORD
             if len(runs) and has_room.mean() >= ENOUGH and (not is_line or len(runs) > 1):
                 return self._runs(axis, ratio, runs, has_room, is_line)
-        return self._numbers(axis, ratio), None
+        labels = self._numbers(axis, ratio)
+        return labels, tuple(label.middle for label in labels)
 
     def _runs(
         self, axis: MapAxis, ratio: float, runs: Integers, has_room: Bools, is_line: bool

@@ -8,10 +8,8 @@ from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import (
-    QFontMetrics,
     QKeyEvent,
     QMouseEvent,
     QPainter,
@@ -35,8 +33,8 @@ from hgviz.gui.widgets import (
     ARROWS,
     NOTCH,
     IconButton,
+    Words,
     arrow_of,
-    chip,
     hbox,
     label,
     shows_tip,
@@ -233,7 +231,9 @@ class MapPane:
         self.scene: MapScene | None = None
         self.note = ""
         self.cross = Cross()
-        self.card = CellCard(canvas)
+        self.card, self.missing = CellCard(canvas, 200 if alone else 0), CellCard(canvas, 0)
+        self.missing.setWordWrap(True)
+        self.missing.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.rect = QRectF()
         self.corner = QPointF()
         self.has_words = self.visible = True
@@ -244,12 +244,6 @@ class MapPane:
         self.screen: tuple[object, ...] = ()  # the tiles that the quality was found by
         self.thumb: Pixels | None = None
         self.sums: tuple[object, QPixmap] | None = None  # as they were drawn last
-        self.card.least = 200 if alone else 0
-
-    @property
-    def pixels(self) -> NDArray[np.uint8]:
-        """uint8 (height, width, 4): red, green, blue of what is shown, alpha 0 where unseen."""
-        return ink.channels(self.picture.pixels)
 
 
 class MapCanvas(QWidget):
@@ -319,6 +313,7 @@ class MapCanvas(QWidget):
         for pane, scene, has, lack in zip(self.panes, scenes, there, lacks, strict=True):
             pane.scene = scene if lack is None else None
             pane.there, pane.lack, pane.thumb = has, lack, None
+            pane.missing.say("" if lack is None else "<b>{}</b><br>{}".format(*map(escape, lack)))
         self._names_b = not self.alone and scenes[1].rows is not scenes[0].rows
         self._arrange()
         shape, before = scenes[0].source.shape, self.view
@@ -542,7 +537,12 @@ class MapCanvas(QWidget):
         """Place the cards off the cell, its row and its column; hide them without such a place."""
         for number, pane in enumerate(self.panes):
             row, column, card = pane.cross.row, pane.cross.column, pane.card
-            is_lacking = not card.text or pane.scene is None or not pane.visible
+            pane.missing.setVisible(pane.lack is not None and pane.visible)
+            width = max(0, int(pane.rect.width()) - 64)
+            box = QRectF(0, 0, width, pane.missing.heightForWidth(width))
+            box.moveCenter(pane.rect.center())
+            pane.missing.setGeometry(box.toRect())
+            is_lacking = not card.text() or pane.scene is None or not pane.visible
             if self.view is None or row is None or column is None or is_lacking:
                 card.hide()
                 continue
@@ -611,9 +611,7 @@ class MapCanvas(QWidget):
                     rect = pane.rect
                     ink.unseen(painter, rect, ratio)
                     ink.framed(painter, rect, theme.current().edge)
-                    if pane.lack is not None:
-                        _draw_lack(painter, rect, pane.lack)
-                    elif pane.scene is not None and self.alone:
+                    if pane.scene is not None and self.alone:
                         before = GAP + (ink.WIDE + 10 if pane.scene.signed else 0)
                         bar = QRectF(rect.right() + before, rect.top(), ink.BAR, rect.height())
                         ink.colour_bar(painter, bar, pane.scene, tr("Weight"))
@@ -846,37 +844,7 @@ def _missing_runs(axis: MapAxis, there: Bools) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in zip(edges[::2], edges[1::2], strict=True)]
 
 
-def _draw_lack(painter: QPainter, rect: QRectF, lack: tuple[str, str]) -> None:
-    """Draw a card that says why a map is missing, in the middle of its place."""
-    now, inner = theme.current(), rect.adjusted(32, 16, -32, -16)
-    lines = [
-        (lack[0], theme.font(weight=600), now.text),
-        (lack[1], theme.font(0.92), now.secondary),
-    ]
-    centred = Qt.AlignmentFlag.AlignHCenter | Qt.TextFlag.TextWordWrap
-    boxes = [
-        QRectF(QFontMetrics(font).boundingRect(inner.toRect(), centred, words))
-        for words, font, _ in lines
-    ]
-    top = inner.center().y() - (sum(box.height() for box in boxes) + 4) / 2
-    for box in boxes:
-        box.moveTop(top)
-        top = box.bottom() + 4
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    around = boxes[0].united(boxes[1]).adjusted(-12, -8, 12, 8)
-    theme.draw_box(painter, around, 8, now.pane, now.line)
-    for box, (words, font, colour) in zip(boxes, lines, strict=True):
-        painter.setFont(font)
-        painter.setPen(colour)
-        painter.drawText(box, centred, words)
-    painter.restore()
-
-
 # --- views of maps --------------------------------------------------------------------------------
-
-LEAST_ROLE = 48  # px of a chip: less than this says nothing
-CHIP = 18  # px of it beside its words
 
 
 class MapsView(View):
@@ -1045,9 +1013,9 @@ class HeadMapsView(MapsView):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.role = chip()
+        self.role = Words(factor=0.92, weight=500, kind="chip")
         self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
-        self.role.setMinimumWidth(LEAST_ROLE)
+        self.role.hide()
         self.head = HeadTitle(self.role)
         vbox(self.content, self.head, (self.canvas, 1))
 
@@ -1062,16 +1030,5 @@ class HeadMapsView(MapsView):
         facts = self.session.facts.get(head)
         self.head.title.setText(title)
         self.head.show_level(levels)
-        self.role.setToolTip(tr(facts.role) if facts else "")
-        self._fit_role()
-
-    def _fit_role(self) -> None:
-        """The role in the room that the rest of the head leaves, elided."""
-        room, role = self.head.room_for(self.role, self.width()), self.role.toolTip()
-        metrics = self.role.fontMetrics()
-        self.role.setText(metrics.elidedText(role, Qt.TextElideMode.ElideRight, room - CHIP))
-        self.role.setVisible(bool(role) and room >= LEAST_ROLE)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._fit_role()
+        self.role.say(tr(facts.role) if facts else "")
+        self.role.setVisible(bool(self.role.full))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import (
     QBrush,
     QColor,
@@ -16,7 +16,6 @@ from PySide6.QtGui import (
     QImage,
     QPainter,
     QPainterPath,
-    QPaintEvent,
     QPen,
     QPixmap,
     QPolygonF,
@@ -29,7 +28,6 @@ from hgviz.gui import sentences, theme
 from hgviz.gui import tiles as mosaic
 from hgviz.gui.grid import Box, MapAxis, Marks, Names, Places, Viewport, seen
 from hgviz.gui.tiles import Source, Tiles
-from hgviz.gui.widgets import vbox
 from hgviz.maps import thumb_zoom
 
 # --- picture --------------------------------------------------------------------------------------
@@ -616,39 +614,31 @@ def view_at(view: Viewport, box: QRectF, spot: QPointF) -> Viewport:
 
 # --- cellcard -------------------------------------------------------------------------------------
 
-RADIUS = 8
 CARD_DISTANCE = 22  # px between a cell and what is said about it
 FINE = 4  # px: a map of smaller cells is hidden by what is said of one, where it is small, too
 
 
-class CellCard(QWidget):
-    """A rounded card; the pointer goes through it."""
+class CellCard(QLabel):
+    """A rounded card; the pointer goes through it. least: px of its width."""
 
-    least = 200  # px of width
-
-    def __init__(self, parent: QWidget) -> None:
+    def __init__(self, parent: QWidget, least: int = 200) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
-        self._label = QLabel()
-        self._label.setTextFormat(Qt.TextFormat.RichText)
-        vbox(self, self._label, margins=(14, 8, 14, 10), spacing=-1)
+        self.setTextFormat(Qt.TextFormat.RichText)
+        self.setProperty("kind", "card")
+        self.setMinimumWidth(least)
         self.hide()
-
-    @property
-    def text(self) -> str:
-        """What it says, as HTML."""
-        return self._label.text()
 
     def say(self, text: str) -> None:
         """Say HTML with everything from a text escaped; nothing for ""."""
-        self._label.setFont(theme.font())
-        self._label.setText(text)
+        self.setFont(theme.font())
+        self.setText(text)
 
     def stand(self, cell: QRectF, shown: QRectF, below: QPoint | None = None) -> None:
         """Stand on what is shown of the map, off the row of a cell, and off its column where there
         is room; else below the map. On a small map of small cells it would hide too much.
         """
-        size, room = self.sizeHint(), self.parentWidget().rect()
+        size, room = self.sizeHint().expandedTo(self.minimumSize()), self.parentWidget().rect()
         large = shown.width() > 1.1 * size.width() and shown.height() > 1.5 * size.height()
         right, left = cell.right() + CARD_DISTANCE, cell.left() - CARD_DISTANCE - size.width()
         places = [
@@ -664,12 +654,3 @@ class CellCard(QWidget):
         if free:
             self.setGeometry(free[0])
         self.setVisible(bool(free))
-
-    def sizeHint(self) -> QSize:
-        hint = self._label.sizeHint()
-        return QSize(max(self.least, hint.width() + 28), hint.height() + 18)
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        now, box = theme.current(), QRectF(self.rect()).adjusted(0.5, 0.5, -0.5, -0.5)
-        with theme.smooth_painter(self) as painter:
-            theme.draw_box(painter, box, RADIUS, now.raised if now.dark else now.pane, now.edge)

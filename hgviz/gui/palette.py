@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from PySide6.QtCore import (
-    QAbstractListModel,
     QEvent,
     QObject,
     QPoint,
@@ -27,7 +26,7 @@ from PySide6.QtWidgets import (
     QDialog,
     QLabel,
     QLineEdit,
-    QListView,
+    QListWidget,
     QStyle,
     QStyledItemDelegate,
     QStyleOptionViewItem,
@@ -185,7 +184,6 @@ LATELY = 19  # less for what was found lately: it goes before an equally good ma
 NEAREST = 5  # entries that are offered where none matches
 
 Match = tuple[float, tuple[int, ...]]  # the cost, 0 for the best; which letters match
-Found = tuple[float, int, tuple[int, ...]]  # the same, between them which entry
 
 
 def match(query: str, words: str, terms: str = "") -> Match | None:
@@ -208,57 +206,6 @@ def match(query: str, words: str, terms: str = "") -> Match | None:
     return cost, tuple(sorted(letters))
 
 
-class Matches(QAbstractListModel):
-    """The entries that match a query, best first; where none does, those spelt most alike.
-
-    used: names of actions, the latest first. is_empty: whether nothing matches.
-    """
-
-    def __init__(self, used: tuple[str, ...], parent: QObject) -> None:
-        super().__init__(parent)
-        self.entries: list[Entry] = []
-        self.is_empty = False
-        self._used = used
-        self._found: list[Found] = []
-
-    def search(self, query: str) -> None:
-        """List what matches a query."""
-        self.beginResetModel()
-        self._found = self._matches(query)
-        self.is_empty = not self._found
-        if self.is_empty:
-            known = {word for one in self.entries for word in f"{one.words} {one.terms}".split()}
-            nearest = (get_close_matches(part, known, 1, cutoff=0)[0] for part in query.split())
-            self._found = self._matches(next(nearest))[:NEAREST]
-        self.endResetModel()
-
-    def _matches(self, query: str) -> list[Found]:
-        found = []
-        for place, entry in enumerate(self.entries):
-            matched = match(query, entry.words, f"{entry.note} {entry.terms}")
-            if matched is not None:
-                cost, letters = matched
-                if entry.kind == "action" and entry.value in self._used:
-                    # before anything is typed, in the order in which they were used
-                    cost -= LATELY if query else len(self._used) - self._used.index(entry.value)
-                found.append((cost + OF_PANE * (not entry.kind), place, letters))
-        return sorted(found)
-
-    def rowCount(self, parent: Index | None = None) -> int:
-        return len(self._found)
-
-    def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        if not index.isValid():
-            return None
-        _, place, letters = self._found[index.row()]
-        entry = self.entries[place]
-        if role == Qt.ItemDataRole.DisplayRole:
-            return ", ".join(filter(None, (entry.words, entry.off or entry.note, entry.keys)))
-        if role == Qt.ItemDataRole.ToolTipRole:
-            return entry.off or None
-        return (entry, letters) if role == Qt.ItemDataRole.UserRole else None
-
-
 # --- palette --------------------------------------------------------------------------------------
 
 ROW, ROWS, WIDE = 40, 8, 620  # px; rows seen at once; px
@@ -270,7 +217,10 @@ LISTENS = ("capture", "spec", "facts", "work", "checkpoint", "recent")
 
 
 class CommandPalette(QDialog):
-    """Type, choose with the arrows, press Return. chosen: an Entry."""
+    """Type, choose with the arrows, press Return.
+
+    chosen: an Entry. used: names of actions, the latest first.
+    """
 
     chosen = Signal(object)
 
@@ -293,18 +243,18 @@ class CommandPalette(QDialog):
         sign.setPixmap(theme.pixmap("search", 16, theme.current().secondary))
         top = hbox(None, sign, (self.field, 1), self.count, margins=(18, 12, 18, 12), spacing=-1)
         self.nothing = label(kind="secondary", margins=(20, 8, 20, 2))
-        self.model = Matches(used, self)
-        self.list = QListView()
-        self.list.setModel(self.model)
-        self.list.setItemDelegate(EntryDelegate(self.list))
+        self.list = QListWidget()
+        self.list.setItemDelegate(EntryDelegate(self))
         self.list.setFixedHeight(ROW * ROWS)
-        self.list.setVerticalScrollMode(QListView.ScrollMode.ScrollPerPixel)
+        self.list.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
         self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the field's arrows move in it
         self.list.setAccessibleName(tr("Matches"))
         self.list.setMouseTracking(True)
-        self.list.clicked.connect(self._choose)
+        self.list.itemClicked.connect(self._choose)
         vbox(self, top, line(), self.nothing, self.list, margins=(1, 1, 1, 8))
-        self._session = session
+        self.entries: list[Entry] = []
+        self.found: list[tuple[Entry, tuple[int, ...]]] = []  # in view, and the letters that match
+        self._session, self._used = session, used
         session.changed.connect(self._changed)
         self.finished.connect(lambda: session.changed.disconnect(self._changed))
         self._changed(LISTENS[0])
@@ -319,37 +269,60 @@ class CommandPalette(QDialog):
 
     def _changed(self, name: str) -> None:
         if name in LISTENS:
-            self.model.entries = entries(self._session)
+            self.entries = entries(self._session)
             self._search(self.field.text())
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """The field's arrows move in the list; Return takes what is chosen there."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            rows, step = self.model.rowCount(), STEPS.get(Qt.Key(event.key()))
+            rows, step = len(self.found), STEPS.get(Qt.Key(event.key()))
             if step is not None and rows:
-                row = self.list.currentIndex().row() + step
-                row = row % rows if abs(step) == 1 else max(0, min(rows - 1, row))
-                self.list.setCurrentIndex(self.model.index(row, 0))
+                row = self.list.currentRow() + step
+                self.list.setCurrentRow(
+                    row % rows if abs(step) == 1 else max(0, min(rows - 1, row))
+                )
                 return True
             if event.key() in RETURN_KEYS:
-                self._choose(self.list.currentIndex())
+                self._choose()
                 return True
         return super().eventFilter(watched, event)
 
     def _search(self, query: str) -> None:
-        self.model.search(query)
-        self.list.setCurrentIndex(self.model.index(0, 0))
+        """List what matches a query, best first, or where nothing does what is spelt most alike."""
+        matches = self._matches(query)
+        is_empty = not matches
+        if is_empty:
+            known = {word for one in self.entries for word in f"{one.words} {one.terms}".split()}
+            nearest = (get_close_matches(part, known, 1, cutoff=0)[0] for part in query.split())
+            matches = self._matches(next(nearest))[:NEAREST]
+        self.found = [(self.entries[place], letters) for _, place, letters in matches]
+        self.list.clear()
+        for entry, _ in self.found:  # the words are for screen readers
+            words = (entry.words, entry.off or entry.note, entry.keys)
+            self.list.addItem(", ".join(filter(None, words)))
+        self.list.setCurrentRow(0)
         self.list.scrollToTop()
-        count, total = self.model.rowCount(), len(self.model.entries)
+        count, total = len(self.found), len(self.entries)
         self.count.setText(tr("{count} of {total}", count=count, total=total))
-        self.count.setHidden(self.model.is_empty)
+        self.count.setHidden(is_empty)
         self.nothing.setText(tr("Nothing matches “{query}”. Similar:", query=query.strip()))
-        self.nothing.setVisible(self.model.is_empty)
+        self.nothing.setVisible(is_empty)
 
-    def _choose(self, index: Index) -> None:
-        if not index.isValid():
-            return
-        entry, _ = index.data(Qt.ItemDataRole.UserRole)
+    def _matches(self, query: str) -> list[tuple[float, int, tuple[int, ...]]]:
+        """The cost of each match, 0 for the best, its place among the entries, and its letters."""
+        found = []
+        for place, entry in enumerate(self.entries):
+            matched = match(query, entry.words, f"{entry.note} {entry.terms}")
+            if matched is not None:
+                cost, letters = matched
+                if entry.kind == "action" and entry.value in self._used:
+                    # before anything is typed, in the order in which they were used
+                    cost -= LATELY if query else len(self._used) - self._used.index(entry.value)
+                found.append((cost + OF_PANE * (not entry.kind), place, letters))
+        return sorted(found)
+
+    def _choose(self) -> None:
+        entry, _ = self.found[self.list.currentRow()]
         if entry.kind and not entry.off:  # the reason why not is in its line
             self.accept()
             self.chosen.emit(entry)
@@ -362,7 +335,9 @@ class EntryDelegate(QStyledItemDelegate):
         return QSize(100, ROW)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        entry, letters = index.data(Qt.ItemDataRole.UserRole)
+        palette = self.parent()
+        assert isinstance(palette, CommandPalette)
+        entry, letters = palette.found[index.row()]
         now, box = theme.current(), option.rect.adjusted(8, 0, -8, 0)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

@@ -29,7 +29,7 @@ from hgviz.core import Display, Floats, HeadId, Integers, Prompt
 from hgviz.gui import atlas, ink, sentences, theme
 from hgviz.gui.grid import Bools
 from hgviz.gui.language import tr
-from hgviz.gui.widgets import turns_along
+from hgviz.gui.widgets import NOTCH
 
 # --- words in cells -------------------------------------------------------------------------------
 
@@ -186,14 +186,6 @@ class Ruler:
         """Scrolled to an offset, as far as there is text."""
         most = max(0.0, self.length - self.room)
         return Ruler(self.edges, self.width, self.room, max(0.0, min(offset, most)))
-
-    def turned(self, turns: float) -> Ruler:
-        """Scrolled by turns of the wheel, 8 characters each."""
-        return self.moved(self.offset - turns * 8 * self.width)
-
-    def centred(self, part: float) -> Ruler:
-        """Scrolled to have in its middle a part of the text, from 0 to 1."""
-        return self.moved(part * self.length - self.room / 2)
 
     def around(self, unit: int) -> Ruler:
         """Scrolled just as far as it takes to see a unit and what is near it."""
@@ -684,7 +676,8 @@ class TextRows(QWidget):
             self.queried.emit((min(self._drag), max(self._drag)))
 
     def _slide(self, place: QPointF) -> None:
-        self.ruler = self.ruler.centred((place.x() - LEFT) / max(1.0, self.ruler.room))
+        middle = (place.x() - LEFT) / max(1.0, self.ruler.room) * self.ruler.length
+        self.ruler = self.ruler.moved(middle - self.ruler.room / 2)
         self.update()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
@@ -697,5 +690,7 @@ class TextRows(QWidget):
         if not self.ruler.scrolls:
             event.ignore()
             return
-        self.ruler = self.ruler.turned(turns_along(event))
+        turn = event.angleDelta()  # whichever way it was turned more
+        along = turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()
+        self.ruler = self.ruler.moved(self.ruler.offset - along / NOTCH * 8 * self.ruler.width)
         self.update()

@@ -24,7 +24,6 @@ from PySide6.QtGui import (
     QPainter,
     QPaintEvent,
     QResizeEvent,
-    QWheelEvent,
 )
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
@@ -65,7 +64,7 @@ class Words(QLabel):
         self, text: str = "", *, factor: float = 1.0, weight: int = 400, kind: str = ""
     ) -> None:
         super().__init__()
-        self.full = ""
+        self.full, self._padding = "", 16 if kind == "chip" else 0
         self.setFont(theme.font(factor, weight))
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
         self.setTextFormat(Qt.TextFormat.PlainText)
@@ -80,9 +79,8 @@ class Words(QLabel):
         self.updateGeometry()
 
     def sizeHint(self) -> QSize:
-        return QSize(
-            self.fontMetrics().horizontalAdvance(self.full) + 2, super().sizeHint().height()
-        )
+        wide = self.fontMetrics().horizontalAdvance(self.full) + 2 + self._padding
+        return QSize(wide, super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:
         return QSize(0, super().minimumSizeHint().height())
@@ -91,9 +89,8 @@ class Words(QLabel):
         self._fit()
 
     def _fit(self) -> None:
-        shown = self.fontMetrics().elidedText(
-            self.full, Qt.TextElideMode.ElideRight, max(0, self.width())
-        )
+        room, cut = max(0, self.width() - self._padding), Qt.TextElideMode.ElideRight
+        shown = self.fontMetrics().elidedText(self.full, cut, room)
         self.setText(shown)
         self.setToolTip(tip(self.full) if shown != self.full else "")
 
@@ -405,18 +402,6 @@ class PaneHead(QWidget):
         for one in widgets:
             self._row.insertWidget(self._row.indexOf(self.note), one)
 
-    def room_for(self, widget: QWidget, width: int) -> int:
-        """The width left for one of its widgets where all others have what they need, in a head so
-        wide.
-        """
-        rows = (self._row.itemAt(at).widget() for at in range(self._row.count()))
-        others = [one for one in rows if one is not widget and not one.isHidden()]
-        needed = [max(one.sizeHint().width(), one.minimumWidth())
-                  for one in others if one is not self.note]  # fmt: skip
-        margins = self._row.contentsMargins()
-        inside = width - margins.left() - margins.right()
-        return inside - sum(needed) - self._row.spacing() * len(others)
-
     def explain_by(self, asked: Callable[[], None]) -> None:
         """End with the sign that asks what the pane shows, as Shift+F1 does for the keyboard."""
         sign = IconButton("info", tr("What am I looking at? (Shift+F1)"))
@@ -515,12 +500,6 @@ def shows_tip(event: QEvent, widget: QWidget, words_at: Callable[[QPointF], str]
         QToolTip.showText(event.globalPos(), words_at(QPointF(event.pos())), widget)  # "" hides it
         return True
     return False
-
-
-def turns_along(event: QWheelEvent) -> float:
-    """Turns of the wheel along a text, whichever way it was turned more."""
-    turn = event.angleDelta()
-    return (turn.x() if abs(turn.x()) > abs(turn.y()) else turn.y()) / NOTCH
 
 
 # --- flow -----------------------------------------------------------------------------------------

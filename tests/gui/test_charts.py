@@ -89,7 +89,7 @@ def test_the_value_under_the_pointer_has_its_interval(chart):
     chart.pointed.connect(said.append)
     point_at(chart, place_in(chart, 10.0, 0.1))  # at the same x
     assert said[-1] == "10 off: 0.773 · 0.673 to 0.873"
-    assert "0.673 to 0.873" in chart.card.text and "10 off" in chart.accessibleDescription()
+    assert "0.673 to 0.873" in chart.card.text() and "10 off" in chart.accessibleDescription()
     QApplication.sendEvent(chart, QEvent(QEvent.Type.Leave))
     assert said[-1] == "" and chart.card.isHidden()
 

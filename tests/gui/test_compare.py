@@ -13,6 +13,7 @@ from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import HeadId, Selection
 from hgviz.gui import compare
 from hgviz.gui.compare import CompareView, NumbersView, TextsView, read_pair
+from hgviz.gui.ink import channels
 from hgviz.gui.opened import PairOpener
 from hgviz.gui.sides import SideNames
 from hgviz.gui.tiles import Tiles
@@ -75,7 +76,7 @@ def test_every_cell_of_the_three_has_the_colour_of_its_weight():
         weights = three(A, A_SIGNED)
         peak = max(np.abs(weights[0]).max(), np.abs(weights[1]).max())
         for pane, values in zip(panes, weights, strict=True):
-            cells = pane.pixels[step // 2 :: step, step // 2 :: step]
+            cells = channels(pane.picture.pixels)[step // 2 :: step, step // 2 :: step]
             assert np.array_equal(cells[seen][:, :3], coloured(values, pane.scene)[seen])
             assert not cells[~seen].any()
             masses = [np.minimum(values, 0).sum(1), np.maximum(values, 0).sum(1)]
@@ -127,13 +128,15 @@ PRUNED = replace(
 def test_what_one_side_lacks_is_said_in_its_place(a, b, head, lacks):
     with comparing(a, b, head, query=2, key=1) as (view, session, canvas, panes):
         assert [pane.lack and pane.lack[0] for pane in panes] == lacks
-        assert panes[0].pixels.any() and (panes[2].scene is None) == (lacks[2] is not None)
+        assert panes[0].picture.pixels.any() and (panes[2].scene is None) == (lacks[2] is not None)
         canvas.grab()
         row = view.as_table()[1]
         assert [not weight for weight in row[4:]] == [lack is not None for lack in lacks] or row[4]
         session.put(capture_b=a)
         view.settle()
-        assert not any(pane.lack for pane in panes) and all(pane.pixels.any() for pane in panes)
+        assert not any(pane.lack for pane in panes) and all(
+            pane.picture.pixels.any() for pane in panes
+        )
 
 
 def test_what_only_one_text_has_lies_under_a_hatching_in_the_other():
@@ -142,13 +145,13 @@ def test_what_only_one_text_has_lies_under_a_hatching_in_the_other():
         gone = int(np.flatnonzero(~panes[0].there[0])[0])
         assert panes[1].there[0].all() and panes[0].has_words and panes[1].has_words
         step = int(canvas.view.down.scale)
-        hidden = [not pane.pixels[gone * step + 1, 1].any() for pane in panes]
+        hidden = [not pane.picture.pixels[gone * step + 1, 1].any() for pane in panes]
         assert hidden == [True, False, True]
         canvas.pointed.emit((gone, 1))
         view._opened.read_row(gone)
         view._follow()
         words = "not in A", "0.", "nothing to compare"
-        assert all(word in pane.card.text for word, pane in zip(words, panes, strict=True))
+        assert all(word in pane.card.text() for word, pane in zip(words, panes, strict=True))
 
 
 def test_two_levels_of_one_hourglass_stand_beside_each_other_in_tokens():
@@ -200,7 +203,7 @@ def test_any_head_stands_beside_any_of_any_model(every, one):
 def test_a_head_that_is_off_has_no_weight_in_the_card_nor_in_the_difference():
     off, key = replace(A_SIGNED, off=frozenset({FIRST})), int(three(A, A)[0][30].argmax())
     with comparing(A, off, query=30, key=key) as (_, _, _, panes):
-        a, b, difference = (plain(pane.card.text) for pane in panes)
+        a, b, difference = (plain(pane.card.text()) for pane in panes)
         assert b.split() == ["0", "off"] and float(difference) == pytest.approx(float(a))
 
 
@@ -212,9 +215,9 @@ def test_the_pointer_over_one_map_gives_the_weight_in_each_and_a_click_keeps_it(
         assert {(pane.cross.row, pane.cross.column) for pane in panes} == {(30, 12)}
         for pane, values in zip(panes, three(A, A_SIGNED), strict=True):
             value = abs(values[30, 12])
-            assert (f"{value:.3f}" if value >= 0.001 else "&lt;0.001") in pane.card.text
+            assert (f"{value:.3f}" if value >= 0.001 else "&lt;0.001") in pane.card.text()
         canvas.pointed.emit((30, 31))
-        assert "not seen" in panes[0].card.text and "nothing to compare" in panes[2].card.text
+        assert "not seen" in panes[0].card.text() and "nothing to compare" in panes[2].card.text()
         canvas.pointed.emit(None)
         assert session.hover is None
         place = canvas.cell_rect(44, 21, 2).center().toPoint()

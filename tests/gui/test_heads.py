@@ -82,7 +82,7 @@ def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session,
     assert view.examples.sentence.full.startswith(f"{head}:")
     point_at(chart, place)
     assert session.hover.head_id == chart.ringed
-    assert f"Head {session.hover.head_id}" in chart.card.text
+    assert f"Head {session.hover.head_id}" in chart.card.text()
     session.put(hover=None)
 
 

@@ -43,7 +43,7 @@ def test_the_head_under_the_pointer_has_a_ring_and_a_card(capture):
     with showing(HourglassView, session) as view:
         QTest.mouseMove(view.grid.viewport(), view.grid.where(HeadId(1, 1)).center())
         assert session.hover.head_id == HeadId(1, 1) == view.grid.ringed
-        assert all(words in view.card.text for words in ("Head 1.1", "focus", "entropy"))
+        assert all(words in view.card.text() for words in ("Head 1.1", "focus", "entropy"))
         assert view.card.isVisible()
         assert not view.card.geometry().intersects(view.grid.where(HeadId(1, 1)))
         assert view.grid.viewport().rect().contains(view.card.geometry())
@@ -60,7 +60,7 @@ def test_a_partial_capture_has_empty_frames(capture):
         assert empty == 1 < drawn and view.grid.picture.scene.running == 6
         assert "capturing" in view.head.note.full
         view.grid.hovered.emit(HeadId(9, 2))
-        assert "not captured yet" in view.card.text
+        assert "not captured yet" in view.card.text()
 
 
 def test_finished_layers_are_not_read_again(capture, monkeypatch):

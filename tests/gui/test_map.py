@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.core import Display, HeadId, Item, Selection
+from hgviz.gui.ink import channels
 from hgviz.gui.map import MapView
 from hgviz.maps import DenseMap
 from tests.gui.screen import colour_at, drag, plain, shown, wheel
@@ -47,7 +48,7 @@ def test_known_weights_have_exactly_their_colours(app, scale):
     weights = np.array([[[1, 0, 0, 0], [0.25, 0.75, 0, 0], [0, 0, 1, 0], [0.1, 0.2, 0.3, 0.4]]])
     capture = with_weights(make_capture("abcd", heads=1), 0, weights)
     with mapped(capture, 0, 0, display=Display(scale=scale)) as (_, _, canvas, pane):
-        cells = pane.pixels[48::96, 48::96]
+        cells = channels(pane.picture.pixels)[48::96, 48::96]
         seen = np.tril(np.ones((4, 4), bool))
         places = palettes.palette_coordinates(weights[0], (0.0, 1.0), scale)
         expected = palettes.paint(places, palettes.colours("viridis"))
@@ -87,18 +88,18 @@ def test_a_sentence_and_a_card_say_what_the_cell_means(app):
             return plain(canvas.sentence.text())
 
         first = "d puts 89 % of its weight on a 3 tokens back."
-        assert said() == first and not pane.card.text
+        assert said() == first and not pane.card.text()
         canvas.pointed.emit((3, 1))  # the card says the cell under the pointer
-        assert said() == first and "<0.01" in plain(pane.card.text)
+        assert said() == first and "<0.01" in plain(pane.card.text())
         canvas.pointed.emit((3, 0))
-        assert said() == first and not pane.card.text
+        assert said() == first and not pane.card.text()
         session.put(hover=None, selection=Selection(0, 0, 1, 3))
         assert said() == "d is masked for b: it comes after the query."
         session.select(query=3, key=None)
         assert said() == "d attends most to a: 89 % of its weight 3 tokens back."
         session.select(query=None)
         canvas.pointed.emit((3, 0))
-        assert said().startswith("Point at a cell") and "0.89" in plain(pane.card.text)
+        assert said().startswith("Point at a cell") and "0.89" in plain(pane.card.text())
 
 
 def test_a_map_that_is_not_exact_yet_says_how_close_it_is(app, small, qtbot, monkeypatch):
@@ -149,7 +150,7 @@ def test_at_a_coarser_level_a_cell_means_its_newest_token(app, small):
         assert (session.selection.query, session.selection.key) == (40, 16)
         view.settle()
         canvas.pointed.emit((10, 5))
-        assert "tokens 37 to 40" in plain(pane.card.text)
+        assert "tokens 37 to 40" in plain(pane.card.text())
 
 
 def test_the_wheel_zooms_at_the_pointer_a_drag_pans_and_a_double_click_fits(app, small, qtbot):
@@ -229,14 +230,14 @@ def test_another_text_of_a_corpus_is_shown_at_the_same_zoom(app, small):
 def test_tiles_that_come_one_by_one_end_in_the_same_picture(app, qtbot):
     capture, chosen = make_capture("The sand runs. " * 40, heads=1, strides=(1,)), (0, 0, 300)
     with mapped(capture, *chosen) as (_, _, _, pane):
-        together = pane.pixels.copy()
+        together = pane.picture.pixels.copy()
     with mapped(capture, *chosen, visible=False) as (view, session, _, pane):
         session.put(selection=Selection(0, 0, 200))
         qtbot.wait(60)
         assert pane.scene is None and not len(view.tiles)  # a hidden map does no work
         session.put(selection=Selection(*chosen))
         view.show()
-        qtbot.waitUntil(lambda: np.array_equal(pane.pixels, together), timeout=30_000)
+        qtbot.waitUntil(lambda: np.array_equal(pane.picture.pixels, together), timeout=30_000)
 
 
 def test_a_panned_picture_equals_one_composed_anew(app):
@@ -249,9 +250,9 @@ def test_a_panned_picture_equals_one_composed_anew(app):
             for step in random.integers(-40, 41, (6, 2)):
                 canvas.pan(QPointF(*map(int, step)))
                 view.settle()
-                moved = pane.pixels
+                moved = pane.picture.pixels
                 canvas.compose(afresh=True)
-                assert np.array_equal(moved, pane.pixels)
+                assert np.array_equal(moved, pane.picture.pixels)
 
 
 def test_a_window_closes_while_tiles_are_on_their_way(app):
