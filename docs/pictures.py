@@ -65,6 +65,7 @@ def windows() -> None:
         keep(f"inspect-{THEMES[dark]}", window(resource(FIRST), dark, "inspect"))
     keep("follow-light", window(resource(FIRST), False, "follow"))
     looks()
+    kinds()
     across()
     exporting()
     studied()
@@ -107,6 +108,19 @@ def looks() -> None:
             program.session.put(look=look)
             program.settle()
             keep(f"{look}-light", frame.grab().toImage())
+
+
+def kinds() -> None:
+    """A head of each kind of model that has a page of its own."""
+    for name, file, look, layer, head, query in (
+        ("vit", "colours", "image", 3, 2, 0),
+        ("cross", "dates", "map", 5, 3, 6),
+    ):
+        with measured(pages.STUDIES / f"{file}.h5") as (program, frame):
+            program.session.put(look=look)
+            program.session.select(layer=layer, head=head, query=query, key=None)
+            program.settle()
+            keep(f"{name}-light", frame.grab().toImage())
 
 
 def compared(folder: Path) -> None:

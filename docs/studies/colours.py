@@ -81,6 +81,18 @@ def main(out):
     for number, name in enumerate(NAMES):
         made = picture(np.random.default_rng(20 + number), name)[0]
         Image.fromarray(made).save(out / f"{name}.png")
+    write_new(out)
+
+
+def write_new(out):
+    """200 pictures that the model has not seen, and the table new.csv of their colours."""
+    random, rows = np.random.default_rng(2), ["image,label"]
+    (out / "new").mkdir(exist_ok=True)
+    for at in range(200):
+        made, number = picture(random)
+        Image.fromarray(made).save(out / f"new/{at}.png")
+        rows.append(f"new/{at}.png,{NAMES[number]}")
+    (out / "new.csv").write_text("\n".join(rows) + "\n", "utf-8")
 
 
 if __name__ == "__main__":
