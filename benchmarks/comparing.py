@@ -32,7 +32,7 @@ ZOOMS = 1, 8  # cells on a side of a pixel
 def main():
     """Print the lines, with their limits."""
     from hgviz.gui import theme
-    from hgviz.gui.application import application
+    from hgviz.gui.window import application
     from hgviz.store import open_capture
 
     theme.apply(application(), False)

@@ -33,7 +33,7 @@ WORDS = ("the ", "sand ", "ran ", "down ", "and ", "was ", "turned ", "by ", "a 
 
 def main():
     """Print the lines, with their limits."""
-    from hgviz.gui.application import application
+    from hgviz.gui.window import application
 
     application()  # first, as in the program: it leaves a core to the window
     folder = Path(sys.argv[1] if sys.argv[1:] else tempfile.gettempdir()) / "hgviz-fluid"
@@ -111,9 +111,9 @@ def shown(path):
     """The view of a map, as large as ROOM, on the first head of a capture."""
     from hgviz.core import Selection
     from hgviz.gui import theme
-    from hgviz.gui.application import application
     from hgviz.gui.jobs import Lanes
     from hgviz.gui.map import MapView
+    from hgviz.gui.window import application
     from hgviz.session import Session
     from hgviz.store import open_capture
 

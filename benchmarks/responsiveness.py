@@ -29,7 +29,7 @@ TRIED = 30  # seconds of trying heads
 def main():
     """The parts asked for, or all."""
     asked = sys.argv[1:]
-    from hgviz.gui.application import application
+    from hgviz.gui.window import application
 
     application()  # first, as in the program: it leaves a core to the window
     for name, part in PARTS.items():
@@ -72,8 +72,8 @@ def capture():
     """The Inspect page while texts of several lengths are captured."""
     from hgviz.files import resource
     from hgviz.gui.jobs import GOING
-    from hgviz.gui.samples import FIRST, TEXT
     from hgviz.gui.selftest import opened
+    from hgviz.gui.sources import FIRST, TEXT
 
     heading("event loop later than asked, 99 % of its turns")
     with opened(resource(FIRST)) as (program, _):
@@ -112,8 +112,8 @@ def tried(sample, data):
 
     from hgviz import tasks
     from hgviz.files import resource
-    from hgviz.gui.samples import FIRST
     from hgviz.gui.selftest import opened
+    from hgviz.gui.sources import FIRST
 
     path = resource(f"sample/{sample}")
     model = tasks.load(str(path), "cpu")

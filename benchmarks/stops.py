@@ -16,7 +16,7 @@ from table import heading, line
 from hgviz import tasks
 from hgviz.core import HgvizError
 from hgviz.files import resource
-from hgviz.gui.application import keep_memory
+from hgviz.gui.window import keep_memory
 from hgviz.jobs import Lane
 from hgviz.maps.tiles import release_memory
 

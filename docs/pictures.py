@@ -58,7 +58,7 @@ def main() -> None:
 def windows() -> None:
     """The window: every mode, signed weights, many texts, and a text being written."""
     from hgviz.files import resource
-    from hgviz.gui.samples import CLASSIFIERS, FIRST, REVIEW, SAMPLE
+    from hgviz.gui.sources import CLASSIFIERS, FIRST, REVIEW, SAMPLE
 
     pages.PICTURES.mkdir(exist_ok=True)
     for dark in (False, True):
@@ -101,7 +101,7 @@ def window(path: Path, dark: bool = False, mode: str = "inspect") -> QImage:
 def looks() -> None:
     """The other looks at a head that need no model."""
     from hgviz.files import resource
-    from hgviz.gui.samples import FIRST
+    from hgviz.gui.sources import FIRST
 
     for look in ("links", "neurons", "heads"):
         with measured(resource(FIRST)) as (program, frame):
@@ -127,7 +127,7 @@ def compared(folder: Path) -> None:
     """The Compare page: the sample beside itself with its softmax exchanged for ymish."""
     from hgviz import tasks
     from hgviz.files import resource
-    from hgviz.gui.samples import FIRST, SAMPLE
+    from hgviz.gui.sources import FIRST, SAMPLE
     from hgviz.store import open_capture
 
     first = open_capture(resource(FIRST))
@@ -143,7 +143,7 @@ def compared(folder: Path) -> None:
 def across() -> None:
     """The Hourglass across its levels, one answer chosen."""
     from hgviz.files import resource
-    from hgviz.gui.samples import FIRST
+    from hgviz.gui.sources import FIRST
 
     with measured(resource(FIRST)) as (program, frame):
         program.session.put(look="across")
@@ -156,8 +156,8 @@ def exporting() -> None:
     """What is asked before a figure is written, and its page."""
     from hgviz.files import resource
     from hgviz.gui.export import ExportDialog
-    from hgviz.gui.samples import FIRST
     from hgviz.gui.selftest import picture_of
+    from hgviz.gui.sources import FIRST
 
     with measured(resource(FIRST)) as (program, frame):
         program.settle()
@@ -173,7 +173,7 @@ def studied() -> None:
     import kept
 
     from hgviz.files import resource
-    from hgviz.gui.samples import FIRST
+    from hgviz.gui.sources import FIRST
 
     with measured(resource(FIRST)) as (program, frame), TemporaryDirectory() as folder:
         sweep = kept.restore("which-score", Path(folder) / "which-score")

@@ -121,7 +121,7 @@ def fewer_heads(desk: Desk) -> str:
 
 def both_sides(desk: Desk) -> str:
     """B is the same text, through the model that was trained with ymish."""
-    from hgviz.gui.samples import REVIEW
+    from hgviz.gui.sources import REVIEW
     from hgviz.store import open_capture
 
     capture = open_capture(desk.home / "ymish.h5")

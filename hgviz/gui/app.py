@@ -30,8 +30,7 @@ from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
 from hgviz.gui import theme
-from hgviz.gui.application import RESTORE, application
-from hgviz.gui.window import SIZE, SMALLEST, Window
+from hgviz.gui.window import RESTORE, SIZE, SMALLEST, Window, application
 
 if TYPE_CHECKING:
     from hgviz.gui.program import Program

@@ -33,7 +33,7 @@ from hgviz.gui.tables import (
     key_table,
     where,
 )
-from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View, time_left
+from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View
 from hgviz.gui.widgets import Button, Picker, Segments, Words, hbox, label, line, tip, vbox
 from hgviz.session import Session, Work
 from hgviz.tasks.attribution import Attribution, KeyScores, Question
@@ -480,7 +480,7 @@ class AttributionView(View):
             complete = " ".join(filter(None, (stale, complete_words(found))))
         if work is not None:
             part = sentences.share(round(work.done / work.total, 2)) if work.total else ""
-            parts = (tr(work.note or work.title), part, time_left(work.left))
+            parts = (tr(work.note or work.title), part, sentences.time_left(work.left))
             under_way = " · ".join(filter(None, parts))
             agreement, complete = (under_way, "") if found is None else (agreement, under_way)
         self.agreement.setText(agreement)

@@ -41,7 +41,6 @@ from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.removal import REMOVE, RemovalRunner
-from hgviz.gui.samples import FIRST, SAMPLE, name_of
 from hgviz.gui.sessions import (
     IDS,
     Recent,
@@ -50,7 +49,7 @@ from hgviz.gui.sessions import (
     losses,
     sorted_out,
 )
-from hgviz.gui.sources import CaptureRunner, PromptChooser, UnreadError
+from hgviz.gui.sources import FIRST, SAMPLE, CaptureRunner, PromptChooser, UnreadError, name_of
 from hgviz.gui.studyruns import FolderWatcher
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
@@ -560,7 +559,7 @@ class Commands:
 
     def jobs(self) -> None:
         """List all jobs over the status bar."""
-        from hgviz.gui.jobchip import JobsPopup
+        from hgviz.gui.jobs import JobsPopup
 
         popup = JobsPopup(self.window)
         popup.dropped.connect(self.drop)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -19,17 +20,18 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import tasks
-from hgviz.gui import theme
+from hgviz.gui import sentences, theme
 from hgviz.gui.hourglass import HourglassView
-from hgviz.gui.jobchip import CapturingView
+from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import PANELS, TextsPanel
 from hgviz.gui.sessions import RecentList
 from hgviz.gui.text import TextStrip
 from hgviz.gui.view import LOOKS, Looks, View, view
-from hgviz.gui.widgets import Button, Words, hbox, label, vbox
+from hgviz.gui.widgets import Button, PaneHead, Progress, Words, hbox, label, line, vbox
 from hgviz.gui.window import SMALLEST, Window
+from hgviz.session import Session, Work
 from hgviz.session.document import Layout
 from hgviz.settings import Settings
 
@@ -423,3 +425,62 @@ class WindowLayout:
 
 def _text(state: QByteArray) -> str:
     return bytes(state.toBase64().data()).decode()
+
+
+# --- capturing ------------------------------------------------------------------------------------
+
+
+class CapturingView(View):
+    """The capture under way, in place of its map: layer, per cent, time left, Stop."""
+
+    title = "Capturing"
+    topic = "jobs"
+    figureless = "A map is drawn once its layer is captured"
+    needs = ("work",)
+    lane = "here"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._title = label(tr("Capturing"), factor=1.55, weight=600)
+        self._layer = Words(kind="secondary")
+        self._bar = Progress(8)
+        self._part = label(sentences.percent("0"), weight=600)
+        self._left = label("", kind="secondary")
+        self._stop = Button(tr("Stop"), "stop")
+        self._stop.clicked.connect(lambda: self.asked.emit("stop"))
+        self._keeps = Words(factor=0.92, kind="secondary")
+        inside = QWidget()
+        inside.setMaximumWidth(420)
+        below = hbox(None, self._part, 1, self._left, spacing=-1)
+        stop = hbox(None, self._stop, (self._keeps, 1), spacing=16)
+        vbox(
+            inside, self._title, self._layer, self._bar, below, stop, 1, margins=(0, 32, 0, 16),
+            spacing=10,
+        )  # fmt: skip
+        middle = hbox(None, 1, (inside, 6), 1, margins=(24, 0, 24, 0), spacing=-1)
+        self._head = PaneHead(tr("Head"))
+        foot = label(
+            tr("Finished layers can be opened now; the rest appear as they are done."),
+            factor=0.92, kind="secondary", wrap=True,
+        )  # fmt: skip
+        foot.setContentsMargins(16, 8, 16, 8)
+        vbox(self.content, self._head, (middle, 1), line(), foot)
+
+    def request(self, session: Session) -> Callable[[], tuple[Work, ...]] | None:
+        works = session.work
+        return (lambda: works) if works else None
+
+    def draw(self, result: tuple[Work, ...]) -> None:
+        work = next((one for one in reversed(result) if one.keeps), None)
+        if work is None:
+            return
+        part = work.done / work.total if work.total else 0.0
+        title = tr(work.title)
+        self._head.note.say(title[:1].lower() + title[1:])
+        self._layer.say(tr(work.note))
+        self._bar.show_part(part, work.state == "done")
+        self._part.setText(sentences.percent(f"{100 * part:.0f}"))
+        self._bar.setAccessibleName(f"{title}: {self._part.text()}")
+        self._left.setText(sentences.time_left(work.left))
+        self._keeps.say(tr(work.keeps))
+        self._stop.setEnabled(work.state in GOING)

@@ -10,9 +10,13 @@ from functools import partial
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
+from PySide6.QtGui import QMouseEvent
+from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
 
 from hgviz.core import Step
 from hgviz.gui.language import tr
+from hgviz.gui.sentences import percent, time_left
+from hgviz.gui.widgets import IconButton, Progress, Words, hbox, label, vbox
 from hgviz.jobs import Job, Lane
 from hgviz.session import Session, Work
 
@@ -236,3 +240,152 @@ class Jobs:
         if name == "models":
             for key in self._bound - {self._heeded}:
                 self.stop(key)
+
+
+# --- the list of jobs, and the chip of the status bar ---------------------------------------------
+
+STATE = 56  # px: room for the words of a job's state
+
+
+class JobList(QWidget):
+    """A row for each job: what, a bar, the time left, Stop, and below it how far it is in words.
+
+    dropped: the key of a job to stop.
+    """
+
+    dropped = Signal(str)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._grid = QGridLayout(self)
+        self._grid.setContentsMargins(0, 0, 0, 0)
+        self._grid.setHorizontalSpacing(8)
+        self._grid.setVerticalSpacing(4)
+        self._grid.setColumnStretch(0, 1)
+        self._grid.setColumnMinimumWidth(2, STATE)
+        self._rows: dict[str, tuple[Words, Progress, Words, IconButton, Words]] = {}
+
+    def show_work(self, works: tuple[Work, ...]) -> None:
+        """Show these jobs; rows are kept, so that nothing flickers while numbers change."""
+        keys = [work.key for work in works]
+        if keys != list(self._rows):
+            self._lay(keys)
+        for work in works:
+            title, bar, state, cross, note = self._rows[work.key]
+            job, is_going = tr(work.title), work.state in GOING
+            title.say(job)
+            cross.setAccessibleName(tr("Stop: {job}", job=job))
+            cross.setVisible(is_going)
+            part = 1.0 if work.state == "done" else work.done / work.total if work.total else 0.0
+            bar.show_part(part, work.state == "done")
+            bar.setAccessibleName(f"{job}: {percent(f'{100 * part:.0f}')}")
+            runs = work.state == "running"
+            state.say(time_left(work.left, short=True) if runs else tr(work.state))
+            words = tr(work.note)
+            note.say(words[:1].upper() + words[1:])
+            note.setVisible(bool(work.keeps and work.note) and is_going)
+
+    def _lay(self, keys: list[str]) -> None:
+        for row in self._rows.values():
+            for widget in row:
+                self._grid.removeWidget(widget)
+                widget.deleteLater()
+        self._rows = {}
+        for at, key in enumerate(keys):
+            bar, state = Progress(), Words(factor=0.92, kind="secondary")
+            bar.setFixedWidth(72)
+            state.setFixedWidth(STATE)
+            cross = IconButton("close", tr("Stop this job"))
+            cross.setFixedSize(22, 22)
+            policy = cross.sizePolicy()
+            policy.setRetainSizeWhenHidden(True)
+            cross.setSizePolicy(policy)
+            cross.clicked.connect(partial(self.dropped.emit, key))
+            note = Words(factor=0.92, kind="secondary")
+            row = (Words(), bar, state, cross, note)
+            for column, widget in enumerate(row[:-1]):
+                self._grid.addWidget(widget, 2 * at, column, Qt.AlignmentFlag.AlignVCenter)
+            self._grid.addWidget(note, 2 * at + 1, 0, 1, 4)
+            self._rows[key] = row
+
+
+WIDE, POPUP = 320, 480  # px
+
+
+class JobChip(QWidget):
+    """The newest job that runs; a click shows all. dropped: the key of one to stop."""
+
+    dropped = Signal(str)
+    pressed = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._key = ""
+        self._title = Words(factor=0.92)
+        self._bar = Progress()
+        self._bar.setFixedWidth(64)
+        self._left = label("", factor=0.92, kind="secondary")
+        self._stop = IconButton("stop", tr("Stop"))
+        self._stop.setFixedSize(22, 22)
+        self._stop.clicked.connect(self._drop)
+        hbox(
+            self, (self._title, 1), self._bar, self._left, self._stop, margins=(8, 0, 8, 0),
+            spacing=8,
+        )  # fmt: skip
+        self.setFixedWidth(WIDE)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setToolTip(tr("All jobs"))
+        self.setAccessibleName(tr("All jobs"))
+        self.hide()
+
+    def show_work(self, works: tuple[Work, ...]) -> None:
+        """Show the newest job that runs, and how many more there are."""
+        going = [one for one in works if one.state in (*GOING, "stopping")]
+        runs = [one for one in going if one.state == "running"] or going
+        one = runs[-1]
+        self._key = one.key
+        title, more = tr(one.title), len(going) - 1
+        self._title.say(tr("{job} and {count} more", job=title, count=more) if more else title)
+        self._bar.show_part(one.done / one.total if one.total else 0.0)
+        running = one.state == "running"
+        self._left.setText(time_left(one.left, short=True) if running else tr(one.state))
+        self._stop.setEnabled(one.state in GOING)
+        words = tr("Stop {job}", job=within(one.title))
+        self._stop.setToolTip(f"{words}: {tr(one.keeps)}" if one.keeps else words)
+        self._stop.setAccessibleName(words)
+
+    def mouseReleaseEvent(self, event: QMouseEvent) -> None:
+        """Show all jobs."""
+        if self.rect().contains(event.position().toPoint()):
+            self.pressed.emit()
+
+    def _drop(self) -> None:
+        self.dropped.emit(self._key)
+
+
+class JobsPopup(QDialog):
+    """All jobs in a list over the status bar, each with its Stop.
+
+    dropped: the key of a job to stop.
+    """
+
+    dropped = Signal(str)
+
+    def __init__(self, window: QWidget) -> None:
+        super().__init__(window, Qt.WindowType.Popup)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.setAccessibleName(tr("Jobs"))
+        self.setFixedWidth(POPUP)
+        self._none = label(tr("Nothing is running."), kind="secondary")
+        self.list = JobList()
+        self.list.dropped.connect(self.dropped)
+        vbox(self, self._none, self.list, margins=(16, 12, 16, 12), spacing=-1)
+
+    def show_work(self, works: tuple[Work, ...]) -> None:
+        """List these jobs, above the chip."""
+        self._none.setVisible(not works)
+        self.list.show_work(works)
+        self.adjustSize()
+        chip = self.parentWidget().findChild(JobChip)
+        corner = chip.mapToGlobal(chip.rect().topLeft())
+        self.move(corner.x(), corner.y() - self.height())

@@ -39,9 +39,9 @@ from hgviz.gui import theme
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import offered
 from hgviz.gui.language import tr
-from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import ends, measured, metric_name
 from hgviz.gui.sessions import place_of
+from hgviz.gui.sources import name_of
 from hgviz.gui.tables import Index, paint_runs
 from hgviz.gui.widgets import RETURN_KEYS, hbox, label, line, vbox
 from hgviz.gui.window import FIND

@@ -19,22 +19,20 @@ from hgviz.core import Capture, Display, Prompt, Selection
 from hgviz.files import resource
 from hgviz.gui import theme
 from hgviz.gui.actions import RECENT
-from hgviz.gui.application import RESTORE, application
 from hgviz.gui.commands import Commands
 from hgviz.gui.commands import chosen as chosen_run
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.inspect import EmptyPage, FollowPage, InspectPage, WindowLayout
-from hgviz.gui.jobchip import JobChip
-from hgviz.gui.jobs import GOING, Lanes
+from hgviz.gui.jobs import GOING, JobChip, Lanes
 from hgviz.gui.language import tr
-from hgviz.gui.samples import FIRST, TEXT, name_of
 from hgviz.gui.sentences import NULL, counted, glyph, quoted
 from hgviz.gui.sessions import RecentMenu, Recovery, last
 from hgviz.gui.sides import is_one_text
+from hgviz.gui.sources import FIRST, TEXT, name_of
 from hgviz.gui.studyruns import line_of, trained_as
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import View
-from hgviz.gui.window import Window
+from hgviz.gui.window import RESTORE, Window, application
 from hgviz.session import Session
 
 if TYPE_CHECKING:

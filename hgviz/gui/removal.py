@@ -22,9 +22,8 @@ from hgviz.gui import dialogs, theme
 from hgviz.gui.dialogs import ask_for
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
-from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted, layers, named
-from hgviz.gui.sources import shown_error
+from hgviz.gui.sources import name_of, shown_error
 from hgviz.gui.widgets import Button, Picker, Words, hbox, label
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from hgviz import tasks
 from hgviz.core import Capture, HgvizError, Selection
 from hgviz.files import resource
 from hgviz.gui import sources
-from hgviz.gui.samples import FIRST, SAMPLE, TEXT
 from hgviz.gui.sentences import counted
+from hgviz.gui.sources import FIRST, SAMPLE, TEXT
 from hgviz.tasks.heads import role_evidence, role_sentence
 
 if TYPE_CHECKING:
@@ -110,9 +110,8 @@ def opened(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]:
     """A program and its window on a capture, off screen; no settings are written."""
     os.environ["QT_QPA_PLATFORM"] = "offscreen"
     from hgviz.gui import theme
-    from hgviz.gui.application import application
     from hgviz.gui.program import Program
-    from hgviz.gui.window import Window
+    from hgviz.gui.window import Window, application
 
     theme.apply(application(), dark)
     frame = Window()

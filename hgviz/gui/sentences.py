@@ -169,6 +169,17 @@ def measured(metric: str, value: float) -> str:
     return weight(value)
 
 
+def time_left(seconds: float | None, short: bool = False) -> str:
+    """Such as "about 20 s left", short "20 s"; or nothing while nobody can know."""
+    if seconds is None:
+        return ""
+    if seconds < 90:
+        amount = tr("{n} s", n=max(1, round(seconds)))
+    else:
+        amount = tr("{n} min", n=round(seconds / 60))
+    return amount if short else tr("about {time} left", time=amount)
+
+
 # --- sentences ------------------------------------------------------------------------------------
 
 

@@ -25,9 +25,9 @@ from hgviz.gui import sources
 from hgviz.gui.dialogs import TEXT_SUFFIXES, Question
 from hgviz.gui.jobs import GOING, Jobs, within
 from hgviz.gui.language import tr
-from hgviz.gui.samples import TEXT, name_of, samples
 from hgviz.gui.sentences import counted, percent
 from hgviz.gui.sides import BESIDE
+from hgviz.gui.sources import TEXT, name_of, samples
 from hgviz.gui.view import LOOKS
 from hgviz.gui.widgets import Button, Words, label, tip
 from hgviz.palettes import PALETTES

@@ -29,8 +29,8 @@ from hgviz.gui import sentences, sources
 from hgviz.gui.dialogs import Form, ModelInputs, TextField, activation_choices, note
 from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
 from hgviz.gui.language import tr
-from hgviz.gui.samples import name_of, partner, samples
 from hgviz.gui.sentences import counted, named, percent
+from hgviz.gui.sources import name_of, partner, samples
 from hgviz.gui.studyruns import trained_as
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, IconButton, Picker, Segments, Words, hbox, label, tip, vbox

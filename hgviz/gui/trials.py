@@ -38,8 +38,8 @@ from hgviz.gui.actions import BY_NAME
 from hgviz.gui.headgrid import place_noun
 from hgviz.gui.jobs import GOING, Jobs, Lanes
 from hgviz.gui.language import tr
-from hgviz.gui.samples import name_of
 from hgviz.gui.sentences import counted
+from hgviz.gui.sources import name_of
 from hgviz.gui.view import Empty
 from hgviz.session import Session
 from hgviz.study import SCORE, Mask, Study

@@ -37,7 +37,7 @@ from hgviz.gui import log, sentences, theme
 from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import percent, title_and_reason
+from hgviz.gui.sentences import percent, time_left, title_and_reason
 from hgviz.gui.widgets import (
     Button,
     IconButton,
@@ -167,17 +167,6 @@ class Busy(QWidget):
         with QPainter(self) as painter:
             painter.fillRect(0, 0, self.width(), 2, now.hover)
             painter.fillRect(0, 0, max(24, round(self.width() * self._part)), 2, now.press)
-
-
-def time_left(seconds: float | None, short: bool = False) -> str:
-    """Such as "about 20 s left", short "20 s"; or nothing while nobody can know."""
-    if seconds is None:
-        return ""
-    if seconds < 90:
-        amount = tr("{n} s", n=max(1, round(seconds)))
-    else:
-        amount = tr("{n} min", n=round(seconds / 60))
-    return amount if short else tr("about {time} left", time=amount)
 
 
 # --- still ----------------------------------------------------------------------------------------

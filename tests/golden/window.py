@@ -160,7 +160,7 @@ def open_sample(program: Any) -> None:
     """Show the capture of the sample."""
     from hgviz.files import resource
     from hgviz.gui import sources
-    from hgviz.gui.samples import FIRST
+    from hgviz.gui.sources import FIRST
 
     program.commands.show_found(sources.look(str(resource(FIRST))))
 
@@ -183,9 +183,8 @@ def window(dark: bool, size: tuple[int, int]) -> Iterator[tuple[Any, Any]]:
     from PySide6.QtCore import QCoreApplication, QEvent
 
     from hgviz.gui import theme
-    from hgviz.gui.application import application
     from hgviz.gui.program import Program
-    from hgviz.gui.window import Window
+    from hgviz.gui.window import Window, application
 
     theme.apply(application(), dark)
     frame = Window()

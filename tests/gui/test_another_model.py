@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
 from hgviz.core import HeadId, progress
 from hgviz.gui import sources
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.samples import FIRST
 from hgviz.gui.sessions import losses
+from hgviz.gui.sources import FIRST
 from hgviz.gui.view import LOOKS
 from hgviz.session import SideB
 from hgviz.store import write_capture

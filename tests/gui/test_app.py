@@ -27,7 +27,7 @@ HEAVY = (
 
 FIRST_PAINT = f"""
 import sys
-from hgviz.gui.application import application
+from hgviz.gui.window import application
 from hgviz.gui import app, theme
 def look():
     print([name for name in {HEAVY!r} if name in sys.modules])

@@ -14,8 +14,8 @@ from hgviz.files import resource
 from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS, CAPTURE
 from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, WritingOptions
-from hgviz.gui.samples import FIRST
 from hgviz.gui.sides import CompareDialog
+from hgviz.gui.sources import FIRST
 from hgviz.session import SideB
 from hgviz.store import open_capture
 from tests.gui.screen import busy, errors

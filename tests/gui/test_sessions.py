@@ -13,7 +13,7 @@ from hgviz.core import HeadId, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import sessions
 from hgviz.gui.dialogs import ErrorDialog, Question
-from hgviz.gui.jobchip import JobsPopup
+from hgviz.gui.jobs import JobsPopup
 from hgviz.gui.sessions import last, losses, sorted_out
 from hgviz.session import SideB
 from hgviz.session.document import read_document

@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtGui import QDesktopServices
 
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.application import application
+from hgviz.gui.window import application
 from tests.soak.monkey import Monkey, let_loose
 from tests.soak.watching import Census, watched
 
