@@ -214,11 +214,11 @@ class LiveView(ChartView):
             p = p if p.startswith("<") else f"= {p}"
             changed = tr("{lost:,} newly wrong, {won:,} newly right; p {p}",
                          lost=every.lost, won=every.won, p=p)  # fmt: skip
-        for line, words in zip(self.lines.values(), (
+        for told, words in zip(self.lines.values(), (
             full if result.done else tr("{score} on the same ones", score=full),
             difference, changed, saved_words(session.spec, result.off, result.head_costs),
         ), strict=True):  # fmt: skip
-            line.say(words)
+            told.say(words)
         self.progress.show_part(result.seen / max(1, result.total), result.done)
         words = tr("{seen:,} of {total:,} {noun}s",
                    seen=result.seen, total=result.total, noun=tr(noun))  # fmt: skip
