@@ -101,18 +101,13 @@ class Commands:
         self.recent = Recent(session, self.keep)
         self.opened_before = RecentNames(self.recent.add)
         self.working = Jobs(session, lanes, self.show_error)
-        self.capturing = CaptureRunner(
-            session, lanes, self.working, self.opened_before, self.open_path, self._ask_for_time,
-            self.say,
-        )  # fmt: skip
+        self.capturing = CaptureRunner(self)
         self.explaining = AttributionRunner(session, lanes, self.working)
         self.pruning = trials.TrialRunner(self)
         self.removing, self.sessions = RemovalRunner(self), Sessions(self)
         self.exporting = Exporter(self)
         self.watching = FolderWatcher(session, lanes, self.sees_sweep)
-        self.prompting = PromptChooser(
-            window, session, self.capturing, self.run, self.answered, self.remember
-        )
+        self.prompting = PromptChooser(self)
         file, folder = QFileDialog.FileMode.ExistingFile, QFileDialog.FileMode.Directory
         self._parts: dict[str, Callable[[], object]] = {  # by action
             "open": partial(self._ask, "Open a checkpoint, capture, study or session", file),
@@ -667,7 +662,7 @@ class Commands:
             on_done=lambda key: self.session.select(key=key), post=self.lanes.bridge.post,
         )  # fmt: skip
 
-    def _ask_for_time(
+    def ask_for_time(
         self, estimate: tasks.Estimate, go_on: Callable[[], None], refused: Callable[[], None]
     ) -> None:
         """Ask whether a capture that takes long is to begin."""

@@ -55,7 +55,6 @@ from hgviz.session.navigation import clearest, strongest_key
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
-    from hgviz.gui.window import Window
     from hgviz.models.model import Model
     from hgviz.study import Study, Sweep
 
@@ -441,25 +440,14 @@ def _shortened(wish: CaptureRequest, asked: CaptureRequest, model: Model) -> str
 
 
 class CaptureRunner:
-    """Puts captures of session.text into the session, layer by layer.
+    """Puts captures of session.text into the session, layer by layer. commands: the Commands of the
+    window."""
 
-    open_path: opens a file, as the person at the window would. ask: asks whether to go on with what
-    takes long, and does one thing or another. say: says something in the status bar.
-    """
-
-    def __init__(
-        self,
-        session: Session,
-        lanes: Lanes,
-        working: Jobs,
-        opened_before: dict[str, str],
-        open_path: Callable[[str], None],
-        ask: Callable[[tasks.Estimate, Callable[[], None], Callable[[], None]], None],
-        say: Callable[[str], None],
-    ) -> None:
-        self.session, self.lanes, self.working = session, lanes, working
-        self._opened_before, self._open_path, self._ask = opened_before, open_path, ask
-        self._say = say
+    def __init__(self, commands: Any) -> None:
+        self.commands = commands
+        self.session: Session = commands.session
+        self.lanes: Lanes = commands.lanes
+        self.working: Jobs = commands.working
         self._given: Selection | None = None
         self._stopped: Callable[[], None] | None = None  # what is done when a job was stopped
         self._newest: WrittenText | None = None
@@ -611,7 +599,7 @@ class CaptureRunner:
             return  # the panes say what it reads
         if isinstance(error, LongError):
             agreed = partial(again, replace(error.wish, agreed=True))
-            self._ask(error.estimate, agreed, refused)
+            self.commands.ask_for_time(error.estimate, agreed, refused)
         else:
             on_error(error)
 
@@ -624,7 +612,7 @@ class CaptureRunner:
         if wish.path != self.session.checkpoint:
             sweep = self.session.sweep
             trained = trained_as(sweep, wish.path) if sweep is not None else ""
-            self._opened_before[wish.path] = trained or name_of(wish.path)
+            self.commands.opened_before[wish.path] = trained or name_of(wish.path)
             self._ids = ""
         ids = self.session.ids if wish.path == self.session.checkpoint else ""
         return {"checkpoint": wish.path, "activation": wish.activation, "ids": ids}
@@ -649,7 +637,7 @@ class CaptureRunner:
         self._take(capture, model=model, **self._opened(wish))
         self._ids = wish.ids
         if asked.fits and (wish.text, wish.second) != (asked.text, asked.second):
-            self._say(_shortened(wish, asked, model))
+            self.commands.say(_shortened(wish, asked, model))
         self.measure()
         if then is not None:
             then()
@@ -662,13 +650,13 @@ class CaptureRunner:
     def _corpus_done(self, result: tuple[CaptureRequest, Model, Capture]) -> None:
         wish, model, capture = result
         self._open(wish, model)
-        self._open_path(capture.path)
+        self.commands.open_path(capture.path)
 
     def _open_part(self, out: str) -> None:
         """Open what an interrupted capture leaves, once the lane has let go of it."""
         self.lanes.engine.submit(
             "open_part", "Opening what is done", Path(out + PART).exists,
-            on_done=lambda there: self._open_path(out + PART) if there else None,
+            on_done=lambda there: self.commands.open_path(out + PART) if there else None,
             post=self.lanes.bridge.post,
         )  # fmt: skip
 
@@ -723,19 +711,12 @@ FILE = QFileDialog.FileMode.ExistingFile
 
 
 class PromptChooser:
-    """Asks what to capture, and has it captured. remember: keeps the folder of a path."""
+    """Asks what to capture, and has it captured. commands: the Commands of the window."""
 
-    def __init__(
-        self,
-        window: Window,
-        session: Session,
-        capturing: CaptureRunner,
-        run: Callable[[str], None],
-        answered: Callable[..., Callable[..., None]],
-        remember: Callable[[str], None],
-    ) -> None:
-        self.window, self.session, self.capturing = window, session, capturing
-        self.run, self.answered, self.remember = run, answered, remember
+    def __init__(self, commands: Any) -> None:
+        self.commands, self.window = commands, commands.window
+        self.session: Session = commands.session
+        self.capturing: CaptureRunner = commands.capturing
         self.writing = WritingOptions()
 
     @property
@@ -758,7 +739,7 @@ class PromptChooser:
     def capture_text(self, text: str, second: str = "") -> None:
         """Capture these texts."""
         self.session.put(text=text, second=second, ids="")
-        self.run("capture")
+        self.commands.run("capture")
 
     def ids(self) -> None:
         """Ask for a file of ids; of a model of images or sounds for one of these."""
@@ -770,25 +751,25 @@ class PromptChooser:
 
     def capture_ids(self, path: str) -> None:
         """Capture what the ids of a file stand for, an image or a sound."""
-        self.remember(path)
+        self.commands.remember(path)
         self.session.put(ids=path)
-        self.run("capture")
+        self.commands.run("capture")
 
     def corpus(self) -> None:
         """Ask for a file of texts, then where to keep its capture."""
-        chosen = self.answered("corpus", self.keep_corpus)
+        chosen = self.commands.answered("corpus", self.keep_corpus)
         ask_for(self.window, tr("Choose a file of texts"), FILE, chosen, tr(TEXTS))
 
     def keep_corpus(self, path: str) -> None:
         """Ask where to keep the capture of a file of texts."""
-        self.remember(path)
+        self.commands.remember(path)
         name = f"{Path(path).stem or 'texts'}.h5"
-        chosen = self.answered("corpus", partial(self.capture_corpus, path))
+        chosen = self.commands.answered("corpus", partial(self.capture_corpus, path))
         ask_where(self.window, tr("Keep the captures in"), tr(CAPTURES), name, chosen)
 
     def capture_corpus(self, path: str, out: str) -> None:
         """Capture every text of a file into one capture."""
-        self.remember(out)
+        self.commands.remember(out)
         self.capturing.start_corpus(path, out)
 
     def write(self) -> None:
@@ -800,7 +781,7 @@ class PromptChooser:
         room = None if most is None or capture is None else max(0, most - len(capture.main))
         two = session.spec is not None and session.spec.two_texts
         text = session.second if two else session.text
-        chosen = self.answered("write", self.write_so)
+        chosen = self.commands.answered("write", self.write_so)
         WriteDialog(self.window, text, unit, room, self.writing, chosen).open()
 
     def write_so(self, writing: WritingOptions) -> None:
