@@ -113,7 +113,7 @@ def single(capture):
     from hgviz.gui.map import MapView
 
     with shown(MapView, INSPECT, capture=capture) as view:
-        turn(lambda: view.canvas.view is not None)
+        turn(lambda: view.canvas.panes[0].scene is not None)
         yield view
 
 
@@ -123,7 +123,7 @@ def compared(a, b):
     from hgviz.gui.compare import CompareView
 
     with shown(CompareView, COMPARE, capture=a, beside=b) as view:
-        turn(lambda: view.canvas.view is not None)
+        turn(lambda: view.canvas.panes[0].scene is not None)
         yield view
 
 

@@ -123,7 +123,7 @@ def shown(path):
     session.put(capture=open_capture(path), selection=Selection(0, 0))
     view.bind(session, lanes)
     view.show()
-    turn(lambda: view.canvas.view is not None)
+    turn(lambda: view.canvas.panes[0].scene is not None)
     height, width = view.canvas.room
     view.resize(1400 + ROOM[1] - width, 1200 + ROOM[0] - height)
     turn(lambda: view.canvas.room == ROOM)

@@ -54,7 +54,7 @@ from hgviz.files import resource
 
 class Eye(QObject):
     def eventFilter(self, canvas, event):
-        if event.type() == QEvent.Type.Paint and canvas.view and canvas.is_exact:
+        if event.type() == QEvent.Type.Paint and canvas.panes[0].scene and canvas.is_exact:
             canvas.removeEventFilter(self)
             QTimer.singleShot(0, seen)
         return False

@@ -166,7 +166,6 @@ def amount(value: float, signed: bool) -> str:
 
 def _levels(across: Across) -> str:
     """How much of the answer went to each level, and from how far back; or from the source."""
-    assert across.row is not None
     if not across.row.parts or across.query is None:
         return tr(describe_shares(across.capture, across.row, across.query))
     spec, unit = across.capture.spec, tr(across.capture.main.unit)
@@ -248,7 +247,6 @@ def token_names(columns: Names) -> tuple[tuple[float, str], ...]:
 
 def token_words(across: Across, column: int) -> str:
     """A token, the weight of an answer on it, and that weight by level."""
-    assert across.row is not None
     columns, signed = across.columns, across.recipe.signed
     total = float(across.row.weights[0][column])
     lines = [
@@ -381,7 +379,6 @@ class AcrossView(MapsView):
 
     def _answer(self, session: Session) -> int | None:
         """The token whose answer is looked at: the query, where it is of the text answered on."""
-        assert session.capture is not None
         capture, chosen = session.capture, session.selection
         if capture.query_prompt(chosen.layer) is not capture.main or chosen.query is None:
             return capture.main.last
@@ -393,7 +390,6 @@ class AcrossView(MapsView):
         return -opened.peak, opened.peak
 
     def _follow(self, reveal: bool = False) -> None:
-        """The cross hair, the card and the sentence."""
         across = self._across
         if across is None or across.capture is not self.session.capture:
             return  # the next one brings its own

@@ -109,7 +109,6 @@ def _answer_namer(trial: MaskTrial, model: Model | None) -> Callable[[int], str]
 
 
 def _change_at(trial: MaskTrial, place: int, name_of: Callable[[int], str]) -> Change:
-    assert trial.before is not None and trial.now is not None
     examples = trial.examples
     number = int(np.searchsorted(examples.places, place, side="right")) - 1
     row = examples.rows[number]

@@ -121,7 +121,6 @@ class Points:
     name: str = ""
 
     def index(self, key: Hashable) -> int | None:
-        """The index of the point that stands for this."""
         return self.keys.index(key) if key is not None and key in self.keys else None
 
 
@@ -392,12 +391,10 @@ class PlotItems:
 
     @property
     def zoomed(self) -> bool:
-        """Whether only a part is on screen."""
         near = 1e-6 * np.abs(np.diff(self.ends))
         return bool((np.abs(np.subtract(self.box.viewRange(), self.ends)) > near).any())
 
     def look(self, x: Sequence[float], y: Sequence[float]) -> None:
-        """Show this range."""
         self.box.setRange(xRange=x, yRange=y, padding=0)
 
     def nearest(self, place: Any, by_x: bool) -> tuple[Points, int] | None:
@@ -416,7 +413,6 @@ class PlotItems:
         return found
 
     def place(self, x: float, y: float) -> Any:
-        """Where a value is in the scene."""
         return self.box.mapViewToScene(graphics().Point(x, y))
 
 
@@ -495,7 +491,6 @@ class ChartWidget(QWidget):
 
     @property
     def shown(self) -> list[PlotItems]:
-        """The plots on screen."""
         return self.plots[: len(self.chart.plots)]
 
     @property
@@ -691,12 +686,10 @@ class ChartWidget(QWidget):
         self._annotate()
 
     def _nearest_stop(self, x: float) -> int:
-        assert self.chart.slider is not None
         return int(np.abs(np.asarray(self.chart.slider.stops, float) - x).argmin())
 
     def _slide(self, stop: int, begun: bool = False) -> None:
         slider = self.chart.slider
-        assert slider is not None
         stop = max(0, min(stop, len(slider.stops) - 1))
         if stop != slider.at:
             self.slid.emit(stop, begun)

@@ -142,7 +142,6 @@ class CompareView(HeadMapsView):
         self.put_over(2, self.legend)
 
     def put_over(self, number: int, widget: QWidget, stretch: int = 1) -> None:
-        """Put a widget over one of the three maps."""
         cast("QHBoxLayout", self.canvas.seats[number].layout()).addWidget(widget, stretch)
 
     # --- View -------------------------------------------------------------------------------------
@@ -152,7 +151,6 @@ class CompareView(HeadMapsView):
         self.canvas.blink(False)
 
     def request(self, session: Session) -> Callable[[], OpenedMap[SharedGrid]] | Empty | None:
-        """Open both heads on one grid, and read the row looked at."""
         a, b, chosen = session.capture, session.capture_b, session.selection
         if a is None or b is None or not all(map(len, (*a.spans, *b.spans))):
             return NOTHING._replace(actions=OPEN) if a is None else NOTHING
@@ -180,7 +178,7 @@ class CompareView(HeadMapsView):
 
     def as_table(self) -> list[list[str]] | None:
         opened, view = self._opened, self.canvas.view
-        return map_table(opened, self.tiles, view) if opened and view else None
+        return map_table(opened, self.tiles, view) if opened else None
 
     # --- showing ----------------------------------------------------------------------------------
 
@@ -191,7 +189,7 @@ class CompareView(HeadMapsView):
     def _say_share(self) -> None:
         """How much of a large difference is computed: every weight of both goes into it."""
         opened, view, share = self._opened, self.canvas.view, 1.0
-        if opened is None or view is None:
+        if opened is None:
             return
         if view.zoom > QUICK:
             parts = [self.tiles.get(key) for key in tiles.wanted(opened.sources[2], view)]
@@ -607,7 +605,6 @@ def row_words(pair: PairedRow, side: int) -> str:
     """What a row of A (0) or B (1) does: one key, or how many it spreads over, e to the entropy; of
     a signed row also the negative part."""
     weights = pair.weights[side]
-    assert weights is not None
     sizes = np.abs(weights).astype(float)
     mass = float(sizes.sum())
     if not mass > 0:
@@ -726,7 +723,6 @@ class TextsView(View):
 
     @property
     def pair(self) -> PairedRow | None:
-        """The rows that are drawn."""
         return self._result.pair if self._result is not None else None
 
     # --- View -------------------------------------------------------------------------------------

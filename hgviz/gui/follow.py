@@ -440,7 +440,6 @@ def _read_stage(capture: Capture, stage: Stage, token: int, options: FollowOptio
         facts = options.facts
         head = max(heads, key=lambda one: facts[one].clarity if one in facts else 0.0)
     role, attention = options.facts.get(head), capture.maps[head.layer]
-    assert attention is not None
     row = capture.position(stage.own, token)
     weights = attention.read(head.head, rows=(row, row + 1))[0]
     causal = capture.spec.layers[stage.layers[0]].causal
@@ -922,8 +921,6 @@ class FollowCanvas(QAbstractScrollArea):
         return QPointF(place.x(), place.y() + self.verticalScrollBar().value()) / self.zoom
 
     def _cell_at(self, place: QPointF) -> tuple[StageStrip, int] | None:
-        if self.scene is None:
-            return None
         for strip in (*self.scene.layout.strips, self.scene.layout.rollout):
             position = strip.at(place.x(), place.y())
             if position is not None:

@@ -659,11 +659,9 @@ class Grid:
     def of(cls, capture: Capture, layer: int, whole: bool, texts: CaptureWords) -> Grid:
         """The picture of a layer; windowed resampling is a band unless the whole is asked for."""
         attention, spec = capture.maps[layer], capture.spec.layers[layer]
-        assert attention is not None
         queries, keys = texts.of_layer(capture, layer)
         if whole or not banded(spec):
             return cls(capture, layer, attention, queries, keys, queries, keys)
-        assert spec.window is not None
         band = Band(attention, spec.window, spec.role == "down")
         rows = queries if band.down else keys
         return cls(capture, layer, band, queries, keys, rows, Places(spec.window))

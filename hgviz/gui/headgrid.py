@@ -130,7 +130,6 @@ class HeadGrid(QAbstractScrollArea):
         self.viewport().update()
 
     def show_off(self, off: HeadSet) -> None:
-        """Show these heads as switched off."""
         changed, self.off = off ^ self.off, off
         if changed:
             self._describe()
@@ -211,7 +210,6 @@ class HeadGrid(QAbstractScrollArea):
                 self.viewport().update(box.toAlignedRect())
 
     def _reveal(self) -> None:
-        """Scroll to the chosen head."""
         box = self.where(self.chosen) if self.chosen is not None else None
         if box is not None:
             for bar, start, end, room in (
@@ -489,7 +487,6 @@ class Shades:
     digits: int = 1
 
     def colour_of(self, value: float, dark: bool) -> QColor:
-        """The colour of a number."""
         low, high = self.limits
         place = min(1.0, max(0.0, (value - low) / (high - low))) if high > low else 0.5
         if low == -high:
@@ -525,12 +522,6 @@ class Shades:
         said = "{value} ({low} to {high}) {unit}: may be nothing" if one.includes_zero else said
         written = {name: decimals(n, self.digits, signed=True) for name, n in numbers.items()}
         return ", ".join(filter(None, (tr(said, unit=self.unit, **written), one.part)))
-
-
-def text_colour(ground: QColor) -> QColor:
-    """Black or white on a colour, whichever contrasts more."""
-    rgb = np.array([ground.red(), ground.green(), ground.blue()])
-    return QColor(*map(int, palettes.contrasting_colour(rgb)))
 
 
 def offered(study: Study | None) -> tuple[Method, ...]:
@@ -671,7 +662,9 @@ class Scores(HeadPicture):
             said = self.shades.number(head)
             is_room = metrics.horizontalAdvance(said) < box.width() - 3 and box.height() > 14
             if ground is not None and is_room:
-                write(painter, box, said, bold, text_colour(ground), theme.CENTRE)
+                rgb = np.array([ground.red(), ground.green(), ground.blue()])
+                colour = QColor(*map(int, palettes.contrasting_colour(rgb)))
+                write(painter, box, said, bold, colour, theme.CENTRE)
             return
         inner, edge = box.adjusted(0.75, 0.75, -0.75, -0.75), min(EDGE, box.width() / 3)
         theme.draw_box(painter, inner, radius, now.pane)
@@ -778,7 +771,6 @@ class ShadeBar(QWidget):
         self.show_shades(self.shades)
 
     def show_shades(self, shades: Shades) -> None:
-        """Show another scale."""
         self.shades = self._ramp.shades = shades
         low, high = map(tr, shades.ends)
         self._low.setText(low)

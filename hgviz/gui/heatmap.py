@@ -161,7 +161,6 @@ class CellReading:
 
     def _reason(self) -> str:
         """Why the cell is masked."""
-        assert self.column is not None and self.rule is not None
         start = int(self.columns.spans[self.column, 0])
         same_text = self.rows.prompt is self.columns.prompt
         if same_text and start >= 0 and start >= int(self.rows.spans[self.row, 1]):
@@ -266,8 +265,8 @@ class MapCanvas(QWidget):
         self.seats = () if self.alone else tuple(QWidget(self) for _ in range(count))
         for seat in self.seats:
             hbox(seat, margins=(0, 4, 0, 4), spacing=8)
-        self.view: Viewport | None = None
         self.room = 8, 8  # (height, width) for each map, in device pixels
+        self.view = Viewport.fitted((1, 1), self.room)  # the part on screen
         self.blinks = False  # whether A and B take turns in one place
         self._shows_b = self._names_b = False
         self._top = TOP
@@ -316,24 +315,18 @@ class MapCanvas(QWidget):
             pane.missing.say("" if lack is None else "<b>{}</b><br>{}".format(*map(escape, lack)))
         self._names_b = not self.alone and scenes[1].rows is not scenes[0].rows
         self._arrange()
-        shape, before = scenes[0].source.shape, self.view
-        fitted = Viewport.fitted(shape, self.room, self._ratio)
-        view = fitted if before is None else before.of(shape).resized(self.room, self._ratio)
-        self._look(view, moves=view != before)
+        view = self.view.of(scenes[0].source.shape).resized(self.room, self._ratio)
+        self._look(view, moves=view != self.view)
 
     def grow(self, shape: tuple[int, int]) -> None:
         """Show the same head for a text of another length; the part on screen stays."""
-        if self.view is not None:
-            self.view = self.view.of(shape, same_text=True)
+        self.view = self.view.of(shape, same_text=True)
 
     def fit(self) -> None:
-        if self.view is not None:
-            self._look(Viewport.fitted(self.view.shape, self.room, self._ratio))
+        self._look(Viewport.fitted(self.view.shape, self.room, self._ratio))
 
     def compose(self, afresh: bool = False) -> None:
         """Compose the pictures again after a change of colours, head or part."""
-        if self.view is None:
-            return
         for pane in self.panes:
             if pane.scene is not None and pane.scene.source.shape == self.view.shape:
                 if afresh:
@@ -344,7 +337,6 @@ class MapCanvas(QWidget):
         self.update()
 
     def renew(self, parts: Sequence[Part]) -> None:
-        """Paint parts that have just been read."""
         for pane in self.panes:
             scene, view, ratio = pane.scene, pane.picture.view, self._ratio
             if scene is None or view is None:
@@ -385,28 +377,24 @@ class MapCanvas(QWidget):
 
     def reveal(self, row: int | None, column: int | None) -> None:
         """Scroll until a cell is on screen, no further."""
-        if self.view is not None:
-            down = self.view.down if row is None else self.view.down.around(row)
-            across = self.view.across if column is None else self.view.across.around(column)
-            if (down, across) != self.view.axes:
-                self._look(replace(self.view, down=down, across=across))
+        down = self.view.down if row is None else self.view.down.around(row)
+        across = self.view.across if column is None else self.view.across.around(column)
+        if (down, across) != self.view.axes:
+            self._look(replace(self.view, down=down, across=across))
 
     def zoom(self, turns: int, place: QPointF) -> None:
         """Zoom in (turns > 0) or out around a place."""
-        if self.view is not None:
-            rect = self._pane_at(place).rect
-            spot = (place - rect.topLeft()) * self._ratio
-            self.view = self.view.zoomed(turns, spot.y(), spot.x())
-            before = rect.left()
-            self._place()
-            after = self._pane_at(place).rect.left()  # it may begin further left now
-            self.pan(QPointF(before - after, 0))
+        rect = self._pane_at(place).rect
+        spot = (place - rect.topLeft()) * self._ratio
+        self.view = self.view.zoomed(turns, spot.y(), spot.x())
+        before = rect.left()
+        self._place()
+        after = self._pane_at(place).rect.left()  # it may begin further left now
+        self.pan(QPointF(before - after, 0))
 
     def pan(self, step: QPointF) -> None:
-        """Move the maps along."""
-        if self.view is not None:
-            step = step * self._ratio
-            self._look(self.view.panned(round(step.y()), round(step.x())))
+        step = step * self._ratio
+        self._look(self.view.panned(round(step.y()), round(step.x())))
 
     def blink(self, on: bool) -> None:
         """Show A and B in turn in one place, or beside each other again. Asked for once more it
@@ -427,11 +415,6 @@ class MapCanvas(QWidget):
         """Whether every map is drawn at the resolution that it asks for."""
         return all(pane.quality == "exact" for pane in self.panes if pane.lack is None)
 
-    @property
-    def planned(self) -> Viewport:
-        """The part on screen, or the one that will be."""
-        return self.view or Viewport.fitted((1, 1), self.room, self._ratio)
-
     def _look(self, view: Viewport, moves: bool = True) -> None:
         self.view = view
         self._place()
@@ -441,7 +424,6 @@ class MapCanvas(QWidget):
 
     def _judge(self, pane: MapPane) -> None:
         """Measure how coarse a picture is; show a note if it stays coarse for a while."""
-        assert pane.scene is not None and self.view is not None
         source = pane.scene.source
         screen = tiles.screen(source, self.view)
         if screen == pane.screen and pane.quality == "exact":
@@ -465,16 +447,11 @@ class MapCanvas(QWidget):
         return self.devicePixelRatioF()
 
     def cell_at(self, place: QPointF) -> Cell:
-        """The row and column under a place; None, None outside the maps."""
-        if self.view is None:
-            return None, None
         spot = (place - self._pane_at(place).rect.topLeft()) * self._ratio
         row, column = self.view.down.cell(spot.y()), self.view.across.cell(spot.x())
         return (None, None) if row is None or column is None else (row, column)
 
     def cell_rect(self, row: int, column: int, number: int = 0) -> QRectF:
-        """A cell of one of the maps, in logical px."""
-        assert self.view is not None
         (top, bottom), (left, right) = self.view.down.edges(row), self.view.across.edges(column)
         corner, ratio = self.panes[number].rect.topLeft(), self._ratio
         size = QSize(right - left, bottom - top)
@@ -514,8 +491,6 @@ class MapCanvas(QWidget):
     def _place(self) -> None:
         """Place the maps in their rooms: a single one in the middle, three at the left."""
         view, ratio = self.view, self._ratio
-        if view is None:
-            return
         height, width = (size / ratio for size in view.size)
         if self.alone:
             left = (self.room[1] - view.size[1]) // 2 / ratio
@@ -543,7 +518,7 @@ class MapCanvas(QWidget):
             box.moveCenter(pane.rect.center())
             pane.missing.setGeometry(box.toRect())
             is_lacking = not card.text() or pane.scene is None or not pane.visible
-            if self.view is None or row is None or column is None or is_lacking:
+            if row is None or column is None or is_lacking:
                 card.hide()
                 continue
             below = pane.rect.bottomLeft().toPoint()
@@ -559,8 +534,6 @@ class MapCanvas(QWidget):
 
     def paintEvent(self, event: QPaintEvent) -> None:
         view, ratio, changed = self.view, self._ratio, QRectF(event.rect())
-        if view is None:
-            return
         panes = [pane for pane in self.panes if pane.visible]
         with QPainter(self) as painter:
             painter.drawPixmap(0, 0, self._drawn_ground(panes))
@@ -623,7 +596,6 @@ class MapCanvas(QWidget):
 
     def _veil(self, painter: QPainter, pane: MapPane) -> None:
         """Hatch a head that is switched off, and rows and columns that a side does not have."""
-        assert pane.scene is not None and self.view is not None
         rect, ratio, now = pane.rect, self._ratio, theme.current()
         if pane.scene.off:
             ink.switched_off(painter, rect, ratio)
@@ -651,7 +623,6 @@ class MapCanvas(QWidget):
         gutter = self.sums_rect(pane)
         if gutter.isEmpty():
             return
-        assert self.view is not None and pane.scene is not None and pane.scene.mass is not None
         masses = [one.scene.mass for one in self.panes if one.scene is not None]
         most = max(float(np.abs(mass).max(initial=0)) for mass in masses if mass is not None)
         axis, ratio, mass = self.view.down, self._ratio, pane.scene.mass
@@ -672,7 +643,7 @@ class MapCanvas(QWidget):
         """The row sum at a place: "row 3: sum +0.43: +0.71 −0.28"; "" elsewhere."""
         for pane in self.panes:
             gutter = self.sums_rect(pane)
-            if pane.visible and gutter.contains(place) and self.view is not None:
+            if pane.visible and gutter.contains(place):
                 row = self.view.down.cell((place.y() - gutter.top()) * self._ratio)
                 mass = pane.scene.mass if pane.scene is not None else None
                 if row is not None and mass is not None and row < len(mass):
@@ -682,13 +653,15 @@ class MapCanvas(QWidget):
 
     def _draw_notes(self, painter: QPainter, pane: MapPane) -> None:
         """Draw chips, the note on resolution, and the small overview in a corner."""
-        assert pane.scene is not None and self.view is not None
         rect, view = pane.rect, self.view
         hides = not pane.picture.pixels[::8, ::-8].all()  # looked at here and there
         note = tr("off: this head adds nothing") if pane.scene.off else pane.note * hides
         if note:
             ink.chip(painter, rect.topRight() + QPointF(-PAD, PAD), note, rect.width() - 2 * PAD)
-        words = " · ".join(filter(None, (self.quality_words(pane), _pixel_words(view))))
+        sides = [f"{1 / min(1, axis.scale):.3g}" for axis in view.axes]  # cells that share a pixel
+        shared = tr("1 px = {rows} × {columns}, max", rows=sides[0], columns=sides[1])
+        parts = self.quality_words(pane), "" if sides == ["1", "1"] else shared
+        words = " · ".join(filter(None, parts))
         if words:
             down = 2 if self.alone else 2 + NOTE_DOWN
             # a narrow map has room to its left
@@ -714,7 +687,7 @@ class MapCanvas(QWidget):
         """The box of the small overview; empty while the whole map is on screen."""
         pane = self.panes[0]
         scene = pane.scene
-        if self.view is None or self.view.whole or scene is None or scene.source.thumb is None:
+        if self.view.whole or scene is None or scene.source.thumb is None:
             return QRectF()
         if pane.thumb is None:
             pane.thumb = ink.thumbnail(scene, theme.current().dark)
@@ -775,9 +748,11 @@ class MapCanvas(QWidget):
             self.fit()
 
     def _centre(self, place: QPointF) -> None:
-        """Centre the map on a place of the small overview."""
-        if self.view is not None and not self.inset.isEmpty():
-            self._look(ink.view_at(self.view, self.inset, place))
+        if not self.inset.isEmpty():
+            box, (down, across) = self.inset, self.view.axes
+            x = (place.x() - box.x()) / box.width() * across.length - across.size / 2
+            y = (place.y() - box.y()) / box.height() * down.length - down.size / 2
+            self._look(self.view.panned(round(down.start - y), round(across.start - x)))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom by whole notches; the steps of fine wheels add up."""
@@ -791,7 +766,7 @@ class MapCanvas(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Zoom by + and − around the chosen cell."""
         cross, key = self.panes[0].cross, Qt.Key(event.key())
-        if key not in TURNS or self.view is None:
+        if key not in TURNS:
             super().keyPressEvent(event)
             return
         has_cell = cross.row is not None and cross.column is not None
@@ -815,23 +790,13 @@ class MapCanvas(QWidget):
     def _resize(self) -> None:
         """Keep the part on screen, or the whole map, at another size."""
         self._arrange()
-        if self.view is not None:
-            self._look(self.view.resized(self.room, self._ratio))
+        self._look(self.view.resized(self.room, self._ratio))
 
     def _swap(self) -> None:
-        """Show B in place of A, or A again."""
         self._shows_b = not self._shows_b
         self._arrange()
         self._place_cards()
         self.update()
-
-
-def _pixel_words(view: Viewport) -> str:
-    """How many cells share a pixel in words, "" for one."""
-    sides = [f"{1 / min(1, axis.scale):.3g}" for axis in view.axes]
-    if sides == ["1", "1"]:
-        return ""
-    return tr("1 px = {rows} × {columns}, max", rows=sides[0], columns=sides[1])
 
 
 def _missing_runs(axis: MapAxis, there: Bools) -> list[tuple[int, int]]:
@@ -878,7 +843,7 @@ class MapsView(View):
 
     @property
     def zoomed(self) -> bool:
-        return self.canvas.view is not None and not self.canvas.view.whole
+        return not self.canvas.view.whole
 
     def fit(self) -> None:
         self.canvas.fit()
@@ -890,7 +855,7 @@ class MapsView(View):
         """Ask, read every tile on screen and draw, now."""
         super().settle()
         if self._opened is not None:
-            self._opened.load(self.tiles, self.canvas.planned)
+            self._opened.load(self.tiles, self.canvas.view)
             self.canvas.compose(afresh=True)
             self._show_maps()
 
@@ -935,7 +900,6 @@ class MapsView(View):
         return session.display.limits or (-opened.peak, opened.peak)
 
     def _off(self, opened: OpenedMap[Any]) -> tuple[bool, ...]:
-        """Whether the head of each map is switched off."""
         return (False,) * self.count
 
     # --- what is looked at ------------------------------------------------------------------------
@@ -960,7 +924,6 @@ class MapsView(View):
 
     def _selection_of(self, row: int, column: int) -> Selection:
         """What a cell stands for: a head with a query and a key, None for what it has not."""
-        assert self._opened is not None
         query, key = self._opened.grid.tokens(row, column)
         return Selection(*self._opened.head, query=query, key=key)
 
@@ -1020,7 +983,6 @@ class HeadMapsView(MapsView):
         vbox(self.content, self.head, (self.canvas, 1))
 
     def _add_buttons(self, fit_words: str) -> None:
-        """Add the buttons that come last in the head."""
         fit_button = IconButton("fit", fit_words)
         fit_button.clicked.connect(self.fit)
         self.export = self.export_button()

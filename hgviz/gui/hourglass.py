@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -13,7 +12,7 @@ from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen, Q
 from PySide6.QtWidgets import QMenu, QWidget
 
 from hgviz import palettes, tasks
-from hgviz.analysis.metrics import METRICS, applicable
+from hgviz.analysis.metrics import applicable
 from hgviz.analysis.roles import HeadRole
 from hgviz.core import Capture, HeadId, HeadSet, Layer, Map, ModelSpec, progress
 from hgviz.figures.spec import Spec
@@ -42,7 +41,6 @@ from hgviz.gui.layouts import (
     hourglass_layout,
 )
 from hgviz.gui.sentences import counted, explained, marked_up, measured, metric_name
-from hgviz.gui.tables import Table, in_full
 from hgviz.gui.theme import write
 from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Picker, label, vbox
@@ -360,7 +358,6 @@ class HourglassView(View):
         self.grid.rearranged.connect(self.refresh)
 
     def request(self, session: Session) -> Callable[[], HourglassData | None] | Empty:
-        """The small maps of every layer that is there, as one image."""
         if session.spec is None:
             return NOTHING
         self._stage(session)
@@ -374,7 +371,6 @@ class HourglassView(View):
         return partial(_read_thumbnails, session.capture, look, self.data)
 
     def draw(self, result: HourglassData | None) -> None:
-        """Show the pictures, unless they are on screen already."""
         if result is None or result is not self.data:
             self.data = result
             self._stage(self.session)
@@ -390,9 +386,6 @@ class HourglassView(View):
         if session.capture is None:
             return None
         return Spec(kind="wall", selection=session.selection, display=session.display)
-
-    def as_table(self) -> Table | None:
-        return head_table(self.session, self.data.thumbs if self.data is not None else {})
 
     def _shades(self, session: Session) -> Shades | None:
         """The metric that colours heads, None where their maps are shown."""
@@ -433,7 +426,9 @@ class HourglassView(View):
         self.head.note.say("; ".join(filter(None, notes)))
         mapless = () if session.model is None else tasks.blocks_without_attention(session.model)
         self.mapless.setVisible(bool(mapless))
-        self.mapless.setText(mapless_words(mapless))
+        made = "; ".join(dict.fromkeys(tr(parts) for _, parts in mapless))
+        one, many = "1 layer has no map: {made}", "{n:,} layers have no map: {made}"
+        self.mapless.setText(tr(one if len(mapless) == 1 else many, n=len(mapless), made=made))
         self._mark()
 
     def _offer_metrics(self, session: Session, shades: Shades | None) -> None:
@@ -473,7 +468,6 @@ class HourglassView(View):
         self.card.stand(QRectF(where), QRectF(self.grid.viewport().rect()))
 
     def menu(self, head: HeadId | None) -> QMenu:
-        """Return the menu of a head, or of the whole picture."""
         menu = QMenu(self)
         menu.aboutToHide.connect(menu.deleteLater)
         if head is not None:
@@ -521,26 +515,6 @@ def scene_of(session: Session, spec: ModelSpec, capture: Capture | None) -> Hour
     )
 
 
-def head_table(session: Session, thumbs: dict[HeadId, Thumb]) -> Table | None:
-    """Every head of a model: its level, what it does, and the numbers on its card and of its
-    colour."""
-    spec = session.spec
-    if spec is None:
-        return None
-    unit, roles = _unit(session), _roles(session)
-    shade = [session.shade] if session.shade in METRICS else []
-    metrics = tuple(dict.fromkeys(("focus", "entropy", *shade)))
-    out = [[tr("Head"), tr("Level"), tr("Role"), *(metric_name(one, unit) for one in metrics)]]
-    for head in spec.heads:
-        known, small = roles.get(head), thumbs.get(head)
-        numbers = {"focus": small.focus} if small is not None else {}
-        numbers |= known.metrics if known is not None else {}
-        role = tr(known.role) if known is not None else "" if small else tr("not captured yet")
-        values = (numbers.get(one, math.nan) for one in metrics)
-        out.append([str(head), sentences.ends(spec, head.layer), role, *map(in_full, values)])
-    return out
-
-
 def _read_thumbnails(
     capture: Capture, look: dict[str, Any], before: HourglassData | None
 ) -> HourglassData:
@@ -564,12 +538,6 @@ def has_one_key(layer: Layer) -> bool:
     """Whether each window of a layer has a single key, whose softmax weight is always 1."""
     is_softmax = {*layer.activations} <= {"softmax", "topk"}
     return layer.window is not None and layer.role == "up" and is_softmax
-
-
-def mapless_words(others: tuple[tuple[str, str], ...]) -> str:
-    """24 layers have no map: MambaMixer."""
-    words = "1 layer has no map: {made}" if len(others) == 1 else "{n:,} layers have no map: {made}"
-    return tr(words, n=len(others), made="; ".join(dict.fromkeys(tr(one) for _, one in others)))
 
 
 def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:

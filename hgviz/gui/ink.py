@@ -101,7 +101,6 @@ class MapPicture:
 
     def renew(self, scene: MapScene, tiles: Tiles, box: Box, dark: bool) -> None:
         """Paint a box of it again: other tiles have come."""
-        assert self.view is not None
         top, bottom, left, right = box
         band = max(1, AT_ONCE // (right - left))
         for first in range(top, bottom, band):
@@ -134,8 +133,6 @@ class MapPicture:
 
 
 def thumbnail(scene: MapScene, dark: bool) -> Pixels:
-    """The pixels of the thumbnail of the whole head."""
-    assert scene.source.thumb is not None
     step = 1 << thumb_zoom(*scene.source.shape)
     down, across = (np.arange(0, size, step) for size in scene.source.shape)
     rows, columns = (np.stack([first, first + step], axis=1) for first in (down, across))
@@ -603,13 +600,6 @@ def draw_inset(painter: QPainter, box: QRectF, thumb: QImage, view: Viewport) ->
         painter.setPen(QPen(colour, width))
         painter.drawRect(part)
     painter.restore()
-
-
-def view_at(view: Viewport, box: QRectF, spot: QPointF) -> Viewport:
-    """The view moved so that a spot of the inset is in its middle."""
-    x = (spot.x() - box.x()) / box.width() * view.across.length - view.across.size / 2
-    y = (spot.y() - box.y()) / box.height() * view.down.length - view.down.size / 2
-    return view.panned(round(view.down.start - y), round(view.across.start - x))
 
 
 # --- cellcard -------------------------------------------------------------------------------------

@@ -197,7 +197,6 @@ class LinkScene:
 
     @property
     def sides(self) -> tuple[Side, Side]:
-        """What stands along both sides."""
         return self.links.queries, self.links.keys
 
 
@@ -304,7 +303,6 @@ class LinkLayout:
         return HEAD + self.middle(side, place) - self.offset(side)
 
     def box(self, side: int, place: int) -> QRectF:
-        """The box of the words of a unit."""
         pitch, (low, high) = self.pitch(side), self.sides[side]
         return QRectF(low, self.along(side, place) - pitch / 2, high - low, pitch)
 
@@ -654,7 +652,6 @@ class LinkCanvas(QAbstractScrollArea):
         self.queried.emit(end[1], bool(modifiers & CONTROL), bool(modifiers & SHIFT))
 
     def _go_to(self, far: FarKey) -> None:
-        """Scroll to a key that is out of view, and choose it."""
         self.reveal(far.place, KEY)
         self._chosen_here = True
         self.keyed.emit(far.place)
@@ -768,11 +765,9 @@ class LinksView(View):
 
     @property
     def links(self) -> Links | None:
-        """The links that are drawn, of the chosen queries or of all in view."""
         return None if self.data is None else self.data.links
 
     def request(self, session: Session) -> Callable[[], LinkData] | Empty:
-        """Read the rows of the queries that have links to be seen."""
         capture, chosen = session.capture, session.selection
         self.everything.setEnabled(chosen.query is not None)
         if capture is None or not all(map(len, capture.spans)):
@@ -895,14 +890,10 @@ class LinksView(View):
         return self._queries if query in self._queries else (query,)
 
     def _token(self, end: LinkEnd) -> int | None:
-        if self.links is None:
-            return None
         return (self.links.queries if end[0] == QUERY else self.links.keys).token(end[1])
 
     def _place(self, query: int) -> int | None:
         """The place of a token among the queries, None where it is not there."""
-        if self.links is None or self.data is None:
-            return None
         return self.links.queries.place(self.data.capture.row(self.data.selection.layer, query))
 
     def _read_more(self) -> None:

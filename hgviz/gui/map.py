@@ -73,7 +73,7 @@ class MapView(HeadMapsView):
             query=session.looked_at.query,
             whole=self.full.isChecked(),
             shared=session.display.shared,
-            view=self.canvas.planned,
+            view=self.canvas.view,
             same_text=self._went_on(chosen.head_id, capture),
         )
 
@@ -130,7 +130,7 @@ class MapView(HeadMapsView):
     def as_table(self) -> list[list[str]] | None:
         """The row of the chosen query, else the cells on screen."""
         opened, view = self._opened, self.canvas.view
-        if opened is None or view is None:
+        if opened is None:
             return None
         query, table = self.session.selection.query, None
         if query is not None:

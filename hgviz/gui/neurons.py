@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt
-from PySide6.QtGui import QPainter, QResizeEvent
+from PySide6.QtGui import QPainter
 from PySide6.QtWidgets import QWidget
 
 from hgviz.activations import ACTIVATIONS
@@ -145,8 +146,7 @@ class RowAnatomy:
 
 def dissected(capture: Capture, head: HeadId, query: int, texts: CaptureWords) -> RowAnatomy:
     """Take the row of a query apart in a head whose map is computed from queries and keys."""
-    one = capture.maps[head.layer]
-    assert isinstance(one, LazyMap)
+    one: Any = capture.maps[head.layer]
     row = min(capture.row(head.layer, query), one.shape[1] - 1)
     found = dissect(one, head.head, row)
     rows, columns = texts.of_layer(capture, head.layer)
@@ -307,7 +307,6 @@ def lane_columns() -> list[Column]:
 
 # --- view -----------------------------------------------------------------------------------------
 
-LOW_VIEW = 320  # px of height
 ORDERS = (("text", "In order"), ("weight", "By weight"))
 NOTHING = Empty(
     "No attention captured yet", "Capture a text to see queries, keys and their products.", CAPTURE
@@ -357,10 +356,9 @@ class NeuronView(View):
         self.keys.pointed.connect(self._point)
         self.sentence = label(kind="secondary", wrap=True, margins=(16, 6, 16, 8))
         self.sentence.setMinimumHeight(2 * self.sentence.fontMetrics().height() + 14)
-        self._foot = line()
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignVCenter)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        vbox(self.content, self.head, self.lanes, line(), (self.keys, 1), self._foot, self.sentence)
+        vbox(self.content, self.head, self.lanes, line(), (self.keys, 1), line(), self.sentence)
         self.start_at(self.keys)
 
     def request(self, session: Session) -> Callable[[], RowAnatomy] | Empty:
@@ -401,12 +399,6 @@ class NeuronView(View):
 
     def as_table(self) -> Table | None:
         return None if self.found is None else self.found.table(self._order(self.found))
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        """Where there is little room the keys have it, with their sentences as tooltips."""
-        super().resizeEvent(event)
-        for part in (self.lanes, self._foot, self.sentence):
-            part.setHidden(self.height() < LOW_VIEW)
 
     def _is_chosen(self, found: RowAnatomy) -> bool:
         """Whether what is on screen is the row that is chosen."""

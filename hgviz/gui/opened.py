@@ -161,7 +161,6 @@ class OpenedMap(Generic[AnyGrid]):
 def open_grid(grid: Grid, head: HeadId) -> OpenedMap[Grid]:
     """The map of one head as its grid has it."""
     attention = grid.capture.maps[head.layer]
-    assert attention is not None
     summary = _summary(grid.capture, attention, head.head)
     thumb = None if summary is None or grid.band is not None else summary.thumb
     source = Source(grid.map, head.head, grid.rule_of(head.head), thumb)
@@ -214,7 +213,6 @@ def _side_source(
 ) -> tuple[Source, float | None]:
     """The source of A (0) or of B (1) on the cells of a grid, and its largest weight if known."""
     attention, rule = capture.maps[head.layer], rule_of(capture, head)
-    assert attention is not None  # the counterpart of a head is captured
     if grid.is_identity:
         summary = _summary(capture, attention, head.head)
         if summary is None:
@@ -568,7 +566,7 @@ class TileSupply(QObject):
         hurry: the window waits, for all of it or for what is stored.
         """
         view = self._canvas.view
-        if self._readers is None or self._lanes is None or view is None:
+        if self._lanes is None:
             return
         if opened is not self._opened:
             self._opened, self._screen = opened, ()
@@ -585,7 +583,7 @@ class TileSupply(QObject):
     def at_hand(self) -> bool:
         """Whether what is read in a moment is there: all of a screen, or what is stored of it."""
         cache, view = self._canvas.cache, self._canvas.view
-        if self._opened is None or view is None:
+        if self._opened is None:
             return False
         lacking = cache.lacking(self._opened.sources[0], view)
         if view.zoom <= AT_ONCE:
@@ -604,8 +602,6 @@ class TileSupply(QObject):
         """
         self._ahead = ahead
         cache, view, opened = self._canvas.cache, self._canvas.view, self._opened
-        if self._readers is None or opened is None or view is None:
-            return
         sources, shape, soon = opened.shown, opened.sources[0].shape, view.zoom <= AT_ONCE
         # from afar A and B are there as they are stored, while A − B is nowhere
         far = view.zoom > QUICK and all(source.lowest is not None for source in sources[:2])
@@ -630,8 +626,6 @@ class TileSupply(QObject):
         )
 
     def _look_ahead(self) -> None:
-        if self._opened is None or self._lanes is None:
-            return
         if self.neighbours is None:
             self._read(ahead=True)
             return
@@ -652,9 +646,7 @@ class TileSupply(QObject):
 
     def _add_up(self) -> None:
         """Once the screen is exact: sums take as long as the whole maps."""
-        if self._adding or self._opened is None or self._lanes is None:
-            return
-        if self._canvas.is_exact:
+        if self._opened is not None and not self._adding and self._canvas.is_exact:
             self._adding = True
             self._lanes.files.submit(
                 self._key, "Map", self._opened.add_up,

@@ -260,7 +260,6 @@ class CommandPalette(QDialog):
         self._changed(LISTENS[0])
 
     def open(self) -> None:
-        """Open it in the upper part of the window."""
         window = self.parentWidget()
         left, top = (window.width() - self.width()) // 2, round(window.height() * TOP)
         self.move(window.mapToGlobal(QPoint(left, top)))

@@ -125,7 +125,6 @@ class HeadPanel(View):
 
     def draw(self, result: HeadRole) -> None:
         self.role = role = result
-        assert self.session.capture is not None
         capture, (layer, head) = self.session.capture, role.head
         self.sentence.setText(tr(role_sentence(role)))
         evidence = tr(role_evidence(role)).replace(" -", " −")
@@ -151,7 +150,6 @@ class HeadPanel(View):
         self._say_count("")
 
     def _rank(self, metric: str) -> str:
-        assert self.role is not None
         own, total = rank(metric, self.role.head, self.session.facts)
         return tr("place {rank:,} of {total:,}, from the largest", rank=own, total=total)
 
@@ -162,15 +160,6 @@ class HeadPanel(View):
 
     def as_text(self) -> str:
         return f"{self.sentence.text()}\n{self.evidence.text()}" if self.role else ""
-
-    def as_table(self) -> list[list[str]] | None:
-        """Every number of the head, and its place among all heads."""
-        if self.role is None or self.session.capture is None:
-            return None
-        unit = self.session.capture.key_prompt(self.role.head.layer).unit
-        rows = ([sentences.metric_name(name, unit), repr(float(value)), self._rank(name)]
-                for name, value in self.role.metrics.items())  # fmt: skip
-        return [[tr("Metric"), tr("Value"), tr("Place")], *rows]
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -349,8 +338,6 @@ class TopKeysPanel(View):
 
     def _paint(self, painter: QPainter, box: QRectF, key: TopKey, chosen: bool) -> None:
         """Glyph, word with the key bold, bar, weight."""
-        if self.result is None:
-            return
         now, box = theme.current(), box.adjusted(INSET, 0, -INSET, 0)
         left = box.left()
         if key.shows_glyph:
@@ -437,7 +424,6 @@ class NotableHead:
     small: atlas.Pixels | None
 
     def words(self) -> str:
-        """The head, its role and its score."""
         name = tr("Head {head}", head=self.role.head)
         return f"{name}, {tr(self.role.role)}, {sentences.weight(self.role.score)}"
 
@@ -487,14 +473,12 @@ class NotablePanel(View):
         self.noticed("selection")
 
     def as_table(self) -> list[list[str]] | None:
-        """The heads that are listed: level, role, and the share of weight that goes there."""
         rows = [[str(one.role.head), one.level, tr(one.role.role), repr(float(one.role.score))]
                 for one in self.list.rows]  # fmt: skip
         return [[tr(one) for one in ("Head", "Level", "Role", "Share")], *rows] if rows else None
 
 
 def _paint_notable(painter: QPainter, box: QRectF, row: NotableHead, chosen: bool) -> None:
-    """Thumbnail, name, level, role and score."""
     now, role, box = theme.current(), row.role, box.adjusted(INSET, 0, -INSET, 0)
     picture = QRectF(box.left() + 0.5, box.top() + 4.5, THUMB - 1, THUMB - 1)
     painter.fillRect(picture, now.pane)
@@ -672,7 +656,6 @@ class TextsPanel(View):
         self._search()
 
     def as_table(self) -> list[list[str]] | None:
-        """The texts that are listed, whole, with their labels and sizes."""
         table = [[tr(one) for one in ("Text number", "Text", "Label", "Tokens")]]
         for at in self.list.rows:
             item = self.items[at]
@@ -686,7 +669,6 @@ class TextsPanel(View):
         return " ".join(self.field.text().lower().split())
 
     def search(self) -> None:
-        """Take the keyboard for a new search."""
         self.wanted.emit()
         self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
         self.field.selectAll()

@@ -198,7 +198,6 @@ class RowTable(QTableView):
 
     @property
     def columns(self) -> Sequence[Column]:
-        """Its columns, as they were given."""
         return self.model_of_rows.columns
 
     @property
@@ -339,7 +338,6 @@ class RowList(RowTable):
         return QSize(240, self.minimumHeight())
 
     def list_rows(self, rows: Sequence[Any]) -> None:
-        """List these rows."""
         self.show_rows([self._column], rows)
 
 

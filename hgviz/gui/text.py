@@ -39,9 +39,9 @@ class Passage:
 
     texts: CellTexts
     rows: tuple[TextRow, ...]
-    queries: Tokens | None = None
-    asks: bool = True
-    answers: bool = True
+    queries: Tokens | None
+    asks: bool
+    answers: bool
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -391,11 +391,10 @@ class TextStrip(View):
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """In the text Shift and an arrow take one more query to those whose mean is shown."""
         if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            by = STEPS.get(Qt.Key(event.key()))
-            number = next((n for n, strip in enumerate(self.strips) if strip is watched), 0)
-            passage = self._passage(number)
+            number, by = self.strips.index(watched), STEPS.get(Qt.Key(event.key()))
+            passage = self._data.passages[number]
             shifted = event.modifiers() == Qt.KeyboardModifier.ShiftModifier
-            if shifted and by is not None and passage and passage.asks and passage.queries:
+            if shifted and by is not None and passage.asks and passage.queries:
                 first, last = passage.queries
                 most = len(passage.texts.prompt) - 1
                 self._choose(number, (max(0, first + by[0]), min(most, last + by[1])))
@@ -443,22 +442,14 @@ class TextStrip(View):
             note = f"{tr(going.title)}: {tr(going.note)}"
         self.head.note.say(note[:1].lower() + note[1:])
 
-    def _passage(self, number: int) -> Passage | None:
-        passages = self._data.passages if self._data is not None else ()
-        return passages[number] if number < len(passages) else None
-
     def _point(self, number: int, token: int | None) -> None:
-        passage = self._passage(number)
-        if passage is None:
-            return
         chosen = self.session.selection
-        is_key = token is not None and chosen.query is not None and passage.answers
+        is_key = token is not None and chosen.query is not None
+        is_key = is_key and self._data.passages[number].answers
         self.session.put(hover=replace(chosen, key=token) if is_key else None)
 
     def _choose(self, number: int, tokens: Tokens) -> None:
-        passage = self._passage(number)
-        if passage is None:
-            return
+        passage = self._data.passages[number]
         if not passage.asks and passage.answers:
             self._key(number, tokens[1])
             return
@@ -475,8 +466,7 @@ class TextStrip(View):
             self.refresh()
 
     def _key(self, number: int, token: int) -> None:
-        passage = self._passage(number)
-        if passage is not None and passage.answers:
+        if self._data.passages[number].answers:
             self.session.put(selection=replace(self.session.selection, key=token))
 
 

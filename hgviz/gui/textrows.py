@@ -304,7 +304,6 @@ class TextRow:
 
     def colours(self, cells: Integers, display: Display) -> NDArray[np.uint8]:
         """uint8 (cells, 3): the colours of some cells of a coloured row."""
-        assert self.weights is not None
         scale = ink.ColourScale(self.signed, self.limits, display)
         painted = scale.painted(self.weights[cells], theme.current().dark)
         return ink.channels(painted)[:, :3]
@@ -439,7 +438,6 @@ def null_box(band: QRectF) -> QRectF:
 def overview_pixels(row: TextRow, display: Display, count: int) -> ink.Pixels:
     """(1, count): all weights of a row as pixels, the largest where several share one; transparent
     where nothing is seen."""
-    assert row.weights is not None
     scale = ink.ColourScale(row.signed, row.limits, display)
     values = atlas.fitted(row.weights[None], 1, count, row.signed)
     pixels = scale.painted(values, theme.current().dark)
@@ -569,7 +567,6 @@ class TextRows(QWidget):
 
     def _paint_segment_ends(self, painter: QPainter, bands: Sequence[QRectF], shown: Units) -> None:
         """A line and a mark at the end of every segment on screen."""
-        assert self.segment_ends is not None
         now, ends = theme.current(), self.segment_ends
         top, bottom = bands[0].top() - 1, TOP + sum(self.row_layout.lane) - 1
         foot = max(bands[min(1, len(bands) - 1)].top(), bands[0].bottom())

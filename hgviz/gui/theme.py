@@ -88,7 +88,6 @@ _theme_now = LIGHT
 
 
 def current() -> Theme:
-    """The theme in use."""
     return _theme_now
 
 

@@ -179,7 +179,6 @@ class Button(QPushButton):
         self._draw()
 
     def wear(self, icon: str) -> None:
-        """Change the icon."""
         self._icon = icon
         self._draw()
 
@@ -212,7 +211,6 @@ class IconButton(QToolButton):
         self._draw()
 
     def wear(self, icon: str, words: str = "") -> None:
-        """Change the icon, and the words with it."""
         self._icon = icon
         if words:
             self.setToolTip(words)
@@ -393,12 +391,10 @@ class PaneHead(QWidget):
         self._row = hbox(self, self.title, (self.note, 1), margins=(16, 0, 16, 0), spacing=8)
 
     def add(self, *widgets: QWidget) -> None:
-        """Put controls at the right, in this order."""
         for one in widgets:
             self._row.addWidget(one)
 
     def add_beside_title(self, *widgets: QWidget) -> None:
-        """Put chips right after the title."""
         for one in widgets:
             self._row.insertWidget(self._row.indexOf(self.note), one)
 
@@ -523,7 +519,6 @@ class Flow(QWidget):
         self.setSizePolicy(policy)
 
     def add(self, widget: QWidget) -> None:
-        """One more at the end."""
         hidden = widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide)
         widget.setParent(self)
         widget.setVisible(not hidden)
