@@ -145,7 +145,7 @@ def capture(
         temperature or 1.0, dense,
     )  # fmt: skip
     written = terminal.run(work, "Writing", "The same command writes the same text and goes on")
-    start = len(prompt if target is None else target)
+    start = written.first_generated or 0
     text = written.main.words(start, len(written.main)) or " ".join(written.main.pieces[start:])
     _report(out, written, as_json, text)
 
@@ -286,9 +286,8 @@ def logits(
     model = open_model(source, device)
     prompt, target = inputs.read(model)
     if generate is not None:
-        start = len(prompt if target is None else target)
         work = partial(tasks.write, model, prompt, generate, target, seed)
-        written = terminal.run(work, "Writing")
+        written, start = terminal.run(work, "Writing")
         text = written.words(start, len(written))
         terminal.quote(text or " ".join(written.pieces[start:]))
         prompt, target = (written, None) if target is None else (prompt, written)

@@ -33,7 +33,7 @@ class Writing:
     ) -> None:
         require_writer(model)
         self.model, self.prompt, self.target, self.off = model, prompt, target, off
-        self.start = prompt if target is None else target
+        self.start = _without_end(model, prompt if target is None else target)
         mask = self.start.attention_mask
         masked = 0 if mask is None else int((~mask).sum())
         require(
@@ -118,6 +118,21 @@ class Writing:
         own = self.model.segmented(text, self.off).boundaries
         assert own is not None
         return replace(text, boundaries=readonly(np.concatenate([ends, own[len(ends) :]])))
+
+
+def _without_end(model: Model, text: Prompt) -> Prompt:
+    """A text without the end token that the model's tokenizer adds to every text, as T5's does."""
+    last = int(text.ids[-1])
+    if last not in model.ends or not text.text:
+        return text
+    if model.tokenizer.encode(text.text).ids[-1] != last:
+        return text
+    names = ("ids", "spans", "attention_mask", "token_type_ids", "boundaries")
+    values = {name: getattr(text, name) for name in names}
+    cut: dict[str, Any] = {
+        name: None if value is None else readonly(value[:-1]) for name, value in values.items()
+    }
+    return replace(text, pieces=text.pieces[:-1], **cut)
 
 
 def choose_token(

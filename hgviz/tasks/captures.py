@@ -380,13 +380,15 @@ def write(
     target: Prompt | None = None,
     seed: int | None = None,
     temperature: float = 1.0,
-) -> Prompt:
-    """The text that a model writes, with its beginning; also of models without attention.
+) -> tuple[Prompt, int]:
+    """The text that a model writes, with its beginning, and the first token that it wrote; also of
+    models without attention.
 
     Arguments and errors as in generate.
     """
     _require_sampling(count, seed, temperature)
-    return _write(model, prompt, target, frozenset(), count, seed, temperature)[0].text
+    writing, _ = _write(model, prompt, target, frozenset(), count, seed, temperature)
+    return writing.text, len(writing.start)
 
 
 def _require_sampling(count: int, seed: int | None, temperature: float) -> None:

@@ -39,6 +39,18 @@ def test_logits_are_those_of_a_pass_over_the_text_so_far(tmp_path, family):
     assert writing.text.ids.tolist() == ids.tolist() and writing.added == ids[5:].tolist()
 
 
+@pytest.mark.parametrize("family", ["decoder", "both"])
+def test_the_end_token_that_a_tokenizer_adds_is_not_written_after(tmp_path, pieces, family):
+    model = opened(tmp_path, build(family, "softmax", vocab_size=300))
+    model.tokenizer, source = pieces["wordpiece"], pieces["wordpiece"].encode("a cat")
+    text = pieces["wordpiece"].encode("the cat")
+    given = (text,) if family == "decoder" else (source, text)
+    assert Writing(model, *given).text.ids.tolist() == text.ids.tolist()
+    model.ends = frozenset({int(text.ids[-1])})
+    writing = Writing(model, *given)
+    assert writing.text.ids.tolist() == text.ids[:-1].tolist() and writing.text.text == "the cat"
+
+
 # --- choosing -------------------------------------------------------------------------------------
 
 
