@@ -114,6 +114,7 @@ def kinds() -> None:
     """A head of each kind of model that has a page of its own."""
     for name, file, look, layer, head, query in (
         ("vit", "colours", "image", 3, 2, 0),
+        ("groups", "copy", "map", 1, 2, 16),
         ("cross", "dates", "map", 5, 3, 6),
     ):
         with measured(pages.STUDIES / f"{file}.h5") as (program, frame):
