@@ -732,21 +732,14 @@ def axis_titles(spec: ModelSpec, layer: int) -> tuple[str, str]:
     return across.capitalize(), down.capitalize()
 
 
+NAMES_KEPT = 16
+
+
 class CaptureWords:
-    """The words of texts and the names of their tokens, each found once: of one capture at a time,
-    whose texts replace those of the one before."""
+    """The names of cells, those made last kept, as most layers have the same."""
 
     def __init__(self) -> None:
-        self._words: dict[str, tuple[Prompt, Integers]] = {}
-        self._names: dict[str, list[Names]] = {}
-
-    def of(self, capture: Capture, level: int) -> tuple[Prompt, Integers]:
-        """The text whose tokens a level counts, and its words in tokens."""
-        sequence, prompt = capture.spec.levels[level].sequence, capture.prompt_of(level)
-        if sequence not in self._words or self._words[sequence][0] is not prompt:
-            self._words[sequence] = prompt, sentences.word_spans(prompt)
-            self._names[sequence] = []
-        return self._words[sequence]
+        self._known: list[Names] = []
 
     def of_layer(self, capture: Capture, layer: int) -> tuple[Names, Names]:
         """What the rows and the columns of the maps of a layer are called."""
@@ -756,11 +749,14 @@ class CaptureWords:
             self.names(capture, spec.key_level, capture.key_spans(layer)),
         )
 
-    def names(self, capture: Capture, level: int, spans: Integers) -> Names:
-        """What cells of such spans are called in the text of a level."""
-        text, found = self.of(capture, level), self._names[capture.spec.levels[level].sequence]
-        for names in found:  # most layers have the same
-            if np.array_equal(names.spans, spans):
+    def names(self, capture: Capture, level: int, spans: Integers, null: bool = True) -> Names:
+        """What cells of such spans are called in the text of a level. null: whether the first is
+        the null group where the level has one."""
+        prompt, null = capture.prompt_of(level), null and capture.null(level)
+        known = [names for names in self._known if names.prompt is prompt]
+        for names in known:
+            if names.null == null and np.array_equal(names.spans, spans):
                 return names
-        found.append(Names(*text, spans, capture.null(level)))
-        return found[-1]
+        words = known[0].word_spans if known else sentences.word_spans(prompt)
+        self._known = [*self._known[-NAMES_KEPT:], Names(prompt, words, spans, null)]
+        return self._known[-1]

@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from hgviz.analysis.alignment import Alignment, GridAxis, SharedGrid, counterpart, same_tokens
 from hgviz.core import Capture, Floats, HeadId, Integers, Interval, Map, Reduce, progress
-from hgviz.gui import sentences, tiles
+from hgviz.gui import tiles
 from hgviz.gui.grid import (
     Bools,
     CaptureWords,
@@ -239,24 +239,19 @@ def _lacks(grid: SharedGrid, lone: bool) -> tuple[Lack, Lack, Lack]:
 def _side_names(grid: SharedGrid) -> tuple[tuple[Names, Names], tuple[Names, Names]]:
     """For A and for B what rows and columns are called; the same objects where they are the same,
     so that what is written along the axes is found once."""
-    known: list[Names] = []
-
-    def named(capture: Capture, level: int, spans: Integers) -> Names:
-        prompt = capture.prompt_of(level)
-        for names in known:
-            if same_tokens(names.prompt, prompt) and np.array_equal(names.spans, spans):
-                return names
-        words = next((names.word_spans for names in known if names.prompt is prompt), None)
-        known.append(Names(prompt, sentences.word_spans(prompt) if words is None else words, spans))
-        return known[-1]
-
+    words = CaptureWords()
     a, b = (
-        (named(capture, layer.level, grid.rows.spans[side]),
-         named(capture, layer.key_level, grid.columns.spans[side]))
+        (words.names(capture, layer.level, grid.rows.spans[side], null=False),
+         words.names(capture, layer.key_level, grid.columns.spans[side], null=False))
         for side, (capture, head) in enumerate(grid.sides)
         for layer in (capture.spec.layers[head.layer],)
     )  # fmt: skip
-    return a, b
+    rows, columns = (
+        mine if same_tokens(mine.prompt, its.prompt) and np.array_equal(mine.spans, its.spans)
+        else its
+        for mine, its in zip(a, b, strict=True)
+    )  # fmt: skip
+    return a, (rows, columns)
 
 
 # --- openers --------------------------------------------------------------------------------------

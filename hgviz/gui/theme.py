@@ -142,34 +142,21 @@ def sheet(theme: Theme) -> str:
     return template.substitute({name: colour.name() for name, colour in colours.items()})
 
 
+# the roles of Qt's palette that have a colour
+ROLES = {
+    "window": "Window", "text": "WindowText Text ButtonText ToolTipText", "line": "Mid",
+    "raised": "AlternateBase Light", "pane": "Base Button ToolTipBase", "edge": "Dark Shadow",
+    "secondary": "PlaceholderText", "press": "Highlight Link LinkVisited Accent",
+    "on_press": "HighlightedText", "hover": "Midlight", "bad": "BrightText",
+}  # fmt: skip
+
+
 def palette(theme: Theme) -> QPalette:
     """The theme as Qt's own palette, which widgets and styles read."""
-    role = QPalette.ColorRole
-    out = QPalette()
-    for one, colour in {
-        role.Window: theme.window,
-        role.WindowText: theme.text,
-        role.Base: theme.pane,
-        role.AlternateBase: theme.raised,
-        role.Text: theme.text,
-        role.PlaceholderText: theme.secondary,
-        role.Button: theme.pane,
-        role.ButtonText: theme.text,
-        role.BrightText: theme.bad,
-        role.ToolTipBase: theme.pane,
-        role.ToolTipText: theme.text,
-        role.Highlight: theme.press,
-        role.HighlightedText: theme.on_press,
-        role.Link: theme.press,
-        role.LinkVisited: theme.press,
-        role.Light: theme.raised,
-        role.Midlight: theme.hover,
-        role.Mid: theme.line,
-        role.Dark: theme.edge,
-        role.Shadow: theme.edge,
-        role.Accent: theme.press,
-    }.items():
-        out.setColor(one, colour)
+    role, out = QPalette.ColorRole, QPalette()
+    for name, roles in ROLES.items():
+        for one in roles.split():
+            out.setColor(role[one], getattr(theme, name))
     for one in (role.WindowText, role.Text, role.ButtonText):
         out.setColor(QPalette.ColorGroup.Disabled, one, faint(theme.secondary, 140 / 255))
     return out

@@ -11,7 +11,6 @@ from PySide6.QtCore import (
     QPoint,
     QPointF,
     QRect,
-    QRectF,
     QSignalBlocker,
     QSize,
     Qt,
@@ -19,6 +18,7 @@ from PySide6.QtCore import (
     Signal,
 )
 from PySide6.QtGui import (
+    QFontMetrics,
     QHelpEvent,
     QKeyEvent,
     QPainter,
@@ -34,6 +34,7 @@ from PySide6.QtWidgets import (
     QHBoxLayout,
     QLabel,
     QLayout,
+    QProgressBar,
     QPushButton,
     QSizePolicy,
     QSplitter,
@@ -258,18 +259,16 @@ class Segments(QFrame):
         self._group = QButtonGroup(self)
         self._icons = ["".join(icon) for _, _, *icon in choices]
         self.names = [name for name, *_ in choices]
-        bold = theme.font(weight=600)
+        bold = QFontMetrics(theme.font(weight=600))  # the face of the one that is chosen
         for number, (icon, (_, words, *_)) in enumerate(zip(self._icons, choices, strict=True)):
             button = QPushButton(tr(words))
             button.setProperty("kind", "segment")
             button.setCheckable(True)
             button.setAutoDefault(False)  # Return in a dialog is for its default button
-            button.setFont(bold)
+            button.setFont(theme.font())
             button.setIconSize(QSize(16 + ICON_GAP, 16))
             button.setFixedHeight(26)
-            # Room for the bold face, so that nothing moves when the choice does.
-            room = button.fontMetrics().horizontalAdvance(tr(words)) + 24
-            room += 16 + ICON_GAP if icon else 0
+            room = bold.horizontalAdvance(tr(words)) + 24 + (16 + ICON_GAP if icon else 0)
             button.setFixedWidth(max(wide, room))
             self._group.addButton(button, number)
             row.addWidget(button)
@@ -278,8 +277,7 @@ class Segments(QFrame):
 
     def choose(self, name: str) -> None:
         """Show a choice as chosen without saying so."""
-        button = self._group.button(self.names.index(name))
-        button.setChecked(True)
+        self._group.button(self.names.index(name)).setChecked(True)
         self._draw()
 
     def allow(self, name: str, may: bool, words: str) -> None:
@@ -300,8 +298,6 @@ class Segments(QFrame):
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.PaletteChange:
             self._draw()
-        elif event.type() == QEvent.Type.StyleChange:
-            QTimer.singleShot(0, self, self._draw)  # the buttons lose their faces after this
         super().changeEvent(event)
 
     def _clicked(self, number: int) -> None:
@@ -313,10 +309,9 @@ class Segments(QFrame):
         self.setFocusProxy(self._group.checkedButton())
         for number, icon in enumerate(self._icons):
             button = self._group.button(number)
-            on = button.isChecked()
-            button.setFont(theme.font(weight=600 if on else 400))
             if icon:
-                button.setIcon(theme.icon(icon, now.press if on else now.secondary, ICON_GAP))
+                colour = now.press if button.isChecked() else now.secondary
+                button.setIcon(theme.icon(icon, colour, ICON_GAP))
 
 
 class Picker(QComboBox):
@@ -406,29 +401,21 @@ class PaneHead(QWidget):
         self._row.addWidget(sign)
 
 
-class Progress(QWidget):
+class Progress(QProgressBar):
     """A thin bar with round ends: how much is done, blue while it runs, green when it is."""
 
     def __init__(self, height: int = 6) -> None:
         super().__init__()
         self.setFixedHeight(height)
-        self._part = 0.0
-        self._done = False
+        self.setRange(0, 1000)
+        self.setTextVisible(False)
 
     def show_part(self, part: float, done: bool = False) -> None:
         """part in 0..1."""
-        if (part, done) != (self._part, self._done):
-            self._part, self._done = part, done
-            self.update()
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        now, high = theme.current(), self.height()
-        done = now.good if self._done else now.press
-        with theme.smooth_painter(self) as painter:
-            for colour, part in ((now.hover, 1.0), (done, min(1.0, self._part))):
-                if part > 0:
-                    box = QRectF(0, 0, max(self.width() * part, high), high)
-                    theme.draw_box(painter, box, high / 2, colour)
+        self.setValue(round(1000 * part))
+        if done != self.property("done"):
+            self.setProperty("done", done)
+            self.style().polish(self)
 
 
 def vbox(
