@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -45,7 +45,6 @@ from hgviz.gui import atlas, grid, ink, sentences, theme
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import GROUPS, Stage, stages
 from hgviz.gui.sentences import Verdict, coarseness
-from hgviz.gui.tables import Table
 from hgviz.gui.textrows import CellTexts, Ruler, TextRow, Units, paint_row
 from hgviz.gui.theme import write
 from hgviz.gui.view import CAPTURE, Empty, View
@@ -602,40 +601,6 @@ class FollowScene:
         strip = self.layout.strips[number]
         return QRectF(strip.right + ASIDE + 10, strip.middle - THUMB / 2, THUMB, THUMB)
 
-    def table(self) -> Table:
-        """One row for each stage with its strongest keys, then the rollout."""
-        capture, trace = self.capture, self.trace
-        most = max((len(row.top) for row in trace.rows), default=0)
-        table = [[tr("Stage"), tr("Step"), tr("Level"), tr("Head"), tr("Role")]]
-        for at in range(1, most + 1):
-            table[0] += [tr("Key {number}", number=at), tr("Weight {number}", number=at)]
-        for stage, row in zip(trace.way, trace.rows, strict=True):
-            layers = [row.head.layer] if row.head is not None else stage.layers[:1]
-            spans = capture.key_spans(layers[0]) if layers else capture.spans[stage.level]
-            level = sentences.level(capture.spec, stage.level)
-            line = [str(stage.number), stage.title(capture.spec), level, row.name, row.role]
-            table.append(line + self._keys(stage.level, row.top, most, spans))
-        if trace.rollout is not None:
-            order = np.argsort(-trace.rollout, kind="stable")[:most].tolist()
-            top = [(key, float(trace.rollout[key])) for key in order if trace.rollout[key] > 0]
-            level = sentences.level(capture.spec, trace.level)
-            line = [str(len(trace.way) + 1), tr("Attention rollout"), level, "", ""]
-            table.append(line + self._keys(trace.level, top, most, capture.spans[trace.level]))
-        return table
-
-    def _keys(
-        self, level: int, top: Iterable[tuple[int, float]], most: int, spans: Integers
-    ) -> list[str]:
-        """Glyph and weight of the strongest keys, as many cells as there are names."""
-        cells = []
-        for key, weight in top:
-            start, end = (int(one) for one in spans[key])
-            glyph = "∅"
-            if start >= 0:
-                glyph = sentences.glyph(self.texts[level].prompt, start, end)
-            cells += [f"{key} {glyph}", repr(weight)]
-        return cells + [""] * (2 * most - len(cells))
-
 
 # --- painting -------------------------------------------------------------------------------------
 
@@ -1046,9 +1011,6 @@ class FollowView(View):
     def as_text(self) -> str:
         """The sentence on where the answer comes from, by the rollout."""
         return self.canvas.scene.trace.sentence if self.canvas.scene is not None else ""
-
-    def as_table(self) -> list[list[str]] | None:
-        return self.canvas.scene.table() if self.canvas.scene is not None else None
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """A page with room for more stages, or fewer, shows its layers in others."""

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 from hgviz import palettes, tasks
 from hgviz.analysis.metrics import applicable
 from hgviz.analysis.roles import HeadRole
-from hgviz.core import Capture, HeadId, HeadSet, Layer, Map, ModelSpec, progress
+from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.atlas import EXPONENT, Pixels, Thumb, paint_all, thumb
@@ -30,22 +30,20 @@ from hgviz.gui.headgrid import (
     key_group_words,
     names_width,
 )
-from hgviz.gui.ink import CellCard, faint, hatching
+from hgviz.gui.ink import faint, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import (
     FLAT,
-    HeadLayout,
     HourglassLayout,
     HourglassRoom,
     LevelLabel,
     hourglass_layout,
 )
-from hgviz.gui.sentences import counted, explained, marked_up, measured, metric_name
+from hgviz.gui.sentences import counted, explained, measured, metric_name
 from hgviz.gui.theme import write
 from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Picker, label, vbox
 from hgviz.session import Session
-from hgviz.tasks.heads import role_sentence
 
 # --- thumbnails -----------------------------------------------------------------------------------
 
@@ -111,28 +109,45 @@ class HourglassScene:
         return tuple(out)
 
 
+DOES = {
+    "down": "how positions are pooled",
+    "up": "how they are spread again",
+    "cross": "how the target looks at the source",
+}
+
+
 class Thumbnails(HeadPicture):
     """The maps of all heads in the outline of the Hourglass, or their colours by a metric."""
 
     def __init__(
         self,
         scene: HourglassScene,
-        maps: Mapping[HeadId, Pixels],
+        data: HourglassData | None,
         shades: Shades | None,
         roles: Mapping[HeadId, HeadRole],
     ) -> None:
         self.scene, self.spec, self.shades, self.roles = scene, scene.spec, shades, roles
-        self.maps = maps
+        self.thumbs, self.pictures = (data.thumbs, data.pictures) if data is not None else ({}, {})
 
     def key(self) -> object:
         return self.scene
 
     def words(self, head: HeadId, is_off: bool) -> str:
-        name = tr("Head {head}", head=head)
-        return f"{name}: {tr(role_sentence(self.roles[head]))}" if head in self.roles else name
-
-    def tip(self, layout: HeadLayout, place: QPointF, off: HeadSet) -> str:
-        return ""  # heads have a card
+        role, small = self.roles.get(head), self.thumbs.get(head)
+        about = tr((role.role if role else "") or DOES.get(self.spec.layers[head.layer].role, ""))
+        numbers = []
+        if small is None or small.kind == "only":
+            about = tr("not captured yet" if small is None else "one key, always 1")
+        else:
+            metrics = {"focus": small.focus, **(role.metrics if role is not None else {})}
+            numbers = [tr("focus {value}", value=sentences.weight(metrics["focus"]))]
+            if "entropy" in metrics:
+                entropy = sentences.weight(metrics["entropy"])
+                numbers.append(tr("entropy {value} nats", value=entropy))
+        title = tr("Head {head}", head=head), sentences.ends(self.spec, head.layer)
+        lines = [" · ".join(filter(None, line)) for line in (title, numbers)]
+        groups = key_group_words(self.spec, head)
+        return "\n".join(filter(None, (lines[0], about, lines[1], groups)))
 
     def arrange(self, room: QSize) -> HourglassLayout:
         scene, has_details = self.scene, room.width() >= NARROW
@@ -230,10 +245,10 @@ class Thumbnails(HeadPicture):
         painter.fillPath(path, ground or (now.raised if is_missing else now.pane))
         if head.layer in scene.only:
             painter.fillPath(path, QBrush(now.unseen_hatch, Qt.BrushStyle.BDiagPattern))
-        elif not is_missing and self.shades is None and head in self.maps:
+        elif not is_missing and self.shades is None and head in self.pictures:
             painter.save()
             painter.setClipPath(path, Qt.ClipOperation.IntersectClip)
-            painter.drawImage(box, ink.image(self.maps[head]))
+            painter.drawImage(box, ink.image(self.pictures[head]))
             painter.restore()
         if is_off:
             painter.fillPath(path, faint(now.pane, 0.72))
@@ -242,36 +257,6 @@ class Thumbnails(HeadPicture):
         is_running = head.layer == scene.running
         edge = QPen(now.press if is_running else now.edge, 1.5 if is_running else 1)
         painter.strokePath(path, edge)
-
-
-# --- card -----------------------------------------------------------------------------------------
-
-DOES = {
-    "down": "how positions are pooled",
-    "up": "how they are spread again",
-    "cross": "how the target looks at the source",
-}
-
-
-def card_of(session: Session, spec: ModelSpec, head: HeadId, small: Thumb | None) -> str:
-    """The card of a head as HTML."""
-    facts, layer = session.facts.get(head), spec.layers[head.layer]
-    role, numbers = tr((facts.role if facts else "") or DOES.get(layer.role, "")), ""
-    if small is None:
-        role = tr("not captured yet")
-    elif small.kind == "only":
-        role = tr("one key, always 1")
-    else:
-        metrics = {"focus": small.focus, **(facts.metrics if facts is not None else {})}
-        said = [tr("focus {value}", value=sentences.weight(metrics["focus"]))]
-        if "entropy" in metrics:
-            said.append(tr("entropy {value} nats", value=sentences.weight(metrics["entropy"])))
-        colour = theme.current().secondary.name()
-        numbers = f'<span style="color: {colour}">{" · ".join(said)}</span>'
-    name = f"<b>{tr('Head {head}', head=head)}</b>"
-    title = " · ".join(filter(None, (name, sentences.ends(spec, head.layer))))
-    lines = (title, marked_up(role), numbers, key_group_words(spec, head))
-    return "<br>".join(filter(None, lines))
 
 
 # --- colours by a metric --------------------------------------------------------------------------
@@ -347,13 +332,12 @@ class HourglassView(View):
         for part in (self.bar, self.metrics):
             part.hide()  # until there is known to be room for them
         self.grid = HeadGrid(tr(self.title))
-        self.card = CellCard(self.grid.viewport())
         self.data: HourglassData | None = None
         self.mapless = label(factor=NAME, kind="secondary", wrap=True, margins=(16, 4, 16, 8))
         self.mapless.hide()
         vbox(self.content, self.head, (self.grid, 1), self.mapless)
         self.grid.picked.connect(self.select_head)
-        self.grid.hovered.connect(self._hover)
+        self.grid.hovered.connect(self.hover_head)
         self.grid.menu_wanted.connect(lambda head, where: self.menu(head).popup(where))
         self.grid.rearranged.connect(self.refresh)
 
@@ -409,8 +393,7 @@ class HourglassView(View):
         self._offer_metrics(session, metric)
         if shades is None and self._is_small and self.data is not None:
             shades = focus_shades(self.data.thumbs, session.display.palette)
-        pictures = self.data.pictures if self.data is not None else {}
-        self.grid.show_picture(Thumbnails(scene, pictures, shades, session.facts))
+        self.grid.show_picture(Thumbnails(scene, self.data, shades, session.facts))
         off = session.off | (capture.off if capture is not None else frozenset())
         self.grid.show_off(off)
         shrinks = any(level.stride != 1 for level in spec.levels)
@@ -455,17 +438,6 @@ class HourglassView(View):
         is_there = session.capture is not None
         opened = frozenset(session.opened.values()) if is_there else frozenset()
         self.grid.mark(session.selection.head_id if is_there else None, opened, hover)
-
-    def _hover(self, head: HeadId | None) -> None:
-        self.hover_head(head)
-        where = self.grid.where(head) if head is not None else None
-        spec = self.session.spec
-        if head is None or where is None or spec is None:
-            self.card.hide()
-            return
-        small = self.data.thumbs.get(head) if self.data is not None else None
-        self.card.say(card_of(self.session, spec, head, small))
-        self.card.stand(QRectF(where), QRectF(self.grid.viewport().rect()))
 
     def menu(self, head: HeadId | None) -> QMenu:
         menu = QMenu(self)
@@ -549,17 +521,22 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
         every = counted(len(capture.maps), "layer")
         return tr("{done} of {layers} captured", done=done, layers=every)
     number, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
-    layers, deepest = counted(number, "layer"), max(one.stride or 1 for one in spec.levels)
-    sizes = {len(one.heads) for one in spec.layers}
+    deepest, sizes = (
+        max(one.stride or 1 for one in spec.levels),
+        {len(one.heads) for one in spec.layers},
+    )
     if any(one.stride is None for one in spec.levels):
-        return tr("{layers}, shortened to segments in the middle", layers=layers)
-    if deepest > 1:
+        words = "{layers}, shortened to segments in the middle"
+    elif deepest > 1 and spec.form == "base":
+        words = "{layers}, shortened to 1:{stride}"
+    elif deepest > 1:
         words = "{layers}, shortened 1:{stride} in the middle"
-        words = "{layers}, shortened to 1:{stride}" if spec.form == "base" else words
-        return tr(words, layers=layers, stride=deepest)
-    if crossing:
-        words = "{layers} layers, {crossing} between source and target"
-        return tr(words, layers=number - crossing, crossing=crossing)
-    if len(sizes) > 1:
-        return tr("{heads} in {layers}", heads=counted(len(spec.heads), "head"), layers=layers)
-    return tr("{layers} of {heads}", layers=layers, heads=counted(max(sizes, default=0), "head"))
+    elif crossing:
+        words = "{own} layers, {crossing} between source and target"
+    else:
+        words = "{heads} in {layers}" if len(sizes) > 1 else "{layers} of {some}"
+    return tr(
+        words, layers=counted(number, "layer"), stride=deepest, own=number - crossing,
+        crossing=crossing, heads=counted(len(spec.heads), "head"),
+        some=counted(max(sizes, default=0), "head"),
+    )  # fmt: skip

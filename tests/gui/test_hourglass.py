@@ -38,17 +38,17 @@ def view(capture):
         yield view
 
 
-def test_the_head_under_the_pointer_has_a_ring_and_a_card(capture):
+def test_the_head_under_the_pointer_has_a_ring_and_a_tooltip(capture):
     session = session_of(capture, facts=True)
     with showing(HourglassView, session) as view:
         QTest.mouseMove(view.grid.viewport(), view.grid.where(HeadId(1, 1)).center())
         assert session.hover.head_id == HeadId(1, 1) == view.grid.ringed
-        assert all(words in view.card.text() for words in ("Head 1.1", "focus", "entropy"))
-        assert view.card.isVisible()
-        assert not view.card.geometry().intersects(view.grid.where(HeadId(1, 1)))
-        assert view.grid.viewport().rect().contains(view.card.geometry())
+        tip = view.grid.picture.tip(
+            view.grid.head_layout, view.grid.head_layout.box(HeadId(1, 1)).center(), ()
+        )
+        assert all(words in tip for words in ("Head 1.1", "focus", "entropy"))
         view.grid.hovered.emit(None)
-        assert session.hover is None and not view.card.isVisible()
+        assert session.hover is None
 
 
 def test_a_partial_capture_has_empty_frames(capture):
@@ -59,8 +59,7 @@ def test_a_partial_capture_has_empty_frames(capture):
         empty, drawn = (len(colours(cell_of(view, HeadId(*one)))) for one in ((9, 2), (0, 2)))
         assert empty == 1 < drawn and view.grid.picture.scene.running == 6
         assert "capturing" in view.head.note.full
-        view.grid.hovered.emit(HeadId(9, 2))
-        assert "not captured yet" in view.card.text()
+        assert "not captured yet" in view.grid.words(HeadId(9, 2))
 
 
 def test_finished_layers_are_not_read_again(capture, monkeypatch):
