@@ -124,14 +124,8 @@ class Points:
         return self.keys.index(key) if key is not None and key in self.keys else None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Intervals:
+class Intervals(Band):
     """A bar from low to high, with caps, at each x."""
-
-    x: Values
-    low: Values
-    high: Values
-    colour: Colour = "press"
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +153,7 @@ class Plot:
 
     def of(self, kind: type) -> list[Any]:
         """Its parts of a kind, in order."""
-        return [part for part in self.parts if isinstance(part, kind)]
+        return [part for part in self.parts if type(part) is kind]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -255,6 +249,13 @@ def draw_part(item: Any, part: Part) -> None:
         item.setDownsampling(auto=ordered, method="peak")
         item.setData(x, np.asarray(part.y, float), antialias=len(x) < MANY)
         item.setPen(pen(colour, width=part.width, style=Qt.PenStyle[f"{part.style.title()}Line"]))
+    elif isinstance(part, Intervals):
+        line = pen(colour, width=2)
+        item.setData(
+            np.repeat(np.asarray(part.x, float), 2),
+            np.stack([part.low, part.high], 1).reshape(-1).astype(float),
+            connect="pairs", pen=line, symbol="_", symbolSize=9, symbolPen=line,
+        )  # fmt: skip
     elif isinstance(part, Band):
         each = np.arange(0, len(part.x), len(part.x) // MANY + 1)  # of very many the widest
         x = np.asarray(part.x, float)[each]
@@ -268,13 +269,6 @@ def draw_part(item: Any, part: Part) -> None:
             x=np.asarray(part.x, float)[shown], y=np.asarray(part.y, float)[shown], symbol=symbol,
             size=part.size * factor, pen=pen(colour, width=1.4) if part.hollow else pen(pane),
             brush=faint(pane, 0.7) if part.hollow else colour,
-        )  # fmt: skip
-    elif isinstance(part, Intervals):
-        line = pen(colour, width=2)
-        item.setData(
-            np.repeat(np.asarray(part.x, float), 2),
-            np.stack([part.low, part.high], 1).reshape(-1).astype(float),
-            connect="pairs", pen=line, symbol="_", symbolSize=9, symbolPen=line,
         )  # fmt: skip
     else:
         item.setText(part.words, colour)
@@ -450,9 +444,8 @@ class ChartWidget(QWidget):
         self._due = False
         self._here: tuple[PlotItems, Points, int] | None = None  # the point under the pointer
         self._moving = False  # whether the slider has moved since it was taken
-        self.legend = label(wrap=True, factor=SMALL, weight=500)
+        self.legend = label(wrap=True, factor=SMALL, weight=500, margins=(8, 2, 8, 2))
         self.legend.setTextFormat(Qt.TextFormat.RichText)
-        self.legend.setContentsMargins(8, 2, 8, 2)
         self.legend.hide()
         self.card, self.handle = CellCard(self), QLabel(self)
         self.handle.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)

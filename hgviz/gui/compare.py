@@ -397,25 +397,6 @@ class NumbersView(View):
         for pair in self.pairs.values():
             pair.show_sides(a, b)  # the one with the keyboard says itself again
 
-    def as_table(self) -> list[list[str]] | None:
-        """Every metric of both heads, its place among those of all heads, and on how many rows it
-        was measured."""
-        if not self._sides:
-            return None
-        titles = "Number", "Side", "Head", "Value", "Place", "Heads", "Rows", "Of rows"
-        table = [[*map(tr, titles)]]
-        for name, number in NUMBERS.items():
-            for side in self._sides:
-                if metrics := side.metrics:
-                    value, rank = metrics[name], side.rank(name)
-                    cells = (
-                        side.letter, side.head, value if isfinite(value) else "",
-                        "" if rank is None else rank, len(side.values(name)), metrics.rows,
-                        metrics.all_rows,
-                    )  # fmt: skip
-                    table.append([tr(number.words), *map(str, cells)])
-        return table
-
     def as_text(self) -> str:
         return "\n".join(filter(None, (pair.words for pair in self.pairs.values())))
 

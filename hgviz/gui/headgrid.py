@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from PySide6.QtCore import QEvent, QPoint, QPointF, QRect, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QContextMenuEvent,
     QFontMetricsF,
     QKeyEvent,
     QLinearGradient,
@@ -79,11 +78,6 @@ class HeadPicture:
         """Describe a head in words, for its card and for screen readers."""
         raise NotImplementedError
 
-    def tip(self, layout: HeadLayout, place: QPointF, off: HeadSet) -> str:
-        """The tooltip of a place."""
-        head = layout.head_at(place)
-        return "" if head is None else self.words(head, head in off)
-
 
 class HeadGrid(QAbstractScrollArea):
     """All heads of a model: a click chooses one, and where it `switches`, switches it.
@@ -95,7 +89,6 @@ class HeadGrid(QAbstractScrollArea):
     picked = Signal(object)  # HeadId
     hovered = Signal(object)  # HeadId | None
     switched = Signal(object, bool)  # HeadSet; whether it is undone together with the last one
-    menu_wanted = Signal(object, QPoint)  # HeadId | None, global place
     rearranged = Signal()  # cells have another size
 
     def __init__(self, name: str, *, walks: bool = False, switches: bool = False) -> None:
@@ -226,9 +219,7 @@ class HeadGrid(QAbstractScrollArea):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         head = self._head_at(event.position())
-        if event.button() == Qt.MouseButton.RightButton:
-            self.menu_wanted.emit(head, event.globalPosition().toPoint())
-        elif event.button() == Qt.MouseButton.LeftButton and head is not None:
+        if event.button() == Qt.MouseButton.LeftButton and head is not None:
             self.picked.emit(head)
             self._begin_stroke(head, event.modifiers())
 
@@ -243,13 +234,6 @@ class HeadGrid(QAbstractScrollArea):
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         self._stroke = None
-
-    def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        where = self.where(self.chosen) if self.chosen is not None else None
-        if event.reason() == QContextMenuEvent.Reason.Keyboard and where is not None:
-            self.menu_wanted.emit(self.chosen, self.viewport().mapToGlobal(where.center()))
-        else:
-            super().contextMenuEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Arrows walk, Space switches a head, Shift+Space its layer."""
@@ -282,9 +266,8 @@ class HeadGrid(QAbstractScrollArea):
         return shows_tip(event, self, self._tip_at) or super().viewportEvent(event)
 
     def _tip_at(self, place: QPointF) -> str:
-        if self.picture is None:
-            return ""
-        return self.picture.tip(self.head_layout, place + self.shown.topLeft(), self.off)
+        head = self._head_at(place)
+        return "" if head is None else self.words(head)
 
     def _ring(self, head: HeadId | None) -> None:
         before, self.ringed = self.ringed, head

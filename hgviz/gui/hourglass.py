@@ -9,7 +9,7 @@ from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes, tasks
 from hgviz.analysis.metrics import applicable
@@ -21,6 +21,7 @@ from hgviz.gui.atlas import EXPONENT, Pixels, Thumb, paint_all, thumb
 from hgviz.gui.headgrid import (
     NAME,
     SMALL,
+    WAYS,
     HeadGrid,
     HeadPicture,
     Shade,
@@ -58,7 +59,7 @@ class HourglassScene:
 
     nouns: what a position of each level is called. missing: layers not captured yet; running: the
     one being captured. only: layers whose windows hold one key, so that its weight is always 1.
-    ghost: nothing is captured. says: what a classifier says of the text.
+    ghost: nothing is captured.
     """
 
     spec: ModelSpec
@@ -68,7 +69,6 @@ class HourglassScene:
     running: int | None = None
     only: frozenset[int] = frozenset()
     ghost: bool = False
-    says: str = ""
 
     @property
     def is_flat(self) -> bool:
@@ -84,7 +84,7 @@ class HourglassScene:
         """The words above and below the picture: input and output."""
         last = self.nouns[self.spec.layers[-1].level if self.spec.layers else 0]
         out = {
-            "classes": self.says or tr("Classes"),
+            "classes": tr("Classes"),
             "masked": tr("Masked {units}", units=tr(f"{last}s")),
             "states": tr("States"),
             "tags": tr("Classes of tokens"),
@@ -109,13 +109,6 @@ class HourglassScene:
         return tuple(out)
 
 
-DOES = {
-    "down": "how positions are pooled",
-    "up": "how they are spread again",
-    "cross": "how the target looks at the source",
-}
-
-
 class Thumbnails(HeadPicture):
     """The maps of all heads in the outline of the Hourglass, or their colours by a metric."""
 
@@ -134,7 +127,7 @@ class Thumbnails(HeadPicture):
 
     def words(self, head: HeadId, is_off: bool) -> str:
         role, small = self.roles.get(head), self.thumbs.get(head)
-        about = tr((role.role if role else "") or DOES.get(self.spec.layers[head.layer].role, ""))
+        about = tr((role.role if role else "") or WAYS.get(self.spec.layers[head.layer].role, ""))
         numbers = []
         if small is None or small.kind == "only":
             about = tr("not captured yet" if small is None else "one key, always 1")
@@ -319,7 +312,6 @@ class HourglassView(View):
     title, topic = "Hourglass", "hourglass"
     needs = ("spec", "capture", "display", "dark", "shade", "facts", "roles", "off")
     watches = ("selection", "opened", "hover", "work", "model")
-    export_wanted = Signal()  # the map of the head that is chosen
     shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -338,7 +330,6 @@ class HourglassView(View):
         vbox(self.content, self.head, (self.grid, 1), self.mapless)
         self.grid.picked.connect(self.select_head)
         self.grid.hovered.connect(self.hover_head)
-        self.grid.menu_wanted.connect(lambda head, where: self.menu(head).popup(where))
         self.grid.rearranged.connect(self.refresh)
 
     def request(self, session: Session) -> Callable[[], HourglassData | None] | Empty:
@@ -439,16 +430,6 @@ class HourglassView(View):
         opened = frozenset(session.opened.values()) if is_there else frozenset()
         self.grid.mark(session.selection.head_id if is_there else None, opened, hover)
 
-    def menu(self, head: HeadId | None) -> QMenu:
-        menu = QMenu(self)
-        menu.aboutToHide.connect(menu.deleteLater)
-        if head is not None:
-            export = menu.addAction(theme.icon("export"), tr("Export map…"))
-            export.triggered.connect(partial(self.select_head, head))
-            export.triggered.connect(self.export_wanted)
-        menu.addAction(theme.icon("copy"), tr("Copy picture"), self.copy)
-        return menu
-
 
 def _roles(session: Session) -> Mapping[HeadId, HeadRole]:
     return session.roles.heads if session.roles is not None else session.facts
@@ -483,7 +464,6 @@ def scene_of(session: Session, spec: ModelSpec, capture: Capture | None) -> Hour
         missing,
         min(missing) if missing and is_running else None,
         frozenset(layer.index for layer in spec.layers if has_one_key(layer)),
-        says=sentences.of_text(capture).sentence(),
     )
 
 

@@ -750,9 +750,8 @@ class LinksView(View):
         self.sentence = Words(factor=0.92, kind="secondary")
         self.sentence.setFixedHeight(26)
         self.sentence.setContentsMargins(16, 0, 16, 0)
-        self.legend = label(factor=0.85, weight=500)
+        self.legend = label(factor=0.85, weight=500, margins=(16, 0, 16, 4))
         self.legend.setTextFormat(Qt.TextFormat.RichText)
-        self.legend.setContentsMargins(16, 0, 16, 4)
         self.error = label(wrap=True)
         self.error.setAlignment(Qt.AlignmentFlag.AlignCenter)
         for widget in (self.legend, self.error):

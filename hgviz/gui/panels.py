@@ -472,11 +472,6 @@ class NotablePanel(View):
         self.list.list_rows(result)
         self.noticed("selection")
 
-    def as_table(self) -> list[list[str]] | None:
-        rows = [[str(one.role.head), one.level, tr(one.role.role), repr(float(one.role.score))]
-                for one in self.list.rows]  # fmt: skip
-        return [[tr(one) for one in ("Head", "Level", "Role", "Share")], *rows] if rows else None
-
 
 def _paint_notable(painter: QPainter, box: QRectF, row: NotableHead, chosen: bool) -> None:
     now, role, box = theme.current(), row.role, box.adjusted(INSET, 0, -INSET, 0)

@@ -241,7 +241,6 @@ class Program:
         self.inspect.tabbed.chosen.connect(self._look)
         self.inspect.texts.picked.connect(self.commands.open_item)
         self.inspect.hourglass.shaded.connect(self._colour_heads)
-        self.inspect.hourglass.export_wanted.connect(self._export_map)
         self.status = Status(frame.chosen_words, frame.made_words, self.session)
         self.chip = JobChip()
         frame.statusBar().insertWidget(1, self.chip)
@@ -363,10 +362,6 @@ class Program:
             if view not in before:
                 view.bind(self.session, self.lanes)
                 view.asked.connect(partial(self.commands.run_for, view))
-
-    def _export_map(self) -> None:
-        self.session.put(look="map")
-        self.commands.run_for(self.inspect.map, "export")
 
     def _heard(self, name: str) -> None:
         if name == "dark":

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PySide6.QtCore import QPointF
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
 from hgviz.core import HeadId, Selection
@@ -43,9 +43,7 @@ def test_the_head_under_the_pointer_has_a_ring_and_a_tooltip(capture):
     with showing(HourglassView, session) as view:
         QTest.mouseMove(view.grid.viewport(), view.grid.where(HeadId(1, 1)).center())
         assert session.hover.head_id == HeadId(1, 1) == view.grid.ringed
-        tip = view.grid.picture.tip(
-            view.grid.head_layout, view.grid.head_layout.box(HeadId(1, 1)).center(), ()
-        )
+        tip = view.grid._tip_at(QPointF(view.grid.where(HeadId(1, 1)).center()))
         assert all(words in tip for words in ("Head 1.1", "focus", "entropy"))
         view.grid.hovered.emit(None)
         assert session.hover is None
@@ -95,20 +93,6 @@ def test_without_a_capture_the_frames_are_empty_and_without_a_model_there_is_a_s
         assert view.content.isVisible() and view.grid.chosen is None
         assert "position" not in " ".join(view.grid.picture.scene.lines(0))
         assert len(colours(cell_of(view, HeadId(0, 0)))) == 1
-
-
-def test_the_menu_exports_and_copies(session):
-    asked = []
-    with showing(HourglassView, session, 330, 714) as view:
-        view.export_wanted.connect(lambda: asked.append("export"))
-        menu = view.menu(HeadId(1, 2))
-        said = {one.text(): one for one in menu.actions() if one.text()}
-        assert list(said) == ["Export map…", "Copy picture"]
-        said["Export map…"].trigger()
-        assert session.selection.head_id == HeadId(1, 2) and asked == ["export"]
-        said["Copy picture"].trigger()
-        assert not QApplication.clipboard().pixmap().isNull()
-        menu.deleteLater()
 
 
 # --- heads coloured by a metric -------------------------------------------------------------------
