@@ -346,18 +346,6 @@ def sides() -> tuple[QColor, QColor]:
     return negative, positive
 
 
-def special(painter: QPainter, box: QRectF, text: str, colour: QColor) -> None:
-    """A special token in its cell: small, within a frame."""
-    painter.save()
-    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-    inner = box.adjusted(4.5, 5.5, -5.5, -5.5)
-    theme.draw_box(painter, inner, 4, edge=faint(colour, 0.4))
-    painter.setPen(colour)
-    painter.setFont(theme.mono(0.85))
-    painter.drawText(inner, theme.CENTRE, text)
-    painter.restore()
-
-
 def ring(painter: QPainter, box: QRectF) -> None:
     """Around the key: white within black, as on the map."""
     for reach, colour in ((0.5, Qt.GlobalColor.black), (-0.5, Qt.GlobalColor.white)):

@@ -10,7 +10,7 @@ from math import ceil
 from typing import Any, Literal
 
 import numpy as np
-from PySide6.QtCore import QEvent, QMargins, QPointF, QRectF, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
     QFontMetricsF,
@@ -22,7 +22,14 @@ from PySide6.QtGui import (
     QPen,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QAbstractSlider, QLineEdit, QWidget
+from PySide6.QtWidgets import (
+    QAbstractScrollArea,
+    QAbstractSlider,
+    QBoxLayout,
+    QLineEdit,
+    QSizePolicy,
+    QWidget,
+)
 
 from hgviz import palettes
 from hgviz.core import Capture, HeadId, HeadSet, HgvizError, Selection, parse_heads, progress
@@ -32,7 +39,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import Table
 from hgviz.gui.view import CAPTURE, Empty, HeadTitle, View, uncaptured
-from hgviz.gui.widgets import Flow, IconButton, Picker, Toggle, Words, label, line, vbox
+from hgviz.gui.widgets import IconButton, Picker, Toggle, Words, hbox, label, line, vbox
 from hgviz.maps.links import (
     LinkOptions,
     Links,
@@ -66,13 +73,13 @@ TOGGLES = (
 )
 
 
-class LinkBar(Flow):
-    """The controls of links; `changed` says that one was used."""
+class LinkBar(QWidget):
+    """The controls of links, in a row or in two; `changed` says that one was used."""
 
     changed = Signal()
 
     def __init__(self) -> None:
-        super().__init__(QMargins(16, 2, 16, 6))
+        super().__init__()
         self.heads, self.limit = Picker(tr("Which heads have links")), Picker(tr(DRAWN, most=CAP))
         self.limit.offer(((at, tr(words)) for at, (words, _) in enumerate(LIMITS)), USUAL)
         self.named = QLineEdit()
@@ -92,8 +99,22 @@ class LinkBar(Flow):
             toggle.toggled.connect(self.changed)
         for control in (self.named, self.toggles["mean"]):
             control.hide()
-        for control in (self.heads, self.named, self.limit, *self.toggles.values()):
-            self.add(control)
+        self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Fixed)
+        rows = (self.heads, self.named, self.limit), self.toggles.values()
+        self.rows = [hbox(None, *row, spacing=6) for row in rows]
+        self.box = hbox(self, *self.rows, 1, margins=(16, 2, 16, 6), spacing=6)
+        for row in self.rows:
+            self.box.setAlignment(row, Qt.AlignmentFlag.AlignLeft)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._wrap()
+
+    def _wrap(self) -> None:
+        """Put the toggles below where they have no room beside the lists."""
+        wide = sum(row.sizeHint().width() for row in self.rows) + 3 * 6 + 32
+        ways = QBoxLayout.Direction
+        self.box.setDirection(ways.LeftToRight if wide <= self.width() else ways.TopToBottom)
 
     def options(self, capture: Capture, chosen: Selection) -> LinkOptions:
         """The options chosen. Raises HgvizError for numbers of heads that the model lacks."""
@@ -119,6 +140,7 @@ class LinkBar(Flow):
         self.toggles["values"].setToolTip(about)
         with suppress(HgvizError):
             self.toggles["mean"].setVisible(len(self._heads(capture, chosen)) > 1)
+        self._wrap()
 
     def _heads(self, capture: Capture, chosen: Selection) -> tuple[HeadId, ...]:
         which, numbers = self.heads.currentData(), self.named.text().strip()
@@ -341,8 +363,7 @@ def visible_curve(a: QPointF, b: QPointF, low: float, high: float) -> QPainterPa
     An end far out of view is moved nearer, as all of the curve would take long to stroke."""
     if max(a.y(), b.y()) < low or min(a.y(), b.y()) > high:
         return None
-    far = 2 * (high - low)
-    a, b = (QPointF(end.x(), min(max(end.y(), low - far), high + far)) for end in (a, b))
+    a, b = (QPointF(end.x(), min(max(end.y(), low - FAR_OUT), high + FAR_OUT)) for end in (a, b))
     middle = (a.x() + b.x()) / 2
     path = QPainterPath(a)
     path.cubicTo(QPointF(middle, a.y()), QPointF(middle, b.y()), b)
@@ -355,6 +376,7 @@ THIN, THICK = 0.8, 6.0  # px
 PALE, FULL, BEHIND = 0.22, 0.92, 0.12  # how opaque weak links are, strong ones, and those behind
 NEGATIVE = [3.0, 2.0]  # dashes, in widths of a line
 EDGE = 8.0  # px beyond what is in view that curves are stroked
+FAR_OUT = 4000.0  # px out of view: no end of a curve is further
 ALL = 0.6  # how opaque they are where all queries have links
 MOST = 4000  # links that are painted, the strongest
 STEP = 3.0  # px between heads that end at one key

@@ -199,16 +199,6 @@ def _reach(row: TextRow) -> float:
     return 0.0 if row.weights is None else float(np.abs(row.weights).max(initial=0.0))
 
 
-def segment_ends(capture: Capture) -> Integers | None:
-    """The tokens that close a segment, in order; None where no level has segments of unequal
-    length."""
-    uneven = next((level.index for level in capture.spec.levels if level.stride is None), None)
-    if uneven is None:
-        return None
-    ends = capture.spans[uneven][:, 1]
-    return ends[ends > 0] - 1
-
-
 # --- view -----------------------------------------------------------------------------------------
 
 NOTE = "attention of the selected {unit}"
@@ -229,7 +219,6 @@ class TextStripData:
     capture: Capture
     passages: tuple[Passage, ...]
     display: Display
-    segment_ends: Integers | None = None
 
     @property
     def rows(self) -> tuple[TextRow, ...]:
@@ -319,12 +308,7 @@ class TextStrip(View):
             {level.index: session.last_token(level.index) for level in capture.spec.levels},
             session.display, session.off | capture.off,
         )  # fmt: skip
-
-        def read() -> TextStripData:
-            passages = read_passages(capture, options)
-            return TextStripData(capture, passages, options.display, segment_ends(capture))
-
-        return read
+        return lambda: TextStripData(capture, read_passages(capture, options), options.display)
 
     def draw(self, result: TextStripData) -> None:
         session, capture = self.session, result.capture
@@ -349,7 +333,7 @@ class TextStrip(View):
             is_known = old is not None and number < len(old.passages)
             before = old.passages[number].texts.prompt if is_known else None
             grown = is_known and len(prompt) > len(before) and prompt.continues(before)
-            strip.selected, strip.segment_ends = session.selection.head_id, result.segment_ends
+            strip.selected = session.selection.head_id
             strip.underlines = _underlines(capture, passage, session.written)
             strip.show_rows(
                 passage.rows, passage.texts.widths, result.display,
@@ -429,8 +413,6 @@ class TextStrip(View):
             yield below if is_cross else tr("A click in a text shows its head.")
         elif len(result.passages) > 1:
             yield tr("The text is read from slots, into which all of it is mixed.")
-        elif result.segment_ends is not None:
-            yield tr("▾ A segment ends.")
         elif len(result.rows) > 1:
             yield tr("One head for each resolution (dashed in the hourglass).")
 

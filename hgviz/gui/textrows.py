@@ -153,7 +153,6 @@ FIRST, OTHERS, LOWEST = 36, 26, 15  # px: heights of rows
 GAP, NARROW_GAP = 6, 3  # px between rows
 HIGH_ROW = 30  # px: from there merged cells have text as large as others
 OVERVIEW = 8  # px of the overview of a long text
-LANE = 12  # px above the text, for the marks of segments
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -217,30 +216,25 @@ class Ruler:
 
 @dataclass(frozen=True, slots=True)
 class RowLayout:
-    """The places of rows in px: (top, height) of each; the height of the overview above them; (top,
-    height) of the lane between."""
+    """The places of rows in px: (top, height) of each; the height of the overview above them."""
 
     tops: tuple[Units, ...] = ()
     overview: int = 0
-    lane: Units = (0, 0)
 
     @classmethod
-    def fitted(
-        cls, heights: Sequence[int], room: int, scrolls: bool = False, lane: int = 0
-    ) -> RowLayout:
+    def fitted(cls, heights: Sequence[int], room: int, scrolls: bool = False) -> RowLayout:
         """Rows of such heights in a room, in which they shrink alike."""
         overview = OVERVIEW if scrolls else 0
         gaps = len(heights) - 1 + scrolls
-        gap = GAP if sum(heights) + GAP * gaps + overview + lane <= room else NARROW_GAP
-        above = overview + gap if scrolls else 0
-        left = room - lane - above - gap * (len(heights) - 1)
-        scale = min(1.0, left / max(1, sum(heights)))
-        top, tops = above + lane, []
+        gap = GAP if sum(heights) + GAP * gaps + overview <= room else NARROW_GAP
+        top = overview + gap if scrolls else 0
+        left = room - top - gap * (len(heights) - 1)
+        scale, tops = min(1.0, left / max(1, sum(heights))), []
         for wanted in heights:
             height = max(LOWEST, int(scale * wanted))
             tops.append((top, height))
             top += height + gap
-        return cls(tuple(tops), overview, (above, lane))
+        return cls(tuple(tops), overview)
 
     def at(self, y: float) -> int | None:
         """The row at a height."""
@@ -382,10 +376,7 @@ def paint_row(
         colour = now.secondary if kinds[at] == MASKED else now.text
         if kinds[at] == COLOURED:
             colour = QColor(*inks[at])
-        if glyph.special:
-            ink.special(painter, box, glyph.text, colour)
-            continue
-        painter.setPen(ink.faint(colour, 0.6) if glyph.space else colour)
+        painter.setPen(ink.faint(colour, 0.6) if glyph.space or glyph.special else colour)
         wide = metrics.horizontalAdvance(glyph.text)
         if wide <= box.width() + 1.5:
             painter.drawText(box, theme.CENTRE, glyph.text)
@@ -449,8 +440,7 @@ def overview_pixels(row: TextRow, display: Display, count: int) -> ink.Pixels:
 class TextRows(QWidget):
     """Rows over one ruler, which the wheel and an overview scroll; says what the pointer chooses.
 
-    written: units under the first row that are marked, with a style of line. segment_ends: tokens
-    that close a segment.
+    underlines: units under the first row that are marked, with a style of line.
     """
 
     pointed = Signal(object)  # a unit, None when the pointer leaves
@@ -467,7 +457,6 @@ class TextRows(QWidget):
         self.selected: HeadId | None = None
         self.query: int | None = None
         self.underlines: Sequence[tuple[int, int, Qt.PenStyle]] = ()
-        self.segment_ends: Integers | None = None
         self._widths: Lengths = np.zeros(0)
         self._drag: tuple[int, int] | None = None
         self._sliding = False
@@ -503,8 +492,7 @@ class TextRows(QWidget):
         if reveal and self.query is not None and self.ruler.scrolls:
             self.ruler = self.ruler.around(min(self.query, len(self._widths) - 1))
         heights = [row.height for row in self.rows]
-        lane = LANE if self.segment_ends is not None else 0
-        self.row_layout = RowLayout.fitted(heights, self.height() - TOP, self.ruler.scrolls, lane)
+        self.row_layout = RowLayout.fitted(heights, self.height() - TOP, self.ruler.scrolls)
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -532,8 +520,6 @@ class TextRows(QWidget):
                     y = box.bottom() + 3
                     painter.drawLine(QPointF(box.left() + 1, y), QPointF(box.right() - 1, y))
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-            if self.segment_ends is not None:
-                self._paint_segment_ends(painter, bands, shown)
             self._paint_choice(painter, bands)
             painter.setClipping(False)
             if self.row_layout.overview:
@@ -564,22 +550,6 @@ class TextRows(QWidget):
         if painter.fontMetrics().horizontalAdvance(tr(NO_SEGMENT)) + 8 <= box.width():
             painter.setPen(theme.current().secondary)
             painter.drawText(box, theme.CENTRE, tr(NO_SEGMENT))
-
-    def _paint_segment_ends(self, painter: QPainter, bands: Sequence[QRectF], shown: Units) -> None:
-        """A line and a mark at the end of every segment on screen."""
-        now, ends = theme.current(), self.segment_ends
-        top, bottom = bands[0].top() - 1, TOP + sum(self.row_layout.lane) - 1
-        foot = max(bands[min(1, len(bands) - 1)].top(), bands[0].bottom())
-        for token in ends[(ends >= shown[0] - 1) & (ends < shown[1])].tolist():
-            x = LEFT + round(self.ruler.x(token + 1)) - 0.5
-            for pen in (QPen(now.pane, 4), QPen(now.text, 2)):
-                pen.setCapStyle(Qt.PenCapStyle.FlatCap)
-                painter.setPen(pen)
-                painter.drawLine(QPointF(x, top), QPointF(x, foot))
-            painter.setPen(QPen(now.text, 1.2))
-            painter.setBrush(now.text)
-            corners = (x - 4, bottom - 6), (x + 4, bottom - 6), (x, bottom)
-            painter.drawPolygon(QPolygonF([QPointF(*corner) for corner in corners]))
 
     def _paint_choice(self, painter: QPainter, bands: Sequence[QRectF]) -> None:
         """The query in orange, its cells in rows of heads tied together; the key ringed."""

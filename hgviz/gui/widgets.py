@@ -7,10 +7,7 @@ from typing import Any
 
 from PySide6.QtCore import (
     QEvent,
-    QMargins,
-    QPoint,
     QPointF,
-    QRect,
     QSignalBlocker,
     QSize,
     Qt,
@@ -23,7 +20,6 @@ from PySide6.QtGui import (
     QKeyEvent,
     QPainter,
     QPaintEvent,
-    QResizeEvent,
 )
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
@@ -483,68 +479,3 @@ def shows_tip(event: QEvent, widget: QWidget, words_at: Callable[[QPointF], str]
         QToolTip.showText(event.globalPos(), words_at(QPointF(event.pos())), widget)  # "" hides it
         return True
     return False
-
-
-# --- flow -----------------------------------------------------------------------------------------
-
-ITEM_GAP = 6  # px between two of them
-
-
-class Flow(QWidget):
-    """Left to right, a new line where one is full; what is hidden takes no room.
-
-    No QLayout: those written in Python keep items that Qt deletes with the window, and whose
-    addresses the next widgets may get.
-    """
-
-    def __init__(self, edges: QMargins) -> None:
-        super().__init__()
-        self._edges = edges
-        self._shown: list[QWidget] = []
-        policy = QSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Fixed)
-        policy.setHeightForWidth(True)
-        self.setSizePolicy(policy)
-
-    def add(self, widget: QWidget) -> None:
-        hidden = widget.testAttribute(Qt.WidgetAttribute.WA_WState_ExplicitShowHide)
-        widget.setParent(self)
-        widget.setVisible(not hidden)
-        self._shown.append(widget)
-
-    def hasHeightForWidth(self) -> bool:
-        return True
-
-    def heightForWidth(self, width: int) -> int:
-        return self._placed(width, move=False)
-
-    def sizeHint(self) -> QSize:
-        return QSize(self.minimumSizeHint().width(), self.heightForWidth(max(1, self.width())))
-
-    def minimumSizeHint(self) -> QSize:
-        wide = max((one.sizeHint().width() for one in self._shown if not one.isHidden()), default=0)
-        return QSize(wide, 0).grownBy(self._edges)
-
-    def event(self, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.LayoutRequest:
-            self._placed(self.width(), move=True)
-            self.updateGeometry()
-        return super().event(event)
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._placed(self.width(), move=True)
-
-    def _placed(self, width: int, move: bool) -> int:
-        inside = QRect(0, 0, width, 0).marginsRemoved(self._edges)
-        x, y, high = inside.x(), inside.y(), 0
-        for one in self._shown:
-            if one.isHidden():
-                continue
-            size = one.sizeHint().expandedTo(one.minimumSize()).boundedTo(one.maximumSize())
-            if x > inside.x() and x + size.width() > inside.right() + 1:
-                x, y, high = inside.x(), y + high + ITEM_GAP, 0
-            if move:
-                size.setWidth(min(size.width(), max(1, inside.width())))
-                one.setGeometry(QRect(QPoint(x, y), size))
-            x, high = x + size.width() + ITEM_GAP, max(high, size.height())
-        return y + high + self._edges.bottom()

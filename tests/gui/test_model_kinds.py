@@ -129,7 +129,7 @@ def test_a_classifier_says_its_class(app):
     with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
         assert view.verdict.isVisible() and view.verdict.text() == "positive 97 %"
     with shown(HourglassView, (592, 714), capture=capture) as (view, _):
-        assert view.grid.picture.scene.ends() == ("Text in", "positive 97 %")
+        assert view.grid.picture.scene.ends() == ("Text in", "Classes")
     with shown(FollowView, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
         told = view.canvas.scene.trace.verdict
         assert told.question("token") == "Prediction:"

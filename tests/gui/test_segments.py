@@ -81,7 +81,7 @@ def given(model):
 # --- the strip ------------------------------------------------------------------------------------
 
 
-def test_segments_stand_under_their_tokens_with_a_mark_where_they_end(app, given):
+def test_segments_stand_under_their_tokens(app, given):
     with shown(TextStrip, WIDE, capture=given, selection=Selection(3, 0, 20)) as (view, _):
         strip = view.strip
         tokens, segments = strip.rows
@@ -89,8 +89,6 @@ def test_segments_stand_under_their_tokens_with_a_mark_where_they_end(app, given
         assert segments.cells.tolist() == given.spans[1].tolist()
         assert segments.chosen == tuple(given.spans[1][given.position(1, 20)])
         assert null_box(strip.bands[1]).right() < LEFT - 3  # no token is as far left
-        assert set(strip.segment_ends.tolist()) == SPACES
-        assert "▾ A segment ends." in view.legend.full
 
 
 # --- every view -----------------------------------------------------------------------------------
