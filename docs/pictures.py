@@ -116,6 +116,7 @@ def kinds() -> None:
         ("vit", "colours", "image", 3, 2, 0),
         ("groups", "copy", "map", 1, 2, 16),
         ("cross", "dates", "map", 5, 3, 6),
+        ("patches", "patches", "map", 3, 2, 18),
     ):
         with measured(pages.STUDIES / f"{file}.h5") as (program, frame):
             program.session.put(look=look)

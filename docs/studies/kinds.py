@@ -184,8 +184,8 @@ def train_patches(out):
             "num_attention_heads": 4, "max_position_embeddings": 512}  # fmt: skip
     local = {**part, "cross_attn_k": 1, "hidden_size_global": 64}
     model = transformers.BltForCausalLM(transformers.BltConfig(
-        vocab_size=256, cross_attn_k=1, encoder_hash_byte_group_size=[3, 4],
-        encoder_hash_byte_group_vocab=2003, local_attention_window_len=16, patching_threshold=1.4,
+        vocab_size=256, cross_attn_k=1, encoder_hash_byte_group_size=[3],
+        encoder_hash_byte_group_vocab=1009, local_attention_window_len=16, patching_threshold=2.0,
         patcher_config={**part, "num_hidden_layers": 2, "sliding_window": 32},
         encoder_config={**local, "num_hidden_layers": 1},
         decoder_config={**local, "num_hidden_layers": 2},
@@ -198,7 +198,7 @@ def train_patches(out):
         ids = text_batch(texts[0], random, 32)
         return next_byte_loss(patcher(ids, use_cache=False)[2], ids)
 
-    train(patcher, patcher_loss, 1000, 3e-3)
+    train(patcher, patcher_loss, 500, 3e-3)
     patcher.requires_grad_(False)
 
     def loss():
@@ -206,10 +206,10 @@ def train_patches(out):
         return next_byte_loss(model(input_ids=ids, use_cache=False).logits, ids)
 
     weights = [one for one in model.parameters() if one.requires_grad]
-    train(model, loss, 1000, 3e-3, weights)
+    train(model, loss, 300, 3e-3, weights)
     ids = text_batch(texts[1], np.random.default_rng(1), 200)
     with torch.no_grad():
-        lengths = patcher(ids, patch_size=4, threshold=1.4, use_cache=False)[1]
+        lengths = patcher(ids, patch_size=4, threshold=2.0, use_cache=False)[1]
         bits = [
             float(next_byte_loss(logits, ids)) / math.log(2)
             for logits in (
