@@ -222,6 +222,7 @@ def flips(view):
         found, spent = [], []
         for head in heads[times - 1 :: 2]:
             wait(0.1)
+            view._supply._rest.stop()  # nothing is read ahead: it would not be cold
             start, worked = time.perf_counter(), time.process_time()
             view.session.put(selection=view.session.at(head))
             shows = lambda head=head: (  # noqa: E731
@@ -250,6 +251,7 @@ def overviews(view, length):
         found = []
         for number in range(24):
             wait(0.03)
+            view._supply._rest.stop()
             head = heads[(number + 1) % len(heads)]
             for opened in view._opener._opened.values():
                 if opened is not view._opened:

@@ -44,6 +44,7 @@ class MapView(HeadMapsView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._opener = Opener(self.tiles)
+        self._supply.neighbours = self._opener.neighbours
         self._supply.came.connect(self._came)
         self._reveal = False
         self._held = QTimer(self, singleShot=True, interval=HELD)

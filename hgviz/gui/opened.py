@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, zip_longest
 from threading import Lock
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
@@ -297,6 +297,27 @@ class Opener:
             self._compare(capture)
         return opened
 
+    def neighbours(self, opened: OpenedMap[Grid]) -> list[OpenedMap[Grid]]:
+        """Open what may be looked at next: the next and the previous head of a layer, and the same
+        head of the layers around it."""
+        capture, (layer, head) = opened.grid.capture, opened.head
+        layers = capture.spec.layers
+        mine = layers[layer].heads
+        place = mine.index(head)
+        beside = (*mine[place + 1 : place + 2], *mine[max(0, place - 1) : place])
+        around = (n for n in (layer + 1, layer - 1) if 0 <= n < len(layers))
+        heads = [HeadId(layer, other) for other in beside]
+        heads += [HeadId(number, head) for number in around if head in layers[number].heads]
+        found: list[OpenedMap[Grid]] = []
+        for neighbour in heads:
+            with self._lock:
+                whole = [key[1] for key, kept in self._opened.items() if kept is opened]
+                is_captured = capture.maps[neighbour.layer] is not None
+                if capture is self._capture and whole and is_captured:
+                    found.append(self._open(capture, neighbour, whole[0]))
+            progress(len(found), len(heads), "Opening the heads compared with")
+        return found
+
     def _open(self, capture: Capture, head: HeadId, whole: bool) -> OpenedMap[Grid]:
         def make() -> OpenedMap[Grid]:
             key = head.layer, whole
@@ -481,15 +502,18 @@ class TiledMap:
 
 # --- reading tiles --------------------------------------------------------------------------------
 
-REST = 150  # ms after a hurry before the rest is read
-QUICK = 2  # zooms up to which a screen is computed in a moment
+REST = 150  # ms without a movement before anything is read ahead
+QUICK = 2  # zooms up to which is computed ahead; above, only what is stored is read
 AT_ONCE = 1  # zooms up to which a screen is computed before anybody has seen what is stored
+
+Neighbours = Callable[[OpenedMap[Any]], list[OpenedMap[Any]]]
 
 
 class TileSupply(QObject):
     """Keeps the maps of a canvas in tiles. None of it waits: what comes is shown when it is there.
 
-    canvas: a MapCanvas, or what has its cache, view, is_exact and renew.
+    canvas: a MapCanvas, or what has its cache, view, is_exact and renew. neighbours: opens the
+    heads that may be looked at next, off the GUI thread; None: none.
     """
 
     outgrown = Signal()  # weights are larger than the colours allowed for
@@ -498,14 +522,16 @@ class TileSupply(QObject):
 
     def __init__(self, canvas: Any) -> None:
         super().__init__(canvas)
+        self.neighbours: Neighbours | None = None
         self._canvas = canvas
         self._opened: OpenedMap[Any] | None = None
-        self._screen: tuple[object, ...] = ()  # what was asked for last
-        self._adding = False  # whether rows are added up
+        self._screen: tuple[object, ...] = ()  # what was asked for last,
+        self._ahead = False  # whether more than that,
+        self._adding = False  # and whether rows are added up
         self._lanes: Lanes | None = None
         self._readers: Readers | None = None
         self._rest = QTimer(self, singleShot=True, interval=REST)
-        self._rest.timeout.connect(self._read)
+        self._rest.timeout.connect(self._look_ahead)
 
     def start(self, lanes: Lanes, on_error: Callable[[BaseException], None]) -> None:
         """Read off the GUI thread from now on."""
@@ -517,7 +543,8 @@ class TileSupply(QObject):
         self._rest.stop()
         if self._readers is not None and self._lanes is not None:
             self._readers.close()
-            self._lanes.files.cancel(self._key)
+            for lane in (self._lanes.map, self._lanes.files):
+                lane.cancel(self._key)
         self._readers, self._opened = None, None
 
     def forget(self) -> None:
@@ -541,12 +568,11 @@ class TileSupply(QObject):
             self._lanes.files.cancel(self._key)
             self._adding = not opened.unfinished
         screen = hurry, *tiles.screen(opened.sources[0], view)
-        if screen != self._screen:
+        if screen != self._screen or self._ahead:
             self._screen = screen
-            self._read(hurry)
+            self._read(hurry=hurry)
         self._add_up()
-        if hurry:
-            self._rest.start()
+        self._rest.start()
 
     @property
     def at_hand(self) -> bool:
@@ -563,20 +589,46 @@ class TileSupply(QObject):
     def _key(self) -> str:
         return f"supply {id(self)}"
 
-    def _read(self, hurry: bool = False) -> None:
-        """Read what is on screen, then the rest of its tiles unless there is a hurry."""
-        cache, view, sources = self._canvas.cache, self._canvas.view, self._opened.shown
-        soon = view.zoom <= AT_ONCE
+    def _read(
+        self, neighbours: Sequence[OpenedMap[Any]] = (), ahead: bool = False, hurry: bool = False
+    ) -> None:
+        """What is on screen first, then the rest of its tiles; ahead: then around it, and the same
+        part of other heads. In a hurry what is on screen alone.
+        """
+        self._ahead = ahead
+        cache, view, opened = self._canvas.cache, self._canvas.view, self._opened
+        sources, shape, soon = opened.shown, opened.sources[0].shape, view.zoom <= AT_ONCE
         # from afar A and B are there as they are stored, while A − B is nowhere
         far = view.zoom > QUICK and all(source.lowest is not None for source in sources[:2])
         screen = _in_turn([cache.lacking(source, view) for source in sources], far)
+        ring = _in_turn([tiles.around(source, view) for source in sources if ahead])
+        others = [
+            key
+            for other in neighbours if other.sources[0].shape == shape
+            for key in cache.lacking(other.sources[0], view)
+        ]  # fmt: skip
         # in a hurry nothing competes with what is stored
         work = [cache.parts(screen, view)] if soon or not hurry else []
         if not hurry:
             wanted = [[*tiles.wanted(source, view)] for source in sources]
             work.append(cache.parts(_in_turn(wanted, far)))
-        stored = cache.sketches(screen)
-        self._readers.want(chain.from_iterable(work), stored, hurry and soon)
+        if view.zoom <= QUICK:
+            work += [cache.parts(ring), cache.parts(others, view)]
+        self._readers.want(
+            chain.from_iterable(work),
+            stored=cache.sketches(screen + ring + others),
+            hurry=hurry and soon,
+        )
+
+    def _look_ahead(self) -> None:
+        if self.neighbours is None:
+            self._read(ahead=True)
+            return
+        self._lanes.map.submit(
+            self._key, "Map", partial(self.neighbours, self._opened),
+            on_done=partial(self._read, ahead=True), post=self._lanes.bridge.post,
+            on_error=lambda _: None,
+        )  # fmt: skip
 
     def _came(self, parts: list[Part]) -> None:
         self._canvas.renew(parts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from collections import OrderedDict
@@ -312,6 +313,23 @@ def grid(source: Source, view: Viewport) -> tuple[range, range, Bools]:
         shown = np.maximum(starts, first // part * part), np.minimum(starts + reach, end)
         ranges.append(np.stack(shown, axis=1))
     return numbers[0], numbers[1], seen(source.rule, ranges[0], ranges[1])
+
+
+def around(source: Source, view: Viewport) -> list[Key]:
+    """The tiles next to those of a view."""
+    if source.shape != view.shape:
+        return []
+    rows, columns, _ = grid(source, view)
+    tall, wide = (-(-size // (SIDE << view.zoom)) for size in source.shape)
+    ring = itertools.product(
+        range(max(0, rows.start - 1), min(tall, rows.stop + 1)),
+        range(max(0, columns.start - 1), min(wide, columns.stop + 1)),
+    )
+    keys = (Key(source, view.zoom, i, j) for i, j in ring if i not in rows or j not in columns)
+    return [
+        key for key in keys
+        if seen(source.rule, *(np.array([ends]) for ends in key.ranges)).any()
+    ]  # fmt: skip
 
 
 def _kept(key: Key) -> Key | None:

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
-from hgviz.core import Display, Item, Selection
+from hgviz.core import Display, HeadId, Item, Selection
 from hgviz.gui.ink import channels
 from hgviz.gui.map import MapView
 from hgviz.maps import DenseMap
@@ -184,6 +184,8 @@ def test_limits_can_be_given_or_shared_by_all_heads(app, small):
 
 def test_another_head_keeps_the_part_on_screen_where_the_shape_stays(app, small):
     with mapped(small, 0, 0) as (view, session, canvas, _):
+        beside = [opened.head for opened in view._opener.neighbours(view._opened)]
+        assert beside == [HeadId(0, 1), HeadId(1, 0)]  # read ahead
         wheel(canvas, QPointF(300, 300), 5)
         seen = canvas.view
         for selection, stays in ((Selection(1, 3), True), (Selection(5, 0), False)):
