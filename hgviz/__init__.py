@@ -3,7 +3,8 @@
 One heavy library per package, and the packages meet only in `tasks`:
 torch in models, numpy in analysis and maps, h5py in store, matplotlib in figures, Qt in gui.
 `core` and `activations` hold the nouns; `cli`, `gui` and `notebook` are faces over the same tasks.
-From a notebook: hgviz.figure, compare, reach, redundancy, capture (docs/notebook.md).
+From Python: hgviz.open_model, capture, roles, evaluate, importance, prune, figure, show and others
+(docs/notebook.md).
 """
 
 from __future__ import annotations
@@ -12,15 +13,22 @@ from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
-NOTEBOOK = "capture", "compare", "figure", "reach", "redundancy"
+_API = (
+    "capture curve evaluate importance open_capture open_model prune roles rollout show "
+    "write_capture"
+)
+_NOTEBOOK = "compare figure reach redundancy"
+MODULES = {
+    **dict.fromkeys(_API.split(), "hgviz.api"), **dict.fromkeys(_NOTEBOOK.split(), "hgviz.notebook")
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    """What a notebook asks for is imported when it does: `import hgviz` costs nothing."""
-    if name in NOTEBOOK:
-        return getattr(import_module("hgviz.notebook"), name)
+    """A function is imported when it is asked for: `import hgviz` costs nothing."""
+    if name in MODULES:
+        return getattr(import_module(MODULES[name]), name)
     raise AttributeError(f"module 'hgviz' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *NOTEBOOK})
+    return sorted({*globals(), *MODULES})

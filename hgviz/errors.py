@@ -34,6 +34,10 @@ class HgvizError(Exception):
         what = _sentence(self.what) if opening in _OPENINGS else _ended(self.what)
         return (what, *(_sentence(part) for part in (self.do,) if part))
 
+    def _render_traceback_(self) -> list[str]:
+        """What IPython shows in place of a traceback."""
+        return [str(self)]
+
     def __str__(self) -> str:
         parts = (_ended(part) for part in (self.what, self.do) if part)
         return " ".join(" ".join(parts).split())

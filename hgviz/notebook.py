@@ -173,7 +173,7 @@ def compare(
     HgvizError, and TypeError for other options.
     """
     asked = _options("compare", ["compare"], {"width": width, "title": title, **options})
-    is_a, is_b = _is_capture(a), _is_capture(b)
+    is_a, is_b = is_capture(a), is_capture(b)
     if is_a and not is_b and text is None:
         side_a = _capture(a, item=item)
         side_b = _capture_like(b, side_a, off, activation, device)
@@ -191,23 +191,6 @@ def compare(
     return Figure(
         lambda: tasks.panel(spec, sides), lambda: tasks.compare(side_a, side_b).to_dict(), sides
     )
-
-
-def capture(
-    model: Model | str | Path,
-    text: str,
-    *,
-    pair: str | None = None,
-    target: str | None = None,
-    off: str = "",
-    activation: str | None = None,
-    device: str = "cpu",
-) -> Capture:
-    """Run a model on a text and return its capture, in memory. Raises HgvizError.
-
-    For many figures of one run: figure(capture, ...) shows it without running it again.
-    """
-    return _capture(model, text, pair, target, 0, off, activation, device)
 
 
 def reach(
@@ -263,7 +246,7 @@ def redundancy(
     facts: what `hgviz redundancy --json` prints. Raises HgvizError.
     """
     sources = source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
-    captures = [_capture(one) for one in sources if _is_capture(one)]
+    captures = [_capture(one) for one in sources if is_capture(one)]
     require(
         len(captures) == len(sources) if captures else len(sources) == 1,
         "these cannot be taken together: "
@@ -287,7 +270,7 @@ def _is_path(source: object) -> TypeGuard[str | os.PathLike[str]]:
     return isinstance(source, str | os.PathLike)
 
 
-def _is_capture(source: Any) -> bool:
+def is_capture(source: Any) -> bool:
     """Whether it is a capture, or the path of one."""
     if not _is_path(source):
         return isinstance(source, Capture)
@@ -314,7 +297,7 @@ def _capture(
     device: str = "cpu",
 ) -> Capture:
     """A capture, the one at a path, or what a model makes of a text. Raises HgvizError."""
-    if _is_capture(source):
+    if is_capture(source):
         for name, value in (("text", text), ("off", off), ("activation", activation)):
             require(
                 not value,
@@ -474,4 +457,4 @@ def _figure_of_study(study: Study, kind: str, options: Mapping[str, Any]) -> Fig
     return Figure(lambda: tasks.panel(spec, [study]), facts)
 
 
-__all__ = ["Figure", "capture", "compare", "figure", "reach", "redundancy"]
+__all__ = ["Figure", "compare", "figure", "reach", "redundancy"]

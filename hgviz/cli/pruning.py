@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.models.pruning import Proof
     from hgviz.models.trials import Trials
-    from hgviz.study import PruningCurve, Study
+    from hgviz.study import Study
 
 LISTED_FILES = 8
 POINTS = "what the share of right answers changes by; p: McNemar's, adjusted over all heads"
@@ -155,6 +154,7 @@ def curve(
     """
     from hgviz import tasks
     from hgviz.store import open_study
+    from hgviz.tasks.pruning import curve_facts, newest_curve
 
     stored = open_study(source)
     loaded = open_model(model, device, activation=activation)
@@ -167,13 +167,8 @@ def curve(
     work = partial(tasks.curve, trials, study, method, random, least, timed=timed)
     resume = f"What was done is kept in {source}; the same command goes on from there"
     study = terminal.run(partial(tasks.keeping, source, work), "Switching heads off", resume)
-    layers = Counter(head.layer for head in study.heads if head not in study.off)
-    length = sum(max(0, count - least) for count in layers.values())
-    measured = next(
-        curve for curve in reversed(study.curves)
-        if (curve.method, len(curve.order)) == (method, length)
-    )  # fmt: skip
-    facts = _curve_facts(study, measured)
+    measured = newest_curve(study, method, least)
+    facts = curve_facts(study, measured)
     if as_json:
         print(json.dumps(facts))
         return
@@ -363,42 +358,3 @@ def _point_at(facts: dict[str, Any], off: int) -> dict[str, Any]:
     """The point of a curve with so many heads off."""
     point: dict[str, Any] = next(point for point in facts["points"] if point["off"] == off)
     return point
-
-
-def _curve_facts(study: Study, curve: PruningCurve) -> dict[str, Any]:
-    """As `hgviz curve --json` prints it; of language models the loss comes first."""
-    import numpy as np
-
-    from hgviz.analysis.importance import (
-        bits_per_byte,
-        mean_along,
-        random_band,
-        random_chance,
-        random_curves_beside,
-        removable_heads,
-    )
-
-    randoms = random_curves_beside(study, curve)
-    band = random_band(randoms)
-    places = {int(count): at for at, count in enumerate(band.removed)}
-    columns: dict[str, Any] = {"off": curve.removed}
-    if study.asked == "next":
-        columns |= {"loss": curve.loss, "perplexity": np.exp(curve.loss.astype(float))}
-    if (bits := bits_per_byte(study, curve)) is not None:
-        columns["bits_per_byte"] = bits
-    columns |= {"value": curve.values, "low": curve.low, "high": curve.high, "loss": curve.loss}
-    points = []
-    for at, count in enumerate(curve.removed.tolist()):
-        point = {name: values[at].item() for name, values in columns.items()}
-        for name in ("low", "middle", "high"):
-            place = places.get(count)
-            point[f"random_{name}"] = None if place is None else float(getattr(band, name)[place])
-        whole, smaller = (None, None) if curve.times is None else map(float, curve.times[at])
-        points.append(point | {"ms": smaller, "whole_ms": whole})
-    k, k_low = removable_heads(curve)
-    return {
-        "method": curve.method, "metric": curve.unit, "examples": len(curve.rows),
-        "k": k, "k_low": k_low, "area": mean_along(curve.removed, curve.values),
-        "p": random_chance(curve, randoms), "randoms": len(randoms),
-        "order": [str(head) for head in curve.order], "points": points,
-    }  # fmt: skip

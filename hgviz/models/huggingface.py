@@ -60,7 +60,7 @@ ADDS = "its model adds numbers to scores that no mask says"
 LENGTH_DEPENDENT = "it attends to short texts otherwise than to long ones"
 CAPTURE_ADVICE = (  # for a model that hgviz cannot run
     "To look at its attention, run it yourself and write its queries and keys with "
-    "hgviz.store.write_capture"
+    "hgviz.write_capture"
 )
 
 

@@ -3,6 +3,7 @@
 from hgviz.store.captures import (
     CorpusWriter,
     Writer,
+    capture_of,
     describe,
     is_capture,
     open_capture,
@@ -11,6 +12,6 @@ from hgviz.store.captures import (
 from hgviz.store.studies import is_study, open_study, require_place, write_study
 
 __all__ = [
-    "CorpusWriter", "Writer", "describe", "is_capture", "is_study", "open_capture",
+    "CorpusWriter", "Writer", "capture_of", "describe", "is_capture", "is_study", "open_capture",
     "open_study", "require_place", "write_capture", "write_study",
 ]  # fmt: skip

@@ -705,7 +705,7 @@ def _head_array(arrays: Mapping[str, Any], name: str) -> NDArray[Any]:
     errors.require(name in arrays, f"it lacks {name!r}: a layer has q and k, or weights")
     values = _array(arrays[name])
     why = f"{name} is a {type(arrays[name]).__name__} that numpy cannot read"
-    do = "Give an array; of a tensor .detach().float().numpy()"
+    do = "Give an array or a tensor"
     errors.require(values.dtype != object, why, do)
     good = values.ndim == 3 and values.dtype.name in ("float16", "float32", "float64")
     why = f"{name} is {values.dtype} {values.shape}, not numbers by head and row"
@@ -716,7 +716,10 @@ def _head_array(arrays: Mapping[str, Any], name: str) -> NDArray[Any]:
 
 
 def _array(value: Any) -> NDArray[Any]:
-    """A value as an array, of the type object where numpy makes none of it."""
+    """A value or a tensor as an array, of the type object where numpy makes none of it."""
+    if hasattr(value, "detach"):
+        value = value.detach().cpu()
+        value = value.float() if "bfloat16" in str(value.dtype) else value
     try:
         return np.asarray(value)
     except (TypeError, ValueError, RuntimeError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -15,11 +16,17 @@ from hgviz.analysis.importance import (
     POINTS,
     Limits,
     MaskTrial,
+    bits_per_byte,
     curve_points,
     importance,
+    mean_along,
     order_by_need,
     pruning_curve,
+    random_band,
+    random_chance,
+    random_curves_beside,
     random_order,
+    removable_heads,
     split_examples,
     try_mask,
 )
@@ -269,6 +276,44 @@ class _Answers:
         return losses, given
 
 
+def newest_curve(study: Study, method: str, least: int = 0) -> PruningCurve:
+    """The curve of a method that was measured last, where so many heads stay in every layer."""
+    layers = Counter(head.layer for head in study.heads if head not in study.off)
+    length = sum(max(0, count - least) for count in layers.values())
+    return next(
+        curve for curve in reversed(study.curves)
+        if (curve.method, len(curve.order)) == (method, length)
+    )  # fmt: skip
+
+
+def curve_facts(study: Study, curve: PruningCurve) -> dict[str, Any]:
+    """As `hgviz curve --json` prints it; of language models the loss comes first."""
+    randoms = random_curves_beside(study, curve)
+    band = random_band(randoms)
+    places = {int(count): at for at, count in enumerate(band.removed)}
+    columns: dict[str, Any] = {"off": curve.removed}
+    if study.asked == "next":
+        columns |= {"loss": curve.loss, "perplexity": np.exp(curve.loss.astype(float))}
+    if (bits := bits_per_byte(study, curve)) is not None:
+        columns["bits_per_byte"] = bits
+    columns |= {"value": curve.values, "low": curve.low, "high": curve.high, "loss": curve.loss}
+    points = []
+    for at, count in enumerate(curve.removed.tolist()):
+        point = {name: values[at].item() for name, values in columns.items()}
+        for name in ("low", "middle", "high"):
+            place = places.get(count)
+            point[f"random_{name}"] = None if place is None else float(getattr(band, name)[place])
+        whole, smaller = (None, None) if curve.times is None else map(float, curve.times[at])
+        points.append(point | {"ms": smaller, "whole_ms": whole})
+    k, k_low = removable_heads(curve)
+    return {
+        "method": curve.method, "metric": curve.unit, "examples": len(curve.rows),
+        "k": k, "k_low": k_low, "area": mean_along(curve.removed, curve.values),
+        "p": random_chance(curve, randoms), "randoms": len(randoms),
+        "order": [str(head) for head in curve.order], "points": points,
+    }  # fmt: skip
+
+
 def _is(one: PruningCurve, line: Along, rows: Integers, removed: Integers) -> bool:
     """Whether a curve is along this line, on these rows and at these points."""
     same = (one.method, one.order) == (line[0], line[-1])
@@ -372,20 +417,23 @@ def prune(
         )
 
 
-def heads_of_study(study: str | Path, model: str | Path, keep: str, method: str = "") -> HeadSet:
+def heads_of_study(
+    study: Study | str | Path, model: str | Path, keep: str, method: str = ""
+) -> HeadSet:
     """The heads that a study finds least needed, all but N or P % of them.
 
     method: one of analysis.importance; left out, the first that the study has measured of those
     that tell best. Errors: HgvizError for a study of another model, or one without any score.
     """
-    progress(0, 1, f"reading {Path(study).name}")
     from hgviz.models import checkpoints
     from hgviz.store import open_study
 
-    stored = open_study(study)
+    name = "the study" if isinstance(study, Study) else Path(study).name
+    progress(0, 1, f"reading {name}")
+    stored = study if isinstance(study, Study) else open_study(study)
     if stored.spec.digest != checkpoints.read(model).digest:
         raise HgvizError(
-            f"{Path(study).name} is about another model: it measured {stored.spec.name}",
+            f"{name} is about another model: it measured {stored.spec.name}",
             "Choose the model it was made with, or measure this one with `hgviz importance`",
         )
     count = kept_count(keep, stored.spec)
@@ -393,7 +441,7 @@ def heads_of_study(study: str | Path, model: str | Path, keep: str, method: str 
     going = len(stored.spec.heads) - count - len(stored.off)
     if going > len(order):
         raise HgvizError(
-            f"{Path(study).name} tells of {len(order)} heads, and {going} are to go: "
+            f"{name} tells of {len(order)} heads, and {going} are to go: "
             "it has not measured the others",
             "Let `hgviz importance` finish it, or keep more heads",
         )

@@ -78,9 +78,7 @@ def test_the_newest_words_are_shown_and_the_place_of_the_reader_stays(ready, unt
     assert not errors(ready)
 
 
-@pytest.mark.parametrize("end", ["", "!"])  # "!": as a token that the model takes away first
-def test_stop_keeps_what_is_written(ready, until, end):
-    ready.session.put(text=GIVEN + end)
+def test_stop_keeps_what_is_written(ready, until):
     ready.commands.prompting.write_so(WritingOptions(24))
     until(lambda: ready.session.work[-1].done == 10)
     assert ready.inspect.strip.capture_button.text() == "Stop"

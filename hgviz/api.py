@@ -1,0 +1,605 @@
+"""hgviz from Python: the commands as functions.
+
+They take models, captures and studies, or paths of them, and the options of the command of the same
+name. Long work shows a bar: progress="auto"; with None it shows nothing, and a function is called
+with each hgviz.core.Step.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from hgviz import tasks
+from hgviz.core import (
+    Capture,
+    HeadId,
+    HeadSet,
+    HgvizError,
+    Modality,
+    RolloutOptions,
+    Step,
+    current_listener,
+    listening,
+    parse_heads,
+)
+from hgviz.errors import require
+from hgviz.files import find_sample
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from hgviz.analysis.statistics import Evaluation
+    from hgviz.core import Floats
+    from hgviz.models.model import Model
+    from hgviz.models.pruning import Proof
+    from hgviz.study import Study
+
+Heads = str | Iterable[HeadId | str]  # "3.5,4.*", or heads one by one
+Progress = Literal["auto"] | None | Callable[[Step], Any]
+
+# --- tables and progress --------------------------------------------------------------------------
+
+
+class Table(Sequence[dict[str, Any]]):
+    """Rows with the same names; of: the study, roles or curve that they were read from."""
+
+    def __init__(self, rows: Iterable[dict[str, Any]], of: Any) -> None:
+        self.rows, self.of = [*rows], of
+
+    @overload
+    def __getitem__(self, at: int) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, at: slice) -> list[dict[str, Any]]: ...
+    def __getitem__(self, at: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
+        return self.rows[at]
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def to_pandas(self) -> Any:
+        """Return the rows as a pandas.DataFrame. Raises HgvizError where there is no pandas."""
+        try:
+            import pandas
+        except ImportError:
+            raise HgvizError("pandas is not installed", "Run: pip install pandas") from None
+        return pandas.DataFrame(self.rows)
+
+    def __repr__(self) -> str:
+        names = ", ".join(self.rows[0]) if self.rows else "no rows"
+        return f"<hgviz table, {len(self)} rows: {names}>"
+
+
+@contextmanager
+def _shown(progress: Progress, title: str) -> Iterator[None]:
+    """Show the progress of the work inside; who listens already goes on hearing it."""
+    outer = current_listener()
+    if progress != "auto" or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
+        with listening(progress if callable(progress) else outer):
+            yield
+        return
+    from tqdm.auto import tqdm
+
+    with tqdm(total=1.0, delay=1.0, miniters=0, leave=False, bar_format=BAR) as bar:
+
+        def show(step: Step) -> None:
+            outer(step)
+            bar.n = bar.last_print_n = step.done / step.total if step.total else 0.0
+            bar.set_description(f"{title}: {step.note}" if step.note else title, refresh=False)
+            bar.update(0)
+
+        with listening(show):
+            yield
+
+
+BAR = "{desc} {percentage:3.0f}% |{bar}| {remaining}"
+
+# --- models and captures --------------------------------------------------------------------------
+
+
+def open_model(
+    path: str | Path,
+    *,
+    device: str = "auto",
+    dtype: str = "float32",
+    activation: str | None = None,
+    reads: Modality = "text",
+    progress: Progress = "auto",
+) -> Model:
+    """Open a checkpoint: a folder, a file of weights, a name in the Hugging Face cache, a sample.
+
+    Args:
+        device: auto, cpu, cuda or mps.
+        dtype: float64, float32, bfloat16 or float16.
+        activation: another one for the attention of all heads, such as "ymish".
+        reads: text, image or audio: which model of a folder such as CLIP's.
+
+    Raises HgvizError.
+
+        model = hgviz.open_model("sample/softmax")
+    """
+    with _shown(progress, f"Opening {os.path.basename(path)}"):
+        return tasks.load(find_sample(path), device, dtype, activation=activation, reads=reads)
+
+
+def capture(
+    model: Any,
+    text: Any = None,
+    *,
+    pair: str | None = None,
+    target: str | None = None,
+    ids: str | Path | None = None,
+    image: str | Path | None = None,
+    audio: str | Path | None = None,
+    tokenizer: Any = None,
+    q: str = "",
+    k: str = "",
+    tokens: Sequence[str] = (),
+    head_width: int = 0,
+    causal: bool = False,
+    out: str | Path | None = None,
+    off: Heads = "",
+    activation: str | None = None,
+    device: str = "auto",
+    dtype: str = "float32",
+    force: bool = False,
+    progress: Progress = "auto",
+) -> Capture:
+    """Run a model on a text, image or sound and return the queries and keys of every head.
+
+    Args:
+        model: an open model or the path of one; a model of transformers that is in memory; or any
+            torch module, with `q` and `k`.
+        text, pair, target: what the model reads. ids: a JSON file with input_ids.
+        image, audio: a file, for models that read these.
+        tokenizer: that of a model in memory, which has none of its own.
+        q, k: of a torch module, the names of its projections with * for the layer, such as
+            "blocks.*.attn.q"; what they return is (1, n, heads * head_width), ready for the product
+            (after a rotation, where there is one). text is then what the module is called with: a
+            tensor or a dict of tensors. tokens: (n,) words for its positions. causal: whether
+            later keys are masked.
+        out: a new .h5 file that the capture is written to; without it it stays in memory.
+        off: heads that are off, such as "3.5,4.*". activation, device, dtype: as in open_model.
+
+    Returns:
+        A Capture: `maps[layer].read(head)` gives (queries, keys) attention weights.
+
+    Raises HgvizError.
+
+        found = hgviz.capture("sample/softmax", "The soup was not good.")
+        found.maps[1].read(2)
+    """
+    if q or k:
+        from hgviz.models.modules import layers_of_module
+        from hgviz.store import capture_of
+
+        layers = layers_of_module(model, text, q, k, head_width, causal)
+        words = tokens or [*map(str, range(layers[0]["q"].shape[1]))]
+        made = capture_of(words, layers, type(model).__name__)
+        return made if out is None else open_capture(write_capture(out, made, force=force))
+    with _shown(progress, "Capturing"):
+        reads: Modality = "image" if image else "audio" if audio else "text"
+        opened = _opened(model, device, dtype, activation, reads, tokenizer)
+        signal = image or audio
+        _require_input(text, ids, signal)
+        prompt, second = tasks.read_prompts(
+            opened, text=text, pair=pair, target=target,
+            ids_file=None if ids is None else Path(ids),
+            signal_file=None if signal is None else Path(signal),
+        )  # fmt: skip
+        return tasks.capture(opened, prompt, out, _heads(off, opened), force, second)
+
+
+def open_capture(path: str | Path, item: int = 0) -> Capture:
+    """Open a capture; item: which text of one of many. Raises HgvizError.
+
+    hgviz.open_capture("my.h5").maps[3].read(5, rows=(0, 10))
+    """
+    return tasks.capture_at(find_sample(path), item)
+
+
+def write_capture(
+    path: str | Path,
+    capture: Capture | None = None,
+    *,
+    tokens: Sequence[str] = (),
+    layers: Sequence[Mapping[str, Any]] = (),
+    attentions: Sequence[Any] = (),
+    causal: bool = False,
+    name: str = "model",
+    logits: Any = None,
+    force: bool = False,
+) -> Path:
+    """Write a capture, or the arrays or tensors of any program, to a new .h5 file.
+
+    Args:
+        capture: one that is complete.
+        tokens: (n,) words, one for each position.
+        layers: for each layer a dict with "q" (heads, n, d_head) and "k" (heads or fewer, n,
+            d_head), or with "weights" (heads, n, n); see docs/how-to/keep.md for the others.
+        attentions: in place of layers, what a model of transformers returns with
+            output_attentions=True: a tensor (1, heads, n, n) for each layer. causal: whether it
+            masks later keys.
+        logits: (n, vocabulary) or None. force: replace the file.
+
+    Raises HgvizError.
+
+        answer = model(**inputs, output_attentions=True)
+        hgviz.write_capture("my.h5", tokens=words, attentions=answer.attentions)
+    """
+    from hgviz.store import write_capture as write
+
+    if attentions:
+        layers = [{"weights": _only_text(one), "causal": causal} for one in attentions]
+    return write(path, capture, force, tokens=tokens, layers=layers, name=name, logits=logits)
+
+
+def roles(
+    source: Any,
+    text: str | None = None,
+    *,
+    corpus: str | Path | None = None,
+    pair: str | None = None,
+    target: str | None = None,
+    off: Heads = "",
+    activation: str | None = None,
+    device: str = "auto",
+    progress: Progress = "auto",
+) -> Table:
+    """What every head does: a row for each head with its role, metrics and examples.
+
+    source: a capture, or a model with a text or a corpus of texts. The rows are those that
+    `hgviz heads --json` prints: shares of attention from 0 to 1, offsets in tokens. Raises
+    HgvizError.
+
+        hgviz.roles("sample/softmax", "The soup was not good.").to_pandas()
+    """
+    from hgviz.notebook import is_capture
+
+    with _shown(progress, "Measuring heads"):
+        if is_capture(source):
+            require(text is None and corpus is None, "a capture has its own text: give none")
+            found = source if isinstance(source, Capture) else open_capture(source)
+            measured = tasks.roles_of_capture(found)
+        else:
+            model = _opened(source, device, "float32", activation)
+            if corpus is not None:
+                measured = tasks.roles_of_model(model, corpus, _heads(off, model))
+            else:
+                _require_input(text)
+                prompts = tasks.read_prompts(model, text=text, pair=pair, target=target)
+                measured = tasks.roles_of_text(model, *prompts, _heads(off, model))
+        from hgviz.tasks.heads import roles_to_dict
+
+        return Table(roles_to_dict(measured)["heads"], measured)
+
+
+def rollout(
+    source: Any,
+    text: str | None = None,
+    *,
+    rows: tuple[int, int] | None = None,
+    residual: float = 0.5,
+    device: str = "auto",
+    progress: Progress = "auto",
+) -> Floats:
+    """Attention rollout: how much each input token contributes to each output token.
+
+    source: a capture, or a model with a text. residual: the share of the residual path in every
+    layer. rows: only these output tokens, from the first up to the second. Returns (tokens of the
+    output, tokens of the input), rows of sum 1 where weights are not signed (Abnar and Zuidema
+    2020). Raises HgvizError.
+
+        hgviz.rollout("sample/hourglass", "The sand runs down.")
+    """
+    from hgviz.notebook import is_capture
+
+    found = source if isinstance(source, Capture) else None
+    if found is None and is_capture(source):
+        found = open_capture(source)
+    found = found or capture(source, text, device=device, progress=progress)
+    with _shown(progress, "Composing the maps"):
+        return tasks.rollout(found, rows, RolloutOptions(residual=residual))
+
+
+# --- scores and pruning ---------------------------------------------------------------------------
+
+
+def evaluate(
+    model: Any,
+    data: str | Path,
+    *,
+    text_column: str = "",
+    label_column: str = "",
+    labels: Mapping[str, str] | None = None,
+    off: Heads = "",
+    limit: int | None = None,
+    batch_size: int | None = None,
+    activation: str | None = None,
+    device: str = "auto",
+    progress: Progress = "auto",
+) -> Evaluation:
+    """Score a model on data, with an interval of 95 %.
+
+    Args:
+        data: a table (.tsv, .csv, .jsonl) with labels, or a text for language models.
+        labels: what the model calls each label of the data.
+        off: heads that are off. limit: examples at most.
+
+    Returns:
+        An Evaluation: `score.value`, `score.low` and `score.high` (shares from 0 to 1, or bits
+        per byte), `loss` in nats, and `to_dict()`.
+
+    Raises HgvizError.
+
+        hgviz.evaluate("sample/softmax", "sample/reviews.tsv", off="1.2").score.value
+    """
+    with _shown(progress, "Scoring"):
+        opened = _opened(model, device, "float32", activation)
+        return tasks.evaluate(
+            opened, find_sample(data), text_column, label_column, _heads(off, opened), labels,
+            limit=limit, batch_size=batch_size,
+        )  # fmt: skip
+
+
+def importance(
+    model: Any,
+    data: str | Path,
+    *,
+    method: str = "",
+    out: str | Path | None = None,
+    text_column: str = "",
+    label_column: str = "",
+    labels: Mapping[str, str] | None = None,
+    off: Heads = "",
+    limit: int | None = None,
+    batch_size: int | None = None,
+    permutations: int = 20,
+    seed: int = 0,
+    force: bool = False,
+    activation: str | None = None,
+    device: str = "auto",
+    progress: Progress = "auto",
+) -> Table:
+    """The importance of every head, the most needed first, with intervals of 95 %.
+
+    Args:
+        method: michel (the default), signed, loo, all-but-one, shapley and others of `hgviz
+            importance --help`; of models of hidden states loo.
+        out: a study (.h5) that is written, or gone on with; without it the study stays in memory.
+
+    Returns:
+        A table with head, score, low, high and rank; `of` is the Study, which curve() and prune()
+        take.
+
+    Raises HgvizError.
+
+        scores = hgviz.importance("sample/softmax", "sample/reviews.tsv", method="loo", limit=100)
+    """
+    from hgviz.analysis.importance import importance as scores_of
+    from hgviz.study import SCORE, measured_together
+
+    with _shown(progress, "Measuring heads"):
+        opened = _opened(model, device, "float32", activation)
+        name = method or ("loo" if opened.spec.goal == "states" else SCORE)
+        from hgviz.analysis.importance import METHODS
+        from hgviz.errors import choose
+
+        needs = measured_together(METHODS[choose(name, METHODS, "score")].needs)
+        trials = tasks.trials_of(
+            opened, find_sample(data), text_column, label_column, _heads(off, opened), limit,
+            labels, batch_size,
+        )  # fmt: skip
+        file = os.path.basename(data)
+        if out is None:
+            study = tasks.importance(trials, needs, file, seed, permutations)
+        else:
+            study = tasks.study(trials, needs, out, file, seed, permutations, force)
+        return Table(scores_of(study, name).to_rows(), study)
+
+
+def curve(
+    study: Any,
+    model: Any,
+    data: str | Path,
+    *,
+    method: str = "",
+    random: int = 20,
+    least: int = 0,
+    text_column: str = "",
+    label_column: str = "",
+    labels: Mapping[str, str] | None = None,
+    batch_size: int | None = None,
+    activation: str | None = None,
+    device: str = "auto",
+    progress: Progress = "auto",
+) -> Table:
+    """The score as heads are switched off, the least needed first, beside random orders.
+
+    Args:
+        study: what importance() returned, a Study or the path of one, which is written then.
+        method: the score that orders the heads. random: so many random orders, 20 at least.
+        least: heads that stay in every layer.
+
+    Returns:
+        A table with a row for each number of heads off: value, low and high (95 %), loss, and the
+        band of random orders; `of` is the Study with the curve.
+
+    Raises HgvizError.
+
+        hgviz.curve(scores, "sample/softmax", "sample/reviews.tsv").to_pandas()
+    """
+    from hgviz.study import SCORE
+    from hgviz.tasks.pruning import curve_facts, newest_curve
+
+    stored: Study = study.of if isinstance(study, Table) else study
+    path = study if isinstance(study, str | os.PathLike) else ""
+    with _shown(progress, "Switching heads off"):
+        if path:
+            stored = tasks.study_at(Path(path))
+        opened = _opened(model, device, "float32", activation)
+        name = method or ("loo" if opened.spec.goal == "states" else SCORE)
+        trials = tasks.trials_of(
+            opened, find_sample(data), text_column, label_column, stored.off, len(stored), labels,
+            batch_size,
+        )  # fmt: skip
+        work = partial(tasks.curve, trials, stored, name, random, least)
+        found = tasks.keeping(Path(path), work) if path else work()
+        facts = curve_facts(found, newest_curve(found, name, least))
+        return Table(facts["points"], found)
+
+
+def prune(
+    model: str | Path,
+    out: str | Path,
+    *,
+    off: Heads = "",
+    study: Any = None,
+    keep: str = "",
+    method: str = "",
+    form: Literal["smaller", "zeroed"] = "smaller",
+    compensate: Literal["none", "mean", "lsq"] = "none",
+    data: str | Path | None = None,
+    text_column: str = "",
+    label_column: str = "",
+    labels: Mapping[str, str] | None = None,
+    force: bool = False,
+    progress: Progress = "auto",
+) -> Proof:
+    """Write a model without some heads into a new folder, and prove that its outputs stay.
+
+    Args:
+        model: the path of a checkpoint.
+        off: heads to remove; or study and keep: all but the most needed, such as "50%" or "24".
+        form: smaller, a model with fewer weights; zeroed, the same files with zeros.
+        compensate: whether other weights make up for the heads, by their mean or least squares.
+        data: what the proof reads; else texts that come with hgviz.
+
+    Returns:
+        A Proof: `difference` is the largest of logits between the masked and the pruned model, at
+        most 1e-5; `parameters` before and after.
+
+    Raises HgvizError; no folder is left where the proof fails.
+
+        hgviz.prune("sample/softmax", "smaller", off="1.2,3.*")
+    """
+    require(
+        bool(off) != (study is not None) and (study is None) == (not keep),
+        "the heads are named by off, or by study and keep",
+    )
+    path = find_sample(model)
+    with _shown(progress, "Pruning"):
+        if study is not None:
+            source = study.of if isinstance(study, Table) else study
+            off = tasks.heads_of_study(source, path, keep, method)
+        return tasks.prune(
+            path, off if isinstance(off, str) else _named(off), out, form, compensate, data,
+            text_column, label_column, labels, force=force,
+        )  # fmt: skip
+
+
+# --- the window -----------------------------------------------------------------------------------
+
+
+def show(*sources: Any) -> Popen[bytes]:
+    """Open the window on a capture, a study, or paths of captures, checkpoints and studies.
+
+    It runs as a process of its own, so that a notebook goes on; what is in memory is written to a
+    temporary file first. Returns the process. Raises HgvizError.
+
+        hgviz.show(hgviz.capture("sample/softmax", "The soup was not good."))
+    """
+    from subprocess import Popen
+
+    paths = [str(_file_of(one)) for one in sources]
+    return Popen([sys.executable, "-m", "hgviz", *paths], start_new_session=True)
+
+
+def _file_of(source: Any) -> Path:
+    """The path of what the window opens, written first where it has none."""
+    source = source.of if isinstance(source, Table) else source
+    if isinstance(source, str | os.PathLike):
+        path = find_sample(source)
+        tasks.kind_of(path)
+        return path
+    known = getattr(source, "path", "")
+    if known:
+        return Path(known)
+    require(hasattr(source, "spec"), f"{source!r:.40} is nothing that the window shows")
+    return Path(tasks.save(source, Path(mkdtemp(prefix="hgviz-")) / "shown.h5"))
+
+
+# --- inside ---------------------------------------------------------------------------------------
+
+
+def _opened(
+    model: Any,
+    device: str,
+    dtype: str = "float32",
+    activation: str | None = None,
+    reads: Modality = "text",
+    tokenizer: Any = None,
+) -> Model:
+    """An open model: the one given, the one at a path, or one of transformers in memory."""
+    if isinstance(model, str | os.PathLike):
+        return tasks.load(find_sample(model), device, dtype, activation=activation, reads=reads)
+    if hasattr(model, "save_pretrained"):
+        from hgviz.models.huggingface import quiet
+
+        with TemporaryDirectory(prefix="hgviz-") as place:
+            folder = Path(place) / type(model).__name__
+            with quiet():
+                for part in filter(None, (model, tokenizer)):
+                    part.save_pretrained(folder)
+            return tasks.load(folder, device, dtype, activation=activation, reads=reads)
+    require(
+        hasattr(model, "trace"),
+        f"{model!r:.40} is no model that hgviz opens: it is neither a path, nor an open model, nor "
+        "one of transformers",
+        "Name its projections: hgviz.capture(model, inputs, q=..., k=...)",
+    )
+    require(
+        activation is None,
+        "the activation of a model that is open cannot be exchanged",
+        "Give its path in its place",
+    )
+    opened: Model = model
+    return opened
+
+
+def _require_input(*given: Any) -> None:
+    require(
+        any(one is not None for one in given),
+        "a model needs a text: there is no attention before it has read one",
+        'Give one, such as text="The sand ran down."',
+    )
+
+
+def _heads(off: Heads, model: Model) -> HeadSet:
+    return parse_heads(off if isinstance(off, str) else _named(off), model.spec.layers)
+
+
+def _named(heads: Iterable[HeadId | str]) -> str:
+    return ",".join(map(str, heads))
+
+
+def _only_text(weights: Any) -> Any:
+    """The weights (heads, n, n) of a batch of one text."""
+    require(
+        getattr(weights, "ndim", 0) == 4 and len(weights) == 1,
+        f"attentions are {tuple(getattr(weights, 'shape', ()))}, not (1, heads, n, n)",
+        "Run the model on one text",
+    )
+    return weights[0]
+
+
+__all__ = [
+    "Table", "capture", "curve", "evaluate", "importance", "open_capture", "open_model", "prune",
+    "roles", "rollout", "show", "write_capture",
+]  # fmt: skip

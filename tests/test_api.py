@@ -1,0 +1,186 @@
+"""hgviz from Python: what the functions return is what the tasks and commands give."""
+
+import inspect
+import json
+import subprocess
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+import transformers
+
+import hgviz
+from hgviz import tasks
+from hgviz.core import Capture, HgvizError, Step
+from hgviz.files import resource
+from hgviz.models import open_model
+from tests.test_architecture import loaded_after
+
+TEXT = "The soup was not good."
+SOFTMAX, REVIEWS = "sample/softmax", "sample/reviews.tsv"
+IDS = [3, 5, 7, 9, 2]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return hgviz.open_model(SOFTMAX)
+
+
+@pytest.fixture(scope="module")
+def gpt():
+    torch.manual_seed(0)
+    config = transformers.GPT2Config(
+        vocab_size=50, n_embd=32, n_layer=2, n_head=4, n_positions=32, bos_token_id=1,
+        eos_token_id=1, attn_implementation="eager",
+    )  # fmt: skip
+    return transformers.GPT2LMHeadModel(config).eval()
+
+
+@pytest.fixture(scope="module")
+def attentions(gpt):
+    return gpt(torch.tensor([IDS]), output_attentions=True).attentions
+
+
+def test_importing_hgviz_costs_nothing_and_every_function_says_what_it_takes_and_returns():
+    assert not loaded_after("import hgviz") & {"numpy", "torch", "matplotlib", "h5py", "tqdm"}
+    for name in hgviz.MODULES:
+        said = inspect.getdoc(getattr(hgviz, name))
+        assert "HgvizError" in said and len(said) > 100, name
+
+
+def test_a_model_is_captured_as_the_task_does_it(model, tmp_path):
+    plain = tasks.capture(model, model.tokenize(TEXT))
+    found = hgviz.capture(model, TEXT, off=["1.2"], out=tmp_path / "c.h5")
+    assert found.off == {head for head in found.off if str(head) == "1.2"} and len(found.off) == 1
+    np.testing.assert_array_equal(found.maps[0].read(1), plain.maps[0].read(1))
+    again = hgviz.open_capture(tmp_path / "c.h5")
+    np.testing.assert_allclose(again.maps[1].read(0), found.maps[1].read(0), atol=1e-6)
+
+
+def test_a_model_of_transformers_in_memory_gives_its_own_weights(gpt, attentions, tmp_path):
+    ids = tmp_path / "ids.json"
+    ids.write_text(json.dumps({"input_ids": IDS}))
+    found = hgviz.capture(gpt, ids=ids)
+    for layer, weights in enumerate(attentions):
+        for head in range(4):
+            np.testing.assert_allclose(
+                found.maps[layer].read(head), weights[0, head].detach().numpy(), atol=1e-6
+            )
+    assert found.spec.name == "GPT2LMHeadModel"
+
+
+def test_any_module_is_captured_by_the_names_of_its_projections():
+    torch.manual_seed(1)
+    blocks = torch.nn.ModuleList(
+        torch.nn.ModuleDict({"q": torch.nn.Linear(8, 8), "k": torch.nn.Linear(8, 4)})
+        for _ in range(2)
+    )
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.blocks = blocks
+
+        def forward(self, x):
+            return [(block["k"](x), block["q"](x)) for block in self.blocks]
+
+    x = torch.randn(1, 3, 8)
+    names = {"q": "blocks.*.q", "k": "blocks.*.k", "head_width": 4}
+    found = hgviz.capture(Net(), x, tokens=["a", "b", "c"], causal=True, **names)
+    q, k = blocks[1]["q"](x)[0, :, 4:], blocks[1]["k"](x)[0]
+    scores = (q @ k.T / 2).masked_fill(torch.ones(3, 3).triu(1) > 0, -torch.inf)
+    expected = scores.softmax(-1).detach().numpy()
+    np.testing.assert_allclose(found.maps[1].read(1), expected, atol=1e-6)
+    assert found.prompt.pieces == ("a", "b", "c")
+    for wrong, said in (
+        ({"q": "layers.*.q"}, "no module named 'layers"), ({"head_width": 3}, r"heads \* 3"),
+        ({"head_width": 0}, "how wide a head is"), ({"k": "blocks.0.k"}, "not of the same layers"),
+    ):  # fmt: skip
+        with pytest.raises(HgvizError, match=said):
+            hgviz.capture(Net(), x, **names | wrong)
+
+
+def test_tensors_and_attentions_are_written_as_they_are(attentions, tmp_path):
+    path = hgviz.write_capture(
+        tmp_path / "a.h5", tokens=list("abcde"), attentions=attentions, causal=True
+    )
+    found = hgviz.open_capture(path)
+    np.testing.assert_allclose(found.maps[1].read(2), attentions[1][0, 2].detach().numpy())
+    q, k = torch.randn(2, 5, 4, requires_grad=True), torch.randn(2, 5, 4).bfloat16()
+    path = hgviz.write_capture(
+        tmp_path / "q.h5", tokens=list("abcde"), layers=[{"q": q.float(), "k": k.float()}]
+    )
+    expected = (q @ k.float().mT / 2).softmax(-1)[1].detach().numpy()
+    np.testing.assert_allclose(hgviz.open_capture(path).maps[0].read(1), expected, atol=1e-6)
+    with pytest.raises(HgvizError, match="not \\(1, heads, n, n\\)"):
+        two = [weights.expand(2, -1, -1, -1) for weights in attentions]
+        hgviz.write_capture(tmp_path / "b.h5", tokens=list("abcde"), attentions=two)
+
+
+def test_heads_are_scored_ordered_and_removed(model, tmp_path):
+    steps = []
+    scored = hgviz.evaluate(model, REVIEWS, off="1.*", limit=16, progress=steps.append)
+    direct = tasks.evaluate(model, resource(REVIEWS), off=scored.score.off, limit=16)
+    assert scored.to_dict() == direct.to_dict() and len(scored.score.off) == 6
+    assert steps and all(isinstance(one, Step) for one in steps)
+    scores = hgviz.importance(model, REVIEWS, limit=8, progress=None)
+    assert [row["rank"] for row in scores] == list(range(1, len(model.spec.heads) + 1))
+    kept = hgviz.importance(model, REVIEWS, limit=8, out=tmp_path / "s.h5")
+    assert kept[0] == scores[0]
+    points = hgviz.curve(tmp_path / "s.h5", model, REVIEWS)
+    assert points[0]["off"] == 0 and points[-1]["off"] == len(scores)
+    assert tasks.study_at(tmp_path / "s.h5").curves
+    proof = hgviz.prune(SOFTMAX, tmp_path / "half", study=scores, keep="50%")
+    needed = {row["head"] for row in scores[: len(scores) // 2]}
+    assert not needed & set(map(str, proof.off)) and proof.difference < 1e-5
+    assert len(open_model(tmp_path / "half").spec.heads) == len(needed)
+    with pytest.raises(HgvizError, match="by off, or by study"):
+        hgviz.prune(SOFTMAX, tmp_path / "none")
+
+
+def test_roles_and_rollout_are_those_of_the_tasks(model):
+    found = hgviz.capture(model, TEXT)
+    rows = hgviz.roles(found)
+    assert [row["head"] for row in rows] == [str(head) for head in sorted(found.spec.heads)]
+    again = hgviz.roles(model, TEXT)
+    assert again[5]["role"] == rows[5]["role"]
+    np.testing.assert_allclose(hgviz.rollout(found).sum(1), 1, atol=1e-5)
+    np.testing.assert_array_equal(
+        hgviz.rollout(model, TEXT, rows=(1, 3)), hgviz.rollout(found)[1:3]
+    )
+
+
+def test_a_table_becomes_a_frame_of_pandas(model):
+    pandas = pytest.importorskip("pandas")
+    rows = hgviz.roles(model, TEXT)
+    frame = rows.to_pandas()
+    assert isinstance(frame, pandas.DataFrame) and list(frame["head"]) == [
+        row["head"] for row in rows
+    ]
+
+
+def test_the_window_is_opened_on_what_is_in_memory_and_on_paths(model, monkeypatch):
+    asked = []
+    monkeypatch.setattr(subprocess, "Popen", lambda words, **how: asked.append(words))
+    hgviz.show(hgviz.capture(model, TEXT), SOFTMAX)
+    (words,) = asked
+    assert words[1:3] == ["-m", "hgviz"] and words[4] == str(resource(SOFTMAX))
+    assert hgviz.open_capture(words[3]).prompt.text == TEXT
+    with pytest.raises(HgvizError, match="nothing that the window shows"):
+        hgviz.show(SimpleNamespace())
+
+
+def test_errors_are_one_line_in_a_notebook():
+    with pytest.raises(HgvizError) as caught:
+        hgviz.open_model("nothing")
+    assert caught.value._render_traceback_() == [str(caught.value)]
+    for call, said in (
+        (lambda: hgviz.capture(7, TEXT), "no model that hgviz opens"),
+        (lambda: hgviz.roles(SOFTMAX), "needs a text"),
+        (lambda: hgviz.capture(SOFTMAX), "needs a text"),
+        (lambda: hgviz.importance(SOFTMAX, REVIEWS, method="best"), "unknown score 'best'"),
+    ):
+        with pytest.raises(HgvizError, match=said):
+            call()
+    assert isinstance(hgviz.capture(SOFTMAX, TEXT), Capture)
