@@ -222,8 +222,11 @@ class InspectPage(QMainWindow):
         """Name a dock among tabs by its tab alone; Qt makes tabs and buttons anew when it moves."""
         for dock in self.docks.values():
             tabbed = bool(self.tabifiedDockWidgets(dock)) and not dock.isFloating()
-            if tabbed != (dock.titleBarWidget() is not None):
+            bar = dock.titleBarWidget()
+            if tabbed != (bar is not None):
                 dock.setTitleBarWidget(QWidget() if tabbed else None)
+                if bar is not None:
+                    bar.deleteLater()
             for name, (icon, words) in TITLE_BUTTONS.items():
                 button = dock.findChild(QAbstractButton, name)
                 button.setIcon(theme.icon(icon))

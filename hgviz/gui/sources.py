@@ -292,8 +292,11 @@ def write_on(
     so_far = WrittenText(wish, model, prompt, first, None if target is None else prompt)
 
     def written(step: Step) -> Step:
-        is_text = isinstance(step.value, Prompt)
-        return replace(step, value=replace(so_far, text=step.value) if is_text else None)
+        if not isinstance(step.value, Prompt):
+            return replace(step, value=None)
+        # an end token that the text had is no longer part of it
+        first = len(step.value) - int(step.done)
+        return replace(step, value=replace(so_far, text=step.value, first=first))
 
     with progress_as(written):
         capture = tasks.generate(

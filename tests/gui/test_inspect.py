@@ -1,9 +1,9 @@
 """The Inspect page: docks that are moved and hidden, kept for the next start, and reset."""
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from hgviz import settings
 from hgviz.gui.inspect import InspectPage, WindowLayout
@@ -51,6 +51,17 @@ def test_docks_are_hidden_and_come_back_by_a_key(opened, size):
     for now in ([], before):
         QTest.keyClick(opened.frame, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
         assert shown(opened.inspect) == now
+
+
+def test_no_widget_is_left_behind_when_texts_come_and_go(opened):
+    page, counts = opened.inspect, []
+    for _ in range(3):
+        for there in (True, False):
+            page.show_texts(there)
+            QApplication.processEvents()
+        QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+        counts.append(len(page.findChildren(QWidget)))
+    assert counts[1:] == counts[:1] * 2
 
 
 def test_a_session_brings_its_layout_and_is_never_larger_than_the_screen(opened):

@@ -78,7 +78,9 @@ def test_the_newest_words_are_shown_and_the_place_of_the_reader_stays(ready, unt
     assert not errors(ready)
 
 
-def test_stop_keeps_what_is_written(ready, until):
+@pytest.mark.parametrize("end", ["", "!"])  # "!": as a token that the model takes away first
+def test_stop_keeps_what_is_written(ready, until, end):
+    ready.session.put(text=GIVEN + end)
     ready.commands.prompting.write_so(WritingOptions(24))
     until(lambda: ready.session.work[-1].done == 10)
     assert ready.inspect.strip.capture_button.text() == "Stop"
