@@ -111,7 +111,7 @@ def looks() -> None:
 
 
 def kinds() -> None:
-    """A head of each kind of model that has a page of its own."""
+    """The window on each kind of model that has a page of its own."""
     for name, file, look, layer, head, query in (
         ("vit", "colours", "image", 3, 2, 0),
         ("groups", "copy", "map", 1, 2, 16),

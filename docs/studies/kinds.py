@@ -205,7 +205,7 @@ def train_patches(out):
         ids = text_batch(texts[0], random, 32)
         return next_byte_loss(model(input_ids=ids, use_cache=False).logits, ids)
 
-    weights = [one for one in model.parameters() if one.requires_grad]
+    weights = [weight for weight in model.parameters() if weight.requires_grad]
     train(model, loss, 300, 3e-3, weights)
     ids = text_batch(texts[1], np.random.default_rng(1), 200)
     with torch.no_grad():
