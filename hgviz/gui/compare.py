@@ -204,7 +204,6 @@ class CompareView(HeadMapsView):
         return a, b, a and b
 
     def _name_heads(self, grid: SharedGrid) -> None:
-        """Name both heads, and say what the colours mean."""
         title = "Head {head}" if grid.head_a == grid.head_b else "Heads {head} and {other}"
         levels = (sentences.ends(side.spec, head.layer) for side, head in grid.sides)
         self._entitle(
@@ -223,7 +222,6 @@ class CompareView(HeadMapsView):
     # --- what is looked at ------------------------------------------------------------------------
 
     def _follow(self, reveal: bool = False) -> None:
-        """The cursor and the cards for what is looked at."""
         opened, session = self._opened, self.session
         if opened is None or opened.head != session.selection.head_id:
             return  # the next one brings its own
@@ -541,20 +539,6 @@ def rows_of(pair: PairedRow, sides: SideNames, limit: float = 1.0) -> list[TextR
     return rows
 
 
-def pair_table(pair: PairedRow) -> Table:
-    """The three rows, key by key; empty where a side has nothing or may not look."""
-    a, b = pair.names
-    columns = [
-        [""] * len(a.spans) if weights is None or mask is None
-        else [str(value) if is_seen else ""
-              for value, is_seen in zip(weights, mask, strict=True)]
-        for weights, mask in zip(pair.weights, pair.seen, strict=True)
-    ]  # fmt: skip
-    header = [tr("Key"), tr("Key text in A"), tr("Key text in B"), *SIDES]
-    cells = enumerate(zip(*columns, strict=True))
-    return [header, *([str(cell), a.text(cell), b.text(cell), *values] for cell, values in cells)]
-
-
 # --- sentences ------------------------------------------------------------------------------------
 
 
@@ -764,10 +748,6 @@ class TextsView(View):
         self.words.setText(words or asking)
         self.words.setToolTip(words)
         self.rows.setAccessibleDescription(words)
-
-    def as_table(self) -> list[list[str]] | None:
-        pair = self.pair
-        return pair_table(pair) if pair is not None and pair.row is not None else None
 
     def as_text(self) -> str:
         return self.words.text()

@@ -690,7 +690,6 @@ class FollowPainter:
         paint_row(self.painter, cells, band, strip.ruler, strip.tokens, display, strip.before)
 
     def _frame(self, strip: StageStrip, own: int | None) -> None:
-        """Frame the cell of the token itself."""
         cell = None if own is None else strip.cell(own)
         if cell is not None:
             box = QRectF(cell[0], strip.top, cell[1] - cell[0], HIGH).adjusted(-1, -2, 1, 2)
@@ -740,7 +739,6 @@ class FollowPainter:
     # --- between and below ------------------------------------------------------------------------
 
     def _chip(self, gap: StageGap, words: str, thread: Thread) -> None:
-        """Write how the text was resampled, next to the thread."""
         font = theme.font(0.92)
         wide, y = _width(font, words) + 20, gap.top + 16
         part = (y + 11 - gap.top) / (gap.bottom - gap.top)

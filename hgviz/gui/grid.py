@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -547,18 +547,10 @@ class Band:
 # --- which cells exist ----------------------------------------------------------------------------
 
 
-class Sight(Protocol):
-    """Which cells of a map exist, where no Rule can say it."""
-
-    @property
-    def causal(self) -> bool:
-        """Whether a query looks at nothing that comes after it."""
-
-    def seen(self, rows: NDArray[Any], columns: NDArray[Any]) -> Bools:
-        """As the function of that name."""
+Cells = Any  # a Rule, or what has its `causal` and says as `seen` which cells exist
 
 
-def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> Bools:
+def seen(rule: Cells, rows: NDArray[Any], columns: NDArray[Any]) -> Bools:
     """bool (rows, columns): whether any cell exists in ranges (n, 2) of rows and of columns."""
     if not isinstance(rule, Rule):
         return rule.seen(rows, columns)
@@ -589,19 +581,19 @@ def seen(rule: Rule | Sight, rows: NDArray[Any], columns: NDArray[Any]) -> Bools
     return cells
 
 
-def exists(rule: Rule | Sight, row: int, column: int) -> bool:
+def exists(rule: Cells, row: int, column: int) -> bool:
     """Whether one cell exists."""
     return bool(seen(rule, np.array([[row, row + 1]]), np.array([[column, column + 1]])))
 
 
-def seen_columns(rule: Rule | Sight, row: int, columns: int) -> Integers:
+def seen_columns(rule: Cells, row: int, columns: int) -> Integers:
     """The columns, of so many, in which a row has cells."""
     cells = np.arange(columns)
     ranges = np.stack([cells, cells + 1], axis=1)
     return np.flatnonzero(seen(rule, np.array([[row, row + 1]]), ranges))
 
 
-def below(rule: Rule | Sight, row: int, column: int) -> bool:
+def below(rule: Cells, row: int, column: int) -> bool:
     """Whether a cell, and all that lie further down or left, are below a causal map's diagonal."""
     if not (isinstance(rule, Rule) and rule.causal and rule.sees_all) or rule.keep is not None:
         return False

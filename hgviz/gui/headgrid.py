@@ -195,7 +195,6 @@ class HeadGrid(QAbstractScrollArea):
         self.setAccessibleDescription(" · ".join(filter(None, said)))
 
     def _repaint(self, *heads: HeadId | None) -> None:
-        """Paint the rows of some heads again."""
         for layer in {head.layer for head in heads if head is not None}:
             if (row := self.head_layout.row(layer)) is not None:
                 top = row.top - RING - self.shown.top()

@@ -160,7 +160,6 @@ class CellReading:
         return not exists(self.rule, self.row, self.column)
 
     def _reason(self) -> str:
-        """Why the cell is masked."""
         start = int(self.columns.spans[self.column, 0])
         same_text = self.rows.prompt is self.columns.prompt
         if same_text and start >= 0 and start >= int(self.rows.spans[self.row, 1]):
@@ -501,7 +500,6 @@ class MapCanvas(QWidget):
         self._place_sentence()
 
     def _place_sentence(self) -> None:
-        """Place the sentence beneath the map, from its left edge where there is room."""
         rect = self.panes[0].rect
         left = round(rect.left()) if self.width() - rect.left() >= ROOMY else LEFT
         width = self.width() - left - PAD
@@ -694,7 +692,6 @@ class MapCanvas(QWidget):
         return ink.place(pane.rect, pane.thumb.shape)
 
     def _draw_signs(self, painter: QPainter) -> None:
-        """Draw a minus between A and B, an equals sign before A − B."""
         side = self.room[0] / self._ratio
         for sign, before, pane in zip("−=", self.panes, self.panes[1:], strict=False):
             left = before.corner.x() + side + GUTTER_ROOM - GUTTER_GAP

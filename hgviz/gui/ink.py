@@ -368,15 +368,6 @@ def squeezed(painter: QPainter, box: QRectF, text: str, wide: float) -> None:
     painter.restore()
 
 
-def leftwards(painter: QPainter, box: QRectF) -> None:
-    """The mark of letters that are read from the right: a small arrow to the left under them."""
-    y = box.bottom() - 4.5
-    painter.drawLine(QPointF(box.left() + 1, y), QPointF(box.right() - 1, y))
-    middle = box.center().x()
-    painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y - 2))
-    painter.drawLine(QPointF(middle - 1.5, y), QPointF(middle + 1, y + 2))
-
-
 def bypass(painter: QPainter, box: QRectF, words: str = "") -> None:
     """A path past what lies between: along the right of a box, from its top to an arrow at its
     bottom; words: what stands along it."""

@@ -95,7 +95,6 @@ class RowAnatomy:
         return f"{'; '.join([*self._products(column, names), *self._steps(column)])}."
 
     def _products(self, column: int, names: dict[str, str]) -> list[str]:
-        """What is multiplied and added up."""
         one, far = self.anatomy, self.anatomy.query.position
         amounts = {stage.kind: number(float(stage.values[column])) for stage in one.stages}
         if far is not None and len(far) == 1 and not one.keys.any():
@@ -401,7 +400,6 @@ class NeuronView(View):
         return None if self.found is None else self.found.table(self._order(self.found))
 
     def _is_chosen(self, found: RowAnatomy) -> bool:
-        """Whether what is on screen is the row that is chosen."""
         chosen, query = self.session.selection, self.session.looked_at.query
         return (
             found.capture is self.session.capture

@@ -19,10 +19,10 @@ from hgviz.gui import tiles
 from hgviz.gui.grid import (
     Bools,
     CaptureWords,
+    Cells,
     Grid,
     Names,
     Places,
-    Sight,
     Viewport,
     axis_titles,
     is_signed,
@@ -435,8 +435,8 @@ class DifferenceCells:
     Where only one of the two can look there, the other weighs 0.
     """
 
-    a: Rule | Sight
-    b: Rule | Sight
+    a: Cells
+    b: Cells
     rows: GridAxis
     columns: GridAxis
 

@@ -337,7 +337,6 @@ class TopKeysPanel(View):
             self.session.select(key=key.token)
 
     def _paint(self, painter: QPainter, box: QRectF, key: TopKey, chosen: bool) -> None:
-        """Glyph, word with the key bold, bar, weight."""
         now, box = theme.current(), box.adjusted(INSET, 0, -INSET, 0)
         left = box.left()
         if key.shows_glyph:

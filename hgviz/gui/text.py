@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +17,6 @@ from hgviz.figures.spec import Spec
 from hgviz.gui import grid, sentences
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
-from hgviz.gui.tables import Table
 from hgviz.gui.textrows import LEFT, OTHERS, CellTexts, TextRow, TextRows
 from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import Button, PaneHead, Words, chip, hbox, label, vbox
@@ -365,9 +364,6 @@ class TextStrip(View):
     def as_text(self) -> str:
         return self.session.capture.main.text if self.session.capture is not None else ""
 
-    def as_table(self) -> list[list[str]] | None:
-        return passage_table(self._data.passages) if self._data is not None else None
-
     def show_legend(self, is_shown: bool) -> None:
         """Show or hide the legend, for which a low strip has no room."""
         self._foot.setVisible(is_shown)
@@ -450,24 +446,6 @@ class TextStrip(View):
     def _key(self, number: int, token: int) -> None:
         if self._data.passages[number].answers:
             self.session.put(selection=replace(self.session.selection, key=token))
-
-
-def passage_table(passages: Sequence[Passage]) -> Table:
-    """One row for each token of each text, with the weight of the cell that it is in, level by
-    level; "" where the query does not see it."""
-    rows = [row for passage in passages for row in passage.rows if row.weights is not None]
-    names = [f"{row.name} {tr('head {head}', head=row.head)}".lstrip() for row in rows]
-    table = [[tr("Text"), tr("Position"), tr("Token"), *names]]
-    for number, passage in enumerate(passages, 1):
-        prompt = passage.texts.prompt
-        for token in range(len(prompt)):
-            line = [str(number), str(token), sentences.name(prompt, token)]
-            for row in rows:
-                cell = row.cell(token) if row.texts is passage.texts else None
-                is_seen = cell is not None and row.seen is not None and row.seen[cell]
-                line.append(str(row.weights[cell]) if is_seen else "")  # type: ignore[index]
-            table.append(line)
-    return table
 
 
 def _underlines(

@@ -48,7 +48,6 @@ class Glyph:
     last: int
     space: bool = False
     special: bool = False
-    leftwards: bool = False
 
 
 class CellTexts:
@@ -127,9 +126,7 @@ class CellTexts:
             name = sentences.shown(self._special(start, stop), SPECIAL)
             return Glyph(name, at, end, special=True)
         words = self.prompt.words(start, stop)
-        leftwards = sentences.right_to_left(words)
-        shown = sentences.shown(words, self.limit)
-        return Glyph(shown, at, end, space=words == " ", leftwards=leftwards)
+        return Glyph(sentences.shown(words, self.limit), at, end, space=words == " ")
 
     def _special(self, start: int, stop: int) -> str:
         """The name of a special token; of slots and states, as their row is named, the number."""
@@ -382,8 +379,6 @@ def paint_row(
             painter.drawText(box, theme.CENTRE, glyph.text)
         else:
             ink.squeezed(painter, box, glyph.text, wide)
-        if glyph.leftwards and not row.merged:
-            ink.leftwards(painter, box)
 
 
 def paint_label(

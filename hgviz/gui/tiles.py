@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import Floats, Map
-from hgviz.gui.grid import Bools, Box, MapAxis, Sight, Viewport, below, is_signed, seen
+from hgviz.gui.grid import Bools, Box, Cells, MapAxis, Viewport, below, is_signed, seen
 from hgviz.jobs import Post
-from hgviz.maps import Rule, thumb_zoom
+from hgviz.maps import thumb_zoom
 from hgviz.maps.overview import larger, lowest_zoom
 from hgviz.maps.tiles import Tiled
 
@@ -40,7 +40,7 @@ class Source:
 
     map: Map
     head: int
-    rule: Rule | Sight
+    rule: Cells
     thumb: Floats | None = None
 
     @property

@@ -164,7 +164,16 @@ def line(vertical: bool = False) -> QFrame:
     return out
 
 
-class Button(QPushButton):
+class Themed:
+    """What draws its icons again in the colours of another theme, or of what cannot be pressed."""
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.EnabledChange):
+            self._draw()  # type: ignore[attr-defined]
+        super().changeEvent(event)  # type: ignore[misc]
+
+
+class Button(Themed, QPushButton):
     """A push button, 28 px high, with an icon that follows the theme. kind: filled, link, find."""
 
     def __init__(self, text: str, icon: str = "", *, kind: str = "", weight: int = 500) -> None:
@@ -179,12 +188,6 @@ class Button(QPushButton):
         self._icon = icon
         self._draw()
 
-    def changeEvent(self, event: QEvent) -> None:
-        """Draw the icon again in the new theme's colour, or as what cannot be pressed."""
-        if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.EnabledChange):
-            self._draw()
-        super().changeEvent(event)
-
     def _draw(self) -> None:
         if self._icon:
             now = theme.current()
@@ -195,7 +198,7 @@ class Button(QPushButton):
             self.setIconSize(QSize(16 + ICON_GAP, 16))
 
 
-class IconButton(QToolButton):
+class IconButton(Themed, QToolButton):
     """A quiet 28 px button that is only an icon; its words are the tooltip."""
 
     def __init__(self, icon: str, words: str) -> None:
@@ -214,11 +217,6 @@ class IconButton(QToolButton):
             self.setAccessibleName(words)
         self._draw()
 
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.PaletteChange:
-            self._draw()
-        super().changeEvent(event)
-
     def _draw(self) -> None:
         self.setIcon(theme.icon(self._icon, theme.current().secondary))
 
@@ -235,7 +233,7 @@ class Toggle(QToolButton):
         self.setFixedHeight(28)
 
 
-class Segments(QFrame):
+class Segments(Themed, QFrame):
     """A row of which one is chosen, like Inspect | Follow. Choices are (name, words) and maybe an
     icon; about: what is chosen here.
     """
@@ -290,11 +288,6 @@ class Segments(QFrame):
     def choice(self) -> str:
         """The name of what is chosen."""
         return self.names[self._group.checkedId()]
-
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.PaletteChange:
-            self._draw()
-        super().changeEvent(event)
 
     def _clicked(self, number: int) -> None:
         self._draw()

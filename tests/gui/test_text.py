@@ -154,7 +154,6 @@ def test_the_bytes_of_a_character_share_one_glyph(text, first, glyphs):
     prompt = byte_prompt(text)
     found = CellTexts.of_tokens(prompt).glyphs(first, len(prompt))
     assert [(one.text, one.first, one.last) for one in found] == glyphs
-    assert [one.leftwards for one in found] == [one.text == "ש" for one in found]
 
 
 def test_words_are_found_by_offsets_and_shown_with_all_that_is_in_them(app):
