@@ -384,8 +384,6 @@ class AcrossView(MapsView):
             return capture.main.last
         return min(chosen.query, len(capture.main) - 1)
 
-    # --- showing ----------------------------------------------------------------------------------
-
     def _limits(self, opened: OpenedMap[Grid], session: Session) -> tuple[float, float]:
         return -opened.peak, opened.peak
 

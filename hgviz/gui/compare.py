@@ -24,7 +24,7 @@ from hgviz.gui import sentences, theme, tiles
 from hgviz.gui.grid import Viewport, exists, seen
 from hgviz.gui.heatmap import HeadMapsView
 from hgviz.gui.language import tr
-from hgviz.gui.opened import QUICK, OpenedMap, PairOpener
+from hgviz.gui.opened import OpenedMap, PairOpener
 from hgviz.gui.panels import Ticks
 from hgviz.gui.sentences import counted, explanation, weight, with_sign
 from hgviz.gui.sides import GUIDE, SideBar, SideNames, head_of_b, is_one_text, sides_of
@@ -122,7 +122,6 @@ class CompareView(HeadMapsView):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._opener = PairOpener(self.tiles)
-        self._supply.came.connect(self._say_share)
         ways = ("beside", "Side by side"), ("blink", "Blink")
         self.way = Segments(ways, tr("A and B side by side, or alternating in one place"))
         self.way.chosen.connect(lambda name: self.canvas.blink(name == "blink"))
@@ -143,8 +142,6 @@ class CompareView(HeadMapsView):
 
     def put_over(self, number: int, widget: QWidget, stretch: int = 1) -> None:
         cast("QHBoxLayout", self.canvas.seats[number].layout()).addWidget(widget, stretch)
-
-    # --- View -------------------------------------------------------------------------------------
 
     def unbind(self) -> None:
         super().unbind()
@@ -180,25 +177,6 @@ class CompareView(HeadMapsView):
         opened, view = self._opened, self.canvas.view
         return map_table(opened, self.tiles, view) if opened else None
 
-    # --- showing ----------------------------------------------------------------------------------
-
-    def _fetch(self, hurry: bool = False) -> None:
-        super()._fetch(hurry)
-        self._say_share()
-
-    def _say_share(self) -> None:
-        """How much of a large difference is computed: every weight of both goes into it."""
-        opened, view, share = self._opened, self.canvas.view, 1.0
-        if opened is None:
-            return
-        if view.zoom > QUICK:
-            parts = [self.tiles.get(key) for key in tiles.wanted(opened.sources[2], view)]
-            shares = [0.0 if tile is None else float(tile.exact.mean()) for tile in parts]
-            share = sum(shares) / len(shares) if shares else 1.0
-        part = sentences.percent(f"{int(100 * share)}")
-        self.canvas.panes[2].note = tr("{share} computed", share=part) if share < 1 else ""
-        self.canvas.update()
-
     def _off(self, opened: OpenedMap[SharedGrid]) -> tuple[bool, ...]:
         a, b = opened.grid.heads_off
         return a, b, a and b
@@ -218,8 +196,6 @@ class CompareView(HeadMapsView):
         elif not grid.is_identity:
             legend.append(tr("hatched: not in both"))
         self.legend.say("  ·  ".join(legend))
-
-    # --- what is looked at ------------------------------------------------------------------------
 
     def _follow(self, reveal: bool = False) -> None:
         opened, session = self._opened, self.session
@@ -466,17 +442,6 @@ class PairedRow:
     weights: tuple[Floats | None, ...] = (None, None, None)
     seen: tuple[Bools | None, ...] = (None, None, None)
 
-    @property
-    def is_alone(self) -> bool:
-        """Whether B has no such head."""
-        return self.opened.lacks[1] is not None
-
-    @property
-    def reach(self) -> float:
-        """The largest magnitude of a weight, on either side."""
-        sides = (side for side in self.weights[:2] if side is not None)
-        return float(max((np.abs(side).max(initial=0) for side in sides), default=0.0))
-
 
 def read_pair(
     opened: OpenedMap[SharedGrid],
@@ -515,7 +480,7 @@ def rows_of(pair: PairedRow, sides: SideNames, limit: float = 1.0) -> list[TextR
     """The rows of A, of B and of A − B, coloured up to a limit."""
     edge = pair.opened.grid.columns
     messages = ["", "", ""]
-    if pair.is_alone:
+    if pair.opened.lacks[1] is not None:
         messages[1:] = tr("there is no such head"), tr("nothing to subtract")
     elif not edge.in_both.any():
         messages[2] = tr("no shared tokens")
@@ -555,7 +520,8 @@ def sentence(pair: PairedRow, sides: SideNames) -> str:
     query = sentences.quoted(sentences.glyph(prompt, start, stop) if stop > start else "∅")
     first = tr("{query} {side}: {row}.", query=query, side=sides.phrases[0], row=row_words(pair, 0))
     if b is None:
-        return f"{first} {tr('B has no such head.' if pair.is_alone else 'B has no such row.')}"
+        lacks_head = pair.opened.lacks[1] is not None
+        return f"{first} {tr('B has no such head.' if lacks_head else 'B has no such row.')}"
     second, top = row_words(pair, 1), int(np.abs(a).argmax())
     if a.any() and b.any() and grid.columns.b.there[top] and top != np.abs(b).argmax():
         value = float(b[top])
@@ -690,8 +656,6 @@ class TextsView(View):
     def pair(self) -> PairedRow | None:
         return self._result.pair if self._result is not None else None
 
-    # --- View -------------------------------------------------------------------------------------
-
     def request(self, session: Session) -> Callable[[], TextRead] | None:
         a, b, cell = session.capture, session.capture_b, session.looked_at
         if a is None or b is None or not len(a.main) or not a.spec.layers:
@@ -736,7 +700,9 @@ class TextsView(View):
             self.words.setText(tr("This layer is not captured yet."))
             return
         (a, b), limits = pair.names, display.limits
-        limit = max(map(abs, limits)) if limits is not None else pair.reach or 1.0
+        sides_read = (side for side in pair.weights[:2] if side is not None)
+        reach = max((float(np.abs(side).max(initial=0)) for side in sides_read), default=0.0)
+        limit = max(map(abs, limits)) if limits is not None else reach or 1.0
         stay = old is not None and old.names[0].prompt is a.prompt
         stay = stay and np.array_equal(old.names[0].spans, a.spans)
         self.rows.show_rows(

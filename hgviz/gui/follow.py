@@ -650,8 +650,6 @@ class FollowPainter:
         self.painter.setBrush(colour)
         self.painter.drawPolygon(QPolygonF(corners))
 
-    # --- a stage ----------------------------------------------------------------------------------
-
     def _stage(self, number: int, row: StageRow) -> None:
         """Number and words left of a strip, its cells and links, the small map right of it."""
         strip = self.layout.strips[number]
@@ -735,8 +733,6 @@ class FollowPainter:
             self.painter.setPen(QPen(colour, 1.2))
             self.painter.setBrush(self.theme.pane if there is None else colour)
             self.painter.drawEllipse(end, 2.4, 2.4)
-
-    # --- between and below ------------------------------------------------------------------------
 
     def _chip(self, gap: StageGap, words: str, thread: Thread) -> None:
         font = theme.font(0.92)
@@ -852,8 +848,6 @@ class FollowCanvas(QAbstractScrollArea):
         """Lay out again, for another size, theme or font."""
         if self.scene is not None:
             self.show_trace(self.scene.capture, self.scene.trace, self.scene.display)
-
-    # --- events -----------------------------------------------------------------------------------
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         by = WALKS.get(Qt.Key(event.key()))

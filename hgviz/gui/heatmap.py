@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from PySide6.QtCore import QEvent, QObject, QPoint, QPointF, QRectF, QSize, Qt, QTimer, Signal
@@ -271,7 +271,7 @@ class MapCanvas(QWidget):
         self._top = TOP
         self._ground: tuple[object, QPixmap] | None = None
         self._grip: QPointF | None = None  # where the button went down, or the last drag was
-        self._drag: Literal["", "pan", "inset"] = ""
+        self._drags = False
         self._turned = 0
         self.sentence = label(kind="secondary", wrap=True)
         self.sentence.setParent(self)
@@ -667,9 +667,10 @@ class MapCanvas(QWidget):
             where = Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignTop
             font, colour = theme.font(ink.AXIS), theme.current().secondary
             theme.write(painter, box, words, font, colour, where)
-        box = self.inset
-        if pane is self.panes[0] and not box.isEmpty() and pane.thumb is not None:
-            ink.draw_inset(painter, box, ink.image(pane.thumb), view)
+        if pane is self.panes[0] and not view.whole and pane.scene.source.thumb is not None:
+            if pane.thumb is None:
+                pane.thumb = ink.thumbnail(pane.scene, theme.current().dark)
+            ink.draw_inset(painter, rect, pane.thumb, view)
 
     def quality_words(self, pane: MapPane) -> str:
         """How coarse a picture is, once it has been so for a while."""
@@ -679,17 +680,6 @@ class MapCanvas(QWidget):
             return tr("coarser than it will be")
         error = SIGNED_ERROR if pane.scene.signed else UNSIGNED_ERROR
         return tr("within {error:.1f} % so far", error=100 * error)
-
-    @property
-    def inset(self) -> QRectF:
-        """The box of the small overview; empty while the whole map is on screen."""
-        pane = self.panes[0]
-        scene = pane.scene
-        if self.view.whole or scene is None or scene.source.thumb is None:
-            return QRectF()
-        if pane.thumb is None:
-            pane.thumb = ink.thumbnail(scene, theme.current().dark)
-        return ink.place(pane.rect, pane.thumb.shape)
 
     def _draw_signs(self, painter: QPainter) -> None:
         side = self.room[0] / self._ratio
@@ -711,21 +701,15 @@ class MapCanvas(QWidget):
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
         if event.button() == Qt.MouseButton.LeftButton:
-            self._grip, self._drag = event.position(), ""
-            if self.inset.contains(event.position()):
-                self._drag = "inset"
-                self._centre(event.position())
+            self._grip, self._drags = event.position(), False
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
         place = event.position()
         if self._grip is None:
             row, column = self.cell_at(place)
-            is_outside = row is None or column is None or self.inset.contains(place)
-            self.pointed.emit(None if is_outside else (row, column))
-        elif self._drag == "inset":
-            self._centre(place)
-        elif self._drag or (place - self._grip).manhattanLength() >= CLICK:
-            self._drag = "pan"
+            self.pointed.emit(None if row is None or column is None else (row, column))
+        elif self._drags or (place - self._grip).manhattanLength() >= CLICK:
+            self._drags = True
             self.setCursor(Qt.CursorShape.ClosedHandCursor)
             self.pan(place - self._grip)
             self._grip = place
@@ -733,23 +717,12 @@ class MapCanvas(QWidget):
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
         if event.button() != Qt.MouseButton.LeftButton:
             return
-        is_click = self._grip is not None and not self._drag
-        self._grip, self._drag = None, ""
+        is_click = self._grip is not None and not self._drags
+        self._grip, self._drags = None, False
         self.unsetCursor()
         row, column = self.cell_at(event.position())
         if is_click and row is not None and column is not None:
             self.clicked.emit(row, column)
-
-    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
-        if event.button() == Qt.MouseButton.LeftButton:
-            self.fit()
-
-    def _centre(self, place: QPointF) -> None:
-        if not self.inset.isEmpty():
-            box, (down, across) = self.inset, self.view.axes
-            x = (place.x() - box.x()) / box.width() * across.length - across.size / 2
-            y = (place.y() - box.y()) / box.height() * down.length - down.size / 2
-            self._look(self.view.panned(round(down.start - y), round(across.start - x)))
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom by whole notches; the steps of fine wheels add up."""

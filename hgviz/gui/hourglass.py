@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 from hgviz import palettes, tasks
 from hgviz.analysis.metrics import applicable
 from hgviz.analysis.roles import HeadRole
-from hgviz.core import Capture, HeadId, Layer, Map, ModelSpec, progress
+from hgviz.core import Capture, HeadId, Map, ModelSpec, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import ink, sentences, theme
 from hgviz.gui.atlas import EXPONENT, Pixels, Thumb, paint_all, thumb
@@ -33,13 +33,7 @@ from hgviz.gui.headgrid import (
 )
 from hgviz.gui.ink import faint, hatching
 from hgviz.gui.language import tr
-from hgviz.gui.layouts import (
-    FLAT,
-    HourglassLayout,
-    HourglassRoom,
-    LevelLabel,
-    hourglass_layout,
-)
+from hgviz.gui.layouts import FLAT, HourglassLayout, HourglassRoom, LevelLabel, hourglass_layout
 from hgviz.gui.sentences import counted, explained, measured, metric_name
 from hgviz.gui.theme import write
 from hgviz.gui.view import Empty, View
@@ -57,16 +51,15 @@ NARROW = 440  # px: below this the levels keep only their names
 class HourglassScene:
     """A model as the Hourglass shows it: how long each level is, and which layers are there.
 
-    nouns: what a position of each level is called. missing: layers not captured yet; running: the
-    one being captured. only: layers whose windows hold one key, so that its weight is always 1.
-    ghost: nothing is captured.
+    nouns: what a position of each level is called. missing: layers not captured yet. only: layers
+    whose windows hold one key, so that its weight is always 1. ghost: nothing is captured.
     """
 
     spec: ModelSpec
     lengths: tuple[int, ...]
     nouns: tuple[str, ...]
     missing: frozenset[int] = frozenset()
-    running: int | None = None
+    is_running: bool = False
     only: frozenset[int] = frozenset()
     ghost: bool = False
 
@@ -164,8 +157,6 @@ class Thumbnails(HeadPicture):
         )
         return hourglass_layout(scene.spec, scene.lengths, space)
 
-    # --- the outline ------------------------------------------------------------------------------
-
     def paint_ground(self, painter: QPainter, layout: HourglassLayout, shown: QRectF) -> None:
         now, levels = theme.current(), self.spec.levels
         painter.setPen(QPen(now.line, 1))
@@ -226,8 +217,6 @@ class Thumbnails(HeadPicture):
             for width, colour in costs:
                 theme.draw_box(painter, QRectF(MARGIN, y + 4, width, 4), 2, colour)
 
-    # --- a cell -----------------------------------------------------------------------------------
-
     def paint_cell(self, painter: QPainter, head: HeadId, box: QRectF, is_off: bool) -> None:
         now, scene = theme.current(), self.scene
         radius = 3 if box.width() >= 28 else 1.5
@@ -247,9 +236,7 @@ class Thumbnails(HeadPicture):
             painter.fillPath(path, faint(now.pane, 0.72))
             ratio = painter.device().devicePixelRatioF()
             painter.fillPath(path, hatching(faint(now.secondary, 0.6), ratio))
-        is_running = head.layer == scene.running
-        edge = QPen(now.press if is_running else now.edge, 1.5 if is_running else 1)
-        painter.strokePath(path, edge)
+        painter.strokePath(path, QPen(now.edge, 1))
 
 
 # --- colours by a metric --------------------------------------------------------------------------
@@ -390,7 +377,7 @@ class HourglassView(View):
         shrinks = any(level.stride != 1 for level in spec.levels)
         self.head.title.setText(tr(self.title) if shrinks else tr("Layers"))
         notes = [
-            _note(spec, capture, scene.running is not None),
+            _note(spec, capture, scene.is_running),
             tr("exchanged, not trained again") if session.activation else "",
             tr("colour: focus") if self._is_small else "",
             tr("without {heads}", heads=counted(len(off), "head")) if off else "",
@@ -462,8 +449,14 @@ def scene_of(session: Session, spec: ModelSpec, capture: Capture | None) -> Hour
         tuple(map(len, capture.spans)),
         tuple(capture.prompt_of(level.index).unit for level in spec.levels),
         missing,
-        min(missing) if missing and is_running else None,
-        frozenset(layer.index for layer in spec.layers if has_one_key(layer)),
+        bool(missing) and is_running,
+        frozenset(
+            layer.index
+            for layer in spec.layers
+            if layer.window is not None
+            and layer.role == "up"
+            and {*layer.activations} <= {"softmax", "topk"}  # the one weight is always 1
+        ),
     )
 
 
@@ -484,12 +477,6 @@ def _read_thumbnails(
     if before is not None and before.look == look and before.maps == maps:
         return before
     return HourglassData(thumbs, maps, paint_all(thumbs, **look), look)
-
-
-def has_one_key(layer: Layer) -> bool:
-    """Whether each window of a layer has a single key, whose softmax weight is always 1."""
-    is_softmax = {*layer.activations} <= {"softmax", "topk"}
-    return layer.window is not None and layer.role == "up" and is_softmax
 
 
 def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:

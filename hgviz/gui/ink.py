@@ -490,8 +490,8 @@ def draw_row_sums(
     axis: MapAxis,
     ratio: float,
     mass: Floats,
-    most: float = 0.0,
-    title: str = "",
+    most: float,
+    title: str,
 ) -> None:
     """What the rows of a map add up to: negative left of the middle line, positive right of it.
 
@@ -550,21 +550,19 @@ SMALLEST = 64  # px: a thumbnail smaller than this is drawn larger by whole numb
 LEAST_SIDE = 24  # px of the short side of one that is far from square
 
 
-def place(rect: QRectF, thumb: tuple[int, int]) -> QRectF:
-    """Where a thumbnail of such (height, width) stands on a map: at the right below the chip, where
-    a causal map has nothing to see; empty without room."""
-    times = max(1, SMALLEST // max(1, *thumb))
-    height, width = (max(LEAST_SIDE, size * times) for size in thumb)
+def draw_inset(painter: QPainter, rect: QRectF, thumb: Pixels, view: Viewport) -> None:
+    """The thumbnail of a map on it, with a frame around what is in view: at the right below the
+    chip, where a causal map has nothing to see. Nothing without room."""
+    times = max(1, SMALLEST // max(1, *thumb.shape))
+    height, width = (max(LEAST_SIDE, size * times) for size in thumb.shape)
     if width + 2 * MARGIN > rect.width() or height + DOWN + MARGIN > rect.height():
-        return QRectF()
-    return QRectF(rect.right() - MARGIN - width, rect.top() + DOWN, width, height)
-
-
-def draw_inset(painter: QPainter, box: QRectF, thumb: QImage, view: Viewport) -> None:
-    """The thumbnail, pixel for pixel, and the frame."""
-    now = theme.current()
+        return
+    box, now = (
+        QRectF(rect.right() - MARGIN - width, rect.top() + DOWN, width, height),
+        theme.current(),
+    )
     unseen(painter, box, view.ratio)
-    painter.drawImage(box, thumb)
+    painter.drawImage(box, image(thumb))
     framed(painter, box, now.edge)
     down, across = view.axes
     part = QRectF(

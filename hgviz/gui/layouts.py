@@ -273,8 +273,6 @@ class _Hourglass:
             seen.add(stay.level)
         self.bottom = y
 
-    # --- columns ----------------------------------------------------------------------------------
-
     def _thumb(self, level: int) -> int:
         """The size of a thumbnail at a level; depth, not index, makes it small."""
         return max(min(SMALLEST, self.size), round(self.size * SHRINK ** self.depths[level]))
@@ -299,8 +297,6 @@ class _Hourglass:
             for head in layer.heads
         )
         self.rows.append(HeadRow(layer.index, kind, y, height, cells))
-
-    # --- rows -------------------------------------------------------------------------------------
 
     def _place_rows(self, stay: LevelStay, y: float) -> float:
         one = self._thumb(stay.level)
@@ -343,8 +339,6 @@ class _Hourglass:
         queries, keys = self.lengths[layer.level], self.lengths[layer.key_level]
         part, least = one / max(queries, keys, 1), max(1.0, round(least))
         return "full", max(least, round(part * keys)), max(least, round(part * queries))
-
-    # --- around the rows --------------------------------------------------------------------------
 
     def layout(
         self, width: float, height: float, labels: tuple[LevelLabel, ...]

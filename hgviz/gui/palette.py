@@ -11,16 +11,7 @@ from functools import cache
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from PySide6.QtCore import (
-    QEvent,
-    QObject,
-    QPoint,
-    QRect,
-    QRectF,
-    QSize,
-    Qt,
-    Signal,
-)
+from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter
 from PySide6.QtWidgets import (
     QDialog,
@@ -140,16 +131,12 @@ def entries(session: Session) -> list[Entry]:
         for name, _, meta in offered()
     )  # fmt: skip
     keys = (Entry(tr(words), tr(pane), keys=key) for pane, words, key, *_ in LOCAL)
-    return [*_actions(session), *files, *settings, *_heads(session), *keys]
-
-
-def _actions(session: Session) -> Iterator[Entry]:
-    for action in ACTIONS:
-        if action.name != "find":
-            yield Entry(
-                tr(action.words), tr(action.menu), action.icon, "action", action.name,
-                action.keys[0], terms()["action"].get(action.name, ""), tr(action.why_off(session)),
-            )  # fmt: skip
+    actions = (
+        Entry(tr(one.words), tr(one.menu), one.icon, "action", one.name, one.keys[0],
+              terms()["action"].get(one.name, ""), tr(one.why_off(session)))
+        for one in ACTIONS if one.name != "find"
+    )  # fmt: skip
+    return [*actions, *files, *settings, *_heads(session), *keys]
 
 
 def _heads(session: Session) -> Iterator[Entry]:

@@ -656,8 +656,6 @@ class TextsPanel(View):
             table.append([str(at + 1), " ".join(item.text.split()), item.label, str(item.tokens)])
         return table if self.list.rows else None
 
-    # --- searching --------------------------------------------------------------------------------
-
     @property
     def _sought(self) -> str:
         return " ".join(self.field.text().lower().split())
@@ -699,8 +697,6 @@ class TextsPanel(View):
                     self.list.setCurrentIndex(first)
                 return True
         return super().eventFilter(watched, event)
-
-    # --- a row ------------------------------------------------------------------------------------
 
     def found(self, at: int) -> tuple[str, int, int]:
         """A text from its beginning, or from a little before what was found, as (text, start, end

@@ -252,8 +252,6 @@ class RowTable(QTableView):
         rows = [[column.full(row) for column in self.columns] for row in self.rows]
         return [[column.title for column in self.columns], *rows]
 
-    # --- inside -----------------------------------------------------------------------------------
-
     def _set_widths(self) -> None:
         if any(column.width == FIT for column in self.columns):
             self.resizeColumnsToContents()

@@ -211,32 +211,18 @@ class Ruler:
         return max(0, first), min(last, len(self.edges) - 1)
 
 
-@dataclass(frozen=True, slots=True)
-class RowLayout:
-    """The places of rows in px: (top, height) of each; the height of the overview above them."""
-
-    tops: tuple[Units, ...] = ()
-    overview: int = 0
-
-    @classmethod
-    def fitted(cls, heights: Sequence[int], room: int, scrolls: bool = False) -> RowLayout:
-        """Rows of such heights in a room, in which they shrink alike."""
-        overview = OVERVIEW if scrolls else 0
-        gaps = len(heights) - 1 + scrolls
-        gap = GAP if sum(heights) + GAP * gaps + overview <= room else NARROW_GAP
-        top = overview + gap if scrolls else 0
-        left = room - top - gap * (len(heights) - 1)
-        scale, tops = min(1.0, left / max(1, sum(heights))), []
-        for wanted in heights:
-            height = max(LOWEST, int(scale * wanted))
-            tops.append((top, height))
-            top += height + gap
-        return cls(tuple(tops), overview)
-
-    def at(self, y: float) -> int | None:
-        """The row at a height."""
-        rows = enumerate(self.tops)
-        return next((row for row, (top, high) in rows if top <= y < top + high), None)
+def row_tops(heights: Sequence[int], room: int, overview: int) -> list[Units]:
+    """The top and height of each row in a room, where they shrink alike below an overview."""
+    gaps = len(heights) - 1 + bool(overview)
+    gap = GAP if sum(heights) + GAP * gaps + overview <= room else NARROW_GAP
+    top, tops = overview + gap * bool(overview), []
+    left = room - top - gap * (len(heights) - 1)
+    scale = min(1.0, left / max(1, sum(heights)))
+    for wanted in heights:
+        height = max(LOWEST, int(scale * wanted))
+        tops.append((top, height))
+        top += height + gap
+    return tops
 
 
 # --- painting -------------------------------------------------------------------------------------
@@ -448,7 +434,8 @@ class TextRows(QWidget):
         self.rows: Sequence[TextRow] = ()
         self.display = Display()
         self.ruler = Ruler(np.zeros(1), WIDEST, 0)
-        self.row_layout = RowLayout()
+        self.tops: list[Units] = []  # of each row, with its height
+        self.overview = 0  # px of the overview above them
         self.selected: HeadId | None = None
         self.query: int | None = None
         self.underlines: Sequence[tuple[int, int, Qt.PenStyle]] = ()
@@ -487,7 +474,8 @@ class TextRows(QWidget):
         if reveal and self.query is not None and self.ruler.scrolls:
             self.ruler = self.ruler.around(min(self.query, len(self._widths) - 1))
         heights = [row.height for row in self.rows]
-        self.row_layout = RowLayout.fitted(heights, self.height() - TOP, self.ruler.scrolls)
+        self.overview = OVERVIEW if self.ruler.scrolls else 0
+        self.tops = row_tops(heights, self.height() - TOP, self.overview)
         self.update()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -517,7 +505,7 @@ class TextRows(QWidget):
             painter.setRenderHint(QPainter.RenderHint.Antialiasing)
             self._paint_choice(painter, bands)
             painter.setClipping(False)
-            if self.row_layout.overview:
+            if self.overview:
                 self._paint_overview(painter)
             if self.hasFocus():
                 ink.focus_ring(painter, QRectF(self.rect()))
@@ -525,7 +513,7 @@ class TextRows(QWidget):
     @property
     def bands(self) -> list[QRectF]:
         """The top and height of each row, from where the text begins."""
-        return [QRectF(LEFT, TOP + top, 0, high) for top, high in self.row_layout.tops]
+        return [QRectF(LEFT, TOP + top, 0, high) for top, high in self.tops]
 
     def box(self, units: Units, band: QRectF) -> QRectF:
         """The box of some units in a row, on whole pixels; units below 0 are the null group."""
@@ -594,13 +582,17 @@ class TextRows(QWidget):
     @property
     def overview_box(self) -> QRectF:
         """The box of the overview above the rows; empty where the text does not scroll."""
-        return QRectF(LEFT, TOP, self.ruler.room, self.row_layout.overview)
+        return QRectF(LEFT, TOP, self.ruler.room, self.overview)
 
     # --- pointer ----------------------------------------------------------------------------------
 
+    def _row_at(self, y: float) -> int | None:
+        rows = enumerate(self.tops)
+        return next((row for row, (top, high) in rows if top <= y - TOP < top + high), None)
+
     def unit_at(self, place: QPointF) -> int | None:
         """The unit under a place: in a row of merged cells the newest of its cell."""
-        number = self.row_layout.at(place.y() - TOP)
+        number = self._row_at(place.y())
         unit = self.ruler.at(place.x() - LEFT)
         if number is None or unit is None:
             return None
@@ -614,7 +606,7 @@ class TextRows(QWidget):
         if event.button() != Qt.MouseButton.LeftButton:
             return
         self._sliding = self.overview_box.contains(place)
-        number = self.row_layout.at(place.y() - TOP)
+        number = self._row_at(place.y())
         if self._sliding:
             self._slide(place)
         elif place.x() < LEFT:

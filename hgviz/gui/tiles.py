@@ -8,7 +8,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 from threading import Condition, Lock, Thread
 from typing import Any, Literal
@@ -449,9 +449,14 @@ class Readers:
                 part = self._next(number)
                 if part is not None:
                     self.tiles.read(part)
-                    self._tell(part)
+                    with self._turn:
+                        self._unheard.append(part)
+                        if time.monotonic() - self._said >= PAUSE:
+                            self._say()
             except BaseException as error:  # a panic in a Rust library is no Exception
-                self._fail(error)
+                with self._turn:
+                    self._work = self._stored = iter(())  # the rest would fail alike
+                self._post(partial(self._fail, error))
             finally:
                 with self._turn:
                     self._busy.discard(part)
@@ -470,12 +475,6 @@ class Readers:
                 self._turn.wait()
         return None
 
-    def _tell(self, part: Part) -> None:
-        with self._turn:
-            self._unheard.append(part)
-            if time.monotonic() - self._said >= PAUSE:
-                self._say()
-
     def _say(self) -> None:
         if self._unheard and not self._posted:
             self._posted, self._said = True, time.monotonic()
@@ -489,9 +488,8 @@ class Readers:
             self._on_parts(parts)
 
     def _fail(self, error: BaseException) -> None:
-        with self._turn:
-            self._work = self._stored = iter(())  # the rest would fail alike
-        self._post(lambda: None if self._closed else self._on_error(error))
+        if not self._closed:
+            self._on_error(error)
 
 
 # --- mosaic ---------------------------------------------------------------------------------------

@@ -5,22 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from PySide6.QtCore import (
-    QEvent,
-    QPointF,
-    QSignalBlocker,
-    QSize,
-    Qt,
-    QTimer,
-    Signal,
-)
-from PySide6.QtGui import (
-    QFontMetrics,
-    QHelpEvent,
-    QKeyEvent,
-    QPainter,
-    QPaintEvent,
-)
+from PySide6.QtCore import QEvent, QPointF, QSignalBlocker, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import QFontMetrics, QHelpEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
     QButtonGroup,

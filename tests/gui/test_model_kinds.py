@@ -43,7 +43,7 @@ def made(name, **keys):
 
 
 def place(strip, row, token):
-    top, height = strip.row_layout.tops[row]
+    top, height = strip.tops[row]
     x = (strip.ruler.x(token) + strip.ruler.x(token + 1)) / 2
     return QPoint(round(LEFT + x), TOP + top + height // 2)
 

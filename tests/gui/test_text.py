@@ -50,7 +50,7 @@ def test_cells_span_the_tokens_they_stand_for_in_the_colour_of_the_weight(strip,
     assert [row.name for row in rows] == ["1:1", "1:2", "1:4"]
     for row, stride in zip(rows, (1, 2, 4), strict=True):
         assert row.cells[:2].tolist() == [[0, 1], [1, 1 + stride]] and row.chosen[1] == 41
-    assert not view.strip.ruler.scrolls and not view.strip.row_layout.overview  # it fits
+    assert not view.strip.ruler.scrolls and not view.strip.overview  # it fits
     weights = small.maps[0].read(1)[40]
     assert np.array_equal(rows[0].weights, weights)
     placed = palettes.palette_coordinates(weights[12, None], (0.0, float(weights.max())))
@@ -127,7 +127,7 @@ def test_a_long_text_scrolls_to_the_query_and_a_low_strip_leaves_the_legend_out(
         view,
         session,
     ):
-        assert view.strip.ruler.offset == 0 and view.strip.row_layout.overview
+        assert view.strip.ruler.offset == 0 and view.strip.overview
         session.select(query=600)
         view.settle()
         first, last = view.strip.ruler.shown()
