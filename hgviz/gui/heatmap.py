@@ -724,6 +724,10 @@ class MapCanvas(QWidget):
         if is_click and row is not None and column is not None:
             self.clicked.emit(row, column)
 
+    def mouseDoubleClickEvent(self, event: QMouseEvent) -> None:
+        if event.button() == Qt.MouseButton.LeftButton:
+            self.fit()
+
     def wheelEvent(self, event: QWheelEvent) -> None:
         """Zoom by whole notches; the steps of fine wheels add up."""
         self._turned += event.angleDelta().y()
