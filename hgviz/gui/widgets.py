@@ -245,7 +245,6 @@ class Segments(Themed, QFrame):
             button.setProperty("kind", "segment")
             button.setCheckable(True)
             button.setAutoDefault(False)  # Return in a dialog is for its default button
-            button.setFont(theme.font())
             button.setIconSize(QSize(16 + ICON_GAP, 16))
             button.setFixedHeight(26)
             room = bold.horizontalAdvance(tr(words)) + 24 + (16 + ICON_GAP if icon else 0)
@@ -275,6 +274,11 @@ class Segments(Themed, QFrame):
         """The name of what is chosen."""
         return self.names[self._group.checkedId()]
 
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.StyleChange:
+            QTimer.singleShot(0, self, self._draw)  # the buttons lose their faces after this
+
     def _clicked(self, number: int) -> None:
         self._draw()
         self.chosen.emit(self.names[number])
@@ -284,9 +288,10 @@ class Segments(Themed, QFrame):
         self.setFocusProxy(self._group.checkedButton())
         for number, icon in enumerate(self._icons):
             button = self._group.button(number)
+            on = button.isChecked()
+            button.setFont(theme.font(weight=600 if on else 400))
             if icon:
-                colour = now.press if button.isChecked() else now.secondary
-                button.setIcon(theme.icon(icon, colour, ICON_GAP))
+                button.setIcon(theme.icon(icon, now.press if on else now.secondary, ICON_GAP))
 
 
 class Picker(QComboBox):
