@@ -224,10 +224,10 @@ def test_measurements_come_back_with_their_model(measured, models, until):
     assert {name: getattr(session, name) for name in names} == kept
     assert session.trial.examples.digest == digest and session.trial.off == OFF
     assert lost not in losses(session, measured.commands.working, True)
-    measured.commands.sessions.open_together({"model": str(models / "beech")}, "inspect")
+    measured.commands.sessions.open_together({"model": str(models / "beech")})
     turn(0.2)
     until(lambda: quiet(measured))
-    measured.commands.sessions.open_together({"model": str(models / "amaryllis")}, "inspect")
+    measured.commands.sessions.open_together({"model": str(models / "amaryllis")})
     turn(0.2)
     until(lambda: quiet(measured) and session.trial is not None and session.trial.done)
     assert {name: getattr(session, name) for name in ("study", "masks", "data", "off")} == {
