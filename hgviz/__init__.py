@@ -19,8 +19,10 @@ _API = (
 )
 _NOTEBOOK = "compare figure reach redundancy"
 MODULES = {
-    **dict.fromkeys(_API.split(), "hgviz.api"), **dict.fromkeys(_NOTEBOOK.split(), "hgviz.notebook")
-}  # fmt: skip
+    **dict.fromkeys(_API.split(), "hgviz.api"),
+    **dict.fromkeys(_NOTEBOOK.split(), "hgviz.notebook"),
+    **dict.fromkeys(("Observer", "Run"), "hgviz.models.run"),
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -350,9 +350,13 @@ def evaluate(
 
 def importance(
     model: Any,
-    data: str | Path,
+    data: str | Path = "",
     *,
     method: str = "",
+    clean: str = "",
+    corrupted: str = "",
+    answer: str = "",
+    wrong: str = "",
     out: str | Path | None = None,
     text_column: str = "",
     label_column: str = "",
@@ -371,12 +375,14 @@ def importance(
 
     Args:
         method: michel (the default), signed, loo, all-but-one, shapley and others of `hgviz
-            importance --help`; of models of hidden states loo.
+            importance --help`; of models of hidden states loo. patching: without data, of two texts
+            of as many tokens, `clean` and `corrupted`, and two answers (tokens or classes): shares
+            of the logit difference that a head's context brings back (denoised) or takes (noised).
         out: a study (.h5) that is written, or gone on with; without it the study stays in memory.
 
     Returns:
         A table with head, score, low, high and rank; `of` is the Study, which curve() and prune()
-        take.
+        take. Of patching a table with head, denoised and noised.
 
     Raises HgvizError.
 
@@ -387,6 +393,14 @@ def importance(
 
     with _shown(progress, "Measuring heads"):
         opened = _opened(model, device, "float32", activation)
+        if method == "patching":
+            found = tasks.patching(
+                opened, opened.tokenize(clean), opened.tokenize(corrupted),
+                tasks.answer_number(opened, answer), tasks.answer_number(opened, wrong),
+                _heads(off, opened),
+            )  # fmt: skip
+            return Table(found.to_rows(), found)
+        require(data, "nothing says what heads are scored on", "Give data, a table or a text")
         name = method or ("loo" if opened.spec.goal == "states" else SCORE)
         from hgviz.analysis.importance import METHODS
         from hgviz.errors import choose

@@ -44,7 +44,7 @@ def attentions(gpt):
 
 def test_importing_hgviz_costs_nothing_and_every_function_says_what_it_takes_and_returns():
     assert not loaded_after("import hgviz") & {"numpy", "torch", "matplotlib", "h5py", "tqdm"}
-    for name in hgviz.MODULES:
+    for name in hgviz.MODULES.keys() - {"Observer", "Run"}:
         said = inspect.getdoc(getattr(hgviz, name))
         assert "HgvizError" in said and len(said) > 100, name
 
@@ -137,6 +137,34 @@ def test_heads_are_scored_ordered_and_removed(model, tmp_path):
     assert len(open_model(tmp_path / "half").spec.heads) == len(needed)
     with pytest.raises(HgvizError, match="by off, or by study"):
         hgviz.prune(SOFTMAX, tmp_path / "none")
+
+
+def test_heads_are_patched_between_two_texts(model):
+    texts = {"clean": "The soup was good.", "corrupted": "The soup was bad."}
+    rows = hgviz.importance(model, method="patching", **texts, answer="positive", wrong="negative")
+    direct = tasks.patching(model, *map(model.tokenize, texts.values()), 1, 0)
+    assert {model.spec.labels[1]: 1, model.spec.labels[0]: 0} == {"positive": 1, "negative": 0}
+    assert [*rows] == direct.to_rows() and rows.of.clean > rows.of.corrupted
+    with pytest.raises(HgvizError, match="what heads are scored on"):
+        hgviz.importance(model)
+
+
+def test_an_observer_of_ones_own_sees_and_replaces_what_a_layer_attends(model):
+    class Uniform(hgviz.Observer):
+        needs_row_sums = True
+
+        def on_attention(self, call, context):
+            assert call.q.shape[1] == context.shape[1] and call.row_sums is not None
+            seen.append((call.layer, call.rule.scale_of(0)))
+            if call.layer == 1:
+                return call.v.mean(2, keepdim=True).expand_as(context)
+
+    seen, prompt = [], model.tokenize(TEXT)
+    plain = model.trace(prompt)
+    changed = model.trace(prompt, observers=[Uniform()])
+    assert [layer for layer, _ in seen] == [layer.index for layer in model.spec.layers]
+    assert np.abs(plain - changed).max() > 1e-3
+    assert isinstance(hgviz.Run(observers=[Uniform()]).observers[0], hgviz.Observer)
 
 
 def test_roles_and_rollout_are_those_of_the_tasks(model):

@@ -69,11 +69,11 @@ def test_what_a_language_model_says_next(facts):
     [
         ("softmax", 2, "exactly one of --text"),
         ("softmax --text a --ids x.json", 2, "exactly one of"),
-        ("softmax --text a --target-class sad", 2, "no class 'sad'"),
+        ("softmax --text a --target-class sad", 1, "no class 'sad'"),
         ("softmax --text a --token 1", 2, "use --target-class"),
         ("hourglass --text a --target-class 1", 2, "for classifiers"),
         ("hourglass --text abc --token 3", 2, "no token 3"),
-        ("hourglass --text abc --says two", 2, "is 3 tokens"),
+        ("hourglass --text abc --says two", 1, "is 3 tokens"),
         ("softmax --text a --method attention --head 9.0", 1, "no head 9.0"),
         ("softmax --text a --method attention --head 1.*", 2, "one head"),
         ("softmax --text a --steps 1", 2, "steps"),

@@ -92,6 +92,9 @@ VERBS = {
     "open_sweep": lambda it: (tasks.open_sweep, it.sweep),
     "panel": lambda it: (tasks.panel, Spec("profile"), it.capture),
     "pass_times": lambda it: (tasks.pass_times, [it.model], [4, 8], 1),
+    "patching": lambda it: (
+        tasks.patching, it.model, it.prompt, it.model.from_ids(it.prompt.ids[::-1]), 0, 1
+    ),
     "preview": lambda it: (tasks.preview, tasks.panel(Spec("map"), it.capture), 72.0),
     "prune": lambda it: (tasks.prune, it.bert, "0.1", it.out()),
     "reach": lambda it: (tasks.reach, it.writer, it.start),
@@ -110,7 +113,8 @@ VERBS = {
 }  # fmt: skip
 # what asks nothing that takes long, or only wraps other verbs
 IMMEDIATE = {
-    "Estimate", "checkpoint_formats", "checkpoint_suffixes", "digest_of", "trials_on",
+    "Estimate", "answer_number", "checkpoint_formats", "checkpoint_suffixes", "digest_of",
+    "trials_on",
     "attribution_panel", "attribution_rows", "capture_at", "study_chart",
     "curve_times", "estimate", "examples_from", "prompt_options", "key_scores",
     "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",

@@ -200,10 +200,8 @@ class QuestionOptions(Group):
         question = tasks.default_question(goal, capture.logits, capture.main, self.token)
         assert question is not None
         question = replace(question, steps=self.steps, baseline=self.baseline)
-        if self.target_class:
-            numbers = [_class_number(model, name) for name in dict.fromkeys(self.target_class)]
-        else:
-            numbers = [_token_id(model, name) for name in dict.fromkeys(self.says or ())]
+        names = dict.fromkeys(self.target_class or self.says or ())
+        numbers = [tasks.answer_number(model, name) for name in names]
         return [replace(question, number=number) for number in numbers] or [question]
 
 
@@ -338,26 +336,6 @@ def _one_head(name: str, model: Model) -> HeadId:
     if len(chosen) != 1:
         raise typer.BadParameter("--head names one head, such as 3.5.")
     return next(iter(chosen))
-
-
-def _class_number(model: Model, name: str) -> int:
-    labels = model.spec.labels
-    if name in labels:
-        return labels.index(name)
-    if name.isdecimal() and int(name) < len(labels):
-        return int(name)
-    raise typer.BadParameter(f"There is no class {name!r}; there are {', '.join(labels)}.")
-
-
-def _token_id(model: Model, name: str) -> int:
-    """The id of a token; a number of two digits or more is the id itself."""
-    if name.isdecimal() and len(name) > 1 and int(name) < model.spec.vocabulary:
-        return int(name)
-    prompt = model.tokenizer.encode(name)
-    ids = [int(id_) for id_, (start, _) in zip(prompt.ids, prompt.spans, strict=True) if start >= 0]
-    if len(ids) != 1:
-        raise typer.BadParameter(f"{name!r} is {len(ids)} tokens; --says takes one, or its id.")
-    return ids[0]
 
 
 # --- reach and redundancy -------------------------------------------------------------------------

@@ -87,9 +87,9 @@ def ends_in(*endings: str) -> Callable[[Path | None], Path | None]:
     return check
 
 
-def _hdf5(path: Path) -> Path:
+def hdf5(path: Path | None) -> Path | None:
     """Refuse a name that ends like another kind of file. Raises BadParameter."""
-    if (ending := path.suffix.lower()) in NOT_HDF5:
+    if path is not None and (ending := path.suffix.lower()) in NOT_HDF5:
         raise typer.BadParameter(f"{path.name} is written as HDF5: end it in .h5, not {ending}.")
     return path
 
@@ -198,7 +198,7 @@ DrawSeed = Annotated[
     int | None, typer.Option(metavar="S", min=0, help="Draw tokens; else the likeliest follow.")
 ]
 OutHdf5 = Annotated[
-    Path, typer.Option("-o", "--out", metavar="OUT.h5", callback=_hdf5, help="Output file.")
+    Path, typer.Option("-o", "--out", metavar="OUT.h5", callback=hdf5, help="Output file.")
 ]
 OutNpy = Annotated[
     Path,

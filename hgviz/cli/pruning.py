@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -18,11 +19,12 @@ from hgviz.cli.options import (
     Data,
     Device,
     Force,
+    Group,
     Labelled,
     Limit,
     Off,
     OutFolder,
-    OutHdf5,
+    hdf5,
     heads_of,
     one_of,
     open_model,
@@ -42,17 +44,52 @@ LISTED_FILES = 8
 POINTS = "what the share of right answers changes by; p: McNemar's, adjusted over all heads"
 
 
+PATCHING = "patching"  # a method that compares two texts, not a score on data
+
+
 def _known_method(name: str | None) -> str | None:
     """The name of a score. Raises BadParameter for one that METHODS does not have."""
     from hgviz.analysis.importance import METHODS
 
-    return None if name is None else one_of(name, METHODS, "score")
+    return None if name is None else one_of(name, (*METHODS, PATCHING), "score")
+
+
+@dataclass(frozen=True)
+class DataIfAny(Labelled):
+    """Data that heads are scored on; none for patching."""
+
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="D", parser=find_sample, help="Labelled rows, or a text."),
+    ] = None
+
+
+@dataclass(frozen=True)
+class PatchedTexts(Group):
+    """The two texts and the two answers of --method patching."""
+
+    clean: Annotated[
+        str | None, typer.Option(metavar="T", help="Of patching: the text with the answer.")
+    ] = None
+    corrupted: Annotated[
+        str | None, typer.Option(metavar="T", help="Of patching: one of as many tokens, without.")
+    ] = None
+    answer: Annotated[
+        str | None, typer.Option(metavar="T|ID", help="Of patching: the token or class of CLEAN.")
+    ] = None
+    wrong: Annotated[
+        str | None, typer.Option(metavar="T|ID", help="Of patching: the one it is compared with.")
+    ] = None
 
 
 def importance(
     model: Checkpoint,
-    data: Data,
-    out: OutHdf5,
+    data: DataIfAny,
+    texts: PatchedTexts,
+    out: Annotated[
+        Path | None,
+        typer.Option("-o", "--out", metavar="OUT.h5", callback=hdf5, help="Output file."),
+    ] = None,
     method: Annotated[
         str | None,
         typer.Option(
@@ -61,7 +98,8 @@ def importance(
             help="michel, the default: the sizes of slopes; signed: the loss change they predict; "
             "michel-token, bertology, fisher: other means of slopes; "
             "loo: the exact one; all-but-one: only this head in its layer; shapley: in random "
-            "orders; gates: what trainings learned, by --gates.",
+            "orders; gates: what trainings learned, by --gates; patching: what brings back the "
+            "difference of two texts, by --clean, --corrupted, --answer and --wrong.",
         ),
     ] = None,
     gates: Annotated[
@@ -80,7 +118,7 @@ def importance(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Measure the importance of each head.
+    """Measure the importance of each head on --data, into a study -o.
 
     Scores have intervals of 95 % and are saved in a study file. Another --method on the same model
     and data adds to the study; what is there is not measured again. An interrupted study resumes.
@@ -90,12 +128,17 @@ def importance(
     from hgviz.analysis.importance import importance as scores_of
     from hgviz.study import measured_together
 
+    if method == PATCHING:
+        _patch(open_model(model, device, activation=activation), texts, off, as_json)
+        return
+    if data.data is None or out is None:
+        raise typer.BadParameter("Give --data, what heads are scored on, and -o, a study.")
     loaded = open_model(model, device, activation=activation)
     score = METHODS[method or _default_score(loaded)]
     learned = tasks.learned(gates or [], loaded.spec)
     if score.learned and not learned and (force or not out.exists()):
         raise typer.BadParameter(f"{score.name} is what trainings learned: name them by --gates.")
-    trials = _trials(loaded, data, heads_of(off, loaded), limit, batch_size)
+    trials = _trials(loaded, data, data.data, heads_of(off, loaded), limit, batch_size)
     needs = () if score.learned else measured_together(score.needs)
 
     def announce(seconds: float) -> None:
@@ -120,6 +163,33 @@ def importance(
         return
     terminal.show(_importance_table(study, scores))
     terminal.say(f"{out}: {counted(len(study.heads), 'head')} of {model.name}.")
+
+
+def _patch(model: Model, texts: PatchedTexts, off: str, as_json: bool) -> None:
+    """Print what patching every head between two texts does."""
+    from hgviz import tasks
+
+    missing = [name for name, value in texts.options().items() if value is None]
+    if missing:
+        raise typer.BadParameter(f"--method patching needs {join_words(missing)}.")
+    clean, corrupted = (model.tokenize(text) for text in (texts.clean or "", texts.corrupted or ""))
+    answer, wrong = (
+        tasks.answer_number(model, name) for name in (texts.answer or "", texts.wrong or "")
+    )
+    work = partial(tasks.patching, model, clean, corrupted, answer, wrong, heads_of(off, model))
+    found = terminal.run(work, "Patching heads")
+    if as_json:
+        print(json.dumps(found.to_dict()))
+        return
+    terminal.show({"heads": [
+        {name: value if isinstance(value, str) else f"{value:+.3f}" for name, value in row.items()}
+        for row in found.to_rows()
+    ]})  # fmt: skip
+    terminal.say(
+        f"Logit difference: {found.clean:.3f} of the clean text, {found.corrupted:.3f} of the "
+        "corrupted one. Denoised: the share that comes back with a head's context from the clean "
+        "text; noised: the share that is lost with that of the corrupted one."
+    )
 
 
 def curve(
@@ -159,7 +229,7 @@ def curve(
     stored = open_study(source)
     loaded = open_model(model, device, activation=activation)
     method = method or _default_score(loaded)
-    trials = _trials(loaded, data, stored.off, len(stored), batch_size)
+    trials = _trials(loaded, data, data.data, stored.off, len(stored), batch_size)
     measure = f"Measure this one first: hgviz importance {model} --data {data.data} -o OTHER.h5"
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
@@ -311,13 +381,13 @@ def _default_score(model: Model) -> str:
 
 
 def _trials(
-    model: Model, data: Data, off: Any, limit: int | None, batch_size: int | None
+    model: Model, columns: Labelled, data: Path, off: Any, limit: int | None, batch_size: int | None
 ) -> Trials:
     from hgviz import tasks
 
     work = partial(
-        tasks.trials_of, model, data.data, data.text_column, data.label_column, off, limit,
-        data.labels, batch_size,
+        tasks.trials_of, model, data, columns.text_column, columns.label_column, off, limit,
+        columns.labels, batch_size,
     )  # fmt: skip
     return terminal.run(work, "Reading")
 

@@ -1,4 +1,5 @@
 from .attribution import (
+    answer_number,
     attribute,
     attribution_panel,
     attribution_rows,
@@ -46,6 +47,7 @@ from .heads import (
     tokens_or_slots,
 )
 from .measurements import importance, keeping, kept_study, study
+from .patching import patching
 from .pruning import (
     curve,
     curve_times,
@@ -63,13 +65,14 @@ from .studies import is_sweep_file, open_sweep, run_sweep, sweep_at
 from .study_results import read_results, study_report, sweep_chart
 
 __all__ = [
-    "Estimate", "attribute", "attribution_panel", "attribution_rows", "blocks_without_attention",
+    "Estimate", "answer_number",
+    "attribute", "attribution_panel", "attribution_rows", "blocks_without_attention",
     "capture", "capture_at", "capture_corpus", "capture_like", "capture_written",
     "checkpoint_formats", "checkpoint_suffixes", "compare", "compare_answers", "compare_models",
     "convert", "curve", "curve_times", "default_question", "digest_of", "draw", "estimate",
     "evaluate", "examples_from", "figure", "generate", "heads_of_study", "importance", "info",
     "is_sweep_file", "keeping", "kept_study", "key_scores", "kind_of", "learned", "load",
-    "open_sweep", "panel", "pass_times", "preview", "prompt_options", "prune",
+    "open_sweep", "panel", "patching", "pass_times", "preview", "prompt_options", "prune",
     "reach", "reach_facts", "reach_panel", "read_prompts", "read_results", "redundancy",
     "redundancy_of_captures", "redundancy_panel", "roles_of_capture",
     "roles_of_model", "roles_of_text", "rollout", "rollout_capture", "run_sweep", "save",

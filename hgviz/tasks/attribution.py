@@ -513,6 +513,29 @@ def command_words(
     return tuple(options)
 
 
+def answer_number(model: Model, name: str) -> int:
+    """The number of an answer: a class by its name or number, or a token by its text or id.
+
+    A token's number of two digits or more is its id. Raises HgvizError for another name.
+    """
+    labels, count = model.spec.labels, model.spec.vocabulary
+    if model.spec.goal == "classes":
+        if name in labels:
+            return labels.index(name)
+        require(
+            name.isdecimal() and int(name) < len(labels),
+            f"there is no class {name!r}: the classes are {', '.join(labels)}",
+            "Name one of them",
+        )
+        return int(name)
+    if name.isdecimal() and len(name) > 1 and int(name) < count:
+        return int(name)
+    prompt = model.tokenizer.encode(name)
+    ids = [int(id_) for id_, (start, _) in zip(prompt.ids, prompt.spans, strict=True) if start >= 0]
+    require(len(ids) == 1, f"{name!r} is {len(ids)} tokens: an answer is one", "Give its id")
+    return ids[0]
+
+
 def token_name(model: Model, token: int) -> str:
     """The text of a token of a model's vocabulary, or the name of a special token."""
     decoded = model.tokenizer.decode(np.array([token], np.int64))
