@@ -2,6 +2,7 @@
 
 import threading
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -79,6 +80,17 @@ def _reduced(reduce, array, view):
         else:
             array = reduce.reduceat(array, starts, axis=number)
     return array
+
+
+def test_the_ring_around_a_view_is_what_lies_next_to_it():
+    source = source_of(random_map(2048, causal=False), FREE)
+    view = Viewport.fitted((2048, 2048), (200, 200)).zoomed(60, 0, 0)
+    view = replace(view, down=view.down.at(1.0, 0).moved_to(600), across=view.across.at(
+        1.0, 0).moved_to(600))  # fmt: skip
+    here = {(key.i, key.j) for key in tiles.wanted(source, view)}
+    around = {(key.i, key.j) for key in tiles.around(source, view)}
+    assert here == {(2, 2), (2, 3), (3, 2), (3, 3)}
+    assert around == {(i, j) for i in range(1, 5) for j in range(1, 5)} - here
 
 
 def test_tiles_that_the_query_cannot_see_are_not_read():
