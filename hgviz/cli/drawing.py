@@ -125,7 +125,8 @@ def figure(
             "-o",
             "--out",
             metavar="FIG.pdf",
-            help="Where to: .pdf, .svg, .png, .pgf; .csv for its numbers.",
+            help="Where to: .pdf, .svg, .png, .pgf; .csv for its numbers; .html for a map whose "
+            "weights are told under the pointer.",
         ),
     ] = None,
     item: Annotated[

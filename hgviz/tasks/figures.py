@@ -56,10 +56,11 @@ def figure(
 
 def draw(panel: Panel, path: str | Path, *, numbers: bool = False) -> str:
     """Write a figure; numbers: also write its numbers beside it, as FIG.csv. Returns the path."""
-    from hgviz.figures import output
+    from hgviz.figures import html, output
 
     progress(0, 1, f"drawing {Path(path).name}")
-    file = output.draw(panel, path)
+    is_page = not panel.spec.format and Path(path).suffix.lower() == html.ENDING
+    file = html.write_html(panel, Path(path)) if is_page else output.draw(panel, path)
     if numbers:
         output.write_numbers(panel, file)
     return str(file)
