@@ -121,6 +121,8 @@ def test_any_metric_colours_the_hourglass_and_maps_come_back(session):
         session.put(shade="")
         view.settle()
         assert (picture(view.grid) == maps).all() and not view.bar.isVisible()
+        session.select(layer=0, head=1)
+        assert view.grid.chosen == HeadId(0, 1) and (picture(view.grid) != maps).any()
 
 
 # --- small maps -----------------------------------------------------------------------------------

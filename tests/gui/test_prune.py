@@ -51,6 +51,7 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
     assert live.perplexity.text().startswith(f"perplexity {math.exp(loss.value):.4g} (")
     lost, won = found.slices[0].lost, found.slices[0].won
     assert f"{lost:,} newly wrong, {won:,} newly right" in live.lines["Changed"].full
+    assert live.head.title.text() == f"Loss per byte with {len(OFF)} heads off"
     assert not live.stop.isVisible()
 
 
