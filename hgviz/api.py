@@ -27,10 +27,10 @@ from hgviz.core import (
     Step,
     current_listener,
     listening,
-    parse_heads,
 )
 from hgviz.errors import require
 from hgviz.files import find_sample
+from hgviz.maskfile import read_heads
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from hgviz.models.pruning import Proof
     from hgviz.study import Study
 
-Heads = str | Iterable[HeadId | str]  # "3.5,4.*", or heads one by one
+Heads = str | Iterable[HeadId | str]  # "3.5,4.*", "@FILE" (a mask file), or heads one by one
 Progress = Literal["auto"] | None | Callable[[Step], Any]
 
 # --- tables and progress --------------------------------------------------------------------------
@@ -596,7 +596,7 @@ def _require_input(*given: Any) -> None:
 
 
 def _heads(off: Heads, model: Model) -> HeadSet:
-    return parse_heads(off if isinstance(off, str) else _named(off), model.spec.layers)
+    return read_heads(off if isinstance(off, str) else _named(off), model.spec)
 
 
 def _named(heads: Iterable[HeadId | str]) -> str:

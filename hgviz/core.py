@@ -151,6 +151,10 @@ class Prompt:
         alone = shared.sum() == 1 and "\N{REPLACEMENT CHARACTER}" not in text
         return text if alone else normalize("NFC", token_text(self.pieces[token]))
 
+    def labels(self) -> list[str]:
+        """The label of each token."""
+        return [self.label(token) for token in range(len(self))]
+
     def words(self, start: int, end: int) -> str:
         """The characters that tokens start..end-1 stand for; of one token its label."""
         start = max(start, 0)

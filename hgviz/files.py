@@ -74,6 +74,16 @@ def resource(name: str) -> Path:
     return root / name
 
 
+def guide_pages() -> dict[str, Path]:
+    """The files of the guide by the names of their pages, such as how-to/numbers."""
+    bundled = resource("guide")
+    # a checkout has no copy of the guide, only what is written
+    folder = bundled if bundled.is_dir() else Path(__file__).parent.parent / "docs"
+    parts = ("*.md", "how-to/*.md", "reference/*.md")
+    files = [path for part in parts for path in sorted(folder.glob(part))]
+    return {path.relative_to(folder).with_suffix("").as_posix(): path for path in files}
+
+
 def find_sample(path: str | os.PathLike[str]) -> Path:
     """The path, or the bundled file of that name if path begins with sample/ and is not there.
 

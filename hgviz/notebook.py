@@ -19,6 +19,7 @@ from hgviz.analysis.roles import roles
 from hgviz.core import Capture, HeadId, parse_heads
 from hgviz.errors import choose, require
 from hgviz.files import find_sample
+from hgviz.maskfile import read_heads
 from hgviz.tasks import reachability
 from hgviz.tasks.heads import role_sentence
 
@@ -315,7 +316,7 @@ def _capture(
     )
     model = _model(source, activation, device)
     prompt, second = tasks.read_prompts(model, text=text, pair=pair, target=target)
-    heads_off = parse_heads(off, model.spec.layers)
+    heads_off = read_heads(off, model.spec)
     return tasks.capture(model, prompt, off=heads_off, target=second)
 
 
@@ -325,7 +326,7 @@ def _capture_like(
     """What a model makes of the text of a capture."""
     _require_model(source)
     model = _model(source, activation, device)
-    return tasks.capture_like(model, like, parse_heads(off, model.spec.layers))
+    return tasks.capture_like(model, like, read_heads(off, model.spec))
 
 
 def _model(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import os
 import re
+import sys
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -26,7 +28,15 @@ VERBS: dict[str, tuple[Callable[..., object], ...]] = {  # by the headings of th
     "Prune": (pruning.importance, pruning.curve, pruning.prune),
     "Compare": (comparison.compare,),
     "Train": (models.train,),
-    "Files": (models.info, captures.map_, captures.logits, models.convert, models.selftest),
+    "Files": (
+        models.info,
+        captures.tokens,
+        captures.map_,
+        captures.logits,
+        models.convert,
+        models.docs,
+        models.selftest,
+    ),
 }
 EXAMPLES = {  # of commands, the words after hgviz; they use files of the sample, and each other's
     "demo": "demo",
@@ -49,6 +59,8 @@ EXAMPLES = {  # of commands, the words after hgviz; they use files of the sample
     "info": "info sample/hourglass",
     "map": "map sample/first.h5 --head 11.2 -o map.npy",
     "logits": 'logits sample/softmax --text "A fine film" -o logits.npy',
+    "tokens": 'tokens sample/hourglass --text "The sea"',
+    "docs": "docs how-to/numbers",
     "convert": "convert sample/softmax -o copy",
     "selftest": "selftest",
 }
@@ -93,6 +105,7 @@ def main(arguments: Sequence[str], window: Window) -> int:
     try:
         with _warnings_as_lines():
             code = app(args=words, prog_name="hgviz", standalone_mode=False, obj=window) or 0
+            _flush_output()
     except typer.TyperException as error:
         verb = getattr(getattr(error, "ctx", None), "command_path", "hgviz")
         message = error.format_message().replace("Value error, ", "").rstrip(".")
@@ -112,6 +125,19 @@ def main(arguments: Sequence[str], window: Window) -> int:
     if code == INTERRUPTED:
         terminal.complain("Stopped.")
     return int(code)
+
+
+def _flush_output() -> None:
+    """Write what is left for standard output now: at exit Python would print a traceback of a full
+    disk, or of a reader such as `head` that has ended. Raises OSError, SystemExit for the latter.
+    """
+    try:
+        print(end="", flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise SystemExit(1) from None
+        raise
 
 
 @contextmanager

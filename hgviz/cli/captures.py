@@ -6,7 +6,7 @@ import json
 from functools import partial
 from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -27,23 +27,24 @@ from hgviz.cli.options import (
     Item,
     Layer,
     Off,
+    OutArray,
     OutHdf5,
-    OutNpy,
     Recipe,
     Rows,
     StreamingHeads,
     Texts,
+    TextsOrIds,
     ends_in,
-    heads_of,
     interval,
     layer_and_head,
     open_model,
+    require_unread,
 )
 from hgviz.errors import HgvizError, require
 from hgviz.language import counted
 
 if TYPE_CHECKING:
-    from hgviz.core import Capture, Map
+    from hgviz.core import Capture, Map, ModelSpec, Prompt
 
 LONG = 30.0  # seconds: of captures that take longer an estimate is printed first
 
@@ -103,8 +104,6 @@ def capture(
     if corpus is not None and boundaries:
         raise typer.BadParameter("--boundaries go with one text.")
     inputs.require_one(corpus=corpus)
-    if generate is not None and stream.streaming:
-        raise typer.BadParameter("--streaming goes with a text as it is, not with --generate.")
     if generate is None and (seed, temperature) != (None, None):
         raise typer.BadParameter("--seed and --temperature go with --generate.")
     if temperature is not None and (seed is None or not 0 < temperature < inf):
@@ -115,8 +114,9 @@ def capture(
     loaded = open_model(
         model, device, dtype=dtype, masking=masking, activation=activation, reads=inputs.modality
     )
-    heads_off = heads_of(off, loaded)
-    streaming = stream.of(loaded.spec)
+    heads_off, streaming = stream.with_mask(off, loaded.spec)
+    if generate is not None and streaming.heads:
+        raise typer.BadParameter("--streaming goes with a text as it is, not with --generate.")
     part = Path(f"{out}.part")
     resume = f"What was done is kept in {part}; the same command goes on from there"
     if corpus is not None:
@@ -184,16 +184,7 @@ def _describe(out: Path, capture: Capture) -> str:
 def map_(
     source: CaptureFile,
     head: Head,
-    out: Annotated[
-        Path,
-        typer.Option(
-            "-o",
-            "--out",
-            metavar="OUT.npy|.csv",
-            callback=ends_in(".npy", ".csv"),
-            help="Output file.",
-        ),
-    ],
+    out: OutArray,
     layer: Layer = None,
     rows: Rows = None,
     columns: Annotated[
@@ -221,7 +212,8 @@ def map_(
     from hgviz.analysis.composition import of_tokens
 
     opened = tasks.capture_at(source, item)
-    maps = _maps_of(of_tokens(opened) if tokens else opened, layer, number)
+    opened = of_tokens(opened) if tokens else opened
+    maps = _maps_of(opened, layer, number)
     for name, part, size in zip(("row", "column"), (rows, columns), maps.shape[1:], strict=True):
         if part is not None and part.stop > size:
             raise HgvizError(
@@ -229,7 +221,28 @@ def map_(
                 f"this map has {size:,} {name}s, 0 to {size - 1:,}",
                 f"End the interval at {size} or before",
             )
-    terminal.write(out, maps.read(number, rows, columns, zoom, reduce))
+    describe = partial(_describe_cells, opened, layer, number, rows, columns, zoom)
+    terminal.write(out, maps.read(number, rows, columns, zoom, reduce), "map", describe)
+
+
+def _describe_cells(
+    capture: Capture, layer: int, head: int, rows: range | None, columns: range | None, zoom: int
+) -> dict[str, Any]:
+    """What identifies the cells of a map in a .npz: the head, and of each row and column of cells
+    its first position and its text."""
+    from hgviz.figures.cells import table_side
+
+    facts: dict[str, Any] = {"head": f"{layer}.{head}"}
+    sides = (
+        ("rows", "tokens", rows, capture.query_prompt(layer), capture.query_spans(layer)),
+        ("columns", "key_tokens", columns, capture.key_prompt(layer), capture.key_spans(layer)),
+    )
+    for positions, texts, part, prompt, spans in sides:
+        cells = table_side(prompt, spans, zoom)
+        if part is not None:
+            cells = cells[part.start >> zoom : (part.stop - 1 >> zoom) + 1]
+        facts |= {positions: [cell.first for cell in cells], texts: [cell.text for cell in cells]}
+    return facts
 
 
 def _maps_of(capture: Capture, layer: int, head: int) -> Map:
@@ -253,7 +266,7 @@ def _maps_of(capture: Capture, layer: int, head: int) -> Map:
 
 def logits(
     source: CaptureOrModel,
-    out: OutNpy,
+    out: OutArray,
     inputs: Texts,
     generate: Generate = None,
     seed: DrawSeed = None,
@@ -278,7 +291,8 @@ def logits(
                 "its capture was interrupted before the end of the model",
                 "Run the same capture again to complete it",
             )
-        terminal.write(out, opened.logits)
+        describe = partial(_describe_logits, opened.spec, opened.main)
+        terminal.write(out, opened.logits, "logits", describe)
         return
     inputs.require_one()
     if tasks.kind_of(source) == "capture":
@@ -289,14 +303,21 @@ def logits(
         work = partial(tasks.write, model, prompt, generate, target, seed)
         written, start = terminal.run(work, "Writing")
         text = written.words(start, len(written))
-        terminal.quote(text or " ".join(written.pieces[start:]))
+        terminal.quote(text or " ".join(written.pieces[start:]), out == terminal.STDOUT)
         prompt, target = (written, None) if target is None else (prompt, written)
     answer = terminal.run(partial(model.trace, prompt, target), "Answering")
-    terminal.write(out, answer)
+    describe = partial(_describe_logits, model.spec, prompt if target is None else target)
+    terminal.write(out, answer, "logits", describe)
+
+
+def _describe_logits(spec: ModelSpec, prompt: Prompt) -> dict[str, Any]:
+    """What identifies logits in a .npz: the tokens, and of a classifier its classes."""
+    labels = {"labels": list(spec.labels)} if spec.labels else {}
+    return {"tokens": prompt.labels(), **labels}
 
 
 def rollout(
-    source: CaptureFile, out: OutNpy, recipe: Recipe, rows: Rows = None, item: Item = 0
+    source: CaptureFile, out: OutArray, recipe: Recipe, rows: Rows = None, item: Item = 0
 ) -> None:
     """Write the attention rollout of a capture.
 
@@ -307,4 +328,58 @@ def rollout(
     opened = tasks.capture_at(source, item)
     limits = (rows.start, rows.stop) if rows else None
     work = partial(tasks.rollout, opened, limits, recipe.of(opened))
-    terminal.write(out, terminal.run(work, "Composing the maps"))
+
+    def describe() -> dict[str, Any]:
+        keys = opened.prompt.labels() + (opened.main.labels() if opened.target is not None else [])
+        tokens = opened.main.labels()[slice(*limits) if limits else slice(None)]
+        return {"tokens": tokens, "key_tokens": keys + [""] * recipe.nothing}
+
+    terminal.write(out, terminal.run(work, "Composing the maps"), "rollout", describe)
+
+
+def tokens(
+    source: CaptureOrModel,
+    inputs: TextsOrIds,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--out",
+            metavar="OUT.csv|-",
+            callback=ends_in(".csv", or_stdout=True),
+            help="A row for each token; -: CSV on standard output.",
+        ),
+    ] = None,
+    item: Item = 0,
+    device: Device = "auto",
+    as_json: AsJson = False,
+) -> None:
+    """List the tokens of a text.
+
+    Each with its id, its piece and its characters of the text, from start up to end, counted from
+    0; special tokens have none. Of a model that shortens texts, level_1 is the row of the maps of
+    level 1 that speaks for the token, as `hgviz map --rows` counts them.
+    """
+    from hgviz import tasks
+
+    require_unread(out, source, *inputs.files)
+    if tasks.kind_of(source) == "capture":
+        if inputs.any or inputs.target is not None or inputs.text_pair is not None:
+            raise typer.BadParameter(f"{source.name} is a capture, which has its text: give none.")
+        opened = tasks.capture_at(source, item)
+    else:
+        inputs.require_one()
+        model = open_model(source, device)
+        prompt, target = inputs.read(model)
+        opened = terminal.run(partial(tasks.read_capture, model, prompt, target), "Reading")
+    rows = tasks.token_rows(opened)
+    if out is not None:
+        terminal.write_facts(out, {}, rows)
+    if as_json:
+        text, target_text = opened.prompt.text, opened.target and opened.target.text
+        facts = {"model": opened.spec.name, "text": text, "target": target_text, "tokens": rows}
+        print(json.dumps(facts))
+    elif out is None:
+        terminal.show({"tokens": rows})
+    elif out != terminal.STDOUT:
+        terminal.say(f"{out}: {counted(len(rows), 'token')}.")

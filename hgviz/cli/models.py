@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from difflib import get_close_matches
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
@@ -23,11 +24,10 @@ from hgviz.cli.options import (
     OutFolder,
     StreamingHeads,
     Window,
-    heads_of,
     open_model,
 )
-from hgviz.errors import no_attention_error
-from hgviz.files import find_sample
+from hgviz.errors import HgvizError, no_attention_error, quote_name
+from hgviz.files import find_sample, guide_pages
 from hgviz.language import counted
 
 
@@ -79,6 +79,30 @@ def info(
         terminal.say(" ".join(no_attention_error(facts["family"]).lines))
 
 
+def docs(
+    page: Annotated[
+        str, typer.Argument(metavar="PAGE", help="Its name, such as how-to/numbers or numbers.")
+    ] = "",
+) -> None:
+    """Show a page of the guide, as Markdown.
+
+    Without a name: list all pages with their titles.
+    """
+    pages = guide_pages()
+    if not page:
+        for name, path in pages.items():
+            title = path.read_text("utf-8").partition("\n")[0].lstrip("# ")
+            terminal.say(f"{name}: {title}")
+        return
+    names = {name.rpartition("/")[2]: name for name in pages} | dict(zip(pages, pages, strict=True))
+    asked = page.removesuffix(".md")
+    if asked not in names:
+        near = get_close_matches(asked, names, 1)
+        do = f"Did you mean {names[near[0]]}?" if near else "`hgviz docs` lists all pages"
+        raise HgvizError(f"there is no page {quote_name(page)} in the guide", do)
+    print(pages[names[asked]].read_text("utf-8"), end="")
+
+
 def evaluate(
     model: Checkpoint,
     data: Data,
@@ -104,10 +128,10 @@ def evaluate(
     from hgviz.analysis.statistics import describe_score
 
     loaded = open_model(model, device, activation=activation)
-    streaming = stream.of(loaded.spec)
+    heads_off, streaming = stream.with_mask(off, loaded.spec)
     work = partial(
         tasks.evaluate, loaded, data.data, data.text_column, data.label_column,
-        heads_of(off, loaded), data.labels, streaming, limit, batch_size,
+        heads_off, data.labels, streaming, limit, batch_size,
     )  # fmt: skip
     evaluation = terminal.run(work, "Scoring")
     facts = evaluation.to_dict()

@@ -71,10 +71,15 @@ def label_names(text: str) -> dict[str, str]:
     return names
 
 
-def ends_in(*endings: str) -> Callable[[Path | None], Path | None]:
-    """A callback that requires one of some endings and that the folder exists, before any work."""
+def ends_in(*endings: str, or_stdout: bool = False) -> Callable[[Path | None], Path | None]:
+    """A callback that requires one of some endings and that the folder exists, before any work.
+
+    or_stdout: whether "-" is accepted, too.
+    """
 
     def check(path: Path | None) -> Path | None:
+        if or_stdout and path == terminal.STDOUT:
+            return path
         if path is not None and not path.name.lower().endswith(endings):
             raise typer.BadParameter(f"{path.name} does not end in {' or '.join(endings)}.")
         require(
@@ -153,7 +158,12 @@ Rows = Annotated[
     range | None,
     typer.Option(parser=interval, metavar="A:B", help="Only rows from A up to B."),
 ]
-Off = Annotated[str, typer.Option("--off", metavar="3.5,4.*", help="Heads to switch off.")]
+Off = Annotated[
+    str,
+    typer.Option(
+        "--off", metavar="3.5,4.*|@FILE", help="Heads to switch off, or a mask file with them."
+    ),
+]
 Activation = Annotated[
     str | None,
     typer.Option(
@@ -200,9 +210,15 @@ DrawSeed = Annotated[
 OutHdf5 = Annotated[
     Path, typer.Option("-o", "--out", metavar="OUT.h5", callback=hdf5, help="Output file.")
 ]
-OutNpy = Annotated[
+OutArray = Annotated[
     Path,
-    typer.Option("-o", "--out", metavar="OUT.npy", callback=ends_in(".npy"), help="Output file."),
+    typer.Option(
+        "-o",
+        "--out",
+        metavar="OUT.npy|.csv|.npz|-",
+        callback=ends_in(".npy", ".csv", ".npz", or_stdout=True),
+        help="Output file; .npz also names the tokens; -: CSV on standard output.",
+    ),
 ]
 OutFolder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
@@ -226,7 +242,7 @@ class Texts(Group):
 
     text: Annotated[str | None, typer.Option(metavar="T", help="Input text.")] = None
     text_file: Annotated[
-        Path | None, typer.Option(metavar="F", help="Input text file (UTF-8).")
+        Path | None, typer.Option(metavar="F|-", help="Input text file (UTF-8); -: standard input.")
     ] = None
     text_pair: Annotated[
         str | None, typer.Option(metavar="T2", help="A second text of the same input (BERT).")
@@ -234,6 +250,14 @@ class Texts(Group):
     target: Annotated[
         str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
     ] = None
+
+    def __post_init__(self) -> None:
+        """Read the text where it is on standard input, once for all uses of it."""
+        if self.text is None and self.text_file == Path("-"):
+            from hgviz.models.prompts import read_standard_input
+
+            object.__setattr__(self, "text", read_standard_input())
+            object.__setattr__(self, "text_file", None)
 
     def alternatives(self) -> dict[str, Any]:
         """The options of which one is given, with their values."""
@@ -397,11 +421,15 @@ class StreamingHeads(Group):
         typer.Option(metavar="W", min=1, help="How many latest keys, their own among them."),
     ] = 256
 
-    def of(self, spec: ModelSpec) -> Streaming:
-        """The heads of a model with their windows. Raises HgvizError for no head of it."""
+    def with_mask(self, off: str, spec: ModelSpec) -> tuple[HeadSet, Streaming]:
+        """The heads that --off switches off, and the streaming heads: those named here and those
+        of the mask file that --off may name. Raises HgvizError for heads that the model lacks."""
         from hgviz.core import Streaming, parse_heads
+        from hgviz.maskfile import read_mask
 
-        return Streaming(parse_heads(self.streaming, spec.layers), self.sink, self.recent)
+        heads_off, streaming = read_mask(off, spec)
+        streaming |= parse_heads(self.streaming, spec.layers)
+        return heads_off, Streaming(streaming, self.sink, self.recent)
 
 
 @dataclass(frozen=True)
@@ -547,10 +575,10 @@ def open_model(path: Path, device: str = "auto", **more: Any) -> Model:
 
 
 def heads_of(names: str, model: Model) -> HeadSet:
-    """The heads of a model that 3.5,4.* names. Raises HgvizError."""
-    from hgviz.core import parse_heads
+    """The heads of a model that 3.5,4.* or @FILE names. Raises HgvizError."""
+    from hgviz.maskfile import read_heads
 
-    return parse_heads(names, model.spec.layers)
+    return read_heads(names, model.spec)
 
 
 def command_words(options: dict[str, Any]) -> tuple[str, ...]:
@@ -558,6 +586,8 @@ def command_words(options: dict[str, Any]) -> tuple[str, ...]:
 
     def words() -> Iterator[str]:
         for flag, value in options.items():
+            if flag == "--off" and value.startswith("@"):
+                value = f"@{Path(value[1:]).name}"
             if isinstance(value, dict):
                 value = ",".join(f"{label}={name}" for label, name in value.items())
             if value not in (None, ""):

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 MINUTE = 60.0  # s between two lines of a long task where no bar is seen
+STDOUT = Path("-")  # the name of standard output, where a command takes it as a file
 quiet = False  # whether bars and remarks are left out; set by --quiet
 
 
@@ -74,33 +75,52 @@ def run(
             raise Stopped(kept if left else "nothing was left") from None
 
 
-def write(path: Path, array: NDArray[np.floating]) -> None:
-    """Write an array as .npy or .csv in one move, so that a full disk leaves no half file."""
+def write(
+    path: Path,
+    array: NDArray[np.floating],
+    name: str = "array",
+    describe: Callable[[], dict[str, Any]] = dict,
+) -> None:
+    """Write an array as .npy, .csv or .npz in one move, so that a full disk leaves no half file, or
+    as CSV on standard output.
+
+    name: of the array in a .npz; describe: returns what else is put there, such as the tokens.
+    """
     import numpy as np
 
+    if path == STDOUT:
+        np.savetxt(sys.stdout, array, fmt="%.9g", delimiter=",")
+        return
     with _replacing(path) as file:
         if path.suffix.lower() == ".npy":
             np.save(file, array)
+        elif path.suffix.lower() == ".npz":
+            facts: dict[str, Any] = {name: array, **describe()}
+            np.savez(file, **facts)
         else:
             np.savetxt(file, array, fmt="%.9g", delimiter=",")
     say(f"{path}: {' x '.join(f'{size:,}' for size in array.shape)}, {array.dtype}.")
 
 
 def write_facts(path: Path, facts: dict[str, Any], rows: list[dict[str, Any]]) -> None:
-    """Write facts as .json, or the rows of their table as .csv, in one move."""
+    """Write facts as .json, or the rows of their table as .csv, in one move, or the rows as CSV on
+    standard output."""
     import csv
     import io
     import json
 
+    lines = io.StringIO(newline="")
+    writer = csv.DictWriter(lines, list(rows[0]) if rows else [], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    if path == STDOUT:
+        sys.stdout.write(lines.getvalue())
+        return
     with _replacing(path) as file:
         if path.suffix.lower() == ".json":
             file.write(json.dumps(facts, indent=1, allow_nan=False).encode() + b"\n")
-            return
-        lines = io.StringIO(newline="")
-        writer = csv.DictWriter(lines, list(rows[0]) if rows else [], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-        file.write(lines.getvalue().encode())
+        else:
+            file.write(lines.getvalue().encode())
 
 
 @contextmanager
@@ -154,10 +174,13 @@ def say(line: str) -> None:
     print(plain(line))
 
 
-def quote(text: str) -> None:
-    """A text on standard output, line by line as it is, without escape sequences."""
+def quote(text: str, on_error: bool = False) -> None:
+    """A text on standard output, line by line as it is, without escape sequences.
+
+    on_error: on standard error in its place, where numbers go to standard output.
+    """
     for line in text.splitlines():
-        print(_printable(line.expandtabs()))
+        print(_printable(line.expandtabs()), file=sys.stderr if on_error else sys.stdout)
 
 
 def complain(line: str) -> None:

@@ -5,6 +5,7 @@ A boundary is a token that closes a segment of a model that reads segments of un
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -265,6 +266,15 @@ def read_text(path: str | Path) -> str:
     data = read_bytes(Path(path), MOST_TEXT)
     require(data, f"{Path(path).name} is empty: there is nothing to attend to", "Give some text")
     return decode_utf8(Path(path), data)
+
+
+def read_standard_input() -> str:
+    """The text on standard input. Raises HgvizError as read_text does."""
+    source = Path("standard input")
+    data = sys.stdin.buffer.read(MOST_TEXT + 1)
+    require(data, f"{source} is empty: there is nothing to attend to", "Give some text")
+    require(len(data) <= MOST_TEXT, f"{source} is too long: the limit is {MOST_TEXT >> 20} MB")
+    return decode_utf8(source, data)
 
 
 _Id = Annotated[int, msgspec.Meta(ge=0, lt=2**31)]

@@ -16,8 +16,10 @@ from .captures import (
     capture_written,
     estimate,
     generate,
+    read_capture,
     read_prompts,
     save,
+    token_rows,
     write,
 )
 from .charts import study_chart
@@ -73,10 +75,10 @@ __all__ = [
     "evaluate", "examples_from", "figure", "generate", "heads_of_study", "importance", "info",
     "is_sweep_file", "keeping", "kept_study", "key_scores", "kind_of", "learned", "load",
     "open_sweep", "panel", "patching", "pass_times", "preview", "prompt_options", "prune",
-    "reach", "reach_facts", "reach_panel", "read_prompts", "read_results", "redundancy",
-    "redundancy_of_captures", "redundancy_panel", "roles_of_capture",
+    "reach", "reach_facts", "reach_panel", "read_capture", "read_prompts", "read_results",
+    "redundancy", "redundancy_of_captures", "redundancy_panel", "roles_of_capture",
     "roles_of_model", "roles_of_text", "rollout", "rollout_capture", "run_sweep", "save",
     "sources_of", "spec_from", "study", "study_at", "study_chart", "study_report", "sweep_at",
-    "sweep_chart", "text_of", "token_name", "tokens_or_slots", "train", "trials_of", "trials_on",
-    "try_heads", "with_learned", "write", "write_report",
+    "sweep_chart", "text_of", "token_name", "token_rows", "tokens_or_slots", "train",
+    "trials_of", "trials_on", "try_heads", "with_learned", "write", "write_report",
 ]  # fmt: skip

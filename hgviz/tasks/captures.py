@@ -77,21 +77,47 @@ def capture(
     """
     require_attention(model.spec, streaming)
     started = time.perf_counter()
-    if target is None and model.spec.reads_twice:
-        target = model.twice(prompt)
-    blank = Capture(
-        spec=model.spec,
-        prompt=prompt,
-        spans=model.spans(model.segmented(prompt, off, streaming), target),
-        maps=(None,) * len(model.spec.layers),
-        off=off,
-        made=replace(made or provenance(model), dense=dense),
-        target=target,
-        streaming=streaming,
-    )
+    blank = read_capture(model, prompt, target, off, streaming)
+    blank = replace(blank, made=replace(made or provenance(model), dense=dense))
     if out is None:
         return _capture_in_memory(model, blank, started, logits)
     return _capture_to_file(model, blank, Path(out), force, started, logits)
+
+
+def read_capture(
+    model: Model,
+    prompt: Prompt,
+    target: Prompt | None = None,
+    off: HeadSet = frozenset(),
+    streaming: Streaming = NO_STREAMING,
+) -> Capture:
+    """A capture of a prompt before any layer has run: its texts and levels, without a map."""
+    if target is None and model.spec.reads_twice:
+        target = model.twice(prompt)
+    spans = model.spans(model.segmented(prompt, off, streaming), target)
+    maps = (None,) * len(model.spec.layers)
+    return Capture(model.spec, prompt, spans, maps, off, target=target, streaming=streaming)
+
+
+def token_rows(capture: Capture) -> list[dict[str, Any]]:
+    """A row for each token: its text's name where there are two, position, id, piece, characters
+    (start, end; None for a special token), and its position on each shortened level."""
+    texts = {"source": capture.prompt} | ({"target": capture.target} if capture.target else {})
+    levels = [level for level in capture.spec.levels if level.stride != 1]
+    rows = []
+    for name, prompt in texts.items():
+        for at, (start, end) in enumerate(prompt.spans.tolist()):
+            places = {
+                f"level_{level.index}": capture.position(level.index, at)
+                if level.sequence == name else None
+                for level in levels if level.sequence != "slots"
+            }  # fmt: skip
+            rows.append({
+                **({"text": name} if len(texts) > 1 else {}), "position": at,
+                "id": int(prompt.ids[at]), "piece": prompt.pieces[at],
+                "start": None if start < 0 else start, "end": None if start < 0 else end, **places,
+            })  # fmt: skip
+    return rows
 
 
 def require_attention(spec: ModelSpec, streaming: Streaming = NO_STREAMING) -> None:

@@ -36,12 +36,12 @@ from hgviz.core import (
     HgvizError,
     Integers,
     ModelSpec,
-    parse_heads,
     progress,
     progress_within,
 )
 from hgviz.errors import require
 from hgviz.files import find_path, resource, short_path
+from hgviz.maskfile import read_heads
 from hgviz.study import SCORE, LearnedImportance, PruningCurve, Study
 from hgviz.tasks.scoring import examples_from
 
@@ -373,7 +373,7 @@ def prune(
     """Write a checkpoint without these heads into a folder that is new or empty.
 
     Args:
-        off: heads, or their names such as "3.5,4.*".
+        off: heads, or their names such as "3.5,4.*", or "@FILE" for a mask file.
         form: "smaller", a folder of hgviz, of a model of transformers its own, with fewer weights;
             "zeroed", the original files with zeros in W_O.
         compensate: as in pruning.compensate; it and the proof read data, or texts of the sample.
@@ -393,7 +393,7 @@ def prune(
     )
     with pruning.staged_folder(Path(out), force) as stage:
         model = open_model(path, "cpu")
-        heads = parse_heads(off, model.spec.layers) if isinstance(off, str) else off
+        heads = read_heads(off, model.spec) if isinstance(off, str) else off
         checkpoint = checkpoints.read(path)
         require(
             heads,
