@@ -7,6 +7,7 @@ import typer
 
 import hgviz
 from hgviz import cli, tasks
+from hgviz.cli.options import command_words
 from hgviz.core import HeadId
 from hgviz.errors import HgvizWarning
 from hgviz.files import find_sample
@@ -80,6 +81,13 @@ def test_a_damaged_mask_is_one_line(refusal, tmp_path, content, said):
     if content is not None:
         path.write_text(content)
     assert said in refusal("evaluate", *COMMANDS["evaluate"], "--off", f"@{path}")
+
+
+def test_a_command_is_recorded_without_the_folder_of_a_mask():
+    assert command_words({"--off": "@/home/a/mask.json"}) == ("--off", "@mask.json")
+    assert command_words({"--off": "3.5,4.*", "--text": "@/a/b"}) == (
+        "--off", "3.5,4.*", "--text", "@/a/b",
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("path", ["", ".", "nope.json"])
