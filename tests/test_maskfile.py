@@ -90,12 +90,6 @@ def test_a_command_is_recorded_without_the_folder_of_a_mask():
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", ["", ".", "nope.json"])
-def test_what_is_no_file_is_one_line(refusal, tmp_path, monkeypatch, path):
-    monkeypatch.chdir(tmp_path)
-    refusal("heads", *COMMANDS["heads"], "--off", f"@{path}")
-
-
 def test_a_mask_switches_off_what_the_names_do(facts, mask):
     asked = ("evaluate", *COMMANDS["evaluate"], "--limit", 40)
     named = facts(*asked, "--off", "0.1,1.*")

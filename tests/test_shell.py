@@ -67,7 +67,6 @@ def test_tokens_of_a_pair_of_ids_and_of_a_capture(run, facts, refusal, tmp_path)
         ((bert, "--ids", ids, "--text-pair", "a"), "--ids holds them all"),
     ):
         assert said in refusal("tokens", *words, code=2)
-    assert "needs a second text" not in refusal("tokens", tmp_path / "nope", "--text", "a")
 
 
 def test_tokens_of_a_source_and_its_target(facts, tmp_path):
@@ -92,7 +91,6 @@ def capture_file(tmp_path_factory):
 @pytest.mark.parametrize(
     ("words", "name"),
     [
-        ("map FILE --head 3.1", "map"),
         ("map FILE --head 3.1 --rows 2:7 --columns 1:4", "map"),
         ("map FILE --head 3.1 --rows 3:7 --zoom 1 --reduce mean", "map"),
         ("logits FILE", "logits"),
@@ -193,24 +191,16 @@ def test_a_text_comes_through_a_pipe_and_json_goes_into_one(tmp_path):
     assert hgviz.open_capture(tmp_path / "a.h5").prompt.text == "film"
 
 
-@pytest.mark.parametrize(
-    ("options", "text", "said"),
-    [
-        ("--text-file -", b"", "Standard input is empty"),
-        ("--text-file -", b"\xff", "is not a UTF-8 text"),
-        ("--text-file - --text a", b"film", "exactly one"),
-    ],
-)
-def test_bad_standard_input_is_one_line(options, text, said):
-    done = shell(f"hgviz tokens sample/softmax {options}", text)
-    error = done.stderr.decode()
-    assert done.returncode in (1, 2) and done.stdout == b""
-    assert error.count("\n") == 1 and said.lower() in error.lower()
+def test_bad_standard_input_is_one_line():
+    for text, said in ((b"", "standard input is empty"), (b"\xff", "is not a utf-8 text")):
+        done = shell("hgviz tokens sample/softmax --text-file -", text)
+        error = done.stderr.decode()
+        assert (done.returncode, done.stdout, error.count("\n")) == (1, b"", 1)
+        assert said in error.lower()
 
 
-@pytest.mark.parametrize("reader", ["head -1", "true"])
-def test_a_reader_that_has_enough_ends_the_command_quietly(capture_file, reader):
-    done = shell(f"hgviz map {capture_file} --head 3.1 -o - | {reader}")
-    assert done.stderr == b"" and done.stdout.count(b"\n") == (reader != "true")
+def test_a_reader_that_has_enough_ends_the_command_quietly(capture_file):
+    done = shell(f"hgviz map {capture_file} --head 3.1 -o - | true")
+    assert (done.returncode, done.stderr) == (1, b"")
     full = shell("hgviz docs numbers > /dev/full")
     assert full.returncode == 1 and full.stderr.count(b"\n") == 1 and b"No space" in full.stderr
