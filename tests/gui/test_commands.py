@@ -1,24 +1,42 @@
-"""Opening, capturing, saving and exporting in a real window."""
+"""Opening files, running models on texts and ids, generating."""
 
 import functools
+import json
 import time
 from dataclasses import replace
 from threading import Event
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
-from PySide6.QtWidgets import QApplication, QFileDialog
+import torch
+from PySide6.QtCore import QPointF, Qt
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
+from hgviz import tasks
 from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS, CAPTURE
-from hgviz.gui.dialogs import ExchangeDialog, MeasureDialog, WriteDialog, WritingOptions
+from hgviz.gui.dialogs import (
+    ErrorDialog,
+    ExchangeDialog,
+    MeasureDialog,
+    Question,
+    WriteDialog,
+    WritingOptions,
+    counted_tokens,
+)
 from hgviz.gui.sides import CompareDialog
 from hgviz.gui.sources import FIRST
 from hgviz.session import SideB
 from hgviz.store import open_capture
+from hgviz.tasks import Estimate
 from tests.gui.screen import busy, errors
+from tests.making import byte_prompt, make_capture
+from tests.models.building import write_transformer
 
 
 def test_texts_of_every_script_are_captured_and_drawn_and_an_empty_one_is_refused(
@@ -210,3 +228,289 @@ def test_an_answer_acts_only_while_its_action_can_be_done_with_the_same_model(
         session.study = SimpleNamespace(spec=session.spec, data_digest="another")
     answer()
     assert acted == [late[3]] and said.full.startswith("Not done")
+
+
+WORDS = ["the", "film", "is", "not", "very", "good", "bad", "der", "nicht", "gut", "actors", "were"]
+FRAMED = ["bert", "both"]
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory):
+    """Tiny models with random weights: with token types, with two texts, and without tokenizer."""
+    base = tmp_path_factory.mktemp("kinds")
+    keys = {"dtype": torch.float32, "vocab_size": 40, "n_layers": 1, "max_positions": 16}
+    made = {
+        "bert": {"family": "bert"},
+        "both": {"goal": "next"},
+        "bare": {"form": "decoder", "goal": "next"},
+        "listener": {"form": "decoder", "cross": True, "goal": "next"},
+    }
+    for name, more in made.items():
+        write_transformer(base / name, **{**keys, **more})
+        if name in FRAMED:
+            tokenizer(base / name / "tokenizer.json")
+    return base
+
+
+def tokenizer(file):
+    names = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS]
+    one = Tokenizer(models.WordLevel({name: n for n, name in enumerate(names)}, "[UNK]"))
+    one.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    one.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    one.save(str(file))
+
+
+@pytest.fixture
+def model(folders):
+    def opened(name, activation=""):
+        wish = sources.CaptureRequest(str(folders / name), device="cpu", activation=activation)
+        return sources.load(wish)
+
+    return opened
+
+
+# --- what a model reads ---------------------------------------------------------------------------
+
+
+def test_texts_are_counted_in_the_models_own_tokens(model):
+    bert = model("bert")
+    assert counted_tokens(bert, "the film", "") == ("4 of 16 tokens", True)
+    assert counted_tokens(bert, "", "") == ("2 of 16 tokens", True)  # [CLS] and [SEP]
+    assert counted_tokens(bert, "the film", "is not good") == ("8 of 16 tokens", True)
+    said, fits = counted_tokens(bert, "the " * 20, "")
+    assert said == "22 of 16 tokens: 6 too many" and not fits
+    both = model("both")
+    assert counted_tokens(both, "the film", "") == ("The target is empty", False)
+    assert counted_tokens(both, "the", "der")[0] == "source 3 of 16 tokens, target 3 of 16 tokens"
+
+
+# --- capturing ------------------------------------------------------------------------------------
+
+
+def test_a_pair_a_target_and_an_empty_text_are_captured(model):
+    def captured(name, text, second=""):
+        one = model(name)
+        _, _, found = sources.capture_text(sources.CaptureRequest("", text, second), one)
+        return found
+
+    pair = captured("bert", "the film", "is good")
+    assert pair.prompt.token_type_ids.tolist() == [0, 0, 0, 0, 1, 1, 1]
+    assert len(captured("bert", "").prompt) == 2
+    both = captured("both", "the film", "der")
+    assert (both.prompt.text, both.target.text) == ("the film", "der")
+    assert captured("both", "the film").target.text == "the film"  # read again
+
+
+def test_a_model_that_cannot_read_text_is_open_and_asks_for_ids(program, folders, tmp_path, until):
+    program.session.put(text="some text")
+    program.commands.open_path(str(folders / "bare"))
+    until(lambda: errors(program))
+    assert program.session.model is not None and program.session.capture is None
+    (error,) = errors(program)
+    assert "--ids" not in " ".join(error.lines) and "input_ids" in error.do
+    assert program.frame.pages.currentWidget() is program.inspect
+    file = tmp_path / "ids.json"
+    file.write_text(json.dumps({"input_ids": [3, 1, 4, 1, 5]}))
+    program.commands.prompting.capture_ids(str(file))
+    until(lambda: program.session.capture is not None and not busy(program))
+    assert program.session.capture.prompt.ids.tolist() == [3, 1, 4, 1, 5]
+    assert not program.session.stale
+    program.commands.choose_a("tanh")
+    until(lambda: program.session.activation == "tanh" and not busy(program))
+    assert program.session.capture.spec.layers[0].activations[0] == "tanh"
+    assert program.session.capture.prompt.ids.tolist() == [3, 1, 4, 1, 5]
+    program.commands.open_path(str(folders / "bert"))
+    until(lambda: program.session.checkpoint.endswith("bert") and not busy(program))
+    assert not program.session.ids and len(program.session.capture.prompt) == 2  # [CLS] [SEP]
+    program.settle()
+
+
+def test_a_file_of_ids_that_is_refused_is_not_captured_next(program, folders, tmp_path, until):
+    program.session.put(text="the film")
+    program.commands.open_path(str(folders / "bert"))
+    until(lambda: program.session.capture is not None and not busy(program))
+    bad, good = tmp_path / "bad.json", tmp_path / "good.json"
+    bad.write_text("[")
+    good.write_text(json.dumps({"input_ids": [3, 1, 4]}))
+    for path, ids in ((bad, ""), (good, str(good)), (bad, str(good))):
+        program.commands.prompting.capture_ids(str(path))
+        until(lambda: not busy(program))
+        assert program.session.ids == ids
+    dialogs = program.frame.findChildren(ErrorDialog)  # one waits for the other
+    assert ["bad.json" in dialog.error.what for dialog in dialogs] == [True, True]
+    assert program.session.capture.prompt.ids.tolist() == [3, 1, 4]
+
+
+# --- opening --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("agreed", [True, False])
+def test_a_capture_that_takes_long_is_asked_about_first(
+    program, checkpoint, monkeypatch, until, agreed
+):
+    asked, model = [], sources.load(sources.CaptureRequest(str(checkpoint), device="cpu"))
+
+    def estimate(one, text):
+        asked.append(text)
+        progress(0, 1)
+        return Estimate(len(text), 61.0, 3_100_000_000)
+
+    monkeypatch.setattr(sources.tasks, "estimate", estimate)
+    program.session.put(checkpoint=str(checkpoint), model=model, text="a long text")
+    program.commands.run("capture")
+    until(lambda: program.frame.findChildren(Question))
+    (dialog,) = program.frame.findChildren(Question)
+    assert asked == ["a long text"] and not program.lanes.engine.jobs
+    said = [one.text() for one in dialog.findChildren(QLabel)]
+    assert any("Capturing 11 tokens takes about 61 s and 3.1 GB of memory." in one for one in said)
+    if not agreed:
+        dialog.reject()
+        assert program.session.capture is None or program.session.capture.main.text != "a long text"
+        return
+    dialog.buttons[0].click()
+    until(lambda: program.session.capture and program.session.capture.main.text == "a long text")
+
+
+GIVEN = "The sand of the hourglass had run down, "
+ADDED = "and the sailor on watch turned it, and rang the bell."
+
+
+def grown(letters):
+    """A capture of the text with so many letters more; random maps, but of the right shapes."""
+    return make_capture(GIVEN + ADDED[:letters])
+
+
+def stand_in(go, stop_at=24):
+    """A model that writes a letter at a time, and waits for `go` at one of them."""
+
+    def generate(model, prompt, count, off=frozenset(), target=None, seed=None, temperature=1.0):
+        for number in range(1, count + 1):
+            text = byte_prompt(GIVEN + ADDED[:number])
+            progress(number, count, f"token {number} of {count}", text)
+            while number == stop_at and not go.is_set():
+                time.sleep(0.005)
+                progress(number, count, f"token {number} of {count}", text)
+        return grown(count)
+
+    return generate
+
+
+@pytest.fixture
+def ready(program, checkpoint, monkeypatch):
+    """A program with a model and a text, everything drawn; what it writes is a stand-in that waits
+    for `go` at the tenth letter."""
+    program.go = Event()
+    monkeypatch.setattr(tasks, "generate", stand_in(program.go, 10), raising=False)
+    model = tasks.load(checkpoint, "cpu")
+    capture = make_capture(GIVEN)
+    model.spec = replace(model.spec, digest=capture.spec.digest)  # what it writes is of this model
+    program.session.put(capture=capture)
+    program.session.put(checkpoint=str(checkpoint), model=model)
+    program.session.put(selection=Selection(1, 2, 20, 10))
+    program.settle()
+    return program
+
+
+def test_the_newest_words_are_shown_and_the_place_of_the_reader_stays(ready, until):
+    session = ready.session
+    ready.inspect.map.canvas.zoom(5, QPointF(400, 300))
+    before = ready.inspect.map.canvas.view
+    ready.commands.prompting.write_so(WritingOptions(24))
+    until(lambda: session.work[-1].note.endswith(ADDED[:10].rstrip()))
+    assert session.work[-1].note.startswith("token 10 of 24: …")
+    assert session.capture.main.text == GIVEN
+    ready.go.set()
+    until(lambda: not busy(ready) and session.facts)
+    ready.settle()
+    assert len(session.capture.main) == len(GIVEN) + 24
+    assert session.selection == Selection(1, 2, 20, 10)
+    after = ready.inspect.map.canvas.view
+    assert (after.down.start, after.down.scale) == (before.down.start, before.down.scale)
+    assert after.down.cells == len(GIVEN) + 24
+    assert session.written == len(GIVEN)
+    assert session.text == GIVEN + ADDED[:24] and not session.stale
+    assert not errors(ready)
+
+
+@pytest.mark.parametrize("end", ["", "!"])  # "!": as a token that the model takes away first
+def test_stop_keeps_what_is_written(ready, until, end):
+    ready.session.put(text=GIVEN + end)
+    ready.commands.prompting.write_so(WritingOptions(24))
+    until(lambda: ready.session.work[-1].done == 10)
+    assert ready.inspect.strip.capture_button.text() == "Stop"
+    ready.inspect.strip.capture_button.click()
+    until(lambda: not busy(ready) and ready.session.facts)
+    assert ready.session.capture.main.text == ready.session.text == GIVEN + ADDED[:10]
+    assert ready.session.written == len(GIVEN) and ready.session.capture.complete
+    said = ready.session.capture.made.generated
+    assert said == f"10 tokens after {len(GIVEN)}, greedy; stopped by hand"
+    assert not errors(ready)
+
+
+def test_a_text_whose_writing_was_stopped_can_be_saved(with_model, until, tmp_path):
+    program = with_model
+    given = len(program.session.capture.main)
+    program.commands.prompting.write_so(WritingOptions(100_000, seed=1))
+    until(lambda: program.session.work[-1].done > 20)
+    program.commands.run("stop")
+    until(lambda: not busy(program) and len(program.session.capture.main) > given)
+    kept = program.session.capture
+    program.commands._save(program.session.capture, str(tmp_path / "kept.h5"))
+    until(lambda: not busy(program))
+    again = open_capture(tmp_path / "kept.h5")
+    assert again.prompt.digest == kept.prompt.digest and again.complete
+    for mine, other in zip(kept.maps, again.maps, strict=True):
+        assert np.array_equal(mine.read(mine.heads[0]), other.read(other.heads[0]))
+    program.session.put(capture=make_capture("Something else"))
+    program.commands.open_path(str(tmp_path / "kept.h5"))
+    until(lambda: program.session.capture.path and not busy(program))
+    assert program.session.written == given
+    assert not errors(program)
+
+
+def test_a_model_writes_what_the_verb_gives_and_nothing_after_an_empty_text(with_model, until):
+    program, session = with_model, with_model.session
+    given = len(session.capture.main)
+    prompt = session.model.tokenize(session.text)
+    again = tasks.generate(session.model, prompt, 12, seed=3, temperature=2.0)
+    program.commands.prompting.write_so(WritingOptions(12, seed=3, temperature=2.0))
+    until(lambda: not busy(program))
+    assert session.capture.prompt.digest == again.prompt.digest
+    assert session.written == given
+    for mine, other in zip(session.capture.maps, again.maps, strict=True):
+        assert np.array_equal(mine.read(mine.heads[0]), other.read(other.heads[0]))
+    program.settle()
+    assert "Dotted: written by the model." in program.inspect.strip.legend.full
+    assert not errors(program)
+    before = session.capture
+    session.put(text="")
+    program.commands.prompting.write_so(WritingOptions(9))
+    until(lambda: errors(program))
+    assert "empty" in str(errors(program)[0]).lower() and session.capture is before
+
+
+@pytest.mark.parametrize(
+    ("room", "last", "typed", "given"),
+    [
+        (None, WritingOptions(), 12, [WritingOptions(12, None, 1.0)]),
+        (None, WritingOptions(5, 7, 0.5), None, [WritingOptions(5, 7, 0.5)]),
+        (0, WritingOptions(), None, []),
+        (1, WritingOptions(), None, [WritingOptions(1)]),
+        (40, WritingOptions(), None, [WritingOptions(40)]),
+    ],
+)
+def test_the_dialog_gives_what_is_chosen_and_no_more_than_the_model_can_read(
+    opened, room, last, typed, given
+):
+    said = []
+    dialog = WriteDialog(opened.frame, "Once <b>upon", "token", room, last, said.append)
+    dialog.open()
+    QApplication.processEvents()
+    assert dialog.seed.isEnabled() == dialog.temperature.isEnabled() == (last.seed is not None)
+    assert dialog.default.isEnabled() == bool(given)
+    if typed:
+        dialog.count.setValue(typed)
+        QTest.keyClick(dialog.count, Qt.Key.Key_Return)
+    else:
+        dialog.default.click()
+    assert said == given
