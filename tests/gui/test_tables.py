@@ -22,7 +22,6 @@ from hgviz.gui.charts import (
 )
 from hgviz.gui.map import MapView
 from hgviz.gui.tables import REST, Column, RowTable
-from hgviz.gui.text import TextStrip
 from tests.gui.screen import click_chart, drag, place_in, point_at, showing, wheel
 
 SHIFT = Qt.KeyboardModifier.ShiftModifier
@@ -49,17 +48,6 @@ def test_the_map_gives_the_row_of_the_query(session, capture):
         weights = np.array([float(one[4]) for one in rows], np.float32)
         assert np.array_equal(weights, row_of(capture, HeadId(12, 5), 60)[:61])
         assert rows[4][3] == capture.prompt.label(4)
-
-
-def test_the_text_gives_a_row_for_each_token(session, capture):
-    with showing(TextStrip, session, 1600, 188) as view:
-        heads, *rows = view.as_table()
-        assert heads[:3] == ["Text", "Position", "Token"] and "1:1 head 12.5" in heads
-        assert len(rows) == len(capture.prompt)
-        at = heads.index("1:1 head 12.5")
-        weights = row_of(capture, HeadId(12, 5), 60)
-        assert [np.float32(one[at]) for one in rows[:61]] == weights[:61].tolist()
-        assert all(one[at] == "" for one in rows[61:])
 
 
 # --- a table of rows ------------------------------------------------------------------------------
