@@ -10,10 +10,10 @@ import pytest
 
 from hgviz.core import HgvizError, listening
 from hgviz.files import resource
-from hgviz.store.studies import SweepFolder, read_study_file
+from hgviz.store.studies import SweepFolder, open_study, read_study_file
 from hgviz.study import Cell, Source
 from hgviz.tasks import info, kind_of, run_sweep
-from hgviz.tasks.studies import WORK, find_changes, open_sweep, plan, study_of
+from hgviz.tasks.studies import WORK, find_changes, open_sweep, plan
 from tests.progress import cancelled
 from tests.sweeps import STUDY, cell, folder_of
 
@@ -303,10 +303,13 @@ def test_parts_and_a_stopped_run_add_up_to_the_study(file):
     for name in ("stopped", "part-1"):
         sweep = run_sweep(file, file.parent / name)
         assert [one.found for one in sweep.standings] == [one.found for one in whole.standings]
-    seed = [one.cell for one in whole.standings if one.cell.place["seed"] == "1"]
-    study = study_of(SweepFolder(whole.path), seed)
-    assert {"gradient", "loss_change", "change"} <= {*study.arrays} and study.answered.all()
-    assert {curve.method for curve in study.curves} == {"signed", "loo", "random"}
+    keys = [one.cell.key for one in whole.standings if one.cell.place["seed"] == "1"]
+    found = [open_study(SweepFolder(whole.path).result_at(key, ".h5")) for key in keys]
+    arrays = {name for study in found for name in study.arrays}
+    assert {"gradient", "loss_change", "change"} <= arrays
+    assert all(study.answered.all() for study in found)
+    methods = {curve.method for study in found for curve in study.curves}
+    assert methods == {"signed", "loo", "random"}
 
 
 def test_a_file_that_changes_after_it_was_planned_fails_its_cell(file):

@@ -152,7 +152,7 @@ def ready(opened, monkeypatch, checkpoint):
     monkeypatch.setattr(tasks, "capture_corpus", capture_corpus)
     opened.session.put(checkpoint=str(checkpoint), model=tasks.load(checkpoint, "cpu"))
     opened.paths = []
-    opened.commands.capturing._open_path = opened.paths.append
+    opened.commands.open_path = opened.paths.append
     return opened
 
 
