@@ -77,7 +77,7 @@ class Table(Sequence[dict[str, Any]]):
 
 
 @contextmanager
-def _shown(progress: Progress, title: str) -> Iterator[None]:
+def _progress_bar(progress: Progress, title: str) -> Iterator[None]:
     """Show the progress of the work inside; who listens already goes on hearing it."""
     outer = current_listener()
     if progress != "auto" or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
@@ -124,7 +124,7 @@ def open_model(
 
         model = hgviz.open_model("sample/softmax")
     """
-    with _shown(progress, f"Opening {os.path.basename(path)}"):
+    with _progress_bar(progress, f"Opening {os.path.basename(path)}"):
         return tasks.load(find_sample(path), device, dtype, activation=activation, reads=reads)
 
 
@@ -183,9 +183,9 @@ def capture(
         words = tokens or [*map(str, range(layers[0]["q"].shape[1]))]
         made = capture_of(words, layers, type(model).__name__)
         return made if out is None else open_capture(write_capture(out, made, force=force))
-    with _shown(progress, "Capturing"):
+    with _progress_bar(progress, "Capturing"):
         reads: Modality = "image" if image else "audio" if audio else "text"
-        opened = _opened(model, device, dtype, activation, reads, tokenizer)
+        opened = _open(model, device, dtype, activation, reads, tokenizer)
         signal = image or audio
         _require_input(text, ids, signal)
         prompt, second = tasks.read_prompts(
@@ -262,13 +262,13 @@ def roles(
     """
     from hgviz.notebook import is_capture
 
-    with _shown(progress, "Measuring heads"):
+    with _progress_bar(progress, "Measuring heads"):
         if is_capture(source):
             require(text is None and corpus is None, "a capture has its own text: give none")
             found = source if isinstance(source, Capture) else open_capture(source)
             measured = tasks.roles_of_capture(found)
         else:
-            model = _opened(source, device, "float32", activation)
+            model = _open(source, device, "float32", activation)
             if corpus is not None:
                 measured = tasks.roles_of_model(model, corpus, _heads(off, model))
             else:
@@ -304,7 +304,7 @@ def rollout(
     if found is None and is_capture(source):
         found = open_capture(source)
     found = found or capture(source, text, device=device, progress=progress)
-    with _shown(progress, "Composing the maps"):
+    with _progress_bar(progress, "Composing the maps"):
         return tasks.rollout(found, rows, RolloutOptions(residual=residual))
 
 
@@ -340,8 +340,8 @@ def evaluate(
 
         hgviz.evaluate("sample/softmax", "sample/reviews.tsv", off="1.2").score.value
     """
-    with _shown(progress, "Scoring"):
-        opened = _opened(model, device, "float32", activation)
+    with _progress_bar(progress, "Scoring"):
+        opened = _open(model, device, "float32", activation)
         return tasks.evaluate(
             opened, find_sample(data), text_column, label_column, _heads(off, opened), labels,
             limit=limit, batch_size=batch_size,
@@ -391,9 +391,14 @@ def importance(
     from hgviz.analysis.importance import importance as scores_of
     from hgviz.study import SCORE, measured_together
 
-    with _shown(progress, "Measuring heads"):
-        opened = _opened(model, device, "float32", activation)
+    with _progress_bar(progress, "Measuring heads"):
+        opened = _open(model, device, "float32", activation)
         if method == "patching":
+            require(
+                clean and corrupted and answer and wrong,
+                "patching compares two texts by two answers",
+                "Give clean, corrupted, answer and wrong",
+            )
             found = tasks.patching(
                 opened, opened.tokenize(clean), opened.tokenize(corrupted),
                 tasks.answer_number(opened, answer), tasks.answer_number(opened, wrong),
@@ -454,10 +459,10 @@ def curve(
 
     stored: Study = study.of if isinstance(study, Table) else study
     path = study if isinstance(study, str | os.PathLike) else ""
-    with _shown(progress, "Switching heads off"):
+    with _progress_bar(progress, "Switching heads off"):
         if path:
             stored = tasks.study_at(Path(path))
-        opened = _opened(model, device, "float32", activation)
+        opened = _open(model, device, "float32", activation)
         name = method or ("loo" if opened.spec.goal == "states" else SCORE)
         trials = tasks.trials_of(
             opened, find_sample(data), text_column, label_column, stored.off, len(stored), labels,
@@ -508,12 +513,12 @@ def prune(
         "the heads are named by off, or by study and keep",
     )
     path = find_sample(model)
-    with _shown(progress, "Pruning"):
+    with _progress_bar(progress, "Pruning"):
         if study is not None:
             source = study.of if isinstance(study, Table) else study
             off = tasks.heads_of_study(source, path, keep, method)
         return tasks.prune(
-            path, off if isinstance(off, str) else _named(off), out, form, compensate, data,
+            path, off if isinstance(off, str) else _head_names(off), out, form, compensate, data,
             text_column, label_column, labels, force=force,
         )  # fmt: skip
 
@@ -552,7 +557,7 @@ def _file_of(source: Any) -> Path:
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def _opened(
+def _open(
     model: Any,
     device: str,
     dtype: str = "float32",
@@ -596,10 +601,10 @@ def _require_input(*given: Any) -> None:
 
 
 def _heads(off: Heads, model: Model) -> HeadSet:
-    return read_heads(off if isinstance(off, str) else _named(off), model.spec)
+    return read_heads(off if isinstance(off, str) else _head_names(off), model.spec)
 
 
-def _named(heads: Iterable[HeadId | str]) -> str:
+def _head_names(heads: Iterable[HeadId | str]) -> str:
     return ",".join(map(str, heads))
 
 

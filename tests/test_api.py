@@ -147,6 +147,8 @@ def test_heads_are_patched_between_two_texts(model):
     assert [*rows] == direct.to_rows() and rows.of.clean > rows.of.corrupted
     with pytest.raises(HgvizError, match="what heads are scored on"):
         hgviz.importance(model)
+    with pytest.raises(HgvizError, match="two texts by two answers"):
+        hgviz.importance(model, method="patching", clean="a film")
 
 
 def test_an_observer_of_ones_own_sees_and_replaces_what_a_layer_attends(model):

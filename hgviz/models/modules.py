@@ -27,7 +27,7 @@ def layers_of_module(
     the projections, with * for the layer; each returns (1, n, heads * head_width), or fewer heads
     of keys. causal: whether later keys are masked. Raises HgvizError.
     """
-    queries, keys = _named(module, q, "q"), _named(module, k, "k")
+    queries, keys = _modules_like(module, q, "q"), _modules_like(module, k, "k")
     require(
         len(queries) == len(keys),
         f"q and k are not of the same layers: {q!r} names {len(queries)} modules, {k!r} "
@@ -52,7 +52,7 @@ def layers_of_module(
     ]  # fmt: skip
 
 
-def _named(module: nn.Module, pattern: str, side: str) -> dict[str, nn.Module]:
+def _modules_like(module: nn.Module, pattern: str, side: str) -> dict[str, nn.Module]:
     """The modules whose names a pattern with * names, in the order they stand in."""
     found = {name: one for name, one in module.named_modules() if fnmatchcase(name, pattern)}
     require(

@@ -61,7 +61,7 @@ def patch_each(
         require(
             layer.index in clean.contexts,
             f"layer {layer.index} computes its context by code of its own, which cannot be patched",
-            "Use a model whose attention hgviz computes: `hgviz models` lists them",
+            "Use a model whose attention hgviz computes, such as a GPT-2, BERT or Llama",
         )
         places = [
             place for place, head in enumerate(layer.heads)
