@@ -358,10 +358,12 @@ class Sides:
 
     def _stepped(self, step: Step) -> None:
         """Show B once it has the head that is looked at, unless all of it will be there in a
-        moment: each new B is compared from the start."""
+        moment: each new B is compared from the start. The last layer comes with the answer."""
         if not isinstance(step.value, SideCapture) or self.working.age(BESIDE) <= QUIET:
             return
         part, now = step.value.capture, self.session.capture_b
+        if part.complete:
+            return
         if self._has(part) and not (self._partial and now is not None and self._has(now)):
             self._partial, self._shown = True, step.value.other
             self.session.put(capture_b=part)

@@ -621,14 +621,19 @@ class CaptureRunner:
         return {"checkpoint": wish.path, "activation": wish.activation, "ids": ids}
 
     def _part(self, wish: CaptureRequest, step: Step) -> None:
-        """Show the layers that are done, unless all of them will be in a moment."""
+        """Show the layers that are done, unless all of them will be in a moment. The last one comes
+        with what the model says, or when its capture is stopped."""
         if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
             done, total, prompt = int(step.done), int(step.total), step.value.main
             title = f"Capturing {counted(len(prompt), prompt.unit)}"
             words = "Layer {layer} ({number} of {total})" if done < total else "Finishing"
             note = tr(words, layer=done, number=done + 1, total=total)
             self.working.tell("capture", title=title, note=note, keeps=keeps_words(done))
-            self._take(step.value, **self._opened(wish))
+            show = partial(self._take, step.value, **self._opened(wish))
+            if done < total:
+                show()
+            else:
+                self._stopped = show
 
     def _done(
         self,
@@ -637,6 +642,7 @@ class CaptureRunner:
         result: tuple[CaptureRequest, Model, Capture],
     ) -> None:
         wish, model, capture = result
+        self._stopped = None
         self._take(capture, model=model, **self._opened(wish))
         self._ids = wish.ids
         if asked.fits and (wish.text, wish.second) != (asked.text, asked.second):

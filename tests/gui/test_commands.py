@@ -69,17 +69,22 @@ def test_a_capture_is_saved_or_the_error_is_shown(opened, until, tmp_path):
     assert opened.session.capture is not None
 
 
-def slow(capture, go, layers=13):
-    """A capture whose last layer waits until it may go on."""
+def slow(capture, go, layers=13, at=12):
+    """A capture that waits before its last layer, or at another place, until it may go on."""
     maps, step = [None] * layers, (0, layers)
+
+    def wait(index):
+        while index == at and not go.is_set():
+            time.sleep(0.005)
+            progress(*step)
+
     for index in range(layers):
         maps[index] = capture.maps[index]
         time.sleep(0.005)
-        while index == layers - 1 and not go.is_set():
-            time.sleep(0.005)
-            progress(*step)
-        step = index + 1, layers, "", replace(capture, maps=tuple(maps))
+        wait(index)
+        step = index + 1, layers, "", replace(capture, maps=tuple(maps), logits=None)
         progress(*step)
+    wait(layers)
     return sources.CaptureRequest("somewhere"), None, capture
 
 
@@ -118,6 +123,21 @@ def test_stop_keeps_the_layers_that_are_done(capturing, until):
     assert found.maps[0] is not None and not found.complete
     until(lambda: capturing.session.work[-1].state == "stopped")
     assert not capturing.frame.actions_by_name["save"].isEnabled()
+
+
+def test_a_capture_is_whole_once_it_has_its_answer_or_is_stopped(capturing, capture, until):
+    capturing.go.set()
+    until(lambda: not busy(capturing))
+    go, seen, session = Event(), [], capturing.session
+    sources.capture_text = lambda *_: slow(capture, go, at=13)  # the fixture puts it back
+    session.put(capture=None)
+    session.changed.connect(lambda name: name == "capture" and seen.append(session.capture))
+    capturing.commands.run("capture")
+    until(lambda: session.work[-1].note == "Finishing")
+    assert not any(one.complete for one in seen)
+    capturing.commands.run("stop")
+    until(lambda: session.capture.complete)
+    assert session.capture.logits is None
 
 
 def test_a_window_closed_while_it_works_stops_its_lanes(capturing):
