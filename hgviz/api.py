@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from hgviz import tasks
 from hgviz.core import (
+    Ablation,
     Capture,
     HeadId,
     HeadSet,
@@ -30,7 +31,7 @@ from hgviz.core import (
 )
 from hgviz.errors import require
 from hgviz.files import find_sample
-from hgviz.maskfile import read_heads
+from hgviz.maskfile import read_heads, write_mask
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -319,6 +320,7 @@ def evaluate(
     label_column: str = "",
     labels: Mapping[str, str] | None = None,
     off: Heads = "",
+    ablation: Ablation = "zero",
     limit: int | None = None,
     batch_size: int | None = None,
     activation: str | None = None,
@@ -331,6 +333,8 @@ def evaluate(
         data: a table (.tsv, .csv, .jsonl) with labels, or a text for language models.
         labels: what the model calls each label of the data.
         off: heads that are off. limit: examples at most.
+        ablation: what takes the place of a head that is off: "zero"; "mean", its mean over the
+            data; "resample", what it gives for another example at the same position.
 
     Returns:
         An Evaluation: `score.value`, `score.low` and `score.high` (shares from 0 to 1, or bits
@@ -344,7 +348,7 @@ def evaluate(
         opened = _open(model, device, "float32", activation)
         return tasks.evaluate(
             opened, find_sample(data), text_column, label_column, _heads(off, opened), labels,
-            limit=limit, batch_size=batch_size,
+            limit=limit, batch_size=batch_size, ablation=ablation,
         )  # fmt: skip
 
 
@@ -362,10 +366,13 @@ def importance(
     label_column: str = "",
     labels: Mapping[str, str] | None = None,
     off: Heads = "",
+    ablation: Ablation = "zero",
     limit: int | None = None,
     batch_size: int | None = None,
     permutations: int = 20,
     seed: int = 0,
+    keep: str = "",
+    mask: str | Path | None = None,
     force: bool = False,
     activation: str | None = None,
     device: str = "auto",
@@ -378,7 +385,9 @@ def importance(
             importance --help`; of models of hidden states loo. patching: without data, of two texts
             of as many tokens, `clean` and `corrupted`, and two answers (tokens or classes): shares
             of the logit difference that a head's context brings back (denoised) or takes (noised).
+        ablation: as in evaluate().
         out: a study (.h5) that is written, or gone on with; without it the study stays in memory.
+        keep, mask: write all heads but the most needed, such as "50%" or "24", as a mask file.
 
     Returns:
         A table with head, score, low, high and rank; `of` is the Study, which curve() and prune()
@@ -413,13 +422,15 @@ def importance(
         needs = measured_together(METHODS[choose(name, METHODS, "score")].needs)
         trials = tasks.trials_of(
             opened, find_sample(data), text_column, label_column, _heads(off, opened), limit,
-            labels, batch_size,
+            labels, batch_size, ablation, seed,
         )  # fmt: skip
         file = os.path.basename(data)
         if out is None:
             study = tasks.importance(trials, needs, file, seed, permutations)
         else:
             study = tasks.study(trials, needs, out, file, seed, permutations, force)
+        if mask is not None:
+            write_mask(mask, study.spec, tasks.heads_to_remove(study, keep, name))
         return Table(scores_of(study, name).to_rows(), study)
 
 
@@ -466,7 +477,7 @@ def curve(
         name = method or ("loo" if opened.spec.goal == "states" else SCORE)
         trials = tasks.trials_of(
             opened, find_sample(data), text_column, label_column, stored.off, len(stored), labels,
-            batch_size,
+            batch_size, stored.ablation, stored.seed,
         )  # fmt: skip
         work = partial(tasks.curve, trials, stored, name, random, least)
         found = tasks.keeping(Path(path), work) if path else work()
@@ -482,6 +493,7 @@ def prune(
     study: Any = None,
     keep: str = "",
     method: str = "",
+    mask: str | Path | None = None,
     form: Literal["smaller", "zeroed"] = "smaller",
     compensate: Literal["none", "mean", "lsq"] = "none",
     data: str | Path | None = None,
@@ -496,6 +508,7 @@ def prune(
     Args:
         model: the path of a checkpoint.
         off: heads to remove; or study and keep: all but the most needed, such as "50%" or "24".
+        mask: a mask file that is written with the heads.
         form: smaller, a model with fewer weights; zeroed, the same files with zeros.
         compensate: whether other weights make up for the heads, by their mean or least squares.
         data: what the proof reads; else texts that come with hgviz.
@@ -519,7 +532,7 @@ def prune(
             off = tasks.heads_of_study(source, path, keep, method)
         return tasks.prune(
             path, off if isinstance(off, str) else _head_names(off), out, form, compensate, data,
-            text_column, label_column, labels, force=force,
+            text_column, label_column, labels, force=force, mask=mask,
         )  # fmt: skip
 
 

@@ -398,6 +398,9 @@ class HeadId(NamedTuple):
 
 
 HeadSet = frozenset[HeadId]
+# what takes the place of the context of a head that is off: zeros; its mean over the examples (mean
+# ablation, Wang et al. 2023); that of another example (resample ablation, Chan et al. 2022)
+Ablation = Literal["zero", "mean", "resample"]
 
 
 @dataclass(frozen=True, slots=True)

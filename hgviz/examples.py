@@ -165,25 +165,28 @@ class Examples:
         sizes: how many examples the first block has, the second and so on, the last number again
         and again; left out, what is quick as a whole.
         """
-        windows = self.asked == "next"
         if not sizes:
             most = max(1, int(TOKENS / self.lengths.mean()))
-            sizes = (most,) if windows else (FIRST, MOST)
+            sizes = (most,) if self.asked == "next" else (FIRST, MOST)
         start = 0
         for size in chain(sizes, repeat(sizes[-1])):
             if start >= len(self):
                 return
             some = self.order[start : start + size]
             start += len(some)
-            by_length = some[np.argsort(self.lengths[some], kind="stable")]
-            parts = [by_length]
-            signals = self.rows[0].signal is not None
-            if windows or signals or self.even:  # of one length: nothing is padding
-                parts = np.split(by_length, np.flatnonzero(np.diff(self.lengths[by_length])) + 1)
-            if self.batch_size or not windows:  # similar lengths together: little is padding
-                size = self.batch_size or TEXTS
-                parts = [part[i : i + size] for part in parts for i in range(0, len(part), size)]
-            yield [self.batch(part) for part in parts]
+            yield self.batches(some)
+
+    def batches(self, rows: Integers) -> list[Batch]:
+        """Some examples in batches, by length."""
+        windows, signals = self.asked == "next", self.rows[0].signal is not None
+        by_length = rows[np.argsort(self.lengths[rows], kind="stable")]
+        parts = [by_length]
+        if windows or signals or self.even:  # of one length: nothing is padding
+            parts = np.split(by_length, np.flatnonzero(np.diff(self.lengths[by_length])) + 1)
+        if self.batch_size or not windows:  # similar lengths together: little is padding
+            size = self.batch_size or TEXTS
+            parts = [part[i : i + size] for part in parts for i in range(0, len(part), size)]
+        return [self.batch(part) for part in parts]
 
     def batch(self, rows: Sequence[int] | Integers) -> Batch:
         """Some examples side by side."""

@@ -15,7 +15,14 @@ import msgspec
 
 from hgviz.core import HeadSet, ModelSpec, parse_heads
 from hgviz.errors import HgvizError, HgvizWarning, require
-from hgviz.files import first_line, read_object, require_there, short_path
+from hgviz.files import (
+    first_line,
+    path_errors,
+    read_object,
+    require_there,
+    short_path,
+    write_atomic,
+)
 from hgviz.language import counted
 
 MARK = "@"  # what the name of a mask file begins with, where names of heads are expected
@@ -39,13 +46,7 @@ def read_mask(names: str, spec: ModelSpec) -> tuple[HeadSet, HeadSet]:
         return parse_heads(names, spec.layers), frozenset()
     path = Path(names[len(MARK) :]).expanduser()
     require_there(path, "mask file")
-    content = read_object(path)
-    try:
-        mask = msgspec.convert(content, MaskFile)
-    except msgspec.ValidationError as error:
-        what = f"{short_path(path)} is no mask file: {first_line(error)}"
-        do = 'It is {"heads": ["3.5"], "streaming": [], "model": DIGEST}'
-        raise HgvizError(what, do) from None
+    mask = read_mask_file(path)
     require(
         mask.model in ("", spec.digest),
         f"{short_path(path)} is a mask of another model: the digest of its weights is "
@@ -59,6 +60,35 @@ def read_mask(names: str, spec: ModelSpec) -> tuple[HeadSet, HeadSet]:
     except HgvizError as error:
         raise HgvizError(f"{short_path(path)}: {error.what}", error.do) from None
     return off, streaming
+
+
+def write_mask(
+    path: str | Path, spec: ModelSpec, off: HeadSet, streaming: HeadSet = frozenset()
+) -> Path:
+    """Write the heads of a model that are off, and those that stream, as a mask file.
+
+    Raises HgvizError where it cannot be written, and for a file that is no mask: only a mask is
+    replaced.
+    """
+    path = Path(path).expanduser()
+    if path.exists():
+        read_mask_file(path)
+    heads, streams = ([str(head) for head in sorted(some)] for some in (off, streaming))
+    content = msgspec.json.encode(MaskFile(heads, streams, spec.digest))
+    with path_errors(path, "could not be written"):
+        write_atomic(path, content + b"\n")
+    return path
+
+
+def read_mask_file(path: Path) -> MaskFile:
+    """What a mask file says. Raises HgvizError for another file."""
+    content = read_object(path)
+    try:
+        return msgspec.convert(content, MaskFile)
+    except msgspec.ValidationError as error:
+        what = f"{short_path(path)} is no mask file: {first_line(error)}"
+        do = 'It is {"heads": ["3.5"], "streaming": [], "model": DIGEST}'
+        raise HgvizError(what, do) from None
 
 
 def read_heads(names: str, spec: ModelSpec) -> HeadSet:

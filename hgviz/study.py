@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hgviz.core import (
+    Ablation,
     Floats,
     HeadId,
     HeadSet,
@@ -158,7 +159,8 @@ class Study:
     """Measurements of all heads of one model on one set of examples. E examples, P places, H heads.
 
     spec.digest is the checkpoint's, data_digest that of Examples, data the name of the file. off:
-    heads that are off in the baseline, whose columns stay NaN. texts: how many texts the examples
+    heads that are off in the baseline, whose columns stay NaN. ablation: what takes the place of a
+    head that is off. texts: how many texts the examples
     of a language model are windows of, 0 of a classifier. metric as in MetricEstimate. seed: of
     whatever is drawn.
 
@@ -194,6 +196,7 @@ class Study:
     texts: int = 0
     seed: int = 0
     off: HeadSet = frozenset()
+    ablation: Ablation = "zero"
     sizes: NDArray[np.float64] | None = None
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     saved_parameters: NDArray[np.float64] | None = None

@@ -15,6 +15,8 @@ from hgviz import tasks
 from hgviz.core import Capture, HgvizError, Step
 from hgviz.files import resource
 from hgviz.models import open_model
+from hgviz.models.trials import Trials
+from hgviz.tasks.pruning import newest_curve
 from tests.test_architecture import loaded_after
 
 TEXT = "The soup was not good."
@@ -137,6 +139,30 @@ def test_heads_are_scored_ordered_and_removed(model, tmp_path):
     assert len(open_model(tmp_path / "half").spec.heads) == len(needed)
     with pytest.raises(HgvizError, match="by off, or by study"):
         hgviz.prune(SOFTMAX, tmp_path / "none")
+
+
+def test_pruning_that_makes_up_by_the_mean_is_ablation_by_the_mean(model, tmp_path):
+    data, folder = tmp_path / "few.tsv", tmp_path / "pruned"
+    data.write_text("".join(resource(REVIEWS).read_text("utf-8").splitlines(True)[:41]))
+    hgviz.prune(SOFTMAX, folder, off="1.2,3.*", compensate="mean", data=data)
+    ablated = hgviz.evaluate(model, data, off="1.2,3.*", ablation="mean")
+    pruned = hgviz.evaluate(folder, data)  # whose weights are kept in float16
+    assert ablated.loss == pytest.approx(pruned.loss, abs=1e-4)
+    assert ablated.to_dict()["ablation"] == "mean"
+    assert abs(ablated.loss - hgviz.evaluate(model, data, off="1.2,3.*").loss) > 0.01
+
+
+def test_scores_are_of_the_ablation_that_is_asked_for_and_so_is_their_curve(model, tmp_path):
+    scores = hgviz.importance(model, REVIEWS, method="loo", limit=8, ablation="resample", seed=3)
+    other = hgviz.importance(model, REVIEWS, method="loo", limit=8, ablation="resample", seed=4)
+    assert scores.of.ablation == "resample" and scores.rows != other.rows
+    points = hgviz.curve(scores, model, REVIEWS, method="loo")
+    measured = newest_curve(points.of, "loo")
+    examples = tasks.examples_from(model, resource(REVIEWS), limit=8).part(measured.rows)
+    trials = Trials(model, examples, ablation="resample", seed=3)
+    off = frozenset(measured.order[: points[3]["off"]])
+    losses = [trials.without(batch, off)[0] for block in trials.blocks for batch in block]
+    assert points[3]["loss"] == pytest.approx(np.concatenate(losses).mean(), abs=1e-5)
 
 
 def test_heads_are_patched_between_two_texts(model):

@@ -12,6 +12,7 @@ from hgviz.core import HeadId
 from hgviz.errors import HgvizWarning
 from hgviz.files import find_sample
 from hgviz.maskfile import read_heads, read_mask
+from hgviz.models.training import read_plan
 from hgviz.store import open_capture
 from tests.models.folders import write_gpt2
 
@@ -81,6 +82,33 @@ def test_a_damaged_mask_is_one_line(refusal, tmp_path, content, said):
     if content is not None:
         path.write_text(content)
     assert said in refusal("evaluate", *COMMANDS["evaluate"], "--off", f"@{path}")
+
+
+def test_masks_are_written_and_read_again(facts, refusal, mask, digest, tmp_path):
+    asked = ("importance", "sample/softmax", *DATA, "--limit", 8, "--method", "loo", "-o", "s.h5")
+    rows = facts(*asked, "--keep", "25%", "--mask", "kept.json")
+    going = {row["head"] for row in rows[6:]}
+    written = json.loads((tmp_path / "kept.json").read_text())
+    assert written == {"heads": sorted(going), "streaming": [], "model": digest}
+    proof = facts("prune", "sample/softmax", "--off", "@kept.json", "-o", "p", "--mask", "m.json")
+    assert proof["off"] == written["heads"]
+    assert (tmp_path / "m.json").read_bytes() == (tmp_path / "kept.json").read_bytes()
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        f'[model]\nfrom = "{find_sample("sample/softmax")}"\noff = "@kept.json"\n'
+        '[data]\ntrain = ["a"]\nvalid = "a"\n[recipe]\nsteps = 1\n'
+    )
+    assert read_plan(plan).model["off"].split(",") == written["heads"]
+    (tmp_path / "notes.json").write_text("{}\n[]")
+    for words, said, code in (
+        (("--keep", "25%"), "--keep and --mask go together", 2),
+        (("--keep", "25%", "--mask", "notes.json"), "is not a JSON object", 1),
+        (("--keep", "99", "--mask", "x.json"), "24", 1),
+        (("--keep", "25%", "--mask", "no/x.json"), "there is no folder", 1),
+    ):
+        assert said in refusal(*asked, *words, code=code)
+    assert (tmp_path / "notes.json").read_text() == "{}\n[]"
+    assert not (tmp_path / "x.json").exists()
 
 
 def test_a_command_is_recorded_without_the_folder_of_a_mask():

@@ -229,6 +229,7 @@ def test_a_study_of_something_else_is_not_touched(trials, tmp_path):
         ("another model", trials_on(classifier(tmp_path / "other", seed=1), data), 0),
         ("other examples", tasks.trials_of(model, data, limit=9), 0),
         ("other heads switched off", tasks.trials_of(model, data, off={HeadId(0, 0)}), 0),
+        ("another ablation", tasks.trials_of(model, data, ablation="mean"), 0),
         ("another seed", trials, 5),
     ):
         with pytest.raises(HgvizError, match=words) as error:

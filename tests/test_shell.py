@@ -191,6 +191,22 @@ def test_a_text_comes_through_a_pipe_and_json_goes_into_one(tmp_path):
     assert hgviz.open_capture(tmp_path / "a.h5").prompt.text == "film"
 
 
+@pytest.mark.parametrize("ending", ["tsv", "csv", "jsonl"])
+def test_data_comes_through_a_pipe(tmp_path, ending):
+    rows = [("a good film", "positive"), ("bad, bad", "negative")]
+    text = "text\tlabel\n" + "".join(f"{text}\t{label}\n" for text, label in rows)
+    if ending == "csv":
+        text = "text,label\n" + "".join(f'"{text}",{label}\n' for text, label in rows)
+    if ending == "jsonl":
+        text = "".join(f"{json.dumps({'text': text, 'label': label})}\n" for text, label in rows)
+    told = json.loads(shell("hgviz evaluate sample/softmax --data - --json", text.encode()).stdout)
+    assert told["total"] == 2 and told["metric"] == "accuracy"
+    if ending == "csv":  # a text is no table for its commas
+        text = "The sea, the sand, the sun."
+        done = shell("hgviz evaluate sample/hourglass --data - --json", text.encode())
+        assert json.loads(done.stdout)["total"] == len(text) - 1
+
+
 def test_bad_standard_input_is_one_line():
     for text, said in ((b"", "standard input is empty"), (b"\xff", "is not a utf-8 text")):
         done = shell("hgviz tokens sample/softmax --text-file -", text)

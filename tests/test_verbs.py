@@ -117,7 +117,7 @@ IMMEDIATE = {
     "trials_on",
     "attribution_panel", "attribution_rows", "capture_at", "study_chart",
     "curve_times", "estimate", "examples_from", "prompt_options", "key_scores",
-    "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
+    "heads_to_remove", "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
     "read_capture", "read_prompts", "default_question", "reach_facts", "reach_panel",
     "redundancy_panel", "token_name", "token_rows", "sources_of", "spec_from", "study_at",
     "read_results", "sweep_at", "sweep_chart", "text_of", "tokens_or_slots",

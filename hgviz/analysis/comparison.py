@@ -229,6 +229,8 @@ def most_alike(a: Capture, b: Capture, head: HeadId) -> tuple[HeadId, float] | N
     distance: the mean Jensen-Shannon distance of at most 32 rows, spread evenly over what both
     have. None where nothing can be compared. Heads of models that were trained apart have nothing
     in common but their number."""
+    if head not in _captured_heads(a):
+        return None
     alignment, layer_a = Alignment(a, b), a.spec.layers[head.layer]
     readings: tuple[dict[str, TokenReading], dict[str, TokenReading]] = {}, {}
     layers = [one for one in b.spec.layers if one.role == layer_a.role and b.maps[one.index]]

@@ -27,6 +27,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hgviz.core import (
     NO_STREAMING,
+    Ablation,
     Capture,
     Floats,
     HeadSet,
@@ -308,6 +309,7 @@ class Evaluation:
     the model reads, of which it saw the beginning. windows, texts: a language model was scored on
     so many windows of so many texts. streaming: heads that saw the first and latest keys; cached:
     the part of all keys of the longest text, of `longest` tokens, that these keep.
+    ablation: what took the place of heads that were off.
     """
 
     score: MetricEstimate
@@ -323,6 +325,7 @@ class Evaluation:
     streaming: Streaming = NO_STREAMING
     longest: int = 0
     cached: float = 1.0
+    ablation: Ablation = "zero"
 
     @property
     def on(self) -> str:
@@ -347,6 +350,8 @@ class Evaluation:
             result |= {"windows": self.windows, "texts": self.texts}
         if self.streaming.heads:
             result |= {**self.streaming.to_dict(), "longest": self.longest, "cached": self.cached}
+        if self.ablation != "zero":
+            result["ablation"] = self.ablation
         return result | ({"cut": self.cut} if self.cut else {})
 
 

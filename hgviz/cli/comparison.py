@@ -22,6 +22,7 @@ from hgviz.cli.options import (
     Off,
     TextsOrSignals,
     command_words,
+    data_file,
     ends_in,
     heads_of,
     label_names,
@@ -54,8 +55,8 @@ def compare(
     data: Annotated[
         Path | None,
         typer.Option(
-            metavar="D",
-            parser=find_sample,
+            metavar="D|-",
+            parser=data_file,
             help="Compare answers, or hidden states: what evaluate takes for these models.",
         ),
     ] = None,

@@ -12,6 +12,7 @@ import typer
 
 from hgviz.cli import terminal
 from hgviz.cli.options import (
+    AblatedBy,
     Activation,
     AsJson,
     BatchSize,
@@ -108,6 +109,7 @@ def evaluate(
     data: Data,
     stream: StreamingHeads,
     off: Off = "",
+    ablation: AblatedBy = "zero",
     limit: Limit = None,
     batch_size: BatchSize = None,
     activation: Activation = None,
@@ -131,7 +133,7 @@ def evaluate(
     heads_off, streaming = stream.with_mask(off, loaded.spec)
     work = partial(
         tasks.evaluate, loaded, data.data, data.text_column, data.label_column,
-        heads_off, data.labels, streaming, limit, batch_size,
+        heads_off, data.labels, streaming, limit, batch_size, ablation,
     )  # fmt: skip
     evaluation = terminal.run(work, "Scoring")
     facts = evaluation.to_dict()
@@ -149,6 +151,9 @@ def evaluate(
         names = {"loss": "loss", "f1": "F1", "mcc": "Matthews"}
         values = (f"{label} {facts[key]:.3f}" for key, label in names.items() if key in facts)
         terminal.say(f"{model.name}: {score}{evaluation.on}; {', '.join(values)}.{cut}")
+    if ablation != "zero" and heads_off:
+        other = "mean over the data" if ablation == "mean" else "context for another example"
+        terminal.say(f"In place of the heads that are off stands their {other}.")
     if streaming.heads:
         terminal.say(
             f"Heads that stream: {len(streaming.heads):,}. Of {evaluation.longest:,} tokens the "

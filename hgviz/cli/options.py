@@ -6,7 +6,10 @@ field when the verb becomes a command.
 
 from __future__ import annotations
 
+import atexit
 import inspect
+import re
+import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import partial
@@ -71,6 +74,29 @@ def label_names(text: str) -> dict[str, str]:
     return names
 
 
+def data_file(name: str) -> Path:
+    """A file of data by its path, or of what is on standard input ("-"), for as long as this runs.
+
+    That is JSON lines where it begins with a brace, a table where its first line has tabs or is
+    names with commas between them, else a text. Raises HgvizError where there is nothing.
+    """
+    if Path(name) != terminal.STDOUT:
+        return find_sample(name)
+    from hgviz.models.prompts import read_standard_input
+
+    text = read_standard_input()
+    first = text.split("\n", 1)[0].strip()
+    is_names = re.fullmatch(r'[\w"]+(,[\w"]+)+', first)
+    ending = (
+        "jsonl" if first[:1] == "{" else "tsv" if "\t" in first else "csv" if is_names else "txt"
+    )
+    folder = tempfile.TemporaryDirectory(prefix="hgviz-")
+    atexit.register(folder.cleanup)
+    path = Path(folder.name) / f"standard-input.{ending}"
+    path.write_text(text, "utf-8")
+    return path
+
+
 def ends_in(*endings: str, or_stdout: bool = False) -> Callable[[Path | None], Path | None]:
     """A callback that requires one of some endings and that the folder exists, before any work.
 
@@ -90,6 +116,15 @@ def ends_in(*endings: str, or_stdout: bool = False) -> Callable[[Path | None], P
         return path
 
     return check
+
+
+def mask_file(path: Path | None) -> Path | None:
+    """Require a name ending in .json, and a mask where there is such a file. Raises HgvizError."""
+    from hgviz.maskfile import read_mask_file
+
+    if ends_in(".json")(path) is not None and path is not None and path.exists():
+        read_mask_file(path)
+    return path
 
 
 def hdf5(path: Path | None) -> Path | None:
@@ -162,6 +197,26 @@ Off = Annotated[
     str,
     typer.Option(
         "--off", metavar="3.5,4.*|@FILE", help="Heads to switch off, or a mask file with them."
+    ),
+]
+Keep = Annotated[
+    str, typer.Option(metavar="N|P%", help="How many heads stay: the most needed ones.")
+]
+MaskOut = Annotated[
+    Path | None,
+    typer.Option(
+        "--mask",
+        metavar="FILE.json",
+        callback=mask_file,
+        help="Also write the heads that go as a mask file, which --off @FILE reads.",
+    ),
+]
+AblatedBy = Annotated[
+    Literal["zero", "mean", "resample"],
+    typer.Option(
+        "--ablation",
+        help="What takes the place of a head that is off: zeros, its mean over the data, or what "
+        "it gives for another example at the same position.",
     ),
 ]
 Activation = Annotated[
@@ -397,10 +452,10 @@ class Data(Labelled):
     data: Annotated[
         Path,
         typer.Option(
-            metavar="D",
-            parser=find_sample,
+            metavar="D|-",
+            parser=data_file,
             help="Labelled rows (TSV, CSV, JSONL), of which a language model reads the texts "
-            "alone, or a text; sample/reviews.tsv comes with hgviz.",
+            "alone, or a text; sample/reviews.tsv comes with hgviz; -: standard input.",
         ),
     ]
 

@@ -12,6 +12,7 @@ import typer
 
 from hgviz.cli import terminal
 from hgviz.cli.options import (
+    AblatedBy,
     Activation,
     AsJson,
     BatchSize,
@@ -20,21 +21,24 @@ from hgviz.cli.options import (
     Device,
     Force,
     Group,
+    Keep,
     Labelled,
     Limit,
+    MaskOut,
     Off,
     OutFolder,
+    data_file,
     hdf5,
     heads_of,
     one_of,
     open_model,
 )
 from hgviz.errors import HgvizError
-from hgviz.files import find_sample
 from hgviz.language import counted, duration, join_words, number
 
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
+    from hgviz.core import Ablation
     from hgviz.models.model import Model
     from hgviz.models.pruning import Proof
     from hgviz.models.trials import Trials
@@ -60,7 +64,7 @@ class DataIfAny(Labelled):
 
     data: Annotated[
         Path | None,
-        typer.Option(metavar="D", parser=find_sample, help="Labelled rows, or a text."),
+        typer.Option(metavar="D|-", parser=data_file, help="Labelled rows, or a text."),
     ] = None
 
 
@@ -107,12 +111,15 @@ def importance(
         typer.Option(metavar="DIR", help="What hgviz train wrote about gates; once for each run."),
     ] = None,
     off: Off = "",
+    ablation: AblatedBy = "zero",
     limit: Limit = None,
     batch_size: BatchSize = None,
     permutations: Annotated[
         int, typer.Option(metavar="N", min=1, help="Random orders of Shapley values.")
     ] = 20,
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Of whatever is drawn.")] = 0,
+    keep: Keep = "",
+    mask: MaskOut = None,
     force: Force = False,
     activation: Activation = None,
     device: Device = "auto",
@@ -126,11 +133,16 @@ def importance(
     from hgviz import tasks
     from hgviz.analysis.importance import METHODS
     from hgviz.analysis.importance import importance as scores_of
+    from hgviz.maskfile import write_mask
     from hgviz.study import measured_together
+    from hgviz.tasks.pruning import kept_count
 
     if method == PATCHING:
         _patch(open_model(model, device, activation=activation), texts, off, as_json)
         return
+    if bool(keep) != (mask is not None):
+        raise typer.BadParameter("--keep and --mask go together: how many heads stay, and where "
+                                 "the others are written.")  # fmt: skip
     if data.data is None or out is None:
         raise typer.BadParameter("Give --data, what heads are scored on, and -o, a study.")
     loaded = open_model(model, device, activation=activation)
@@ -138,7 +150,10 @@ def importance(
     learned = tasks.learned(gates or [], loaded.spec)
     if score.learned and not learned and (force or not out.exists()):
         raise typer.BadParameter(f"{score.name} is what trainings learned: name them by --gates.")
-    trials = _trials(loaded, data, data.data, heads_of(off, loaded), limit, batch_size)
+    if keep:
+        kept_count(keep, loaded.spec)
+    trials = _trials(loaded, data, data.data, heads_of(off, loaded), limit, batch_size,
+                     ablation, seed)  # fmt: skip
     needs = () if score.learned else measured_together(score.needs)
 
     def announce(seconds: float) -> None:
@@ -158,6 +173,8 @@ def importance(
     resume = f"What was measured is kept in {out}; the same command goes on from there"
     study = terminal.run(work, "Measuring heads", resume, out)
     scores = scores_of(study, score.name)
+    if mask is not None:
+        write_mask(mask, study.spec, tasks.heads_to_remove(study, keep, score.name))
     if as_json:
         print(json.dumps(scores.to_rows()))
         return
@@ -229,7 +246,8 @@ def curve(
     stored = open_study(source)
     loaded = open_model(model, device, activation=activation)
     method = method or _default_score(loaded)
-    trials = _trials(loaded, data, data.data, stored.off, len(stored), batch_size)
+    trials = _trials(loaded, data, data.data, stored.off, len(stored), batch_size, stored.ablation,
+                     stored.seed)  # fmt: skip
     measure = f"Measure this one first: hgviz importance {model} --data {data.data} -o OTHER.h5"
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
@@ -276,9 +294,8 @@ def prune(
     study: Annotated[
         Path | None, typer.Option(metavar="STUDY.h5", help="What chooses the heads, with --keep.")
     ] = None,
-    keep: Annotated[
-        str, typer.Option(metavar="N|P%", help="How many heads stay: the most needed ones.")
-    ] = "",
+    keep: Keep = "",
+    mask: MaskOut = None,
     method: Annotated[
         str, typer.Option(metavar="M", help="Which score of the study; else the best it has.")
     ] = "",
@@ -299,8 +316,8 @@ def prune(
     data: Annotated[
         Path | None,
         typer.Option(
-            metavar="D",
-            parser=find_sample,
+            metavar="D|-",
+            parser=data_file,
             help="What the proof and --compensate look at: labelled rows, or a text. Else texts "
             "that come with hgviz.",
         ),
@@ -327,7 +344,7 @@ def prune(
     work = partial(
         tasks.prune, model, heads, out, form, compensate, data,
         columns.text_column, columns.label_column, columns.labels,
-        None if as_json else terminal.remark, force,
+        None if as_json else terminal.remark, force, mask,
     )  # fmt: skip
     proof = terminal.run(work, "Pruning", f"Nothing was left in {out}")
     if as_json:
@@ -381,13 +398,14 @@ def _default_score(model: Model) -> str:
 
 
 def _trials(
-    model: Model, columns: Labelled, data: Path, off: Any, limit: int | None, batch_size: int | None
-) -> Trials:
+    model: Model, columns: Labelled, data: Path, off: Any, limit: int | None,
+    batch_size: int | None, ablation: Ablation, seed: int,
+) -> Trials:  # fmt: skip
     from hgviz import tasks
 
     work = partial(
         tasks.trials_of, model, data, columns.text_column, columns.label_column, off, limit,
-        columns.labels, batch_size,
+        columns.labels, batch_size, ablation, seed,
     )  # fmt: skip
     return terminal.run(work, "Reading")
 
@@ -419,6 +437,7 @@ def _importance_table(study: Study, scores: Importance) -> dict[str, Any]:
     return {
         "score": f"{method.label.lower()}{unit}: {method.formula}{stated}",
         "on": f"{study.amount(scores.rows)} of {study.data}",
+        "ablation": "" if study.ablation == "zero" else study.ablation,
         "points": POINTS if "change" in study.arrays else "",
         "heads": rows,
     }

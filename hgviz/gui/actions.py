@@ -233,6 +233,8 @@ ACTIONS = (
     Action("switch_head", "Switch head off or on", "prune", ("X",), "Heads", (MODEL,), 3),
     Action("all_on", "Switch all heads on", "eye", ("Ctrl+Shift+A",), "Heads", (HEADS_OFF,), 3),
     Action("keep_mask", "Save mask", "save", ("Ctrl+Shift+K",), "Heads", (MODEL,), 3),
+    Action("save_mask", "Save mask file…", "save", ("Ctrl+Alt+K",), "Heads",
+           (MODEL, HEADS_OFF), 3),
     Action("remove_heads", "Prune and save model…", "prune", ("Ctrl+R",), "Heads",
            (CHECKPOINT, OWN_ACTIVATION, HEADS_OFF), 3),
     Action("before_after", "Toggle pruned / full model", "eye", ("B",), "Heads", (CAPTURE,), 3),

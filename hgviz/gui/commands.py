@@ -17,7 +17,7 @@ from PySide6.QtGui import QDesktopServices, QGuiApplication
 from PySide6.QtWidgets import QApplication, QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, HeadId, HgvizError
+from hgviz.core import Capture, HeadId, HeadSet, HgvizError, ModelSpec
 from hgviz.errors import LabelError
 from hgviz.files import resource
 from hgviz.gui import dialogs, sentences, sources, studyruns, trials
@@ -53,6 +53,7 @@ from hgviz.gui.sources import FIRST, SAMPLE, CaptureRunner, PromptChooser, Unrea
 from hgviz.gui.studyruns import FolderWatcher
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
+from hgviz.maskfile import write_mask
 from hgviz.session import Session, SideB, add_recent
 from hgviz.session.document import SUFFIX
 from hgviz.session.navigation import step_head, step_item, step_layer, step_level, step_token
@@ -740,6 +741,21 @@ class Commands:
     def _save_study(self, path: str) -> None:
         self.remember(path)
         self.pruning.save(path, lambda written: self.say(tr("Saved {path}", path=written)))
+
+    def save_mask(self) -> None:
+        """Ask where, and write which heads are off as a mask file."""
+        spec, off = self.session.spec, self.session.off
+        chosen = partial(self._save_mask, spec, off)
+        ask_where(self.window, tr("Save mask file"), tr("Mask files (*.json)"),
+                  f"{spec.name or 'model'}-mask.json", chosen)  # fmt: skip
+
+    def _save_mask(self, spec: ModelSpec, off: HeadSet, path: str) -> None:
+        try:
+            written = write_mask(path, spec, off)
+        except HgvizError as error:
+            self.show_error(error)
+        else:
+            self.say(tr("Saved {path}", path=written))
 
     def open_changed(self, text: str) -> None:
         """Capture a text with and without the heads that are off, and look at it."""

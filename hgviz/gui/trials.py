@@ -425,9 +425,9 @@ class TrialRunner:
     def _is_of(self, study: Study) -> bool:
         """Whether a study is of the model and the examples that are tried."""
         mine = self.trials
-        return mine is not None and (study.spec.digest, study.data_digest, study.off) == (
-            mine.model.spec.digest, mine.examples.digest, mine.off
-        )  # fmt: skip
+        return mine is not None and (
+            study.spec.digest, study.data_digest, study.off, study.ablation
+        ) == (mine.model.spec.digest, mine.examples.digest, mine.off, mine.ablation)  # fmt: skip
 
     @property
     def known(self) -> Study | None:
@@ -644,6 +644,8 @@ def about(study: Study) -> str:
         if study.off:
             words = "accuracy {share:.1f} % with only {n:,} off"
         parts.append(tr(words, share=share, n=len(study.off)))
+    if study.ablation != "zero":
+        parts.append(tr("ablation by {kind}", kind=tr(study.ablation)))
     return " · ".join(parts)
 
 

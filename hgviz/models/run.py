@@ -112,9 +112,10 @@ class Observer:
 class Run:
     """A forward pass with some heads off, gated or streaming.
 
-    off: heads whose context is set to zero, before the output projection. gates: by layer, factors
-    (B, H) of the heads' contexts; they may require gradients. streaming: heads that attend only to
-    the first and the latest keys. reused: block outputs of an earlier pass on the same input, by
+    off: heads whose context is replaced by zero, or by what `instead` gives for a layer and its
+    context (B, H, Q, D), before the output projection. gates: by layer, factors (B, H) of the
+    heads' contexts, 0 as off; they may require gradients. streaming: heads that attend only to the
+    first and the latest keys. reused: block outputs of an earlier pass on the same input, by
     the index of the last layer, returned instead of computed. readout: the last block of a
     classifier computes only the positions that it reads. failures: exceptions of observers, to tell
     them from those of the model.
@@ -126,6 +127,7 @@ class Run:
     observers: Sequence[Observer] = ()
     reused: Mapping[int, Any] = field(default_factory=dict)
     readout: bool = False
+    instead: Callable[[int, Tensor], Tensor] | None = None
     failures: list[Exception] = field(default_factory=list)
 
     def attend(
@@ -198,11 +200,18 @@ class Run:
         return context if replacement is None else replacement
 
     def _apply_gates(self, layer: int, heads: Sequence[int], context: Tensor) -> Tensor:
-        """A context (B, H, ...) times its gates, zero for heads that are off."""
+        """A context (B, H, ...) times its gates, which are zero for heads that are off, and the
+        rest of one of what stands in their place."""
         off = sorted(heads.index(head.head) for head in self.off if head.layer == layer)
-        if off:
-            context = context.index_fill(1, torch.tensor(off, device=context.device), 0.0)
         gates = self.gates.get(layer)
+        if not off and gates is None:
+            return context
+        places = torch.tensor(off, dtype=torch.long, device=context.device)
+        if self.instead is not None:
+            other = self.instead(layer, context)
+            own = context.index_copy(1, places, other[:, places])
+            return own if gates is None else torch.lerp(other, own, gates[:, :, None, None])
+        context = context.index_fill(1, places, 0.0)
         return context if gates is None else context * gates[:, :, None, None]
 
 

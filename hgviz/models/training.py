@@ -34,6 +34,7 @@ from hgviz.files import (
     open_atomic,
     write_atomic,
 )
+from hgviz.maskfile import MARK, read_heads
 from hgviz.models import pretrained
 from hgviz.models.baselines import LSTMConfig
 from hgviz.models.checkpoints import read, save
@@ -124,7 +125,8 @@ def parse_plan(tables: dict[str, Any], folder: Path, name: str = "this") -> Plan
         (recipe.stages and recipe.stages[0].start == 0, "recipe.stages must begin at start 0"),
         (isinstance(model.get("from", ""), str), "model.from is the path of a checkpoint"),
         (not plan.tokenizer or "from" not in model, "model.from brings its own tokenizer"),
-        (isinstance(model.get("off", ""), str), 'model.off names heads as "3.5,4.*"'),
+        (isinstance(model.get("off", ""), str), 'model.off names heads as "3.5,4.*", or a '
+         'mask file as "@FILE"'),
         ("off" not in model or "from" in model, "model.off needs model.from"),
         (not gates or gates.method == "gates", 'gates.method is "gates"'),
         (not gates or "from" in model, "gates are learned for a model that is there: "
@@ -138,7 +140,15 @@ def parse_plan(tables: dict[str, Any], folder: Path, name: str = "this") -> Plan
         is_text = key == "valid" or key.startswith("train ")
         return str(path if path.exists() or not is_text else folder / find_sample(name))
 
-    return _locate_files(plan, locate)
+    plan = _locate_files(plan, locate)
+    off = plan.model.get("off", "")
+    if not off.startswith(MARK):
+        return plan
+    checkpoint = read(plan.model["from"])
+    spec = checkpoint.config.spec("", checkpoint.digest, 0)
+    heads = read_heads(f"{MARK}{folder / off[len(MARK) :]}", spec)
+    names = ",".join(map(str, sorted(heads)))
+    return structs.replace(plan, model={**plan.model, "off": names})
 
 
 def plan_with_files(tables: dict[str, Any], paths: Mapping[str, str]) -> Plan:

@@ -12,17 +12,20 @@ Shapes: B texts, V variants (other heads off), H heads, Q queries, D head width,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.nn.utils.rnn import pad_sequence
 
 from hgviz.core import (
     NO_STREAMING,
+    Ablation,
     Floats,
     HeadCost,
     HeadId,
@@ -58,15 +61,40 @@ Predictions = tuple[Floats, Integers]
 # --- a model and its heads ------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class OtherContexts:
+    """What takes the place of the contexts of heads that are off, for a batch of B texts.
+
+    By layer contexts (B, Q', H, D) and how many of their queries are real (B,): a longer text goes
+    through them again.
+    """
+
+    contexts: Mapping[int, Tensor]
+    queries: Mapping[int, Tensor]
+
+    def __call__(self, layer: int, context: Tensor) -> Tensor:
+        """In place of a context (V * B, H, Q, D), one of the same shape."""
+        own = self.contexts[layer]
+        rows = torch.arange(len(context), device=own.device)[:, None] % len(own)
+        positions = torch.arange(context.shape[2], device=own.device) % self.queries[layer][rows]
+        return own[rows, positions].transpose(1, 2).to(context.dtype)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory it takes."""
+        return sum(context.nbytes for context in self.contexts.values())
+
+
 @dataclass(slots=True)
 class BaselinePass(Observer):
     """What a pass over some texts leaves to passes with further heads off.
 
     By layer: inputs and outputs (B, n, d) of the block that the layer is the last of, and contexts
-    (B, H, Q, D).
+    (B, H, Q, D). instead: as in Run.
     """
 
     tokens: Tokens
+    instead: OtherContexts | None = None
     inputs: dict[int, Tensor] = field(default_factory=dict)
     outputs: dict[int, Tensor] = field(default_factory=dict)
     contexts: dict[int, Tensor] = field(default_factory=dict)
@@ -134,14 +162,19 @@ class GateGradients:
 class HeadAblation:
     """A model whose heads can be switched off, some of them (off) from the start.
 
+    whole: every position of the last block is computed, also where a classifier reads only some.
     Everything runs without gradients but `gate_gradients`.
     """
 
     def __init__(
-        self, module: Network, off: HeadSet = frozenset(), streaming: Streaming = NO_STREAMING
+        self,
+        module: Network,
+        off: HeadSet = frozenset(),
+        streaming: Streaming = NO_STREAMING,
+        whole: bool = False,
     ) -> None:
         self.module, self.off = module, off
-        self._run = Run(off, streaming=streaming, readout=not streaming.heads)
+        self._run = Run(off, streaming=streaming, readout=not (streaming.heads or whole))
         blocks = [part for part in module.modules() if isinstance(part, ResidualBlock)]
         self._blocks = {  # in which a pass with heads off can begin
             block.attentions[0].layer.index: block for block in blocks if len(block.attentions) == 1
@@ -158,10 +191,13 @@ class HeadAblation:
         return tuple(HeadId(layer.index, head) for layer in layers for head in layer.heads)
 
     @torch.inference_mode()
-    def baseline(self, tokens: Tokens) -> tuple[BaselinePass, Tensor]:
+    def baseline(
+        self, tokens: Tokens, instead: OtherContexts | None = None
+    ) -> tuple[BaselinePass, Tensor]:
         """The baseline pass and its logits (B, classes) or (B, n, vocabulary)."""
-        recorder = BaselinePass(tokens)
-        return recorder, self.module(tokens, replace(self._run, observers=(recorder,)))
+        recorder = BaselinePass(tokens, instead)
+        run = replace(self._run, observers=(recorder,), instead=instead)
+        return recorder, self.module(tokens, run)
 
     def run_everywhere(self, observer: Observer) -> Run:
         """The run of the baseline with an observer, every position of the last block computed."""
@@ -173,7 +209,8 @@ class HeadAblation:
         every = frozenset(off) | self.off
         first = min((head.layer for head in every - self.off), default=math.inf)
         reused = {index: x for index, x in baseline.outputs.items() if index < first}
-        return self.module(baseline.tokens, replace(self._run, off=every, reused=reused))
+        run = replace(self._run, off=every, reused=reused, instead=baseline.instead)
+        return self.module(baseline.tokens, run)
 
     @torch.inference_mode()
     def ablate_each(
@@ -215,12 +252,14 @@ class HeadAblation:
             reused = baseline.outputs_before(layer.index, variants)
             if start is not None:
                 reused[layer.index] = start.alone(places) if alone else start.without(places)
-                return replace(self._run, reused=reused)
+                return replace(self._run, reused=reused, instead=baseline.instead)
             gates = torch.full((variants, len(layer.heads)), 0.0 if alone else 1.0)
             gates[range(variants), list(places)] = 1.0 if alone else 0.0
             texts = gates.repeat_interleave(baseline.tokens.shape[0], 0)
             texts = texts.to(next(self.module.parameters()))
-            return replace(self._run, gates={layer.index: texts}, reused=reused)
+            return replace(
+                self._run, gates={layer.index: texts}, reused=reused, instead=baseline.instead
+            )
 
         return run_without
 
@@ -260,7 +299,12 @@ class HeadAblation:
         }
         return not layer.cuts and not (layer.role == "down" and (layer.level, "down") in later)
 
-    def gate_gradients(self, tokens: Tokens, losses: Callable[[Tensor], Tensor]) -> GateGradients:
+    def gate_gradients(
+        self,
+        tokens: Tokens,
+        losses: Callable[[Tensor], Tensor],
+        instead: OtherContexts | None = None,
+    ) -> GateGradients:
         """How each text's loss changes with the gate of each head, at gates of 1.
 
         One pass forward and one back (Michel et al. 2019, equation 2, before the absolute value).
@@ -269,10 +313,16 @@ class HeadAblation:
         """
         recorder = GateGradientRecorder()
         with torch.enable_grad():
-            run = replace(self._run, observers=(recorder,))
+            run = replace(self._run, observers=(recorder,), instead=instead)
             total = losses(self.module(tokens, run)).sum()
-            contexts = [recorder.contexts[layer.index] for layer in attention_layers(self.module)]
+            layers = attention_layers(self.module)
+            contexts = [recorder.contexts[layer.index] for layer in layers]
             slopes = torch.autograd.grad(total, contexts, allow_unused=True, materialize_grads=True)
+            if instead is not None:  # a gate goes from what stands in its place to the context
+                changes = [
+                    c - instead(layer.index, c) for layer, c in zip(layers, contexts, strict=True)
+                ]
+                contexts = changes
         products = [(c * s).sum(-1).detach() for c, s in zip(contexts, slopes, strict=True)]
         return GateGradients(
             torch.cat([product.sum(-1) for product in products], 1),
@@ -283,7 +333,8 @@ class HeadAblation:
 class BlockAblation:
     """What a block returns where heads are missing from the stream z behind its attention.
 
-    A head's contribution is subtracted: z - c_h W_O^h. The first product of the feed-forward goes
+    A head's contribution is subtracted: z - c_h W_O^h, where c_h is its context less what takes
+    its place, if anything does. The first product of the feed-forward goes
     by heads as well: W LN(z) + b = E z / s + e, where E is W times the norm's weights and without
     the mean, and s the deviation of z. E (z - W_O c) = E z - (E W_O) c, and E W_O is as narrow as a
     head: d / D times less work. off: places of heads that are off in the baseline as well;
@@ -301,9 +352,15 @@ class BlockAblation:
         layer = self._attention.layer.index
         contexts = baseline.contexts[layer]  # (B, H, Q, D)
         places = torch.tensor(sorted(off), dtype=torch.long, device=contexts.device)
-        self._contexts = contexts.index_fill(1, places, 0.0) if off else contexts
+        if baseline.instead is None:
+            contexts = contexts.index_fill(1, places, 0.0) if off else contexts
+            self._contexts = contexts
+        else:
+            other = baseline.instead(layer, contexts)
+            contexts = contexts.index_copy(1, places, other[:, places])
+            self._contexts = contexts - other
         queries = contexts.shape[2]
-        added = self._attention.o(self._contexts.transpose(1, 2).flatten(2))
+        added = self._attention.o(contexts.transpose(1, 2).flatten(2))
         self._z = baseline.inputs[layer][:, :queries] + added  # (B, Q, d)
         if ff_weights is not None:
             norm, first = block.norm_before_ff, block.ff.first
@@ -373,7 +430,8 @@ class Trials:
     """What a model predicts for examples, and what it predicts with heads off.
 
     off: heads that are off in the baseline already; streaming: heads that see fewer keys in all
-    passes. blocks: batches in the order of the examples, of the sizes that Examples.blocks takes; a
+    passes. ablation: what takes the place of a head that is off; another example is drawn with
+    seed. blocks: batches in the order of the examples, of the sizes that Examples.blocks takes; a
     score is fair after each block. cache_bytes: memory for what blocks return in baseline passes.
     """
 
@@ -385,10 +443,14 @@ class Trials:
         cache_bytes: int = CACHE_BYTES,
         sizes: Sequence[int] = (),
         streaming: Streaming = NO_STREAMING,
+        ablation: Ablation = "zero",
+        seed: int = 0,
     ) -> None:
         self.model, self.examples = model, examples
+        self.ablation, self.seed, self.streaming = ablation, seed, streaming
         self.blocks = tuple(map(tuple, examples.blocks(sizes)))
-        self._ablation = HeadAblation(model.module, off, streaming)
+        # of another text the contexts of every position are taken
+        self._ablation = HeadAblation(model.module, off, streaming, ablation == "resample")
         self._cache: dict[bytes, tuple[BaselinePass, Predictions]] = {}  # by the rows of a batch
         self._free_bytes = cache_bytes
 
@@ -407,6 +469,13 @@ class Trials:
         """The heads that can be switched off, in order of computation."""
         return tuple(head for head in self._ablation.heads if head not in self.off)
 
+    def part(self, rows: Integers) -> Trials:
+        """The same with these examples alone."""
+        return Trials(
+            self.model, self.examples.part(rows), self.off,
+            streaming=self.streaming, ablation=self.ablation, seed=self.seed,
+        )  # fmt: skip
+
     def baseline(self, batch: Batch) -> Predictions:
         """Loss and prediction of the baseline."""
         return self._baseline(batch)[1]
@@ -424,7 +493,7 @@ class Trials:
 
         alone: where it is the only head of its layer that is on.
         """
-        baseline, _ = self._ablation.baseline(self._tokens(batch))
+        baseline, _ = self._ablation.baseline(self._tokens(batch), self._instead(batch))
         for heads, variants in self._ablation.ablate_each(baseline, alone):
             for head, logits in zip(heads, variants, strict=True):
                 yield head, self._predictions(logits, batch)
@@ -432,15 +501,84 @@ class Trials:
     def contexts(self, batch: Batch) -> list[Floats]:
         """The context (B, H, Q, D) of each layer that attends in the baseline, in order of
         computation; NaN for queries that are padding."""
+        return [
+            _numpy(context.float().masked_fill(~real[:, None, :, None], math.nan))
+            for _, context, real in self._recorded(batch, self._ablation)
+        ]
+
+    def _recorded(
+        self, batch: Batch, ablation: HeadAblation
+    ) -> Iterator[tuple[int, Tensor, Tensor]]:
+        """Each layer that attends, its contexts (B, H, Q, D) and which queries (B, Q) are real."""
         recorder = BaselinePass(self._tokens(batch))
         with torch.inference_mode():
-            self.model.module(recorder.tokens, self._ablation.run_everywhere(recorder))
-        contexts = []
+            self.model.module(recorder.tokens, ablation.run_everywhere(recorder))
         for layer in attention_layers(self.model.module):
-            context = recorder.contexts[layer.index].float()
-            padding = ~self._real_queries(batch, layer, context.shape[2]).to(context.device)
-            contexts.append(_numpy(context.masked_fill(padding[:, None, :, None], math.nan)))
-        return contexts
+            require(
+                layer.index in recorder.contexts,
+                f"layer {layer.index} computes its context by code of its own, which can only be "
+                "switched off",
+                "Leave the ablation at zero",
+            )
+            context = recorder.contexts[layer.index]
+            real = self._real_queries(batch, layer, context.shape[2])
+            yield layer.index, context, real.to(context.device)
+
+    # --- what takes the place of heads that are off -----------------------------------------------
+
+    def _instead(self, batch: Batch) -> OtherContexts | None:
+        """What takes the place of heads that are off in the texts of a batch."""
+        if self.ablation == "zero":
+            return None
+        return self._means if self.ablation == "mean" else self._others(batch)
+
+    @cached_property
+    def _whole(self) -> HeadAblation:
+        """The model with all heads on, whose contexts take the place of others."""
+        return HeadAblation(self.model.module, streaming=self.streaming)
+
+    @cached_property
+    def _means(self) -> OtherContexts:
+        """The mean context of every head over all real queries of all examples."""
+        sums: dict[int, Tensor] = {}
+        counts: dict[int, int] = {}
+        for batch in (batch for block in self.blocks for batch in block):
+            for layer, context, real in self._recorded(batch, self._whole):
+                one = context.transpose(1, 2)[real].double().sum(0)  # (H, D)
+                sums[layer] = sums.get(layer, 0) + one
+                counts[layer] = counts.get(layer, 0) + int(real.sum())
+        means = {layer: (one / counts[layer])[None, None] for layer, one in sums.items()}
+        once = torch.ones(1, dtype=torch.long, device=self.model.device)
+        return OtherContexts(means, dict.fromkeys(means, once))
+
+    @cached_property
+    def _partners(self) -> Integers:
+        """(examples,): another example for each, along a circle in random order."""
+        require(
+            len(self.examples) > 1,
+            "there is one example, and no other whose contexts could take the place of its own",
+            "Take more data, or another ablation",
+        )
+        order = np.random.default_rng(self.seed).permutation(len(self.examples))
+        partners = np.empty_like(order)
+        partners[order] = np.roll(order, 1)
+        return partners
+
+    def _others(self, batch: Batch) -> OtherContexts:
+        """The contexts of the partner of each text of a batch, real queries first."""
+        wanted = self._partners[batch.rows]
+        found: dict[int, dict[int, Tensor]] = {}  # by layer and row: (Q', H, D)
+        for part in self.examples.batches(np.unique(wanted)):
+            for layer, context, real in self._recorded(part, self._whole):
+                of_layer = found.setdefault(layer, {})
+                for row, one, kept in zip(part.rows, context.transpose(1, 2), real, strict=True):
+                    of_layer[int(row)] = one[kept]
+        contexts, queries = {}, {}
+        for layer, by_row in found.items():
+            chosen = [by_row[row] for row in wanted.tolist()]
+            contexts[layer] = pad_sequence(chosen, batch_first=True)
+            queries[layer] = torch.tensor([*map(len, chosen)], device=self.model.device)
+        return OtherContexts(contexts, queries)
 
     def _real_queries(self, batch: Batch, layer: Layer, queries: int) -> Tensor:
         """(B, Q): the queries of a layer with a token that is no padding; all of them where
@@ -468,7 +606,7 @@ class Trials:
             nats = F.cross_entropy(flat, wanted, ignore_index=IGNORE_INDEX, reduction="none")
             return nats.unflatten(0, (len(logits), -1)).sum(1)
 
-        gradients = self._ablation.gate_gradients(self._tokens(batch), losses)
+        gradients = self._ablation.gate_gradients(self._tokens(batch), losses, self._instead(batch))
         return _numpy(gradients.gates.float()), _numpy(gradients.tokens.float())
 
     def require_effect(self) -> None:
@@ -491,20 +629,25 @@ class Trials:
     @torch.inference_mode()
     def states(self, batch: Batch) -> Tensor:
         """The pooled hidden states (B, d) of the baseline, see pool_states."""
-        return pool_states(self._ablation.baseline(self._tokens(batch))[1], batch)
+        baseline = self._ablation.baseline(self._tokens(batch), self._instead(batch))
+        return pool_states(baseline[1], batch)
 
     def _baseline(self, batch: Batch) -> tuple[BaselinePass, Predictions]:
         rows = batch.rows.tobytes()
         if rows not in self._cache:
-            baseline, logits = self._ablation.baseline(self._tokens(batch))
-            outputs = baseline.outputs  # all that a pass with heads off begins with
+            baseline, logits = self._ablation.baseline(self._tokens(batch), self._instead(batch))
+            outputs, instead = baseline.outputs, baseline.instead
+            kept = BaselinePass(baseline.tokens)
             size = sum(output.nbytes for output in outputs.values())
-            if size > self._free_bytes:
-                outputs, size = {}, 0
-            self._free_bytes -= size
-            predictions = self._predictions(logits, batch)
-            self._cache[rows] = BaselinePass(baseline.tokens, outputs=outputs), predictions
-        return self._cache[rows]
+            size += 0 if instead is None else instead.nbytes
+            if size <= self._free_bytes:  # all that a pass with heads off begins with
+                kept = BaselinePass(baseline.tokens, instead, outputs=outputs)
+                self._free_bytes -= size
+            self._cache[rows] = kept, self._predictions(logits, batch)
+        kept, predictions = self._cache[rows]
+        if kept.instead is None:
+            kept = replace(kept, instead=self._instead(batch))
+        return kept, predictions
 
     def _predictions(self, outputs: Tensor, batch: Batch) -> Predictions:
         if self.examples.asked == "states":

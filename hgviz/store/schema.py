@@ -19,6 +19,7 @@ import numpy as np
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import (
     NO_STREAMING,
+    Ablation,
     Capture,
     HeadId,
     HeadSet,
@@ -38,7 +39,7 @@ from hgviz.store.hdf5 import Packing, Refused, has, require, store_attributes, s
 from hgviz.study import ARRAYS, UNKNOWN
 
 CAPTURE, CAPTURE_VERSION = "hgviz-capture", (1, 8)
-STUDY, STUDY_VERSION = "hgviz-study", (1, 4)
+STUDY, STUDY_VERSION = "hgviz-study", (1, 5)
 ROOT, WHOLE, LAYER_FILE = "root.h5", "whole.h5", "layer-{:03}.h5"  # of a folder OUT.part
 PART, ITEM, ITEM_FILE = ".part", "{:05}", "item-{:05}.h5"
 ITEM_GROUPS = ("prompt", "target", "levels", "layers", "output")  # what each text has of its own
@@ -77,6 +78,7 @@ class About(msgspec.Struct):
     labels: tuple[str, ...]
     seed: Count
     texts: Count = 0
+    ablation: Ablation = "zero"
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -314,7 +316,8 @@ STUDY_FIELDS: dict[str, tuple[Field, ...]] = {
         Field("about", "JSON", "", "about", "asked (classes, next, masked, ...), metric, data (the "
               "name of its file), data_digest (of ids and answers), labels, seed (of whatever is "
               "drawn), texts (since 1.3: how many texts the windows of a language model are of, 0 "
-              "of a classifier)", document=About),
+              "of a classifier), ablation (since 1.5: zero, mean or resample: what takes the place "
+              "of a head that is off)", document=About),
         Field("off", "JSON", "", "off", "[[layer, head], ...] off all along; their columns are "
               "never measured", document=HeadSet),
         Field("made", "JSON", "", "made", "producer, created, device, dtype, versions, "

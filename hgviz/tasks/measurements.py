@@ -78,6 +78,7 @@ def kept_study(
         "another model": (stored.spec.digest, spec.digest),
         "other examples": (stored.data_digest, examples.digest),
         "other heads switched off": (stored.off, trials.off),
+        "another ablation": (stored.ablation, trials.ablation),
         "another seed": (stored.seed, stored.seed if seed is None else seed),
     }
     for words, (old, new) in pairs.items():
@@ -162,6 +163,7 @@ def _blank(trials: Trials, data: str, seed: int) -> Study:
         texts=0 if examples.asked in EACH else examples.texts,
         seed=seed,
         off=trials.off,
+        ablation=trials.ablation,
         sizes=np.array([row.size for row in examples.rows]),
         saved_parameters=saved[0],
         saved_flops=saved[1],

@@ -31,6 +31,7 @@ from hgviz.analysis.importance import (
     try_mask,
 )
 from hgviz.core import (
+    Ablation,
     HeadId,
     HeadSet,
     HgvizError,
@@ -41,7 +42,7 @@ from hgviz.core import (
 )
 from hgviz.errors import require
 from hgviz.files import find_path, resource, short_path
-from hgviz.maskfile import read_heads
+from hgviz.maskfile import read_heads, write_mask
 from hgviz.study import SCORE, LearnedImportance, PruningCurve, Study
 from hgviz.tasks.scoring import examples_from
 
@@ -65,8 +66,10 @@ def trials_of(
     limit: int | None = None,
     labels: Mapping[str, str] | None = None,
     batch_size: int | None = None,
+    ablation: Ablation = "zero",
+    seed: int = 0,
 ) -> Trials:
-    """A model and data, for passes with other heads off.
+    """A model and data, for passes with other heads off; ablation, seed: as in Trials.
 
     The other arguments and errors are those of examples_from. Also raises HgvizError where
     switching off a whole layer changes nothing.
@@ -76,11 +79,18 @@ def trials_of(
         model,
         examples_from(model, data, text_column, label_column, labels, limit, batch_size),
         off,
+        ablation=ablation,
+        seed=seed,
     )
 
 
 def trials_on(
-    model: Model, examples: Examples, off: HeadSet = frozenset(), sizes: Sequence[int] = ()
+    model: Model,
+    examples: Examples,
+    off: HeadSet = frozenset(),
+    sizes: Sequence[int] = (),
+    ablation: Ablation = "zero",
+    seed: int = 0,
 ) -> Trials:
     """A model and examples, for passes with other heads off; sizes: as in Examples.blocks.
 
@@ -88,7 +98,7 @@ def trials_on(
     """
     from hgviz.models.trials import Trials
 
-    trials = Trials(model, examples, off, sizes=sizes)
+    trials = Trials(model, examples, off, sizes=sizes, ablation=ablation, seed=seed)
     trials.require_effect()
     return trials
 
@@ -189,7 +199,7 @@ def at_random(study: Study, limits: Limits, count: int) -> list[Along]:
 def _along(trials: Trials, study: Study, lines: Sequence[Along], least: int, most: int) -> Study:
     """The study with a score along each of some orders, but for those that it has."""
     rows, wanted = points_of(study, lines, least, most)
-    answers = _Answers(type(trials)(trials.model, trials.examples.part(rows), trials.off))
+    answers = _Answers(trials.part(rows))
     places = len(answers.trials.examples.wanted)
     for number, removed in wanted:
         name, order = lines[number][0], lines[number][-1]
@@ -369,6 +379,7 @@ def prune(
     labels: Mapping[str, str] | None = None,
     announce: Callable[[str], None] | None = None,
     force: bool = False,
+    mask: str | Path | None = None,
 ) -> Proof:
     """Write a checkpoint without these heads into a folder that is new or empty.
 
@@ -380,6 +391,7 @@ def prune(
         announce: called, before anything is written, with a sentence that says what will open the
             folder and which texts the proof reads.
         force: replace a checkpoint that the folder holds.
+        mask: a mask file that is written with the heads.
 
     Raises HgvizError; a folder that fails its proof is not left behind.
     """
@@ -412,9 +424,12 @@ def prune(
         changed = pruning.compensate(checkpoint, model, heads, read.batches, compensate)
         progress(0, 1, f"writing {Path(out).name}")
         weights = pruning.write_pruned(changed, heads, form, stage)
-        return pruning.prove(
+        proof = pruning.prove(
             checkpoint, changed, weights, model, heads, read, form, compensate, Path(out)
         )
+        if mask is not None:
+            write_mask(mask, model.spec, heads)
+        return proof
 
 
 def heads_of_study(
@@ -436,16 +451,21 @@ def heads_of_study(
             f"{name} is about another model: it measured {stored.spec.name}",
             "Choose the model it was made with, or measure this one with `hgviz importance`",
         )
-    count = kept_count(keep, stored.spec)
-    order = _least_needed(stored, method)
-    going = len(stored.spec.heads) - count - len(stored.off)
+    return heads_to_remove(stored, keep, method)
+
+
+def heads_to_remove(study: Study, keep: str, method: str = "") -> HeadSet:
+    """All heads of a study but the N or P % that it finds most needed, see heads_of_study."""
+    count = kept_count(keep, study.spec)
+    order = _least_needed(study, method)
+    going = len(study.spec.heads) - count - len(study.off)
     if going > len(order):
         raise HgvizError(
-            f"{name} tells of {len(order)} heads, and {going} are to go: "
-            "it has not measured the others",
+            f"{Path(study.path).name or 'the study'} tells of {len(order)} heads, and {going} are "
+            "to go: it has not measured the others",
             "Let `hgviz importance` finish it, or keep more heads",
         )
-    return stored.off | frozenset(order[: max(0, going)])
+    return study.off | frozenset(order[: max(0, going)])
 
 
 def kept_count(keep: str, spec: ModelSpec) -> int:

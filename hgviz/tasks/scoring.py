@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from hgviz.core import (
     NO_STREAMING,
+    Ablation,
     HeadId,
     HeadSet,
     Integers,
@@ -48,13 +49,15 @@ def evaluate(
     streaming: Streaming = NO_STREAMING,
     limit: int | None = None,
     batch_size: int | None = None,
+    ablation: Ablation = "zero",
 ) -> Evaluation:
     """Score a model on data; see examples_from for what each kind of model is scored on.
 
     The progress carries the score so far: examples come in one random order, so it is unbiased and
     its interval shrinks. streaming: heads that attend to the first and the latest keys. limit,
-    batch_size: as in examples_from. Raises HgvizError for data that cannot be used, labels that
-    the model does not have, and heads that cannot stream.
+    batch_size: as in examples_from. ablation: what takes the place of heads that are off. Raises
+    HgvizError for data that cannot be used, labels that the model does not have, and heads that
+    cannot stream.
     """
     from hgviz.analysis.statistics import evaluate as evaluate_answers
     from hgviz.models.trials import Trials
@@ -69,10 +72,11 @@ def evaluate(
     progress(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column, labels, limit, batch_size)
     if model.spec.goal == "states":  # compared with the states of the whole model
-        trials = Trials(model, examples, streaming=streaming)
-        return evaluate_answers(lambda batch: trials.without(batch, off), examples, off)
-    trials = Trials(model, examples, off, cache_bytes=0, streaming=streaming)
-    evaluation = evaluate_answers(trials.baseline, examples, off)
+        trials = Trials(model, examples, streaming=streaming, ablation=ablation)
+        evaluation = evaluate_answers(lambda batch: trials.without(batch, off), examples, off)
+        return replace(evaluation, ablation=ablation)
+    trials = Trials(model, examples, off, cache_bytes=0, streaming=streaming, ablation=ablation)
+    evaluation = replace(evaluate_answers(trials.baseline, examples, off), ablation=ablation)
     if not streaming.heads:
         return evaluation
     longest = max((row.ids for row in examples.rows), key=len)

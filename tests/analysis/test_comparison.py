@@ -107,6 +107,7 @@ def test_the_most_alike_head_is_found_wherever_the_other_model_has_it():
     apart = [jensenshannon(own[0], one, base=2, axis=1).mean() for one in (*other, own[2])]
     assert found.head == np.argmin(apart) and distance == pytest.approx(min(apart), abs=1e-6)
     assert most_alike(a, replace(b, maps=(None,)), HeadId(0, 0)) is None
+    assert most_alike(replace(a, maps=(None,)), b, HeadId(0, 0)) is None
 
 
 def test_layers_meet_by_name_and_order_or_by_number():

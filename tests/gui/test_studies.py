@@ -9,13 +9,14 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QLabel
+from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 
 from hgviz import tasks
 from hgviz.core import HeadId
 from hgviz.figures import FIGURES
 from hgviz.gui import sources, studyruns
 from hgviz.gui.export import drawn_of
+from hgviz.maskfile import read_mask
 from hgviz.store import open_study, write_study
 from hgviz.store.studies import SweepFolder
 from tests.gui.kinds import write_tiny
@@ -147,6 +148,10 @@ def test_a_saved_study_opens_with_its_masks_and_numbers(
     pruning.switch(OFF)
     until(lambda: session.trial.done and session.trial.off == OFF)
     program.commands.run("keep_mask")
+    program.commands.run("save_mask")
+    (dialog,) = program.frame.findChildren(QFileDialog)
+    dialog.fileSelected.emit(str(tmp_path / "mask.json"))
+    assert read_mask(f"@{tmp_path / 'mask.json'}", session.spec) == (OFF, frozenset())
     before, masks = session.study, session.masks
     path = tmp_path / "saved.h5"
     program.commands._save_study(str(path))

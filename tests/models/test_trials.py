@@ -2,13 +2,22 @@
 
 import numpy as np
 import pytest
+import torch
 from scipy.special import log_softmax
 
 from hgviz.core import HeadId, HgvizError
 from hgviz.examples import classification_examples, masked_token_examples, next_token_examples
 from hgviz.models import open_model
+from hgviz.models.run import Observer, Run
 from hgviz.models.text import Bytes
-from hgviz.models.trials import CACHE_BYTES, EXCERPT, HeadAblation, Trials
+from hgviz.models.trials import (
+    CACHE_BYTES,
+    EXCERPT,
+    HeadAblation,
+    Trials,
+    batch_tokens,
+    predictions_of,
+)
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint, write_transformer
 
@@ -120,3 +129,69 @@ def test_an_excerpt_proves_that_heads_have_an_effect(case, without_effect, monke
     layers = sum(1 for layer in model.spec.layers if layer.heads)
     assert seen == [excerpt] * layers if not without_effect else seen[0] == excerpt
     assert not without_effect or seen[-1] == shape
+
+
+class Contexts(Observer):
+    """Records the contexts (queries, D) of every head of a text, or puts others in their place."""
+
+    def __init__(self, others=None):
+        self.found, self.others = {}, others or {}
+
+    def on_attention(self, call, context):
+        context = context.clone()
+        for (layer, place), other in self.others.items():
+            if layer == call.layer:
+                context[0, place] = other[np.arange(context.shape[2]) % len(other)]
+        self.found |= {(call.layer, place): one for place, one in enumerate(context[0])}
+        return context
+
+
+def read_by_itself(model, examples, row, others=None):
+    """The losses and the contexts of one text, of no batch and by no short cut."""
+    batch, seen = examples.batch([row]), Contexts(others)
+    with torch.inference_mode():
+        logits = model.module(batch_tokens(batch, "cpu"), Run(observers=[seen]))
+    return predictions_of(logits, batch)[0], seen.found
+
+
+@pytest.mark.parametrize(
+    ("ablation", "cache_bytes"), [("mean", CACHE_BYTES), ("resample", CACHE_BYTES), ("resample", 1)]
+)
+def test_means_and_other_examples_take_the_place_of_heads_that_are_off(case, ablation, cache_bytes):
+    model, examples = case
+    if len(examples) == 1:  # the text of a masked language model, in parts
+        examples = masked_token_examples([Bytes().encode(TEXT[at:90]) for at in (0, 20, 43)], 0)
+    one = Trials(model, examples, frozenset({HeadId(0, 0)}), cache_bytes, ablation=ablation, seed=4)
+    whole = [read_by_itself(model, examples, row)[1] for row in range(len(examples))]
+    means = {head: torch.cat([text[head] for text in whole]).mean(0)[None] for head in whole[0]}
+    offs = [set(), {one.heads[1]}, {one.heads[-1], one.heads[2]}]
+    for batch in batches(one)[:2]:
+        each = dict(one.without_each(batch))
+        alone = dict(one.without_each(batch, alone=True))
+        others = [{HeadId(1, head) for head in model.spec.layers[1].heads} - {HeadId(1, 1)}]
+        found = [one.without(batch, off)[0] for off in offs]
+        found += [each[one.heads[1]][0], each[one.heads[-1]][0], alone[HeadId(1, 1)][0]]
+        places = np.cumsum([0, *np.diff(examples.places)[batch.rows]])
+        for at, row in list(enumerate(batch.rows))[:5]:
+            source = means if ablation == "mean" else whole[one._partners[row]]
+            for values, off in zip(found, [*offs, offs[1], {one.heads[-1]}, *others], strict=True):
+                replaced = {head: source[head] for head in {(0, 0), *map(tuple, off)}}
+                expected, _ = read_by_itself(model, examples, int(row), replaced)
+                got = values[places[at] : places[at + 1]]
+                assert scaled_error(got, expected) <= 1e-6
+    assert sorted(one._partners) == [*range(len(examples))]
+    assert (one._partners != np.arange(len(examples))).all()
+
+
+def test_slopes_towards_the_mean_are_the_change_of_the_loss_with_a_gate(case):
+    model, examples = case
+    one = Trials(model, examples, ablation="mean")
+    batch, head = batches(one)[0], one.heads[2]
+    slopes, _ = one.gate_gradients(batch)
+    tokens, found = one._tokens(batch), []
+    gates = torch.ones(1, len(model.spec.layers[head.layer].heads), dtype=torch.float64)
+    for gate in (1.001, 0.999):
+        gates[0, head.head] = gate
+        run = Run(gates={head.layer: gates}, instead=one._instead(batch))
+        found.append(predictions_of(model.module(tokens, run).detach(), batch)[0].sum(dtype=float))
+    assert slopes[:, 2].sum() == pytest.approx((found[0] - found[1]) / 0.002, rel=1e-3, abs=1e-4)

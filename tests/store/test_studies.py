@@ -116,6 +116,7 @@ def test_a_study_of_every_version_opens_and_says_what_it_said(tmp_path):
     np.testing.assert_allclose(timed[0], TIMES, rtol=1e-6)
     assert found[2].texts == 0 and (found[3].texts, found[3].amount()) == (3, "7 examples")
     assert found[4].saved_flops.shape == (18, 3)
+    assert [one.ablation for one in found] == ["zero"] * 5 + ["mean"]
 
 
 # --- the folder of a study of many runs -----------------------------------------------------------
