@@ -24,6 +24,7 @@ from hgviz.tasks import reachability
 from hgviz.tasks.heads import role_sentence
 
 if TYPE_CHECKING:
+    from hgviz.analysis.comparison import Disagreement
     from hgviz.figures import Panel, Spec
     from hgviz.models.model import Model
     from hgviz.study import Study
@@ -129,6 +130,8 @@ def figure(
             limits=(0, 0.5), methods=["loo"].
 
     Raises HgvizError, and TypeError for an option that the kind does not have.
+
+        hgviz.figure("sample/softmax", text="The soup was not good.", head="1.2").save("map.pdf")
     """
     from hgviz.figures import FIGURES
     from hgviz.figures.cells import map_of
@@ -152,6 +155,11 @@ def compare(
     b: Capture | Model | str | Path,
     text: str | None = None,
     *,
+    data: str | Path | None = None,
+    text_column: str = "",
+    label_column: str = "",
+    labels: Mapping[str, str] | None = None,
+    limit: int | None = None,
     pair: str | None = None,
     target: str | None = None,
     layer: int | None = None,
@@ -164,15 +172,40 @@ def compare(
     activation: str | None = None,
     device: str = "cpu",
     **options: Any,
-) -> Figure:
-    """A head of A, one of B and their difference, on one scale.
+) -> Figure | Disagreement:
+    """A head of A, one of B and their difference, on one scale; or the answers of both to data.
 
-    a, b: captures, models or paths of either; a model reads text, or the text of the other side
-    where that is a capture. beside: the head of B, by default that of A. off, activation: of B
-    alone, so that compare(m, m, text, off="3.5") shows what a head does to the others. options:
-    palette, scale and limits. facts: what `hgviz compare --json` prints of all heads. Raises
-    HgvizError, and TypeError for other options.
+    Args:
+        a, b: captures, models or paths of either; a model reads text, or the text of the other
+            side where that is a capture.
+        data: labelled rows, or a text, in place of a text: both models answer it, or `limit`
+            examples of it. labels: what the models call each label of the data.
+        beside: the head of B, by default that of A.
+        off, activation: of B alone, so that compare(m, m, text, off="3.5") shows what a head does
+            to the others.
+        options: palette, scale and limits.
+
+    Returns:
+        A Figure, whose `facts` are what `hgviz compare --json` prints of all heads. With data a
+        Disagreement: both scores (shares from 0 to 1, or bits per byte), the difference with its
+        interval of 95 %, McNemar's p, and `to_dict()`.
+
+    Raises HgvizError, and TypeError for other options.
+
+        hgviz.compare("sample/softmax", "sample/ymish", "The soup was not good.", head="1.2")
+        hgviz.compare("sample/softmax", "sample/ymish", data="sample/reviews.tsv").to_dict()
     """
+    if data is not None:
+        require(
+            text is None and not (is_capture(a) or is_capture(b)),
+            "two models answer data; a text or a capture is compared by its maps",
+            "Give two models, and data without a text",
+        )
+        models = _model(a, None, device), _model(b, activation, device)
+        return tasks.compare_answers(
+            *models, find_sample(data), text_column, label_column,
+            read_heads(off, models[1].spec), limit, (labels, labels),
+        )  # fmt: skip
     asked = _options("compare", ["compare"], {"width": width, "title": title, **options})
     is_a, is_b = is_capture(a), is_capture(b)
     if is_a and not is_b and text is None:

@@ -8,7 +8,7 @@ import pytest
 
 import hgviz
 from hgviz import tasks
-from hgviz.core import Capture, HgvizError
+from hgviz.core import Capture, HgvizError, parse_heads
 from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.store import write_capture, write_study
@@ -70,6 +70,17 @@ def test_a_path_may_be_of_a_capture_a_checkpoint_or_a_study(small, tmp_path):
     assert "<svg" in found._repr_svg_() and found.facts["rows"][0]["head"]
     with pytest.raises(HgvizError, match="shows no capture"):
         found.capture  # noqa: B018
+
+
+def test_two_models_answer_the_same_data():
+    data = "sample/reviews.tsv"
+    found = hgviz.compare(SOFTMAX, YMISH, data=data, limit=20, off="1.*")
+    models = [hgviz.open_model(name) for name in (SOFTMAX, YMISH)]
+    off = parse_heads("1.*", models[1].spec.layers)
+    direct = tasks.compare_answers(*models, resource(data), off=off, limit=20)
+    assert found.to_dict() == direct.to_dict()
+    with pytest.raises(HgvizError, match="data without a text"):
+        hgviz.compare(SOFTMAX, YMISH, TEXT, data=data)
 
 
 def test_two_models_are_compared_on_a_text_or_on_that_of_a_capture(tmp_path):

@@ -272,6 +272,8 @@ ACTIONS = (
     Action("trace_curve", "Compute pruning curve", "prune", ("Ctrl+Shift+H",), "Analyse",
            (IMPORTANCE, DATA, Need(_importance_is_of_data,
             "Importance was computed on other data: compute it here first")), 2),
+    Action("patch_heads", "Patch heads between two texts…", "compare", ("Ctrl+Alt+H",), "Analyse",
+           (CHECKPOINT, IDLE), 3),
     Action("save_study", "Save importance scores…", "save", ("Alt+S",), "Analyse",
            (IMPORTANCE,), 2),
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", (CAPTURE,), 3),

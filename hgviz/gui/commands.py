@@ -726,6 +726,13 @@ class Commands:
         heads = len(session.spec.heads)
         dialogs.MeasureDialog(self.window, there, heads, session.trial, chosen).open()
 
+    def patch_heads(self) -> None:
+        """Ask for two texts and two answers, and patch every head between them."""
+        before = self.pruning.patched_texts
+        before = before if before.clean else replace(before, clean=self.session.text)
+        chosen = self.answered("patch_heads", self.pruning.patch)
+        dialogs.PatchDialog(self.window, before, chosen).open()
+
     def save_study(self) -> None:
         """Ask where, and write what was measured."""
         name = f"{self.session.study.spec.name or 'model'}-heads.h5"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, get_args, get_origin, get_type_hints
 
@@ -45,6 +45,7 @@ from hgviz.gui.sentences import counted, explained_all, shown, title_and_reason
 from hgviz.gui.widgets import Button, Check, Picker, Segments, Words, hbox, label, tip, vbox
 from hgviz.language import duration
 from hgviz.palettes import PALETTES, SCALES
+from hgviz.session import PatchedTexts
 from hgviz.session.document import SUFFIX
 from hgviz.settings import Settings
 
@@ -702,6 +703,15 @@ NO_GRADIENTS = (
     "Gradient scores are undefined for this model: it gives hidden states, and their distance from "
     "the baseline has no gradient at the baseline."
 )
+PATCHES = (
+    "Each head of the run on one text gets its context from the run on the other. The cells show "
+    "how much of the difference between the two answers' logits comes back, or is lost."
+)
+PATCHED = (
+    ("Clean text", "The sea is at the …"), ("Corrupted text", "One of as many tokens"),
+    ("Answer", "The token or class of the clean text"),
+    ("Wrong answer", "The one it is compared with"),
+)  # fmt: skip
 HOW = "Results appear as they are computed. Stop keeps what is measured."
 
 
@@ -760,6 +770,34 @@ class MeasureDialog(Form):
         rows = zip(self.boxes, measurements(), strict=True)
         needs = (name for box, (names, *_) in rows if box.isChecked() for name in names)
         return frozenset(needs), self.curve.isChecked()
+
+
+class PatchDialog(Form):
+    """Two texts of as many tokens, and two answers; before: what was asked last."""
+
+    wide = 560
+
+    def __init__(
+        self,
+        window: QWidget,
+        before: PatchedTexts,
+        then: Callable[[PatchedTexts], object] | None = None,
+    ) -> None:
+        super().__init__(window, tr("Patch heads between two texts"), tr(PATCHES), then)
+        self.fields: list[QLineEdit] = []
+        for (name, hint), value in zip(PATCHED, astuple(before), strict=True):
+            field = QLineEdit(value)
+            field.setPlaceholderText(tr(hint))
+            field.textChanged.connect(self.check)
+            self.fields.append(field)
+            self.row(tr(name), field)
+        self.offer(Button(tr("Patch"), kind="filled"))
+
+    def problem(self) -> str:
+        return "" if all(field.text() for field in self.fields) else tr("Fill in all four.")
+
+    def answer(self) -> tuple[PatchedTexts]:
+        return (PatchedTexts(*(field.text() for field in self.fields)),)
 
 
 def _add_row(grid: QGridLayout, box: Check, cost: str) -> None:

@@ -31,11 +31,18 @@ from hgviz.gui import ink, sentences, theme
 from hgviz.gui.ink import faint, focus_ring, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import FLAT, HeadLayout, HeadRow, RowsLayout, rows_layout
-from hgviz.gui.sentences import counted, layer_name, method_explained
+from hgviz.gui.sentences import (
+    Citation,
+    counted,
+    explanation,
+    layer_name,
+    method_explained,
+)
 from hgviz.gui.theme import write
 from hgviz.gui.widgets import Words, hbox, label, shows_tip, tip, vbox
 from hgviz.language import decimals
 from hgviz.study import Study
+from hgviz.tasks.patching import Patching
 
 NAME, SMALL = 0.92, 0.85  # sizes of type, in parts of the window's
 
@@ -536,6 +543,30 @@ def shades(study: Study, method: str) -> Shades:
     part = _part(seen[[head not in study.off for head in study.heads]], total, noun)
     about = method_explained(method)
     return Shades(tr(one.label), unit, (-limit, limit), heads, about=about, part=part)
+
+
+DIRECTIONS = {  # of patching: what it is called, and what it means
+    "denoised": ("Patching, denoised", "The share of the logit difference that comes back when a "
+                 "head of the corrupted run gets its context from the clean one"),
+    "noised": ("Patching, noised", "The share of the logit difference that is lost when a head of "
+               "the clean run gets its context from the corrupted one"),
+}  # fmt: skip
+PATCHING = Citation("(Δ_patched − Δ_corrupted) / (Δ_clean − Δ_corrupted)", "Meng et al. 2022")
+
+
+def patch_shades(found: Patching, way: str) -> Shades:
+    """What patching each head does, in per cent of the logit difference; way: one of DIRECTIONS."""
+    title, about = DIRECTIONS[way]
+    values = 100 * getattr(found, way)
+    limit = max(float(np.abs(values).max(initial=0)), 1e-12)
+    heads = {
+        head: Shade(value, value, value)
+        for head, value in zip(found.heads, values.tolist(), strict=True)
+    }
+    return Shades(
+        tr(title), tr("% of the logit difference"), (-limit, limit), heads,
+        ends=("against it", "carries it"), about=explanation(tr(about), PATCHING),
+    )  # fmt: skip
 
 
 def _seen(study: Study, method: Method) -> tuple[Integers, int, str]:

@@ -44,7 +44,17 @@ from hgviz.gui.charts import (
     Points,
     Slider,
 )
-from hgviz.gui.headgrid import HeadGrid, Scores, ShadeBar, Shades, offered, place_noun, shades
+from hgviz.gui.headgrid import (
+    DIRECTIONS,
+    HeadGrid,
+    Scores,
+    ShadeBar,
+    Shades,
+    offered,
+    patch_shades,
+    place_noun,
+    shades,
+)
 from hgviz.gui.jobs import GOING
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import (
@@ -80,6 +90,7 @@ from hgviz.study import Mask, PruningCurve
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
     from hgviz.session import Session
+    from hgviz.tasks.patching import Patching
 
 # --- live score -----------------------------------------------------------------------------------
 
@@ -438,7 +449,7 @@ class ScoresView(View):
 
     title = "Heads"
     figureless = "They are not measured yet"
-    needs = ("spec", "study", "score", "dark")
+    needs = ("spec", "study", "score", "patching", "dark")
     watches = "off", "selection", "undo", "redo", "masks", "trial", "work"
     empty = Empty(
         "Open a model to switch its heads off", "Every head is one cell here.",
@@ -460,7 +471,9 @@ class ScoresView(View):
         self.clear = IconButton("eye", tr("Switch all heads on (Ctrl+Shift+A)"))
         self.head.add(self.undo, self.redo, self.clear, self.export_button())
         self.colour = Picker(tr("Colour"), 10)
-        self.colour.activated.connect(lambda: self.coloured.emit(self.colour.currentData()))
+        self.colour.activated.connect(self._colour)
+        self._way = ""  # of patching, which colours the heads in place of a score
+        self._patching: Patching | None = None
         self.measure = Button(tr("Measure…"))
         self.measure.clicked.connect(self._measure)
         word = label(tr("Colour"), factor=0.92, kind="secondary")
@@ -490,6 +503,11 @@ class ScoresView(View):
         """The scores of all heads, by the chosen method."""
         if session.spec is None:
             return None
+        if session.patching is not self._patching:
+            self._patching = session.patching
+            self._way = "denoised" if session.patching is not None else ""
+        if session.patching is not None and self._way:
+            return partial(patch_shades, session.patching, self._way)
         if session.study is None or not session.score:
             return Shades
         return partial(shades, session.study, session.score)
@@ -501,9 +519,11 @@ class ScoresView(View):
         self.bar.show_shades(result)
         methods = offered(session.study)
         choices = [(one.name, tr(one.label), method_explained(one.name)) for one in methods]
-        self.colour.offer(choices or [("", tr("Not measured yet"))], session.score)
-        self.colour.setEnabled(session.study is not None)
-        self.colour.setToolTip(tip(method_explained(session.score)) if session.score else "")
+        if session.patching is not None:
+            choices += [(name, tr(title), tr(about)) for name, (title, about) in DIRECTIONS.items()]
+        self.colour.offer(choices or [("", tr("Not measured yet"))], self._way or session.score)
+        self.colour.setEnabled(bool(choices))
+        self.colour.setToolTip(tip(result.about) if result.about else "")
         for name in self.watches:
             self.noticed(name)
 
@@ -523,7 +543,7 @@ class ScoresView(View):
 
     def figure(self, session: Session) -> Spec | None:
         """The scores that colour the wall, the most needed head first."""
-        if session.study is None or not session.score:
+        if session.study is None or not session.score or self._way:
             return None
         return Spec("scores", session.selection, methods=(session.score,))
 
@@ -580,6 +600,13 @@ class ScoresView(View):
         if head is None:
             words = f"{off_words(session, '{n:,} of {total:,} heads off')}   ·   {words}"
         self.described.emit(words)
+
+    def _colour(self) -> None:
+        chosen = self.colour.currentData()
+        self._way = chosen if chosen in DIRECTIONS else ""
+        if not self._way and chosen:
+            self.coloured.emit(chosen)
+        self.refresh()
 
     def _measure(self) -> None:
         if self._measuring:

@@ -41,12 +41,13 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted
 from hgviz.gui.sources import name_of
 from hgviz.gui.view import Empty
-from hgviz.session import Session
+from hgviz.session import PatchedTexts, Session
 from hgviz.study import SCORE, Mask, Study
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials
+    from hgviz.tasks.patching import Patching
 
 # --- trial of a set of heads ----------------------------------------------------------------------
 
@@ -132,6 +133,17 @@ def evaluate_model(
 ) -> MaskTrial:
     """Evaluate a model without some heads on a file. Errors: as tasks.trials_on."""
     return tasks.try_heads(prepare(model, "", "", data, labels=labels), off)
+
+
+def patched(
+    model: Model | None, path: str, activation: str, texts: PatchedTexts, off: HeadSet
+) -> tuple[Model, Patching]:
+    """Open the model where it is not, and patch its heads. Errors: as tasks.patching."""
+    if model is None:
+        model = tasks.load(path, settings.load().device, activation=activation or None)
+    clean, corrupted = (model.tokenize(text) for text in (texts.clean, texts.corrupted))
+    answer, wrong = (tasks.answer_number(model, name) for name in (texts.answer, texts.wrong))
+    return model, tasks.patching(model, clean, corrupted, answer, wrong, off)
 
 
 def measure_around(urgent: NewestFirst, measure: Callable[[], Study]) -> Study:
@@ -244,7 +256,7 @@ def _unscored(masks: tuple[Mask, ...]) -> tuple[Mask, ...]:
 
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 32  # finished trials that are shown again at once
-TRIAL, DATA, MEASURE, CURVE = "trial", "data", "measure-heads", "curve"
+TRIAL, DATA, MEASURE, CURVE, PATCH = "trial", "data", "measure-heads", "curve", "patch"
 LONG = (MEASURE, CURVE)
 
 
@@ -263,6 +275,7 @@ class TrialRunner:
         self.pair: tuple[Capture, Capture] | None = None  # whole, and with heads off
         self._known: dict[HeadSet, MaskTrial] = {}
         self._shown = 0.0
+        self.patched_texts = PatchedTexts()  # what was asked last
         self._by_hand = False  # whether somebody chose what colours the wall
         self._curve = False  # whether one is to be drawn when the heads are measured
         self._stacks: dict[str, QUndoStack] = {}  # by the digest of a model
@@ -333,6 +346,24 @@ class TrialRunner:
         self.working.start(
             self.lanes.files, f"save {path}", f"Saving {name_of(path)}", work, saved,
             lasting=True,
+        )  # fmt: skip
+
+    # --- patching ---------------------------------------------------------------------------------
+
+    def patch(self, texts: PatchedTexts) -> None:
+        """Patch every head between two texts, and colour the heads by what comes back."""
+        session = self.session
+        self.patched_texts = texts
+        work = partial(
+            patched, session.model, session.checkpoint, session.activation, texts, session.off
+        )
+
+        def show(result: tuple[Model, Patching]) -> None:
+            model, found = result
+            session.put(model=model, patching=found, mode="prune")
+
+        self.working.start(
+            self.lanes.engine, PATCH, tr("Patching heads"), work, show, bound=True
         )  # fmt: skip
 
     # --- before and after -------------------------------------------------------------------------

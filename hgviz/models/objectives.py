@@ -65,7 +65,9 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     batch, length: rows a step and tokens that they are cut to (0: what the model reads), where
     rows are learned; windows of whole texts have stages. label_smoothing: share of the target
     given to all classes; token_dropout: share of tokens replaced by the unknown one while a
-    classifier learns; mask: share of tokens that a masked language model guesses. initial:
+    classifier learns; mask: share of tokens that a masked language model guesses. level_dropout: by
+    level, the share of texts that are read without its self-attention, so that others learn to do
+    its work (as DropHead, Zhou et al. 2020, arXiv:2004.13342, by levels). initial:
     standard deviation of new weights; 0.02 suits widths of some hundreds, narrow models need more.
     evaluate_bytes: how much held-out text is measured while training; at the end all is.
     """
@@ -79,6 +81,7 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decay: NotNegative = 0.1
     clip: Positive = 1.0
     dropout: Share = 0.0
+    level_dropout: tuple[Share, ...] = ()
     label_smoothing: Share = 0.0
     token_dropout: Share = 0.0
     mask: PositiveShare = 0.15
@@ -497,15 +500,21 @@ class TrainedHeads:
         self, objective: Objective, model: Network, step: int, done: float
     ) -> tuple[Tensor, float]:
         """The loss under gates drawn for every text, and their penalty; without it for the log."""
-        gates, seed = self.gates, objective.recipe.seed
+        gates, recipe = self.gates, objective.recipe
+        level_of = {layer.index: layer.level for layer in self.layers if layer.role == "self"}
+        levels = [level_of.get(head.layer, len(recipe.level_dropout)) for head in self.on]
+        odds = torch.tensor([*recipe.level_dropout, *[0.0] * (len(self.layers) + 1)])
 
         def draw(texts: int) -> Tensor:
-            assert gates is not None
-            shape, generator = (texts, len(self.on)), step_generator(seed, step, GATES)
+            generator = step_generator(recipe.seed, step, GATES)
+            if gates is None:  # one number for all heads of a level
+                u = torch.rand((texts, len(odds)), generator=generator, dtype=torch.float64)
+                return (u >= odds).double()[:, levels]
+            shape = (texts, len(self.on))
             u = torch.rand(shape, generator=generator, dtype=torch.float64)
             return gates.draw(u.clamp(min=torch.finfo(u.dtype).tiny))  # 0 has no logarithm
 
-        with self.apply(model, gates and draw):
+        with self.apply(model, draw if gates is not None or any(recipe.level_dropout) else None):
             loss, value = objective.loss(model, step, done)
         return loss if gates is None else gates.penalty().to(loss) + loss, value
 

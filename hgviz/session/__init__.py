@@ -33,12 +33,13 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.study import Mask, Study, Sweep
     from hgviz.tasks.attribution import Attribution, Question
+    from hgviz.tasks.patching import Patching
 
 # what was found of one model, and goes when another is opened
 OF_MODEL: dict[str, Any] = {
     "study": None, "trial": None, "masks": (), "data": "", "facts": {}, "roles": None,
     "opened": {}, "hover": None, "ids": "", "capture_b": None, "trial_b": None,
-    "question": None, "explained": None,
+    "question": None, "explained": None, "patching": None,
 }  # fmt: skip
 NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
 # what was measured of a model, and what is changed of it: both come back with it
@@ -52,7 +53,8 @@ FIELDS = (
     "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
     "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
     "study", "trial", "masks", "undo", "redo", "data", "score", "look", "capture_b", "trial_b",
-    "comparison", "roles", "shade", "question", "explained", "unsaved",
+    "comparison", "roles", "shade", "question", "explained", "patching",
+    "unsaved",
     "recent", "sweep", "sweep_file", "sweep_trouble", "cell",
 )  # fmt: skip
 
@@ -69,6 +71,16 @@ class Work:
     left: float | None = None
     keeps: str = ""
     state: Literal["waiting", "running", "stopping", "done", "stopped", "failed"] = "waiting"
+
+
+@dataclass(frozen=True, slots=True)
+class PatchedTexts:
+    """Two texts, and the answers whose logit difference they differ in: tokens or classes."""
+
+    clean: str = ""
+    corrupted: str = ""
+    answer: str = ""
+    wrong: str = ""
 
 
 class Session:
@@ -90,11 +102,11 @@ class Session:
     undo, redo: what would be undone or redone next, in words, "" for nothing. data: the file a
     model is tried on; trial: what it scored there without those heads, so far; study: what was
     measured of all heads there; unsaved: more than its file has, if there is one; score: its method
-    that colours them. masks: sets kept by name. measured: the fields MEASURED of the models that
-    were open before, by digest. recent: paths of what was opened last, the newest first. sweep:
-    many runs as they stood when they were looked at last, by whomever they are run; sweep_file: the
-    study file that asks for them; sweep_trouble: why they cannot be looked at now, ""; cell: the
-    key of the run that is chosen, "".
+    that colours them. patching: what heads carry between two texts. masks: sets kept by name.
+    measured: the fields MEASURED of the models that were open before, by digest. recent: paths of
+    what was opened last, the newest first. sweep: many runs as they stood when they were looked at
+    last, by whomever they are run; sweep_file: the study file that asks for them; sweep_trouble:
+    why they cannot be looked at now, ""; cell: the key of the run that is chosen, "".
     """
 
     changed = Signal(str)
@@ -128,6 +140,7 @@ class Session:
         self.written: int | None = None
         self.question: Question | None = None
         self.explained: Attribution | None = None
+        self.patching: Patching | None = None
         self.study: Study | None = None
         self.trial: MaskTrial | None = None
         self.masks: tuple[Mask, ...] = ()

@@ -14,7 +14,7 @@ from hgviz.core import HeadId, MetricEstimate, Selection
 from hgviz.files import resource
 from hgviz.gui import trials as gui_trials
 from hgviz.gui.charts import Points
-from hgviz.gui.dialogs import LabelsDialog
+from hgviz.gui.dialogs import LabelsDialog, PatchDialog
 from hgviz.gui.sides import sides_of
 from hgviz.session import SideB
 from hgviz.study import Mask
@@ -329,3 +329,39 @@ def test_masks_stay_without_their_scores_where_other_data_is_chosen(scored, unti
     assert [one.name for one in session.masks] == ["1 off"] and session.undo
     until(lambda: session.trial is not None and session.trial.done)
     assert session.masks[0].score.total == session.trial.total != first.total
+
+
+# --- patching -------------------------------------------------------------------------------------
+
+
+def test_heads_are_patched_between_two_texts_and_colour_the_grid(classifier, until):
+    program, session, heads = classifier, classifier.session, classifier.prune.heads
+    program.commands.run("patch_heads")
+    (dialog,) = program.frame.findChildren(PatchDialog)
+    assert dialog.problem() == "Fill in all four."
+    asked = "a good film", "a bad film", "positive", "negative"
+    for field, text in zip(dialog.fields, asked, strict=True):
+        field.setText(text)
+    dialog.default.click()
+    until(lambda: session.patching is not None)
+    program.settle()
+    model = session.model
+    texts, answers = map(model.tokenize, asked[:2]), (1, 0)
+    found = tasks.patching(model, *texts, *answers)
+    np.testing.assert_array_equal(session.patching.denoised, found.denoised)
+    rows = {row[0]: float(row[2]) for row in heads.as_table()[1:]}
+    expected = {str(head): 100 * x for head, x in zip(found.heads, found.denoised, strict=True)}
+    assert rows == pytest.approx(expected, rel=1e-4)
+    assert heads.colour.currentData() == "denoised" and heads.figure(session) is None
+    heads.colour.setCurrentIndex(heads.colour.findData("noised"))
+    heads.colour.activated.emit(heads.colour.currentIndex())
+    program.settle()
+    lost = {row[0]: float(row[2]) for row in heads.as_table()[1:]}
+    assert lost[str(found.heads[3])] == pytest.approx(100 * found.noised[3], rel=1e-4)
+    program.commands.run("patch_heads")  # asks again with what was asked last
+    dialog = program.frame.findChildren(PatchDialog)[-1]
+    assert [field.text() for field in dialog.fields] == [*asked]
+    dialog.fields[1].setText("a very bad film")
+    dialog.default.click()
+    until(lambda: errors(program))
+    assert "the texts differ in length" in str(errors(program)) and session.patching is not None
