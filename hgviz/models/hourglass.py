@@ -190,7 +190,8 @@ class HourglassConfig(
 
     hierarchy, vanilla_layers: see parse_hierarchy. attention_downsampling, attention_upsampling:
     the pooling, or spreading, that makes the queries of resampling attention. masking "compat":
-    masks as in hourglass-transformer-pytorch. widths: of each level, d_model everywhere where
+    masks as in hourglass-transformer-pytorch. residual: whether the states before shortening are
+    added again after upsampling. widths: of each level, d_model everywhere where
     empty; heads are equally wide at all levels, d_ff grows with the width.
     """
 
@@ -205,6 +206,7 @@ class HourglassConfig(
     positions: Literal["learned", "relative", "rotary", "none"] = "relative"
     causal: bool = True
     masking: Literal["strict", "compat"] = "strict"
+    residual: bool = True
     widths: tuple[Width, ...] = ()
 
     def __post_init__(self) -> None:
@@ -455,6 +457,8 @@ class Up(Resampling):
         self, x: Tensor, r: Tensor, keep: Tensor | None, rel: RelativeBiases | None, run: Run
     ) -> Tensor:
         """x (B, m, d), residual r (B, N, d), keep (B, m) or None -> (B, N, d)"""
+        if not self.config.residual:
+            r = torch.zeros_like(r)
         if not self.official:
             u = self.spread(x, keep) + r
             return u if self.layer is None else self.attend(u, x, keep, rel, run)

@@ -197,7 +197,7 @@ def digest_of(config: Configuration, tensors: Mapping[str, Tensor]) -> str:
         unused: dict[str, Any] = {
             "norms": {}, "top_k": None, "content": True, "slots_sharing": "tokens",
             "slots_bias": False, "scores": ("dot",), "rank": 8, "shared_width": 0,
-            "cls_width": 0, "widths": (),
+            "cls_width": 0, "widths": (), "residual": True,
             **({"kept": ()} if isinstance(config, HourglassConfig) else {}),
         }  # fmt: skip
         keys = {

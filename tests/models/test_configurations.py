@@ -19,6 +19,7 @@ from tests.models.building import (
     FAMILIES,
     build,
     make_config,
+    make_hourglass,
     make_transformer,
     make_unattending,
     opened,
@@ -79,6 +80,16 @@ DEPTHS = [
     ((1, 1, 1), 1, f"shorten_factor 1 {EACH} 1 levels"),
     ((1, 0, 1), 2, "the innermost needs a layer; all have at most 1,000"),
 ]
+
+
+@pytest.mark.parametrize("form", ["official", "windowed"])
+def test_without_the_residual_the_positions_of_a_group_are_alike(form):
+    keys = {"form": form, "upsampling": "repeat", "hierarchy": "1@1 1@3 0@1", "causal": False}
+    ids = torch.arange(12)[None]
+    for residual in (True, False):
+        model = make_hourglass(make_config(**keys, residual=residual, positions="none"))
+        groups = model(ids).unflatten(1, (-1, 3))
+        assert bool((groups == groups[:, :, :1]).all()) != residual
 
 
 def test_an_illegal_hierarchy_is_refused_in_one_line():

@@ -2,6 +2,7 @@
 
 import json
 import random
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,9 +13,10 @@ from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model
 from hgviz.models.checkpoints import read, save
+from hgviz.models.objectives import Recipe, TrainedHeads
 from hgviz.models.pruning import remove_heads
 from hgviz.models.training import read_learned, train
-from tests.models.building import make_transformer
+from tests.models.building import make_config, make_hourglass, make_transformer
 from tests.models.trainings import KINDS, log, plan, train_twice, write_data
 
 PLANTED = {
@@ -256,3 +258,27 @@ def test_a_file_that_holds_no_gates_of_a_model_is_one_clear_line(planted, text, 
     with pytest.raises(HgvizError, match=message) as caught:
         read_learned([planted], open_model(planted / "model").spec)
     assert "\n" not in str(caught.value)
+
+
+# --- levels that are dropped ----------------------------------------------------------------------
+
+
+def test_a_level_is_dropped_from_whole_texts_while_a_model_learns():
+    model = make_hourglass(make_config(hierarchy="2@1 1@2 1@1"))
+    heads, runs = TrainedHeads(model.config.layers), []
+    forward = model.forward
+    model.forward = lambda ids, run: (runs.append(run), forward(ids, run))[1]
+    objective = SimpleNamespace(
+        recipe=Recipe(steps=1, level_dropout=(0.4,), seed=2),
+        loss=lambda model, step, done: (model(torch.zeros(200, 4, dtype=int)).sum(), 0.0),
+    )
+    heads.loss(objective, model, 0, 0.0)
+    heads.loss(objective, model, 0, 0.0)  # the same step draws the same
+    gates = runs[0].gates
+    outer = [gates[layer.index] for layer in model.config.layers if not layer.level]
+    own = [one for one in outer if (one != 1).any()]
+    assert len(own) == 3 and all(torch.equal(one, own[0]) for one in own)  # pre.0, pre.1, post.0
+    assert set(own[0].unique().tolist()) == {0, 1} and (own[0][:, :1] == own[0]).all()
+    assert 0.3 < 1 - own[0].mean() < 0.5
+    assert all(torch.equal(gates[at], runs[1].gates[at]) for at in gates)
+    assert all((gates[layer.index] == 1).all() for layer in model.config.layers if layer.level)
