@@ -118,6 +118,8 @@ FIGURES: dict[str, Kind] = {
              f"{HEAD} selection.query selection.key order display.palette display.scale"),
         Kind("profile", "Metrics of heads, layer by layer", "captures", "tokens metrics"),
         Kind("activation", "What scores become", "captures", "display.limits"),
+        Kind("spectrum", "How much of a map its largest singular values hold", "captures",
+             f"{HEAD} tokens display.limits"),
         Kind("curve", "What is lost as heads go", "studies", "methods axis display.limits"),
         Kind("scores", "What every head is worth", "study", "methods display.limits"),
         Kind("seeds", "What models reach, over seeds", "sweep", "display.limits"),

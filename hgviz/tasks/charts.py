@@ -214,6 +214,48 @@ def slope_of_score(name: str, scores: Many) -> Many:
     return slopes
 
 
+# --- spectra --------------------------------------------------------------------------------------
+
+MOST_SIDE = 2048  # positions of a map whose singular values are taken at once
+HELD = 0.9  # of their sum
+
+
+def spectrum_chart(captures: Sequence[Capture], head: HeadId) -> Plots:
+    """The cumulative singular values of a head's map in each capture (Wang et al. 2020, figure 1).
+
+    Raises HgvizError for captures without the head, and for maps of more than 2,048 positions.
+    """
+    from hgviz.figures.charts import Line, Plot, Plots
+    from hgviz.maps.tiles import one_thread
+
+    lines, notes = [], []
+    for name, capture in zip(_side_names(captures), captures, strict=True):
+        maps = capture.maps[head.layer] if head.layer < len(capture.maps) else None
+        require(
+            maps is not None and head.head in maps.heads,
+            f"head {head} is not in the capture of {name}",
+            "Choose a head by --head; `hgviz info` lists them",
+        )
+        assert maps is not None
+        require(
+            max(maps.shape[1:]) <= MOST_SIDE,
+            f"the map of head {head} has {maps.shape[1]:,} x {maps.shape[2]:,} weights: "
+            f"its singular values are taken of at most {MOST_SIDE:,} positions",
+            "Capture a shorter text",
+        )
+        with one_thread():
+            sizes = np.linalg.svd(maps.read(head.head).astype(float), compute_uv=False)
+        held = np.cumsum(sizes) / (sizes.sum() or 1.0)
+        count = min(int(np.searchsorted(held, HELD)) + 1, len(held))
+        lines.append(Line(name, np.arange(1.0, len(held) + 1), held))
+        of = f"{name}: " if len(captures) > 1 else ""
+        notes.append(f"{of}{count:,} of {len(held):,} hold {100 * HELD:.0f} % of the sum.")
+    plot = Plot("", "Singular values, the largest first", "Share of their sum", tuple(lines),
+                limits=(0.0, 1.0))  # fmt: skip
+    about = _profile_about(captures, ()) | {"head": str(head)}
+    return Plots((plot,), title=f"Singular values of head {head}", notes=tuple(notes), about=about)
+
+
 # --- profiles -------------------------------------------------------------------------------------
 
 ALWAYS = ("entropy", "distance", "positive", "negative")  # shown where they have values

@@ -16,6 +16,7 @@ from hgviz.tasks.charts import (
     neurons_chart,
     pair_chart,
     profile_chart,
+    spectrum_chart,
     study_chart,
 )
 from hgviz.tasks.files import capture_at, study_at
@@ -119,6 +120,8 @@ def panel(spec: Spec, sources: Source | Sequence[Source], facts: Facts | None = 
             content = activation_chart(activations_of(*captures))
         case "neurons":
             content = neurons_chart(captures[0], spec.selection, spec.order)
+        case "spectrum":
+            content = spectrum_chart(captures, spec.selection.head_id)
         case "profile":
             content = profile_chart(captures, spec.metrics, facts)
         case "curve" | "scores":

@@ -28,7 +28,15 @@ from hgviz.models import open_model
 from hgviz.store import write_capture
 from hgviz.tasks.attribution import MOST_KEYS as MOST_SCORED
 from hgviz.tasks.attribution import Question, attribution_panel, attribution_rows, prompt_options
-from hgviz.tasks.charts import MOST_KEYS, activation_chart, neurons_chart, pair_chart, profile_chart
+from hgviz.tasks.charts import (
+    MOST_KEYS,
+    MOST_SIDE,
+    activation_chart,
+    neurons_chart,
+    pair_chart,
+    profile_chart,
+    spectrum_chart,
+)
 from tests.analysis.planting import letters, plant
 from tests.figures.flaws import overlaps, texts
 from tests.figures.making import (
@@ -144,6 +152,31 @@ def test_levels_of_an_hourglass_meet_on_tokens(capture):
     assert np.array_equal(chart.maps[0], capture.maps[fine.index].read(fine.heads[0]))
     upper = capture.maps[coarse.index].read(coarse.heads[0])  # a row of the token's group
     assert chart.maps[1][0].sum() == approx(upper[0].sum(), abs=1e-5)
+
+
+# --- spectra --------------------------------------------------------------------------------------
+
+
+def with_map(weights):
+    """A capture whose only head has these weights."""
+    maps = DenseMap(weights[None].astype(np.float32), (0,))
+    return replace(make_capture("the sea", (1,), heads=1), maps=(maps,))
+
+
+def test_a_spectrum_holds_the_singular_values_of_a_head():
+    even, diagonal = np.full((8, 8), 1 / 8), np.eye(8)
+    given = [with_map(even), with_map(diagonal)]
+    chart = spectrum_chart(given, HeadId(0, 0))
+    lines = chart.plots[0].lines
+    assert lines[0].y == pytest.approx(np.ones(8)) and lines[0].x.tolist() == [*range(1, 9)]
+    assert lines[1].y == pytest.approx(np.arange(1, 9) / 8)
+    assert [note.split(": ")[-1][:6] for note in chart.notes] == ["1 of 8", "8 of 8"]
+    for capture, head, words in (
+        (given[0], HeadId(0, 1), "head 0.1 is not in"), (given[0], HeadId(3, 0), "head 3.0 is not"),
+        (with_map(np.zeros((MOST_SIDE + 1, 1))), HeadId(0, 0), "Capture a shorter text"),
+    ):  # fmt: skip
+        with pytest.raises(HgvizError, match=words):
+            spectrum_chart([capture], head)
 
 
 # --- profiles -------------------------------------------------------------------------------------
