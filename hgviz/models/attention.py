@@ -689,6 +689,26 @@ def _attend_linear(group: HeadGroup, v: Tensor, keep: Tensor | None) -> Tensor:
     return (total[..., :-1] / (total[..., -1:] + SUM_EPSILON)).to(v.dtype)
 
 
+def extend_linear(
+    q: Tensor, k: Tensor, v: Tensor, state: Tensor | None
+) -> tuple[Tensor | None, Tensor]:
+    """Linear attention as a recurrent network (Katharopoulos et al. 2020, section 3.4).
+
+    state (B, H, D, D + 1): the sum over the tokens so far of phi(k) [v, 1]; None: there are none.
+    Returns the context of one token (B, H, 1, D), None of several, and the state with them.
+    """
+    features = ACTIVATIONS["linear"].features
+    assert features is not None
+    exact = torch.promote_types(v.dtype, torch.float32)
+    values = F.pad(v.to(exact), (0, 1), value=1.0)
+    added = features(k, torch).to(exact).transpose(-1, -2) @ values
+    state = added if state is None else state + added
+    if q.shape[-2] != 1:
+        return None, state
+    total = features(q, torch).to(exact) @ state
+    return (total[..., :-1] / (total[..., -1:] + SUM_EPSILON)).to(v.dtype), state
+
+
 def _sum_products(q: Tensor, k: Tensor, v: Tensor, rule: Rule) -> Tensor:
     """Sums (B, h, Q, E) of (q . k_j) v_j over the keys that each row sees, v (B, h, K, E).
 

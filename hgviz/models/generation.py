@@ -23,8 +23,9 @@ class Writing:
     """A text under way: `logits` (vocabulary,) are of the next token, `add` reads one more.
 
     A model of transformers reads a token with its own cache of keys and values, in O(length) time,
-    unless its first token there gives other logits than a pass over the whole text. All others
-    read the whole text for every token. target: the decoder's text so far, where there are two; it
+    one of linear attention with the states of its layers, in O(1), unless its first token there
+    gives other logits than a pass over the whole text. All others read the whole text for every
+    token. target: the decoder's text so far, where there are two; it
     is the one that grows. Raises HgvizError for models that cannot write, and for padding.
     """
 

@@ -238,7 +238,8 @@ def require_even_heads(positions: str, d_head: int) -> None:
 
 @dataclass(slots=True)
 class Cache:
-    """The key-value cache of a transformers model, in the library's own type; None when empty."""
+    """What a model keeps of the tokens so far; None when empty. Of a model of transformers its keys
+    and values, in the library's own type; of linear attention the states of its layers."""
 
     state: Any = None
 

@@ -25,6 +25,7 @@ from hgviz.models.attention import (
     RowLogSums,
     attend,
     expand_key_groups,
+    extend_linear,
     factors,
     fill_empty_rows,
     head_groups,
@@ -213,6 +214,27 @@ class Run:
             return own if gates is None else torch.lerp(other, own, gates[:, :, None, None])
         context = context.index_fill(1, places, 0.0)
         return context if gates is None else context * gates[:, :, None, None]
+
+
+@dataclass(frozen=True, slots=True)
+class RecurrentRun(Run):
+    """A pass of a causal model of linear attention over the tokens that follow others.
+
+    states (B, H, D, D + 1) by layer, see extend_linear: those of the tokens so far, to which this
+    pass adds its own. A text is begun by several tokens, and goes on by one at a time.
+    """
+
+    states: dict[int, Tensor] = field(default_factory=dict)
+
+    def attend(
+        self, layer: int, q: Tensor, k: Tensor, v: Tensor, rule: Rule, **more: Any
+    ) -> Tensor:
+        """Context (B, H, Q, D), as Run.attend."""
+        begun = self.states.get(layer)
+        context, self.states[layer] = extend_linear(q, k, v, begun)
+        if context is None or begun is None:
+            return Run.attend(self, layer, q, k, v, rule, **more)
+        return self._apply_gates(layer, more.get("heads") or range(q.shape[1]), context)
 
 
 class LastLayerReached(Exception):

@@ -36,7 +36,7 @@ from hgviz.models.layers import (
     require_length,
 )
 from hgviz.models.mechanisms import Mixtures, Projection, Synthesis
-from hgviz.models.run import EMBEDDING, Run
+from hgviz.models.run import EMBEDDING, RecurrentRun, Run
 
 Slots = Projection | Mixtures
 SCORES = ("dot", "dense", "random", "fixed", "factorised")  # mechanisms.Synthesis has the last four
@@ -271,12 +271,14 @@ class Embed(nn.Module):
     def forward(self, tokens: Tokens) -> Tensor:
         """(B, n, d)"""
         x = self.token(tokens.ids) if tokens.embedded is None else tokens.embedded
-        return self.add_positions(x, tokens.segments)
+        first = 0 if tokens.positions is None else int(tokens.positions[0, 0])
+        return self.add_positions(x, tokens.segments, first)
 
-    def add_positions(self, x: Tensor, segments: Tensor | None = None) -> Tensor:
-        """Add positions and segments (default: segment 0) to token embeddings (B, n, d)."""
-        require_length(x.shape[1], self.config.max_positions)
-        positions = torch.arange(x.shape[1], device=x.device)
+    def add_positions(self, x: Tensor, segments: Tensor | None = None, first: int = 0) -> Tensor:
+        """Add positions, from `first` on, and segments (default: segment 0) to token embeddings
+        (B, n, d)."""
+        require_length(first + x.shape[1], self.config.max_positions)
+        positions = torch.arange(first, first + x.shape[1], device=x.device)
         if self.config.positions == "learned":
             x = x + self.position(positions)
         elif self.config.positions == "sinusoidal":
@@ -297,6 +299,19 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype) -> Tensor:
     angles = positions.cpu().double()[:, None] * 10000.0 ** (-2 * steps / width)
     encodings = torch.stack([angles.sin(), angles.cos()], dim=-1).flatten(1)[:, :width]
     return encodings.to(dtype).to(positions.device)
+
+
+UNTURNED = ("none", "learned", "sinusoidal")  # positions that do not turn queries and keys
+
+
+def _continued(tokens: Tokens, run: Run) -> tuple[Tokens, RecurrentRun]:
+    """Tokens with their positions after those in the cache, and a run that adds to its states."""
+    assert tokens.cache is not None
+    done, states = tokens.cache.state or (0, {})
+    batch, count = tokens.shape
+    tokens.cache.state = done + count, states
+    positions = torch.arange(done, done + count).expand(batch, count)
+    return replace(tokens, positions=positions), RecurrentRun(run.off, states=states)
 
 
 # states (B, n, d) of all tokens, and those (B, c, W) of wide CLS tokens beside them
@@ -459,7 +474,17 @@ class Transformer(Network):
     def forward(self, tokens: Tokens | Tensor, run: Run | None = None) -> Tensor:
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
         tokens, run = as_tokens(tokens), run or Run()
+        if tokens.cache is not None:
+            tokens, run = _continued(tokens, run)
         return self.from_embeddings(run.block(EMBEDDING, self.embed, tokens), tokens, run)
+
+    @property
+    def can_cache(self) -> bool:
+        """Whether a token can be read with the states of those before it: linear attention."""
+        config = self.config
+        names = {name for layer in config.layers for name in layer.activations}
+        is_plain = config.form == "decoder" and not (config.cross or config.norms)
+        return is_plain and names == {"linear"} and config.positions in UNTURNED
 
     def from_embeddings(self, x: Tensor, tokens: Tokens, run: Run | None = None) -> Tensor:
         """As forward, from embeddings with positions x (B, n, d).

@@ -13,6 +13,7 @@ import torch
 from hgviz.core import HeadId
 from hgviz.models import checkpoints, open_model, pruning
 from hgviz.models.generation import Writing, choose_token
+from tests.models.building import write_transformer
 from tests.models.zoo import write
 
 BEGIN, ADDED = 3, 18  # tokens there are, and more; windows are 5 wide
@@ -121,6 +122,23 @@ def test_each_token_is_read_alone_and_the_text_is_that_of_transformers(folder, k
     assert ids.tolist() == tokens
     assert differ(logits, expected) < max(close, 1e-6)
     assert differ(logits, whole(model, ids)) < close
+
+
+@pytest.mark.parametrize("positions", ["none", "learned", "sinusoidal", "rotary"])
+@pytest.mark.parametrize("off", [frozenset(), frozenset({HeadId(0, 1), HeadId(1, 0)})])
+def test_linear_attention_goes_on_from_its_state(tmp_path, positions, off):
+    path = write_transformer(
+        tmp_path / "linear", form="decoder", activations="linear", positions=positions,
+        vocab_size=120, max_positions=64,
+    )  # fmt: skip
+    model, passes = open_model(path, "cpu", "float64"), []
+    model.module.embed.token.register_forward_hook(lambda *given: passes.append(given[2].shape[1]))
+    writing, logits = written(model, off=off)
+    assert row_by_row(passes) == (positions != "rotary")  # which turn what the state sums
+    ids = writing.text.ids
+    assert differ(logits, whole(model, ids, off)) < 1e-9
+    states = writing._cache.state[1] if positions != "rotary" else {}
+    assert all(one.shape == (1, 2, 6, 7) for one in states.values())  # however long the text is
 
 
 @pytest.mark.parametrize("kind", ["llama", "gemma2", "opt"])
