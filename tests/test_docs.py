@@ -1,5 +1,6 @@
 """The pages: their commands and pictures are those of the program, their tables of results."""
 
+import csv
 import functools
 import os
 import re
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 import typer
 from PIL import Image
+from scipy.stats import ttest_1samp
 
 from hgviz.analysis.statistics import student_interval
 from hgviz.cli import app, verbs
@@ -375,3 +377,28 @@ def test_what_is_right_as_often_is_equal_though_shares_are_kept_as_float32():
         StudyResults(noisy).method_differences, StudyResults(known).method_differences, strict=True
     )
     assert all(one["p"] == other["p"] for one, other in pairs)
+
+
+# --- findings -------------------------------------------------------------------------------------
+
+
+def test_the_shares_of_the_background_are_those_of_the_table():
+    with (DOCS / "findings/background.csv").open(encoding="utf-8") as file:
+        rows = [*csv.DictReader(file)]
+    columns = {"absolute weights": "absolute", "weights × outputs": "output"}
+    text = (DOCS / "background.md").read_text("utf-8")
+    lines = re.findall(r"^\| (\d) \| (\D+?) \| (.+) \|$", text, re.MULTILINE)
+    assert len(lines) == 8
+    for layer, of, said in lines:
+        softmax, ymish = (
+            np.array([float(row[columns[of]]) for row in rows
+                      if (row["model"], row["layer"]) == (name, layer)])
+            for name in ("softmax", "ymish")
+        )  # fmt: skip
+        difference = ymish - softmax
+        interval = ttest_1samp(difference, 0).confidence_interval()
+        values = softmax.mean(), ymish.mean(), difference.mean(), *interval
+        numbers = re.findall(r"[−+]?\d\.\d+", said)
+        assert len(softmax) == 200 and len(numbers) == 5
+        for number, value in zip(numbers, values, strict=True):
+            assert float(number.replace("−", "-")) == pytest.approx(value, abs=0.0006)
