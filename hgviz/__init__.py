@@ -22,6 +22,7 @@ MODULES = {
     **dict.fromkeys(_API.split(), "hgviz.api"),
     **dict.fromkeys(_NOTEBOOK.split(), "hgviz.notebook"),
     **dict.fromkeys(("Observer", "Run"), "hgviz.models.run"),
+    "HgvizError": "hgviz.errors",
 }
 
 

@@ -516,8 +516,8 @@ class Trials:
         for layer in attention_layers(self.model.module):
             require(
                 layer.index in recorder.contexts,
-                f"layer {layer.index} computes its context by code of its own, which can only be "
-                "switched off",
+                f"heads of layer {layer.index} can only be set to zero: the layer computes its "
+                "context by code of its own",
                 "Leave the ablation at zero",
             )
             context = recorder.contexts[layer.index]

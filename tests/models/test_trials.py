@@ -20,6 +20,7 @@ from hgviz.models.trials import (
 )
 from tests.closeness import scaled_error
 from tests.models.building import write_checkpoint, write_transformer
+from tests.models.zoo import write
 
 TEXT = "the cat sat on the mat and the dog sat on the log. " * 9
 
@@ -195,3 +196,14 @@ def test_slopes_towards_the_mean_are_the_change_of_the_loss_with_a_gate(case):
         run = Run(gates={head.layer: gates}, instead=one._instead(batch))
         found.append(predictions_of(model.module(tokens, run).detach(), batch)[0].sum(dtype=float))
     assert slopes[:, 2].sum() == pytest.approx((found[0] - found[1]) / 0.002, rel=1e-3, abs=1e-4)
+
+
+def test_what_cannot_be_replaced_is_said_in_one_line(case, tmp_path):
+    model, examples = case
+    single = Trials(model, examples.part(np.arange(1)), ablation="resample")
+    with pytest.raises(HgvizError, match="there is one example"):
+        single.without(batches(single)[0], {single.heads[0]})
+    bloom = open_model(write(tmp_path / "bloom", "bloom", "BloomForCausalLM", vocab_size=256))
+    own = Trials(bloom, next_token_examples([Bytes().encode(TEXT)], length=32), ablation="mean")
+    with pytest.raises(HgvizError, match="heads of layer 0 can only be set to zero"):
+        own.without(batches(own)[0], {own.heads[0]})
