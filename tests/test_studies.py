@@ -28,7 +28,7 @@ ROWS = "sentence\tlabel\ngood\t1\nbad\t0\n"
 @pytest.fixture
 def folder(tmp_path):
     """A folder with the data that study files ask for."""
-    for name in ("train.tsv", "dev.tsv", "rows.tsv"):
+    for name in ("train.tsv", "dev.tsv", "rows.tsv", "wikitext2-test.txt", "wikitext2-valid.txt"):
         (tmp_path / name).write_text(ROWS)
     return tmp_path
 

@@ -343,6 +343,8 @@ class _Planner:
             name += f" with {place['activation']}"
         training = self._parse(tables, f"{name} cannot be trained", check_model=True)
         plan = msgspec.to_builtins(training)
+        if not training.recipe.level_dropout:  # what was computed before it was there keeps its key
+            del plan["recipe"]["level_dropout"]
         paths = {f"train {number}": file for number, file in enumerate(training.data.train)}
         paths["valid"] = training.data.valid
         if training.tokenizer is not None and training.tokenizer.file:
