@@ -38,6 +38,11 @@ def device_of(name: str) -> str:
     return name
 
 
+def has_bfloat16(device: str) -> bool:
+    """Whether a device multiplies in bfloat16 itself; a CPU that converts to it is slow."""
+    return device != "cpu" or bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+
+
 def dtype_of(name: str) -> torch.dtype:
     """The dtype of a name. Raises HgvizError for an unknown one."""
     return DTYPES[choose(name, DTYPES, "dtype")]

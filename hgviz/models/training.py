@@ -12,6 +12,7 @@ import os
 import tempfile
 import time
 import tomllib
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -26,7 +27,7 @@ from msgspec import structs
 from torch import nn
 
 from hgviz.core import HeadSet, HgvizError, ModelSpec, parse_heads, progress
-from hgviz.errors import file_error, require
+from hgviz.errors import HgvizWarning, file_error, require
 from hgviz.files import (
     TEMPORARY,
     find_sample,
@@ -40,7 +41,7 @@ from hgviz.models.baselines import LSTMConfig
 from hgviz.models.checkpoints import read, save
 from hgviz.models.config import config_json, parse_config
 from hgviz.models.data import LabelledTexts, label_indices
-from hgviz.models.devices import device_of
+from hgviz.models.devices import device_of, has_bfloat16
 from hgviz.models.huggingface import Transformers, quiet
 from hgviz.models.layers import Configuration, Network
 from hgviz.models.model import module_of
@@ -470,6 +471,9 @@ def train(plan: Plan, folder: str | os.PathLike[str], keep_state: bool = False) 
     try:
         if plan.recipe.threads:
             torch.set_num_threads(plan.recipe.threads)
+        if plan.recipe.autocast and not has_bfloat16(plan.recipe.device):
+            what = "this processor computes bfloat16 many times as slowly as float32"
+            warnings.warn(f"{what}; leave autocast out", HgvizWarning, stacklevel=2)
         snapshot = _read_snapshot(out, plan)
         progress(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
         start = begin(plan, out, snapshot["state"]["before"] if snapshot else None)

@@ -14,8 +14,9 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, trainers
 from tokenizers.models import WordPiece
 
 from hgviz.core import HgvizError
+from hgviz.errors import HgvizWarning
 from hgviz.files import resource
-from hgviz.models import open_model
+from hgviz.models import open_model, training
 from hgviz.models.config import parse_config, shapes_of
 from hgviz.models.data import read_rows
 from hgviz.models.text import Bytes, TokenizerPlan, train_tokenizer
@@ -95,6 +96,18 @@ def test_windows_longer_than_the_positions_are_cut_to_them(folder, kind):
     recipe = {"steps": 2, "evaluate_length": 1024}
     recipe["stages"] = [{"start": 0.0, "length": 60, "batch": 2}]
     assert math.isfinite(train(plan(folder, tables, recipe=recipe), folder / "out").value)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_a_processor_without_bfloat16_is_told_of(folder, monkeypatch, recwarn, fast):
+    monkeypatch.setattr(training, "has_bfloat16", lambda device: fast)
+    asked = plan(folder, KINDS["next"], recipe={"steps": 1, "autocast": True})
+    (folder / "a.txt").unlink()  # it is told before anything is read
+    with pytest.raises(HgvizError):
+        train(asked, folder / "out")
+    told = [str(one.message) for one in recwarn if one.category is HgvizWarning]
+    assert told == ([] if fast else ["this processor computes bfloat16 many times as slowly as "
+                                     "float32; leave autocast out"])  # fmt: skip
 
 
 # --- stops ----------------------------------------------------------------------------------------
