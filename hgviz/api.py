@@ -408,6 +408,11 @@ def importance(
                 "patching compares two texts by two answers",
                 "Give clean, corrupted, answer and wrong",
             )
+            require(
+                not (data or out or keep or mask or ablation != "zero"),
+                "patching compares two texts: it takes no data, out, keep, mask or ablation",
+                "Leave them out, or choose another method",
+            )
             found = tasks.patching(
                 opened, opened.tokenize(clean), opened.tokenize(corrupted),
                 tasks.answer_number(opened, answer), tasks.answer_number(opened, wrong),

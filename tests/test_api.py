@@ -175,6 +175,10 @@ def test_heads_are_patched_between_two_texts(model):
         hgviz.importance(model)
     with pytest.raises(HgvizError, match="two texts by two answers"):
         hgviz.importance(model, method="patching", clean="a film")
+    with pytest.raises(HgvizError, match="takes no data"):
+        hgviz.importance(
+            model, REVIEWS, method="patching", **texts, answer="positive", wrong="negative"
+        )
 
 
 def test_an_observer_of_ones_own_sees_and_replaces_what_a_layer_attends(model):

@@ -138,6 +138,11 @@ def importance(
     from hgviz.tasks.pruning import kept_count
 
     if method == PATCHING:
+        others = {"--data": data.data, "-o": out, "--keep": keep, "--mask": mask,
+                  "--ablation": ablation != "zero"}  # fmt: skip
+        if given := [name for name, value in others.items() if value]:
+            raise typer.BadParameter(f"--method patching compares two texts and takes no "
+                                     f"{join_words(given)}.")  # fmt: skip
         _patch(open_model(model, device, activation=activation), texts, off, as_json)
         return
     if bool(keep) != (mask is not None):
