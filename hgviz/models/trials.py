@@ -74,10 +74,10 @@ class OtherContexts:
 
     def __call__(self, layer: int, context: Tensor) -> Tensor:
         """In place of a context (V * B, H, Q, D), one of the same shape."""
-        own = self.contexts[layer]
+        own, queries = self.contexts[layer], self.queries[layer]
         rows = torch.arange(len(context), device=own.device)[:, None] % len(own)
-        positions = torch.arange(context.shape[2], device=own.device) % self.queries[layer][rows]
-        return own[rows, positions].transpose(1, 2).to(context.dtype)
+        positions = torch.arange(context.shape[2], device=own.device) % queries[rows]
+        return own[rows, positions].transpose(1, 2)
 
     @property
     def nbytes(self) -> int:
@@ -542,14 +542,18 @@ class Trials:
         """The mean context of every head over all real queries of all examples."""
         sums: dict[int, Tensor] = {}
         counts: dict[int, int] = {}
+        kinds: dict[int, Tensor] = {}  # of what dtype, and where
         for batch in (batch for block in self.blocks for batch in block):
             for layer, context, real in self._recorded(batch, self._whole):
-                one = context.transpose(1, 2)[real].double().sum(0)  # (H, D)
+                one = context.transpose(1, 2)[real].cpu().double().sum(0)  # (H, D)
                 sums[layer] = sums.get(layer, 0) + one
                 counts[layer] = counts.get(layer, 0) + int(real.sum())
-        means = {layer: (one / counts[layer])[None, None] for layer, one in sums.items()}
-        once = torch.ones(1, dtype=torch.long, device=self.model.device)
-        return OtherContexts(means, dict.fromkeys(means, once))
+                kinds[layer] = context[:0]
+        means = {
+            layer: (one / counts[layer])[None, None].to(kinds[layer]) for layer, one in sums.items()
+        }
+        ones = {layer: one.new_ones(1, dtype=torch.long) for layer, one in means.items()}
+        return OtherContexts(means, ones)
 
     @cached_property
     def _partners(self) -> Integers:
@@ -577,7 +581,7 @@ class Trials:
         for layer, by_row in found.items():
             chosen = [by_row[row] for row in wanted.tolist()]
             contexts[layer] = pad_sequence(chosen, batch_first=True)
-            queries[layer] = torch.tensor([*map(len, chosen)], device=self.model.device)
+            queries[layer] = torch.tensor([*map(len, chosen)], device=chosen[0].device)
         return OtherContexts(contexts, queries)
 
     def _real_queries(self, batch: Batch, layer: Layer, queries: int) -> Tensor:
