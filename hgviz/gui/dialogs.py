@@ -703,11 +703,11 @@ NO_GRADIENTS = (
     "Gradient scores are undefined for this model: it gives hidden states, and their distance from "
     "the baseline has no gradient at the baseline."
 )
-PATCHES = (
+PATCHING_HELP = (
     "Each head of the run on one text gets its context from the run on the other. The cells show "
     "how much of the difference between the two answers' logits comes back, or is lost."
 )
-PATCHED = (
+PATCHING_FIELDS = (
     ("Clean text", "The sea is at the …"), ("Corrupted text", "One of as many tokens"),
     ("Answer", "The token or class of the clean text"),
     ("Wrong answer", "The one it is compared with"),
@@ -783,9 +783,9 @@ class PatchDialog(Form):
         before: PatchedTexts,
         then: Callable[[PatchedTexts], object] | None = None,
     ) -> None:
-        super().__init__(window, tr("Patch heads between two texts"), tr(PATCHES), then)
+        super().__init__(window, tr("Patch heads between two texts"), tr(PATCHING_HELP), then)
         self.fields: list[QLineEdit] = []
-        for (name, hint), value in zip(PATCHED, astuple(before), strict=True):
+        for (name, hint), value in zip(PATCHING_FIELDS, astuple(before), strict=True):
             field = QLineEdit(value)
             field.setPlaceholderText(tr(hint))
             field.textChanged.connect(self.check)

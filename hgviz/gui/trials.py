@@ -135,7 +135,7 @@ def evaluate_model(
     return tasks.try_heads(prepare(model, "", "", data, labels=labels), off)
 
 
-def patched(
+def patch_between(
     model: Model | None, path: str, activation: str, texts: PatchedTexts, off: HeadSet
 ) -> tuple[Model, Patching]:
     """Open the model where it is not, and patch its heads. Errors: as tasks.patching."""
@@ -355,7 +355,7 @@ class TrialRunner:
         session = self.session
         self.patched_texts = texts
         work = partial(
-            patched, session.model, session.checkpoint, session.activation, texts, session.off
+            patch_between, session.model, session.checkpoint, session.activation, texts, session.off
         )
 
         def show(result: tuple[Model, Patching]) -> None:

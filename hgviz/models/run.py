@@ -113,13 +113,13 @@ class Observer:
 class Run:
     """A forward pass with some heads off, gated or streaming.
 
-    off: heads whose context is replaced by zero, or by what `instead` gives for a layer and its
+    off: heads whose context is replaced by zero, or by what `replacement` gives for a layer and its
     context (B, H, Q, D), before the output projection. gates: by layer, factors (B, H) of the
     heads' contexts, 0 as off; they may require gradients. streaming: heads that attend only to the
-    first and the latest keys. reused: block outputs of an earlier pass on the same input, by
-    the index of the last layer, returned instead of computed. readout: the last block of a
-    classifier computes only the positions that it reads. failures: exceptions of observers, to tell
-    them from those of the model.
+    first and the latest keys. reused: block outputs of an earlier pass on the same input, by the
+    index of the last layer, returned instead of computed. readout: the last block of a classifier
+    computes only the positions that it reads. failures: exceptions of observers, to tell them from
+    those of the model.
     """
 
     off: HeadSet = frozenset()
@@ -128,7 +128,7 @@ class Run:
     observers: Sequence[Observer] = ()
     reused: Mapping[int, Any] = field(default_factory=dict)
     readout: bool = False
-    instead: Callable[[int, Tensor], Tensor] | None = None
+    replacement: Callable[[int, Tensor], Tensor] | None = None
     failures: list[Exception] = field(default_factory=list)
 
     def attend(
@@ -208,8 +208,8 @@ class Run:
         if not off and gates is None:
             return context
         places = torch.tensor(off, dtype=torch.long, device=context.device)
-        if self.instead is not None:
-            other = self.instead(layer, context)
+        if self.replacement is not None:
+            other = self.replacement(layer, context)
             own = context.index_copy(1, places, other[:, places])
             return own if gates is None else torch.lerp(other, own, gates[:, :, None, None])
         context = context.index_fill(1, places, 0.0)

@@ -304,7 +304,7 @@ def sinusoids(positions: Tensor, width: int, dtype: torch.dtype) -> Tensor:
 UNTURNED = ("none", "learned", "sinusoidal")  # positions that do not turn queries and keys
 
 
-def _continued(tokens: Tokens, run: Run) -> tuple[Tokens, RecurrentRun]:
+def _continue_cache(tokens: Tokens, run: Run) -> tuple[Tokens, RecurrentRun]:
     """Tokens with their positions after those in the cache, and a run that adds to its states."""
     assert tokens.cache is not None
     done, states = tokens.cache.state or (0, {})
@@ -475,7 +475,7 @@ class Transformer(Network):
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary), (B, classes) or (B, n, d)"""
         tokens, run = as_tokens(tokens), run or Run()
         if tokens.cache is not None:
-            tokens, run = _continued(tokens, run)
+            tokens, run = _continue_cache(tokens, run)
         return self.from_embeddings(run.block(EMBEDDING, self.embed, tokens), tokens, run)
 
     @property

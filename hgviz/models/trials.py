@@ -62,7 +62,7 @@ Predictions = tuple[Floats, Integers]
 
 
 @dataclass(frozen=True, slots=True)
-class OtherContexts:
+class ReplacementContexts:
     """What takes the place of the contexts of heads that are off, for a batch of B texts.
 
     By layer contexts (B, Q', H, D) and how many of their queries are real (B,): a longer text goes
@@ -90,11 +90,11 @@ class BaselinePass(Observer):
     """What a pass over some texts leaves to passes with further heads off.
 
     By layer: inputs and outputs (B, n, d) of the block that the layer is the last of, and contexts
-    (B, H, Q, D). instead: as in Run.
+    (B, H, Q, D). replacement: as in Run.
     """
 
     tokens: Tokens
-    instead: OtherContexts | None = None
+    replacement: ReplacementContexts | None = None
     inputs: dict[int, Tensor] = field(default_factory=dict)
     outputs: dict[int, Tensor] = field(default_factory=dict)
     contexts: dict[int, Tensor] = field(default_factory=dict)
@@ -192,11 +192,11 @@ class HeadAblation:
 
     @torch.inference_mode()
     def baseline(
-        self, tokens: Tokens, instead: OtherContexts | None = None
+        self, tokens: Tokens, replacement: ReplacementContexts | None = None
     ) -> tuple[BaselinePass, Tensor]:
         """The baseline pass and its logits (B, classes) or (B, n, vocabulary)."""
-        recorder = BaselinePass(tokens, instead)
-        run = replace(self._run, observers=(recorder,), instead=instead)
+        recorder = BaselinePass(tokens, replacement)
+        run = replace(self._run, observers=(recorder,), replacement=replacement)
         return recorder, self.module(tokens, run)
 
     def run_everywhere(self, observer: Observer) -> Run:
@@ -209,7 +209,7 @@ class HeadAblation:
         every = frozenset(off) | self.off
         first = min((head.layer for head in every - self.off), default=math.inf)
         reused = {index: x for index, x in baseline.outputs.items() if index < first}
-        run = replace(self._run, off=every, reused=reused, instead=baseline.instead)
+        run = replace(self._run, off=every, reused=reused, replacement=baseline.replacement)
         return self.module(baseline.tokens, run)
 
     @torch.inference_mode()
@@ -252,13 +252,16 @@ class HeadAblation:
             reused = baseline.outputs_before(layer.index, variants)
             if start is not None:
                 reused[layer.index] = start.alone(places) if alone else start.without(places)
-                return replace(self._run, reused=reused, instead=baseline.instead)
+                return replace(self._run, reused=reused, replacement=baseline.replacement)
             gates = torch.full((variants, len(layer.heads)), 0.0 if alone else 1.0)
             gates[range(variants), list(places)] = 1.0 if alone else 0.0
             texts = gates.repeat_interleave(baseline.tokens.shape[0], 0)
             texts = texts.to(next(self.module.parameters()))
             return replace(
-                self._run, gates={layer.index: texts}, reused=reused, instead=baseline.instead
+                self._run,
+                gates={layer.index: texts},
+                reused=reused,
+                replacement=baseline.replacement,
             )
 
         return run_without
@@ -303,7 +306,7 @@ class HeadAblation:
         self,
         tokens: Tokens,
         losses: Callable[[Tensor], Tensor],
-        instead: OtherContexts | None = None,
+        replacement: ReplacementContexts | None = None,
     ) -> GateGradients:
         """How each text's loss changes with the gate of each head, at gates of 1.
 
@@ -313,14 +316,15 @@ class HeadAblation:
         """
         recorder = GateGradientRecorder()
         with torch.enable_grad():
-            run = replace(self._run, observers=(recorder,), instead=instead)
+            run = replace(self._run, observers=(recorder,), replacement=replacement)
             total = losses(self.module(tokens, run)).sum()
             layers = attention_layers(self.module)
             contexts = [recorder.contexts[layer.index] for layer in layers]
             slopes = torch.autograd.grad(total, contexts, allow_unused=True, materialize_grads=True)
-            if instead is not None:  # a gate goes from what stands in its place to the context
+            if replacement is not None:  # a gate goes from what stands in its place to the context
                 changes = [
-                    c - instead(layer.index, c) for layer, c in zip(layers, contexts, strict=True)
+                    c - replacement(layer.index, c)
+                    for layer, c in zip(layers, contexts, strict=True)
                 ]
                 contexts = changes
         products = [(c * s).sum(-1).detach() for c, s in zip(contexts, slopes, strict=True)]
@@ -352,11 +356,11 @@ class BlockAblation:
         layer = self._attention.layer.index
         contexts = baseline.contexts[layer]  # (B, H, Q, D)
         places = torch.tensor(sorted(off), dtype=torch.long, device=contexts.device)
-        if baseline.instead is None:
+        if baseline.replacement is None:
             contexts = contexts.index_fill(1, places, 0.0) if off else contexts
             self._contexts = contexts
         else:
-            other = baseline.instead(layer, contexts)
+            other = baseline.replacement(layer, contexts)
             contexts = contexts.index_copy(1, places, other[:, places])
             self._contexts = contexts - other
         queries = contexts.shape[2]
@@ -493,7 +497,7 @@ class Trials:
 
         alone: where it is the only head of its layer that is on.
         """
-        baseline, _ = self._ablation.baseline(self._tokens(batch), self._instead(batch))
+        baseline, _ = self._ablation.baseline(self._tokens(batch), self._replacement(batch))
         for heads, variants in self._ablation.ablate_each(baseline, alone):
             for head, logits in zip(heads, variants, strict=True):
                 yield head, self._predictions(logits, batch)
@@ -503,10 +507,10 @@ class Trials:
         computation; NaN for queries that are padding."""
         return [
             _numpy(context.float().masked_fill(~real[:, None, :, None], math.nan))
-            for _, context, real in self._recorded(batch, self._ablation)
+            for _, context, real in self._record_contexts(batch, self._ablation)
         ]
 
-    def _recorded(
+    def _record_contexts(
         self, batch: Batch, ablation: HeadAblation
     ) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Each layer that attends, its contexts (B, H, Q, D) and which queries (B, Q) are real."""
@@ -526,25 +530,25 @@ class Trials:
 
     # --- what takes the place of heads that are off -----------------------------------------------
 
-    def _instead(self, batch: Batch) -> OtherContexts | None:
+    def _replacement(self, batch: Batch) -> ReplacementContexts | None:
         """What takes the place of heads that are off in the texts of a batch."""
         if self.ablation == "zero":
             return None
-        return self._means if self.ablation == "mean" else self._others(batch)
+        return self._mean_contexts if self.ablation == "mean" else self._partner_contexts(batch)
 
     @cached_property
-    def _whole(self) -> HeadAblation:
+    def _full_model(self) -> HeadAblation:
         """The model with all heads on, whose contexts take the place of others."""
         return HeadAblation(self.model.module, streaming=self.streaming)
 
     @cached_property
-    def _means(self) -> OtherContexts:
+    def _mean_contexts(self) -> ReplacementContexts:
         """The mean context of every head over all real queries of all examples."""
         sums: dict[int, Tensor] = {}
         counts: dict[int, int] = {}
         kinds: dict[int, Tensor] = {}  # of what dtype, and where
         for batch in (batch for block in self.blocks for batch in block):
-            for layer, context, real in self._recorded(batch, self._whole):
+            for layer, context, real in self._record_contexts(batch, self._full_model):
                 one = context.transpose(1, 2)[real].cpu().double().sum(0)  # (H, D)
                 sums[layer] = sums.get(layer, 0) + one
                 counts[layer] = counts.get(layer, 0) + int(real.sum())
@@ -553,7 +557,7 @@ class Trials:
             layer: (one / counts[layer])[None, None].to(kinds[layer]) for layer, one in sums.items()
         }
         ones = {layer: one.new_ones(1, dtype=torch.long) for layer, one in means.items()}
-        return OtherContexts(means, ones)
+        return ReplacementContexts(means, ones)
 
     @cached_property
     def _partners(self) -> Integers:
@@ -568,12 +572,12 @@ class Trials:
         partners[order] = np.roll(order, 1)
         return partners
 
-    def _others(self, batch: Batch) -> OtherContexts:
+    def _partner_contexts(self, batch: Batch) -> ReplacementContexts:
         """The contexts of the partner of each text of a batch, real queries first."""
         wanted = self._partners[batch.rows]
         found: dict[int, dict[int, Tensor]] = {}  # by layer and row: (Q', H, D)
         for part in self.examples.batches(np.unique(wanted)):
-            for layer, context, real in self._recorded(part, self._whole):
+            for layer, context, real in self._record_contexts(part, self._full_model):
                 of_layer = found.setdefault(layer, {})
                 for row, one, kept in zip(part.rows, context.transpose(1, 2), real, strict=True):
                     of_layer[int(row)] = one[kept]
@@ -582,7 +586,7 @@ class Trials:
             chosen = [by_row[row] for row in wanted.tolist()]
             contexts[layer] = pad_sequence(chosen, batch_first=True)
             queries[layer] = torch.tensor([*map(len, chosen)], device=chosen[0].device)
-        return OtherContexts(contexts, queries)
+        return ReplacementContexts(contexts, queries)
 
     def _real_queries(self, batch: Batch, layer: Layer, queries: int) -> Tensor:
         """(B, Q): the queries of a layer with a token that is no padding; all of them where
@@ -610,7 +614,9 @@ class Trials:
             nats = F.cross_entropy(flat, wanted, ignore_index=IGNORE_INDEX, reduction="none")
             return nats.unflatten(0, (len(logits), -1)).sum(1)
 
-        gradients = self._ablation.gate_gradients(self._tokens(batch), losses, self._instead(batch))
+        gradients = self._ablation.gate_gradients(
+            self._tokens(batch), losses, self._replacement(batch)
+        )
         return _numpy(gradients.gates.float()), _numpy(gradients.tokens.float())
 
     def require_effect(self) -> None:
@@ -633,24 +639,26 @@ class Trials:
     @torch.inference_mode()
     def states(self, batch: Batch) -> Tensor:
         """The pooled hidden states (B, d) of the baseline, see pool_states."""
-        baseline = self._ablation.baseline(self._tokens(batch), self._instead(batch))
+        baseline = self._ablation.baseline(self._tokens(batch), self._replacement(batch))
         return pool_states(baseline[1], batch)
 
     def _baseline(self, batch: Batch) -> tuple[BaselinePass, Predictions]:
         rows = batch.rows.tobytes()
         if rows not in self._cache:
-            baseline, logits = self._ablation.baseline(self._tokens(batch), self._instead(batch))
-            outputs, instead = baseline.outputs, baseline.instead
+            baseline, logits = self._ablation.baseline(
+                self._tokens(batch), self._replacement(batch)
+            )
+            outputs, replacement = baseline.outputs, baseline.replacement
             kept = BaselinePass(baseline.tokens)
             size = sum(output.nbytes for output in outputs.values())
-            size += 0 if instead is None else instead.nbytes
+            size += 0 if replacement is None else replacement.nbytes
             if size <= self._free_bytes:  # all that a pass with heads off begins with
-                kept = BaselinePass(baseline.tokens, instead, outputs=outputs)
+                kept = BaselinePass(baseline.tokens, replacement, outputs=outputs)
                 self._free_bytes -= size
             self._cache[rows] = kept, self._predictions(logits, batch)
         kept, predictions = self._cache[rows]
-        if kept.instead is None:
-            kept = replace(kept, instead=self._instead(batch))
+        if kept.replacement is None:
+            kept = replace(kept, replacement=self._replacement(batch))
         return kept, predictions
 
     def _predictions(self, outputs: Tensor, batch: Batch) -> Predictions:

@@ -193,7 +193,7 @@ def test_slopes_towards_the_mean_are_the_change_of_the_loss_with_a_gate(case):
     gates = torch.ones(1, len(model.spec.layers[head.layer].heads), dtype=torch.float64)
     for gate in (1.001, 0.999):
         gates[0, head.head] = gate
-        run = Run(gates={head.layer: gates}, instead=one._instead(batch))
+        run = Run(gates={head.layer: gates}, replacement=one._replacement(batch))
         found.append(predictions_of(model.module(tokens, run).detach(), batch)[0].sum(dtype=float))
     assert slopes[:, 2].sum() == pytest.approx((found[0] - found[1]) / 0.002, rel=1e-3, abs=1e-4)
 
