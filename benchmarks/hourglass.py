@@ -4,7 +4,7 @@ Two tables, each measured in one run with the models taking turns:
   forward of hourglass-transformer-pytorch 0.0.6 and of hgviz on the same weights;
   vanilla and k = 2, 3, 4 with the same parameters at length 2,048: forward, training step, memory,
   and bits per byte on held-out English after the same steps, beside the analytic cost.
---steps N trains longer (docs/hourglass.md has the table of 300).
+--steps N trains longer (docs/findings/shortening.md has the table of 300).
 """
 
 import argparse

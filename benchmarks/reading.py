@@ -1,4 +1,4 @@
-"""The numbers of docs/reading-an-hourglass.md: what answers of the bundled Hourglass are made of.
+"""The numbers of docs/explanation/maps.md: what answers of the bundled Hourglass are made of.
 
     python benchmarks/reading.py [CAPTURE.h5]
 

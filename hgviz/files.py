@@ -79,8 +79,7 @@ def guide_pages() -> dict[str, Path]:
     bundled = resource("guide")
     # a checkout has no copy of the guide, only what is written
     folder = bundled if bundled.is_dir() else Path(__file__).parent.parent / "docs"
-    parts = ("*.md", "how-to/*.md", "reference/*.md")
-    files = [path for part in parts for path in sorted(folder.glob(part))]
+    files = [*sorted(folder.glob("*.md")), *sorted(folder.glob("*/*.md"))]
     return {path.relative_to(folder).with_suffix("").as_posix(): path for path in files}
 
 

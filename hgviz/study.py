@@ -36,7 +36,7 @@ from hgviz.examples import Asked, describe_sample
 
 # --- measured arrays ------------------------------------------------------------------------------
 
-SCORE = "michel"  # the score that is measured unless another is asked for (docs/statistics.md)
+SCORE = "michel"  # the score that is measured unless another is asked for (statistics.md)
 UNKNOWN = -128  # in `change`: not measured yet
 NO_PREDICTION = -1  # in `given`: not answered yet
 

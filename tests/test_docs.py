@@ -297,12 +297,12 @@ def reached_rows(name):
 
 
 TABLES = {
-    "which-pruning-score.md": lambda: [
+    "findings/pruning-scores.md": lambda: [
         *left_rows(SCORE),
         *beside_rows(SCORE, "method_differences", (0.5, 0.75)),
         *beside_rows(SCORE, "random_differences", (0.25, 0.5, 0.75)),
     ],
-    "which-activation-at-which-size.md": lambda: [*reached_rows(ACTIVATION), *reached_rows(HALF)],
+    "findings/activations.md": lambda: [*reached_rows(ACTIVATION), *reached_rows(HALF)],
 }
 
 
@@ -351,7 +351,7 @@ def test_what_the_page_says_of_widths_is_so():
     found = results(ACTIVATION)
     by = {(row["model"], row["activation"]): row["difference"].values
           for row in found.score_differences}  # fmt: skip
-    page = (DOCS / "which-activation-at-which-size.md").read_text("utf-8")
+    page = (DOCS / "findings/activations.md").read_text("utf-8")
     for name in ("tanh", "ymish", "per-head"):
         assert points(student_interval(by["width 24", name] - by["width 96", name])) in page
     softmax = {row["model"]: row["score"].values
@@ -386,7 +386,7 @@ def test_the_shares_of_the_background_are_those_of_the_table():
     with (DOCS / "findings/background.csv").open(encoding="utf-8") as file:
         rows = [*csv.DictReader(file)]
     columns = {"absolute weights": "absolute", "weights × outputs": "output"}
-    text = (DOCS / "background.md").read_text("utf-8")
+    text = (DOCS / "findings/background.md").read_text("utf-8")
     lines = re.findall(r"^\| (\d) \| (\D+?) \| (.+) \|$", text, re.MULTILINE)
     assert len(lines) == 8
     for layer, of, said in lines:

@@ -345,7 +345,7 @@ def _of_signed(sums: RowSums, values: Array) -> Array:
 
 CLARK, VOITA = "Clark et al. 2019", "Voita et al. 2019"
 CORDONNIER = "Cordonnier et al. 2020; mechanisms.md"
-GUIDE, YMISH = "what-heads-do.md", "does-ymish-help.md"
+GUIDE, YMISH = "what-heads-do.md", "ymish.md"
 
 METRICS: dict[str, Metric] = {
     "focus": Metric(
@@ -408,12 +408,12 @@ METRICS: dict[str, Metric] = {
     ),
     "positive": Metric(
         "Positive sum", "", "The positive weights of a row added up, averaged over rows",
-        "mean_i Σ_j max(a_ij, 0)", "activations.md",
+        "mean_i Σ_j max(a_ij, 0)", "maps.md",
         lambda sums: _of_signed(sums, sums.positive),
     ),
     "negative": Metric(
         "Negative sum", "", "The negative weights of a row added up, averaged over rows",
-        "mean_i Σ_j min(a_ij, 0)", "activations.md",
+        "mean_i Σ_j min(a_ij, 0)", "maps.md",
         lambda sums: _of_signed(sums, sums.positive - sums.mass),
     ),
     "positional": Metric(
@@ -467,7 +467,7 @@ METRICS: dict[str, Metric] = {
     "row_sum": Metric(
         "Row sum", "",
         "What a row of A adds up to; exactly 1 for softmax, anything for signed weights",
-        "mean_i Σ_j a_ij", "activations.md", lambda sums: sums.mass - 2 * sums.negative,
+        "mean_i Σ_j a_ij", "maps.md", lambda sums: sums.mass - 2 * sums.negative,
         shown=(PAIR, REPORT), every_row=True,
     ),
     "rank": Metric(

@@ -7,7 +7,8 @@ score pleases. A place is where something is asked: the class of a text, a token
 An interval over seeds says where the mean of many more seeds would lie. A test over texts says
 whether the models at hand differ on more texts like these: the sign of a text is drawn once for the
 models of all seeds, so that what they have in common on a text counts once. A difference is
-significant where both say so. How often intervals hold, summed exactly: docs/statistics.md.
+significant where both say so. How often intervals hold, summed exactly:
+docs/explanation/statistics.md.
 
 Written out are what scipy has no closed form for: Agresti and Coull's (1998) and Bonett and Price's
 (2012) interval, that of the ratio of two sums, and sign tests, which scipy's permutation_test finds

@@ -177,12 +177,12 @@ FORMULAS = {
     "position": Citation("r_ij", "mechanisms.md"),
     "score": Citation("s_ij = c (q_i · k_j + r_ij), c = 1 / √d", "Vaswani et al. 2017"),
     "seen": Citation("s_ij, j ∈ V_i", "Vaswani et al. 2017"),
-    "kept": Citation("s_ij, s_ij ≥ t_i", "activations.md"),
-    "normed": Citation("s_ij / √(Σ_k s_ik²)", "activations.md"),
-    "rectified": Citation("ln(exp s_ij − 1)", "activations.md"),
-    "exponent": Citation("s_ij − ln Σ_k exp s_ik", "activations.md"),
-    "biased": Citation("s_ij − ln n", "activations.md"),
-    "weight": Citation("a_ij = f(s_ij)", "activations.md"),
+    "kept": Citation("s_ij, s_ij ≥ t_i", "maps.md"),
+    "normed": Citation("s_ij / √(Σ_k s_ik²)", "maps.md"),
+    "rectified": Citation("ln(exp s_ij − 1)", "maps.md"),
+    "exponent": Citation("s_ij − ln Σ_k exp s_ik", "maps.md"),
+    "biased": Citation("s_ij − ln n", "maps.md"),
+    "weight": Citation("a_ij = f(s_ij)", "maps.md"),
 }
 
 

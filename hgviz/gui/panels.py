@@ -411,7 +411,7 @@ def _word_around(prompt: Prompt, spans: Integers, start: int, end: int) -> tuple
 MOST = 8  # heads that are listed
 NOTABLE_HEIGHT, THUMB = 44, 36  # px
 SCORE = "Share of a row's weight that the role explains, averaged over rows"
-SHARE = Citation("mean_i Σ_{j ∈ role} |a_ij| / Σ_j |a_ij|", "Voita et al. 2019; heads.md")
+SHARE = Citation("mean_i Σ_{j ∈ role} |a_ij| / Σ_j |a_ij|", "Voita et al. 2019; sixteen-heads.md")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

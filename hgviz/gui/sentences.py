@@ -550,7 +550,7 @@ NUMBER_WORDS = {
         "Parameters removed with the heads: queries and output of each head, keys and values of "
         "key groups whose heads are all off",
         "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
-        "heads.md",
+        "sixteen-heads.md",
     ),
     "more": (
         "Bits of loss added at this position with the heads off; higher is worse",
@@ -577,9 +577,9 @@ NUMBER_WORDS = {
         "k*: the most heads off at which, and at every smaller number measured, the score falls by "
         "at most 1 point; at 95 %: the same of the lower end of the interval",
         "k* = max {k : value(j) ≥ value(0) − 0.01 for all j ≤ k}",
-        "heads.md; statistics.md",
+        "sixteen-heads.md; statistics.md",
     ),
-    "heads": ("Number of heads switched off", "k", "heads.md"),
+    "heads": ("Number of heads switched off", "k", "sixteen-heads.md"),
     "parameters": (
         "Share of the parameters of all heads that is removed with those that are off",
         "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",

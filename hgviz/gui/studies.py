@@ -178,7 +178,7 @@ class ReachedView(StudyChartView):
     means = (
         "A small mark is a seed, the large one the mean m of n seeds, the bar its interval of "
         "95 %: m ± t s / √n, Student's t with n − 1 degrees of freedom (Student 1908; "
-        "docs/statistics.md)."
+        "statistics.md)."
     )
     without = Empty("This study does not score its models", 'Add "score" to its asks.', OPEN_STUDY)
     coming = Empty(
@@ -236,7 +236,7 @@ class BudgetsView(StudyChartView):
     kind, work = "budgets", "curve"
     means = (
         "What is left with a share of heads off: the mean over seeds of what was measured there, "
-        "shaded with Student's interval of 95 %, m ± t s / √n (docs/statistics.md). Random orders: "
+        "shaded with Student's interval of 95 %, m ± t s / √n (statistics.md). Random orders: "
         "the mean of those of a model and seed."
     )
     without = Empty(

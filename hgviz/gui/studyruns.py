@@ -94,10 +94,9 @@ MEANS = {  # what every fact is, and where its formula comes from
     "compare two models (docs/studies.md).",
     "Data": "The data it is measured on: a name of [[data]] of the study file.",
     "Model": "The model: a name of [[models]] of the study file.",
-    "Activation": "What turns scores into weights; own: the model's own (docs/activations.md).",
+    "Activation": "What turns scores into weights; own: the model's own (maps.md).",
     "Seed": "Draws the training, and which examples make an order of heads and which measure it.",
-    "Method": "The score that heads are ordered by, or what is measured of them "
-    "(docs/statistics.md).",
+    "Method": "The score that heads are ordered by, or what is measured of them (statistics.md).",
     "State": "done: its result is there; waiting: it has none yet; failed: it ended with an error; "
     "blocked: it needs a run that failed.",
     "Result": "What it measured, with its 95 % interval.",
@@ -110,14 +109,14 @@ FINDS = {  # what is found by each kind of cell
     "(docs/training.md).",
     "score": "The share k / n of n answers that is right, with Wilson's interval of 95 % (Wilson "
     "1927): (k + z²/2 ± z √(k (n − k) / n + z²/4)) / (n + z²), z = 1.96. Of language models bits "
-    "per byte, −Σ log₂ p / bytes (docs/statistics.md).",
+    "per byte, −Σ log₂ p / bytes (statistics.md).",
     "measure": "How many heads were measured, and on how many examples: G = ∂loss/∂gate of a head, "
-    "or the change of the loss without it (docs/statistics.md).",
+    "or the change of the loss without it (statistics.md).",
     "curve": "What is left as heads go, from none off to all off, on examples that did not make "
-    "the order (docs/statistics.md).",
+    "the order (statistics.md).",
     "compare": "(c − b) / n: of n answers b are right in A alone, c in B alone; interval of 95 % "
     "by Bonett and Price (2012), with b + 1, c + 1, n + 2. Alike: the share of answers that are "
-    "the same in both (docs/statistics.md).",
+    "the same in both (statistics.md).",
 }
 SHARES = ("accuracy", "masked_accuracy", "f1", "mcc")  # told in points of 100
 
