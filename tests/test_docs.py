@@ -261,49 +261,37 @@ def line(*cells):
     return f"| {' | '.join(cells)} |"
 
 
-def left_rows(name):
-    """What methods leave at every budget, the mean of all models and seeds, and their ranks."""
+def pruning_rows(name):
+    """Per cent right at each budget by method, and differences from random orders and michel."""
     found = results(name)
+    apart = [
+        {(row["method"], row["budget"]): row for row in rows}
+        for rows in (found.random_differences, found.method_differences)
+    ]
     for method in found.methods:
         rows = [row for row in found.pruning if row["method"] == method]
-        means = np.mean([[at.mean for at in row["at"]] for row in rows], axis=0)
-        rank = [found.ranks[method][at].mean for at in (1, 2)]
-        words = "random orders" if method == "random" else method
-        yield line(words, *map(percent, means), *(f"{one:.1f}" for one in rank))
+        means = np.mean([[at.mean for at in row["at"]] for row in rows], axis=0)[:3]
+        pairs = [by.get((method, 0.75)) for by in apart]
+        cells = [points(row["difference"], row["significant"]) if row else "" for row in pairs]
+        yield line("random orders" if method == "random" else method, *map(percent, means), *cells)
 
 
-def beside_rows(name, which, measures):
-    """What methods leave more than michel, or than random orders."""
-    rows = getattr(results(name), which)
-    for method in dict.fromkeys(row["method"] for row in rows):
-        by = {row["budget"]: row for row in rows if row["method"] == method}
-        cells = [by[at] for at in measures]
-        yield line(method, *(points(row["difference"], row["significant"]) for row in cells))
-
-
-def reached_rows(name):
-    """What every model reaches, its seeds, and the difference from softmax."""
+def activation_rows(name, suffix=""):
+    """Per cent right with softmax by model, and how far the other activations are from it."""
     found = results(name)
-    differences = {(row["model"], row["activation"]): row for row in found.score_differences}
     for row in found.scores:
-        score, names = row["score"], (row["model"], row["activation"])
-        mean = f"{percent(score.mean)} ({percent(score.low)} to {percent(score.high)})"
-        beside = differences.get(names)
-        more = ("", "") if beside is None else (
-            points(beside["difference"], beside["significant"]), f"{beside['adjusted']:.2g}",
-        )  # fmt: skip
-        yield line(*names, *map(percent, score.values), mean, *more,
-                   f"{row['loss'].mean:.3f}", f"{row['parameters']:,}")  # fmt: skip
+        if row["activation"] == BASE:
+            cells = [points(one["difference"], one["significant"])
+                     for one in found.score_differences if one["model"] == row["model"]]  # fmt: skip
+            yield line(row["model"] + suffix, percent(row["score"].mean), *cells)
 
 
 TABLES = {
-    "findings/pruning-scores.md": lambda: [
-        *left_rows(SCORE),
-        *beside_rows(SCORE, "method_differences", (0.5, 0.75)),
-        *beside_rows(SCORE, "random_differences", (0.25, 0.5, 0.75)),
+    "findings/pruning-scores.md": lambda: [*pruning_rows(SCORE)],
+    "findings/activations.md": lambda: [
+        *activation_rows(ACTIVATION), *activation_rows(HALF, ", half the rate"),
     ],
-    "findings/activations.md": lambda: [*reached_rows(ACTIVATION), *reached_rows(HALF)],
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("page", TABLES)
