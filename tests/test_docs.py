@@ -281,8 +281,8 @@ def activation_rows(name, suffix=""):
     found = results(name)
     for row in found.scores:
         if row["activation"] == BASE:
-            cells = [points(one["difference"], one["significant"])
-                     for one in found.score_differences if one["model"] == row["model"]]  # fmt: skip
+            pairs = [one for one in found.score_differences if one["model"] == row["model"]]
+            cells = [points(one["difference"], one["significant"]) for one in pairs]
             yield line(row["model"] + suffix, percent(row["score"].mean), *cells)
 
 
