@@ -1,4 +1,4 @@
-"""The attention rollout: all maps of a capture composed into one."""
+"""What outputs depend on: the attention rollout of a capture, and the reach of models."""
 
 from __future__ import annotations
 
@@ -6,11 +6,14 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QFileDialog, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
+from hgviz import tasks
 from hgviz.analysis.composition import (
     NOTE,
     Rollout,
@@ -28,19 +31,36 @@ from hgviz.core import (
     Selection,
     progress,
 )
-from hgviz.figures.spec import Spec
+from hgviz.errors import require
+from hgviz.figures.spec import Spec, answer_command, known_name
 from hgviz.gui import heatmap, sentences
 from hgviz.gui.charts import Axis, Band, Chart, ChartWidget, Plot, Points, number, percent
+from hgviz.gui.dialogs import WEIGHTS, Form, ask_for
 from hgviz.gui.grid import CaptureWords, Grid, Names, Viewport
 from hgviz.gui.heatmap import MapsView
 from hgviz.gui.language import tr
 from hgviz.gui.opened import OpenedMap, Opener, recent
 from hgviz.gui.sentences import Citation, explanation
+from hgviz.gui.sources import name_of, shown_error
 from hgviz.gui.tables import Table, key_table
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, Empty
-from hgviz.gui.widgets import PaneHead, Picker, Toggle, label, vbox
+from hgviz.gui.widgets import (
+    Button,
+    IconButton,
+    PaneHead,
+    Picker,
+    Toggle,
+    Words,
+    hbox,
+    label,
+    vbox,
+)
 from hgviz.session import Session
+
+if TYPE_CHECKING:
+    from hgviz.figures import Panel
+    from hgviz.tasks.reachability import Reach
 
 # --- cache ----------------------------------------------------------------------------------------
 
@@ -459,3 +479,164 @@ class AcrossView(MapsView):
         whole = self._across is None or not self._across.reason
         self.canvas.setVisible(whole)
         self.bars.setVisible(self.height() >= HIGH or not whole)
+
+
+# --- reach ----------------------------------------------------------------------------------------
+
+REACH = "reach"  # a job
+EXCERPT = 200  # characters of the text on screen
+MANY = 6  # models in one figure
+CHECKPOINTS = f"Checkpoints (config.json {' '.join(WEIGHTS)})"
+REACH_HELP = (
+    "How much each output depends on each token, by gradients in float64. Any model that reads "
+    "text will do, also one without attention, such as an LSTM."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ReachRequest:
+    """Paths of checkpoints, the text they read, and the text of decoders with two."""
+
+    models: tuple[str, ...] = ()
+    text: str = ""
+    target: str = ""
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of `hgviz reach` that ask the same of the models."""
+        target = ("--target", self.target) if self.target else ()
+        return ("--text", self.text, *target)
+
+    def measure(self) -> ReachFigure:
+        """Measure one model after the other. Errors: HgvizError."""
+        reaches = []
+        for path in self.models:
+            model = tasks.load(path, "cpu", dtype="float64")
+            is_pair = model.spec.form == "encoder-decoder"
+            require(
+                self.target or not is_pair,
+                f"{name_of(path)} reads two texts",
+                "Enter the decoder's text too",
+            )
+            target = self.target if is_pair else None
+            reaches.append(tasks.reach(model, *tasks.read_prompts(model, self.text, target=target)))
+        return ReachFigure(self, tuple(reaches))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReachFigure:
+    """The reach of some models, ready to be drawn."""
+
+    request: ReachRequest
+    reaches: tuple[Reach, ...]
+
+    def panel(self, spec: Spec) -> Panel:
+        """The figure of `hgviz reach`."""
+        request = self.request
+        return tasks.reach_panel(spec, self.reaches, None, request.options, request.models)
+
+    def command(self, spec: Spec, out: str) -> str:
+        """The command that measures it again."""
+        models = [name if name.startswith("sample/") else path
+                  for path in self.request.models for name in [known_name(path)]]  # fmt: skip
+        return answer_command(spec, self.request.options, models, Path(out).name)
+
+
+class ReachRunner:
+    """Asks for models and a text, measures the reach, and shows it. commands: of the window."""
+
+    def __init__(self, commands: Any) -> None:
+        self.commands = commands
+        self._request = ReachRequest()
+
+    def ask(self, error: str = "") -> None:
+        """Ask what to measure, first what was asked last."""
+        session, request = self.commands.session, self._request
+        models = request.models or tuple(filter(None, [session.checkpoint]))
+        request = replace(request, models=models, text=request.text or session.text[:EXCERPT])
+        ReachDialog(self.commands.window, request, self._start, error).open()
+
+    def _start(self, request: ReachRequest) -> None:
+        self._request = request
+        self.commands.working.start(
+            self.commands.lanes.engine, REACH, tr("Measuring reach"), request.measure, self._show,
+            lambda error: self.ask(" ".join(map(tr, shown_error(error).lines))),
+        )  # fmt: skip
+
+    def _show(self, figure: ReachFigure) -> None:
+        self.commands.exporting.show_answer(Spec("reach"), figure)
+
+
+class ReachDialog(Form):
+    """The models whose reach is measured, and their text. error: what went wrong the last time."""
+
+    def __init__(
+        self,
+        window: QWidget,
+        request: ReachRequest,
+        then: Callable[[ReachRequest], object] | None = None,
+        error: str = "",
+    ) -> None:
+        super().__init__(window, tr("Reach of outputs"), tr(REACH_HELP), then)
+        self.models, self._error = list(request.models), error
+        self.text, self.target = QLineEdit(request.text), QLineEdit(request.target)
+        self.text.setCursorPosition(0)
+        self.target.setPlaceholderText(tr("Only for encoder-decoders"))
+        self._list = QVBoxLayout()
+        self._add = Button(tr("Add checkpoint…"), "open")
+        self._add.clicked.connect(self._choose)
+        self.row(tr("Text"), self.text)
+        self.row(tr("Decoder's text"), self.target)
+        self.row(tr("Models"), self._list)
+        self.offer(Button(tr("Measure"), kind="filled"), self._add)
+        for field in (self.text, self.target):
+            field.textChanged.connect(self._changed)
+        self._show_models()
+
+    def answer(self) -> tuple[ReachRequest]:
+        return (ReachRequest(tuple(self.models), self.text.text(), self.target.text()),)
+
+    def problem(self) -> str:
+        if self._error:
+            return self._error
+        if not self.models:
+            return tr("Add a checkpoint.")
+        return "" if self.text.text() else tr("Enter a text.")
+
+    def check(self) -> None:
+        super().check()
+        if self._error and self.default is not None:  # the same may be tried again
+            self.default.setEnabled(True)
+
+    def _changed(self) -> None:
+        self._error = ""
+        self.check()
+
+    def _choose(self) -> None:
+        mode = QFileDialog.FileMode.ExistingFile
+        ask_for(self, tr("Add a checkpoint"), mode, self.add, tr(CHECKPOINTS))
+
+    def add(self, path: str) -> None:
+        """Add a checkpoint: a weights file, or the folder of a config.json."""
+        place = Path(path)
+        self.models.append(str(place.parent if place.name == "config.json" else place))
+        self._changed()
+        self._show_models()
+
+    def _remove(self, place: int) -> None:
+        del self.models[place]
+        self._changed()
+        self._show_models()
+
+    def _show_models(self) -> None:
+        while item := self._list.takeAt(0):
+            item.widget().hide()
+            item.widget().deleteLater()
+        for place, path in enumerate(self.models):
+            row, name = QWidget(), Words(name_of(path))
+            name.setToolTip(path)
+            remove = IconButton("close", tr("Remove {name}", name=name_of(path)))
+            remove.clicked.connect(partial(self._remove, place))
+            hbox(row, (name, 1), remove)
+            self._list.addWidget(row)
+        self._add.setEnabled(len(self.models) < MANY)

@@ -274,6 +274,8 @@ ACTIONS = (
             "Importance was computed on other data: compute it here first")), 2),
     Action("patch_heads", "Patch heads between two texts…", "compare", ("Ctrl+Alt+H",), "Analyse",
            (CHECKPOINT, IDLE), 3),
+    Action("measure_reach", "Measure reach of outputs…", "follow", ("Ctrl+Alt+O",), "Analyse",
+           (), 3),
     Action("save_study", "Save importance scores…", "save", ("Alt+S",), "Analyse",
            (IMPORTANCE,), 2),
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", (CAPTURE,), 3),

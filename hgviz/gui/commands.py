@@ -23,6 +23,7 @@ from hgviz.files import resource
 from hgviz.gui import dialogs, sentences, sources, studyruns, trials
 from hgviz.gui import help as help_pages
 from hgviz.gui import log as logged
+from hgviz.gui.across import ReachRunner
 from hgviz.gui.actions import BY_NAME
 from hgviz.gui.attribution import AttributionRunner
 from hgviz.gui.dialogs import (
@@ -106,7 +107,7 @@ class Commands:
         self.explaining = AttributionRunner(session, lanes, self.working)
         self.pruning = trials.TrialRunner(self)
         self.removing, self.sessions = RemovalRunner(self), Sessions(self)
-        self.exporting = Exporter(self)
+        self.exporting, self.reaching = Exporter(self), ReachRunner(self)
         self.watching = FolderWatcher(session, lanes, self.sees_sweep)
         self.prompting = PromptChooser(self)
         file, folder = QFileDialog.FileMode.ExistingFile, QFileDialog.FileMode.Directory
@@ -133,6 +134,7 @@ class Commands:
             "resume_score": self.pruning.resume,
             "trace_curve": self.pruning.trace,
             "remove_heads": self.removing.ask,
+            "measure_reach": self.reaching.ask,
             "compare_nothing": lambda: self.comparing.forget(),
             "about": lambda: dialogs.About(window).open(),
             "bundled_pair": partial(self.open_example, "compare"),

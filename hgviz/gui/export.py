@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
@@ -80,6 +80,16 @@ LABELS: dict[str, str] = {
     "heads": "Where an answer comes from: heads",
     "attention": "Where an answer comes from: keys of a head",
 }
+
+
+class AnswerFigure(Protocol):
+    """What models were asked, which no file holds."""
+
+    def panel(self, spec: Spec) -> Panel:
+        """A figure of it made ready. Errors: HgvizError."""
+
+    def command(self, spec: Spec, out: str) -> str:
+        """The command that asks the models again. Errors: HgvizError."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -160,7 +170,7 @@ def require_free(path: str, numbers: bool, ended: bool) -> None:
 
 # --- drafts ---------------------------------------------------------------------------------------
 
-Of = tuple["Capture | Study | Sweep", ...] | AttributionFigure  # what a figure is drawn of
+Of = tuple["Capture | Study | Sweep", ...] | AnswerFigure  # what a figure is drawn of
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +200,7 @@ class FigureCache:
         kept = self._kept
         if kept is not None and kept[0] == content and kept[1] is of:
             return replace(kept[2], spec=spec)
-        if isinstance(of, AttributionFigure):
-            ready = of.panel(spec)
-        else:
-            ready = tasks.panel(spec, of, self._facts)
+        ready = tasks.panel(spec, of, self._facts) if isinstance(of, tuple) else of.panel(spec)
         self._kept = content, of, ready
         return ready
 
@@ -318,7 +325,7 @@ def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study | Sweep, ...
 def command_for(of: Of, spec: Spec, out: str) -> Command:
     """The command that draws a figure to a file so named; what it reads is named with its folder,
     so that it runs wherever it is pasted."""
-    if isinstance(of, AttributionFigure):
+    if not isinstance(of, tuple):
         return Command(of.command(spec, out))
     known = [(one.path, known_name(one.path)) for one in of]
     files = [name if name.startswith(f"{SAMPLE}/") else path for path, name in known]
@@ -363,7 +370,7 @@ def coloured(kind: str) -> bool:
 
 def signed(offer: FigureKind) -> bool:
     """Whether what a figure colours may be below zero: queries and keys always may."""
-    if isinstance(offer.of, AttributionFigure):
+    if not isinstance(offer.of, tuple):
         return False
     layer = offer.spec.selection.layer if offer.spec.kind in ("map", "compare") else None
     maps = [one.maps for one in offer.of if isinstance(one, Capture)]
@@ -716,7 +723,8 @@ class ExportRequest:
 class ExportDialog(Form):
     """What to draw, how wide, in which format; the page as it will be; its command.
 
-    shown: what panes show, the current one first. said: a note about the current pane.
+    shown: what panes show, the current one first. said: a note about the current pane. answer: a
+    figure of what models were just asked, in place of these.
     """
 
     chosen = Signal(object)  # an ExportRequest; it stays open until the file has a name
@@ -730,11 +738,13 @@ class ExportDialog(Form):
         shown: Sequence[Spec] = (),
         said: str = "",
         last: tuple[str, str] = ("neurips", "pdf"),
+        answer: FigureKind | None = None,
     ) -> None:
-        super().__init__(window, tr("Export figure"))
+        super().__init__(window, tr("Export figure" if answer is None else answer.label))
         self._session, self._drafts = session, FigureCache(session.facts)
         first = name_of(shown[0]) if shown else ""
-        self.choices = FigureForm(offers(session, shown), first, session.display, *last)
+        kinds = offers(session, shown) if answer is None else (answer,)
+        self.choices = FigureForm(kinds, first, session.display, *last)
         self.choices.changed.connect(self._ask)
         self.first = self.choices.kind
         self.help = IconButton("info", tr("What am I looking at?"))
@@ -883,16 +893,26 @@ class Exporter:
         view = self.commands.pane()
         panes = sorted(self.commands.visible_panes(), key=lambda one: one is not view)
         shown = [one.figure(self.session) for one in panes]
-        kept = settings.load()
         said = ""
         if view is not None and shown[0] is None:
             said = f"{_lacking(view)} {tr(OTHERS)}"
         elif view is not None and view.zoomed:
             words = "{name} is zoomed in on screen; its figure shows all of it."
             said = tr(words, name=tr(view.title))
+        self._open([one for one in shown if one], said)
+
+    def show_answer(self, spec: Spec, figure: AnswerFigure) -> None:
+        """Show a figure of what models were just asked, and offer to export it."""
+        kind = ANSWERS[spec.kind]
+        self._open(answer=FigureKind(kind.name, kind.label, spec, figure))
+
+    def _open(
+        self, shown: Sequence[Spec] = (), said: str = "", answer: FigureKind | None = None
+    ) -> None:
+        kept = settings.load()
         dialog = ExportDialog(
-            self.window, self.session, self.commands.lanes, [one for one in shown if one], said,
-            (kept.figure_width, kept.figure_format),
+            self.window, self.session, self.commands.lanes, shown, said,
+            (kept.figure_width, kept.figure_format), answer,
         )  # fmt: skip
         dialog.chosen.connect(partial(self._export, dialog))
         dialog.kept.connect(

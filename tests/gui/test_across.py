@@ -9,12 +9,15 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QLabel
 
+from hgviz import tasks
 from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, RolloutOptions, Selection
 from hgviz.gui import sentences
-from hgviz.gui.across import AcrossView
+from hgviz.gui.across import AcrossView, ReachDialog
+from hgviz.gui.export import ExportDialog
 from tests.analysis.planting import hourglass, letters, plant, translated
 from tests.gui import screen
+from tests.models.building import write_unattending
 
 TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
 
@@ -139,3 +142,71 @@ def test_what_cannot_be_composed_is_said_in_the_pane(shown):
     assert any("levels together need every layer" in one for one in words)
     empty, _ = shown(None)
     assert empty._notice.said[0][0] == "No attention to compose yet"
+
+
+# --- reach ----------------------------------------------------------------------------------------
+
+
+def measured_reach(program, until, *paths, text="The bell was rung."):
+    """Ask for the reach of the model at hand and of other checkpoints; the dialog that follows."""
+    program.commands.run("measure_reach")
+    (dialog,) = program.frame.findChildren(ReachDialog)
+    for path in paths:
+        dialog.add(str(path))
+    dialog.text.setText(text)
+    dialog.default.click()
+
+    def dialogs():
+        found = program.frame.findChildren(ReachDialog) + program.frame.findChildren(ExportDialog)
+        return [one for one in found if one is not dialog and one.isVisible()]
+
+    until(lambda: not screen.busy(program) and dialogs())
+    return dialogs()[0]
+
+
+def test_the_reach_of_models_with_and_without_attention_is_that_of_the_command(
+    with_model, tmp_path, until
+):
+    write_unattending(tmp_path, family="lstm", vocab_size=256)
+    shown = measured_reach(with_model, until, tmp_path / "config.json")
+    assert isinstance(shown, ExportDialog)
+    until(lambda: shown.preview.picture is not None)
+    figure = shown.choices.offer.of
+    for path, reach in zip(figure.request.models, figure.reaches, strict=True):
+        model = tasks.load(path, "cpu", dtype="float64")
+        wanted = tasks.reach(model, model.tokenize("The bell was rung."))
+        np.testing.assert_array_equal(reach.own, wanted.own)
+    command = figure.command(shown.choices.spec, "reach.pdf")
+    assert command == (
+        f"hgviz reach {with_model.session.checkpoint} {tmp_path} "
+        "--text 'The bell was rung.' -o reach.pdf"
+    )
+    shown.reject()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "words"),
+    [("nothing", "A text.", "nothing"), ("", "a" * 1025, "1,025 tokens")],
+)
+def test_what_cannot_be_measured_comes_back_with_its_reason(
+    with_model, tmp_path, until, path, text, words
+):
+    added = [tmp_path / path] if path else []
+    again = measured_reach(with_model, until, *added, text=text)
+    assert isinstance(again, ReachDialog)
+    assert words in again.wrong.text() and again.text.text() == text
+    again.text.setText("Another text.")
+    assert not again.wrong.text()
+    again.reject()
+
+
+def test_reach_needs_a_model_and_a_text(program):
+    program.commands.run("measure_reach")
+    (dialog,) = program.frame.findChildren(ReachDialog)
+    assert "checkpoint" in dialog.wrong.text() and not dialog.default.isEnabled()
+    dialog.add("a.safetensors")
+    dialog.text.clear()
+    assert "text" in dialog.wrong.text()
+    dialog._remove(0)
+    assert not dialog.models
+    dialog.reject()

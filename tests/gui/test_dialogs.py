@@ -14,6 +14,7 @@ from hgviz.analysis.importance import MaskTrial
 from hgviz.core import HeadId, HgvizError
 from hgviz.errors import LabelError
 from hgviz.gui import dialogs, theme
+from hgviz.gui.across import ReachDialog, ReachRequest
 from hgviz.gui.dialogs import (
     About,
     ErrorDialog,
@@ -57,8 +58,11 @@ DIALOGS = {
     "remove": lambda it, then: RemoveDialog(it.frame, removal_of(it.session.spec), then),
     "compare": lambda it, then: CompareDialog(it.frame, it.session, {"/a/b": "b"}, "model", then),
     "export": lambda it, then: ExportDialog(it.frame, it.session, it.lanes),
+    "reach": lambda it, then: ReachDialog(it.frame, ReachRequest(("/a/m",), "A text."), then),
 }
-ACCEPTED = ("error", "question", "activation", "write", "measure", "labels", "compare", "remove")
+ACCEPTED = (
+    "error", "question", "activation", "write", "measure", "labels", "compare", "remove", "reach",
+)  # fmt: skip
 
 
 def removal_of(spec):
