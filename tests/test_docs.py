@@ -339,7 +339,7 @@ def test_what_the_page_says_of_widths_is_so():
     found = results(ACTIVATION)
     by = {(row["model"], row["activation"]): row["difference"].values
           for row in found.score_differences}  # fmt: skip
-    page = (DOCS / "findings/activations.md").read_text("utf-8")
+    page = " ".join((DOCS / "findings/activations.md").read_text("utf-8").split())
     for name in ("tanh", "ymish", "per-head"):
         assert points(student_interval(by["width 24", name] - by["width 96", name])) in page
     softmax = {row["model"]: row["score"].values
