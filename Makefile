@@ -6,7 +6,7 @@
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed
 #             captures, five thousand steps of a monkey, a thousand captures in one window
 # make bench what is promised, measured here, in one table: some twenty minutes; bench-all: hours
-# make guide the pages as HTML in site/; make docs and make tasks make their pictures
+# make guide the pages as HTML in site/; make docs makes their pictures
 # make release  source, wheel and bundle, proved and measured
 # All set up all they need first: system packages (as root) and one .venv.
 
@@ -32,7 +32,7 @@ mutants: $(READY)
 names: $(READY)
 	$(BIN)/python -m tests.names
 
-.PHONY: golden mutants names run test soak bench bench-all lint types contracts docs docs-all guide tasks release deps clean
+.PHONY: golden mutants names run test soak bench bench-all lint types contracts docs docs-all guide release deps clean
 
 run: $(READY)
 	$(BIN)/hgviz demo
@@ -69,10 +69,6 @@ docs: $(READY)
 # also those of an Hourglass whose heads all go one by one: some twenty minutes
 docs-all: $(READY)
 	$(BIN)/python docs/pictures.py --long
-
-# the tasks of the guide, by the keyboard alone in a window nobody sees: some two minutes
-tasks: $(READY)
-	$(BIN)/python docs/tasks.py
 
 # all pages as HTML in site/, to be read without a network; a broken link is an error
 guide: $(READY)

@@ -112,7 +112,7 @@ def models() -> str:
         f"{counted()}. Each was built tiny and with random weights, opened from its folder, and "
         "compared with transformers itself, eager on the CPU: outputs within 1e-4 of the largest, "
         f"every map within 1e-5. By their maps they are: {kept}. "
-        "[How it is done](../models.md#models-of-transformers).", "",
+        "[How it is done](opens.md#models-of-transformers).", "",
         "## Types that open", "",
         "Maps that are computed from queries and keys are exact at any length; those that are kept "
         "as weights are exact too, but grow with the square of the length. The class is the one "
@@ -166,7 +166,7 @@ def fields() -> str:
 
     lines = [
         "# Fields of captures and studies", "", MADE, "",
-        "Every dataset and attribute of [the files of captures and studies](../file-format.md). "
+        "Every dataset and attribute of [the files of captures and studies](file-format.md). "
         "Dimensions of one name agree within a group; JSON and text are UTF-8 bytes.", "",
     ]  # fmt: skip
     for noun, groups in (("capture", CAPTURE_FIELDS), ("study", STUDY_FIELDS)):
@@ -192,7 +192,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "commands.md": commands, "keys.md": keys, "models.md": models, "fields.md": fields,
 }  # fmt: skip
 COUNTED = re.compile(r"Of the \d+\s+model\s+types\s+that\s+.*?\s+open\s+exactly", re.DOTALL)
-SAYING = (HERE / "models.md", HERE.parent / "README.md")  # pages that say how many open
+SAYING = (REFERENCE / "opens.md", HERE.parent / "README.md")  # pages that say how many open
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ One heavy library per package, and the packages meet only in `tasks`:
 torch in models, numpy in analysis and maps, h5py in store, matplotlib in figures, Qt in gui.
 `core` and `activations` hold the nouns; `cli`, `gui` and `notebook` are faces over the same tasks.
 From Python: hgviz.open_model, capture, roles, evaluate, importance, prune, figure, show and others
-(docs/notebook.md).
+(docs/how-to/notebook.md).
 """
 
 from __future__ import annotations

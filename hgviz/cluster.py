@@ -274,11 +274,11 @@ def slurm_jobs(profile: str) -> Any:
         jobs = int(options.pop("jobs", 1))
     except OSError as error:
         what = f"cannot read {profile}: {(error.strerror or str(error)).lower()}"
-        raise HgvizError(what, "Give the profile of a cluster; see docs/studies.md") from None
+        raise HgvizError(what, "Give the profile of a cluster; see docs/how-to/study.md") from None
     except (yaml.YAMLError, TypeError, ValueError) as error:
         raise HgvizError(
             f"{profile} is no profile of a cluster: {str(error).splitlines()[0]}",
-            "It is YAML with jobs, cores, memory, walltime, queue; see docs/studies.md",
+            "It is YAML with jobs, cores, memory, walltime, queue; see docs/how-to/study.md",
         ) from None
     # any port will do for the pages of the scheduler: two runs on one machine need two
     scheduler = {"dashboard_address": ":0", **options.pop("scheduler_options", {})}

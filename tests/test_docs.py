@@ -28,7 +28,6 @@ sys.path.insert(0, str(DOCS))
 import kept  # noqa: E402 - beside the pages
 import pages  # noqa: E402
 import reference  # noqa: E402
-import tasks  # noqa: E402
 
 ROOT = DOCS.parent
 PAGES = pages.pages()
@@ -109,14 +108,15 @@ def test_what_is_run_are_commands_of_hgviz_alone(page):
 
 
 def test_the_gallery_has_every_kind_of_figure():
-    drawn = pages.written(DOCS / "gallery.md", pages.ALWAYS)
+    page = DOCS / "reference/figures.md"
+    drawn = pages.written(page, pages.ALWAYS)
     kinds = {Path(name).stem for name in drawn}
     assert kinds == {*FIGURES, *ANSWERS}
     for name, words in drawn.items():
         assert asked(words).get("kind") in (None, Path(name).stem)
-    assert pages.shown(DOCS / "gallery.md") == set(drawn)
-    headings = re.findall(r"^## (\w+)$", (DOCS / "gallery.md").read_text("utf-8"), re.MULTILINE)
-    assert set(headings) == {*FIGURES, *ANSWERS}
+    assert pages.shown(page) == set(drawn)
+    headings = re.findall(r"^## (\w+)$", page.read_text("utf-8"), re.MULTILINE)
+    assert {*headings} == {*FIGURES, *ANSWERS}
 
 
 def test_a_page_makes_its_pictures_the_same_from_an_empty_folder(tmp_path, monkeypatch):
@@ -165,13 +165,6 @@ def test_no_model_of_the_table_is_shown_wrong():
     assert not [row["type"] for row in rows if row["found"] == "differs"]
     assert len({row["type"] for row in rows}) == len(rows)
     assert {row["found"] for row in rows} <= {*reference.MAPS, *reference.WHY, "part"}
-
-
-def test_the_page_of_tasks_is_what_the_script_does_and_has_all_its_pictures():
-    assert tasks.PAGE.read_text("utf-8") == tasks.page(), "python docs/tasks.py --page"
-    wanted = {tasks.name(one, at + 1) for one in tasks.TASKS for at in range(len(one.steps))}
-    found = {one.name: one.stat().st_size for one in tasks.PICTURES.iterdir()}
-    assert set(found) == wanted and max(found.values()) <= tasks.LARGEST
 
 
 def headings(page: Path) -> set[str]:

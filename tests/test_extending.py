@@ -1,4 +1,4 @@
-"""Rows that a test adds from outside to the tables of docs/extending.md, and what reads them."""
+"""Rows added to the tables of docs/how-to/extend.md from outside, and what reads them."""
 
 from dataclasses import dataclass, fields, replace
 from importlib import import_module

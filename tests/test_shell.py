@@ -154,13 +154,13 @@ def test_what_a_model_writes_does_not_mix_with_numbers(run, tmp_path):
 
 def test_the_guide_is_listed_and_shown(output, refusal):
     listed = dict(line.split(": ", 1) for line in output("docs").splitlines())
-    assert listed.keys() == guide_pages().keys() and len(listed) > 50
+    assert listed.keys() == guide_pages().keys() and len(listed) > 20
     assert listed["how-to/numbers"] == "Get the numbers of a figure"
     assert not [title for title in listed.values() if not title or title.startswith(("#", "<"))]
     for name in ("how-to/numbers", "numbers", "numbers.md"):
         assert output("docs", name) == guide_pages()["how-to/numbers"].read_text("utf-8")
-    assert output("docs", "models").startswith("# What opens as a model")
-    assert output("docs", "reference/models").startswith("# Models of transformers")
+    assert output("docs", "opens").startswith("# What opens as a model")
+    assert output("docs", "models").startswith("# Models of transformers")
     assert "Did you mean how-to/numbers?" in refusal("docs", "nubmers")
     for name in ("xyz", "../README", "/etc/passwd"):
         assert "There is no page" in refusal("docs", name)

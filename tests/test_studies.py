@@ -120,7 +120,7 @@ def test_the_key_of_a_cell_is_of_what_decides_its_result():
         Cell("score", {"a": float("nan")})
 
 
-SHOWN = re.findall(r"```toml\n(.*?)```", (DOCS / "studies.md").read_text("utf-8"), re.DOTALL)
+SHOWN = re.findall(r"```toml\n(.*?)```", (DOCS / "how-to/study.md").read_text("utf-8"), re.DOTALL)
 WORKED_FILES = sorted(file.stem for file in WORKED.glob("*.toml"))
 
 

@@ -91,7 +91,7 @@ OPENS = {
 }  # fmt: skip
 MEANS = {  # what every fact is, and where its formula comes from
     "Kind": "What the run does: train a model, score it, measure its heads, draw a curve, or "
-    "compare two models (docs/studies.md).",
+    "compare two models (docs/how-to/study.md).",
     "Data": "The data it is measured on: a name of [[data]] of the study file.",
     "Model": "The model: a name of [[models]] of the study file.",
     "Activation": "What turns scores into weights; own: the model's own (maps.md).",
@@ -106,7 +106,7 @@ MEANS = {  # what every fact is, and where its formula comes from
 }
 FINDS = {  # what is found by each kind of cell
     "train": "What the model reaches on its held-out data at the end of the training "
-    "(docs/training.md).",
+    "(docs/how-to/train.md).",
     "score": "The share k / n of n answers that is right, with Wilson's interval of 95 % (Wilson "
     "1927): (k + z²/2 ± z √(k (n − k) / n + z²/4)) / (n + z²), z = 1.96. Of language models bits "
     "per byte, −Σ log₂ p / bytes (statistics.md).",

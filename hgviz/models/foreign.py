@@ -1,4 +1,4 @@
-"""Hourglasses trained by other programs, read under hgviz's neutral names (docs/models.md).
+"""Hourglasses of other programs, read under hgviz's neutral names (docs/reference/opens.md).
 
 - lucidrains' package hourglass-transformer-pytorch (PyPI, 0.0.6): a state dict; config.json gives
   the arguments of HourglassTransformerLM that weights do not show.
@@ -395,7 +395,7 @@ def read_trax(
     attention_upsampling: Literal["repeat", "none"] | None = None,
     tokenizer: Path | None = None,
 ) -> Checkpoint:
-    """An .npz of the official weights, exported under neutral names as docs/models.md says.
+    """The official weights, an .npz with neutral names as docs/reference/opens.md says.
 
     hierarchy: "5@1 24@3 5@1", or as trax has it "24@3", where weights do not show how far it
     shortens. attention_upsampling: what attention on the way up begins with where that is no linear
@@ -409,7 +409,7 @@ def read_trax(
     config = _trax_config(path, shapes, hierarchy, attention_upsampling)
     return fit_checkpoint(
         config, tensors, path, said_by="the model of its names",
-        do="Export it again as docs/models.md says", rewritable=False,
+        do="Export it again as docs/reference/opens.md says", rewritable=False,
         tokenizer=_trax_tokenizer(path.parent, tokenizer, config.vocab_size),
     )  # fmt: skip
 
@@ -423,7 +423,7 @@ def _trax_config(
             len(shapes.get(name, ())) == axes,
             f"{short_path(path)} holds no Hourglass of trax: "
             f"{name} is {dims(shapes[name]) if name in shapes else 'not there'}",
-            "Export the weights under the names of docs/models.md",
+            "Export the weights under the names of docs/reference/opens.md",
         )
     (vocabulary, width), (heads, d_head) = shapes["embed.token.weight"], shapes["rel.content_bias"]
     inner = (shape[0] for name, shape in shapes.items() if name.endswith(".ff.in.weight") and shape)

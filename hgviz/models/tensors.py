@@ -1,7 +1,8 @@
 """Tensors and checkpoints of strangers, read safely: nothing runs, and every size is checked first.
 
-A `Checkpoint` is a configuration with tensors under hgviz's neutral names (docs/models.md). Weights
-lie in a .safetensors, .pt, .bin or .npz file, or in shards that an .index.json names.
+A `Checkpoint` is a configuration with tensors under hgviz's neutral names
+(docs/reference/opens.md). Weights lie in a .safetensors, .pt, .bin or .npz file, or in shards that
+an .index.json names.
 """
 
 from __future__ import annotations

@@ -180,7 +180,7 @@ def _locate_files(plan: Plan, locate: Callable[[str, str], str]) -> Plan:
 def _not_a_plan(name: str, error: Exception) -> HgvizError:
     return HgvizError(
         f"{name} is not a training file: {str(error)}",
-        "It has the tables [model], [data] and [recipe]; see docs/training.md",
+        "It has the tables [model], [data] and [recipe]; see docs/how-to/train.md",
     )
 
 

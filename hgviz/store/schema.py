@@ -1,7 +1,7 @@
 """The formats "hgviz-capture" and "hgviz-study": one row for each name in a file.
 
 A row writes, reads and checks what it names, and is listed in docs/reference/fields.md.
-docs/file-format.md describes how the files are laid out.
+docs/reference/file-format.md describes how the files are laid out.
 """
 
 from __future__ import annotations

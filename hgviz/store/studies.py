@@ -511,7 +511,7 @@ def _entries(path: str | Path) -> list[os.DirEntry[str]]:
 
 # --- study files ----------------------------------------------------------------------------------
 
-SEE = "It has [[models]] and [[data]]; see docs/studies.md"
+SEE = "It has [[models]] and [[data]]; see docs/how-to/study.md"
 _TABLES = {
     "": StudyFile.__struct_fields__, "data": Source.__struct_fields__,
     "curve": CurveOptions.__struct_fields__, "compare": CompareOptions.__struct_fields__,

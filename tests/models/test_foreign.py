@@ -479,7 +479,7 @@ def test_what_is_converted_computes_as_trax_does(tmp_path, made, said):
 
 
 def test_the_documented_export_names_the_flat_weights(tmp_path, monkeypatch):
-    text = (Path(__file__).parents[2] / "docs/models.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs/reference/opens.md").read_text(encoding="utf-8")
     script = re.search(r"```python\nimport gin, numpy as np, trax\n(.*?)```", text, re.S)[1]
     theirs, trax = Trax(((5,), 24, (5,)), up=(True, "repeat"), vocabulary=256), MagicMock()
     trax.layers.base.flatten_weights_and_state.return_value = (theirs.flat, ())

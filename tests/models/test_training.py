@@ -193,7 +193,7 @@ def test_a_plan_may_name_a_sample_and_a_file_beside_it_comes_first(tmp_path):
     assert plan(tmp_path, tables).data.valid == str(tmp_path / name)
 
 
-PAGE = (Path(__file__).parents[2] / "docs" / "training.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "train.md").read_text("utf-8")
 SECTION = PAGE.partition("## The published Hourglasses\n")[2].partition("\n## ")[0]
 
 

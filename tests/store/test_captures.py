@@ -114,7 +114,7 @@ def test_the_examples_of_the_document_read_the_same_map_and_scores(tmp_path, mon
     write_capture(tmp_path / "capture.h5", capture)
     monkeypatch.chdir(tmp_path)
     write_study(tmp_path / "study.h5", make_study())
-    document = (ROOT / "docs/file-format.md").read_text("utf-8")
+    document = (ROOT / "docs/reference/file-format.md").read_text("utf-8")
     without, through, scores = re.findall(r"```python\n(.*?)```", document, re.DOTALL)
     names = {}
     exec(without, names)
