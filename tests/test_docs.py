@@ -363,22 +363,26 @@ def test_what_is_right_as_often_is_equal_though_shares_are_kept_as_float32():
 # --- findings -------------------------------------------------------------------------------------
 
 
-def test_the_shares_of_the_background_are_those_of_the_table():
-    with (DOCS / "findings/background.csv").open(encoding="utf-8") as file:
+@pytest.mark.parametrize(
+    ("page", "other", "count"), [("background", "ymish", 8), ("six-activations", "mixed", 4)]
+)
+def test_tables_of_the_bundled_classifiers_are_those_of_their_csv(page, other, count):
+    with (DOCS / "findings/classifiers.csv").open(encoding="utf-8") as file:
         rows = [*csv.DictReader(file)]
-    columns = {"absolute weights": "absolute", "weights × outputs": "output"}
-    text = (DOCS / "findings/background.md").read_text("utf-8")
+    columns = {"absolute weights": "absolute", "weights × outputs": "output",
+               "distance between heads": "distance"}  # fmt: skip
+    text = (DOCS / f"findings/{page}.md").read_text("utf-8")
     lines = re.findall(r"^\| (\d) \| (\D+?) \| (.+) \|$", text, re.MULTILINE)
-    assert len(lines) == 8
+    assert len(lines) == count
     for layer, of, said in lines:
-        softmax, ymish = (
+        softmax, changed = (
             np.array([float(row[columns[of]]) for row in rows
                       if (row["model"], row["layer"]) == (name, layer)])
-            for name in ("softmax", "ymish")
+            for name in ("softmax", other)
         )  # fmt: skip
-        difference = ymish - softmax
+        difference = changed - softmax
         interval = ttest_1samp(difference, 0).confidence_interval()
-        values = softmax.mean(), ymish.mean(), difference.mean(), *interval
+        values = softmax.mean(), changed.mean(), difference.mean(), *interval
         numbers = re.findall(r"[−+]?\d\.\d+", said)
         assert len(softmax) == 200 and len(numbers) == 5
         for number, value in zip(numbers, values, strict=True):

@@ -1,11 +1,11 @@
-"""Does less of the background reach [CLS] with ymish? Writes background.csv.
+"""How the bundled classifiers attend, which differ in their activations alone; writes a CSV.
 
-    python background.py
+    python classifiers.py
 
-For each of 200 bundled reviews and each layer of both bundled classifiers: how much of the [CLS]
-row lies on function words, of absolute weights, of weights above and below zero, and of absolute
-weights times the length of the head's output for the token; means over heads. even: what a row
-of equal weights puts there. The models differ in their activation alone.
+For each of 200 bundled reviews and each layer: how much of the [CLS] row lies on function words,
+of absolute weights, of weights above and below zero, and of absolute weights times the length of
+the head's output for the token, means over heads; even: what a row of equal weights puts there;
+distance: the mean Jensen-Shannon distance between rows of two heads of the layer.
 """
 
 import csv
@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 import hgviz
+from hgviz.analysis.metrics import distances
 from hgviz.files import find_sample
 
 WORDS = """
@@ -24,9 +25,9 @@ then there they think this thought to told too very was we were what when which 
 would you your
 """
 FUNCTION_WORDS = frozenset(WORDS.split())
-MODELS = ("softmax", "ymish")
+MODELS = ("softmax", "ymish", "mixed")
 TEXTS = 200
-FIELDS = ("text", "model", "layer", "absolute", "positive", "negative", "output", "even")
+FIELDS = ("text", "model", "layer", "absolute", "positive", "negative", "output", "even", "distance")
 
 
 def share(weights, background):
@@ -40,8 +41,10 @@ def rows(number, name, capture):
     pieces = [piece.lower().removeprefix("##") for piece in capture.prompt.pieces]
     background = np.array([piece in FUNCTION_WORDS for piece in pieces])
     for layer, maps in enumerate(capture.maps):
-        weights = np.stack([maps.read(head, rows=(0, 1))[0] for head in maps.heads])
-        sizes = np.abs(weights)
+        whole = np.stack([maps.read(head) for head in maps.heads])
+        weights, sizes = whole[:, 0], np.abs(whole[:, 0])
+        shares = np.abs(whole) / np.abs(whole).sum(-1, keepdims=True)
+        pairs = np.triu_indices(len(whole), 1)
         yield {
             "text": number, "model": name, "layer": layer,
             "absolute": share(sizes, background),
@@ -49,14 +52,15 @@ def rows(number, name, capture):
             "negative": share(np.maximum(-weights, 0), background),
             "output": share(sizes * maps.value_norms, background),
             "even": float(background.mean()),
+            "distance": float(distances(shares, shares)[pairs].mean()),
         }  # fmt: skip
 
 
 def main():
-    """Measure both models on the same reviews."""
+    """Measure the models on the same reviews."""
     path = find_sample("sample/reviews.tsv")
     texts = [line.split("\t")[0] for line in path.read_text("utf-8").splitlines()[1 : TEXTS + 1]]
-    with Path("background.csv").open("w", newline="", encoding="utf-8") as file:
+    with Path("classifiers.csv").open("w", newline="", encoding="utf-8") as file:
         table = csv.DictWriter(file, FIELDS)
         table.writeheader()
         for name in MODELS:
