@@ -27,7 +27,9 @@ would you your
 FUNCTION_WORDS = frozenset(WORDS.split())
 MODELS = ("softmax", "ymish", "mixed")
 TEXTS = 200
-FIELDS = ("text", "model", "layer", "absolute", "positive", "negative", "output", "even", "distance")
+FIELDS = (
+    "text", "model", "layer", "absolute", "positive", "negative", "output", "even", "distance",
+)  # fmt: skip
 
 
 def share(weights, background):
