@@ -1,7 +1,7 @@
 # make run   the main job on the bundled sample: the window, or off screen where there is no display
 # make test  the tests
 # make golden compares what 212 commands print and write with a recording: a minute
-# make mutants 118 small faults, each with the test that has to notice it
+# make mutants 129 small faults, each with the test that has to notice it
 # make names  public names with the first lines of their docstrings, to be read by others
 # make soak  the tests that take minutes: ten thousand damaged files, two hundred killed
 #             captures, five thousand steps of a monkey, a thousand captures in one window
