@@ -169,7 +169,14 @@ class QuestionOptions(Group):
             "figure several.",
         ),
     ] = None
-    steps: Annotated[int, typer.Option(metavar="S", min=2, help="Points of the path.")] = 256
+    steps: Annotated[
+        int | None,
+        typer.Option(
+            metavar="S",
+            min=2,
+            help="Points of the path; by default as many as leave less than 0.1 % out, to 4,096.",
+        ),
+    ] = None
     baseline: Annotated[
         Literal["mean", "blank", "zero"],
         typer.Option(help="Where the path begins: the average token, a mask or space, nothing."),
@@ -199,7 +206,7 @@ class QuestionOptions(Group):
         _require_token(self.token, len(capture.main))
         question = tasks.default_question(goal, capture.logits, capture.main, self.token)
         assert question is not None
-        question = replace(question, steps=self.steps, baseline=self.baseline)
+        question = replace(question, steps=self.steps or 0, baseline=self.baseline)
         names = dict.fromkeys(self.target_class or self.says or ())
         numbers = [tasks.answer_number(model, name) for name in names]
         return [replace(question, number=number) for number in numbers] or [question]
@@ -242,7 +249,7 @@ def attribute(
     """Attribute an output to tokens, layers or heads.
 
     By captum. Attributions add up to the change of the answer between a text that says nothing and
-    this one, up to the error that is printed; more steps make it smaller.
+    this one, up to the error that is printed.
     """
     from hgviz import tasks
     from hgviz.core import Display
@@ -285,7 +292,7 @@ def attribute(
             "token": question.number, "says": tasks.token_name(loaded, question.number),
         }  # fmt: skip
     facts: dict[str, Any] = {
-        "model": model.name, "method": method, "answer": answer, "steps": question.steps,
+        "model": model.name, "method": method, "answer": answer, "steps": first.steps,
         "baseline": question.baseline, "value": first.value, "start": first.start,
         "change": first.change, "sum": first.total,
         "error": None if math.isinf(first.error) else first.error,

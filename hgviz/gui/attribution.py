@@ -146,6 +146,7 @@ RANKED = "How alike two orders of the keys are: 1 the same, −1 reversed, 0 unr
 SPEARMAN = Citation("ρ = cov(r, r′) / (σ_r σ_r′)", "Spearman 1904; Jain and Wallace 2019")
 CONDUCTS = "The part of the answer that passes through a head on the way from the baseline"
 CONDUCTANCE = Citation("Σ_e ∫₀¹ ∂F / ∂h_e · dh_e", "Dhamdhere et al. 2018")
+COMPLETES_ALONE = "As many steps as leave less than 0.1 % of the change out, up to 4,096"
 COMPLETES = "The attributions should sum to the change of the answer along the path"
 COMPLETENESS = Citation("Σ_i IG_i = F(x) − F(x′)", "Sundararajan et al. 2017")
 PAIRS = (  # as KeyScores.agreements has them
@@ -162,7 +163,7 @@ def complete_words(found: Attribution) -> str:
         SUM, total=sentences.with_sign(found.total), change=sentences.with_sign(found.change),
         start=sentences.weight(found.start, 3), end=sentences.weight(found.value, 3),
         missing=tr("less than 0.001 %") if found.error < 1e-5 else percent,
-        steps=sentences.counted(found.question.steps, "step"),
+        steps=sentences.counted(found.steps, "step"),
     )  # fmt: skip
     return f"{words} {tr('More steps reduce it.')}" if found.error >= 1e-3 else words
 
@@ -246,7 +247,7 @@ def _paint_bar(painter: QPainter, area: QRectF, value: float, most: float, signe
 
 
 ROW_HEIGHT = 22  # px
-STEPS = (32, 64, 128, 256, 512)
+STEPS = (64, 128, 256, 512, 1024)
 BASELINES = (
     ("blank", "blank tokens", "Baseline: a mask, padding or space token at every position"),
     ("mean", "mean embedding", "Baseline: the average of all embeddings at every position"),
@@ -334,7 +335,8 @@ class AttributionView(View):
         self.answer = Picker(tr("Answer"), 12)
         self.answer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.steps = Picker(tr("Integration steps"), 7)
-        self.steps.offer((count, sentences.counted(count, "step")) for count in STEPS)
+        steps = [(count, sentences.counted(count, "step")) for count in STEPS]
+        self.steps.offer([(0, tr("Auto"), tr(COMPLETES_ALONE)), *steps])
         self.baseline = Picker(tr("Baseline"), 12)
         self.baseline.offer((name, tr(words), tr(why)) for name, words, why in BASELINES)
         for picker in (self.answer, self.steps, self.baseline):

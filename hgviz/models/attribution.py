@@ -10,13 +10,13 @@ Q queries, K keys, D head width, d model width.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,16 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import HeadId, HeadSet, HgvizError, Layer, Level, Prompt, progress
+from hgviz.core import (
+    HeadId,
+    HeadSet,
+    HgvizError,
+    Layer,
+    Level,
+    Prompt,
+    progress,
+    progress_within,
+)
 from hgviz.errors import choose, require
 from hgviz.examples import IGNORE_INDEX, Batch
 from hgviz.models.attention import HeadGroup, head_groups
@@ -50,6 +59,8 @@ Quantity = Callable[[Tensor], Tensor]  # logits (B, ...) -> (B,)
 
 BASELINES = ("mean", "blank", "zero")
 BLANKS = ("[MASK]", "<mask>", "[PAD]", "<pad>", " ")  # the first that the tokenizer has
+STEPS = (64, 128, 256, 512, 1024, 2048, 4096)  # points of a path, as many as it takes
+COMPLETE = 1e-3  # share of the change of an answer that may be missing
 POINTS_TOKENS = 2048  # of all points of a path that go through the layers together
 MAX_REACH = 1024  # tokens: each is an output to follow back
 REACH_NUMBERS = 1 << 25  # held at once, about: a quarter of a GB in float64
@@ -123,7 +134,7 @@ class PathAttribution:
 
     tokens (n,): integrated gradients of the text that the answer is about, summed over widths;
     source (m,): of the text that its decoder reads beside it. heads (heads,): conductance, in order
-    of computation, summed over positions and widths.
+    of computation, summed over positions and widths. steps: points of the path.
     """
 
     value: float
@@ -131,6 +142,14 @@ class PathAttribution:
     tokens: Doubles
     source: Doubles | None
     heads: Doubles
+    steps: int
+
+    @property
+    def error(self) -> float:
+        """How much of the change of the answer the tokens do not add up to (the axiom of
+        completeness), as a share of it; 0 where there is none."""
+        total = self.tokens.sum() + (0.0 if self.source is None else self.source.sum())
+        return _share(float(total), self.value - self.baseline, self.value - self.baseline)
 
 
 class AttributionPath:
@@ -179,14 +198,25 @@ class AttributionPath:
         source where there is one."""
         return self.answer(self._module(with_embeddings(self._tokens, embeddings), self._run))
 
-    def integrate(self, steps: int = 128) -> PathAttribution:
+    def integrate_until_complete(self) -> PathAttribution:
+        """Integrate with the fewest of STEPS whose error is below COMPLETE, or with the most."""
+        for steps in STEPS:
+            with progress_within(STEPS.index(steps), STEPS.index(steps) + 1, len(STEPS)):
+                found = self.integrate(steps)
+            if found.error < COMPLETE:
+                break
+        return found
+
+    def integrate(self, steps: int) -> PathAttribution:
         """Integrated gradients of tokens and conductance of heads, by Gauss-Legendre quadrature.
 
         One pass serves both, some points at a time: IntegratedGradients of captum with n steps and
         its LayerConductance with n - 1. Raises HgvizError for fewer than 2 steps.
         """
+        from scipy.special import roots_legendre
+
         _require_steps(steps)
-        points, weights = np.polynomial.legendre.leggauss(steps)
+        points, weights = roots_legendre(steps)
         points, weights = (points + 1) / 2, weights / 2
         sums = [torch.zeros_like(end, dtype=torch.float64) for end in self.ends]
         heads = [torch.zeros(len(part.layer.heads), dtype=torch.float64) for part in self.layers]
@@ -205,7 +235,7 @@ class AttributionPath:
                 steps_along = (slope[:-1] * context.diff(dim=0)).double()
                 total += steps_along.unflatten(-1, (-1, layer.d_head)).sum((0, 1, 3)).cpu()
             last = [(slope[-1:], context[-1:]) for slope, context in pairs]
-            progress(min(first + self._points, steps), steps, "Walking from nothing to the text")
+            progress(min(first + self._points, steps), steps, "Integrating from the baseline")
         with torch.no_grad():
             value, baseline = (float(self.answers(*at)[0]) for at in (self.ends, self.starts))
         tokens, *source = (
@@ -215,25 +245,56 @@ class AttributionPath:
         later = self._length - len(tokens)  # tokens that the answer does not depend on
         return PathAttribution(
             value, baseline, np.pad(tokens, (0, later)), source[0] if source else None,
-            torch.cat([*heads, torch.zeros(0, dtype=torch.float64)]).numpy(),
+            torch.cat([*heads, torch.zeros(0, dtype=torch.float64)]).numpy(), steps,
         )  # fmt: skip
 
-    def integrate_layers(self, steps: int = 64) -> Doubles:
+    def integrate_layers(self, steps: int = 0) -> Doubles:
         """(layers,) Integrated gradients of what each layer with heads adds, by captum's
         LayerIntegratedGradients: from what it adds at the baseline to what it adds in the text,
-        all else as in the text. Raises HgvizError for fewer than 2 steps."""
+        all else as in the text.
+
+        steps: 0 for the fewest of STEPS with which what is missing of a layer's part is below
+        COMPLETE of the change of the answer. Raises HgvizError for a single step.
+        """
         from captum.attr import LayerIntegratedGradients
 
-        _require_steps(steps)
+        choices = (steps,) if steps else STEPS
+        _require_steps(choices[0])
         sums = np.zeros(len(self.layers))
+        with torch.no_grad():
+            value, baseline = (float(self.answers(*at)[0]) for at in (self.ends, self.starts))
         for at, layer in enumerate(self.layers):
             module = layer if isinstance(layer, Attention) else layer.o
-            attributions = LayerIntegratedGradients(self.answers, module).attribute(
-                self.ends, self.starts, n_steps=steps, internal_batch_size=self._points
-            )
-            sums[at] = float(attributions.double().sum())
-            progress(at + 1, len(self.layers), f"Walking through layer {layer.layer.index}")
+            method = LayerIntegratedGradients(self.answers, module)
+            change = value - self._answer_without(module) if len(choices) > 1 else 0.0
+            for count in choices:
+                attributions = method.attribute(
+                    self.ends, self.starts, n_steps=count, internal_batch_size=self._points
+                )
+                sums[at] = float(attributions.double().sum())
+                if _share(sums[at], change, value - baseline) < COMPLETE:
+                    break
+            progress(at + 1, len(self.layers), f"Integrating layer {layer.layer.index}")
         return sums
+
+    def _answer_without(self, module: nn.Module) -> float:
+        """The answer of the text where a module returns what it returns at the baseline."""
+        outputs: list[Any] = []
+
+        def record(_: nn.Module, values: Any, output: Any) -> None:
+            outputs.append(output)
+
+        def replace_output(_: nn.Module, values: Any, output: Any) -> Any:
+            return outputs.pop(0)
+
+        for hook, ends in ((record, self.starts), (replace_output, self.ends)):
+            handle = module.register_forward_hook(hook)
+            try:
+                with torch.no_grad():
+                    answer = float(self.answers(*ends)[0])
+            finally:
+                handle.remove()
+        return answer
 
     def _gradients_at(self, points: Sequence[float]) -> tuple[Sequence[Tensor], list[Tensor]]:
         """At some points: gradients of the answer by embeddings and then by the contexts
@@ -266,6 +327,12 @@ class AttributionPath:
             for source in sources
         ]
         return slopes, [context.detach() for context in contexts]
+
+
+def _share(total: float, change: float, of: float) -> float:
+    """|total - change| / |of|; 0 where nothing is missing."""
+    missing = abs(total - change)
+    return missing / abs(of) if of else math.inf if missing else 0.0
 
 
 def _require_steps(steps: int) -> None:
@@ -592,7 +659,7 @@ def mixing_costs(config: Configuration, tokens: int, source: int = 0) -> tuple[M
         return (MixingCost("LSTM", "1:1", config.n_layers, apart, tokens, "n d²", work),)
     if isinstance(config, WindowConfig):
         work = config.n_layers * tokens * config.window * config.d_model**2
-        way, path = f"window of {config.window}", ceil(apart / config.radius)
+        way, path = f"window of {config.window}", math.ceil(apart / config.radius)
         return (MixingCost(way, "1:1", config.n_layers, path, 1, "n w d²", work),)
     own, merged = require_attention(config), []
     rows = (row for layer in own.layers for row in _layer_costs(own, layer, tokens, source))
@@ -612,7 +679,7 @@ def _layer_costs(config: Any, layer: Layer, tokens: int, source: int) -> Iterato
         "target": tokens,
         "slots": getattr(config, "slots", 0),
     }
-    n, m = (ceil(lengths[side.sequence] / (side.stride or 1)) for side in sides)
+    n, m = (math.ceil(lengths[side.sequence] / (side.stride or 1)) for side in sides)
     names = [side.sequence if two_texts else side.label for side in (keys, queries)]
     at = f"{m:,} slots" if keys.sequence == "slots" else " → ".join(dict.fromkeys(names))
     lag = max((side.stride or 1) - 1 if side.shift else 0 for side in sides)

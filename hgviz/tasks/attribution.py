@@ -41,8 +41,7 @@ Doubles = NDArray[np.float64]
 ROWS = 256  # of a map that are read at a time
 LAYER_STEPS = 4  # layers are integrated one by one, each with so many times fewer steps
 LEAST_STEPS = 16
-COMPLETE = 1e-3  # relative error from which more steps are worth taking
-STEPS, BASELINE = 256, "blank"  # defaults of the command line
+BASELINE = "blank"  # the default
 MOST_KEYS = 32  # that a figure shows
 COLUMNS = {  # of KeyScores, with their titles in a figure
     "attention": "Attention",
@@ -57,13 +56,14 @@ class Question:
     """Which number of a model's output is attributed, and along which path.
 
     number: a class, or the id of a token at a position; position is None for classes. steps: points
-    of the path. baseline: where it begins, one of BASELINES.
+    of the path, 0 for as many as it takes to be complete. baseline: where it begins, one of
+    BASELINES.
     """
 
     number: int
     position: int | None = None
-    steps: int = 128
-    baseline: str = "blank"
+    steps: int = 0
+    baseline: str = BASELINE
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -74,7 +74,7 @@ class Attribution:
     gradients of the text that the model answers about; source (m,): of the text that its decoder
     looks at, None without one. heads: conductance. layers: integrated gradients of the output of
     every layer that attends, None where they were not asked for. slopes: models.attribution's
-    gradients of the answer by the weights of each head.
+    gradients of the answer by the weights of each head. steps: points of the path of tokens.
     """
 
     question: Question
@@ -88,6 +88,7 @@ class Attribution:
     heads: dict[HeadId, float]
     layers: dict[int, float] | None = None
     slopes: Any = None
+    steps: int = 0
 
     @property
     def change(self) -> float:
@@ -213,18 +214,19 @@ def attribute(
     path = AttributionPath(model, prompt, answer, target, question.baseline, off)
     tokens_done = 0.4 if layers else 0.9  # share of the work
     with progress_within(0.0, tokens_done, 1.0):
-        integral = path.integrate(question.steps)
+        steps = question.steps
+        integral = path.integrate(steps) if steps else path.integrate_until_complete()
     progress(tokens_done, 1, "Taking the slopes of every head")
     attribution = Attribution(
         question, prompt, target, off, integral.value, integral.baseline, integral.tokens,
         integral.source, dict(zip(model.spec.heads, integral.heads.tolist(), strict=True)),
-        slopes=score_gradients(model, prompt, answer, target, off),
+        slopes=score_gradients(model, prompt, answer, target, off), steps=integral.steps,
     )  # fmt: skip
     if not layers:
         return attribution
-    progress(tokens_done, 1, "Walking through each layer", attribution)
+    progress(tokens_done, 1, "Integrating each layer", attribution)
     with progress_within(tokens_done, 1.0, 1.0):
-        values = path.integrate_layers(max(LEAST_STEPS, question.steps // LAYER_STEPS))
+        values = path.integrate_layers(steps and max(LEAST_STEPS, steps // LAYER_STEPS))
     indices = (layer.layer.index for layer in path.layers)
     return replace(attribution, layers=dict(zip(indices, values.tolist(), strict=True)))
 
@@ -453,7 +455,7 @@ def completeness(attribution: Attribution) -> str:
         f"The tokens add up to {decimals(attribution.total, 3, signed=True)}; the answer changes "
         f"by {decimals(attribution.change, 3, signed=True)}, from {decimals(attribution.start, 3)} "
         f"with {BASELINES[question.baseline]} to {decimals(attribution.value, 3)}: "
-        f"{percent} is missing after {question.steps:,} steps."
+        f"{percent} is missing after {attribution.steps:,} steps."
     )
 
 
@@ -469,7 +471,7 @@ def _about(attributions: Sequence[Attribution], capture: Capture, method: Method
         "method": method,
         "answer": ", ".join(str(answer.question.number) for answer in attributions),
         "position": "" if question.position is None else str(question.position),
-        "path": f"{question.steps} steps from {question.baseline}",
+        "path": f"{first.steps} steps from {question.baseline}",
         "value": ", ".join(f"{answer.value:.4g}" for answer in attributions),
         "start": ", ".join(f"{answer.start:.4g}" for answer in attributions),
         "error": ", ".join(
@@ -507,7 +509,7 @@ def command_words(
     options += [] if method == "tokens" else ["--method", method]
     options += [] if keys is None else ["--head", str(keys.head)]
     options += [] if keys is None or query is None else ["--query", str(query)]
-    options += [] if question.steps == STEPS else ["--steps", str(question.steps)]
+    options += ["--steps", str(question.steps)] if question.steps else []
     options += [] if question.baseline == BASELINE else ["--baseline", question.baseline]
     options += ["--off", ",".join(map(str, sorted(first.off)))] if first.off else []
     return tuple(options)

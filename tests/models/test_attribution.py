@@ -10,6 +10,8 @@ from hgviz.core import HeadId, HgvizError, Prompt
 from hgviz.files import resource
 from hgviz.models import attribution, open_model
 from hgviz.models.attribution import (
+    COMPLETE,
+    STEPS,
     AnswerLogit,
     AttributionPath,
     ScoreGradients,
@@ -148,18 +150,34 @@ def test_layers_are_those_of_captum_and_add_up_to_an_exchange(case):
 
 @pytest.mark.parametrize(
     ("name", "text", "position"),
-    [("softmax", REVIEW, None), ("ymish", REVIEW, None), ("hourglass", SEA, len(SEA) - 1)],
-)
-def test_integrated_gradients_of_the_samples_are_complete(name, text, position):
+    [
+        ("softmax", REVIEW, None), ("ymish", REVIEW, None), ("mixed", REVIEW, None),
+        ("hourglass", SEA, len(SEA) - 1),
+    ],
+)  # fmt: skip
+def test_a_path_has_as_many_steps_as_completeness_needs(name, text, position):
     model = open_model(resource(f"sample/{name}"))
     prompt = model.tokenize(text)
     logits = model.run(prompt.ids).logits
     row = logits if position is None else logits[position]
     answer = AnswerLogit(int(row.argmax()), position)
-    found = AttributionPath(model, prompt, answer, baseline="blank").integrate(steps=256)
+    path = AttributionPath(model, prompt, answer, baseline="blank")
+    found = path.integrate_until_complete()
     change = found.value - found.baseline
     assert found.value == pytest.approx(float(row.max()), abs=1e-4)
-    assert abs(found.tokens.sum() - change) <= 1e-3 * abs(change)
+    assert abs(found.tokens.sum() - change) < COMPLETE * abs(change)
+    if found.steps > STEPS[0]:
+        assert path.integrate(STEPS[STEPS.index(found.steps) - 1]).error >= COMPLETE
+    layer = path.layers[0]
+    with torch.no_grad():
+        outputs = []
+        for ends, hook in ((path.starts, lambda *got: outputs.append(got[2])),
+                           (path.ends, lambda *_: outputs[0])):  # fmt: skip
+            handle = layer.register_forward_hook(hook)
+            exchanged = float(path.answers(*ends)[0])
+            handle.remove()
+    missing = path.integrate_layers()[0] - (found.value - exchanged)
+    assert abs(missing) < COMPLETE * abs(change)
 
 
 def test_tokens_after_the_answer_of_a_causal_model_count_nothing():
