@@ -223,7 +223,7 @@ def write_capture(
         capture: one that is complete.
         tokens: (n,) words, one for each position.
         layers: for each layer a dict with "q" (heads, n, d_head) and "k" (heads or fewer, n,
-            d_head), or with "weights" (heads, n, n); see docs/how-to/keep.md for the others.
+            d_head), or with "weights" (heads, n, n); see docs/how-to/capture.md for the others.
         attentions: in place of layers, what a model of transformers returns with
             output_attentions=True: a tensor (1, heads, n, n) for each layer. causal: whether it
             masks later keys.

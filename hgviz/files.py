@@ -75,7 +75,7 @@ def resource(name: str) -> Path:
 
 
 def guide_pages() -> dict[str, Path]:
-    """The files of the guide by the names of their pages, such as how-to/numbers."""
+    """The files of the guide by the names of their pages, such as how-to/prune."""
     bundled = resource("guide")
     # a checkout has no copy of the guide, only what is written
     folder = bundled if bundled.is_dir() else Path(__file__).parent.parent / "docs"

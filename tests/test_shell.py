@@ -155,13 +155,13 @@ def test_what_a_model_writes_does_not_mix_with_numbers(run, tmp_path):
 def test_the_guide_is_listed_and_shown(output, refusal):
     listed = dict(line.split(": ", 1) for line in output("docs").splitlines())
     assert listed.keys() == guide_pages().keys() and len(listed) > 20
-    assert listed["how-to/numbers"] == "Get the numbers of a figure"
+    assert listed["how-to/train"] == "Train small models"
     assert not [title for title in listed.values() if not title or title.startswith(("#", "<"))]
-    for name in ("how-to/numbers", "numbers", "numbers.md"):
-        assert output("docs", name) == guide_pages()["how-to/numbers"].read_text("utf-8")
+    for name in ("how-to/train", "train", "train.md"):
+        assert output("docs", name) == guide_pages()["how-to/train"].read_text("utf-8")
     assert output("docs", "opens").startswith("# What opens as a model")
     assert output("docs", "models").startswith("# Models of transformers")
-    assert "Did you mean how-to/numbers?" in refusal("docs", "nubmers")
+    assert "Did you mean how-to/train?" in refusal("docs", "trian")
     for name in ("xyz", "../README", "/etc/passwd"):
         assert "There is no page" in refusal("docs", name)
 
@@ -218,5 +218,5 @@ def test_bad_standard_input_is_one_line():
 def test_a_reader_that_has_enough_ends_the_command_quietly(capture_file):
     done = shell(f"hgviz map {capture_file} --head 3.1 -o - | true")
     assert (done.returncode, done.stderr) == (1, b"")
-    full = shell("hgviz docs numbers > /dev/full")
+    full = shell("hgviz docs train > /dev/full")
     assert full.returncode == 1 and full.stderr.count(b"\n") == 1 and b"No space" in full.stderr

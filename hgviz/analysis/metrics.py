@@ -345,7 +345,7 @@ def _of_signed(sums: RowSums, values: Array) -> Array:
 
 CLARK, VOITA = "Clark et al. 2019", "Voita et al. 2019"
 CORDONNIER = "Cordonnier et al. 2020; mechanisms.md"
-GUIDE, YMISH = "what-heads-do.md", "ymish.md"
+GUIDE, YMISH = "how-to/heads.md", "ymish.md"
 
 METRICS: dict[str, Metric] = {
     "focus": Metric(

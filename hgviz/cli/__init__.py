@@ -60,7 +60,7 @@ EXAMPLES = {  # of commands, the words after hgviz; they use files of the sample
     "map": "map sample/first.h5 --head 11.2 -o map.npy",
     "logits": 'logits sample/softmax --text "A fine film" -o logits.npy',
     "tokens": 'tokens sample/hourglass --text "The sea"',
-    "docs": "docs how-to/numbers",
+    "docs": "docs how-to/prune",
     "convert": "convert sample/softmax -o copy",
     "selftest": "selftest",
 }

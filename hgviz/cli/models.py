@@ -82,7 +82,7 @@ def info(
 
 def docs(
     page: Annotated[
-        str, typer.Argument(metavar="PAGE", help="Its name, such as how-to/numbers or numbers.")
+        str, typer.Argument(metavar="PAGE", help="Its name, such as how-to/prune or prune.")
     ] = "",
 ) -> None:
     """Show a page of the guide, as Markdown.

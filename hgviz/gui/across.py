@@ -216,7 +216,7 @@ ABOUT = {  # what the bars are, their formula
     ),
     "Product": (
         "How much each token adds or subtracts, through all layers",
-        Citation("Π_l (A_l + I)", "across.md"),
+        Citation("Π_l (A_l + I)", "maps.md"),
     ),
 }  # fmt: skip
 
@@ -292,7 +292,7 @@ FUSED = (
 RESIDUAL = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
 FUSING = (
     "How the heads of a layer are combined",
-    Citation("A = mean_h A_h, max_h A_h, min_h A_h", "Abnar and Zuidema 2020; across.md"),
+    Citation("A = mean_h A_h, max_h A_h, min_h A_h", "Abnar and Zuidema 2020; maps.md"),
 )
 STAYING = (
     "The share of the residual connection in every layer",

@@ -137,17 +137,17 @@ KINDS = {"self": "self", "down": "pooling", "up": "upsampling", "cross": "cross"
 ABOUT = {  # what a column means, its formula
     "Role": (
         "What the head does: the keys whose share of its weight stands out most against chance",
-        Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "Voita et al. 2019; what-heads-do.md"),
+        Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "Voita et al. 2019; how-to/heads.md"),
     ),
     "Score": (
         "The share of its weight on the keys of its role, averaged over rows",
         Citation(
-            "mean_i Σ_j∈R p_ij, p_ij = |a_ij| / Σ_k |a_ik|", "Voita et al. 2019; what-heads-do.md"
+            "mean_i Σ_j∈R p_ij, p_ij = |a_ij| / Σ_k |a_ik|", "Voita et al. 2019; how-to/heads.md"
         ),
     ),
     "Other roles": (
         "Up to three more roles that stand out against chance, and what goes by position alone",
-        Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "what-heads-do.md"),
+        Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "how-to/heads.md"),
     ),
     "Nearest": (
         "The head of the same kind whose rows are most like this one's",

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 SHORT = {"topk": "top-k", "linear": "linear attention", "leaky_relu": "leaky ReLU"}
 NAMED = 24  # characters of a name
-GUIDE = "compare-in-the-window.md"  # the page that says how all of it is computed
+GUIDE = "compare.md"  # the page that says how all of it is computed
 
 
 @dataclass(frozen=True, slots=True)
