@@ -32,7 +32,7 @@ mutants: $(READY)
 names: $(READY)
 	$(BIN)/python -m tests.names
 
-.PHONY: golden mutants names run test soak bench bench-all lint types contracts docs docs-all guide release deps clean
+.PHONY: golden mutants names run test soak bench bench-all lint types contracts docs guide release deps clean
 
 run: $(READY)
 	$(BIN)/hgviz demo
@@ -65,10 +65,6 @@ contracts: $(READY)
 docs: $(READY)
 	$(BIN)/python docs/reference.py
 	$(BIN)/python docs/pictures.py
-
-# also those of an Hourglass whose heads all go one by one: some twenty minutes
-docs-all: $(READY)
-	$(BIN)/python docs/pictures.py --long
 
 # all pages as HTML in site/, to be read without a network; a broken link is an error
 guide: $(READY)

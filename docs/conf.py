@@ -1,21 +1,15 @@
 """How Sphinx makes the pages of docs/ into HTML that is read without a network: `make guide`."""
 
-from __future__ import annotations
-
 import re
-from pathlib import Path
 
 from sphinx.application import Sphinx
 
-HERE = Path(__file__).parent
+from hgviz import __version__
 
 project = "hgviz"
 author = "the hgviz authors"
 copyright = author  # noqa: A001 - the name is Sphinx's
-version = release = re.search(
-    r'"(.+)"',
-    (HERE.parent / "hgviz" / "__init__.py").read_text("utf-8").partition("__version__")[2],
-)[1]
+version = release = __version__
 
 extensions = ["myst_parser"]
 exclude_patterns = ["studies", "pictures"]

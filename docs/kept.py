@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import csv
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +48,9 @@ def keep(sweep: Sweep, file: Path) -> None:
 def restore(name: str, folder: Path) -> Sweep:
     """Write the study of a CSV into a folder, as `hgviz study run` leaves it, and read it."""
     cells: dict[tuple[str, ...], tuple[Cell, dict[str, Any]]] = {}
-    for row in _rows(name):
+    with (STUDIES / f"{name}.csv").open(encoding="utf-8", newline="") as source:
+        rows = [*csv.DictReader(source)]
+    for row in rows:
         place = {axis: row[axis] for axis in AXES if row[axis]}
         key = row["work"], *place.values()
         if row["work"] == "score":
@@ -71,11 +72,6 @@ def restore(name: str, folder: Path) -> Sweep:
     for cell, found in cells.values():
         kept.keep(cell.key, found, {})
     return kept.sweep()
-
-
-def _rows(name: str) -> Iterator[dict[str, str]]:
-    with (STUDIES / f"{name}.csv").open(encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
 
 
 if __name__ == "__main__":

@@ -1,86 +1,165 @@
-"""Makes every picture of the pages: figures by the commands that stand there, and the window.
+"""Draws the pictures of the pages: figures by the commands that stand there, and the window.
 
-Run from a checkout: python docs/pictures.py, for all; with --long also what takes many minutes;
-with the names of pages, such as gallery, only theirs.
+Run from a checkout: python docs/pictures.py [PAGE]... [window].
+
+A block ```sh of a page has commands that are run here, one page after the other, each in an empty
+folder that holds what docs/studies does, its CSVs as the folders of studies. ```sh elsewhere needs
+what a reader has to bring, or takes minutes, and is not run. A block ```toml NAME is a file beside
+them. A picture that a command writes and a page shows goes into docs/pictures.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shlex
+import shutil
 import sys
-from argparse import ArgumentParser
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import chdir, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from PySide6.QtGui import QImage
-
-    from hgviz.gui.program import Program
-    from hgviz.gui.window import Window
+from typing import Any
 
 # as many threads as cores would add numbers in another order on another machine
 os.environ["OMP_NUM_THREADS"] = "1"
 
-HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parent))
+DOCS = Path(__file__).parent
+PICTURES = DOCS / "pictures"
+STUDIES = DOCS / "studies"  # results that take long, so that pages can draw them
+ALWAYS, ELSEWHERE = "sh", "sh elsewhere"
+sys.path.insert(0, str(DOCS.parent))
 
-import pages  # noqa: E402 - beside this script
+_BLOCK = re.compile(r"^```([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_SHOWN = re.compile(r"""pictures/([\w.-]+\.(?:png|svg))[)" ]""")
+
+
+# --- pages and their commands ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block of a page: what stands behind its fence, and the text within."""
+
+    kind: str
+    text: str
+
+    def commands(self) -> Iterator[list[str]]:
+        """The words of every command, without comments."""
+        for line in self.text.replace("\\\n", " ").splitlines():
+            if words := shlex.split(line, comments=True):
+                yield words
+
+
+def pages() -> list[Path]:
+    """The README and all pages of docs/ and its folders."""
+    return [DOCS.parent / "README.md", *sorted(DOCS.rglob("*.md"))]
+
+
+def blocks(page: Path) -> list[Block]:
+    """The fenced blocks of a page, from the first to the last."""
+    return [Block(kind.strip(), text) for kind, text in _BLOCK.findall(page.read_text("utf-8"))]
+
+
+def shown(page: Path) -> set[str]:
+    """The files of docs/pictures that a page shows."""
+    return set(_SHOWN.findall(page.read_text("utf-8")))
+
+
+def written(page: Path, *kinds: str) -> dict[str, list[str]]:
+    """The pictures that blocks of these kinds write: the name of each file, and its command."""
+    return {
+        words[-1]: words
+        for block in blocks(page) if block.kind in kinds
+        for words in block.commands()
+        if words[0] == "hgviz" and words[-2] == "-o" and words[-1].endswith((".png", ".svg"))
+    }  # fmt: skip
+
+
+def make(page: Path) -> list[Path]:
+    """Run the commands of a page, and return the pictures of them that any page shows.
+
+    Raises SystemExit where a command fails.
+    """
+    import kept
+
+    from hgviz.cli import Window, main
+
+    wanted = set().union(*map(shown, pages())) & set(written(page, ALWAYS))
+    if not wanted:
+        return []
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for file in STUDIES.glob("*"):
+            shutil.copy(file, folder)
+            if file.suffix == ".csv":
+                kept.restore(file.stem, folder / file.stem)
+        for block in blocks(page):
+            kind, _, file_name = block.kind.partition(" ")
+            if kind == "toml" and file_name:
+                (folder / file_name).write_text(block.text, "utf-8")
+            for words in block.commands() if block.kind == ALWAYS else ():
+                print(f"$ {shlex.join(words)}", flush=True)
+                with chdir(folder):
+                    if main(words[1:], Window(lambda path: 1, lambda: 1)):
+                        raise SystemExit(f"This command of a page fails: {shlex.join(words)}")
+        PICTURES.mkdir(exist_ok=True)
+        return [Path(shutil.copy(folder / one, PICTURES / one)) for one in sorted(wanted)]
+
+
+# --- the window -----------------------------------------------------------------------------------
 
 WINDOW = "window"
-SEEN = "The window of hgviz, drawn by docs/pictures.py"
-THEMES = ("light", "dark")
+DESCRIPTION = "The window of hgviz, drawn by docs/pictures.py"
 WIDTH = 1200  # px: sharp enough to read, small enough for a page
-TEXTS = 120
-BEGINNING = "The hourglass was turned, "
-READ = 101  # the token whose answer is read: the d of turned
+
+# name of the picture; capture of docs/studies, "" for the sample; fields of the session; selection
+VIEWS: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
+    ("inspect-light", "", {}, {}),
+    ("inspect-dark", "", {}, {}),
+    ("follow-light", "", {"mode": "follow"}, {}),
+    ("links-light", "", {"look": "links"}, {}),
+    ("heads-light", "", {"look": "heads"}, {}),
+    ("across-light", "", {"look": "across"}, {"query": 101, "key": None}),
+    ("vit-light", "colours", {"look": "image"}, {"layer": 3, "head": 2, "query": 0, "key": None}),
+    ("groups-light", "copy", {}, {"layer": 1, "head": 2, "query": 16, "key": None}),
+    ("cross-light", "dates", {}, {"layer": 5, "head": 3, "query": 6, "key": None}),
+    ("patches-light", "patches", {}, {"layer": 3, "head": 2, "query": 18, "key": None}),
+)
 
 
-def main() -> None:
-    """Make the figures of the pages that are named, or of all, and what is seen of the window."""
-    parser = ArgumentParser(description=(__doc__ or "").partition("\n\n")[0])
-    parser.add_argument("page", nargs="*", help="such as gallery; window: the pictures of it")
-    parser.add_argument("--long", action="store_true", help="also what takes many minutes")
-    asked = parser.parse_args()
-    names = {page.stem for page in pages.pages()} | {WINDOW}
-    if unknown := sorted(set(asked.page) - names):
-        parser.error(f"There is no page {unknown[0]}; there are {', '.join(sorted(names))}.")
-    for page in pages.pages():
-        if page.stem in (asked.page or names):
-            for path in pages.make(page, asked.long):
-                told(path)
-    if WINDOW in (asked.page or names):
-        windows()
+def draw_window() -> Iterator[Path]:
+    """Draw the views, the page Compare (softmax and ymish) and the page Study."""
+    import kept
 
-
-def windows() -> None:
-    """The window: every mode, signed weights, many texts, and a text being written."""
+    from hgviz import tasks
     from hgviz.files import resource
-    from hgviz.gui.sources import CLASSIFIERS, FIRST, REVIEW, SAMPLE
+    from hgviz.gui.sources import FIRST, SAMPLE
+    from hgviz.store import open_capture
 
-    pages.PICTURES.mkdir(exist_ok=True)
-    for dark in (False, True):
-        keep(f"inspect-{THEMES[dark]}", window(resource(FIRST), dark, "inspect"))
-    keep("follow-light", window(resource(FIRST), False, "follow"))
-    looks()
-    kinds()
-    across()
-    exporting()
-    studied()
-    with TemporaryDirectory() as folder:
-        compared(Path(folder))
-        signed = captured(resource(CLASSIFIERS[1]), REVIEW, Path(folder) / "signed.h5")
-        keep("signed-light", window(signed))
-        many = captured_texts(resource(CLASSIFIERS[0]), Path(folder))
-        keep("texts-light", searched(many, "great"))
-        story = written(resource(SAMPLE), BEGINNING, Path(folder) / "story.h5")
-        keep("written-light", window(story))
+    for name, capture, fields, selection in VIEWS:
+        path = STUDIES / f"{capture}.h5" if capture else resource(FIRST)
+        with window(path, name.endswith("-dark")) as (program, frame):
+            if selection:
+                program.session.select(**selection)
+            yield grab(name, program, frame, fields)
+    model = tasks.load(resource(SAMPLE), "cpu", activation="ymish")
+    prompt, _ = tasks.read_prompts(model, open_capture(resource(FIRST)).prompt.text)
+    with TemporaryDirectory() as folder, window(resource(FIRST)) as (program, frame):
+        tasks.capture(model, prompt, out=Path(folder) / "other.h5")
+        other = open_capture(Path(folder) / "other.h5")
+        yield grab("compare-light", program, frame, {"mode": "compare", "capture_b": other})
+    with TemporaryDirectory() as folder, window(resource(FIRST)) as (program, frame):
+        sweep = kept.restore("which-score", Path(folder) / "which-score")
+        cell = sweep.of("curve", method="michel", seed="3")[0].cell.key
+        program.session.put(sweep=sweep, mode="sweep", cell=cell)
+        program.sweep.show_chart("budgets")
+        yield grab("study-light", program, frame, {})
 
 
 @contextmanager
-def measured(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]:
+def window(path: Path, dark: bool = False) -> Iterator[tuple[Any, Any]]:
     """A program and its window on a capture, once its heads are measured."""
     from hgviz.gui.selftest import opened
 
@@ -90,159 +169,30 @@ def measured(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]
         yield program, frame
 
 
-def window(path: Path, dark: bool = False, mode: str = "inspect") -> QImage:
-    """The window on a capture in one of its modes."""
-    with measured(path, dark) as (program, frame):
-        program.session.put(mode=mode)
-        program.settle()
-        return frame.grab().toImage()
-
-
-def looks() -> None:
-    """The other looks at a head that need no model."""
-    from hgviz.files import resource
-    from hgviz.gui.sources import FIRST
-
-    for look in ("links", "neurons", "heads"):
-        with measured(resource(FIRST)) as (program, frame):
-            program.session.put(look=look)
-            program.settle()
-            keep(f"{look}-light", frame.grab().toImage())
-
-
-def kinds() -> None:
-    """The window on each kind of model that has a page of its own."""
-    for name, file, look, layer, head, query in (
-        ("vit", "colours", "image", 3, 2, 0),
-        ("groups", "copy", "map", 1, 2, 16),
-        ("cross", "dates", "map", 5, 3, 6),
-        ("patches", "patches", "map", 3, 2, 18),
-    ):
-        with measured(pages.STUDIES / f"{file}.h5") as (program, frame):
-            program.session.put(look=look)
-            program.session.select(layer=layer, head=head, query=query, key=None)
-            program.settle()
-            keep(f"{name}-light", frame.grab().toImage())
-
-
-def compared(folder: Path) -> None:
-    """The Compare page: the sample beside itself with its softmax exchanged for ymish."""
-    from hgviz import tasks
-    from hgviz.files import resource
-    from hgviz.gui.sources import FIRST, SAMPLE
-    from hgviz.store import open_capture
-
-    first = open_capture(resource(FIRST))
-    other = tasks.load(resource(SAMPLE), "cpu", activation="ymish")
-    prompt, _ = tasks.read_prompts(other, first.prompt.text)
-    tasks.capture(other, prompt, out=folder / "other.h5")
-    with measured(resource(FIRST)) as (program, frame):
-        program.session.put(mode="compare", capture_b=open_capture(folder / "other.h5"))
-        program.settle()
-        keep("compare-light", frame.grab().toImage())
-
-
-def across() -> None:
-    """The Hourglass across its levels, one answer chosen."""
-    from hgviz.files import resource
-    from hgviz.gui.sources import FIRST
-
-    with measured(resource(FIRST)) as (program, frame):
-        program.session.put(look="across")
-        program.session.select(query=READ, key=None)
-        program.settle()
-        keep("across-light", frame.grab().toImage())
-
-
-def exporting() -> None:
-    """What is asked before a figure is written, and its page."""
-    from hgviz.files import resource
-    from hgviz.gui.export import ExportDialog
-    from hgviz.gui.selftest import picture_of
-    from hgviz.gui.sources import FIRST
-
-    with measured(resource(FIRST)) as (program, frame):
-        program.settle()
-        program.commands.run("export")
-        dialog = frame.findChild(ExportDialog)
-        while dialog.preview.picture is None:
-            program.settle()
-        keep("export-light", picture_of(frame))
-
-
-def studied() -> None:
-    """The page of a study of many runs: its cells, one chosen, and what is left as heads go."""
-    import kept
-
-    from hgviz.files import resource
-    from hgviz.gui.sources import FIRST
-
-    with measured(resource(FIRST)) as (program, frame), TemporaryDirectory() as folder:
-        sweep = kept.restore("which-score", Path(folder) / "which-score")
-        one = sweep.of("curve", method="michel", seed="3")[0]
-        program.session.put(sweep=sweep, mode="sweep", cell=one.cell.key)
-        program.sweep.show_chart("budgets")
-        program.settle()
-        keep("study-light", frame.grab().toImage())
-
-
-def captured_texts(model: Path, folder: Path) -> Path:
-    """The first of the bundled reviews, captured into one file."""
-    from hgviz import tasks
-    from hgviz.files import resource
-
-    lines = resource("sample/reviews.tsv").read_text("utf-8").splitlines()[: TEXTS + 1]
-    some = folder / "reviews.tsv"
-    some.write_text("\n".join(lines) + "\n", "utf-8")
-    opened = tasks.load(model, "cpu")
-    tasks.capture_corpus(opened, some, folder / "reviews.h5")
-    return folder / "reviews.h5"
-
-
-def searched(file: Path, query: str) -> QImage:
-    """The window on a capture of many texts while somebody looks for one."""
-
-    with measured(file) as (program, frame):
-        program.settle()
-        program.inspect.texts.field.setText(query)
-        program.settle()
-        return frame.grab().toImage()
-
-
-def written(model: Path, text: str, file: Path) -> Path:
-    """A capture of a text that the model went on with."""
-    from hgviz import tasks
-
-    opened = tasks.load(model, "cpu")
-    prompt, _ = tasks.read_prompts(opened, text)
-    tasks.generate(opened, prompt, 96, out=file, seed=4, temperature=0.7)
-    return file
-
-
-def captured(model: Path, text: str, file: Path) -> Path:
-    """A capture of a text, written to a file."""
-    from hgviz import tasks
-
-    opened = tasks.load(model, "cpu")
-    prompt, _ = tasks.read_prompts(opened, text)
-    tasks.capture(opened, prompt, out=file)
-    return file
-
-
-def keep(name: str, image: QImage) -> None:
-    """Write a picture of the window, small enough for a page, that says what it is."""
+def grab(name: str, program: Any, frame: Any, fields: dict[str, Any]) -> Path:
+    """Write a picture of the window with these fields of its session."""
     from PySide6.QtCore import Qt
 
+    program.session.put(**fields)
+    program.settle()
+    image = frame.grab().toImage()
     image = image.scaledToWidth(WIDTH, Qt.TransformationMode.SmoothTransformation)
-    image.setText("Description", SEEN)
-    path = pages.PICTURES / f"{name}.png"
-    image.save(str(path))
-    told(path)
+    image.setText("Description", DESCRIPTION)
+    image.save(str(PICTURES / f"{name}.png"))
+    return PICTURES / f"{name}.png"
 
 
-def told(path: Path) -> None:
-    """Say which picture is there now."""
-    print(f"{path.relative_to(HERE.parent)}  {path.stat().st_size / 1000:.0f} kB", flush=True)
+def main() -> None:
+    """Draw the pictures of the pages that are named, or of all."""
+    names = {page.stem for page in pages()} | {WINDOW}
+    asked = set(sys.argv[1:]) or names
+    if asked - names:
+        raise SystemExit(f"There is no page {min(asked - names)}: {', '.join(sorted(names))}.")
+    for page in pages():
+        for path in make(page) if page.stem in asked else ():
+            print(path.name, flush=True)
+    for path in draw_window() if WINDOW in asked else ():
+        print(path.name, flush=True)
 
 
 if __name__ == "__main__":

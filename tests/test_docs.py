@@ -26,25 +26,27 @@ DOCS = Path(__file__).parents[1] / "docs"
 sys.path.insert(0, str(DOCS))
 
 import kept  # noqa: E402 - beside the pages
-import pages  # noqa: E402
+import pictures  # noqa: E402
 import reference  # noqa: E402
 
 ROOT = DOCS.parent
-PAGES = pages.pages()
-KINDS = (pages.ALWAYS, pages.LONG, pages.ELSEWHERE)
-PICTURES = sorted(one.name for one in pages.PICTURES.iterdir() if one.is_file())
+PAGES = pictures.pages()
+KINDS = (pictures.ALWAYS, pictures.ELSEWHERE)
+PICTURES = sorted(one.name for one in pictures.PICTURES.iterdir() if one.is_file())
 COMMANDS = typer.main.get_command(app)
 
 
 def said(picture: str) -> str:
     """What a picture says of itself."""
-    with Image.open(pages.PICTURES / picture) as image:
+    with Image.open(pictures.PICTURES / picture) as image:
         return str(image.info.get("Description", ""))
 
 
 def makers(picture: str) -> list[list[str]]:
     """The commands of all pages that write this picture."""
-    return [found[picture] for page in PAGES if picture in (found := pages.written(page, *KINDS))]
+    return [
+        found[picture] for page in PAGES if picture in (found := pictures.written(page, *KINDS))
+    ]
 
 
 def asked(words: list[str]):
@@ -60,8 +62,8 @@ def every_command(page: Path) -> list[list[str]]:
     text = page.read_text("utf-8")
     shown = "\n".join(re.findall(r"^    (hgviz .*)$", text, re.MULTILINE))
     found = [
-        *pages.blocks(page),
-        pages.Block(pages.ELSEWHERE, re.sub(r" {3,}\S.*$", "", shown, flags=re.MULTILINE)),
+        *pictures.blocks(page),
+        pictures.Block(pictures.ELSEWHERE, re.sub(r" {3,}\S.*$", "", shown, flags=re.MULTILINE)),
     ]
     return [
         words
@@ -73,7 +75,7 @@ def every_command(page: Path) -> list[list[str]]:
 
 
 def test_every_picture_is_shown_by_a_page_and_every_page_shows_what_is_there():
-    assert set().union(*map(pages.shown, PAGES)) == set(PICTURES)
+    assert set().union(*map(pictures.shown, PAGES)) == set(PICTURES)
 
 
 @pytest.mark.parametrize("picture", PICTURES)
@@ -100,21 +102,20 @@ def test_every_command_of_a_page_is_one_of_the_program(page):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_what_is_run_are_commands_of_hgviz_alone(page):
-    for block in pages.blocks(page):
+    for block in pictures.blocks(page):
         assert not block.kind.startswith("sh ") or block.kind in KINDS
-        programs = {"hgviz"} if block.kind == pages.ALWAYS else {"hgviz", "python"}
-        if block.kind != pages.ELSEWHERE and block.kind in KINDS:
-            assert {words[0] for words in block.commands()} <= programs
+        if block.kind == pictures.ALWAYS:
+            assert {words[0] for words in block.commands()} <= {"hgviz"}
 
 
 def test_the_gallery_has_every_kind_of_figure():
     page = DOCS / "reference/figures.md"
-    drawn = pages.written(page, pages.ALWAYS)
+    drawn = pictures.written(page, pictures.ALWAYS)
     kinds = {Path(name).stem for name in drawn}
     assert kinds == {*FIGURES, *ANSWERS}
     for name, words in drawn.items():
         assert asked(words).get("kind") in (None, Path(name).stem)
-    assert pages.shown(page) == set(drawn)
+    assert pictures.shown(page) == set(drawn)
     headings = re.findall(r"^## (\w+)$", page.read_text("utf-8"), re.MULTILINE)
     assert {*headings} == {*FIGURES, *ANSWERS}
 
@@ -122,26 +123,29 @@ def test_the_gallery_has_every_kind_of_figure():
 def test_a_page_makes_its_pictures_the_same_from_an_empty_folder(tmp_path, monkeypatch):
     """Of two pages, so that one shows what the other draws."""
     for name in ("DOCS", "PICTURES"):
-        monkeypatch.setattr(pages, name, tmp_path / "docs" / ("" if name == "DOCS" else "pictures"))
+        monkeypatch.setattr(
+            pictures, name, tmp_path / "docs" / ("" if name == "DOCS" else "pictures")
+        )
     (tmp_path / "docs").mkdir()
     page = tmp_path / "docs/one.md"
     figure = "hgviz figure sample/first.h5 --kind activation \\\n  -o a.png  # one chart"
     page.write_text(
         f"One.\n\n```sh\n{figure}\n```\n\n"
-        "```sh long\nhgviz no such verb\n```\n\n```text\nhgviz neither\n```\n"
+        "```sh elsewhere\nhgviz no such verb\n```\n\n```text\nhgviz neither\n```\n"
     )
     (tmp_path / "README.md").write_text("![Shown](docs/pictures/a.png)\n")
-    assert pages.make(tmp_path / "README.md") == []
-    (made,) = pages.make(page)
+    assert pictures.make(tmp_path / "README.md") == []
+    (made,) = pictures.make(page)
     assert made == tmp_path / "docs/pictures/a.png"
     first = made.read_bytes()
     assert said(made.name).endswith(
         "command: hgviz figure sample/first.h5 --kind activation -o a.png"
     )
-    pages.make(page)
+    pictures.make(page)
     assert made.read_bytes() == first
+    page.write_text(page.read_text().replace("sh elsewhere", "sh"))
     with pytest.raises(SystemExit, match="no such verb"):
-        pages.make(page, long=True)
+        pictures.make(page)
     assert Path.cwd().is_dir() and made.read_bytes() == first
 
 
