@@ -283,7 +283,55 @@ def activation_rows(name, suffix=""):
             yield line(row["model"] + suffix, percent(row["score"].mean), *cells)
 
 
+def costs(what, length=""):
+    """The rows of costs.csv about one thing, at one length, by name."""
+    with (DOCS / "findings/costs.csv").open(encoding="utf-8") as file:
+        return {row["name"]: row for row in csv.DictReader(file)
+                if row["what"] == what and row["length"] == str(length)}  # fmt: skip
+
+
+def model_rows(name, timed=None):
+    """Each model of a study: per cent right, how far it is from the first, parameters, time."""
+    values, sizes = {}, {}
+    for cell in study(name).of("score"):
+        model = cell.cell.place["model"]
+        values.setdefault(model, []).append(cell.found["value"])
+        sizes[model] = cell.found["parameters"]
+    first = next(iter(values))
+    for model, scores in values.items():
+        apart = student_interval(np.array(scores) - values[first])
+        cells = [percent(np.mean(scores)), "" if model == first else points(apart)]
+        cells += [f"{sizes[model]:,}"]
+        if timed:
+            ratio = float(timed[model]["gradient_ms"]) / float(timed[first]["gradient_ms"])
+            cells += [f"{ratio:.2f}"]
+        yield line(model, *cells)
+
+
+def cost_rows():
+    """Times of attention relative to softmax, at both lengths: forward, and with gradients."""
+    both = [costs("activation", length) for length in (512, 2048)]
+    for name in both[0]:
+        cells = [f"{float(rows[name][key]) / float(rows['softmax'][key]):.1f}"
+                 for rows in both for key in ("forward_ms", "gradient_ms")]  # fmt: skip
+        yield line(name, *cells)
+
+
+def projection_rows():
+    """Parameters, times and memory of projected attention relative to none."""
+    both = [costs("projection", length) for length in (512, 2048)]
+    for name in both[0]:
+        cells = [f"{int(rows[name]['parameters']):,}" for rows in both]
+        for key in ("gradient_ms", "megabytes"):
+            cells += [f"{float(rows[name][key]) / float(rows['no projection'][key]):.2f}"
+                      for rows in both]  # fmt: skip
+        yield line(name, *cells)
+
+
 TABLES = {
+    "findings/several-cls.md": lambda: [*model_rows("wider-cls", costs("wider-cls", 48))],
+    "findings/pretraining.md": lambda: [*model_rows("pretrained-activation")],
+    "findings/costs.md": lambda: [*cost_rows(), *projection_rows()],
     "findings/pruning-scores.md": lambda: [*pruning_rows(SCORE)],
     "findings/activations.md": lambda: [
         *activation_rows(ACTIVATION), *activation_rows(HALF, ", half the rate"),
