@@ -291,15 +291,15 @@ def costs(what, length=""):
 
 
 def model_rows(name, timed=None):
-    """Each model of a study: per cent right, how far it is from the first, parameters, time."""
-    values, sizes = {}, {}
+    """Each model of a study: its score, how far it is from the first, parameters, time."""
+    found, sizes = {}, {}
     for cell in study(name).of("score"):
         model = cell.cell.place["model"]
-        values.setdefault(model, []).append(cell.found["value"])
+        found.setdefault(model, []).append(cell.found["value"])
         sizes[model] = cell.found["parameters"]
-    first = next(iter(values))
-    for model, scores in values.items():
-        apart = student_interval(np.array(scores) - values[first])
+    first = next(iter(found))
+    for model, scores in found.items():
+        apart = student_interval(np.array(scores) - found[first])
         cells = [percent(np.mean(scores)), "" if model == first else points(apart)]
         cells += [f"{sizes[model]:,}"]
         if timed:

@@ -1,4 +1,4 @@
-"""How much heads repeat each other: as numbers, from a terminal and in a figure."""
+"""Similarity of heads: as numbers, from a terminal and in a figure."""
 
 import csv
 

@@ -243,13 +243,13 @@ def unseen_reason(capture: Capture, heads: Iterable[HeadId]) -> str:
         _streaming_rule(capture.maps[head.layer], head.head) is not None for head in heads
     )
     reasons = {
-        "comes after the query": is_causal,
+        "causal": is_causal,
         "outside the window": is_windowed,
         "neither among the first keys nor the latest": streams,
         "padding": is_padded,
     }
     words = ", or ".join(reason for reason, holds in reasons.items() if holds)
-    return f"not seen: {words}" if words else ""
+    return f"masked ({words})" if words else ""
 
 
 def _padding(prompt: Prompt, spans: Integers) -> Bools:

@@ -687,7 +687,7 @@ class ImagePatches(CaptureFigure):
         on = [patches for patches in heads if patches.head not in capture.off]
         shades = shades_of(spec.display, signed, [patches.grid for patches in on])
         words = "all queries" if query is None else f"query {capture.prompt.pieces[query]}"
-        top = page.heading("Where the image is looked at", f"from {words}")
+        top = page.heading("Attention over the image", f"from {words}")
         count = len(heads) + 1
         columns = max(1, min(count, int((page.width + IMAGE_GAP) // (NARROWEST + IMAGE_GAP))))
         width = min((page.width - IMAGE_GAP * (columns - 1)) / columns, LARGEST_IMAGE)

@@ -100,30 +100,30 @@ RECIPE = "recipe.heads recipe.fuse recipe.residual recipe.nothing recipe.signed"
 FIGURES: dict[str, Kind] = {
     row.name: row
     for row in (
-        Kind("map", "Map of one head", "capture",
+        Kind("map", "Attention map of one head", "capture",
              f"{HEAD} selection.query selection.key tokens {SHADES}", "heatmap.HeadMap"),
-        Kind("links", "Links between tokens", "capture", f"{HEAD} selection.query tokens {LINKS}",
+        Kind("links", "Attention links between tokens", "capture", f"{HEAD} selection.query tokens {LINKS}",
              "links.TokenLinks"),
-        Kind("wall", "All heads of all layers", "capture", f"tokens {SHADES} display.shared",
+        Kind("wall", "Attention maps of all heads", "capture", f"tokens {SHADES} display.shared",
              "heatmap.Wall"),
         Kind("levels", "One token through all levels", "capture",
              f"{HEAD} selection.query heads tokens {SHADES}", "levels.Levels"),
-        Kind("rollout", "All maps composed", "capture",
+        Kind("rollout", "Attention rollout", "capture",
              f"selection.query selection.key {RECIPE} {SHADES}", "heatmap.Rollout"),
-        Kind("image", "Where one query looks in its image", "capture",
+        Kind("image", "Attention of one query over its image", "capture",
              f"{HEAD} selection.query heads {SHADES}", "heatmap.ImagePatches"),
         Kind("compare", "Two heads and their difference", "pair",
              f"{HEAD} selection.beside tokens {SHADES}"),
         Kind("neurons", "One query and its keys, element by element", "capture",
              f"{HEAD} selection.query selection.key order display.palette display.scale"),
         Kind("profile", "Metrics of heads, layer by layer", "captures", "tokens metrics"),
-        Kind("activation", "What scores become", "captures", "display.limits"),
-        Kind("spectrum", "How much of a map its largest singular values hold", "captures",
+        Kind("activation", "Attention activations", "captures", "display.limits"),
+        Kind("spectrum", "Singular values of an attention map", "captures",
              f"{HEAD} tokens display.limits"),
-        Kind("curve", "What is lost as heads go", "studies", "methods axis display.limits"),
-        Kind("scores", "What every head is worth", "study", "methods display.limits"),
-        Kind("seeds", "What models reach, over seeds", "sweep", "display.limits"),
-        Kind("budgets", "What is left at every share of heads", "sweep", "methods display.limits"),
+        Kind("curve", "Pruning curve", "studies", "methods axis display.limits"),
+        Kind("scores", "Head importance", "study", "methods display.limits"),
+        Kind("seeds", "Scores over seeds", "sweep", "display.limits"),
+        Kind("budgets", "Scores at each share of heads kept", "sweep", "methods display.limits"),
     )
 }  # fmt: skip
 
@@ -131,9 +131,9 @@ FIGURES: dict[str, Kind] = {
 ANSWERS: dict[str, Kind] = {
     row.name: row
     for row in (
-        Kind("attribution", "Where an answer comes from", "answer", verb="attribute"),
-        Kind("reach", "How far outputs depend on tokens", "answer", verb="reach"),
-        Kind("redundancy", "How much heads repeat each other", "answer", verb="redundancy"),
+        Kind("attribution", "Attribution of an answer", "answer", verb="attribute"),
+        Kind("reach", "Reach of outputs", "answer", verb="reach"),
+        Kind("redundancy", "Similarity of heads", "answer", verb="redundancy"),
     )
 }
 

@@ -61,7 +61,7 @@ def cell_cards(opened: OpenedMap[SharedGrid], row: int | None, column: int | Non
         elif not has_cell:
             why = tr("not in {side}", side=SIDES[number])
         elif is_masked:
-            why = tr("not seen")
+            why = tr("masked")
         elif number < 2 and opened.grid.heads_off[number]:
             value, why = "0", tr("off")
         elif number == 2:

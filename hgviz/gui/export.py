@@ -75,10 +75,10 @@ if TYPE_CHECKING:
 # --- answers --------------------------------------------------------------------------------------
 
 LABELS: dict[str, str] = {
-    "tokens": "Where an answer comes from: tokens",
-    "layers": "Where an answer comes from: layers",
-    "heads": "Where an answer comes from: heads",
-    "attention": "Where an answer comes from: keys of a head",
+    "tokens": "Attribution to tokens",
+    "layers": "Attribution to layers",
+    "heads": "Attribution to heads",
+    "attention": "Attribution to the keys of a head",
 }
 
 

@@ -375,7 +375,7 @@ def attribution_panel(
             *(tuple(row) for row in rows[:1]),
             *(tuple(_cell(value) for value in row.values()) for row in rows),
         ),
-        title=f"What {join_words(quoted)}{after} come{'s' if len(quoted) == 1 else ''} from",
+        title=f"Attribution of {join_words(quoted)}{after}",
         more={
             "tokens": "integrated gradients",
             "layers": "integrated gradients of each layer",

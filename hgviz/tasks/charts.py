@@ -177,7 +177,7 @@ def activation_chart(names: Sequence[str]) -> Plots:
             Plot("Weight", "Score", "Weight", weights),
             Plot("Derivative", "Score", "d weight / d score", slopes, most=1.0),
         ),
-        title="What scores become",
+        title="Attention activations",
         notes=tuple(notes),
         about={"activations": ", ".join(kinds)},
     )
@@ -618,7 +618,7 @@ def scores_chart(study: Study, method: str = "") -> Scores:
         scores.score[order], scores.low[order], scores.high[order],
         tuple(groups[head] for head in order), names,
         f"{row.label}, {row.unit}" if row.unit else row.label,
-        title=f"What {len(order)} heads are worth",
+        title=f"Importance of {len(order)} heads",
         more=f"{study.spec.name}, {row.name}",
         notes=(f"{row.formula}{direction}; {study.amount(scores.rows)} of {study.data}, "
                "intervals of 95 %",),
@@ -673,7 +673,7 @@ def curves_chart(
     first, study = next(iter(by_study[0].values())), studies[0]
     pairs = zip(studies, by_study, strict=True)
     random_count = sum(len(_random_curves(study, curves)) for study, curves in pairs)
-    notes = [f"{study.amount(len(first.rows))} of {study.data} that made no order"]
+    notes = [f"{study.amount(len(first.rows))} of {study.data} not used for the orders"]
     is_timed = axis == "time"
     has_no_ribbons = is_timed or any(len(panel.lines) > 1 for panel in panels)
     if has_no_ribbons and bits_per_byte(study, first) is None:
@@ -688,7 +688,7 @@ def curves_chart(
         marked=f"at most 1 point of {first.unit.replace('_', ' ')} lost",
         percent=axis in ("parameters", "flops"),
         timed=is_timed,
-        title="What is lost as heads go",
+        title="Pruning curve",
         more=f"{len(studies)} models" if is_change else study.spec.name,
         notes=tuple(notes),
         about=_studies_about(studies, ", ".join(names)),

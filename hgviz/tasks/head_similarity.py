@@ -263,7 +263,7 @@ def redundancy_panel(
     content = Repeats(
         Grids(tuple(grids), unit, limits=limits),
         Plots(plots, ribbon=ribbon if len(grids) > 1 else ""),
-        title="How much heads repeat each other", more=bare_name(measured.name),
+        title="Similarity of heads", more=bare_name(measured.name),
         notes=measured.notes,
         about={"model": bare_name(measured.name), "checkpoint": measured.digest},
     )  # fmt: skip

@@ -316,7 +316,7 @@ def reach_panel(
         tuple(squares),
         _plots(names, reaches, times),
         tuple(options),
-        title="How far outputs reach",
+        title="Reach of outputs",
         more=f"{' and '.join(tokens)} tokens",
         notes=tuple(reach.describe(name) for name, reach in zip(names, reaches, strict=True)),
         about={

@@ -574,7 +574,7 @@ def test_several_answers_to_a_text_have_lines_of_their_own_and_share_one_scale()
     spec = Spec("attribution", width="acl")
     panel = attribution_panel(spec, [(dark, ""), (bright, "")], capture, "tokens")
     said = set(words(page_of(panel)))
-    assert {"What “dark” and “bright” come from", "“dark”", "“bright”", "+4"} <= said
+    assert {"Attribution of “dark” and “bright”", "“dark”", "“bright”", "+4"} <= said
     assert [row[0] for row in panel.content.rows()] == ["answer", *2 * ["dark"], *2 * ["bright"]]
     assert "--target-class dark --target-class bright" in " ".join(panel.content.asked)
     same = attribution_panel(spec, [(dark, ""), (dark, "")], capture, "tokens")

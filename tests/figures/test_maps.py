@@ -270,15 +270,15 @@ def test_padded_tokens_are_not_seen():
 @pytest.mark.parametrize(
     ("make", "head", "reason"),
     [
-        (lambda: make_capture("abcd"), HeadId(0, 0), "not seen: comes after the query"),
+        (lambda: make_capture("abcd"), HeadId(0, 0), "masked (causal)"),
         (lambda: make_capture("abcd", windowed=True), HeadId(2, 0),
-         "not seen: outside the window"),
+         "masked (outside the window)"),
         (lambda: make_capture("a"), HeadId(0, 0), ""),
         (lambda: plain(["a"]), HeadId(0, 0), ""),
-        (_padded, HeadId(0, 0), "not seen: padding"),
-        (lambda: streaming()[0], HeadId(0, 0), "not seen: comes after the query"),
-        (lambda: streaming()[0], HeadId(0, 1), "not seen: comes after the query, or neither among "
-         "the first keys nor the latest"),
+        (_padded, HeadId(0, 0), "masked (padding)"),
+        (lambda: streaming()[0], HeadId(0, 0), "masked (causal)"),
+        (lambda: streaming()[0], HeadId(0, 1), "masked (causal, or neither among the first keys "
+         "nor the latest)"),
     ],
 )  # fmt: skip
 def test_the_reason_is_said(make, head, reason):
@@ -307,7 +307,7 @@ def test_a_head_that_is_off_is_never_drawn_as_zero(kind):
         ("map", PAIR, (1, 0), {"target, decoder.0"}),
         ("wall", PAIR, (), {"source", "target, decoder.0", "source → target, decoder.0"}),
         ("map", paired(states(4), TARGET, encoder=False), (1, 0),
-         {"State →", "Target ↓", "state 0", "state 3", "not seen: padding"}),
+         {"State →", "Target ↓", "state 0", "state 3", "masked (padding)"}),
         ("map", projected(["a", "b"]), (0, 0), {"Slot →", "Query ↓", "slot 4", "5 slots"}),
         ("levels", PAIR, (0, 0, 2), {"From “low”", "head 1.0", "head 4.0", "Brücke"}),
         ("levels", plain(["one", "two"]), (1, 2, 0), {"head 0.0", "head 1.2", "head 2.0"}),
@@ -482,7 +482,7 @@ PHRASE = letters("The hourglass was used ")
     ("spec", "signed", "said"),
     [
         (Spec("rollout"), None, ["All maps composed", "mean of the heads, half residual",
-         "Of an answer, on average", "took the way through 1:2", "comes after the query"]),
+         "Of an answer, on average", "took the way through 1:2", "masked (causal)"]),
         (Spec("rollout", Selection(0, 0, 9), recipe=RolloutOptions(fuse="max", residual=0.3)), None,
          ["largest of the heads, 30 % residual", "Of the answer at token 9",
           "--query 9 --fuse max --residual 0.3"]),

@@ -178,7 +178,7 @@ def test_the_file_says_where_it_comes_from(tmp_path, monkeypatch):
     spec = Spec("map", CHOSEN, width="icml")
     with Image.open(draw(spec, capture, tmp_path / "f.png")) as image:
         record, title = image.info["Description"], image.info["Title"]
-    assert title == f"Map of one head: {CAPTURE.spec.name}"
+    assert title == f"Attention map of one head: {CAPTURE.spec.name}"
     for part in ("checkpoint: " + "0" * 64, "layer: 12 (post.0.1)", "head: 2", "query: 60",
                  f"text: {CAPTURE.prompt.digest}", "program: hgviz ",
                  "command: hgviz figure sea.h5 --kind map --layer 12 --head 2"):  # fmt: skip

@@ -217,7 +217,7 @@ def test_the_pointer_over_one_map_gives_the_weight_in_each_and_a_click_keeps_it(
             value = abs(values[30, 12])
             assert (f"{value:.3f}" if value >= 0.001 else "&lt;0.001") in pane.card.text()
         canvas.pointed.emit((30, 31))
-        assert "not seen" in panes[0].card.text() and "nothing to compare" in panes[2].card.text()
+        assert "masked" in panes[0].card.text() and "nothing to compare" in panes[2].card.text()
         canvas.pointed.emit(None)
         assert session.hover is None
         place = canvas.cell_rect(44, 21, 2).center().toPoint()
