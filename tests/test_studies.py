@@ -27,7 +27,9 @@ ROWS = "sentence\tlabel\ngood\t1\nbad\t0\n"
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with the data that study files ask for."""
+    """A folder with the data and the checkpoints that study files ask for."""
+    for name in ("softmax", "ymish"):
+        (tmp_path / name).symlink_to(resource(f"sample/{name}"))
     for name in ("train.tsv", "dev.tsv", "rows.tsv", "wikitext2-test.txt", "wikitext2-valid.txt"):
         (tmp_path / name).write_text(ROWS)
     return tmp_path
