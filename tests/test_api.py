@@ -134,6 +134,7 @@ def test_heads_are_scored_ordered_and_removed(model, tmp_path):
     assert points[0]["off"] == 0 and points[-1]["off"] == len(scores)
     assert tasks.study_at(tmp_path / "s.h5").curves
     proof = hgviz.prune(SOFTMAX, tmp_path / "half", study=scores, keep="50%")
+    assert "tensor(" not in repr(proof)
     needed = {row["head"] for row in scores[: len(scores) // 2]}
     assert not needed & set(map(str, proof.off)) and proof.difference < 1e-5
     assert len(open_model(tmp_path / "half").spec.heads) == len(needed)

@@ -16,7 +16,7 @@ import statistics
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
@@ -470,7 +470,7 @@ class ProofTexts:
     """What logits are compared on: batches of texts from a source that has so many examples; a
     language model's are windows of so many texts."""
 
-    batches: tuple[Tokens, ...]
+    batches: tuple[Tokens, ...] = field(repr=False)
     source: str
     asked: Asked
     examples: int
