@@ -318,7 +318,7 @@ def test_logits_and_rollouts_are_written(run, saved, capture, tmp_path):
     assert np.load(out).shape == (2, len(capture.prompt))
     figure = ("--kind", "rollout", "--fuse", "min", "--residual", "0.9", "--query", "5")
     code, said, _ = run("figure", saved, *figure, "-o", tmp_path / "r.svg")
-    assert code == 0 and "all maps composed" in said
+    assert code == 0 and "attention rollout" in said
     assert "smallest of the heads, 90 % residual" in (tmp_path / "r.svg").read_text("utf-8")
 
 
