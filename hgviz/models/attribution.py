@@ -200,8 +200,8 @@ class AttributionPath:
 
     def integrate_until_complete(self) -> PathAttribution:
         """Integrate with the fewest of STEPS whose error is below COMPLETE, or with the most."""
-        for steps in STEPS:
-            with progress_within(STEPS.index(steps), STEPS.index(steps) + 1, len(STEPS)):
+        for number, steps in enumerate(STEPS):
+            with progress_within(number, number + 1, len(STEPS)):
                 found = self.integrate(steps)
             if found.error < COMPLETE:
                 break
