@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 import torch
+import transformers
 from scipy.special import log_softmax
 
 from hgviz import examples, tasks
@@ -13,6 +14,7 @@ from hgviz.analysis import statistics
 from hgviz.analysis.statistics import wilson
 from hgviz.core import HeadId, MetricEstimate, Prompt
 from hgviz.models import open_model
+from hgviz.models.huggingface import quiet
 from hgviz.models.text import TokenizerPlan, train_tokenizer
 from tests.models.building import write_checkpoint, write_transformer
 from tests.progress import cancelled, with_steps
@@ -310,3 +312,18 @@ def test_rows_that_cannot_be_read_are_one_clear_line(refusal, tmp_path, data, me
     if data is not None:
         path.write_text(data)
     assert message in refusal("evaluate", folder, "--data", path)
+
+
+def test_windows_are_no_longer_than_a_rotary_model_is_made_for(tmp_path):
+    config = transformers.LlamaConfig(
+        vocab_size=256, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=40,
+        bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+    with quiet():
+        transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "llama")
+    model = open_model(tmp_path / "llama")
+    assert model.spec.max_positions is None  # it reads longer texts, too
+    (tmp_path / "a.txt").write_text("The sand had run down. " * 9)
+    read = tasks.examples_from(model, tmp_path / "a.txt")
+    assert max(len(row.ids) for row in read.rows) == 40

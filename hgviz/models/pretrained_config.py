@@ -206,6 +206,13 @@ class TransformersConfig(Configuration, frozen=True, kw_only=True):
     top_k: Count | None = None
 
     @property
+    def context_length(self) -> int | None:
+        """The longest text that config.json says the model is made for, None where it says none."""
+        text = self.data.get("text_config") or self.data
+        length = text.get("max_position_embeddings")
+        return length if isinstance(length, int) and length > 0 else None
+
+    @property
     def layers(self) -> tuple[Layer, ...]:
         """The attention layers, in order of computation."""
         layers = []

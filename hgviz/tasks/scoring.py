@@ -199,8 +199,9 @@ def _read(
     if spec.goal == "states":
         return examples.state_examples(_encode_all(texts, encode), limit)
     prompts = [encode(text) for text in texts]
-    if spec.goal == "next":
-        return examples.next_token_examples(prompts, limit)
+    if spec.goal == "next":  # rotary models read longer texts than they are made for, badly
+        lengths = limit, getattr(model.config, "context_length", None)
+        return examples.next_token_examples(prompts, min(filter(None, lengths), default=None))
     mask = model.tokenizer.encode("[MASK]")  # by whichever name the tokenizer has for it
     names_of_mask = ("[MASK]", "<mask>")
     ids_of_mask = [
