@@ -1,174 +1,234 @@
-"""Every measured line with its limit, of all scripts, in one table: what `make bench` prints.
+"""Measure what hgviz promises and print one table: this is what `make bench` runs.
 
-A script says line(name, value, limit); it is printed at once, and kept where this program runs the
-script. Value and limit are words whose first numbers are compared: "1.30" and "at most 1.5", "103"
-and "at least 80"; a limit without such words is one to stay under.
+    python benchmarks/table.py                 the promised lines: some twenty minutes
+    python benchmarks/table.py --all           every part: hours
+    python benchmarks/table.py tiles window    one part, and all parts of one script
+    python benchmarks/capture.py tiles         one part without the table
 
-    python benchmarks/table.py                 some twenty minutes; no script over 15
-    python benchmarks/table.py --all           hours; no script over 40 minutes
-    python benchmarks/table.py tiles lengths   these
+A script has named parts. A part calls line(name, value, limit), whose first numbers are compared:
+"1.30" and "1.5", "103" and "at least 80". This file also holds what all scripts share: timing that
+takes turns, and the memory of a new process.
 """
 
 import argparse
+import contextlib
+import ctypes
+import gc
 import json
 import os
 import platform
 import re
+import signal
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from datetime import date
+from concurrent.futures import ProcessPoolExecutor
 from importlib.metadata import version
+from multiprocessing import get_context
 from pathlib import Path
 
-SHORT = (
-    "tiles", "fluid", "comparing", "lengths", "exactness", "completeness", "capture", "peers",
-    "device", "startup", "pruning", "stops", "grouped", "activations",
-)  # fmt: skip
-LONG = (
-    "lengths 131072", "grouped 65536", "peers --long", "kills", "responsiveness", "generation",
-    "nearness", "hourglass", "sample", "classifiers", "sst2", "curves", "removal", "cluster", "zoo",
-)  # fmt: skip
-MINUTES = 15  # a script that takes longer is stopped, and said to be; 40 with --all
-KEPT = "HGVIZ_BENCH_LINES"  # names the file that lines are added to
+sys.path.insert(0, str(Path(__file__).parents[1]))
+os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
+
+PARTS = {  # the parts of `make bench`, and those of `make bench-all` alone
+    "capture": (("tiles", "exactness", "sample", "texts", "grouped"), ("longest",)),
+    "window": (("moving", "comparing", "startup", "stops"), ("responsiveness",)),
+    "pruning": (("6x8", "hourglass", "llama", "captum", "live", "12x12"), ()),
+    "peers": (("",), ("--long",)),
+    **dict.fromkeys(("activations", "completeness", "device"), (("",), ())),
+    **dict.fromkeys(
+        (
+            "generation",
+            "nearness",
+            "hourglass",
+            "sample",
+            "classifiers",
+            "sst2",
+            "curves",
+            "removal",
+            "cluster",
+            "zoo",
+        ),
+        ((), ("",)),  # fmt: skip
+    ),
+}
+MINUTES = {False: 15, True: 40}  # a part of `make bench`, of `make bench-all`, is stopped after
+LINES = "HGVIZ_BENCH_LINES"  # names the file that lines are added to
 PACKAGES = ("torch", "numpy", "h5py", "PySide6_Essentials")
-_under = ""
+_heading = ""
 
 
 def heading(words):
     """Print what the lines from here on are about."""
-    global _under
-    _under = f"{words}: "
+    global _heading
+    _heading = f"{words}: "
     print(words, flush=True)
 
 
 def line(name, value, limit=""):
-    """Print one line of a table: what, how much, and whether that keeps the limit."""
-    found = holds(value, limit)
-    verdict = "" if found is None else "yes" if found else "NO"
-    print(f"  {name:52}{value:>14}   {limit:16} {verdict}".rstrip(), flush=True)
-    if path := os.environ.get(KEPT):
-        record = {"name": _under + name, "value": value, "limit": limit, "holds": found}
+    """Print one line of the table: what is measured, how much, and whether it keeps the limit."""
+    verdict = holds(value, limit)
+    words = {True: "yes", False: "NO", None: ""}[verdict]
+    print(f"  {name:62}{value:>12}   {limit:14} {words}".rstrip(), flush=True)
+    if path := os.environ.get(LINES):
+        record = {"name": _heading + name, "value": value, "limit": limit, "holds": verdict}
         with Path(path).open("a") as file:
             print(json.dumps(record), file=file)
 
 
 def holds(value, limit):
-    """True, False, or None where there is nothing to compare."""
-    found, bound = number(value), number(limit)
-    if found is None or bound is None:
+    """Whether a value keeps its limit; None where there is no limit or no number."""
+    numbers = [
+        re.search(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", words.replace(",", ""))
+        for words in (value, limit)
+    ]
+    if None in numbers:
         return None
-    return found >= bound if "at least" in limit else found <= bound
+    measured, bound = (float(number[0]) for number in numbers)
+    return measured >= bound if "at least" in limit else measured <= bound
 
 
-def number(words):
-    """The first number in some words, or None."""
-    found = re.search(r"-?\d[\d,]*(\.\d+)?(e[-+]?\d+)?", words)
-    return float(found[0].replace(",", "")) if found else None
+# --- timing and memory ----------------------------------------------------------------------------
 
 
-# --- all of them ----------------------------------------------------------------------------------
+def in_turn(works, rounds, clock=time.perf_counter, wait=lambda: None):
+    """Median seconds of each function {name: seconds}, all once in every round.
+
+    One round more comes first and is not counted where there are several.
+    """
+    taken = {name: [] for name in works}
+    for _ in range(rounds + (rounds > 1)):
+        for name, work in works.items():
+            start = clock()
+            work()
+            wait()
+            taken[name].append(clock() - start)
+    return {name: statistics.median(times[-rounds:]) for name, times in taken.items()}
+
+
+def in_new_process(function, *arguments):
+    """Return what a function of a script gives in a fresh process."""
+    with ProcessPoolExecutor(1, get_context("spawn")) as pool:
+        return pool.submit(function, *arguments).result()
+
+
+def memory_of(prepare, *arguments):
+    """Bytes by which a fresh process grows at most while it runs prepare(*arguments)()."""
+    return in_new_process(growth, prepare, *arguments)
+
+
+def growth(prepare, *arguments):
+    """The same in this process, where the system can reset its count of the largest size."""
+    work = prepare(*arguments)
+    before = held_now()
+    work()
+    return largest() - before
+
+
+def held_now():
+    """Bytes that this process holds; the largest size counts from here on."""
+    gc.collect()
+    with contextlib.suppress(AttributeError, OSError):
+        ctypes.CDLL(None).malloc_trim(0)  # free memory would be used again, unnoticed
+        Path("/proc/self/clear_refs").write_text("5")
+    return largest()
+
+
+def largest():
+    """The largest resident size of this process in bytes."""
+    status = Path("/proc/self/status")
+    if status.exists():  # ru_maxrss counts the process that started this one as well
+        rows = dict(row.split(":", 1) for row in status.read_text().splitlines())
+        return int(rows["VmHWM"].split()[0]) * 1024
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+# --- running parts --------------------------------------------------------------------------------
+
+
+def run_parts(parts):
+    """Run the parts of a script that the command line names, or all."""
+    names = sys.argv[1:] or list(parts)
+    if unknown := [name for name in names if name not in parts]:
+        sys.exit(f"unknown: {', '.join(unknown)}. There are {', '.join(parts)}")
+    for name in names:
+        parts[name]()
 
 
 def main():
-    """Run scripts one after the other; print the table of all their lines."""
+    """Run parts one after the other and print the table of their lines."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("scripts", nargs="*", help="names, such as tiles; default: those of --all")
-    parser.add_argument("--all", action="store_true", help="the long ones, too")
-    parser.add_argument("--json", action="store_true", help="one JSON object in place of a table")
+    parser.add_argument("names", nargs="*", help="parts or scripts, such as tiles or window")
+    parser.add_argument("--all", action="store_true", help="the long parts as well")
     options = parser.parse_args()
-    calls = options.scripts or (SHORT + LONG if options.all else SHORT)
-    found, failed = [], []
-    for call in calls:
-        lines, ended = collected(call, 60 * (40 if options.all else MINUTES), options.json)
-        found += [{"script": call.split()[0], **one} for one in lines]
-        failed += [f"{call} {ended}"] if ended else []
-    if options.json:
-        print(json.dumps({"machine": machine(), "lines": found, "failed": failed}))
-    else:
-        print("\n" + "\n".join(written(found, failed)))
-    return 1 if failed else 0
+    everything = options.all or bool(options.names)
+    calls = [
+        (script, part)
+        for script, (short, long) in PARTS.items()
+        for part in short + (long if everything else ())
+        if not options.names or {script, part} & set(options.names)
+    ]
+    known = set(PARTS) | {part for _, part in calls}
+    if unknown := set(options.names) - known:
+        sys.exit(f"unknown: {', '.join(sorted(unknown))}. There are {PARTS}")
+    rows, failures = [], []
+    for script, part in calls:
+        lines, failure = collect(script, part, 60 * MINUTES[everything])
+        rows += [(part, line["name"], line["value"], line["limit"], line["holds"])
+                 for line in lines]  # fmt: skip
+        failures += [f"{part} {failure}"] if failure else []
+    print("\n" + "\n".join(markdown(rows, failures)))
+    return 1 if failures else 0
 
 
-def collected(call, limit, quiet=False):
-    """The lines of one script, and how it ended where it did not end well."""
-    name, *arguments = call.split()
-    path = Path(__file__).with_name(f"{name}.py")
-    print(f"== benchmarks/{path.name} {' '.join(arguments)}", file=sys.stderr, flush=True)
-    if not path.exists():
-        return [], "is not there"
+def collect(script, part, limit):
+    """The lines of one part, and how it ended if it did not end well."""
+    path = Path(__file__).with_name(f"{script}.py")
+    print(f"== benchmarks/{path.name} {part}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as folder:
-        kept = Path(folder) / "lines"
-        kept.touch()
-        ended = ""
-        child = subprocess.Popen(
-            [sys.executable, str(path), *arguments],
-            env={**os.environ, KEPT: str(kept)},
-            stdout=sys.stderr if quiet else None,
-            start_new_session=True,  # so that what it has started ends with it
+        file = Path(folder, "lines")
+        file.touch()
+        process = subprocess.Popen(
+            [sys.executable, str(path), *part.split()],
+            env={**os.environ, LINES: str(file)},
+            start_new_session=True,  # so that everything it starts can be stopped with it
         )
         try:
-            code = child.wait(limit)
-            ended = f"ended with code {code}" if code else ""
+            code = process.wait(limit)
+            failure = f"ended with code {code}" if code else ""
         except subprocess.TimeoutExpired:
-            ended = f"was stopped after {limit // 60} minutes"
+            failure = f"was stopped after {limit // 60} minutes"
         finally:
-            stop(child)
-        return [json.loads(one) for one in kept.read_text().splitlines()], ended
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+        return [json.loads(row) for row in file.read_text().splitlines()], failure
 
 
-def stop(child):
-    """End a process and all that it started."""
-    import contextlib
-    import signal
-
-    if hasattr(os, "killpg"):
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(child.pid, signal.SIGKILL)
-    elif child.poll() is None:
-        child.kill()
-    child.wait()
-
-
-def written(found, failed):
-    """The table in Markdown, to be pasted into RESULTS.md."""
+def markdown(rows, failures):
+    """The table of (part, name, value, limit, verdict), to be pasted into RESULTS.md."""
     yield machine()
-    yield ""
-    yield "| script | what | measured | limit | holds |"
-    yield "|---|---|---|---|---|"
-    for one in found:
-        verdict = {True: "yes", False: "**NO**", None: ""}[one["holds"]]
-        cells = one["script"], one["name"], one["value"], one["limit"], verdict
-        yield "| " + " | ".join(cells) + " |"
-    yield ""
-    verdicts = [one["holds"] for one in found]
-    yield f"{verdicts.count(True)} limits hold, {verdicts.count(False)} do not."
-    for one in failed:
-        yield f"Not measured: {one}."
+    yield "\n| part | what | measured | limit | holds |\n|---|---|---|---|---|"
+    for *cells, verdict in rows:
+        yield f"| {' | '.join(cells)} | {({True: 'yes', False: '**NO**'}).get(verdict, '')} |"
+    verdicts = [row[-1] for row in rows]
+    yield f"\n{verdicts.count(True)} limits hold, {verdicts.count(False)} do not."
+    yield from (f"Not measured: {failure}." for failure in failures)
 
 
 def machine():
-    """Date, processor, memory, system and versions, in one line."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    facts = [time.strftime(f"{date.today().day} %B %Y"), f"{cores} cores of {processor()}"]
-    if hasattr(os, "sysconf"):
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        facts.append(f"{memory / 1e9:.0f} GB")
-    facts += [f"{platform.system()} {platform.machine()}", f"Python {platform.python_version()}"]
+    """Date, processor, system, versions and load in one line."""
+    info = Path("/proc/cpuinfo")
+    names = re.findall(r"model name\s*: (.+)", info.read_text()) if info.exists() else []
+    facts = [time.strftime("%d %B %Y"), f"{os.cpu_count()} cores of {(names or ['unknown'])[0]}",
+             platform.system(), f"Python {platform.python_version()}"]  # fmt: skip
     facts += [f"{name} {version(name)}" for name in PACKAGES]
-    busy = f", load {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else ""
-    return ", ".join(facts) + busy
-
-
-def processor():
-    """The processor's own name where the system tells it."""
-    path = Path("/proc/cpuinfo")
-    if path.exists():
-        names = re.findall(r"^model name\s*: (.+)$", path.read_text(), re.MULTILINE)
-        if names:
-            return names[0].strip()
-    return platform.processor() or "an unnamed processor"
+    return ", ".join(facts + [f"load {os.getloadavg()[0]:.1f}"])
 
 
 if __name__ == "__main__":

@@ -36,34 +36,23 @@ def test_a_limit_is_compared_with_the_first_number(table, value, limit, expected
     assert table["holds"](value, limit) is expected
 
 
-def test_lines_of_a_script_come_into_the_table_and_a_failed_one_is_named(table, tmp_path):
-    shown = tmp_path / "shown.py"
-    shown.write_text(
-        f"import sys; sys.path.insert(0, {str(FOLDER)!r})\n"
+def test_a_part_gives_its_lines_and_a_failing_or_slow_part_is_named(table, tmp_path):
+    (tmp_path / "shown.py").write_text(
+        f"import sys, time; sys.path.insert(0, {str(FOLDER)!r})\n"
         "from table import line\n"
         "line('a ratio', '1.50', '1.3')\n"
-        "raise SystemExit(3)\n"
+        "time.sleep(60) if sys.argv[1] == 'slow' else sys.exit(3)\n"
     )
-    collected = table["collected"]
-    collected.__globals__["__file__"] = str(tmp_path / "table.py")
-    lines, ended = collected("shown", 60)
+    collect = table["collect"]
+    collect.__globals__["__file__"] = str(tmp_path / "table.py")
+    lines, failure = collect("shown", "wrong", 60)
     assert lines == [{"name": "a ratio", "value": "1.50", "limit": "1.3", "holds": False}]
-    assert ended == "ended with code 3"
-    assert collected("absent", 60) == ([], "is not there")
-    said = "\n".join(table["written"]([{"script": "shown", **lines[0]}], ["shown ended"]))
-    assert "| shown | a ratio | 1.50 | 1.3 | **NO** |" in said
-    assert "0 limits hold, 1 do not." in said
-    assert "Not measured: shown ended." in said
-
-
-def test_what_takes_too_long_is_stopped_with_all_it_started(table, tmp_path):
-    (tmp_path / "slow.py").write_text(
-        "import subprocess, sys\n"
-        "subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-    )
-    collected = table["collected"]
-    collected.__globals__["__file__"] = str(tmp_path / "table.py")
-    assert collected("slow", 1) == ([], "was stopped after 0 minutes")
+    assert failure == "ended with code 3"
+    assert collect("shown", "slow", 2)[1] == "was stopped after 0 minutes"
+    rows = [("shown", *lines[0].values())]
+    text = "\n".join(table["markdown"](rows, ["wrong ended"]))
+    assert "| shown | a ratio | 1.50 | 1.3 | **NO** |" in text
+    assert "0 limits hold, 1 do not." in text and "Not measured: wrong ended." in text
 
 
 def test_without_a_gpu_the_column_is_left_out_in_one_line(monkeypatch, capsys):
