@@ -1,6 +1,6 @@
 """What captures cost and how exact they are: time, memory, bytes, viewports, rounding errors.
 
-Parts: tiles, exactness, sample, texts, grouped, longest. Models have random weights, float32, one
+Parts: tiles, exactness, bundled, texts, grouped, longest. Models have random weights, float32, one
 thread; times are processor time, medians, all sides of a ratio taking turns.
 """
 
@@ -214,7 +214,7 @@ def moved_pixels(maps):
     return wrong
 
 
-def sample(letters=2048):
+def bundled(letters=2048):
     """The bundled Hourglass on English: bytes of the file, tiles of every layer beside float64."""
     model = tasks.load(resource("sample/hourglass"), "cpu")
     prompt, _ = tasks.read_prompts(model, "".join(topics.values())[:letters])
@@ -394,6 +394,6 @@ def bytes_of(path):
 
 if __name__ == "__main__":
     run_parts({
-        "tiles": tiles, "exactness": exactness, "sample": sample, "texts": texts,
+        "tiles": tiles, "exactness": exactness, "bundled": bundled, "texts": texts,
         "grouped": grouped, "longest": longest,
     })  # fmt: skip

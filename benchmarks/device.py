@@ -326,11 +326,11 @@ def verbs(device, options):
     with tempfile.TemporaryDirectory() as folder:
         modules = {
             "a Llama of 8 x 8 heads": open_model(pruning.random_llama(folder), device).module,
-            "a classifier of 12 x 12 heads": pruning.encoder(12, 12, 768).to(device),
+            "a classifier of 12 x 12 heads": pruning.encoder(12, 12, 768).build().eval().to(device),
         }
     for name, module in modules.items():
         for size in (pruning.BATCH, (1, 128)):
-            tokens = pruning.text(*size, 1000)
+            tokens = pruning.random_text(size)
             tokens = type(tokens)(tokens.ids.to(device))
             variants = HeadAblation(module)
 

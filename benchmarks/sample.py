@@ -1,59 +1,154 @@
-"""What the sample can do, measured on the stored file: bits per byte at several lengths, its heads.
+"""What the cards of the bundled models and the pages about them say, measured again.
 
-Give the held-out text (wikitext2-valid.txt) as the argument (20 minutes on two cores); without it,
-the first 64 kB of Python's own help texts are read, further from what the sample was trained on.
+Parts: completeness, rollout, bytes, reviews. `bytes` reads the file that follows its name
+(wikitext2-valid.txt, 20 minutes), or 64 kB of Python's help; `reviews` takes ten minutes.
 """
 
+import random
+import re
+import runpy
 import sys
-import time
-from collections import Counter, defaultdict
+from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
 
+import numpy as np
 import torch
+from table import heading, line, run_parts
 
 from hgviz import tasks
+from hgviz.analysis.composition import Rollout, mean_distances
+from hgviz.core import HeadId, RolloutOptions
 from hgviz.files import resource
+from hgviz.maps import DenseMap
+from hgviz.models.data import read_rows
 from hgviz.models.objectives import bits_per_byte
-from hgviz.tasks.heads import role_evidence
+from hgviz.store import open_capture
+from hgviz.tasks.attribution import Question
 
-LENGTHS = (256, 512, 1024, 2048, 4096)
-HELP = "".join(topics.values()).encode()[: 1 << 16]
-WINDOWS, WINDOW = 8, 1024  # texts that the heads are measured on
-
-
-def main():
-    """Print the table of lengths, then the heads whose role holds on most of the texts."""
-    given = Path(sys.argv[1]).read_bytes() if sys.argv[1:] else HELP
-    model = tasks.load(resource("sample/hourglass"), "cpu")
-    text = torch.frombuffer(bytearray(given), dtype=torch.uint8)
-    print(f"{len(text):,} bytes\n{'window':>8}{'bits per byte':>15}{'seconds':>9}")
-    for length in LENGTHS:
-        start = time.perf_counter()
-        bits = bits_per_byte(model.module, text, length)
-        print(f"{length:8,}{bits:15.3f}{time.perf_counter() - start:9.0f}")
-    named(model, given)
+CLASSIFIERS = "softmax", "ymish", "mixed"
+REVIEWS = resource("sample/reviews.tsv")
 
 
-def named(model, given):
-    """Every head with the role most of the texts agree on, and its mean share of weight there."""
-    roles, scores, words = defaultdict(Counter), defaultdict(list), {}
-    for i in range(WINDOWS):
-        start = i * (len(given) // WINDOWS)
-        piece = given[start : start + WINDOW].decode(errors="ignore")
-        capture = tasks.capture(model, model.tokenize(piece))
-        for head, fact in roles(capture).items():
-            if fact.role:
-                roles[head][fact.role] += 1
-                scores[head, fact.role].append(fact.score)
-                words[head, fact.role] = role_evidence(fact)
-    print(f"\n{WINDOWS} texts of {WINDOW:,} bytes\n{'head':>6}{'texts':>7}{'share':>7}  role")
-    for head in sorted(roles):
-        role, count = roles[head].most_common(1)[0]
-        if 2 * count > WINDOWS:
-            mean = sum(scores[head, role]) / count
-            print(f"{head!s:>6}{count:7}{mean:7.2f}  {role} ({words[head, role]})")
+def completeness(texts=12, most=1e-3):
+    """Share of the answer's change that integrated gradients of the tokens leave out."""
+    for name in CLASSIFIERS:
+        model = tasks.load(resource(f"sample/{name}"), "cpu")
+        results = []
+        for text in read_rows(REVIEWS).texts[:texts]:
+            prompt, _ = tasks.read_prompts(model, text)
+            answer = int(model.run(prompt.ids).logits.argmax())
+            results.append(tasks.attribute(model, prompt, Question(answer)))
+        missing = max(result.error for result in results)
+        line(f"{name}: largest share missing, {texts} texts", f"{missing:.1e}", f"{most}")
+        line(f"{name}: most steps", f"{max(result.steps for result in results):,}")
+
+
+def rollout(skipped=20):
+    """Mean distance of what comes from each level, and two weights, by the options of rollout."""
+    capture = open_capture(resource("sample/first.h5"))
+    uniform = replace(capture, maps=tuple(map(uniform_map, capture.maps)))
+    options = [
+        ("mean, one half", capture, RolloutOptions()),
+        ("smallest, one half", capture, RolloutOptions(fuse="min")),
+        ("mean, 30 %", capture, RolloutOptions(residual=0.3)),
+        ("mean, 70 %", capture, RolloutOptions(residual=0.7)),
+        ("uniform maps, one half", uniform, RolloutOptions()),
+    ]
+    for name, maps, option in options:
+        composed, rows = Rollout(maps, option), range(skipped, len(maps.main))
+        distances = [mean_distances(maps, composed.row(row).parts, row) for row in rows]
+        weights = composed.rows().weights[skipped:]
+        heading(name)
+        for level, back in zip(maps.spec.levels, np.mean(distances, axis=0), strict=True):
+            line(f"tokens back, {level.label}", f"{back:.0f}")
+        line("weight of the first token", f"{weights[:, 0].mean():.3f}")
+        line("weight of the token itself", f"{weights.diagonal(skipped).mean():.3f}")
+
+
+def uniform_map(one):
+    """A map with the same weight wherever the first head's is not 0."""
+    visible = np.array([one.read(one.heads[0]) > 0], np.float32)
+    return DenseMap(
+        np.repeat(visible / visible.sum(-1, keepdims=True), len(one.heads), 0), one.heads
+    )
+
+
+def bytes_():
+    """Bits per byte of the bundled Hourglass at several lengths."""
+    files = [Path(name) for name in sys.argv[1:] if Path(name).is_file()]
+    text = files[0].read_bytes() if files else "".join(topics.values()).encode()[: 1 << 16]
+    model = tasks.load(resource("sample/hourglass"), "cpu").module
+    for length in (256, 512, 1024, 2048, 4096):
+        bits = bits_per_byte(model, torch.frombuffer(bytearray(text), dtype=torch.uint8), length)
+        line(f"bits per byte, windows of {length:,}", f"{bits:.3f}")
+
+
+# --- reviews --------------------------------------------------------------------------------------
+
+TURNING = {
+    "not", "never", "hardly", "nobody", "neither", "nor", "unlike", "anything", "doubt", "deny",
+    "wrong", "disagree", "cannot", "lie", "opposite", "changed", "back",
+}  # fmt: skip
+
+
+def reviews(draws=10, texts=100):
+    """Accuracy of the classifiers without some heads, and which heads link which words."""
+    for name in CLASSIFIERS:
+        model = tasks.load(resource(f"sample/{name}"), "cpu")
+        heads = [HeadId(layer.index, head) for layer in model.spec.layers for head in layer.heads]
+        heading(name)
+        line("accuracy", f"{accuracy(model, ()):.2%}")
+        for layer in model.spec.layers:
+            off = [head for head in heads if head.layer == layer.index]
+            line(f"without {layer.name}", f"{accuracy(model, off):.1%}")
+        for share in (0.25, 0.5, 0.75):
+            count = round(share * len(heads))
+            found = [accuracy(model, random.Random(seed).sample(heads, count))
+                     for seed in range(draws)]  # fmt: skip
+            words = f"without {count} at random ({min(found):.1%} to {max(found):.1%})"
+            line(words, f"{np.mean(found):.1%}")
+        for relation, shares in links(model, read_rows(REVIEWS).texts[:texts]).items():
+            means = {head: np.mean(values, axis=0) for head, values in shares.items()}
+            best = sorted(means, key=lambda head: -means[head][0])[:2]
+            words = ", ".join(f"{head} {means[head][0]:.2f}" for head in best)
+            line(f"{relation} (even rows {means[best[0]][1]:.2f})", words)
+
+
+def accuracy(model, off):
+    """Share of right answers on the reviews."""
+    return tasks.evaluate(model, REVIEWS, off=frozenset(off)).score.value
+
+
+def links(model, texts):
+    """{relation: {head: [(share of weight, share of an even row) of each text]}}"""
+    lexicon = runpy.run_path(str(resource("sample/reviews.py")))
+    pairs = [lexicon["ANY"], lexicon["WHOLES"], lexicon["VERBS"]]
+    pairs += [pair for things in lexicon["SCENES"].values() for pair in things.values()]
+    opinions = set(re.findall(r"[a-z]+", " ".join(pairs)))
+    kinds = {"wholes": lexicon["SCENES"], "opinions": opinions, "turning words": TURNING}
+    shares = defaultdict(lambda: defaultdict(list))
+    for text in texts:
+        capture = tasks.capture(model, model.tokenize(text))
+        pieces = [piece.lower() for piece in capture.prompt.pieces]
+        places = {kind: [at for at, piece in enumerate(pieces) if piece in words]
+                  for kind, words in kinds.items()}  # fmt: skip
+        places = {"[CLS]": [0], **places}
+        for number, layer in enumerate(capture.maps):
+            for head in layer.heads:
+                weights = np.abs(layer.read(head))
+                weights /= np.maximum(weights.sum(-1, keepdims=True), 1e-9)
+                for source, queries in places.items():
+                    for target, keys in places.items():
+                        if source != target != "[CLS]" and queries and keys:
+                            share = weights[np.ix_(queries, keys)].sum(-1).mean()
+                            found = shares[f"{source} to {target}"][HeadId(number, head)]
+                            found.append((share, len(keys) / len(pieces)))
+    return shares
 
 
 if __name__ == "__main__":
-    main()
+    run_parts({
+        "completeness": completeness, "rollout": rollout, "bytes": bytes_, "reviews": reviews,
+    })  # fmt: skip

@@ -33,26 +33,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 PARTS = {  # the parts of `make bench`, and those of `make bench-all` alone
-    "capture": (("tiles", "exactness", "sample", "texts", "grouped"), ("longest",)),
+    "capture": (("tiles", "exactness", "bundled", "texts", "grouped"), ("longest",)),
     "window": (("moving", "comparing", "startup", "stops"), ("responsiveness",)),
-    "pruning": (("6x8", "hourglass", "llama", "captum", "live", "12x12"), ()),
+    "pruning": (("classifiers", "hourglass", "llama", "captum", "clicks"), ("removal",)),
+    "sample": (("completeness",), ("rollout", "bytes", "reviews")),
     "peers": (("",), ("--long",)),
-    **dict.fromkeys(("activations", "completeness", "device"), (("",), ())),
-    **dict.fromkeys(
-        (
-            "generation",
-            "nearness",
-            "hourglass",
-            "sample",
-            "classifiers",
-            "sst2",
-            "curves",
-            "removal",
-            "cluster",
-            "zoo",
-        ),
-        ((), ("",)),  # fmt: skip
-    ),
+    **dict.fromkeys(("activations", "device"), (("",), ())),
+    **dict.fromkeys(("generation", "nearness", "hourglass", "cluster", "zoo"), ((), ("",))),
 }
 MINUTES = {False: 15, True: 40}  # a part of `make bench`, of `make bench-all`, is stopped after
 LINES = "HGVIZ_BENCH_LINES"  # names the file that lines are added to
@@ -152,8 +139,8 @@ def largest():
 
 
 def run_parts(parts):
-    """Run the parts of a script that the command line names, or all."""
-    names = sys.argv[1:] or list(parts)
+    """Run the parts of a script that the command line names, or all; files are left to them."""
+    names = [name for name in sys.argv[1:] if not Path(name).is_file()] or list(parts)
     if unknown := [name for name in names if name not in parts]:
         sys.exit(f"unknown: {', '.join(unknown)}. There are {', '.join(parts)}")
     for name in names:
