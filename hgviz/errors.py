@@ -112,6 +112,7 @@ _WAYS = {
     **dict.fromkeys((errno.EACCES, errno.EPERM), "Choose another, or have its owner allow it"),
     errno.EROFS: "Choose another place",
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space"),
+    errno.EFBIG: "Choose another disk, or raise the limit",
     errno.ENAMETOOLONG: "Choose a shorter name",
 }
 

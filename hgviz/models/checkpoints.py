@@ -9,8 +9,8 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeGuard
@@ -194,6 +194,27 @@ def is_of_transformers(config: Configuration) -> TypeGuard[TransformersConfig]:
 # --- written as one folder ------------------------------------------------------------------------
 
 
+@contextmanager
+def weight_errors(path: Path) -> Iterator[None]:
+    """Raise what goes wrong while weights are written as HgvizError.
+
+    torch and safetensors raise errors of their own over those of the system.
+    """
+    from safetensors import SafetensorError
+
+    with path_errors(path, "could not be written"):
+        try:
+            yield
+        except SafetensorError as error:
+            if number := re.search(r"os error (\d+)", str(error)):
+                raise OSError(int(number[1]), os.strerror(int(number[1]))) from None
+            raise
+        except RuntimeError as error:
+            if isinstance(error.__context__, OSError):
+                raise error.__context__ from None
+            raise
+
+
 def save(
     folder: str | Path,
     config: Configuration,
@@ -312,7 +333,7 @@ def rewrite(checkpoint: Checkpoint, out: Path) -> Path:
         "it holds more than tensors",
         "Choose --form smaller, or convert it first with hgviz convert",
     )
-    with path_errors(out, "could not be written"):
+    with weight_errors(out):
         _copy_files(checkpoint.folder, out, files_beside(checkpoint, out)[0])
         for file, names in _names_by_file(checkpoint).items():
             _rewrite_file(checkpoint, names, checkpoint.folder / file, out / file)
@@ -401,7 +422,8 @@ def _rewrite_file(checkpoint: Checkpoint, names: list[str], path: Path, out: Pat
     else:
         state = torch.load(path, map_location="cpu", weights_only=True)
         state.update(changed)
-        torch.save(state, out)
+        with out.open("wb") as file:
+            torch.save(state, file)
 
 
 def _rewrite_config(config: TransformersConfig, out: Path) -> None:

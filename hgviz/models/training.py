@@ -33,12 +33,13 @@ from hgviz.files import (
     find_sample,
     first_line,
     open_atomic,
+    path_errors,
     write_atomic,
 )
 from hgviz.maskfile import MARK, read_heads
 from hgviz.models import pretrained
 from hgviz.models.baselines import LSTMConfig
-from hgviz.models.checkpoints import read, save
+from hgviz.models.checkpoints import read, save, weight_errors
 from hgviz.models.config import config_json, parse_config
 from hgviz.models.data import LabelledTexts, label_indices
 from hgviz.models.devices import device_of, has_bfloat16
@@ -584,7 +585,7 @@ def _store(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report
         tensors = scale_heads(Checkpoint(folded, tensors, "", Path()), factors).tensors
     if isinstance(model, Transformers):  # by the names, and in the layout, of its own files
         model.load_state_dict(tensors)
-        with quiet(), tempfile.TemporaryDirectory(dir=out) as folder:
+        with quiet(), weight_errors(out), tempfile.TemporaryDirectory(dir=out) as folder:
             cast(Any, model.net).save_pretrained(folder, max_shard_size="1000TB")
             file = Path(folder) / WEIGHTS
             written = read_weights(file, lambda name: name.endswith(pretrained.BUFFERS))
@@ -608,7 +609,10 @@ def _store(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report
 
 
 def _log(out: Path, row: dict[str, Any]) -> None:
-    with open(out / LOG, "a", encoding="utf-8") as file:
+    with (
+        path_errors(out / LOG, "could not be written"),
+        open(out / LOG, "a", encoding="utf-8") as file,
+    ):
         file.write(json.dumps(row) + "\n")
 
 
@@ -619,7 +623,7 @@ def _snapshot(
         "plan": msgspec.json.encode(plan).decode(), "learned": start.learned.state_dict(),
         "optimiser": optimiser.state_dict(), "state": state, "random": torch.get_rng_state(),
     }  # fmt: skip
-    with open_atomic(out / STATE) as file:
+    with weight_errors(out / STATE), open_atomic(out / STATE) as file:
         torch.save(parts, file)
 
 
