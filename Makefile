@@ -30,7 +30,7 @@ mutants: $(READY)
 	$(BIN)/python -m tests.mutants.run
 
 names: $(READY)
-	$(BIN)/python -m tests.names
+	$(BIN)/python tests/budget.py .
 
 .PHONY: golden mutants names run test soak bench bench-all lint types contracts docs guide release deps clean
 

@@ -1,10 +1,15 @@
 """How large the house is beside what it is to be: modules, lines, circles of imports, words.
 
-A report of `make lint`, not a check: the limits are for the end of the rebuilding.
+A report of `make lint`, not a check: the limits are for the end of the rebuilding. With packages or
+modules of hgviz as arguments it prints their public names and what their docstrings begin with, to
+be read by somebody who did not write them; `make names` those of the top level.
 """
 
+import ast
 import re
 import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import grimp
@@ -31,6 +36,33 @@ def circles() -> int:
     arrows = [(a, b) for a in graph.modules for b in graph.find_modules_directly_imported_by(a)]
     knots = networkx.strongly_connected_components(networkx.DiGraph(arrows))
     return sum(len(one) > 1 for one in knots)
+
+
+def public(body: list[ast.stmt], before: str = "") -> Iterator[str]:
+    """A line for each public class, method and function."""
+    for one in body:
+        is_named = isinstance(one, ast.ClassDef | ast.FunctionDef)
+        if not is_named or one.name.startswith("_"):
+            continue
+        arguments = ""
+        if isinstance(one, ast.FunctionDef):
+            names = [argument.arg for argument in (*one.args.posonlyargs, *one.args.args,
+                     *one.args.kwonlyargs) if argument.arg != "self"]  # fmt: skip
+            arguments = f"({', '.join(names)})"
+        said = (ast.get_docstring(one) or "").partition("\n\n")[0].replace("\n", " ")
+        yield f"  {before}{one.name}{arguments}: {said}"
+        if isinstance(one, ast.ClassDef):
+            yield from public(one.body, f"{one.name}.")
+
+
+def print_names(part: str) -> None:
+    """Print the public names of a package, of a module, or of "." for those at the top level."""
+    place = ROOT / "hgviz" / part.replace(".", "/").strip("/")
+    files = place.glob("*.py") if part == "." else place.rglob("*.py")
+    for path in sorted(files) if place.is_dir() else [place.with_suffix(".py")]:
+        tree = ast.parse(path.read_text("utf-8"))
+        said = (ast.get_docstring(tree) or "").partition("\n\n")[0].replace("\n", " ")
+        print(f"{path.relative_to(ROOT)}: {said}", *public(tree.body), "", sep="\n")
 
 
 def main() -> None:
@@ -61,4 +93,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    for part in sys.argv[1:]:
+        print_names(part)
+    if len(sys.argv) == 1:
+        main()

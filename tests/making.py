@@ -8,8 +8,18 @@ from dataclasses import replace
 
 import numpy as np
 
-from hgviz.core import Capture, Integers, Layer, Level, ModelSpec, Prompt, Provenance
-from hgviz.maps import Factors, LazyMap, Relative, Rule
+from hgviz.core import (
+    Capture,
+    Integers,
+    Layer,
+    Level,
+    ModelSpec,
+    Prompt,
+    Provenance,
+    Signal,
+    readonly,
+)
+from hgviz.maps import DenseMap, Factors, LazyMap, Relative, Rule
 
 TEXT = (
     "The hourglass reads letters, then pairs, then words. It thinks where there is little to "
@@ -293,3 +303,27 @@ def stranger(capture: Capture, size: int = 4 << 20) -> Capture:
     pieces = (*parts[:5], long, "<img src=/etc/passwd>", "$\\input{x}$", *parts[8:])
     prompt = Prompt("".join(parts), capture.prompt.ids, pieces, spans)
     return replace(capture, prompt=prompt, spec=replace(capture.spec, name="<b>x</b>"))
+
+
+def make_image_capture(rows=4, columns=6, heads=3, added=1, seed=0, layers=2):
+    """Some layers of random weights over [CLS] and patches of 8 x 8 pixels of a picture."""
+    from hgviz.models.signals import prompt_of_signal
+
+    random = np.random.default_rng(seed)
+    picture = random.integers(0, 255, (8 * rows, 8 * columns, 3)).astype(np.uint8)
+    values = picture.transpose(2, 0, 1).astype(np.float32) / 255
+    count = rows * columns + added
+    prompt = prompt_of_signal(Signal(values, picture, (rows, columns)), count)
+    found = tuple(
+        Layer(at, f"layers.{at}", "self", 0, 0, tuple(range(heads)), ("softmax",) * heads, False)
+        for at in range(layers)
+    )
+    spec = ModelSpec(
+        "vit", "a vit", (Level(0),), found, 8, 0, form="encoder", goal="classes",
+        labels=("cat", "dog"), modality="image",
+    )  # fmt: skip
+    weights = random.dirichlet(np.full(count, 0.3), (layers, heads, count)).astype(np.float32)
+    maps = tuple(DenseMap(one, tuple(range(heads)), False, False) for one in weights)
+    at = np.arange(count)
+    spans = readonly(np.stack([at, at + 1], 1), np.int64)
+    return Capture(spec, prompt, (spans,), maps, logits=np.array([0.5, 2.0], np.float32))

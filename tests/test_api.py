@@ -1,9 +1,11 @@
-"""hgviz from Python: what the functions return is what the tasks and commands give."""
+"""hgviz from Python and in a notebook: functions give what the tasks and commands give, figures
+show themselves as SVG with their numbers and their command, and errors are one line."""
 
 import inspect
 import json
 import subprocess
 from types import SimpleNamespace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -12,15 +14,18 @@ import transformers
 
 import hgviz
 from hgviz import tasks
-from hgviz.core import Capture, HgvizError, Step
+from hgviz.core import HgvizError, Step, parse_heads
 from hgviz.files import resource
 from hgviz.models import open_model
 from hgviz.models.trials import Trials
+from hgviz.store import write_capture, write_study
 from hgviz.tasks.pruning import newest_curve
-from tests.test_architecture import loaded_after
+from tests.making import make_capture
+from tests.studying import make_study
+from tests.test_architecture import loaded_after, run
 
 TEXT = "The soup was not good."
-SOFTMAX, REVIEWS = "sample/softmax", "sample/reviews.tsv"
+SOFTMAX, YMISH, REVIEWS = "sample/softmax", "sample/ymish", "sample/reviews.tsv"
 IDS = [3, 5, 7, 9, 2]
 
 
@@ -30,46 +35,58 @@ def model():
 
 
 @pytest.fixture(scope="module")
+def small():
+    return make_capture("Sand runs down. ", strides=(1, 2), heads=2)
+
+
+@pytest.fixture(scope="module")
 def gpt():
+    """A GPT-2 of transformers, and its own attention weights of some ids."""
     torch.manual_seed(0)
     config = transformers.GPT2Config(
         vocab_size=50, n_embd=32, n_layer=2, n_head=4, n_positions=32, bos_token_id=1,
         eos_token_id=1, attn_implementation="eager",
     )  # fmt: skip
-    return transformers.GPT2LMHeadModel(config).eval()
+    gpt = transformers.GPT2LMHeadModel(config).eval()
+    with torch.no_grad():
+        return gpt, gpt(torch.tensor([IDS]), output_attentions=True).attentions
 
 
-@pytest.fixture(scope="module")
-def attentions(gpt):
-    return gpt(torch.tensor([IDS]), output_attentions=True).attentions
-
-
-def test_importing_hgviz_costs_nothing_and_every_function_says_what_it_takes_and_returns():
-    assert not loaded_after("import hgviz") & {"numpy", "torch", "matplotlib", "h5py", "tqdm"}
+def test_importing_hgviz_costs_nothing_drawing_needs_no_qt_and_functions_are_described():
+    heavy = {"numpy", "torch", "matplotlib", "h5py", "tqdm"}
+    assert not loaded_after("import hgviz") & heavy
+    run(
+        "-c",
+        "import sys; sys.modules['PySide6'] = None; import hgviz\n"
+        "from tests.making import make_capture\n"
+        "found = hgviz.figure(make_capture('Sand. ', strides=(1,), heads=1), 'links')\n"
+        "assert '<svg' in found._repr_svg_() and 'torch' not in sys.modules",
+    )
     for name in hgviz.MODULES.keys() - {"HgvizError", "Observer", "Run"}:
         said = inspect.getdoc(getattr(hgviz, name))
         assert "HgvizError" in said and len(said) > 100, name
+    assert {"figure", "compare", "capture"} <= set(dir(hgviz))
+    with pytest.raises(AttributeError):
+        hgviz.chart  # noqa: B018
 
 
-def test_a_model_is_captured_as_the_task_does_it(model, tmp_path):
+# --- captures -------------------------------------------------------------------------------------
+
+
+def test_models_of_hgviz_and_of_transformers_are_captured(model, gpt, tmp_path):
     plain = tasks.capture(model, model.tokenize(TEXT))
     found = hgviz.capture(model, TEXT, off=["1.2"], out=tmp_path / "c.h5")
-    assert found.off == {head for head in found.off if str(head) == "1.2"} and len(found.off) == 1
+    assert [*map(str, found.off)] == ["1.2"]
     np.testing.assert_array_equal(found.maps[0].read(1), plain.maps[0].read(1))
     again = hgviz.open_capture(tmp_path / "c.h5")
     np.testing.assert_allclose(again.maps[1].read(0), found.maps[1].read(0), atol=1e-6)
-
-
-def test_a_model_of_transformers_in_memory_gives_its_own_weights(gpt, attentions, tmp_path):
-    ids = tmp_path / "ids.json"
-    ids.write_text(json.dumps({"input_ids": IDS}))
-    found = hgviz.capture(gpt, ids=ids)
-    for layer, weights in enumerate(attentions):
-        for head in range(4):
-            np.testing.assert_allclose(
-                found.maps[layer].read(head), weights[0, head].detach().numpy(), atol=1e-6
-            )
+    theirs, attentions = gpt
+    (tmp_path / "ids.json").write_text(json.dumps({"input_ids": IDS}))
+    found = hgviz.capture(theirs, ids=tmp_path / "ids.json")
     assert found.spec.name == "GPT2LMHeadModel"
+    for layer, weights in enumerate(attentions):
+        mine = np.stack([found.maps[layer].read(head) for head in range(4)])
+        np.testing.assert_allclose(mine, weights[0], atol=1e-6)
 
 
 def test_any_module_is_captured_by_the_names_of_its_projections():
@@ -103,12 +120,13 @@ def test_any_module_is_captured_by_the_names_of_its_projections():
             hgviz.capture(Net(), x, **names | wrong)
 
 
-def test_tensors_and_attentions_are_written_as_they_are(attentions, tmp_path):
+def test_tensors_and_attentions_are_written_as_they_are(gpt, tmp_path):
+    attentions = gpt[1]
     path = hgviz.write_capture(
         tmp_path / "a.h5", tokens=list("abcde"), attentions=attentions, causal=True
     )
     found = hgviz.open_capture(path)
-    np.testing.assert_allclose(found.maps[1].read(2), attentions[1][0, 2].detach().numpy())
+    np.testing.assert_allclose(found.maps[1].read(2), attentions[1][0, 2])
     q, k = torch.randn(2, 5, 4, requires_grad=True), torch.randn(2, 5, 4).bfloat16()
     path = hgviz.write_capture(
         tmp_path / "q.h5", tokens=list("abcde"), layers=[{"q": q.float(), "k": k.float()}]
@@ -118,6 +136,9 @@ def test_tensors_and_attentions_are_written_as_they_are(attentions, tmp_path):
     with pytest.raises(HgvizError, match="not \\(1, heads, n, n\\)"):
         two = [weights.expand(2, -1, -1, -1) for weights in attentions]
         hgviz.write_capture(tmp_path / "b.h5", tokens=list("abcde"), attentions=two)
+
+
+# --- heads ----------------------------------------------------------------------------------------
 
 
 def test_heads_are_scored_ordered_and_removed(model, tmp_path):
@@ -200,25 +221,18 @@ def test_an_observer_of_ones_own_sees_and_replaces_what_a_layer_attends(model):
     assert isinstance(hgviz.Run(observers=[Uniform()]).observers[0], hgviz.Observer)
 
 
-def test_roles_and_rollout_are_those_of_the_tasks(model):
+def test_roles_and_rollout_are_those_of_the_tasks_and_tables_become_frames(model):
+    pandas = pytest.importorskip("pandas")
     found = hgviz.capture(model, TEXT)
     rows = hgviz.roles(found)
     assert [row["head"] for row in rows] == [str(head) for head in sorted(found.spec.heads)]
-    again = hgviz.roles(model, TEXT)
-    assert again[5]["role"] == rows[5]["role"]
-    np.testing.assert_allclose(hgviz.rollout(found).sum(1), 1, atol=1e-5)
-    np.testing.assert_array_equal(
-        hgviz.rollout(model, TEXT, rows=(1, 3)), hgviz.rollout(found)[1:3]
-    )
-
-
-def test_a_table_becomes_a_frame_of_pandas(model):
-    pandas = pytest.importorskip("pandas")
-    rows = hgviz.roles(model, TEXT)
+    assert hgviz.roles(model, TEXT)[5]["role"] == rows[5]["role"]
+    whole = hgviz.rollout(found)
+    np.testing.assert_allclose(whole.sum(1), 1, atol=1e-5)
+    np.testing.assert_array_equal(hgviz.rollout(model, TEXT, rows=(1, 3)), whole[1:3])
     frame = rows.to_pandas()
-    assert isinstance(frame, pandas.DataFrame) and list(frame["head"]) == [
-        row["head"] for row in rows
-    ]
+    assert isinstance(frame, pandas.DataFrame)
+    assert list(frame["head"]) == [row["head"] for row in rows]
 
 
 def test_the_window_is_opened_on_what_is_in_memory_and_on_paths(model, monkeypatch):
@@ -232,16 +246,122 @@ def test_the_window_is_opened_on_what_is_in_memory_and_on_paths(model, monkeypat
         hgviz.show(SimpleNamespace())
 
 
-def test_errors_are_one_line_in_a_notebook():
-    with pytest.raises(hgviz.HgvizError) as caught:
-        hgviz.open_model("nothing")
+# --- figures --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["map", "links", "wall", "levels", "rollout", "activation"])
+def test_every_kind_is_shown_as_svg_and_written_in_any_format(small, kind, tmp_path):
+    found = hgviz.figure(small, kind, query=5)
+    assert ElementTree.fromstring(found._repr_svg_()).tag.endswith("svg")
+    assert found._repr_svg_() is found._repr_svg_()
+    path = found.save(tmp_path / "one.pdf")
+    assert path.read_bytes().startswith(b"%PDF") and found.capture is small
+    assert json.loads(json.dumps(found.facts))["kind"] == kind
+
+
+def test_a_model_reads_the_text_and_its_capture_is_there_for_more(model):
+    found = hgviz.figure(SOFTMAX, "links", text=TEXT, head="1.2", query=3, most=2)
+    row = tasks.capture(model, model.tokenize(TEXT)).maps[1].read(2, rows=(3, 4))[0]
+    told, best = found.facts["links"], np.argsort(-row)[:2]
+    assert [one["key"] for one in told] == best.tolist()
+    np.testing.assert_allclose([one["weight"] for one in told], row[best], rtol=1e-6)
+    assert {one["from"] for one in told} == {"was"} and {one["head"] for one in told} == {"1.2"}
+    again = hgviz.figure(found.capture, layer=1, head=2)
+    assert again.facts["metrics"].keys() == found.facts["metrics"].keys()
+
+
+def test_two_models_are_compared_on_data_on_a_text_or_on_that_of_a_capture(model, tmp_path):
+    found = hgviz.compare(SOFTMAX, YMISH, data=REVIEWS, limit=20, off="1.*")
+    models = model, hgviz.open_model(YMISH)
+    off = parse_heads("1.*", models[1].spec.layers)
+    direct = tasks.compare_answers(*models, resource(REVIEWS), off=off, limit=20)
+    assert found.to_dict() == direct.to_dict()
+    both = hgviz.compare(SOFTMAX, YMISH, TEXT, head="1.2")
+    assert "<svg" in both._repr_svg_() and both.save(tmp_path / "c.svg").exists()
+    heads = {one["head"]: one for one in both.facts["heads"]}
+    assert heads["1.2"]["activation_b"] == "ymish" and heads["1.2"]["largest"] > 0
+    one = hgviz.capture(SOFTMAX, TEXT)
+    assert all(row["largest"] < 1e-6 for row in hgviz.compare(one, SOFTMAX).facts["heads"])
+    off = hgviz.compare(one, SOFTMAX, off="0.*")
+    assert max(row["largest"] for row in off.facts["heads"]) > 1e-3
+    other = hgviz.compare(one, SOFTMAX, activation="tanh")
+    assert {row["activation_b"] for row in other.facts["heads"]} == {"tanh"}
+
+
+def test_a_figure_says_the_command_that_draws_it(small, tmp_path):
+    path = write_capture(tmp_path / "c d.h5", small)
+    assert hgviz.figure(path).capture.prompt.text == small.prompt.text
+    found = hgviz.figure(path, "links", heads=["1.1", (0, 0)], queries=[3, 4], fuse="mean", most=4)
+    start = "hgviz figure 'c d.h5' --kind links --heads 1.1,0.0 --queries 3:5 --together mean"
+    assert found.command == f"{start} --most 4 -o figure.pdf"
+    found.save(tmp_path / "two.svg")
+    assert found.command.endswith("-o two.svg")
+    assert found.command in (tmp_path / "two.svg").read_text("utf-8").replace("&#x27;", "'")
+    both = hgviz.compare(path, path, head="1.1", beside="0.1", limits=(0, 0.5))
+    assert both.command == (
+        "hgviz figure 'c d.h5' 'c d.h5' --kind compare --layer 1 --head 1 --beside 0.1 "
+        "--limits 0:0.5 -o figure.pdf"
+    )
+    scores = hgviz.figure(
+        write_study(tmp_path / "s.h5", make_study()), "scores", methods=["signed"]
+    )
+    assert scores.command == "hgviz figure s.h5 --kind scores --method signed -o figure.pdf"
+    assert "<svg" in scores._repr_svg_() and scores.facts["rows"][0]["head"]
+    with pytest.raises(HgvizError, match="shows no capture"):
+        scores.capture  # noqa: B018
+
+
+def test_the_reach_of_models_is_shown_with_its_numbers_and_its_command(tmp_path):
+    shown = hgviz.reach("sample/softmax", "sample/ymish", text=TEXT, width="acl")
+    assert "<svg" in shown._repr_svg_()
+    assert [one["model"] for one in shown.facts["reach"]] == ["softmax", "ymish"]
+    assert json.dumps(shown.facts)
+    shown.save(tmp_path / "r.pdf")
+    assert shown.command == (
+        f"hgviz reach sample/softmax sample/ymish --text '{TEXT}' --width acl -o r.pdf"
+    )
+    model = hgviz.open_model(SOFTMAX, dtype="float64")
+    drawn = hgviz.reach(model, tokens=4, lengths=[2, 4])
+    assert drawn.facts["reach"][0]["tokens"] == 4 and len(drawn.facts["milliseconds"][0]) == 4
+    assert drawn.command == "hgviz reach MODEL --tokens 4 --lengths 2,4 -o figure.pdf"
+    for wrong in ({}, {"text": TEXT, "tokens": 3}):
+        with pytest.raises(HgvizError, match="what the models read"):
+            hgviz.reach(model, **wrong)
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda one: hgviz.figure(SOFTMAX), "needs a text"),
+        (lambda one: hgviz.figure("nowhere"), "there is no nowhere"),
+        (lambda one: hgviz.figure(None), "None cannot be drawn"),
+        (lambda one: hgviz.figure(one, head="first"), "'first' names no head"),
+        (lambda one: hgviz.figure(one, "links", queries="3:x"), "'3:x' names no tokens"),
+        (lambda one: hgviz.figure(one, "links", queries=3), "queries cannot be 3"),
+        (lambda one: hgviz.figure(one, text="b"), "takes no text"),
+        (lambda one: hgviz.figure(one, "pie"), "unknown kind of figure 'pie'"),
+        (lambda one: hgviz.figure(one, layer=99), "no layer 99"),
+        (lambda one: hgviz.figure(one, head="0.9"), "no head 0.9"),
+        (lambda one: hgviz.figure(one, head="0.*"), "names 2 heads"),
+        (lambda one: hgviz.figure(one, scale="wide"), "scale cannot be 'wide'"),
+        (lambda one: hgviz.figure(one, palette="jet"), "palette cannot be 'jet'"),
+        (lambda one: hgviz.figure(one, "links", queries=[999]).facts, "no token 999"),
+        (lambda one: hgviz.figure(one, width="far")._repr_svg_(), "no width"),
+        (lambda one: hgviz.figure(one).save("/nowhere/at/all.pdf"), "no folder"),
+        (lambda one: hgviz.compare(one, 7), "7 cannot be drawn"),
+        (lambda one: hgviz.compare(SOFTMAX, YMISH), "needs a text"),
+        (lambda one: hgviz.compare(SOFTMAX, YMISH, TEXT, data=REVIEWS), "data without a text"),
+        (lambda one: hgviz.compare(one, one, "more"), "takes no text"),
+        (lambda one: hgviz.capture(7, TEXT), "no model that hgviz opens"),
+        (lambda one: hgviz.capture(SOFTMAX), "needs a text"),
+        (lambda one: hgviz.roles(SOFTMAX), "needs a text"),
+        (lambda one: hgviz.importance(SOFTMAX, REVIEWS, method="best"), "unknown score 'best'"),
+        (lambda one: hgviz.importance(SOFTMAX), "what heads are scored on"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(small, call, said):
+    with pytest.raises(HgvizError, match=said) as caught:
+        call(small)
     assert caught.value._render_traceback_() == [str(caught.value)]
-    for call, said in (
-        (lambda: hgviz.capture(7, TEXT), "no model that hgviz opens"),
-        (lambda: hgviz.roles(SOFTMAX), "needs a text"),
-        (lambda: hgviz.capture(SOFTMAX), "needs a text"),
-        (lambda: hgviz.importance(SOFTMAX, REVIEWS, method="best"), "unknown score 'best'"),
-    ):
-        with pytest.raises(HgvizError, match=said):
-            call()
-    assert isinstance(hgviz.capture(SOFTMAX, TEXT), Capture)
+    with pytest.raises(TypeError, match="no option 'colour'"):
+        hgviz.figure(small, colour="red")

@@ -18,41 +18,38 @@ def table():
     return runpy.run_path(str(FOLDER / "table.py"))
 
 
-@pytest.mark.parametrize(
-    ("value", "limit", "expected"),
-    [
-        ("1.29", "1.3", True),
-        ("1.31", "at most 1.3", False),
-        ("103", "at least 80 at 32k", True),
-        ("79.9", "at least 80", False),
-        ("922 MB", "968 MB", True),
-        ("1,003 MB", "968 MB", False),
-        ("2.4e-06", "5e-7", False),
-        ("1.29 s", "", None),
-        ("died (Killed)", "2", None),
-    ],
-)
-def test_a_limit_is_compared_with_the_first_number(table, value, limit, expected):
-    assert table["holds"](value, limit) is expected
+def test_a_limit_is_compared_with_the_first_number(table):
+    for value, limit, expected in (
+        ("1.29", "1.3", True), ("1.31", "at most 1.3", False), ("103", "at least 80 at 32k", True),
+        ("79.9", "at least 80", False), ("1,003 MB", "968 MB", False), ("2.4e-06", "5e-7", False),
+        ("1.29 s", "", None), ("died (Killed)", "2", None),
+    ):  # fmt: skip
+        assert table["holds"](value, limit) is expected, value
 
 
-def test_a_part_gives_its_lines_and_a_failing_or_slow_part_is_named(table, tmp_path):
-    (tmp_path / "shown.py").write_text(
-        f"import sys, time; sys.path.insert(0, {str(FOLDER)!r})\n"
+def test_lines_of_a_script_come_into_the_table_and_a_failed_one_is_named(table, tmp_path):
+    shown = tmp_path / "shown.py"
+    shown.write_text(
+        f"import sys; sys.path.insert(0, {str(FOLDER)!r})\n"
         "from table import line\n"
         "line('a ratio', '1.50', '1.3')\n"
-        "time.sleep(60) if sys.argv[1] == 'slow' else sys.exit(3)\n"
+        "raise SystemExit(3)\n"
     )
-    collect = table["collect"]
-    collect.__globals__["__file__"] = str(tmp_path / "table.py")
-    lines, failure = collect("shown", "wrong", 60)
+    collected = table["collected"]
+    collected.__globals__["__file__"] = str(tmp_path / "table.py")
+    lines, ended = collected("shown", 60)
     assert lines == [{"name": "a ratio", "value": "1.50", "limit": "1.3", "holds": False}]
-    assert failure == "ended with code 3"
-    assert collect("shown", "slow", 2)[1] == "was stopped after 0 minutes"
-    rows = [("shown", *lines[0].values())]
-    text = "\n".join(table["markdown"](rows, ["wrong ended"]))
-    assert "| shown | a ratio | 1.50 | 1.3 | **NO** |" in text
-    assert "0 limits hold, 1 do not." in text and "Not measured: wrong ended." in text
+    assert ended == "ended with code 3"
+    assert collected("absent", 60) == ([], "is not there")
+    (tmp_path / "slow.py").write_text(
+        "import subprocess, sys\n"
+        "subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+    )
+    assert collected("slow", 1) == ([], "was stopped after 0 minutes")  # with all it started
+    said = "\n".join(table["written"]([{"script": "shown", **lines[0]}], ["shown ended"]))
+    assert "| shown | a ratio | 1.50 | 1.3 | **NO** |" in said
+    assert "0 limits hold, 1 do not." in said
+    assert "Not measured: shown ended." in said
 
 
 def test_without_a_gpu_the_column_is_left_out_in_one_line(monkeypatch, capsys):
@@ -114,15 +111,13 @@ def test_a_change_of_one_head_is_noticed_and_rounding_is_not(
     assert bool(differences(before, describe_file(path), TOLERANCE)) == noticed
 
 
-@pytest.mark.parametrize(
-    ("text", "other", "same"),
-    [
+def test_numbers_of_texts_are_compared_by_their_digits():
+    for text, other, same in (
         ("entropy 0.12345678", "entropy 0.12345699", True),
         ("entropy 0.1234567", "entropy 0.1235567", False),
         ("0.831 of 12 tokens", "0.832 of 12 tokens", True),  # one unit of the last digit
         ("0.831 of 12 tokens", "0.831 of 13 tokens", False),
         ("0.831 of 12 tokens", "0.831 of 12 heads", False),
-    ],
-)
-def test_numbers_of_texts_are_compared_by_their_digits(text, other, same):
-    assert (not differences(describe_text(text), describe_text(other), TOLERANCE)) == same
+    ):
+        found = differences(describe_text(text), describe_text(other), TOLERANCE)
+        assert (not found) == same, text

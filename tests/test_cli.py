@@ -1,6 +1,17 @@
-"""The verbs from a terminal: what they do, what they refuse, and in which words."""
+"""The command line: what its verbs do and write, what they refuse and in which words, what a person
+at a terminal sees, and what a shell script can rely on."""
 
+import csv
+import io
+import itertools
+import json
+import os
+import re
 import shlex
+import signal
+import subprocess
+import sys
+from functools import partial
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,19 +20,19 @@ import torch
 from safetensors.torch import load_file, save_file
 
 import hgviz
-from hgviz import cli, tasks
-from hgviz.analysis.composition import rollout
-from hgviz.analysis.roles import roles
-from hgviz.core import HeadId, HgvizError, RolloutOptions, Selection, progress
-from hgviz.figures import Spec
+from hgviz import cli, errors, tasks
+from hgviz.cli import terminal
+from hgviz.core import HeadId, HgvizError, progress
+from hgviz.files import guide_pages
 from hgviz.models import open_model
 from hgviz.store import open_capture, write_capture
 from hgviz.tasks import files
-from tests.making import make_capture
 from tests.models.building import write_checkpoint
 from tests.models.folders import write_bert, write_gpt2
 from tests.models.test_checkpoints import cached
 from tests.models.zoo import write
+
+TEXT = "The sand ran down; déjà vu 砂."
 
 
 @pytest.fixture(scope="session")
@@ -31,47 +42,192 @@ def saved(capture, tmp_path_factory):
     return path
 
 
-@pytest.fixture
-def spy(monkeypatch, capture):
-    """Stands in for torch: notes what the tasks were asked for."""
-    asked = SimpleNamespace(spec=capture.spec, takes_states=True)
-
-    def load(path, device, dtype, masking, activation, reads):
-        asked.load = (path, device, dtype, masking, activation)
-        progress(1, 1)
-        return asked
-
-    def read_prompts(model, text, text_file, ids_file, **_):
-        asked.prompt = (text, text_file, ids_file)
-        return capture.prompt, None
-
-    def capture_(model, prompt, out, off, force, target, dense, streaming):
-        asked.capture = (out, off, force)
-        progress(1, 1)
-        return capture
-
-    monkeypatch.setattr(tasks, "load", load)
-    monkeypatch.setattr(tasks, "read_prompts", read_prompts)
-    monkeypatch.setattr(tasks, "capture", capture_)
-    return asked
+@pytest.fixture(scope="module")
+def good(tmp_path_factory, saved):
+    """Two tiny models, rows that they read, and a capture, by their names in commands below."""
+    folder = tmp_path_factory.mktemp("good")
+    (folder / "rows.tsv").write_text(
+        "sentence\tlabel\n" + "the cat sat\tfor\nun cat\tagainst\n" * 4
+    )
+    return {
+        "CLASSIFIER": write_bert(folder / "bert"), "WRITER": write_gpt2(folder / "gpt2"),
+        "ROWS": folder / "rows.tsv", "SAVED": saved, "NEAR": saved.with_suffix(""),
+    }  # fmt: skip
 
 
-def test_the_version_is_told(run):
+# --- wrong use ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("capture model -o x.h5", ""),
+        ("capture model -o x.h5 --text a --text-file b", ""),
+        ("capture model -o x.h5 --text a --dtype int8", "'--dtype': 'int8' is not one of"),
+        ("importance model --data x.tsv -o x.CSV", ""),
+        ("map x.h5 --layer -1 --head 0 -o x.npy", "equal to 0. `hgviz map --help`"),
+        ("map x.h5 --layer 0 --head 0 --rows 5:2 -o x.npy", ""),
+        ("map x.h5 --layer 0 --head 0 --rows a:b -o x.npy", ""),
+        ("map x.h5 --layer 0 --head 0 --reduce min -o x.npy", ""),
+        ("logits x.h5 -o x-", "does not end in .npy or .csv or .npz"),
+        ("logits SAVED --text a -o x.npy", "is a capture, which has its text"),
+        ("convert model", ""),
+        ("map x.h5 --head 2 -o x.npy", "needs its layer: --head LAYER.2"),
+        ("map x.h5 --layer 3 --head 1.2 -o x.npy", "is of layer 1, and --layer is 3"),
+        ("map x.h5 --head g1 -o x.npy", "it is 2, or 11.2 with its layer"),
+        ("figure x.h5 --kind scroes -o x.pdf", "Did you mean 'scores'?"),
+        ("importance model --data d.tsv -o x.h5 --method lo", "Did you mean 'loo'?"),
+        ("evaluate model --data d.tsv --limt 2", "Did you mean --limit?"),
+        ("evaluate model --data d.tsv --batch-size 0", "greater than or equal to 1"),
+        ("reach sample/softmax --text a --seed 1", "--seed goes with --tokens"),
+        ("figure x.h5 --kind map --metric entropy -o x.pdf", "takes no --metric"),
+        ("figure x.h5 --kind scores --head 1.2 -o x.pdf", "takes no --head"),
+        ("figure x.h5 y.h5 --kind scores -o g.svg", "one file"),
+        ("--wrong", ""),
+        ("study run s.toml -o out --workers 2 --scheduler local:2", "give one"),
+        ("study run s.toml -o out --workers 0", "greater than or equal to 1"),
+        ("compar", "Did you mean 'compare'? `hgviz --help`"),
+        ("tokens SAVED --text a", "is a capture, which has its text"),
+        ("tokens WRITER", "exactly one"),
+        ("tokens WRITER --text a -o a.json", "does not end in .csv"),
+        ("tokens WRITER --ids ROWS --text-pair a", "--ids holds them all"),
+        *((verb, "") for verb in sorted(cli.verbs() - {"demo", "docs", "selftest"})),
+    ],
+)
+def test_wrong_use_is_one_line_and_exit_code_2(refusal, good, words, said):
+    error = refusal(*(good.get(word, word) for word in words.split()), code=2)
+    assert said in error and "--help` shows what it takes." in error
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("info sample/sofmax", "Did you mean sample/softmax?"),
+        ("evaluate sample/softmax --data sample/review.tsv", "Did you mean sample/reviews.tsv?"),
+        ("map NEAR --layer 0 --head 0 -o x.npy", "Did you mean "),
+        ("evaluate sample/softmax --data NEAR", "Did you mean "),
+        ("map SAVED --layer 0 --head 99 -o x.npy", ""),
+        ("map SAVED --layer 0 --head 0 --rows 0:999999 -o x.npy", ""),
+        ("map SAVED --layer 0 --head 0 -o no/such/folder/x.npy", ""),
+        ("map WRITER --layer 0 --head 0 -o x.npy", "is no capture: it is a folder"),
+        ("rollout SAVED --rows 0:999999 -o x.npy", ""),
+        ("rollout SAVED --residual 2 -o x.npy", "it is a part of it"),
+        ("rollout SAVED --signed --fuse min -o x.npy", "does not go with"),
+        ("rollout SAVED --heads 99.0 -o x.npy", "no head 99.0"),
+        ("rollout SAVED --heads x -o x.npy", "does not name a head"),
+        ("figure SAVED --kind map --head 99 -o x.pdf", ""),
+        ("figure SAVED --kind map --query 999999 -o x.pdf", ""),
+        ("figure SAVED --kind levels --query 999999 -o x.pdf", ""),
+        ("figure SAVED --kind map --width wide -o x.pdf", ""),
+        ("figure SAVED --kind curve -o x.pdf", "is no study"),
+        ("capture WRITER --text= -o x.h5", "The text is empty: it has no tokens. Give some text."),
+        ("capture CLASSIFIER --text a -o x.h5 --activation nothing", "no activation 'nothing'"),
+        ("capture CLASSIFIER --text a -o x.h5 --activation tanh,ymish", "divides the 3 heads"),
+        ("docs trian", "Did you mean how-to/train?"),
+        ("docs ../README", "There is no page"),
+    ],
+)
+def test_what_is_not_there_is_one_line_and_exit_code_1(
+    refusal, good, words, said, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    assert said in refusal(*(good.get(word, word) for word in words.split()))
+    assert not list(tmp_path.iterdir())
+
+
+# each with one place, BAD, for a file that it cannot use
+
+
+# each with one place, BAD; CLASSIFIER, WRITER and ROWS are good
+COMMANDS = {
+    "info": "info BAD",
+    "capture": "capture BAD --text a -o out.h5",
+    "capture a text file": "capture WRITER --text-file BAD -o out.h5",
+    "capture ids": "capture WRITER --ids BAD -o out.h5",
+    "capture a corpus": "capture WRITER --corpus BAD -o out.h5",
+    "capture an image": "capture WRITER --image BAD -o out.h5",
+    "capture with boundaries": "capture WRITER --text a --boundaries BAD -o out.h5",
+    "heads": "heads BAD",
+    "heads of a corpus": "heads WRITER --corpus BAD",
+    "attribute": "attribute BAD --text a",
+    "attribute ids": "attribute WRITER --ids BAD",
+    "figure of a capture": "figure BAD --kind map -o f.pdf",
+    "figure of two captures": "figure BAD BAD --kind compare -o f.pdf",
+    "figure of a study": "figure BAD --kind scores -o f.pdf",
+    "figure of a folder": "figure BAD --kind seeds -o f.pdf",
+    "evaluate": "evaluate BAD --data ROWS",
+    "evaluate on data": "evaluate CLASSIFIER --data BAD",
+    "reach": "reach BAD --text a",
+    "redundancy": "redundancy BAD",
+    "rollout": "rollout BAD -o r.npy",
+    "importance": "importance BAD --data ROWS -o s.h5",
+    "importance on data": "importance CLASSIFIER --data BAD -o s.h5",
+    "importance of gates": "importance CLASSIFIER --data ROWS --method gates --gates BAD -o s.h5",
+    "curve": "curve BAD CLASSIFIER --data ROWS",
+    "prune": "prune BAD --off 0.1 -o out",
+    "prune by a study": "prune CLASSIFIER --study BAD --keep 2 -o out",
+    "compare": "compare BAD CLASSIFIER --text a",
+    "compare with": "compare CLASSIFIER BAD --text a",
+    "compare on data": "compare CLASSIFIER CLASSIFIER --data BAD",
+    "study run": "study run BAD -o out",
+    "study status": "study status BAD",
+    "study report": "study report BAD -o r.html",
+    "train": "train BAD -o out",
+    "map": "map BAD --head 0.0 -o m.npy",
+    "logits": "logits BAD --text a -o l.npy",
+    "convert": "convert BAD -o out",
+}
+FILES = {
+    "missing": None,
+    "empty": b"",
+    "noise": bytes(range(255, 0, -1)) * 9,
+    "numbers": b"[1, 2",
+    "damaged": b"",  # a capture that was cut
+    "folder": {},
+    "model": {"config.json": b'{"model_type": "gpt3"}'},
+    "weights": {"config.json": b"{", "model.safetensors": b"\0" * 64},
+}
+NOT_REFUSED = {  # texts in UTF-8, whatever they say
+    ("capture a text file", "numbers"), ("capture a corpus", "numbers"),
+    ("heads of a corpus", "numbers"),
+}  # fmt: skip
+CASES = [case for case in itertools.product(COMMANDS, FILES) if case not in NOT_REFUSED]
+
+
+@pytest.mark.parametrize(("command", "name"), CASES)
+def test_a_file_that_cannot_be_used_is_one_line(run, good, command, name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    content = good["SAVED"].read_bytes()[:3000] if name == "damaged" else FILES[name]
+    if isinstance(content, dict):
+        (tmp_path / "bad").mkdir()
+        for file, data in content.items():
+            (tmp_path / "bad" / file).write_bytes(data)
+    elif content is not None:
+        (tmp_path / "bad").write_bytes(content)
+    before = sorted(tmp_path.rglob("*"))
+    words = COMMANDS[command].replace("BAD", "bad").split()
+    code, out, error = run(*(good.get(word, word) for word in words))
+    assert code in (1, 2) and not out, (code, out)
+    assert error.count("\n") == 1 and "nobody foresaw" not in error, error
+    sentences = re.split(r"(?<=[.?!]) (?=[A-Z`])", error.strip())
+    assert len(sentences) <= code + 1, error
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+# --- help and errors ------------------------------------------------------------------------------
+
+
+def test_help_and_version_and_the_guide(run, output):
     assert run("--version") == (0, f"hgviz {hgviz.__version__}\n", "")
-
-
-def test_the_help_names_every_verb(run):
-    code, out, _ = run("--help")
-    assert code == 0
-    shown = {
-        line.split()[1] for line in out.splitlines() if line.startswith("│ ") and line[2] > " "
-    }
-    assert cli.verbs() <= shown and len(cli.verbs()) == 22
-
-
-@pytest.mark.parametrize("verb", sorted(cli.verbs() - {"demo", "docs", "selftest"}))
-def test_a_verb_without_arguments_is_refused_in_one_line(refusal, verb):
-    refusal(verb, code=2)
+    shown = output("--help").splitlines()
+    named = {line.split()[1] for line in shown if line.startswith("│ ") and line[2] > " "}
+    assert cli.verbs() <= named and len(cli.verbs()) == 22
+    listed = dict(line.split(": ", 1) for line in output("docs").splitlines())
+    assert listed.keys() == guide_pages().keys() and len(listed) > 20
+    assert listed["how-to/train"] == "Train small models"
+    assert not [title for title in listed.values() if not title or title.startswith(("#", "<"))]
+    for name in ("how-to/train", "train", "train.md"):
+        assert output("docs", name) == guide_pages()["how-to/train"].read_text("utf-8")
 
 
 def test_workers_are_those_of_a_local_scheduler(run, monkeypatch, tmp_path):
@@ -96,121 +252,52 @@ def test_every_help_has_an_example_and_those_of_the_sample_work(run, tmp_path, m
         assert name in cli.EXAMPLES
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        ("capture model -o x.h5", ""),
-        ("capture model -o x.h5 --text a --text-file b", ""),
-        ("capture model -o x.h5 --text a --dtype int8", "'--dtype': 'int8' is not one of"),
-        ("capture model -o x.pdf --text a", ""),
-        ("importance model --data x.tsv -o x.CSV", ""),
-        ("map x.h5 --layer 0 --head 0 -o x.txt", ""),
-        ("map x.h5 --layer -1 --head 0 -o x.npy", "equal to 0. `hgviz map --help`"),
-        ("map x.h5 --layer 0 --head 0 --rows 5:2 -o x.npy", ""),
-        ("map x.h5 --layer 0 --head 0 --rows a:b -o x.npy", ""),
-        ("map x.h5 --layer 0 --head 0 --reduce min -o x.npy", ""),
-        ("logits x.h5 -o x-", "does not end in .npy or .csv or .npz"),
-        ("logits SAVED --text a -o x.npy", "is a capture, which has its text"),
-        ("convert model", ""),
-        ("map x.h5 --head 2 -o x.npy", "needs its layer: --head LAYER.2"),
-        ("map x.h5 --layer 3 --head 1.2 -o x.npy", "is of layer 1, and --layer is 3"),
-        ("map x.h5 --head g1 -o x.npy", "it is 2, or 11.2 with its layer"),
-        ("figure x.h5 --kind pie -o x.pdf", ""),
-        ("figure x.h5 --kind scroes -o x.pdf", "Did you mean 'scores'?"),
-        ("importance model --data d.tsv -o x.h5 --method lo", "Did you mean 'loo'?"),
-        ("evaluate model --data d.tsv --limt 2", "Did you mean --limit?"),
-        ("evaluate model --data d.tsv --batch-size 0", "greater than or equal to 1"),
-        ("reach sample/softmax --text a --seed 1", "--seed goes with --tokens"),
-        ("figure x.h5 --kind map --metric entropy -o x.pdf", "takes no --metric"),
-        ("figure x.h5 --kind scores --head 1.2 -o x.pdf", "takes no --head"),
-        ("figure x.h5 y.h5 --kind scores -o g.svg", "one file"),
-        ("--wrong", ""),
-        ("frobnicate", ""),
-        ("study run s.toml -o out --workers 2 --scheduler local:2", "give one"),
-        ("study run s.toml -o out --workers 0", "greater than or equal to 1"),
-        ("compar", "Did you mean 'compare'? `hgviz --help`"),
-    ],
-)
-def test_wrong_use_is_one_line_and_exit_code_2(refusal, saved, words, said):
-    error = refusal(*({"SAVED": saved}.get(word, word) for word in words.split()), code=2)
-    assert said in error and "--help` shows what it takes." in error
+class Panic(BaseException):
+    """What a Rust library raises when it gives up."""
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("error", "words"),
     [
-        ("info no-such-file.h5", ""),
-        ("info sample/sofmax", "Did you mean sample/softmax?"),
-        ("evaluate sample/softmax --data sample/review.tsv", "Did you mean sample/reviews.tsv?"),
-        ("map no-such-file.h5 --layer 0 --head 0 -o x.npy", ""),
-        ("info NEAR", "Did you mean "),
-        ("map NEAR --layer 0 --head 0 -o x.npy", "Did you mean "),
-        ("evaluate sample/softmax --data NEAR", "Did you mean "),
-        ("map SAVED --layer 99 --head 0 -o x.npy", ""),
-        ("map SAVED --layer 0 --head 99 -o x.npy", ""),
-        ("map SAVED --layer 0 --head 0 --rows 0:999999 -o x.npy", ""),
-        ("map SAVED --layer 0 --head 0 -o no/such/folder/x.npy", ""),
-        ("rollout SAVED --rows 0:999999 -o x.npy", ""),
-        ("rollout SAVED --residual 2 -o x.npy", "it is a part of it"),
-        ("rollout SAVED --signed --fuse min -o x.npy", "does not go with"),
-        ("rollout SAVED --heads 99.0 -o x.npy", "no head 99.0"),
-        ("rollout SAVED --heads x -o x.npy", "does not name a head"),
-        ("rollout SAVED --heads pre.9.0.1 -o x.npy", "does not name a head"),
-        ("figure SAVED --kind map --layer 99 -o x.pdf", ""),
-        ("figure SAVED --kind map --head 99 -o x.pdf", ""),
-        ("figure SAVED --kind map --query 999999 -o x.pdf", ""),
-        ("figure SAVED --kind levels --query 999999 -o x.pdf", ""),
-        ("figure SAVED --kind map -o x.docx", ""),
-        ("figure SAVED --kind map --width wide -o x.pdf", ""),
-        ("figure SAVED --kind curve -o x.pdf", "is no study"),
-        ("figure SAVED --kind scores -o x.pdf", "is no study"),
-        ("logits SOURCE -o x.npy", ""),
-        ("train no-such-file.toml -o x", ""),
+        (HgvizError("It broke", "Mend it"), "It broke. Mend it."),
+        (OSError(28, "No space left on device", "a.h5"), "a.h5: No space left on device. Free"),
+        (MemoryError(), "not enough memory"),
+        (ValueError("odd\nand long"), "ValueError: odd and long"),
+        (Panic("gone"), "gone"),
     ],
 )
-def test_what_is_not_there_is_one_line_and_exit_code_1(
-    refusal, saved, words, said, tmp_path, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    paths = {"SAVED": saved, "SOURCE": __file__, "NEAR": saved.with_suffix("")}
-    assert said in refusal(*(paths.get(word, word) for word in words.split()))
-    assert not list(tmp_path.iterdir())
+def test_every_error_is_one_line_and_a_traceback_only_with_debug(run, monkeypatch, error, words):
+    def failing(_):
+        raise error
+
+    monkeypatch.setattr(tasks, "info", failing)
+    code, out, said = run("info", "x")
+    assert (code, out, len(said.splitlines())) == (1, "", 1)
+    assert words.lower() in said.lower()
+    for arguments in (("--debug", "info", "x"), ("info", "x", "--debug")):
+        code, _, said = run(*arguments)
+        assert code == 1 and "Traceback" in said and "failing" in said
 
 
-def test_capture_passes_everything_on(run, spy, tmp_path):
-    out = tmp_path / "out.h5"
-    code, said, error = run(
-        "capture", "folder", "--text", "-a b", "-o", out, "--off", "3.5,4.*", "--force",
-        "--masking", "strict", "--dtype", "float64", "--activation", "ymish",
-    )  # fmt: skip
-    assert (code, error) == (0, "")
-    assert spy.prompt == ("-a b", None, None)
-    assert [str(one) for one in spy.load] == ["folder", "cpu", "float64", "strict", "ymish"]
-    path, off, force = spy.capture
-    assert (path, force) == (out, True)
-    heads = spy.spec.layers[4].heads
-    assert off == {HeadId(3, 5), *(HeadId(4, head) for head in heads)}
-    assert str(out) in said and "tokens" in said
+def test_an_error_is_said_in_sentences_that_leave_names_alone():
+    error = HgvizError("the text is empty", "give some text")
+    assert error.lines == ("The text is empty.", "Give some text.")
+    asked = HgvizError("layer 0 is odd", "is it never closed?")
+    assert asked.lines == ("Layer 0 is odd.", "Is it never closed?")
+    assert str(asked) == "layer 0 is odd. is it never closed?"
+    named = HgvizError("hourglass cannot be opened", "config.json says dim 192", "more")
+    assert named.lines == ("hourglass cannot be opened.", "config.json says dim 192.")
 
 
-def test_an_empty_text_is_a_text(run, spy, tmp_path):
-    run("capture", "folder", "--text", "", "-o", tmp_path / "out.h5")
-    assert spy.prompt == ("", None, None)
-
-
-def test_ctrl_c_says_in_one_line_what_is_kept(run, spy, monkeypatch, tmp_path):
-    def interrupted(*_, **__):
-        progress(1, 13)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(tasks, "capture", interrupted)
-    code, _, error = run("capture", "m", "--text", "a", "-o", tmp_path / "x.h5")
-    assert (code, error) == (130, "Stopped. Nothing was left.\n")  # before the first layer
-    (tmp_path / "x.h5.part").touch()
-    code, _, error = run("capture", "m", "--text", "a", "-o", tmp_path / "x.h5")
-    assert code == 130
-    assert len(error.splitlines()) == 1
-    assert error.startswith("Stopped.") and "x.h5.part" in error
+def test_what_is_required_and_chosen_is_one_error():
+    errors.require(True, "the text is empty")
+    with pytest.raises(HgvizError, match=r"the text is empty\. Give some text\."):
+        errors.require("", "the text is empty", "Give some text")
+    assert errors.choose("tanh", ("softmax", "tanh"), "activation") == "tanh"
+    with pytest.raises(HgvizError, match=r"unknown activation 'ymsh'\. Did you mean 'ymish'\?"):
+        errors.choose("ymsh", ("softmax", "ymish"), "activation")
+    with pytest.raises(HgvizError, match=r"unknown head 'x'\. Choose from a, b\."):
+        errors.choose("x", ("a", "b"), "head")
 
 
 def test_what_cannot_be_read_is_said_and_not_taken_for_another_kind(saved, monkeypatch):
@@ -223,40 +310,250 @@ def test_what_cannot_be_read_is_said_and_not_taken_for_another_kind(saved, monke
     assert caught.value.what.endswith("Permission denied") and "owner" in caught.value.do
 
 
-def test_ctrl_c_outside_a_task_is_one_line(run, monkeypatch):
-    def interrupted(_):
+# --- a terminal -----------------------------------------------------------------------------------
+
+
+def counting(total):
+    for done in range(total):
+        progress(done, total, "a note")
+    return "done"
+
+
+def test_a_task_shows_a_bar_at_a_terminal_and_nothing_in_a_pipe(monkeypatch, capfd):
+    assert terminal.run(partial(counting, 3), "Counting") == "done"
+    assert capfd.readouterr() == ("", "")
+    screen = io.StringIO()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setattr("sys.stderr", screen)
+    terminal.run(partial(counting, 3), "Counting")
+    assert "Counting" in screen.getvalue()
+
+
+@pytest.fixture
+def interruptible():
+    """Ctrl+C as at a terminal; what runs in the background is started deaf to it."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_ends_the_task_and_says_what_is_kept(interruptible):
+    ended = []
+
+    def task():
+        try:
+            progress(0, 2)
+            os.kill(os.getpid(), signal.SIGINT)
+            progress(1, 2)
+        finally:
+            ended.append(True)
+
+    with pytest.raises(HgvizError) as error:
+        terminal.run(task, "Working", "The half is kept")
+    assert str(error.value) == "Stopped. The half is kept."
+    assert ended == [True]
+
+
+def test_ctrl_c_says_in_one_line_what_is_kept(run, saved, monkeypatch, tmp_path):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tasks, "info", interrupted)
-    code, _, error = run("info", "x")
+    monkeypatch.setattr(tasks, "capture", interrupted)
+    out = tmp_path / "x.h5"
+    words = "capture", "sample/softmax", "--text", "a", "-o", out
+    code, _, error = run(*words)
+    assert (code, error) == (130, "Stopped. Nothing was left.\n")  # before the first layer
+    out.with_name("x.h5.part").touch()
+    code, _, error = run(*words)
+    assert code == 130 and len(error.splitlines()) == 1
+    assert error.startswith("Stopped.") and "x.h5.part" in error
+    monkeypatch.setattr(tasks, "info", interrupted)  # outside a task
+    code, _, error = run("info", saved)
     assert (code, error.strip()) == (130, "Stopped.")
 
 
-class Panic(BaseException):
-    """What a Rust library raises when it gives up."""
+def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
+    path = tmp_path / "map.npy"
+    terminal.write(path, np.zeros(3, np.float32))
+    before = path.read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(HgvizError, match="no space left"):
+        terminal.write(path, np.ones(3, np.float32))
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_facts_are_tables_and_lines(capsys):
+    terminal.show(
+        {
+            "kind": "capture",
+            "levels": [
+                {"index": 0, "key_shift": 0, "sequence": "source"},
+                {"index": 1, "key_shift": 1, "sequence": "source"},
+            ],
+            "layers": [],
+            "provenance": {"device": "cpu", "seed": None},
+            "complete": True,
+        }
+    )
+    shown = capsys.readouterr().out
+    assert "kind: capture" in shown and "device: cpu" in shown and "complete: yes" in shown
+    assert "index  key shift\n0      0" in shown
+    assert shown.count("source") == 1 and "2 levels; each: sequence source" in shown
+    assert "seed" not in shown
+
+
+def test_a_strangers_name_cannot_drive_the_terminal(capsys):
+    name = "\x1b[2J\x1b]0;title\x07[bold]x[/bold]\nsecond\u202e"
+    terminal.show({"name": name, "layers": [{"name": name}], "provenance": {name: name}})
+    terminal.say(name)
+    terminal.complain(name)
+    out, error = capsys.readouterr()
+    assert "\x1b" not in out + error and "\u202e" not in out + error
+    assert "[bold]x[/bold]" in out
+    assert len(error.splitlines()) == 1
+
+
+# --- captures and what is read from them ----------------------------------------------------------
+
+
+def test_capture_passes_everything_on(run, capture, monkeypatch, tmp_path):
+    asked, model = [], SimpleNamespace(spec=capture.spec, takes_states=True)
+
+    def noting(result):
+        return lambda *given, **named: asked.append((given, named)) or result
+
+    monkeypatch.setattr(tasks, "load", noting(model))
+    monkeypatch.setattr(tasks, "read_prompts", noting((capture.prompt, None)))
+    monkeypatch.setattr(tasks, "capture", noting(capture))
+    out = tmp_path / "out.h5"
+    code, said, error = run(
+        "capture", "folder", "--text", "-a b", "-o", out, "--off", "3.5,4.*", "--force",
+        "--masking", "strict", "--dtype", "float64", "--activation", "ymish",
+    )  # fmt: skip
+    assert (code, error) == (0, "") and str(out) in said and "tokens" in said
+    loaded, read, captured = ([*given, *named.values()] for given, named in asked)
+    assert [str(one) for one in loaded[:5]] == ["folder", "cpu", "float64", "strict", "ymish"]
+    assert read[1] == "-a b"
+    heads = capture.spec.layers[4].heads
+    off = frozenset({HeadId(3, 5), *(HeadId(4, head) for head in heads)})
+    assert out in captured and off in captured and True in captured
+
+
+def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, facts, refusal, tmp_path):
+    folder, out = tmp_path / "model", tmp_path / "out.h5"
+    write_checkpoint(folder, vocab_size=256)
+    asked = ("capture", folder, "--text", "Hello, world.", "-o", out)
+    code, said, error = run(*asked, "--off", "0.1", "--dtype", "float64")
+    assert (code, error) == (0, "") and "13 tokens" in said
+    ids = np.frombuffer(b"Hello, world.", np.uint8).astype(np.int64)
+    wanted = open_model(folder, dtype="float64").run(ids, off=frozenset({HeadId(0, 1)})).logits
+    assert run("logits", out, "-o", tmp_path / "logits.npy")[0] == 0
+    np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), wanted, atol=1e-5)
+    assert facts("info", out)["off"] == ["0.1"] and facts("info", folder)["kind"] == "checkpoint"
+    before = out.read_bytes()
+    assert "--force" in refusal(*asked) and out.read_bytes() == before
+    assert run(*asked, "--force")[0] == 0 and out.read_bytes() != before
 
 
 @pytest.mark.parametrize(
-    "error",
+    ("words", "name", "reading"),
     [
-        HgvizError("It broke", "Mend it"),
-        OSError(28, "No space left on device", "x.h5"),
-        MemoryError(),
-        ValueError("odd\nand long"),
-        Panic("gone"),
+        ("map SAVED --head 2.1 --rows 3:9 --columns 2:20", "map",
+         {"rows": (3, 9), "columns": (2, 20)}),
+        ("map SAVED --layer 2 --head 1 --zoom 2 --reduce mean", "map",
+         {"zoom": 2, "reduce": "mean"}),
+        ("logits SAVED", "logits", None),
+        ("rollout SAVED --rows 2:5 --nothing", "rollout", None),
+        ("logits sample/softmax --text film", "logits", None),
     ],
-)
-def test_every_error_is_one_line_and_a_traceback_only_with_debug(run, monkeypatch, error):
-    def failing(_):
-        raise error
+)  # fmt: skip
+def test_arrays_are_the_same_in_every_format(
+    run, output, good, capture, tmp_path, words, name, reading
+):
+    asked = [good.get(word, word) for word in words.split()]
+    for ending in ("npy", "csv", "npz"):
+        assert run(*asked, "-o", tmp_path / f"a.{ending}")[0] == 0
+    array = np.load(tmp_path / "a.npy")
+    text = (tmp_path / "a.csv").read_text()
+    assert output(*asked, "-o", "-") == text
+    read = np.loadtxt(text.splitlines(), np.float32, delimiter=",").reshape(array.shape)
+    np.testing.assert_array_equal(read, array)
+    with np.load(tmp_path / "a.npz") as stored:
+        np.testing.assert_array_equal(stored[name], array)
+        if array.ndim == 2:
+            assert len(stored["tokens"]) == len(array)
+        if name != "logits":
+            assert len(stored["key_tokens"]) == array.shape[1]
+    if reading:
+        np.testing.assert_array_equal(array, capture.maps[2].read(1, **reading))
 
-    monkeypatch.setattr(tasks, "info", failing)
-    code, out, said = run("info", "x")
-    assert (code, out, len(said.splitlines())) == (1, "", 1)
-    for arguments in (("--debug", "info", "x"), ("info", "x", "--debug")):
-        code, _, said = run(*arguments)
-        assert code == 1
-        assert "Traceback" in said and "failing" in said
+
+def test_a_npz_names_the_head_the_cells_and_the_classes(run, saved, capture, tmp_path):
+    out, text = tmp_path / "a.npz", capture.prompt.text
+    words = ("map", saved, "--head", "0.1", "--rows", "2:7", "--zoom", "1", "-o", out)
+    assert run(*words)[0] == 0
+    with np.load(out) as stored:
+        assert str(stored["head"]) == "0.1" and stored["rows"].tolist() == [2, 4, 6]
+        assert stored["tokens"].tolist() == [text[2:4], text[4:6], text[6:8]]
+    inner = next(one.index for one in capture.spec.layers if one.level == one.key_level == 1)
+    assert run("map", saved, "--head", f"{inner}.0", "-o", out)[0] == 0
+    spans = capture.query_spans(inner).tolist()
+    with np.load(out) as stored:
+        assert stored["tokens"].tolist() == [capture.prompt.words(*span) for span in spans]
+    assert run("logits", "sample/softmax", "--text", "film", "-o", out)[0] == 0
+    with np.load(out) as stored:
+        assert stored["labels"].tolist() == [*hgviz.open_model("sample/softmax").spec.labels]
+        assert stored["tokens"].tolist() == ["[CLS]", "film", "[SEP]"]
+
+
+def test_tokens_spell_the_text_and_have_the_rows_of_every_level(facts, output, tmp_path):
+    told = facts("tokens", "sample/hourglass", "--text", TEXT)
+    rows = told["tokens"]
+    assert told["text"] == TEXT and told["target"] is None
+    assert [row["position"] for row in rows] == [*range(len(rows))]
+    assert [row["id"] for row in rows] == [*TEXT.encode()]  # a model of bytes
+    for row in rows:
+        assert row["start"] + 1 == row["end"] <= len(TEXT)
+        assert (row["level_1"], row["level_2"]) == (row["position"] // 2, row["position"] // 4)
+    letters = {row["start"]: TEXT[row["start"] : row["end"]] for row in rows}
+    assert "".join(letters[at] for at in sorted(letters)) == TEXT
+    out = tmp_path / "t.csv"
+    assert output("tokens", "sample/hourglass", "--text", TEXT, "-o", out) == (
+        f"{out}: {len(rows)} tokens.\n"
+    )
+    lines = out.read_text("utf-8")
+    read = [*csv.DictReader(lines.splitlines())]
+    assert read == [{name: str(value) for name, value in row.items()} for row in rows]
+    assert output("tokens", "sample/hourglass", "--text", TEXT, "-o", "-") == lines
+
+
+def test_tokens_of_a_pair_of_ids_of_a_capture_and_of_a_target(run, facts, good, tmp_path):
+    bert, saved, ids = good["CLASSIFIER"], tmp_path / "a.h5", tmp_path / "ids.json"
+    pair = ("--text", "the cat", "--text-pair", "sat")
+    told = facts("tokens", bert, *pair)
+    prompt = open_model(bert).tokenize("the cat", "sat")
+    assert [(row["id"], row["piece"]) for row in told["tokens"]] == [
+        *zip(prompt.ids.tolist(), prompt.pieces, strict=True)
+    ]
+    assert (told["tokens"][0]["start"], told["tokens"][0]["end"]) == (None, None)  # [CLS]
+    assert run("capture", bert, *pair, "-o", saved)[0] == 0 and facts("tokens", saved) == told
+    ids.write_text(json.dumps({"input_ids": prompt.ids.tolist()}))
+    again = facts("tokens", bert, "--ids", ids)["tokens"]
+    assert [row["piece"] for row in again] == [*prompt.pieces]
+    t5 = write(tmp_path / "t5", "t5", "T5ForConditionalGeneration")
+    ids.write_text('{"input_ids": [5, 6, 1], "decoder_input_ids": [0, 7]}')
+    rows = facts("tokens", t5, "--ids", ids)["tokens"]
+    assert [(row["text"], row["position"], row["id"]) for row in rows] == [
+        ("source", 0, 5), ("source", 1, 6), ("source", 2, 1), ("target", 0, 0), ("target", 1, 7),
+    ]  # fmt: skip
+
+
+# --- models ---------------------------------------------------------------------------------------
 
 
 def test_train_says_what_came_out(run, monkeypatch, tmp_path):
@@ -274,101 +571,6 @@ def test_train_says_what_came_out(run, monkeypatch, tmp_path):
     assert code == 0
     assert "bits per byte 1.900" in said and "(original 2.100" in said and "1,200 steps" in said
     assert said.splitlines()[1:] == ["1 head open: 0.1", "0 heads closed"]
-
-
-def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, facts, refusal, tmp_path):
-    folder, out = tmp_path / "model", tmp_path / "out.h5"
-    write_checkpoint(folder, vocab_size=256)
-    code, said, error = run(
-        "capture", folder, "--text", "Hello, world.", "-o", out, "--device", "cpu",
-        "--off", "0.1", "--dtype", "float64",
-    )  # fmt: skip
-    assert (code, error) == (0, "") and "13 tokens" in said
-    assert run("logits", out, "-o", tmp_path / "logits.npy")[0] == 0
-    ids = np.frombuffer(b"Hello, world.", np.uint8).astype(np.int64)
-    result = open_model(folder, dtype="float64").run(ids, off=frozenset({HeadId(0, 1)}))
-    np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), result.logits, atol=1e-5)
-    assert facts("info", out)["off"] == ["0.1"]
-    assert facts("info", folder)["kind"] == "checkpoint"
-
-    before = out.read_bytes()
-    assert "--force" in refusal("capture", folder, "--text", "Other", "-o", out)
-    assert "no head 99.0" in refusal(
-        "capture", folder, "--text", "a", "-o", "x.h5", "--off", "99.0"
-    )
-    assert out.read_bytes() == before
-    assert run("capture", folder, "--text", "Other", "-o", out, "--force")[0] == 0
-    assert out.read_bytes() != before
-
-
-def test_logits_and_rollouts_are_written(run, saved, capture, tmp_path):
-    out = tmp_path / "a.npy"
-    assert run("logits", saved, "-o", out)[0] == 0
-    np.testing.assert_array_equal(np.load(out), capture.logits)
-    for words, recipe in (
-        ("", RolloutOptions()),
-        ("--fuse max --residual 0.2", RolloutOptions("max", residual=0.2)),
-        ("--heads 0.1", RolloutOptions(heads=(HeadId(0, 1),))),
-        ("--nothing", RolloutOptions(nothing=True)),
-        ("--signed", RolloutOptions(signed=True)),
-    ):
-        assert run("rollout", saved, *words.split(), "-o", out)[0] == 0
-        np.testing.assert_allclose(np.load(out), rollout(capture, options=recipe), atol=1e-6)
-    assert run("rollout", saved, "--rows", "4:6", "-o", out)[0] == 0
-    assert np.load(out).shape == (2, len(capture.prompt))
-    figure = ("--kind", "rollout", "--fuse", "min", "--residual", "0.9", "--query", "5")
-    code, said, _ = run("figure", saved, *figure, "-o", tmp_path / "r.svg")
-    assert code == 0 and "attention rollout" in said
-    assert "smallest of the heads, 90 % residual" in (tmp_path / "r.svg").read_text("utf-8")
-
-
-def test_info_of_a_capture_for_programs_and_people(run, facts, saved, capture):
-    told = facts("info", saved)
-    assert told["kind"] == "capture" and told["complete"] is True
-    assert [one["stride"] for one in told["levels"]] == [1, 2, 4]
-    for layer, found in zip(told["layers"], capture.maps, strict=True):
-        assert (layer["heads"], layer["queries"], layer["keys"]) == found.shape
-    code, out, _ = run("info", saved)
-    assert code == 0 and "kind: capture" in out and "pre.0.0" in out
-
-
-@pytest.mark.parametrize(
-    ("options", "reading"),
-    [
-        ((), {}),
-        (("--rows", "3:9", "--columns", "2:20"), {"rows": (3, 9), "columns": (2, 20)}),
-        (("--zoom", "2", "--reduce", "mean"), {"zoom": 2, "reduce": "mean"}),
-    ],
-)
-@pytest.mark.parametrize("suffix", [".npy", ".csv"])
-def test_map_writes_what_the_capture_reads(run, saved, capture, tmp_path, options, reading, suffix):
-    out = tmp_path / f"map{suffix}"
-    code, _, error = run("map", saved, "--layer", 2, "--head", 1, *options, "-o", out)
-    assert (code, error) == (0, "")
-    found = np.load(out) if suffix == ".npy" else np.loadtxt(out, np.float32, delimiter=",")
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, capture.maps[2].read(1, **reading))
-    assert run("map", saved, "--head", "2.1", *options, "-o", out)[0] == 0
-    again = np.load(out) if suffix == ".npy" else np.loadtxt(out, np.float32, delimiter=",")
-    np.testing.assert_array_equal(again, found)
-
-
-def test_characters_that_no_font_has_are_named(run, tmp_path):
-    write_capture(tmp_path / "c.h5", make_capture("a\U000f1234 \ue123b"))
-    out = tmp_path / "f.pdf"
-    code, _, error = run("figure", tmp_path / "c.h5", "--kind", "map", "-o", out)
-    assert (code, error.count("\n")) == (0, 1)
-    assert "f.pdf: no installed font has U+E123, U+F1234; printed as □." in error
-
-
-def test_a_figure_measures_no_heads_that_are_known(tmp_path, capture, monkeypatch):
-    facts = roles(capture)
-    monkeypatch.setattr("hgviz.analysis.roles.roles", None)
-    spec = Spec("levels", Selection(0, 0, 5))
-    assert tasks.figure(spec, capture, tmp_path / "a.pdf", facts=facts)
-
-
-# --- models of other people -----------------------------------------------------------------------
 
 
 def test_a_model_is_named_in_place_of_a_path(run, refusal, facts, tmp_path, monkeypatch):
@@ -406,51 +608,64 @@ def test_info_names_adapters_value_heads_and_other_weights_that_are_not_read(
     assert "its base model is 'org/base'. Merge" in refusal("info", folder)
 
 
-def test_a_capture_with_another_activation_shows_it(run, refusal, facts, tmp_path):
-    folder = write_bert(tmp_path / "bert")
-    out = tmp_path / "a.h5"
-    asked = ("capture", folder, "--text", "the cat", "-o", out)
-    assert run(*asked, "--activation", "softmax,ymish,tanh")[0] == 0
-    told = facts("info", out)
-    assert told["name"] == "bert with softmax,ymish,tanh"
-    assert told["layers"][0]["activations"] == ["softmax", "ymish", "tanh"]
-    assert "there is no activation 'relu'" in refusal(
-        *asked, "--force", "--activation", "relu"
-    ).replace("There", "there")
-    assert "divides the 3 heads" in refusal(*asked, "--force", "--activation", "tanh,ymish")
+def test_what_is_converted_gives_the_same_logits(run, good, refusal, tmp_path):
+    roberta = write(tmp_path / "roberta", "roberta", "RobertaForMaskedLM")
+    for folder, out in ((good["WRITER"], tmp_path / "out"), (roberta, tmp_path / "theirs")):
+        assert run("convert", folder, "-o", out)[::2] == (0, "")
+        ids = np.arange(3, 9)
+        assert np.array_equal(open_model(folder).run(ids).logits, open_model(out).run(ids).logits)
+        assert "is there and not empty" in refusal("convert", folder, "-o", out)
+        assert "is the model itself" in refusal("convert", out, "-o", out, "--force")
 
 
-def test_what_is_converted_gives_the_same_logits(run, refusal, tmp_path):
-    folder, out = write_gpt2(tmp_path / "gpt2"), tmp_path / "out"
-    assert run("convert", folder, "-o", out)[0] == 0
-    ids = np.arange(9)
-    assert np.array_equal(open_model(folder).run(ids).logits, open_model(out).run(ids).logits)
-    assert "is there and not empty" in refusal("convert", folder, "-o", out)
-    assert run("convert", folder, "-o", out, "--force")[0] == 0
+# --- standard input and output --------------------------------------------------------------------
 
 
-def test_a_model_of_transformers_is_converted_to_one_of_its_folders(run, refusal, tmp_path):
-    folder = write(tmp_path / "roberta", "roberta", "RobertaForMaskedLM")
-    out = tmp_path / "out"
-    code, said, error = run("convert", folder, "-o", out)
-    assert (code, error) == (0, "") and said.startswith(f"{out}: roberta, ")
-    ids = np.arange(3, 9)
-    assert np.array_equal(open_model(folder).run(ids).logits, open_model(out).run(ids).logits)
-    assert "is the model itself" in refusal("convert", out, "-o", out, "--force")
+def shell(command, text=b"", **more):
+    """Run a command as a shell does, without the settings that make Python write at once."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    line = command.replace("hgviz", f"{sys.executable} -m hgviz")
+    return subprocess.run(
+        ["bash", "-c", f"set -o pipefail; {line}"], input=text, capture_output=True, timeout=100,
+        env=environment | {"HGVIZ_DEVICE": "cpu"}, **more,
+    )  # fmt: skip
 
 
-def test_no_tokens_are_one_line_and_special_ones_are_enough(run, refusal, tmp_path):
-    bert, gpt2 = write_bert(tmp_path / "bert"), write_gpt2(tmp_path / "gpt2")
-    out = tmp_path / "a.h5"
-    assert run("capture", bert, "--text", "", "-o", out)[0] == 0
-    assert open_capture(out).prompt.pieces == ("[CLS]", "[SEP]")
-    assert refusal("capture", gpt2, "--text", "", "-o", out, "--force") == (
-        "The text is empty: it has no tokens. Give some text.\n"
-    )
+def test_a_text_comes_through_a_pipe_and_json_goes_into_one():
+    done = shell("hgviz tokens sample/softmax --text-file - --json", b"film film\n")
+    told = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, told["text"]) == (0, b"", "film film\n")
+    assert [row["piece"] for row in told["tokens"]] == ["[CLS]", "film", "film", "[SEP]"]
+    for text, said in ((b"", "standard input is empty"), (b"\xff", "is not a utf-8 text")):
+        done = shell("hgviz tokens sample/softmax --text-file -", text)
+        error = done.stderr.decode()
+        assert (done.returncode, done.stdout, error.count("\n")) == (1, b"", 1)
+        assert said in error.lower()
 
 
-def test_a_folder_is_no_capture(refusal, tmp_path):
-    folder = write_bert(tmp_path / "bert")
-    for verb in (("map", "--layer", 0, "--head", 0), ("rollout",)):
-        error = refusal(verb[0], folder, *verb[1:], "-o", tmp_path / "a.npy")
-        assert error.startswith(f"{folder} is no capture: it is a folder, and a capture is a file")
+@pytest.mark.parametrize(
+    ("model", "text", "total"),
+    [
+        ("softmax", "text\tlabel\na good film\tpositive\nbad, bad\tnegative\n", 2),
+        ("softmax", 'text,label\n"a good film",positive\n"bad, bad",negative\n', 2),
+        ("softmax", '{"text": "bad, bad", "label": "negative"}\n', 1),
+        ("hourglass", "The sea, the sand, the sun.", 26),  # a text is no table for its commas
+    ],
+)
+def test_data_comes_through_a_pipe(monkeypatch, facts, model, text, total):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert facts("evaluate", f"sample/{model}", "--data", "-")["total"] == total
+
+
+def test_what_a_model_writes_does_not_mix_with_numbers(run, good):
+    gpt2 = good["WRITER"]
+    code, out, error = run("logits", gpt2, "--text", "the", "--generate", 2, "-o", "-")
+    rows = np.loadtxt(out.splitlines(), delimiter=",")
+    assert code == 0 and error and rows.shape[1] == open_model(gpt2).spec.vocabulary
+
+
+def test_a_reader_that_has_enough_ends_the_command_quietly(saved):
+    done = shell(f"hgviz map {saved} --head 3.1 -o - | true")
+    assert (done.returncode, done.stderr) == (1, b"")
+    full = shell("hgviz docs train > /dev/full")
+    assert full.returncode == 1 and full.stderr.count(b"\n") == 1 and b"No space" in full.stderr

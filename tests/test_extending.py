@@ -24,8 +24,7 @@ from hgviz.tasks.heads import role_sentence
 from tests.analysis.planting import letters, plant
 from tests.making import make_capture
 from tests.models.building import write_checkpoint
-from tests.studying import make_study
-from tests.test_evaluate import classifier, rows
+from tests.studying import classifier, make_study, rows
 
 
 def _relu(scores, stat, xp):

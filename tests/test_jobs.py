@@ -1,15 +1,25 @@
-"""Lanes: order, newest wins, cancelling, silence, errors and the end."""
+"""Work that takes long: lanes of jobs, of which the newest wins and cancelled ones are silent, and
+every verb, which reports how far it is and ends where it is cancelled."""
 
 import gc
+import itertools
 import threading
 import weakref
 from collections import deque
 from functools import partial
+from types import SimpleNamespace
 
+import msgspec
 import pytest
 
-from hgviz.core import Step, progress
+from hgviz import tasks
+from hgviz.core import Capture, HeadId, Selection, Step, progress, raise_if_cancelled
+from hgviz.figures.spec import Spec
 from hgviz.jobs import Lane
+from hgviz.models import open_model
+from tests.models.folders import own_bert, write_bert, write_gpt2
+from tests.models.trainings import CLASSIFIER
+from tests.progress import cancelled, with_steps
 
 
 @pytest.fixture
@@ -96,38 +106,37 @@ def test_the_newest_job_of_a_key_wins_and_others_stay(lane):
     assert running.cancelled and queued.cancelled and not newest.cancelled
 
 
-def test_cancelling_stops_between_two_steps_and_runs_the_finally(lane):
-    started, go, closed, told = *(threading.Event() for _ in range(3)), []
-    job = lane.submit("a", "a", partial(waiting, started, go, closed), told.append, told.append)
-    assert started.wait(60)
+def test_cancelling_stops_within_a_step_runs_the_finally_and_starts_nothing_queued(lane):
+    started, closed, begun = (threading.Event() for _ in range(3))
+    told = []
+
+    def endless():
+        try:
+            progress(0, 1)
+            started.set()
+            while True:
+                raise_if_cancelled()
+        finally:
+            closed.set()
+
+    job = lane.submit("a", "a", endless, None, told.append, told.append)
+    queued = lane.submit("b", "b", begun.set)
+    assert started.wait(60) and not job.ended
+    queued.cancel()
     lane.cancel("a")
-    assert not closed.is_set()
-    go.set()
-    assert job.wait(60)
-    assert closed.is_set()
-    assert told == []
-
-
-def test_a_job_cancelled_while_queued_never_starts(lane):
-    started, go, begun = threading.Event(), threading.Event(), threading.Event()
-    lane.submit("a", "a", partial(waiting, started, go))
-    job = lane.submit("b", "b", partial(waiting, begun, go))
-    job.cancel()
-    go.set()
-    assert job.wait(60)
-    assert not begun.is_set()
+    assert job.wait(60) and closed.is_set()
+    lane.submit("c", "c", partial(counting, 1), on_end=partial(told.append, "let go")).wait(60)
+    assert told == ["let go"] and not begun.is_set()
 
 
 def test_a_cancelled_job_is_silent_even_if_its_message_is_on_the_way(lane):
     desk, told = Desk(), []
-    job = lane.submit(
-        "a", "a", partial(counting, 2), told.append, told.append, told.append, desk.post
-    )
-    assert job.wait(60)
-    assert desk.calls
-    job.cancel()
-    desk.read()
-    assert told == []
+    for work in (partial(counting, 2), partial(failing, ValueError("no"))):
+        job = lane.submit("a", "a", work, told.append, told.append, told.append, desk.post)
+        assert job.wait(60) and desk.calls
+        job.cancel()
+        desk.read()
+        assert told == []
 
 
 @pytest.mark.parametrize("give_up", ["cancel", "submit"])
@@ -155,17 +164,6 @@ def test_a_lane_keeps_nothing_of_jobs_that_were_heard(lane):
     assert job() is None
 
 
-def test_an_error_of_a_cancelled_job_is_silent(lane):
-    desk, told = Desk(), []
-    job = lane.submit(
-        "a", "a", partial(failing, ValueError("no")), on_error=told.append, post=desk.post
-    )
-    assert job.wait(60)
-    job.cancel()
-    desk.read()
-    assert told == []
-
-
 class Panic(BaseException):
     """What a Rust library raises when it gives up."""
 
@@ -186,28 +184,18 @@ def test_an_error_nobody_listens_for_is_raised_where_post_leads(lane):
         desk.read()
 
 
-def test_at_most_one_step_is_on_its_way_and_it_is_the_newest(lane):
-    desk, steps, results = Desk(), [], []
-    job = lane.submit(
-        "a", "a", partial(counting, 1000), steps.append, results.append, None, desk.post
-    )
-    assert job.wait(60)
-    assert len(desk.calls) == 2  # one step, one result
-    desk.read()
-    assert [step.done for step in steps] == [1000]
-    assert results == ["done"]
-
-
-def test_a_value_that_was_not_read_comes_with_the_newest_step(lane):
+def test_at_most_one_step_is_on_its_way_the_newest_with_the_last_value(lane):
     def work():
-        progress(1, 3, value="first")
-        progress(2, 3, value="second")
-        progress(3, 3)
+        progress(1, 1000, value="first")
+        progress(2, 1000, value="second")
+        return counting(1000)
 
-    desk, steps = Desk(), []
-    assert lane.submit("a", "a", work, steps.append, post=desk.post).wait(60)
+    desk, steps, results = Desk(), [], []
+    job = lane.submit("a", "a", work, steps.append, results.append, None, desk.post)
+    assert job.wait(60) and len(desk.calls) == 2  # one step, one result
     desk.read()
-    assert [(step.done, step.value) for step in steps] == [(3, "second")]
+    assert [(step.done, step.value) for step in steps] == [(1000, "second")]
+    assert results == ["done"]
 
 
 def test_steps_come_again_once_the_last_one_was_read(lane):
@@ -260,3 +248,138 @@ def test_lanes_do_not_wait_for_each_other(lane):
     finally:
         go.set()
         other.shutdown()
+
+
+# --- verbs ----------------------------------------------------------------------------------------
+
+
+TEXT = "the hidden states of BERT"
+SENTENCES = ("a film to see", "nothing to see", "the sand ran", "see it again")
+OFF = frozenset({HeadId(0, 1)})
+NEEDS = frozenset({"gradient"})
+STUDY = """
+asks = ["score"]
+[[models]]
+name = "bert"
+checkpoint = "bert"
+[[data]]
+valid = "rows.tsv"
+"""
+
+
+@pytest.fixture(scope="module")
+def given(tmp_path_factory):
+    """A tiny classifier and a tiny language model, and what verbs make of them."""
+    folder = tmp_path_factory.mktemp("verbs")
+    bert, gpt2, data = write_bert(folder / "bert"), write_gpt2(folder / "gpt2"), folder / "rows.tsv"
+    rows = [f"{text}\t{label}" for text in SENTENCES * 3 for label in ("against", "for")]
+    data.write_text("\n".join(["sentence\tlabel", *rows]) + "\n")
+    (folder / "texts.txt").write_text("\n".join(SENTENCES) + "\n")
+    plan = {**CLASSIFIER, "recipe": {**CLASSIFIER["recipe"], "steps": 2}}
+    (folder / "plan.toml").write_bytes(msgspec.toml.encode(plan))
+    for name in ("train", "dev"):
+        (folder / f"{name}.tsv").write_text(data.read_text())
+    (folder / "study.toml").write_text(STUDY)
+    model, writer = open_model(bert), open_model(gpt2)
+    capture = tasks.capture(model, model.tokenize(TEXT))
+    trials = tasks.trials_of(model, data)
+    study = tasks.importance(trials, NEEDS, "rows.tsv")
+    question = tasks.default_question(model.spec.goal, capture.logits, capture.prompt, None)
+    sweep = folder / "sweep"
+    tasks.run_sweep(folder / "study.toml", sweep)
+    out = (folder / f"out{number}" for number in itertools.count())
+    return SimpleNamespace(
+        folder=folder, bert=bert, gpt2=gpt2, data=data, model=model, writer=writer, sweep=sweep,
+        own=own_bert(folder / "own"),
+        prompt=model.tokenize(TEXT), start=writer.tokenize("the"), capture=capture, trials=trials,
+        study=study, question=question, out=lambda suffix="": next(out).with_suffix(suffix),
+    )  # fmt: skip
+
+
+def _stored(given):
+    path = given.out(".h5")
+    tasks.study(given.trials, NEEDS, path)
+    return path
+
+
+# of each verb: the call, made anew every time, since some write files
+
+
+# of each verb: the call, made anew every time, since some write files
+VERBS = {
+    "capture": lambda it: (tasks.capture, it.model, it.prompt),
+    "capture to a file": lambda it: (tasks.capture, it.model, it.prompt, it.out(".h5")),
+    "capture_like": lambda it: (tasks.capture_like, it.model, it.capture, OFF),
+    "capture_corpus": lambda it: (
+        tasks.capture_corpus, it.model, it.folder / "texts.txt", it.out(".h5")
+    ),
+    "capture_written": lambda it: (tasks.capture_written, it.writer, it.start, 1),
+    "compare": lambda it: (tasks.compare, it.capture, it.capture),
+    "compare_answers": lambda it: (tasks.compare_answers, it.model, it.model, it.data),
+    "compare_models": lambda it: (tasks.compare_models, it.model, it.model, it.data, TEXT),
+    "convert": lambda it: (tasks.convert, it.bert, it.out()),
+    "curve": lambda it: (tasks.curve, it.trials, it.study, "signed", 1),
+    "draw": lambda it: (tasks.draw, tasks.panel(Spec("map"), it.capture), it.out(".svg")),
+    "evaluate": lambda it: (tasks.evaluate, it.model, it.data),
+    "attribute": lambda it: (tasks.attribute, it.model, it.prompt, it.question),
+    "figure": lambda it: (tasks.figure, Spec("map", Selection()), it.capture, it.out(".svg")),
+    "generate": lambda it: (tasks.generate, it.writer, it.start, 3),
+    "roles_of_capture": lambda it: (tasks.roles_of_capture, it.capture),
+    "roles_of_model": lambda it: (tasks.roles_of_model, it.model, it.folder / "texts.txt"),
+    "roles_of_text": lambda it: (tasks.roles_of_text, it.model, it.prompt),
+    "heads_of_study": lambda it: (tasks.heads_of_study, _stored(it), it.bert, "2", "signed"),
+    "importance": lambda it: (tasks.importance, it.trials, NEEDS),
+    "load": lambda it: (tasks.load, it.bert, "cpu"),
+    "open_sweep": lambda it: (tasks.open_sweep, it.sweep),
+    "panel": lambda it: (tasks.panel, Spec("profile"), it.capture),
+    "pass_times": lambda it: (tasks.pass_times, [it.model], [4, 8], 1),
+    "patching": lambda it: (
+        tasks.patching, it.model, it.prompt, it.model.from_ids(it.prompt.ids[::-1]), 0, 1
+    ),
+    "preview": lambda it: (tasks.preview, tasks.panel(Spec("map"), it.capture), 72.0),
+    "prune": lambda it: (tasks.prune, it.bert, "0.1", it.out()),
+    "reach": lambda it: (tasks.reach, it.writer, it.start),
+    "redundancy": lambda it: (tasks.redundancy, it.own),
+    "redundancy_of_captures": lambda it: (tasks.redundancy_of_captures, [it.capture]),
+    "rollout": lambda it: (tasks.rollout, it.capture),
+    "rollout_capture": lambda it: (tasks.rollout_capture, it.capture),
+    "run_sweep": lambda it: (tasks.run_sweep, it.folder / "study.toml", it.out()),
+    "save": lambda it: (tasks.save, it.capture, it.out(".h5")),
+    "study": lambda it: (tasks.study, it.trials, NEEDS, it.out(".h5")),
+    "study_report": lambda it: (tasks.study_report, it.sweep, it.out(".html")),
+    "train": lambda it: (tasks.train, it.folder / "plan.toml", it.out()),
+    "trials_of": lambda it: (tasks.trials_of, it.model, it.data),
+    "try_heads": lambda it: (tasks.try_heads, it.trials, OFF),
+    "write": lambda it: (tasks.write, it.writer, it.start, 3),
+}  # fmt: skip
+# what asks nothing that takes long, or only wraps other verbs
+IMMEDIATE = {
+    "Estimate", "answer_number", "checkpoint_formats", "checkpoint_suffixes", "digest_of",
+    "trials_on",
+    "attribution_panel", "attribution_rows", "capture_at", "study_chart",
+    "curve_times", "estimate", "examples_from", "prompt_options", "key_scores",
+    "heads_to_remove", "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
+    "read_capture", "read_prompts", "default_question", "reach_facts", "reach_panel",
+    "redundancy_panel", "token_name", "token_rows", "sources_of", "spec_from", "study_at",
+    "read_results", "sweep_at", "sweep_chart", "text_of", "tokens_or_slots",
+    "blocks_without_attention", "with_learned", "write_report",
+}  # fmt: skip
+
+
+def test_every_verb_is_here():
+    assert {name.split()[0] for name in VERBS} | IMMEDIATE == set(tasks.__all__)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_verb_returns_its_result_reports_and_can_be_cancelled(given, name):
+    work, *arguments = VERBS[name](given)
+    result = work(*arguments)
+    assert result is not None and not hasattr(result, "send")
+    work, *arguments = VERBS[name](given)
+    heard, steps = with_steps(work, *arguments)
+    assert type(heard) is type(result)
+    assert steps and all(0 <= step.done <= step.total for step in steps)
+    if isinstance(result, Capture):
+        assert heard.complete and heard.main.digest == result.main.digest
+    work, *arguments = VERBS[name](given)
+    assert len(cancelled(work, *arguments)) == 1

@@ -88,13 +88,6 @@ CLOSE = {
 }
 
 
-@BOTH
-@pytest.mark.parametrize("name", PALETTES)
-def test_a_palette_has_256_read_only_colours(name, dark):
-    table = colours(name, dark)
-    assert (table.shape, table.dtype, table.flags.writeable) == ((256, 3), np.uint8, False)
-
-
 ROUNDING = 0.05  # of L*, at most: what 8 bits for a channel make of a colour
 EVEN = 1.0  # of L*: how much the sides of a signed palette may differ at one magnitude
 
@@ -114,69 +107,53 @@ def test_an_unsigned_palette_only_grows_lighter(name):
         assert np.diff(lab(colours(name), blindness)[::8, 0]).min() > 0.5
 
 
+EYES = (None, *BLINDNESS)
+
+
 @BOTH
-@pytest.mark.parametrize("blindness", [None, *BLINDNESS])
-@pytest.mark.parametrize("name", SIGNED)
-def test_a_signed_palette_is_steady_on_both_sides_for_every_eye_and_even(name, blindness, dark):
-    light = lab(colours(name, dark), blindness)[:, 0]
-    falling = light if not dark else -light
-    assert np.diff(falling[:128]).min() > 0 and np.diff(falling[128:]).max() < 0
-    assert blindness or np.abs(light - light[::-1]).max() < EVEN
+@pytest.mark.parametrize("name", PALETTES)
+def test_colours_stay_apart_for_every_eye_and_minus_is_not_mistaken_for_plus(name, dark):
+    table = colours(name, dark)
+    assert (table.shape, table.dtype, table.flags.writeable) == ((256, 3), np.uint8, False)
+    for blindness in EYES:
+        seen = lab(table, blindness)
+        assert np.linalg.norm(np.diff(seen[::16], axis=0), axis=-1).min() > 2.3  # just noticeable
+        if name not in SIGNED:
+            continue
+        light = seen[:, 0]  # steady on both sides, and even
+        falling = light if not dark else -light
+        assert np.diff(falling[:128]).min() > 0 and np.diff(falling[128:]).max() < 0
+        assert blindness or np.abs(light - light[::-1]).max() < EVEN
+        sides = ciede2000(seen[:128], seen[:127:-1])  # at equal magnitude, from 1 to 1/255
+        magnitude = 1 - np.arange(128) / 127.5
+        for least, apart in ((0.25, 30), (0.1, 15), (0.05, 8)):
+            assert sides[magnitude > least].min() > apart
 
 
 def test_the_signed_zero_sinks_into_the_pane():
-    assert (
-        palettes.paint(palette_coordinates([0.0], (-1, 1), signed=True), colours("blue-red")).min()
-        > 0xF0
-    )
+    zero = palette_coordinates([0.0], (-1, 1), signed=True)
+    assert palettes.paint(zero, colours("blue-red")).min() > 0xF0
     assert colours("blue-red", dark=True)[128].max() < 0x24
 
 
 @BOTH
-@pytest.mark.parametrize("blindness", [None, *BLINDNESS])
-@pytest.mark.parametrize("name", PALETTES)
-def test_colours_stay_apart_for_every_eye(name, blindness, dark):
-    seen = lab(colours(name, dark), blindness)
-    assert np.linalg.norm(np.diff(seen[::16], axis=0), axis=-1).min() > 2.3  # just noticeable
-
-
-@BOTH
-@pytest.mark.parametrize("blindness", [None, *BLINDNESS])
-@pytest.mark.parametrize("name", SIGNED)
-def test_minus_is_not_mistaken_for_plus(name, blindness, dark):
-    seen = lab(colours(name, dark), blindness)
-    sides = ciede2000(seen[:128], seen[:127:-1])  # at equal magnitude, from 1 to 1/255
-    magnitude = 1 - np.arange(128) / 127.5
-    assert sides[magnitude > 0.25].min() > 30
-    assert sides[magnitude > 0.1].min() > 15
-    assert sides[magnitude > 0.05].min() > 8
-
-
-@pytest.mark.parametrize("table", ["CATEGORICAL", "CATEGORICAL_DARK"])
-@pytest.mark.parametrize("blindness", [None, *BLINDNESS])
-def test_lines_are_told_apart_by_colour_or_else_by_dashes_and_markers(blindness, table):
-    seen = lab([channels(one) for one in getattr(palettes, table)], blindness)
-    apart = ciede2000(seen[:, None], seen[None])
-    close = {(i, j) for i, j in np.argwhere(apart < 13).tolist() if i < j}
-    assert apart[~np.eye(len(seen), dtype=bool)].min() > 8
-    assert close <= CLOSE[blindness]
-    for i, j in close:
-        assert line_style(i).marker != line_style(j).marker
-        assert line_style(i).dash != line_style(j).dash
-
-
-def test_no_two_of_many_lines_look_alike_even_in_grey():
-    looks = [line_style(number) for number in range(len(palettes.CATEGORICAL) * 4)]
-    assert len({(one.marker, one.dash) for one in looks}) == len(looks)
-
-
-@BOTH
-def test_lines_can_be_seen_on_their_ground(dark):
-    ground = palettes.DARK_PAGE if dark else palettes.LIGHT_PAGE
+def test_lines_are_told_apart_by_colour_or_else_by_dashes_and_markers(dark):
     table = palettes.CATEGORICAL_DARK if dark else palettes.CATEGORICAL
-    for one in table:
+    for blindness in EYES:
+        seen = lab([channels(one) for one in table], blindness)
+        apart = ciede2000(seen[:, None], seen[None])
+        close = {(i, j) for i, j in np.argwhere(apart < 13).tolist() if i < j}
+        assert apart[~np.eye(len(seen), dtype=bool)].min() > 8
+        assert close <= CLOSE[blindness]
+        for i, j in close:
+            assert line_style(i).marker != line_style(j).marker
+            assert line_style(i).dash != line_style(j).dash
+    ground = palettes.DARK_PAGE if dark else palettes.LIGHT_PAGE
+    for one in table:  # and seen on their ground
         dim, bright = sorted(palettes.luminance([channels(one), channels(ground.paper)]) + 0.05)
         assert bright / dim > 2
+    looks = [line_style(number) for number in range(len(palettes.CATEGORICAL) * 4)]
+    assert len({(one.marker, one.dash) for one in looks}) == len(looks)  # of many, even in grey
 
 
 def test_the_difference_of_colours_is_that_of_the_standard():

@@ -1,4 +1,5 @@
-"""Heads removed for good: what is written opens anywhere it should, and proves itself."""
+"""Heads removed for good: what is written opens anywhere it should and proves itself; and mask
+files, which switch the same heads off in every command that takes --off."""
 
 import json
 import math
@@ -8,16 +9,23 @@ import numpy as np
 import pytest
 import torch
 import tqdm
+import transformers
+import typer
 from safetensors.torch import load_file, save_file
 
-from hgviz import tasks
+import hgviz
+from hgviz import cli, tasks
 from hgviz.analysis.importance import importance
+from hgviz.cli.options import command_words
 from hgviz.core import HeadId, HgvizError
-from hgviz.files import resource
+from hgviz.errors import HgvizWarning
+from hgviz.files import find_sample, resource
+from hgviz.maskfile import read_heads, read_mask
 from hgviz.models import open_model, pruning
 from hgviz.models.layers import Tokens
 from hgviz.models.tensors import read_tensors
-from hgviz.store import open_capture, open_study, write_study
+from hgviz.models.training import read_plan
+from hgviz.store import open_capture, open_study
 from hgviz.tasks.pruning import kept_count
 from tests.closeness import scaled_error
 from tests.models import package
@@ -35,10 +43,6 @@ def quick(monkeypatch):
     monkeypatch.setattr(tqdm.tqdm, "monitor_interval", 0)
 
 
-def prune(path, off, out, **rest):
-    return tasks.prune(path, off, out, **rest)
-
-
 # --- every form of every family -------------------------------------------------------------------
 
 
@@ -48,7 +52,7 @@ def test_what_is_written_is_the_masked_model(tmp_path, kind, form):
     path = KINDS[kind](tmp_path / "whole")
     before = open_model(path).spec
     off = chosen(before)
-    found = prune(path, off, tmp_path / "out", form=form)
+    found = tasks.prune(path, off, tmp_path / "out", form=form)
     assert found.difference <= 1e-5
     assert np.abs(logits(tmp_path / "out") - logits(path, off)).max() < 1e-12
     assert scaled_error(logits(tmp_path / "out", dtype="float32"), logits(path, off)) < 1e-5
@@ -68,23 +72,13 @@ def test_what_is_written_is_the_masked_model(tmp_path, kind, form):
 
 @pytest.mark.parametrize("how", ["mean", "lsq"])
 @pytest.mark.parametrize("form", ["smaller", "zeroed"])
-@pytest.mark.parametrize("kind", ["classifier", "hourglass", "encoder-decoder"])
+@pytest.mark.parametrize("kind", ["classifier", "hourglass"])
 def test_compensated_models_prove_themselves_too(tmp_path, kind, form, how):
     path = KINDS[kind](tmp_path / "whole")
     off = chosen(open_model(path).spec, empty=False)
-    found = prune(path, off, tmp_path / "out", form=form, compensate=how)
+    found = tasks.prune(path, off, tmp_path / "out", form=form, compensate=how)
     assert found.difference <= 1e-5 and found.compensation == how
     assert np.abs(logits(tmp_path / "out") - logits(path, off)).max() > 1e-6
-
-
-@pytest.mark.parametrize("form", ["smaller", "zeroed"])
-@pytest.mark.parametrize("how", ["none", "mean"])
-def test_half_precision_stays(tmp_path, form, how):
-    path = write_checkpoint(tmp_path / "whole", dtype=torch.bfloat16, n_heads=4)
-    found = prune(path, "0.1,1.*", tmp_path / "out", form=form, compensate=how)
-    assert found.difference <= 1e-5
-    held = load_file(tmp_path / "out" / "model.safetensors")
-    assert {one.dtype for one in held.values()} == {torch.bfloat16}
 
 
 # --- what opens it --------------------------------------------------------------------------------
@@ -92,7 +86,7 @@ def test_half_precision_stays(tmp_path, form, how):
 
 def test_a_smaller_model_is_captured_and_shown_like_any_other(tmp_path):
     path = write_checkpoint(tmp_path / "whole", vocab_size=256, hierarchy="1@1 1@2 1@4 1@2 1@1")
-    found = prune(path, "0.1,2.*,4.0", tmp_path / "out")
+    found = tasks.prune(path, "0.1,2.*,4.0", tmp_path / "out")
     heads = tasks.info(tmp_path / "out")["layers"]
     assert [one["heads"] for one in heads] == [1, 2, 0, 2, 1, 2, 2, 2, 2]
     model = open_model(tmp_path / "out")
@@ -108,56 +102,45 @@ def test_a_smaller_model_is_captured_and_shown_like_any_other(tmp_path):
     tasks.generate(model, model.tokenize("So"), 4)
 
 
-def transformers_logits(folder, kind):
-    import transformers
-
-    ids = torch.arange(18).reshape(2, 9) % 20
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = getattr(transformers, kind).from_pretrained(folder).eval()
-    with torch.no_grad():
-        return model(input_ids=ids).logits.numpy()
-
-
 @pytest.mark.parametrize(
     ("write", "kind"),
     [(write_bert, "BertForSequenceClassification"), (write_gpt2, "GPT2LMHeadModel")],
 )
 def test_transformers_opens_the_zeroed_folder(tmp_path, write, kind):
-    path = write(tmp_path / "whole")
+    path, out = write(tmp_path / "whole"), tmp_path / "out"
     (path / "notes.md").write_text("of the whole model")
     (path / "optimizer.pt").write_bytes(b"0")
     held = load_file(path / "model.safetensors")
     save_file(held, path / "model.safetensors", {"format": "pt"})
-    prune(path, "0.1,1.*", tmp_path / "out", form="zeroed")
-    names = sorted(one.name for one in (tmp_path / "out").iterdir())
+    tasks.prune(path, "0.1,1.*", out, form="zeroed")
+    names = sorted(one.name for one in out.iterdir())
     assert names == ["config.json", "model.safetensors", "notes.md", "tokenizer.json"]
-    assert (tmp_path / "out" / "config.json").read_bytes() == (path / "config.json").read_bytes()
-    ids = np.arange(18).reshape(2, 9) % 20
+    assert (out / "config.json").read_bytes() == (path / "config.json").read_bytes()
+    ids = torch.arange(18).reshape(2, 9) % 20
     off = {HeadId(0, 1), *(HeadId(1, head) for head in range(3))}
-    masked = open_model(path).run(ids, off=off).logits
-    assert scaled_error(transformers_logits(tmp_path / "out", kind), masked) < 1e-5
-    assert np.abs(transformers_logits(path, kind) - masked).max() > 1e-3
+    masked = open_model(path).run(ids.numpy(), off=off).logits
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        whole, zeroed = (
+            getattr(transformers, kind).from_pretrained(folder).eval()(input_ids=ids).logits
+            for folder in (path, out)
+        )
+    assert scaled_error(zeroed, masked) < 1e-5
+    assert np.abs(whole.numpy() - masked).max() > 1e-3
 
 
 def sentence_transformer(folder):
     """A sentence encoder as sentence-transformers keeps it: transformers' BERT and its parts."""
-    import transformers
-
     config = transformers.BertConfig(
         vocab_size=43, hidden_size=24, num_hidden_layers=2, num_attention_heads=3,
         intermediate_size=12, max_position_embeddings=40,
     )  # fmt: skip
     transformers.BertModel(config).eval().save_pretrained(folder)
+    kind = "sentence_transformers.models"
     modules = [
-        {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
-        {
-            "idx": 1,
-            "name": "1",
-            "path": "1_Pooling",
-            "type": "sentence_transformers.models.Pooling",
-        },
-        {"idx": 2, "name": "2", "path": "2_Dense", "type": "sentence_transformers.models.Dense"},
+        {"idx": 0, "name": "0", "path": "", "type": f"{kind}.Transformer"},
+        {"idx": 1, "name": "1", "path": "1_Pooling", "type": f"{kind}.Pooling"},
+        {"idx": 2, "name": "2", "path": "2_Dense", "type": f"{kind}.Dense"},
     ]
     files = {
         "modules.json": json.dumps(modules).encode(),
@@ -183,8 +166,6 @@ def below(folder):
 
 def test_a_zeroed_sentence_encoder_opens_where_the_original_did(run, tmp_path):
     """With its pooling, and without other files in which the heads would be on."""
-    import transformers
-
     path, out = sentence_transformer(tmp_path / "whole"), tmp_path / "out"
     whole = {
         "onnx/model.onnx", "openvino/openvino_model.bin", "pytorch_model.bin",
@@ -216,29 +197,25 @@ def test_a_zeroed_sentence_encoder_opens_where_the_original_did(run, tmp_path):
     assert "times as fast" not in said and "takes as long as before" in said
 
 
-def test_a_zeroed_model_may_be_written_into_its_own_folder(tmp_path):
+def test_a_zeroed_model_may_be_written_into_its_own_folder_which_has_to_be_its_own(
+    tmp_path, monkeypatch
+):
     path = sentence_transformer(tmp_path / "whole")
-    prune(path, "0.1", path / "half", form="zeroed")
+    tasks.prune(path, "0.1", path / "half", form="zeroed")
     assert not [one for one in below(path / "half") if "half" in one]
-    again = prune(path, "0.1", path / "other", form="zeroed")
+    again = tasks.prune(path, "0.1", path / "other", form="zeroed")
     assert "half/model.safetensors" in again.left_out
-
-
-def test_a_folder_that_is_no_models_own_is_not_copied(tmp_path, monkeypatch):
-    path = sentence_transformer(tmp_path / "whole")
     monkeypatch.setattr("hgviz.models.checkpoints.COPY_LIMIT", 5)
     with pytest.raises(HgvizError, match="holds more than a model"):
-        prune(path, "0.1", tmp_path / "out", form="zeroed")
+        tasks.prune(path, "0.1", tmp_path / "out", form="zeroed")
     assert not (tmp_path / "out").exists()
 
 
 def test_shards_stay_shards(tmp_path):
-    path = write_gpt2(tmp_path / "whole")
+    path, out = write_gpt2(tmp_path / "whole"), tmp_path / "out"
     split(path)
-    found = prune(path, "0.1,1.2", tmp_path / "out", form="zeroed")
-    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == sorted(
-        one.name for one in path.iterdir()
-    )
+    found = tasks.prune(path, "0.1,1.2", out, form="zeroed")
+    assert {one.name for one in out.iterdir()} == {one.name for one in path.iterdir()}
     assert found.size[0] == found.size[1]
 
 
@@ -253,12 +230,12 @@ def test_state_dicts_of_the_package_keep_their_names(tmp_path, suffix):
         torch.save(renamed, path / "trained.pt")
     else:
         save_file(renamed, path / "trained.safetensors")
-    prune(path, "0.1,1.*", tmp_path / "out", form="zeroed")
+    tasks.prune(path, "0.1,1.*", tmp_path / "out", form="zeroed")
     after = read_tensors(tmp_path / "out" / f"trained.{suffix}")
     assert after.keys() == renamed.keys()
     changed = [name for name in after if not torch.equal(after[name], renamed[name])]
     assert len(changed) == 2 and all("to_out.weight" in name for name in changed)
-    small = prune(path, "0.1,1.*", tmp_path / "small")
+    small = tasks.prune(path, "0.1,1.*", tmp_path / "small")
     assert small.parameters[1] < small.parameters[0]
 
 
@@ -271,7 +248,7 @@ def test_an_export_that_gives_other_logits_leaves_nothing_behind(tmp_path, monke
     more = {HeadId(1, 2)}
     monkeypatch.setattr(pruning, "remove_heads", lambda found, off: slice_(found, off | more))
     with pytest.raises(HgvizError, match=r"the export differs from the masked model by \d"):
-        prune(path, "0.1", tmp_path / "deep" / "out")
+        tasks.prune(path, "0.1", tmp_path / "deep" / "out")
     assert [one.name for one in tmp_path.iterdir()] == ["whole"]
 
 
@@ -287,7 +264,7 @@ def test_logits_that_are_no_numbers_prove_nothing():
     assert math.isinf(difference)
 
 
-def test_large_logits_are_compared_in_float64(run, tmp_path, monkeypatch):
+def test_large_logits_are_compared_in_float64(tmp_path, monkeypatch):
     runner = pruning.runner
 
     def rounding(module, off=frozenset()):
@@ -301,7 +278,7 @@ def test_large_logits_are_compared_in_float64(run, tmp_path, monkeypatch):
     held = load_file(path / "model.safetensors")
     held["embed.token.weight"] *= 1e4
     save_file(held, path / "model.safetensors")
-    found = prune(path, "0.1", tmp_path / "out")
+    found = tasks.prune(path, "0.1", tmp_path / "out")
     assert found.dtype == "float64" and found.rough > 1e-5 >= found.difference
 
 
@@ -326,55 +303,39 @@ def test_what_cannot_be_pruned_is_one_line(tmp_path, refusal, words, code, messa
 
 
 def test_no_folder_is_replaced_and_all_heads_may_go(tmp_path, run):
-    path = write_bert(tmp_path / "whole")
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "mine").touch()
-    with pytest.raises(HgvizError, match="out is there and not empty"):
-        prune(path, "0.1", tmp_path / "out")
-    with pytest.raises(HgvizError, match="whole is there and not empty"):
-        prune(path, "0.1", path)
-    with pytest.raises(HgvizError, match="no head is named"):
-        prune(path, "", tmp_path / "none")
-    (tmp_path / "out" / "mine").unlink()
-    code, said, error = run("prune", path, "--off", "0.*,1.*", "-o", tmp_path / "out")
+    path, out = write_bert(tmp_path / "whole"), tmp_path / "out"
+    out.mkdir()
+    (out / "mine").touch()
+    for off, where, force, message in (
+        ("0.1", out, False, "out is there and not empty"),
+        ("0.1", path, False, "whole is there and not empty"),
+        ("0.1", path, True, "is the model itself"),
+        ("0.1", tmp_path, True, "is there and not empty"),
+        ("", tmp_path / "none", False, "no head is named"),
+    ):
+        with pytest.raises(HgvizError, match=message):
+            tasks.prune(path, off, where, force=force)
+    (out / "mine").unlink()
+    code, said, error = run("prune", path, "--off", "0.*,1.*", "-o", out)
     assert code == 0 and "No head is left, so nothing attends any more." in said
     assert error.startswith("out opens in ") and "; the proof reads 256 examples from " in error
-    prune(path, "0.1", tmp_path / "deep" / "out")
-    prune(path, "0.1,1.0", tmp_path / "deep" / "out", force=True)
-    assert len(open_model(tmp_path / "deep" / "out").spec.heads) == 4
-    for out, message in ((path, "is the model itself"), (tmp_path, "is there and not empty")):
-        with pytest.raises(HgvizError, match=message):
-            prune(path, "0.1", out, force=True)
-    assert [one.name for one in (tmp_path / "deep").iterdir()] == ["out"]
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["deep", "out", "whole"]
-
-
-# --- by a study -----------------------------------------------------------------------------------
+    tasks.prune(path, "0.1,1.0", out, force=True)
+    assert len(open_model(out).spec.heads) == 4
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["out", "whole"]
 
 
 def test_a_study_chooses_the_least_needed_heads(tmp_path, refusal, facts):
-    model, study = studied(tmp_path)
+    model, data, study = write_bert(tmp_path / "m"), tmp_path / "rows.tsv", tmp_path / "study.h5"
+    data.write_text("the cat sat\tfor\nun cat\tagainst\nthe the\tfor\nsat\tagainst\n")
+    tasks.study(tasks.trials_of(open_model(model), data), {"gradient"}, study, "rows.tsv")
     off = tasks.heads_of_study(study, model, "50%")
-    found = open_study(study)
-    assert off == frozenset(importance(found, "michel").least_needed[:3])
-    out = tmp_path / "out"
-    told = facts("prune", model, "--study", study, "--keep", "50%", "-o", out)
+    assert off == frozenset(importance(open_study(study), "michel").least_needed[:3])
+    told = facts("prune", model, "--study", study, "--keep", "50%", "-o", tmp_path / "out")
     assert told["off"] == sorted(map(str, off)) and told["heads"] == 3
     assert told["difference"] <= 1e-5 and len(told["latency"]) == 2
     other = write_bert(tmp_path / "other", seed=1)
     error = refusal("prune", other, "--study", study, "--keep", "3", "-o", tmp_path / "no")
     assert error.startswith("study.h5 is about another model: ")
-
-
-def studied(folder):
-    """A model, and a study of its heads by their slopes."""
-    path = write_bert(folder / "model")
-    rows = [("the cat sat", "for"), ("un cat", "against"), ("the the", "for"), ("sat", "against")]
-    (folder / "rows.tsv").write_text("".join(f"{text}\t{label}\n" for text, label in rows))
-    model = open_model(path)
-    trials = tasks.trials_of(model, folder / "rows.tsv")
-    found = tasks.importance(trials, {"gradient"}, "rows.tsv")
-    return path, write_study(folder / "study.h5", found) or folder / "study.h5"
 
 
 def test_keep_is_a_number_or_a_share():
@@ -385,10 +346,118 @@ def test_keep_is_a_number_or_a_share():
             kept_count(wrong, spec)
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.float32])
-def test_bytes_of_a_smaller_model_are_of_one_precision(tmp_path, dtype):
-    path = write_bert(tmp_path / "bert")
-    held = load_file(path / "model.safetensors")
-    save_file({name: one.to(dtype) for name, one in held.items()}, path / "model.safetensors")
-    found = prune(path, "0.1", tmp_path / "out")
-    assert [size / dtype.itemsize for size in found.size] == list(found.parameters)
+# --- mask files -----------------------------------------------------------------------------------
+
+
+DATA = ("--data", "sample/reviews.tsv")
+COMMANDS = {  # all that take --off, without it
+    "attribute": ("sample/softmax", "--text", "a"),
+    "capture": ("sample/softmax", "--text", "a", "-o", "x.h5"),
+    "compare": ("sample/softmax", "sample/softmax", "--text", "a"),
+    "evaluate": ("sample/softmax", *DATA),
+    "heads": ("sample/softmax", "--text", "a"),
+    "importance": ("sample/softmax", *DATA, "-o", "x.h5"),
+    "prune": ("sample/softmax", "-o", "x"),
+}
+
+
+@pytest.fixture
+def mask(tmp_path, monkeypatch):
+    """Write a mask of sample/softmax; returns what --off takes."""
+    monkeypatch.chdir(tmp_path)
+    digest = tasks.digest_of(find_sample("sample/softmax"))
+
+    def write(**fields):
+        (tmp_path / "mask.json").write_text(json.dumps({"model": digest} | fields))
+        return "@mask.json"
+
+    return write
+
+
+def test_every_command_refuses_the_mask_of_another_model(refusal, mask, tmp_path):
+    group = typer.main.get_command(cli.app)
+    with group.make_context("hgviz", [], resilient_parsing=True) as context:
+        commands = {name: group.get_command(context, name) for name in cli.verbs()}
+    options = {name: str([one.opts for one in verb.params]) for name, verb in commands.items()}
+    assert {name for name, opts in options.items() if "--off" in opts} == COMMANDS.keys()
+    off = mask(heads=["0.1"], model="f" * 64)
+    for verb, words in COMMANDS.items():
+        error = refusal(verb, *words, "--off", off)
+        assert "mask.json is a mask of another model" in error and "ffffffffffff" in error
+    assert [path.name for path in tmp_path.iterdir()] == ["mask.json"]
+
+
+def test_a_damaged_mask_is_one_line(refusal, tmp_path):
+    path = tmp_path / "mask.json"
+    for content, said in (
+        (None, "no mask file has that name"),
+        ('{"heads": ["99.0"]}', "no head 99.0"),
+        ('{"streaming": ["99.0"]}', "no head 99.0"),
+        ('{"heads": ["x"]}', "does not name a head"),
+        ('{"heads": "0.1"}', "is no mask file: Expected `array`, got `str`"),
+        ('{"head": []}', "unknown field `head`"),
+        ("[]", "is not a JSON object"),
+        ('{"heads": ["0.1"', "is not a JSON object"),
+        ("\0\xff", "is not a JSON object"),
+    ):
+        if content is not None:
+            path.write_text(content)
+        assert said in refusal("evaluate", *COMMANDS["evaluate"], "--off", f"@{path}"), content
+
+
+def test_masks_are_written_and_read_again(facts, refusal, mask, tmp_path):
+    digest = tasks.digest_of(find_sample("sample/softmax"))
+    asked = ("importance", "sample/softmax", *DATA, "--limit", 8, "--method", "loo", "-o", "s.h5")
+    rows = facts(*asked, "--keep", "25%", "--mask", "kept.json")
+    going = {row["head"] for row in rows[6:]}
+    written = json.loads((tmp_path / "kept.json").read_text())
+    assert written == {"heads": sorted(going), "streaming": [], "model": digest}
+    proof = facts("prune", "sample/softmax", "--off", "@kept.json", "-o", "p", "--mask", "m.json")
+    assert proof["off"] == written["heads"]
+    assert (tmp_path / "m.json").read_bytes() == (tmp_path / "kept.json").read_bytes()
+    plan = tmp_path / "plan.toml"
+    plan.write_text(
+        f'[model]\nfrom = "{find_sample("sample/softmax")}"\noff = "@kept.json"\n'
+        '[data]\ntrain = ["a"]\nvalid = "a"\n[recipe]\nsteps = 1\n'
+    )
+    assert read_plan(plan).model["off"].split(",") == written["heads"]
+    (tmp_path / "notes.json").write_text("{}\n[]")
+    for words, said, code in (
+        (("--keep", "25%"), "--keep and --mask go together", 2),
+        (("--keep", "25%", "--mask", "notes.json"), "is not a JSON object", 1),
+        (("--keep", "99", "--mask", "x.json"), "24", 1),
+        (("--keep", "25%", "--mask", "no/x.json"), "there is no folder", 1),
+    ):
+        assert said in refusal(*asked, *words, code=code)
+    assert (tmp_path / "notes.json").read_text() == "{}\n[]"
+    assert not (tmp_path / "x.json").exists()
+
+
+def test_a_mask_switches_off_what_the_names_do(facts, mask):
+    asked = ("evaluate", *COMMANDS["evaluate"], "--limit", 40)
+    named = facts(*asked, "--off", "0.1,1.*")
+    assert facts(*asked, "--off", mask(heads=["0.1", "1.*"])) == named != facts(*asked)
+    found = hgviz.evaluate("sample/softmax", "sample/reviews.tsv", off="@mask.json", limit=40)
+    assert found.to_dict() == named
+    assert facts(*asked, "--off", mask()) == facts(*asked)
+    # a command is recorded without the folder of its mask
+    assert command_words({"--off": "@/home/a/mask.json"}) == ("--off", "@mask.json")
+    words = {"--off": "3.5,4.*", "--text": "@/a/b"}
+    assert command_words(words) == ("--off", "3.5,4.*", "--text", "@/a/b")
+
+
+def test_streaming_heads_of_a_mask_count_where_heads_can_stream(run, output, tmp_path):
+    gpt2, path, out = write_gpt2(tmp_path / "gpt2"), tmp_path / "mask.json", tmp_path / "a.h5"
+    fields = {"heads": ["0.1"], "streaming": ["1.0"], "model": tasks.digest_of(gpt2)}
+    path.write_text(json.dumps(fields))
+    asked = ("capture", gpt2, "--text", "the cat sat", "-o", out, "--off", f"@{path}")
+    assert "--streaming goes with a text" in run(*asked, "--generate", 2)[2]
+    output(*asked, "--streaming", "1.1", "--sink", 1, "--recent", 2)
+    made = open_capture(out)
+    assert made.off == {HeadId(0, 1)}
+    assert (made.streaming.heads, made.streaming.window) == ({HeadId(1, 0), HeadId(1, 1)}, (1, 2))
+    assert read_mask(f"@{path}", made.spec) == ({HeadId(0, 1)}, {HeadId(1, 0)})
+    with pytest.warns(HgvizWarning, match="1 streaming head ignored"):
+        assert read_heads(f"@{path}", made.spec) == {HeadId(0, 1)}
+    code, _, error = run("heads", gpt2, "--text", "the cat", "--off", f"@{path}")
+    assert (code, error.count("\n")) == (0, 1) and "1 streaming head ignored" in error

@@ -2,6 +2,7 @@
 
 import configparser
 import re
+import shutil
 import sys
 import tomllib
 import xml.etree.ElementTree as ET
@@ -14,6 +15,8 @@ from PIL import Image
 
 import hgviz
 import release
+from hgviz.store import write_capture
+from hgviz.store.schema import STUDY
 
 ROOT = Path(__file__).parents[1]
 DESKTOP = ROOT / "resources" / "desktop"
@@ -56,26 +59,18 @@ def test_a_library_is_bundled_with_its_licence_and_a_row_of_the_table(installed)
     assert row in Path(pairs["bundled.md"]).read_text()
 
 
-def test_there_is_no_release_where_a_library_has_no_licence_text(installed):
-    with pytest.raises(SystemExit, match="for thing: no release"):
-        release.notices([installed(licence="")])
-
-
-def test_there_is_no_release_where_a_file_is_of_nobody(installed, tmp_path):
+def test_there_is_no_release_without_a_licence_text_or_an_owner(installed, tmp_path, monkeypatch):
     stray = tmp_path / "stray.so"
     stray.touch()
     with pytest.raises(SystemExit, match="stray"):
         release.notices([installed(), str(stray)])
-
-
-def test_a_text_that_a_library_lacks_is_kept_here(installed, monkeypatch):
-    monkeypatch.setattr(release, "KEPT", {"thing": ("LGPL-3.0.txt",)})
-    pairs = dict(release.notices([installed(licence="")]))
+    shutil.rmtree(tmp_path / "thing-1.2.dist-info")
+    library = installed(licence="")
+    with pytest.raises(SystemExit, match="for thing: no release"):
+        release.notices([library])
+    monkeypatch.setattr(release, "KEPT", {"thing": ("LGPL-3.0.txt",)})  # a text kept here
+    pairs = dict(release.notices([library, tomllib.__file__, hgviz.__file__]))
     assert "LESSER GENERAL PUBLIC" in Path(pairs["thing/LGPL-3.0.txt"]).read_text()
-
-
-def test_python_and_the_files_of_hgviz_have_an_owner(installed):
-    pairs = dict(release.notices([installed(), tomllib.__file__, hgviz.__file__]))
     assert any(name.startswith(("Python/", "libpython")) for name in pairs)
 
 
@@ -122,23 +117,20 @@ def test_metainfo_and_citation_are_of_this_version():
     assert {"cff-version", "message", "title", "authors"} <= cited.keys()
 
 
-@pytest.mark.parametrize("kind", ["capture", "study"])
-def test_a_file_is_recognised_by_its_beginning(kind, tmp_path):
-    from hgviz.store import write_capture
-    from hgviz.store.schema import STUDY
-
-    magic = mime_types()[f"application/x-hgviz-{kind}"].find(f"{MIME}magic/{MIME}match")
-    inner = magic.find(f"{MIME}match")
-    low, high = map(int, inner.get("offset").split(":"))
-    if kind == "study":
-        assert inner.get("value") == STUDY
-        return
-    path = write_capture(
-        tmp_path / "one.h5", tokens=["a", "b"], layers=[{"weights": [[[1.0, 0.0], [0.5, 0.5]]]}]
-    )
+def test_a_file_is_recognised_by_its_beginning(tmp_path):
+    weights = [[[1.0, 0.0], [0.5, 0.5]]]
+    path = write_capture(tmp_path / "one.h5", tokens=["a", "b"], layers=[{"weights": weights}])
     start = path.read_bytes()
-    assert start.startswith(magic.get("value").encode().decode("unicode_escape").encode("latin-1"))
-    assert low <= start.index(inner.get("value").encode()) <= high
+    for kind in ("capture", "study"):
+        magic = mime_types()[f"application/x-hgviz-{kind}"].find(f"{MIME}magic/{MIME}match")
+        inner = magic.find(f"{MIME}match")
+        low, high = map(int, inner.get("offset").split(":"))
+        first = magic.get("value").encode().decode("unicode_escape").encode("latin-1")
+        assert start.startswith(first)
+        if kind == "study":
+            assert inner.get("value") == STUDY
+        else:
+            assert low <= start.index(inner.get("value").encode()) <= high
 
 
 def test_icons_are_drawn_in_every_size(tmp_path):
@@ -149,18 +141,18 @@ def test_icons_are_drawn_in_every_size(tmp_path):
             assert image.getpixel((0, 0))[3] == 0 < image.getpixel((side // 2, side // 2))[3]
 
 
-def test_a_check_that_cannot_be_made_is_named(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(release.shutil, "which", lambda name: None)
-    release.desktop(tmp_path / "share")
+def test_a_check_that_cannot_be_made_is_named_and_one_that_fails_ends_the_release(
+    tmp_path, monkeypatch, capsys
+):
+    with monkeypatch.context() as patch:
+        patch.setattr(release.shutil, "which", lambda name: None)
+        release.desktop(tmp_path / "share")
     said = capsys.readouterr().out
     for package, words in release.CHECKS:
         assert f"{words[0]} is not here" in said and package in said
         assert (tmp_path / "share" / words[-1]).exists()
-
-
-def test_a_check_that_fails_ends_the_release(tmp_path, monkeypatch):
-    no = ["python", "-c", "raise SystemExit(3)"]
-    monkeypatch.setattr(release, "CHECKS", [("none", [sys.executable, *no[1:]])])
+    fails = [sys.executable, "-c", "raise SystemExit(3)"]
+    monkeypatch.setattr(release, "CHECKS", [("none", fails)])
     with pytest.raises(SystemExit, match="ended with code 3: no release"):
         release.desktop(tmp_path / "share")
 
@@ -175,16 +167,12 @@ def test_what_the_packages_are_made_from_is_there():
         assert (ROOT / path).exists()
     for name in ("hgviz", "resources", "release.py", "hgviz.spec", "constraints.txt", "LICENSE"):
         assert f"/{name}" in source and (ROOT / name).exists()
-
-
-def test_the_wheel_has_every_page_of_the_guide():
-    targets = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["hatch"]["build"]
-    carried = targets["targets"]["wheel"]["force-include"]
     for page in (ROOT / "docs").glob("*.md"):
-        assert carried[f"docs/{page.name}"] == f"hgviz/resources/guide/{page.name}"
+        guide = f"hgviz/resources/guide/{page.name}"
+        assert wheel["force-include"][f"docs/{page.name}"] == guide
 
 
-def test_make_has_the_packages_that_check(monkeypatch):
+def test_make_has_the_packages_that_check():
     made = (ROOT / "Makefile").read_text()
     named = re.search(r"^RELEASE_PACKAGES := (.*)$", made, re.MULTILINE)
     assert named and set(named[1].split()) == {package for package, _ in release.CHECKS}

@@ -35,57 +35,39 @@ from tests.making import make_capture
 
 @pytest.fixture
 def session(capture):
-    one = Session()
-    one.put(capture=capture)
-    return one
+    session = Session()
+    session.put(capture=capture)
+    return session
 
 
 def test_a_change_is_said_once_for_each_field_after_all_are_set():
     session, said = Session(), []
     session.changed.connect(lambda name: said.append((name, session.dark, session.text)))
     session.put(dark=True, text="abc")
+    session.put(selection=session.selection, mode=session.mode, dark=True)  # nothing changes
     assert said == [("text", True, "abc"), ("dark", True, "abc")]
-
-
-def test_what_did_not_change_is_not_said(session):
-    said = []
-    session.changed.connect(said.append)
-    session.put(selection=session.selection, mode="inspect")
-    assert not said
-
-
-def test_a_field_that_does_not_exist_is_refused():
     with pytest.raises(AttributeError, match="selektion"):
-        Session().put(selektion=None)
+        session.put(selektion=None)
 
 
 def test_a_new_capture_brings_spec_text_and_a_sensible_selection(session, capture):
     chosen = session.selection
-    assert session.spec == capture.spec
-    assert session.text == capture.prompt.text
+    assert session.spec == capture.spec and session.text == capture.prompt.text
     assert capture.spec.layers[chosen.layer].role == "self"
     assert 0 < chosen.query < len(capture.prompt) - 1
-    assert not session.stale
-
-
-def test_an_interrupted_capture_shows_the_last_layer_it_reached(capture):
-    session = Session()
-    done = (*capture.maps[:2], *(None for _ in capture.maps[2:]))
-    session.put(capture=dataclasses.replace(capture, maps=done))
-    assert session.selection.layer == 1
-
-
-def test_every_level_has_a_head_open_and_the_chosen_one_is_recorded(session, capture):
     assert set(session.opened) == {level.index for level in capture.spec.levels}
     session.select(layer=6, head=3)
     assert session.opened[capture.spec.layers[6].level] == HeadId(6, 3)
-
-
-def test_a_resampling_head_is_not_the_open_head_of_a_level(session, capture):
-    before = dict(session.opened)
-    down = next(layer for layer in capture.spec.layers if layer.role == "down")
-    session.select(layer=down.index)
+    before = dict(session.opened)  # a resampling head is not the open head of a level
+    session.select(layer=next(one.index for one in capture.spec.layers if one.role == "down"))
     assert session.opened == before
+    assert not session.stale
+    session.put(text="something else")
+    assert session.stale
+    partial = Session()  # an interrupted capture shows the last layer that it reached
+    done = (*capture.maps[:2], *(None for _ in capture.maps[2:]))
+    partial.put(capture=dataclasses.replace(capture, maps=done))
+    assert partial.selection.layer == 1
 
 
 @pytest.mark.parametrize("wild", [-5, 10_000])
@@ -94,85 +76,90 @@ def test_a_selection_outside_the_capture_is_brought_inside(session, capture, wil
     chosen = session.selection
     assert 0 <= chosen.layer < len(capture.spec.layers)
     assert chosen.head in capture.spec.layers[chosen.layer].heads
-    assert 0 <= chosen.query < len(capture.prompt)
-    assert 0 <= chosen.key < len(capture.prompt)
+    assert 0 <= chosen.query < len(capture.prompt) > chosen.key >= 0
 
 
-def test_what_was_pointed_at_goes_with_its_capture(session, capture):
+def test_another_capture_of_the_model_keeps_the_head_and_drops_what_was_of_the_text(
+    session, capture
+):
     last = Selection(len(capture.maps) - 1, 0, 9)
-    session.put(hover=last)
+    session.put(hover=last, facts={HeadId(0, 0): "fact"})
     session.put(capture=dataclasses.replace(capture, path="a.h5"))
     assert session.hover == last
-    session.put(capture=make_capture("Another text.", strides=(1,)))
-    assert session.hover is None
-    session.put(hover=Selection(0, 0, 3))
-    session.put(capture=None)
-    assert session.hover is None
-
-
-def test_a_text_edited_since_is_stale(session):
-    session.put(text="something else")
-    assert session.stale
-
-
-def test_another_text_of_the_same_model_keeps_the_head_and_drops_the_facts(session):
-    session.put(facts={HeadId(0, 0): "fact"})
-    session.select(layer=3, head=2, key=1)
-    session.put(capture=make_capture("Another text, shorter."))
-    assert session.selection.head_id == HeadId(3, 2)
-    assert session.selection.key is None
-    assert session.facts == {}
-
-
-def test_the_layers_that_are_done_keep_the_selection(session, capture):
     session.select(layer=3, head=2, query=5)
     session.put(capture=dataclasses.replace(capture, maps=capture.maps[:4] + (None,) * 9))
     assert session.selection == Selection(3, 2, 5)
+    session.select(key=1)
+    session.put(capture=make_capture("Another text, shorter."))
+    assert session.selection.head_id == HeadId(3, 2) and session.selection.key is None
+    assert session.facts == {}
+    session.put(capture=make_capture("Another text.", strides=(1,)))
+    assert session.hover is None
 
 
-def test_heads_go_round_and_layers_stop_at_the_ends(session, capture):
+@pytest.mark.parametrize(
+    ("text", "number", "grew"),
+    [("It was late and dark", None, True), ("It was", None, False), ("x", None, False),
+     ("It was late and dark", 1, False)],
+)  # fmt: skip
+def test_only_a_text_that_is_gone_on_with_keeps_what_is_known(text, number, grew):
+    """Cut short, changed, or another text of a corpus that begins alike is another text."""
+    before, after = make_capture("It was late"), make_capture(text)
+    if number is not None:
+        before, after = corpus(before, 0), corpus(after, number)
+    session = Session()
+    session.put(capture=before, facts={HeadId(0, 0): "fact"})
+    session.select(layer=3, head=2, query=2, key=1)
+    session.put(capture=after, **({"written": 11} if grew else {}))
+    assert session.grew == grew and session.selection.head_id == HeadId(3, 2)
+    assert session.facts == ({HeadId(0, 0): "fact"} if grew else {})
+    assert session.written == (11 if grew else None)
+    assert session.text == text and not session.stale
+    if grew:
+        assert session.selection == Selection(3, 2, 2, 1)
+
+
+def test_heads_stay_off_as_long_as_the_model_is_the_same(capture):
+    off, session = frozenset({HeadId(0, 0), HeadId(3, 2)}), Session()
+    session.put(capture=dataclasses.replace(capture, off=off))  # a first capture says which
+    assert session.off == off
+    renamed = dataclasses.replace(capture.spec, name="elsewhere")
+    session.put(capture=dataclasses.replace(make_capture("Another text"), spec=renamed))
+    assert session.off == off
+    other = dataclasses.replace(capture.spec, digest="another")
+    session.put(model=None, capture=None, spec=other)
+    assert session.off == frozenset()
+
+
+# --- navigation -----------------------------------------------------------------------------------
+
+
+def test_heads_go_round_layers_stop_and_levels_go_to_the_head_last_opened(session, capture):
     heads = len(capture.spec.layers[0].heads)
-    session.select(layer=0, head=heads - 1)
-    assert step_head(session, 1).head == 0
-    assert step_head(session, -1).head == heads - 2
-    assert step_layer(session, -1).layer == 0
-    assert step_layer(session, 1).layer == 1
-
-
-def test_levels_go_to_the_head_last_opened_there(session):
     session.select(layer=6, head=4)
-    session.select(layer=0, head=1)
-    inner = step_level(session, 1)
-    session.put(selection=inner)
-    assert inner.layer in (3, 9)
+    session.select(layer=0, head=heads - 1)
+    assert step_head(session, 1).head == 0 and step_head(session, -1).head == heads - 2
+    assert step_layer(session, -1).layer == 0 and step_layer(session, 1).layer == 1
+    session.put(selection=step_level(session, 1))
+    assert session.selection.layer in (3, 9)
     assert step_level(session, 1).head_id == HeadId(6, 4)
-    assert step_level(session, -1).head_id == HeadId(0, 1)
+    assert step_level(session, -1).head_id == HeadId(0, heads - 1)
 
 
-def test_a_step_along_a_coarse_level_goes_on_by_its_stride(session):
-    session.select(layer=6, head=0, query=16)
-    assert step_token(session, 1, "query").query == 20
-    assert step_token(session, -1, "query").query == 12
-    session.select(layer=0, query=16)
-    assert step_token(session, 1, "query").query == 17
-
-
-def test_steps_stop_at_the_ends_of_the_text(session, capture):
-    session.select(layer=0, query=0)
-    assert step_token(session, -1, "query").query == 0
-    session.select(query=len(capture.prompt) - 1)
-    assert step_token(session, 1, "query").query == len(capture.prompt) - 1
+def test_a_step_goes_by_the_stride_of_its_level_and_stops_at_the_ends(session, capture):
+    last = len(capture.prompt) - 1
+    for layer, query, by, wanted in (
+        (6, 16, 1, 20), (6, 16, -1, 12), (0, 16, 1, 17), (0, 0, -1, 0), (0, last, 1, last),
+    ):  # fmt: skip
+        session.select(layer=layer, head=0, query=query)
+        assert step_token(session, by, "query").query == wanted
 
 
 def test_the_strongest_key_is_the_largest_weight_of_the_row(capture):
     row = capture.maps[0].read(0, rows=(50, 51))[0]
     assert strongest_key(capture, Selection(0, 0, 50)) == int(np.argmax(np.abs(row)))
-
-
-def test_the_clearest_selection_has_a_query_and_its_strongest_key(capture):
     chosen = clearest(capture, [HeadId(0, 0)])
-    assert chosen.head_id == HeadId(0, 0)
-    assert chosen.key == strongest_key(capture, chosen)
+    assert chosen.head_id == HeadId(0, 0) and chosen.key == strongest_key(capture, chosen)
     assert clearest(capture, []) is None
 
 
@@ -194,29 +181,6 @@ def test_nothing_open_can_be_stepped_too():
     assert step_token(session, 1, "query") == Selection()
 
 
-def test_a_text_that_is_gone_on_with_keeps_the_head_the_query_and_what_is_known():
-    session = Session()
-    session.put(capture=make_capture("It was late"), facts={HeadId(0, 0): "fact"})
-    session.select(layer=3, head=2, query=2, key=1)
-    session.put(capture=make_capture("It was late and dark"), written=11)
-    assert session.grew
-    assert session.selection == Selection(3, 2, 2, 1)
-    assert session.facts == {HeadId(0, 0): "fact"}
-    assert session.text == "It was late and dark" and not session.stale
-    assert session.written == 11
-
-
-@pytest.mark.parametrize("text", ["It was", "It was dark", "x"])
-def test_a_text_cut_short_or_changed_is_another_text_that_nobody_has_written_on(text):
-    session = Session()
-    session.put(capture=make_capture("It was late"), written=5)
-    session.put(capture=make_capture(text))
-    assert not session.grew
-    assert session.written is None
-    session.put(capture=None)
-    assert not session.grew
-
-
 def corpus(capture, item=1, numbers=(0, 1, 4)):
     items = tuple(Item(number, f"text {number}", 6) for number in numbers)
     return dataclasses.replace(capture, item=item, items=items)
@@ -231,38 +195,6 @@ def test_the_texts_of_a_corpus_follow_each_other_and_end(session, capture):
     assert step_item(session, 1) is None
     session.put(capture=corpus(capture, item=7))
     assert step_item(session, 1) is None and session.capture.place_in_corpus is None
-
-
-def test_another_text_of_a_corpus_is_another_text_though_it_begins_alike():
-    session = Session()
-    session.put(capture=corpus(make_capture("It was late"), 0), facts={HeadId(0, 0): "fact"})
-    session.select(layer=3, head=2)
-    session.put(capture=corpus(make_capture("It was late and dark"), 1))
-    assert not session.grew and session.facts == {}
-    assert session.selection.head_id == HeadId(3, 2)
-
-
-def test_heads_stay_off_as_long_as_the_model_is_the_same(session, capture):
-    off = frozenset({HeadId(0, 0), HeadId(3, 2)})
-    session.put(off=off)
-    session.put(capture=make_capture("Another text"))
-    assert session.off == off
-    renamed = dataclasses.replace(capture.spec, name="elsewhere")
-    session.put(capture=dataclasses.replace(capture, spec=renamed))
-    assert session.off == off
-
-
-def test_another_model_has_its_heads_on(session, capture):
-    session.put(off=frozenset({HeadId(0, 0)}))
-    other = dataclasses.replace(capture.spec, digest="another")
-    session.put(model=None, capture=None, spec=other)
-    assert session.off == frozenset()
-
-
-def test_a_first_capture_says_which_heads_are_off(capture):
-    session = Session()
-    session.put(capture=dataclasses.replace(capture, off=frozenset({HeadId(0, 0)})))
-    assert session.off == {HeadId(0, 0)}
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -308,18 +240,23 @@ def test_any_text_survives(tmp_path_factory, text, second):
     assert read_document(path) == Document(text=text, second=second)
 
 
-def test_a_score_that_is_no_number_is_left_out_of_the_document(session):
+def test_scores_that_are_no_numbers_and_fields_of_newer_versions_are_left_out(session, tmp_path):
     score = MetricEstimate("loss", math.nan, 0.0, 1.0, 1, 2)
     session.put(masks=(Mask("a", OFF, score, (0.0, 0.0, 0.0)),))
     assert session.document.masks == (Mask("a", OFF),)
+    path = tmp_path / "one.hgviz"
+    path.write_text(HEAD + ', "open": {"future": {"a": [1]}}}')
+    assert read_document(path) == Document()
+
+
+def opening(place):
+    return json.dumps({"format": FORMAT, "version": 2, "open": {"model": place}})
 
 
 @pytest.mark.parametrize(
     ("content", "why"),
     [
-        ("", "truncated"),
-        ("\x89HDF", ""),
-        ("[]", ""),
+        ("", "truncated"), ("\x89HDF", ""), ("[]", ""),
         ('{"format": "else", "version": 2}', "'else'"),
         ('{"format": "hgviz session", "version": 1, "text": "old"}', "version 1"),
         (HEAD + ', "open": {"item": -1}}', ""),
@@ -330,28 +267,17 @@ def test_a_score_that_is_no_number_is_left_out_of_the_document(session):
         (HEAD + ', "open": {"layout": {"size": [1, 99999999]}}}', ""),
         ("[" * 100_000 + "]" * 100_000, ""),
         (HEAD + ', "future": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested"),
+        *((opening(f"file:{path}"), "absolute") for path in (
+            "/etc/passwd", "C:/x", "~/x", "//host/share", "file:///etc")),
+        (opening("file:\\\\host\\share"), "characters"), (opening("file:a\0b"), "characters"),
+        (opening("file:"), "no path"), (opening("/etc/passwd"), "no path"),
+        (opening("sample:../../etc"), "leads out"), (opening("cache:../x"), "leads out"),
     ],
-)
-def test_what_is_no_session_is_refused_in_one_line(tmp_path, content, why):
+)  # fmt: skip
+def test_what_is_no_session_or_leads_anywhere_is_refused_in_one_line(tmp_path, content, why):
     path = tmp_path / "bad.hgviz"
     path.write_text(content)
     assert why in refused(path)
-
-
-@pytest.mark.parametrize(
-    ("place", "why"),
-    [
-        *((f"file:{path}", "absolute") for path in (
-            "/etc/passwd", "C:/x", "~/x", "//host/share", "file:///etc")),
-        ("file:\\\\host\\share", "characters"), ("file:a\0b", "characters"),
-        ("file:", "no path"), ("/etc/passwd", "no path"),
-        ("sample:../../etc", "leads out"), ("cache:../x", "leads out"),
-    ],
-)  # fmt: skip
-def test_no_path_in_a_session_leads_anywhere(tmp_path, place, why):
-    file = tmp_path / "bad.hgviz"
-    file.write_text(json.dumps({"format": FORMAT, "version": 2, "open": {"model": place}}))
-    assert why in refused(file)
 
 
 def test_a_file_that_is_too_large_or_no_file_is_refused(tmp_path, monkeypatch):
@@ -362,12 +288,6 @@ def test_a_file_that_is_too_large_or_no_file_is_refused(tmp_path, monkeypatch):
     pipe = tmp_path / "pipe.hgviz"
     os.mkfifo(pipe)
     assert "no regular file" in refused(pipe)  # and nobody waits for a writer
-
-
-def test_what_a_newer_minor_version_adds_is_left_aside(tmp_path):
-    path = tmp_path / "one.hgviz"
-    path.write_text(HEAD + ', "open": {"future": {"a": [1]}}}')
-    assert read_document(path) == Document()
 
 
 def test_paths_move_with_the_folder_and_names_of_models_stay(tmp_path):

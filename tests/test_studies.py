@@ -1,21 +1,59 @@
-"""Study files: what is wrong in them, their cells, how they run, and how they stand."""
+"""Studies: their files and what is wrong in them, their cells, how they run, here and on workers
+that die, how they stand, and every number, page and figure that is made of their results."""
 
+import gc
 import json
+import math
 import os
 import re
 import shutil
+import socket
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
+from distributed import Reschedule
+from scipy import stats
 
+from hgviz import cluster, tasks
+from hgviz.analysis.statistics import sign_test_of_counts
 from hgviz.core import HgvizError, listening
+from hgviz.figures import Spec, labels
+from hgviz.figures.output import compose
 from hgviz.files import resource
 from hgviz.store.studies import SweepFolder, open_study, read_study_file
 from hgviz.study import Cell, Source
 from hgviz.tasks import info, kind_of, run_sweep
-from hgviz.tasks.studies import WORK, find_changes, open_sweep, plan
-from tests.progress import cancelled
-from tests.sweeps import STUDY, cell, folder_of
+from hgviz.tasks.studies import (
+    WORK,
+    compute_here,
+    fail_without_worker,
+    find_changes,
+    open_sweep,
+    packed,
+    plan,
+    unpacked,
+)
+from hgviz.tasks.study_results import StudyResults
+from tests.figures.flaws import flaws, texts
+from tests.progress import cancelled, steps_of
+from tests.studying import (
+    STUDY,
+    cell,
+    folder_of,
+    make_sweep,
+    study_file,
+    tries,
+    without,
+    work_in,
+    write,
+)
 
 DOCS = Path(__file__).parents[1] / "docs"
 WORKED = DOCS / "studies"
@@ -70,7 +108,7 @@ def test_a_study_file_has_defaults(folder):
         (DATA, "models"), ("models = []\n" + DATA, r"no \[\[models\]\]"),
         ("data = []\n" + MODEL, r"no \[\[data\]\]"), ("[[models", "is not a study file"),
         ("seed = 1\n" + BOTH, "seed"), (BOTH + 'file = "x"', "file"),
-        (MODEL + "[[data]]\n", "valid"), ("models = 3\n" + DATA, "models"),
+        (MODEL + "[[data]]\n", "valid"), ("models = 3\n" + DATA, "models"), (None, "No such file"),
         ("[[models]]\ncheckpoint = 'x'\n" + DATA, "needs a name"),
         ("[[models]]\nname = ''\n" + DATA, "needs a name"),
         (MODEL + BOTH, r"two of \[\[models\]\] have one name"),
@@ -99,14 +137,8 @@ def test_a_study_file_has_defaults(folder):
 )  # fmt: skip
 def test_a_mistake_in_a_study_file_is_one_line(folder, content, what):
     with pytest.raises(HgvizError, match=what) as error:
-        read(folder, content)
+        read_study_file(folder / "no.toml") if content is None else read(folder, content)
     assert "\n" not in str(error.value)
-
-
-def test_a_study_file_that_is_not_there_or_a_folder_is_refused(tmp_path):
-    for path, what in ((tmp_path / "no.toml", "No such file"), (tmp_path, "cannot read")):
-        with pytest.raises(HgvizError, match=what):
-            read_study_file(path)
 
 
 # --- cells ----------------------------------------------------------------------------------------
@@ -187,14 +219,10 @@ def test_a_mistake_shows_before_anything_is_trained(old, new, what, folder):
 )
 def test_a_mistake_in_a_study_of_checkpoints_shows_before_anything_runs(content, what, folder):
     with pytest.raises(HgvizError) as error:
-        run_sweep_of(folder, content)
+        read(folder, content)
+        run_sweep(folder / "study.toml", folder / "out")
     assert what in " ".join(error.value.lines) and "\n" not in str(error.value)
     assert not (folder / "out").exists()
-
-
-def run_sweep_of(folder, content):
-    read(folder, content)
-    return run_sweep(folder / "study.toml", folder / "out")
 
 
 def test_what_is_right_can_be_planned(folder, monkeypatch):
@@ -234,6 +262,7 @@ def test_models_that_differ_in_their_tokenizer_alone_share_no_cell(folder):
 
 
 # --- running --------------------------------------------------------------------------------------
+
 
 TWO_SEEDS = 'seeds = [1, 2]\n[[data]]\nname = "reviews"\nvalid = "rows.tsv"\n' + MODEL
 CURVES = """
@@ -386,3 +415,481 @@ def test_a_study_file_is_opened_with_the_folder_of_its_name(file, refusal):
     assert "is the folder of a study of many runs" in line
     file.write_text(STUDY)
     assert "hgviz study run" in refusal("info", file)
+
+
+# --- results --------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def sweep():
+    """Two activations of one model, three seeds, three methods and random orders."""
+    return make_sweep()
+
+
+@pytest.fixture(scope="module")
+def results(sweep):
+    return StudyResults(sweep)
+
+
+def keys(sweep, work, **place):
+    return [one.cell.key for one in sweep.of(work, **place)]
+
+
+def changed(sweep, key, **result):
+    """The same sweep with another result of one cell."""
+    return replace(sweep, standings=tuple(
+        replace(one, found={**one.found, **result}) if one.cell.key == key else one
+        for one in sweep.standings
+    ))  # fmt: skip
+
+
+def test_scores_are_means_of_seeds_and_their_difference_is_paired(sweep, results):
+    values, right = {}, {}
+    for row in results.scores:
+        cells = [one.found for one in sweep.of("score", activation=row["activation"])]
+        one = values[row["activation"]] = np.array([cell["value"] for cell in cells])
+        right[row["activation"]] = np.array([unpacked(cell["right"]) for cell in cells]).astype(int)
+        assert row["score"].values.tolist() == one.tolist() and row["seeds"] == ["1", "2", "3"]
+        interval = stats.t.interval(0.95, 2, one.mean(), stats.sem(one))
+        assert (row["score"].low, row["score"].high) == pytest.approx(interval)
+    mixed = StudyResults(make_sweep(activations=("ymish",), seeds=(10, 2, 1), methods=("loo",)))
+    assert mixed.scores[0]["seeds"] == mixed.pruning[0]["seeds"] == ["1", "2", "10"]
+    (row,) = results.score_differences
+    assert (row["base"], row["over"]) == ("softmax", "texts")
+    assert row["difference"].values == pytest.approx(values["ymish"] - values["softmax"])
+    assert row["p"] == sign_test_of_counts((right["ymish"] - right["softmax"]).sum(0))
+
+
+def test_budgets_are_read_at_points_and_averaged_over_seeds(sweep, results):
+    assert results.budgets == (0.25, 0.5, 0.75, None)
+    for row in results.pruning:
+        place = {axis: row[axis] for axis in ("data", "model", "activation", "method")}
+        cells = [one.found["curves"] for one in sweep.of("curve", **place)]
+        curves = [np.mean([curve["values"] for curve in one], axis=0) for one in cells]
+        for at, point in enumerate((3, 6, 9)):  # of 0, 2 ... 24 heads
+            assert row["at"][at].values == pytest.approx([curve[point] for curve in curves])
+        areas = [np.trapezoid(curve) / 12 for curve in curves]
+        assert row["at"][3].values == pytest.approx(areas)
+
+
+def test_methods_are_paired_by_model_and_seed_and_adjusted_together():
+    results = StudyResults(make_sweep(("small", "large")))
+    values = {
+        (row["model"], row["activation"], seed, row["method"]): row["at"][1].values[at]
+        for row in results.pruning for at, seed in enumerate(row["seeds"])
+    }  # fmt: skip
+    for rows, base in ((results.method_differences, "michel"),
+                       (results.random_differences, "random")):  # fmt: skip
+        for row in rows:
+            if row["budget"] == 0.5:
+                expected = [value - values[*unit, base] for (*unit, method), value in values.items()
+                            if method == row["method"]]  # fmt: skip
+                assert sorted(row["difference"].values) == pytest.approx(sorted(expected))
+        assert len(rows) == 4 * (len(results.methods) - 1 - (base != "random"))
+        adjusted = stats.false_discovery_control([row["p"] for row in rows])
+        assert [row["adjusted"] for row in rows] == pytest.approx(adjusted)
+    assert np.mean([ranks[1].mean for ranks in results.ranks.values()]) == pytest.approx(2.5)
+
+
+def test_of_one_activation_models_are_compared_and_one_seed_has_no_interval():
+    (row,) = StudyResults(make_sweep(("small", "large"), ("softmax",))).score_differences
+    assert (row["axis"], row["base"], row["model"]) == ("model", "small", "large")
+    one = StudyResults(make_sweep(seeds=(1,), methods=("michel",)))
+    assert all(math.isnan(row["score"].low) for row in one.scores)
+    assert not any(row["significant"] for row in one.score_differences)
+
+
+def test_of_bits_less_is_better_and_p_is_over_seeds(sweep):
+    for number, key in enumerate(keys(sweep, "score")):
+        value = 2.0 + 0.01 * (number % 3) - 0.5 * (number >= 3)
+        sweep = changed(sweep, key, metric="bits_per_byte", value=value, right=packed([]))
+    (row,) = StudyResults(sweep).score_differences
+    assert row["over"] == "seeds" and row["significant"]
+    chart = tasks.sweep_chart("seeds", sweep)
+    assert chart.up == "Bits per byte" and max(mark.mean for mark in chart.marks()) < 3
+
+
+def test_missing_seeds_are_counted_and_pairs_are_of_what_both_have(sweep):
+    gone = keys(sweep, "score", activation="ymish", seed="2")
+    gone += keys(sweep, "curve", activation="softmax", seed="1", method="loo")
+    results = StudyResults(without(sweep, *gone))
+    score = {row["activation"]: row for row in results.scores}["ymish"]
+    assert (score["missing"], score["seeds"]) == (1, ["1", "3"])
+    assert len(results.score_differences[0]["difference"].values) == 2
+    rows = [row for row in results.method_differences if row["method"] == "loo"]
+    assert {len(row["difference"].values) for row in rows} == {5}
+    pruned = {(row["method"], row["activation"]): row for row in results.pruning}["loo", "softmax"]
+    assert (pruned["missing"], pruned["seeds"]) == (1, ["2", "3"])
+    failed = without(sweep, *keys(sweep, "score", activation="softmax"), state="failed")
+    assert not StudyResults(failed).score_differences and len(StudyResults(failed).scores) == 1
+
+
+@pytest.mark.parametrize(
+    ("work", "result"),
+    [
+        ("score", {"value": "high"}), ("score", {"right": {"bits": "zz", "count": 3}}),
+        ("score", {"right": {"bits": "00"}}), ("score", {"parameters": None}),
+        ("curve", {"curves": []}), ("curve", {"curves": 3}), ("curve", {"heads": 2}),
+        ("curve", {"curves": [{"off": [0, 1], "values": [float("nan"), 1.0], "unit": "a"}]}),
+        ("curve", {"curves": [{"off": [1, 0], "values": [1.0, 1.0], "unit": "a"}]}),
+        ("compare", {"answers": []}), ("compare", {"metrics": [{}]}),
+    ],
+)  # fmt: skip
+def test_a_damaged_result_is_named(sweep, work, result):
+    key = keys(sweep, work)[0]
+    with pytest.raises(HgvizError, match="damaged") as error:
+        StudyResults(changed(sweep, key, **result)).to_dict()
+    assert key in error.value.do
+
+
+def test_a_report_has_every_number_and_says_how_it_was_made(tmp_path, refusal, facts):
+    sweep, out = make_sweep(folder=tmp_path / "s"), tmp_path / "r.html"
+    numbers = facts("study", "report", tmp_path / "s", "-o", out)
+    page = out.read_text("utf-8").replace("&lt;", "<").replace("&#x27;", "'")
+    for words in ("Does an activation other than softmax", "hgviz study report s -o r.html",
+                  "torch", "2.6.0", "alpha", "90.0", "3 seeds"):  # fmt: skip
+        assert words in page, words
+    assert numbers == json.loads(json.dumps(StudyResults(sweep).to_dict()))
+    assert numbers["environment"]["seconds of computing"] == "90.0" and numbers["complete"]
+    assert facts("study", "report", tmp_path / "s") == numbers
+    refusal("study", "report", tmp_path / "s", code=2)
+    assert ">nan" not in page.lower() and str(tmp_path) not in page
+    shutil.copytree(tmp_path / "s", tmp_path / "there" / "s")
+    again = tmp_path / "there" / "r.html"
+    tasks.study_report(
+        tmp_path / "there" / "s", again, f"hgviz study report {tmp_path}/s -o {again}"
+    )
+    assert again.read_bytes() == out.read_bytes()
+
+
+def test_parts_that_are_copied_together_are_the_whole(tmp_path, sweep):
+    for name, seeds in (("one", "12"), ("two", "3")):
+        missing = [one.cell.key for one in sweep.standings if one.cell.place["seed"] not in seeds]
+        write(tmp_path / name, study_file(), without(sweep, *missing).standings)
+    shutil.copytree(tmp_path / "two/cells", tmp_path / "one/cells", dirs_exist_ok=True)
+    results = tasks.read_results(tmp_path / "one")
+    assert results.to_dict() == StudyResults(make_sweep(folder=tmp_path / "whole")).to_dict()
+
+
+@pytest.mark.parametrize("state", ["waiting", "failed"])
+def test_what_is_not_done_is_said(state, tmp_path, refusal, sweep):
+    some = without(sweep, *keys(sweep, "score"), state=state, line="no room")
+    write(tmp_path / "some", study_file(), some.standings)
+    missing = tasks.study_report(tmp_path / "some", tmp_path / "some.html")["missing"]
+    page = (tmp_path / "some.html").read_text("utf-8")
+    assert "Unfinished cells" in page and len(missing) == 6
+    assert page.count("no room") == 6 * (state == "failed")
+    every = [one.cell.key for one in sweep.standings]
+    none = without(sweep, *every, state=state, line="no room")
+    write(tmp_path / "none", study_file(), none.standings)
+    line = refusal("study", "report", tmp_path / "none", "-o", tmp_path / "none.html")
+    assert "has nothing to report" in line and ("no room" in line) is (state == "failed")
+    assert not (tmp_path / "none.html").exists()
+    for kind in ("seeds", "budgets"):
+        with pytest.raises(HgvizError, match="nothing to draw"):
+            tasks.sweep_chart(kind, none)
+    less = tuple(one for one in sweep.standings if one.cell.work != "score")
+    with pytest.raises(HgvizError, match="does not ask"):
+        tasks.sweep_chart("seeds", replace(sweep, standings=less))
+    with pytest.raises(HgvizError, match="unknown curve of this study .gates."):
+        tasks.sweep_chart("budgets", sweep, ("gates",))
+
+
+GRIDS = {
+    "two": {},
+    "many": {"activations": ("softmax", "ymish", "a very long name of an activation", "topk")},
+    "sizes": {"models": ("small", "large"), "activations": ("softmax", "ymish", "topk")},
+    "one seed": {"seeds": (1,), "methods": ("loo",)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRIDS)
+@pytest.mark.parametrize("kind", ["seeds", "budgets"])
+def test_no_figure_of_a_study_has_a_flaw(name, kind):
+    chart = tasks.sweep_chart(kind, make_sweep(**GRIDS[name]))
+    for width in ("1.6in", "acl", "nature2"):
+        with labels.figure_settings():
+            page = compose(Spec(kind, width=width), chart)
+            assert flaws(page) == [], width
+            assert texts(page)
+
+
+def test_the_numbers_of_figures_are_those_of_the_results(sweep, results):
+    chart = tasks.sweep_chart("seeds", sweep)
+    for row, (mark,) in zip(results.scores, zip(*chart.facets[0].marks, strict=True), strict=True):
+        ends = [100 * end for end in (row["score"].mean, row["score"].low, row["score"].high)]
+        assert [mark.mean, mark.low, mark.high] == pytest.approx(ends)
+    rows = {(row["activation"], row["method"]): row["at"][1] for row in results.pruning}
+    for plot, setting in zip(
+        tasks.sweep_chart("budgets", sweep).plots, results.settings, strict=True
+    ):
+        for line in plot.lines:
+            half = rows[setting[2], {"random orders": "random"}.get(line.label, line.label)]
+            at = np.flatnonzero(np.isclose(line.x, 0.5))[0]
+            assert (line.y[at], line.high[at]) == pytest.approx((100 * half.mean, 100 * half.high))
+    (curve,) = sweep.of("curve", method="loo")[0].found["curves"]
+    points = {name: curve[name][::2] for name in ("off", "values")}
+    key = keys(sweep, "curve", method="loo")[0]
+    chart = tasks.sweep_chart("budgets", changed(sweep, key, curves=[{**curve, **points}]), ["loo"])
+    assert len(chart.plots[0].lines[0].x) == len(points["off"])  # what all seeds have
+
+
+def test_an_interval_wider_than_the_axis_is_said():
+    sweep = make_sweep(seeds=(1, 2))
+    for number, key in enumerate(keys(sweep, "score")):
+        sweep = changed(sweep, key, value=0.7 + 0.1 * (number % 2))
+    chart = tasks.sweep_chart("seeds", sweep)
+    wide = stats.t.ppf(0.975, 1) * 5  # points, of two seeds ten points apart
+    assert chart.marks()[0].high - chart.marks()[0].mean == pytest.approx(wide)
+    with labels.figure_settings():
+        page = compose(Spec("seeds", width="acl"), chart)
+        assert any("beyond the axis" in text.get_text() for text in page.axes.texts)
+        assert flaws(page) == []
+
+
+# --- on workers -----------------------------------------------------------------------------------
+
+
+SERVE = """
+import sys
+from hgviz.cluster import local_workers
+if __name__ == "__main__":
+    with local_workers({workers}) as owner:
+        print(owner.scheduler_address, flush=True)
+        sys.stdin.read()
+"""
+SLURM = """
+import signal, sys
+from hgviz.cluster import slurm_jobs
+if __name__ == "__main__":
+    before = signal.getsignal(signal.SIGINT)
+    with slurm_jobs(sys.argv[1]) as owner:
+        print(owner.job_script(), len(owner.worker_spec), "jobs")
+    assert signal.getsignal(signal.SIGINT) is before  # dask_jobqueue takes Ctrl+C for itself
+    assert not signal.pthread_sigmask(signal.SIG_BLOCK, ())
+"""
+PROFILE = """
+jobs: 4
+cores: 8
+memory: 16GB
+queue: gpu
+walltime: '02:00:00'
+interface: lo
+job_extra_directives: ['--gpus=1']
+"""
+HERE = os.environ | {"PYTHONPATH": os.getcwd()}
+
+
+def serve(path, workers=2):
+    """A process with a scheduler and workers of its own, and its address."""
+    script = path / "serve.py"
+    script.write_text(SERVE.format(workers=workers))
+    process = subprocess.Popen(
+        [sys.executable, script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=HERE
+    )
+    return process, process.stdout.readline().strip()
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory):
+    """A scheduler with two workers, which start anew when they are killed."""
+    process, address = serve(tmp_path_factory.mktemp("cluster"))
+    yield address
+    process.communicate("")
+
+
+@pytest.fixture(params=["here", "workers"])
+def scheduler(request):
+    return "" if request.param == "here" else request.getfixturevalue("address")
+
+
+def compute(folder, cells, scheduler=""):
+    """Compute the cells that are not done."""
+    cells = [one for one in cells if not folder.is_done(one.key)]
+    work, path = work_in(folder.path), str(folder.path)
+    if scheduler:
+        cluster.compute(cells, work, scheduler, path, partial(fail_without_worker, path))
+    else:
+        compute_here(cells, work)
+    return folder.sweep()
+
+
+def test_cells_follow_what_they_need_and_the_rest_completes_where_one_fails(tmp_path, scheduler):
+    numbers = [cell(number) for number in range(4)]
+    bad = cell(4, "fail")
+    total = cell(5, needs=numbers)
+    after = cell(6, needs=(bad,))
+    cells = [*numbers, bad, total, after, cell(7, needs=(total,)), cell(8, needs=(after,))]
+    folder = folder_of(tmp_path, cells)
+    values = [step.value for step in steps_of(compute, folder, cells, scheduler) if step.value]
+    standings = folder.sweep().standings
+    states = ["done"] * 4 + ["failed", "done", "blocked", "done", "blocked"]
+    assert [one.state for one in standings] == states
+    assert [one.found["sum"] for one in standings if one.found] == [0, 1, 2, 3, 11, 18]
+    assert "ValueError: this one never works" in standings[4].line
+    assert standings[6].line == standings[8].line == "do: seed 4 failed"
+    assert len(values) == 7 and [one for one, is_done in values if not is_done] == [bad]
+    assert all(len(tries(folder, one.cell)) == (one.state != "blocked") for one in standings)
+
+
+def test_a_study_goes_on_elsewhere_and_computes_nothing_twice(tmp_path, address):
+    cells = [cell(number) for number in range(6)]
+    cells.append(cell(6, needs=cells))
+    folder = folder_of(tmp_path, cells)
+    for count, scheduler in ((2, ""), (4, address), (5, ""), (7, address)):
+        before = {one: os.stat(one).st_mtime_ns for one in folder.path.glob("cells/*/*.json")}
+        compute(folder, cells[:count], scheduler)
+        assert all(os.stat(one).st_mtime_ns == time for one, time in before.items())
+    assert folder.sweep().complete and folder.found(cells[6].key) == {"sum": 21}
+    assert {len(tries(folder, one)) for one in cells} == {1}
+
+
+def test_a_full_disk_ends_the_run_and_fails_no_cell(tmp_path, scheduler):
+    cells = [cell(1), cell(2, "full"), cell(3, needs=(cell(2, "full"),))]
+    folder = folder_of(tmp_path, cells)
+    for _ in range(2):
+        with pytest.raises(HgvizError, match="the disk is full.*is kept in"):
+            compute(folder, cells, scheduler)
+    assert {one.state for one in folder.sweep().standings} <= {"done", "waiting"}
+    (tmp_path / "room").touch()
+    assert compute(folder, cells, scheduler).complete and len(tries(folder, cells[0])) <= 2
+
+
+def test_a_run_that_is_cancelled_leaves_its_cell_waiting(tmp_path, scheduler):
+    one = cell(1, "wait")
+    folder = folder_of(tmp_path, [one])
+    cancelled(compute, folder, [one], scheduler, when=lambda step: bool(tries(folder, one)))
+    assert folder.sweep().standings[0].state == "waiting"
+    (tmp_path / "go").touch()
+    assert compute(folder, [one], scheduler).complete
+
+
+def test_a_cell_is_computed_again_when_its_worker_dies_and_given_up_in_the_end(tmp_path, address):
+    once, always = cell(1, "die once"), cell(2, "die")
+    cells = [once, always, cell(3, needs=(once,)), cell(4, needs=(always,))]
+    folder = folder_of(tmp_path, cells)
+    sweep = compute(folder, cells, address)
+    assert [one.state for one in sweep.standings] == ["done", "failed", "done", "blocked"]
+    assert "died each time" in sweep.standings[1].line and folder.found(cells[2].key) == {"sum": 4}
+    assert len(tries(folder, once)) > 1 and 3 <= len(tries(folder, always)) <= 8
+
+
+def test_a_worker_that_closes_gives_its_cell_back_and_one_that_was_done_is_done(
+    tmp_path, monkeypatch
+):
+    cells = [cell(1), cell(2)]
+    folder = folder_of(tmp_path, cells)
+    closing = SimpleNamespace(status=SimpleNamespace(name="closing"))
+    monkeypatch.setattr("distributed.get_worker", lambda: closing)
+    with pytest.raises(Reschedule):
+        cluster.compute_on_worker(work_in(tmp_path), cells[0], cluster.__version__)
+    assert folder.sweep().standings[0].state == "waiting" and not tries(folder, cells[0])
+    compute(folder, cells[:1])
+    assert [fail_without_worker(tmp_path, one) for one in cells] == [True, False]
+
+
+# --- schedulers that are refused ------------------------------------------------------------------
+
+
+def test_workers_that_do_not_fit_are_refused_before_any_cell(tmp_path, address, monkeypatch):
+    one = cell(1)
+    folder = folder_of(tmp_path, [one])
+    with monkeypatch.context() as patch:
+        patch.setattr("distributed.Client.run", lambda *_: {"tcp://far": False, "tcp://b": True})
+        with pytest.raises(HgvizError, match="worker tcp://far does not see .* 1 of 2 workers"):
+            compute(folder, [one], address)
+    monkeypatch.setattr(cluster, "__version__", "99")
+    with pytest.raises(HgvizError, match=r"worker tcp://\S+ has hgviz \d.*the run is of hgviz 99"):
+        compute(folder, [one], address)
+    with pytest.raises(HgvizError, match="Install the same version"):  # of one that comes later
+        cluster.compute_on_worker(work_in(tmp_path), one, "98")
+    assert not tries(folder, one) and not list(tmp_path.glob(".seen-*"))
+
+
+def test_what_is_done_stays_when_the_scheduler_goes_away(tmp_path):
+    process, address = serve(tmp_path, 1)
+    cells = [cell(1), cell(2, "wait")]
+    folder = folder_of(tmp_path / "study", cells)
+
+    def kill(step):
+        if step.done == 1 and tries(folder, cells[1]):
+            process.kill()
+            process.communicate()
+
+    gone = pytest.raises(HgvizError, match=f"{address} went away.*1 of 2 cells are done")
+    with gone as error, listening(kill):
+        compute(folder, cells, address)
+    assert "run the same command" in error.value.do
+    (folder.path / "go").touch()
+    assert compute(folder, cells).complete and len(tries(folder, cells[0])) == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
+def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, host):
+    with closing(socket.socket()) as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    with pytest.raises(HgvizError, match=f"no scheduler at tcp://{host}:{port}: ") as error:
+        compute(folder_of(tmp_path, [cell(1)]), [cell(1)], f"tcp://{host}:{port}")
+    assert "\n" not in str(error.value) and "rrno" not in str(error.value)
+
+
+def test_what_is_no_scheduler_is_refused_and_without_dask_the_extra_is_named(monkeypatch):
+    for name in ("local", "local:", "local:0", "local:x", "local:1025", "tcp:", "tcp:host",
+                 "slurm:", "ray://a", "8786", ""):  # fmt: skip
+        with pytest.raises(HgvizError, match="there is no scheduler .*local:N, tcp://host:8786"):
+            cluster.require_scheduler(name)
+    for name in ("local:1", "local:1024", "tcp://host", "tls://host:1", "slurm:a.yaml"):
+        cluster.require_scheduler(name)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(HgvizError, match=r"pip install 'hgviz\[cluster\]'"):
+        cluster.require_scheduler("local:2")
+
+
+# --- clusters -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("visible", "devices"), [("3,5", ["3", "5", "3"]), ("", [None, None, None])]
+)
+def test_every_visible_gpu_has_a_worker_by_turns(monkeypatch, visible, devices):
+    made = {}
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
+    monkeypatch.setattr("distributed.SpecCluster", lambda **options: made.update(options))
+    cluster.local_workers("3")
+    rows = [made["workers"][number]["options"]["env"] for number in range(3)]
+    assert [env.get("CUDA_VISIBLE_DEVICES") for env in rows] == devices
+
+
+@pytest.mark.skipif(not os.path.exists("/sys/class/net/lo"), reason="the interface of Linux")
+def test_a_profile_of_slurm_becomes_the_script_of_its_jobs(tmp_path):
+    for name, line in (("sbatch", "echo Submitted batch job 1"), ("scancel", "")):
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o700)
+    profile = tmp_path / "profile.yaml"
+    profile.write_text(PROFILE)
+    done = subprocess.run(
+        [sys.executable, "-c", SLURM, profile], capture_output=True, text=True, check=True,
+        cwd=tmp_path, env=HERE | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    for option in ("-p gpu", "--cpus-per-task=8", "--mem=15G", "-t 02:00:00", "--gpus=1"):
+        assert f"#SBATCH {option}" in done.stdout
+    assert "--nthreads 8" in done.stdout and "4 jobs" in done.stdout and not done.stderr
+
+
+@pytest.mark.filterwarnings("ignore:unclosed cluster")
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [(None, r"cannot read .*no such file"), (b"", "is no profile"), (b"\xff\xfe", "is no profile"),
+     (b"[1, 2]", "is no profile"), (b"jobs: many", "is no profile"), (b"a: [", "is no profile"),
+     (b"jobs: 1", "no cluster by"), (b"cores: 1\nmemory: 1GB\nnonsense: 3", "no cluster by")],
+)  # fmt: skip
+def test_what_is_no_profile_is_one_line(tmp_path, content, what):
+    path = tmp_path / "profile.yaml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(HgvizError, match=what) as error:
+        cluster.slurm_jobs(str(path))
+    assert "\n" not in str(error.value)
+    del error
+    gc.collect()  # dask_jobqueue leaves what it could not make

@@ -21,10 +21,8 @@ from hgviz.core import (
 from hgviz.figures import FIGURES, CaptureFacts, Panel, Spec, output
 from hgviz.study import PruningCurve
 from hgviz.tasks.attribution import Attribution, KeyScores, Question, attribution_panel
-from tests.making import make_capture
-from tests.pictures import make_image_capture
-from tests.studying import make_study
-from tests.sweeps import make_sweep
+from tests.making import make_capture, make_image_capture
+from tests.studying import make_study, make_sweep
 
 SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, the bell rang."
 HOSTILE = (

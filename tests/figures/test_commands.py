@@ -29,10 +29,9 @@ from hgviz.figures.spec import (
 from hgviz.maps.links import LinkOptions
 from hgviz.store import write_capture, write_study
 from tests.figures.making import study_of
-from tests.making import make_capture
-from tests.pictures import make_image_capture
+from tests.making import make_capture, make_image_capture
 from tests.store.samples import write_corpus
-from tests.sweeps import make_sweep
+from tests.studying import make_sweep
 
 TEXT = "Sand ran down."
 A = make_capture(TEXT, strides=(1, 2), heads=3)

@@ -46,8 +46,7 @@ from tests.figures.making import (
     selections,
 )
 from tests.gui import kinds
-from tests.making import byte_prompt, make_capture
-from tests.pictures import make_image_capture
+from tests.making import byte_prompt, make_capture, make_image_capture
 
 EVERY_WIDTH = ("1.6in", *WIDTHS, "12in")
 TITLES = (

@@ -50,8 +50,7 @@ from tests.figures.making import (
     states,
 )
 from tests.gui.kinds import translator
-from tests.making import level_spans, make_capture
-from tests.pictures import make_image_capture
+from tests.making import level_spans, make_capture, make_image_capture
 
 CAPTURE = make_capture(SEA)
 UNSEEN = (0xF0, 0xF2, 0xF4)

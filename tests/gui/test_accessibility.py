@@ -26,7 +26,7 @@ from PySide6.QtWidgets import (
 )
 
 from tests.gui.screen import busy
-from tests.sweeps import make_sweep
+from tests.studying import make_sweep
 
 CONTROLS = (
     QAbstractButton, QAbstractItemView, QAbstractSlider, QAbstractSpinBox, QComboBox, QLineEdit,

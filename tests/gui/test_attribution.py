@@ -17,8 +17,7 @@ from hgviz.models import open_model
 from hgviz.tasks.attribution import KeyScores
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import shown
-from tests.making import make_capture
-from tests.pictures import make_image_capture
+from tests.making import make_capture, make_image_capture
 
 
 @pytest.fixture(scope="module")

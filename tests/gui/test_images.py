@@ -11,11 +11,10 @@ from PySide6.QtTest import QTest
 from hgviz import palettes
 from hgviz.gui.view import LOOKS
 from tests.gui.screen import colour_at, errors
-from tests.making import make_capture
+from tests.making import make_capture, make_image_capture
 from tests.models.building import write_transformer
 from tests.models.zoo import write
-from tests.pictures import make_image_capture
-from tests.test_pairs import tokenizer
+from tests.test_evaluate import tokenizer
 
 CAPTURE = make_image_capture(rows=4, columns=6, heads=3)
 

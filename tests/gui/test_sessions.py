@@ -19,7 +19,7 @@ from hgviz.session import SideB
 from hgviz.session.document import read_document
 from hgviz.study import Mask
 from tests.gui.screen import busy
-from tests.sweeps import make_sweep
+from tests.studying import make_sweep
 
 TEXT = "A sailor turned the glass."
 

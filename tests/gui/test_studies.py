@@ -21,7 +21,7 @@ from hgviz.store import open_study, write_study
 from hgviz.store.studies import SweepFolder
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy, error_dialogs, errors
-from tests.sweeps import make_sweep, study_file, without, write
+from tests.studying import make_sweep, study_file, without, write
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from tests.sweeps import make_sweep, study_file, without, write
+from tests.studying import make_sweep, study_file, without, write
 
 MODEL = """
 [[models]]

@@ -19,8 +19,7 @@ from hgviz.store import is_capture, is_study, open_study, schema, studies, write
 from hgviz.store.studies import SweepFolder, is_sweep
 from hgviz.study import Cell
 from tests.store.samples import same
-from tests.studying import OPTIONAL, make_study
-from tests.sweeps import cell, folder_of
+from tests.studying import OPTIONAL, cell, folder_of, make_study
 
 STUDIES = Path(__file__).parent / "studies"
 TIMES = [[1.730953, 1.049186], [1.919801, 1.558168], [1.401688, 1.147349], [1.392633, 1.254712]]
