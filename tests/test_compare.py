@@ -20,10 +20,7 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.figures.output import Document, Notes, Table, write_report
 from hgviz.files import resource
 from hgviz.models import open_model, pruning
-from hgviz.models.attribution import example_gradients
-from hgviz.models.layers import Tokens, attention_modules
 from hgviz.models.prompts import prompts_like
-from hgviz.models.run import Run
 from hgviz.store import open_capture, write_capture, write_study
 from hgviz.tasks.comparison_report import report_page
 from tests.gui.kinds import listener, translator
@@ -570,28 +567,6 @@ def test_numbers_of_heads_are_those_of_captures(compared, words):
                 ):  # fmt: skip
                     measured = side.values[name][number, at]
                     assert measured == pytest.approx(value, abs=1e-5), (name, head)
-
-
-def test_slopes_vanish_and_pass_as_autograd_says(compared, words):
-    """The bias of a head's queries moves its scores: the slope of the log odds by both ways."""
-    model = compared[0][1]
-    examples = tasks.examples_from(model, words[2]).sample(4)
-    row = examples.rows[0]
-    part = attention_modules(model.module)[0]
-    original = part.q.bias.data
-    part.q.bias = torch.nn.Parameter(original, requires_grad=True)
-    logits = model.module(Tokens(torch.tensor(row.ids)[None]), Run())[0]
-    wanted = int(row.wanted[0])
-    others = torch.logsumexp(logits[torch.arange(len(logits)) != wanted], 0)
-    (slope,) = torch.autograd.grad(logits[wanted] - others, part.q.bias)
-    part.q.bias = torch.nn.Parameter(original, requires_grad=False)
-    found = example_gradients(model, examples.batch([0]))
-    for at, head in enumerate(part.layer.heads):
-        block = found.head(HeadId(0, head))
-        k = found._calls[0].k[0, at].numpy()
-        expected = part.rule.scale_of(at) * np.einsum("qk,kd->d", block.at_scores[0], k)
-        mine = slope[at * part.d_head : (at + 1) * part.d_head].numpy()
-        assert np.abs(mine - expected).max() <= 1e-5 * (1 + np.abs(mine).max())
 
 
 def blocks(a, b, data, **more):
