@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from difflib import get_close_matches
@@ -58,6 +59,32 @@ def sync_folder(folder: Path) -> None:
             os.fsync(handle)
         finally:
             os.close(handle)
+
+
+@contextmanager
+def held_folder(folder: Path) -> Iterator[None]:
+    """Keep other processes from growing a file in a folder as long as this one does.
+
+    Raises HgvizError where another does. A killed process holds nothing; where the system or the
+    disk knows no locks, nothing is held.
+    """
+    if sys.platform == "win32":
+        yield
+        return
+    import fcntl
+
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            what = f"{short_path(folder)} is being written by another hgviz"
+            raise HgvizError(what, "Wait until it is done, or choose another name") from None
+        except OSError:  # some disks of networks
+            pass
+        yield
+    finally:
+        os.close(handle)
 
 
 # --- what comes with hgviz ------------------------------------------------------------------------

@@ -32,6 +32,7 @@ from hgviz.files import (
     TEMPORARY,
     find_sample,
     first_line,
+    held_folder,
     open_atomic,
     path_errors,
     write_atomic,
@@ -464,11 +465,17 @@ def train(plan: Plan, folder: str | os.PathLike[str], keep_state: bool = False) 
 
     Stopped or killed, it continues from folder/state.pt when started again with the same plan.
     keep_state: leave state.pt until the caller has stored the report; with it the end is done
-    again in a moment. The progress carries {"step", "loss", "held_out"}.
+    again in a moment. Raises HgvizError where another process trains into the folder. The progress
+    carries {"step", "loss", "held_out"}.
     """
     out = Path(folder)
     missing = [path for path in (out, *out.parents) if not path.exists()]
     out.mkdir(parents=True, exist_ok=True)
+    with held_folder(out):
+        return _train(plan, out, missing, keep_state)
+
+
+def _train(plan: Plan, out: Path, missing: list[Path], keep_state: bool) -> Report:
     try:
         if plan.recipe.threads:
             torch.set_num_threads(plan.recipe.threads)

@@ -12,7 +12,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Self
@@ -25,7 +25,7 @@ from hgviz import errors
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, Item, Layer, Level, Map, ModelSpec, Prompt, readonly
 from hgviz.errors import HgvizError
-from hgviz.files import TEMPORARY, require_there, sync_folder
+from hgviz.files import TEMPORARY, held_folder, require_there, sync_folder
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, with_statistics
 from hgviz.maps.lazy import add_sinks
 from hgviz.maps.rule import proof_rows
@@ -266,22 +266,24 @@ class _GrowingFile:
             "kind of maps": "weights" if made.dense else "factors",
             **texts,
         }
-        with writing(self.path):
-            if not self._can_resume(identity, force):
+        with writing(self.path), ExitStack() as self._hold:
+            if self._can_resume(identity, force):
+                self.committed = {
+                    number for number in self.wanted
+                    if _is_complete(self.part / self.piece.format(number))
+                }  # fmt: skip
+                with suppress(HgvizError):
+                    created = _root_of(self.part / schema.ROOT)["made"].created
+                    self.capture = replace(capture, made=replace(made, created=created))
+            else:
                 self._begin(identity)
-                return
-            self.committed = {
-                number for number in self.wanted
-                if _is_complete(self.part / self.piece.format(number))
-            }  # fmt: skip
-            with suppress(HgvizError):
-                created = _root_of(self.part / schema.ROOT)["made"].created
-                self.capture = replace(capture, made=replace(made, created=created))
+            self._hold = self._hold.pop_all()  # until it is finished
 
     def _can_resume(self, identity: Mapping[str, Any], force: bool) -> bool:
         """Whether the folder is that of the same capture; one of another is removed."""
         if not self.part.is_dir():
             return False
+        self._hold.enter_context(held_folder(self.part))
         for file in self.part.glob(f"*{TEMPORARY}"):
             file.unlink()
         if before := _read_identity(self.part):
@@ -295,6 +297,7 @@ class _GrowingFile:
                     "Finish that one, choose another name, or start anew with --force",
                 )
         remove_part(self.part)  # or killed before there was anything to resume
+        self._hold.close()
         return False
 
     def _begin(self, identity: Mapping[str, Any]) -> None:
@@ -304,6 +307,7 @@ class _GrowingFile:
             "Move it, or choose another name",
         )
         self.part.mkdir(exist_ok=True)
+        self._hold.enter_context(held_folder(self.part))
         try:
             with hdf5.whole_hdf5(self.part / schema.ROOT) as file:
                 self._write_root(file)
@@ -338,6 +342,7 @@ class _GrowingFile:
             os.replace(self.part / schema.WHOLE, self.path)
             sync_folder(self.path.parent)
             remove_part(self.part)
+            self._hold.close()
 
     def __enter__(self) -> Self:
         return self
@@ -345,6 +350,7 @@ class _GrowingFile:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and not _has_layers(self.part):
             remove_part(self.part)
+        self._hold.close()
 
 
 class _Layers:

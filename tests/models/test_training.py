@@ -15,7 +15,7 @@ from tokenizers.models import WordPiece
 
 from hgviz.core import HgvizError
 from hgviz.errors import HgvizWarning
-from hgviz.files import resource
+from hgviz.files import held_folder, resource
 from hgviz.models import open_model, training
 from hgviz.models.config import parse_config, shapes_of
 from hgviz.models.data import read_rows
@@ -120,6 +120,12 @@ def test_a_stopped_training_goes_on_to_the_same_weights(folder, kind):
         recipe |= {"token_dropout": 0.2, "label_smoothing": 0.1}
     whole, stopped = train_twice(plan(folder, KINDS[kind], recipe=recipe), folder, 3, 5)
     assert whole.figures == stopped.figures
+
+
+def test_a_second_training_into_one_folder_is_refused(folder):
+    (folder / "out").mkdir()
+    with held_folder(folder / "out"), pytest.raises(HgvizError, match="out is being written by"):
+        train(plan(folder, KINDS["next"]), folder / "out")
 
 
 def test_a_training_is_continued_only_as_it_was_begun(folder):

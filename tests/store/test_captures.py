@@ -341,6 +341,18 @@ def test_an_interrupted_capture_opens_and_is_gone_on_with(tmp_path, small):
     assert not part.exists()
 
 
+def test_a_second_writer_of_one_file_is_refused(tmp_path, small):
+    path = tmp_path / "a.h5"
+    with Writer(path, small) as writer:
+        writer.add(0, small.maps[0])
+        with pytest.raises(HgvizError, match="a.h5.part is being written by another"):
+            Writer(path, small, force=True)
+        for index, one in enumerate(small.maps[1:], 1):
+            writer.add(index, one)
+        writer.finish()
+    assert open_capture(path).complete
+
+
 def test_an_empty_folder_is_a_capture_without_layers(tmp_path, small):
     part = tmp_path / "a.h5.part"
     part.mkdir()
