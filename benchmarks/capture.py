@@ -301,21 +301,23 @@ def compare_times(folder, text, forward, limits):
         line(f"capture ({name}) / forward", f"{taken[name] / taken[forward]:.2f}", limit)
 
 
-def prepared(folder, length, name):
+def prepared(folder, length, name, device="cpu", dtype="float32", vocabulary=VOCABULARY):
     """A function that runs a forward pass or a capture of a random text, warmed up."""
     torch.set_num_threads(1)
-    ids = np.random.default_rng(0).integers(0, VOCABULARY, length)
+    ids = np.random.default_rng(0).integers(0, vocabulary, length)
     if name == "sdpa":
         import transformers
 
         auto = transformers.AutoModelForCausalLM
-        net = auto.from_pretrained(folder / "model", attn_implementation="sdpa").eval()
+        number = getattr(torch, dtype)
+        net = auto.from_pretrained(folder / "model", attn_implementation="sdpa", dtype=number)
+        net.to(device).eval()
 
         @torch.inference_mode()
         def run(ids=ids):
-            net(torch.tensor(ids)[None], use_cache=False)
+            net(torch.tensor(ids, device=device)[None], use_cache=False)
     else:
-        model = open_model(folder / "model")
+        model = open_model(folder / "model", device, dtype)
         out = folder / "c.h5" if name == "file" else None
 
         def run(ids=ids):

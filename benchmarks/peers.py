@@ -1,31 +1,17 @@
-"""From attention weights in memory to a picture: BertViz, inspectus, CircuitsVis and hgviz.
+"""hgviz beside other programs: torch's fused softmax, a published Hourglass, HTML pages of maps.
 
-12 layers of 12 heads, as BERT-base has, random, 64 to 512 tokens; hgviz alone beyond. What each
-makes of them:
+Parts: activations, pages, package, shortening. Processor time, one thread, by turns.
 
-  BertViz head_view, model_view   a page of HTML with all heads' weights as JSON
-  CircuitsVis attention_heads     the same
-  inspectus attention             the same, weights as base64; its page draws sums over heads
-  hgviz, weights                  a file of the weights, then the window's picture of all heads and
-                                  of one head's map, off screen
-  hgviz, q and k                  the same from queries and keys, which is how it captures models
+    python benchmarks/peers.py --install   BertViz, inspectus and CircuitsVis into .venv/peers
+    python benchmarks/peers.py pages       without them, hgviz alone
 
-A page has yet to be painted by a browser, which is not measured and takes longer than making it.
-Processor time on one thread; memory is the peak of a new process over what it held before, weights
-and libraries; bytes are those of the page or the file. Each is warmed up on 8 tokens, and stopped
-after 60 seconds. Medians of three where one takes under 5 seconds, taken in turn.
-
-    python benchmarks/peers.py --install    the three into .venv/peers, 1.1 GB with their torch
-    python benchmarks/peers.py              without them hgviz alone
-    python benchmarks/peers.py --long       1,024 tokens for all, 32k and 131k for hgviz
+`pages` goes from the weights of 12 layers of 12 heads in memory to a page of HTML, or to hgviz's
+file and the picture of its window; a browser has yet to paint the page. Memory is on top of the
+weights; bytes are of the page or file, per weight.
 """
 
-import argparse
-import contextlib
-import ctypes
-import gc
-import importlib
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -33,299 +19,304 @@ import sys
 import tempfile
 import time
 from pathlib import Path
+from pydoc_data.topics import topics
 
-from table import line
+from table import growth, heading, in_turn, line, memory_of, run_parts
+
+WIDTH, ROUNDS = 64, 3
+LENGTH = 2048  # of the Hourglass comparisons
+
+
+# --- activations ----------------------------------------------------------------------------------
+
+LIMITS = {  # forward pass over that of softmax at 2,048 tokens
+    "ymish": "2.0", "tanh": "2.0", "selu": "3.0", "elu": "3.0", "leaky_relu": "3.0",
+    "swish": "3.0", "topk": "5.0", "linear": "",
+}  # fmt: skip
+
+
+def activations(lengths=(512, 2048), heads=8):
+    """Attention by every activation over the fused softmax, forward."""
+    import torch
+
+    from hgviz.activations import ACTIVATIONS
+    from hgviz.maps import Rule
+    from hgviz.models.attention import attend
+
+    for length in lengths:
+        for causal in (False, True):
+            heading(f"{length:,} tokens, {'causal' if causal else 'all keys'}, forward / softmax")
+            q, k, v = torch.randn(3, 1, heads, length, WIDTH, generator=torch.manual_seed(0))
+            works = {}
+            for name in ("softmax", *LIMITS):
+                norms = (ACTIVATIONS[name].norm,) * heads
+                rule = Rule(WIDTH**-0.5, (name,) * heads, norms, causal=causal, top_k=8)
+                works[name] = lambda rule=rule, q=q, k=k, v=v: attend(q, k, v, rule)
+            with torch.inference_mode():
+                taken = in_turn(works, 3 * ROUNDS)
+            for name, limit in LIMITS.items():
+                ratio = taken[name] / taken["softmax"]
+                line(name, f"{ratio:.2f}", limit if length == 2048 else "")
+
+
+# --- the published Hourglass, and shortening ------------------------------------------------------
+
+PACKAGE = {
+    "num_tokens": 256, "dim": 256, "max_seq_len": 2048, "heads": 8, "dim_head": 32,
+    "depth": (2, 4, 2), "shorten_factor": 4, "attn_resampling": True, "causal": True,
+    "updown_sample_type": "linear",
+}  # fmt: skip
+SHAPES = "8@1", "2@1 4@2 2@1", "2@1 4@3 2@1", "2@1 4@4 2@1"
+HELD_OUT = 65_536  # bytes
+
+
+def package():
+    """Forward pass over that of hourglass-transformer-pytorch 0.0.6 on the same weights."""
+    for length in (512, LENGTH):
+        compare_package(length, "cpu")
+
+
+def compare_package(length, device):
+    """The lines of one length on one device."""
+    import torch
+    from hourglass_transformer_pytorch import hourglass_transformer_pytorch as published
+
+    from hgviz.models import open_model
+    from hgviz.models.layers import Tokens
+
+    published.math = math  # version 0.0.6 forgets to import it
+    torch.manual_seed(0)
+    theirs = published.HourglassTransformerLM(**PACKAGE).eval()
+    with tempfile.TemporaryDirectory() as folder:
+        config = {"model_type": "hourglass-transformer-pytorch", **PACKAGE}
+        Path(folder, "config.json").write_text(json.dumps(config))
+        torch.save(theirs.state_dict(), Path(folder, "model.pt"))
+        ours = open_model(folder, device).module
+    ids = torch.randint(256, (1, length), device=device)
+    theirs.to(device)
+    wait = torch.cuda.synchronize if device == "cuda" else lambda: None
+    with torch.inference_mode():
+        off = float((theirs(ids) - ours(Tokens(ids))).abs().max())
+        works = {"theirs": lambda: theirs(ids), "ours": lambda: ours(Tokens(ids))}
+        taken = in_turn(works, 3 * ROUNDS, wait=wait)
+    ratio = taken["ours"] / taken["theirs"]
+    line(f"forward / hourglass-transformer-pytorch, {length:,} tokens", f"{ratio:.2f}", "1.00")
+    line("  largest difference of logits", f"{off:.1e}")
+
+
+def shortening(steps=300):
+    """Decoders of equal parameters with and without shortening, trained by turns on the same bytes:
+    cost, time and memory over those of the vanilla one, and bits per byte."""
+    import numpy as np
+    import torch
+
+    from hgviz.models.objectives import bits_per_byte
+
+    torch.set_num_threads(1)
+    data = "".join(topics[name] for name in sorted(topics)).encode()
+    text = torch.frombuffer(bytearray(data), dtype=torch.uint8)
+    train, held_out = text[:-HELD_OUT].long(), text[-HELD_OUT:]
+    trainers = {shape: Trainer(shape) for shape in SHAPES}
+    taken = {shape: [] for shape in SHAPES}
+    random = np.random.default_rng(0)
+    for step in range(steps):
+        start = int(random.integers(len(train) - LENGTH))
+        rate = 2e-3 * min(1, (step + 1) / 20) * (1 - 0.9 * step / steps)
+        for shape, trainer in trainers.items():
+            begin = time.perf_counter()
+            trainer.step(train[None, start : start + LENGTH + 1], rate)
+            taken[shape].append(time.perf_counter() - begin)
+    ids = held_out[None, :LENGTH].long()
+    with torch.inference_mode():
+        works = {shape: lambda one=one: one.model(ids) for shape, one in trainers.items()}
+        forward = in_turn(works, 2 * ROUNDS)
+    vanilla = {}
+    for shape, trainer in trainers.items():
+        costs = {
+            "analytic cost": trainer.model.config.shape.cost(LENGTH, 128),
+            "forward": forward[shape], "training step": statistics.median(taken[shape]),
+            "memory of a step": memory_of(training_step, shape),
+        }  # fmt: skip
+        vanilla = vanilla or costs
+        heading(f"{shape}, {sum(one.numel() for one in trainer.model.parameters()):,} parameters")
+        for name, cost in costs.items():
+            line(f"{name} / vanilla", f"{cost / vanilla[name]:.2f}")
+        line("bits per byte", f"{bits_per_byte(trainer.model, held_out, LENGTH):.3f}")
+
+
+class Trainer:
+    """A byte-level decoder and its optimizer."""
+
+    def __init__(self, shape):
+        import torch
+
+        from hgviz.models.config import parse_config
+
+        torch.manual_seed(0)
+        self.model = parse_config({
+            "hierarchy": shape, "vocab_size": 256, "d_model": 128, "n_heads": 4,
+            "positions": "rotary", "downsampling": "average", "upsampling": "repeat",
+        }).build()  # fmt: skip
+        self.optimizer = torch.optim.AdamW(self.model.parameters(), betas=(0.9, 0.98))
+
+    def step(self, ids, rate):
+        """One update on ids (batch, n + 1)."""
+        import torch
+
+        logits = self.model(ids[:, :-1])
+        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+        self.optimizer.zero_grad()
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.param_groups[0]["lr"] = rate
+        self.optimizer.step()
+
+
+def training_step(shape):
+    """A function that takes a training step of LENGTH bytes; a short one has been taken."""
+    import torch
+
+    torch.set_num_threads(1)
+    trainer = Trainer(shape)
+    trainer.step(torch.randint(256, (1, 17)), 1e-3)
+    return lambda: trainer.step(torch.randint(256, (1, LENGTH + 1)), 1e-3)
+
+
+# --- pages ----------------------------------------------------------------------------------------
 
 HOME = Path(__file__).parents[1] / ".venv" / "peers"
-COMMAND = "python benchmarks/peers.py --install"
 NEEDS = "torch==2.13.0", "numpy==2.4.6", "ipython==9.18.1", "importlib_metadata==10.2.0"
 PEERS = "bertviz==1.4.1", "inspectus==0.2.0", "circuitsvis==1.43.3"
-THEIRS = {
-    "BertViz head_view": "bertviz",
-    "BertViz model_view": "bertviz",
-    "CircuitsVis attention_heads": "circuitsvis",
-    "inspectus attention": "inspectus",
-}
+THEIRS = "BertViz head_view", "BertViz model_view", "CircuitsVis attention_heads", "inspectus"
 OURS = "hgviz, weights", "hgviz, q and k"
-BERT = 12, 12
 LENGTHS = 64, 128, 256, 512
-ALONE = {1024: BERT, 4096: (2, 12), 8192: (1, 8)}  # (layers, heads)
-LONG = {32_768: (1, 2), 131_072: (1, 1)}
-WIDTH, PIXELS = 64, 1024
-LIMIT = 60  # seconds of processor time that a peer may take
-ROUNDS, QUICK = 3, 5
-
-
-def main():
-    """Print a line for each way and length, then all in one table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--install", action="store_true", help="install the peers, then measure")
-    parser.add_argument("--long", action="store_true", help="the long lengths only: half an hour")
-    parser.add_argument("--alone", nargs=4, help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    if options.alone:
-        name, *shape = options.alone
-        print(json.dumps(alone(name, *map(int, shape))))
-        return 0
-    if options.install and not install():
-        return 1
-    theirs = tuple(THEIRS) if interpreter().exists() else ()
-    if not theirs:
-        print(f"BertViz, inspectus and CircuitsVis are not here; `{COMMAND}` gets them")
-    plan = [] if options.long else [(length, BERT, theirs + OURS) for length in LENGTHS]
-    for length, shape in (LONG if options.long else ALONE).items():
-        plan.append((length, shape, OURS[1:]))  # weights would be 0.6 GB at 1,024 and 17 at 131k
-    if options.long and theirs:
-        plan.append((1024, BERT, theirs))
-    rows = {}
-    for length, shape, names in plan:
-        for name, found in turns(names, length, shape).items():
-            rows.setdefault(name, {})[length] = found
-            tell(name, length, shape, found)
-    print()
-    for text in table(rows):
-        print(text)
-    return 0
-
-
-def turns(names, length, shape):
-    """{name: what one way took and gave, or words on why it did not}, in turn, medians."""
-    found = {name: [measured(name, length, shape)] for name in names}
-    quick = [name for name in names if is_quick(found[name][0])]
-    for _ in range(ROUNDS - 1):
-        for name in quick:
-            found[name].append(measured(name, length, shape))
-    return {name: median(ones) for name, ones in found.items()}
-
-
-def is_quick(found):
-    """Whether there is time for more than one measurement."""
-    return isinstance(found, dict) and found["seconds"] < QUICK
-
-
-def median(ones):
-    """Every figure's median; the words of the first that failed, if one did."""
-    for one in ones:
-        if isinstance(one, str):
-            return one
-    return {key: statistics.median(one[key] for one in ones) for key in ones[0]}
-
-
-def measured(name, length, shape):
-    """One measurement in a process of its own."""
-    python = interpreter() if name in THEIRS else sys.executable
-    command = [str(python), __file__, "--alone", name, str(length), *map(str, shape)]
-    settings = {"OMP_NUM_THREADS": "1", "QT_QPA_PLATFORM": "offscreen"}
-    root = str(Path(__file__).parents[1])
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=3600,
-            env={**os.environ, **settings, "PYTHONPATH": root},
-        )  # fmt: skip
-    except subprocess.TimeoutExpired:
-        return "over an hour"
-    if done.returncode == -24:  # SIGXCPU
-        return f"over {LIMIT} s"
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"code {done.returncode}"])[-1]
-        return f"died ({said[:60]})"
-    return json.loads(done.stdout.splitlines()[-1])
-
-
-def tell(name, length, shape, found):
-    """The line of one way at one length."""
-    heads = "" if shape == BERT else f", {shape[0] * shape[1]} heads"
-    line(f"{name}, {length:,} tokens{heads}", said(found))
-    if isinstance(found, dict) and "file" in found:
-        parts = (f"{part} {found[part]:.2f}" for part in ("file", "head", "window"))
-        print(f"      of it {', '.join(parts)} s")
-
-
-def said(found):
-    """What one way took and gave, in a few words."""
-    if isinstance(found, str):
-        return found
-    memory = f"{found['memory'] / 1e6:,.0f} MB"
-    return f"{found['seconds']:.2f} s, {memory}, {found['bytes']:.3g} B"
-
-
-def table(rows):
-    """Seconds, memory and bytes a weight, in Markdown."""
-    lengths = sorted({length for one in rows.values() for length in one})
-    yield "| | " + " | ".join(f"{length:,} tokens" for length in lengths) + " |"
-    yield "|" + "---|" * (len(lengths) + 1)
-    for name, one in rows.items():
-        cells = [said(one[length]) if length in one else "" for length in lengths]
-        yield f"| {name} | " + " | ".join(cells) + " |"
-
-
-# --- the environment of the peers -----------------------------------------------------------------
-
-
-def interpreter():
-    """The Python that has the peers."""
-    return HOME / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+ALONE = {1024: (12, 12), 4096: (2, 12), 8192: (1, 8)}  # layers and heads of q and k
+LIMIT = 600  # seconds for one measurement
 
 
 def install():
-    """Make the environment of the peers; whether that worked."""
-    pip = [str(interpreter()), "-m", "pip", "install", "--disable-pip-version-check"]
-    print(f"installing {', '.join(PEERS)} into {HOME}", flush=True)
+    """Make the environment of the three."""
+    pip = [str(HOME / "bin/python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     for command in (
         [sys.executable, "-m", "venv", str(HOME)],
-        [*pip, "-q", *NEEDS],  # what the three import to draw, and no more
-        [*pip, "-q", "--no-deps", *PEERS],
+        [*pip, *NEEDS],  # what the three import to draw, and no more
+        [*pip, "--no-deps", *PEERS],
     ):
-        if subprocess.run(command).returncode:
-            print(f"The peers could not be installed: {' '.join(command[:4])} failed.")
-            return False
-    return True
+        subprocess.run(command, check=True)
 
 
-# --- one measurement ------------------------------------------------------------------------------
+def pages():
+    """Seconds, memory and bytes per weight of each way and length, medians."""
+    theirs = THEIRS if (HOME / "bin/python").exists() else ()
+    if not theirs:
+        print(
+            "BertViz, inspectus and CircuitsVis are missing: python benchmarks/peers.py --install"
+        )
+    plan = [(name, length, 12, 12) for length in LENGTHS for name in (*theirs, *OURS)]
+    plan += [(OURS[1], length, *shape) for length, shape in ALONE.items()]
+    for name, length, *shape in plan:
+        heads = "" if shape == [12, 12] else f", {math.prod(shape)} heads"
+        runs = [measured(name, length, *shape)]
+        if runs[0] and runs[0][0] < 5:
+            runs += [measured(name, length, *shape) for _ in range(ROUNDS - 1)]
+        value = f"over {LIMIT} s, or failed"
+        if all(runs):
+            seconds, memory, size = map(statistics.median, zip(*runs, strict=True))
+            value = f"{seconds:.2f} s, {memory / 1e6:,.0f} MB, {size:.3g} B"
+        line(f"{name}, {length:,} tokens{heads}", value)
+
+
+def measured(name, *shape):
+    """(seconds, bytes of memory, bytes per weight) in a process of its own; None if it failed."""
+    python = str(HOME / "bin/python") if name in THEIRS else sys.executable
+    command = [python, __file__, "--alone", name, *map(str, shape)]
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=env)
+    except subprocess.TimeoutExpired:
+        return None
+    return None if done.returncode else json.loads(done.stdout.splitlines()[-1])
 
 
 def alone(name, length, layers, heads):
-    """What one way takes and gives, in this process."""
-    make = theirs if name in THEIRS else ours
+    """Print that of this process, which is warmed up on 8 tokens."""
+    prepare = their_page if name in THEIRS else our_picture
     with tempfile.TemporaryDirectory() as folder:
-        warm = make(name, 8, 1, heads, Path(folder))
-        warm()
-        work = make(name, length, layers, heads, Path(folder))
-        limited(LIMIT if name in THEIRS else 3600)
-        before = held_from_now()
-        start = time.process_time()
-        found = work()
-        seconds = found.pop("seconds", None) or time.process_time() - start
-        size = found.pop("bytes") / (layers * heads * length**2)
-        return {"seconds": seconds, "memory": peak() - before, "bytes": size, **found}
+        prepare(name, 8, 1, heads, folder)()
+        result = []
+
+        def work():
+            begin = time.process_time()
+            result.append(run())
+            result.insert(0, time.process_time() - begin)
+
+        run = prepare(name, length, layers, heads, folder)
+        memory = growth(lambda: work)
+    print(json.dumps([result[0], memory, result[1] / (layers * heads * length**2)]))
 
 
-def theirs(name, length, layers, heads, folder):
-    """The work of a peer on random weights; one thread, no notebook."""
+def their_page(name, length, layers, heads, folder):
+    """A function that makes a page of random weights and returns its bytes."""
     import IPython.display
     import torch
 
     torch.set_num_threads(1)
-    torch.manual_seed(0)
     weights = [torch.softmax(torch.randn(1, heads, length, length), -1) for _ in range(layers)]
-    tokens = [f"w{number}" for number in range(length)]
-    shown = []
-    IPython.display.display = lambda *pages, **_: shown.extend(pages)
-    module = importlib.import_module(THEIRS[name])
+    tokens, parts = [f"w{number}" for number in range(length)], []
+    IPython.display.display = lambda *pages, **_: parts.extend(pages)
 
     def work():
         if name.startswith("BertViz"):
-            page = getattr(module, name.split()[1])(weights, tokens, html_action="return").data
+            import bertviz
+
+            view = getattr(bertviz, name.split()[1])
+            page = view(weights, tokens, html_action="return").data
         elif name.startswith("CircuitsVis"):
-            attention = importlib.import_module("circuitsvis.attention")
-            all_heads = torch.cat([one[0] for one in weights])
-            page = attention.attention_heads(all_heads, tokens, mask_upper_tri=False).local_src
+            from circuitsvis.attention import attention_heads
+
+            every = torch.cat([one[0] for one in weights])
+            page = attention_heads(every, tokens, mask_upper_tri=False).local_src
         else:
-            module.attention(weights, tokens)
-            page = "".join(one.data for one in shown)
-        return {"bytes": len(page.encode())}
+            import inspectus
+
+            inspectus.attention(weights, tokens)
+            page = "".join(part.data for part in parts)
+        return len(page.encode())
 
     return work
 
 
-def ours(name, length, layers, heads, folder):
-    """The work of hgviz on random weights, or on random queries and keys."""
+def our_picture(name, length, layers, heads, folder):
+    """A function that writes random maps, draws the window's picture and returns bytes."""
     import numpy as np
 
     from hgviz.gui.selftest import window_picture
     from hgviz.store import write_capture
 
-    random = np.random.default_rng(0)
-
-    def draw():
-        return random.normal(size=(heads, length, WIDTH)).astype(np.float32)
-
-    given = [{"q": draw(), "k": draw()} for _ in range(layers)]
-    if name == "hgviz, weights":
-        given = [{"weights": softmax(one["q"] @ one["k"].swapaxes(1, 2) / 8)} for one in given]
-    tokens = [f"w{number}" for number in range(length)]
-    out = folder / f"{length}.h5"
+    random, given = np.random.default_rng(0), []
+    for _ in range(layers):
+        q, k = random.normal(size=(2, heads, length, WIDTH)).astype(np.float32)
+        weights = np.exp(q @ k.swapaxes(1, 2) / 8) if name == OURS[0] else None
+        given.append({"q": q, "k": k} if weights is None else
+                     {"weights": weights / weights.sum(-1, keepdims=True)})  # fmt: skip
+    path = Path(folder, f"{length}.h5")
 
     def work():
-        times = [time.process_time()]
-        write_capture(out, tokens=tokens, layers=given)
-        times.append(time.process_time())
-        head(out)
-        times.append(time.process_time())
-        window_picture(out)
-        times.append(time.process_time())
-        file, one, window = (b - a for a, b in zip(times, times[1:], strict=False))
-        parts = {"file": file, "head": one, "window": window}
-        return {"seconds": file + window, "bytes": out.stat().st_size, **parts}
+        write_capture(path, tokens=[f"w{number}" for number in range(length)], layers=given)
+        window_picture(path)
+        return path.stat().st_size
 
     return work
 
 
-def head(path):
-    """The first picture of one head: the file opened, its map fitted into PIXELS, coloured."""
-    from hgviz import palettes
-    from hgviz.store import open_capture
-
-    one = open_capture(path).maps[0]
-    _, queries, keys = one.shape
-    zoom = max(0, -(-max(queries, keys) // PIXELS) - 1).bit_length()
-    values = one.overview(0, (0, queries), (0, keys), zoom, "max")
-    if values is None:
-        values = one.read(0, zoom=zoom)
-    limits = palettes.limits_of(0.0, float(values.max()), False)
-    return palettes.paint(palettes.palette_coordinates(values, limits), palettes.colours("viridis"))
-
-
-def softmax(scores):
-    """Rows that add up to 1."""
-    import numpy as np
-
-    raised = np.exp(scores)
-    return raised / raised.sum(-1, keepdims=True)
-
-
-def limited(seconds):
-    """So much processor time from now on, and no more memory than the machine has free."""
-    try:
-        import resource
-    except ImportError:
-        return  # Windows
-    until = int(time.process_time() + seconds) + 1
-    resource.setrlimit(resource.RLIMIT_CPU, (until, until + 10))
-    rows = Path("/proc/meminfo")
-    if rows.exists():
-        facts = dict(one.split(":") for one in rows.read_text().splitlines())
-        free = int(facts["MemAvailable"].split()[0]) * 1024
-        most = free + of_this_process("VmSize")
-        resource.setrlimit(resource.RLIMIT_AS, (most, most))
-
-
-def held_from_now():
-    """Bytes this process holds; its peak counts from here on, where the system can do that."""
-    gc.collect()
-    with contextlib.suppress(AttributeError, OSError):  # what is free would be used unseen
-        ctypes.CDLL(None).malloc_trim(0)
-    if Path("/proc/self/clear_refs").exists():
-        Path("/proc/self/clear_refs").write_text("5")
-    return peak()
-
-
-def peak():
-    """Bytes this process took at most."""
-    if Path("/proc/self/status").exists():
-        return of_this_process("VmHWM")
-    import resource
-
-    unit = 1 if sys.platform == "darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
-
-
-def of_this_process(name):
-    """Bytes, as Linux counts them."""
-    rows = Path("/proc/self/status").read_text().splitlines()
-    return int(next(one for one in rows if one.startswith(f"{name}:")).split()[1]) * 1024
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    if sys.argv[1:2] == ["--alone"]:
+        alone(sys.argv[2], *map(int, sys.argv[3:]))
+    else:
+        if "--install" in sys.argv:
+            install()
+            sys.argv[1:] = ["pages"]
+        run_parts({
+            "activations": activations, "pages": pages, "package": package,
+            "shortening": shortening,
+        })  # fmt: skip

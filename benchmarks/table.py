@@ -37,9 +37,9 @@ PARTS = {  # the parts of `make bench`, and those of `make bench-all` alone
     "window": (("moving", "comparing", "startup", "stops"), ("responsiveness",)),
     "pruning": (("classifiers", "hourglass", "llama", "captum", "clicks"), ("removal",)),
     "sample": (("completeness",), ("rollout", "bytes", "reviews")),
-    "peers": (("",), ("--long",)),
-    **dict.fromkeys(("activations", "device"), (("",), ())),
-    **dict.fromkeys(("generation", "nearness", "hourglass", "cluster", "zoo"), ((), ("",))),
+    "peers": (("activations", "pages"), ("package", "shortening")),
+    "device": (("maps", "families", "verbs", "large"), ("cluster",)),
+    "zoo": ((), ("sizes", "types")),
 }
 MINUTES = {False: 15, True: 40}  # a part of `make bench`, of `make bench-all`, is stopped after
 LINES = "HGVIZ_BENCH_LINES"  # names the file that lines are added to

@@ -1,53 +1,61 @@
-"""Every model type that the package transformers knows, tiny and random: does hgviz open it, and
-are its outputs and maps those of transformers?
+"""Models of transformers, opened by hgviz: are outputs and maps those of transformers?
 
-    python benchmarks/zoo.py                 all of them, two at a time: some twenty minutes
-    python benchmarks/zoo.py llama t5        these
+    python benchmarks/zoo.py            every type, tiny and random: some twenty minutes
+    python benchmarks/zoo.py llama t5   these types
+    python benchmarks/zoo.py sizes      four models of ordinary width, padded texts, two formats
 
-Rows are written to docs/reference/models.tsv as they are found, in place of those before; docs/
-reference.py makes a page of them.
-
-A type counts by its best class that hgviz opens. It is exact where outputs agree within 1e-4 of the
-largest, and every map within 1e-5 with those that transformers gives with eager attention and
-output_attentions; where it gives none or others, with the softmaxes (B, H, Q, K) of its eager code,
-in order. "lazy" where maps are computed from queries and keys, "dense" where weights are kept,
-"both" where each is found.
+Rows of types go to docs/reference/models.tsv, from which docs/reference.py makes a page. A type
+counts by its best class that hgviz opens. It is exact where outputs agree within 1e-4 of the
+largest, and every map within 1e-5 with those of eager attention; where transformers returns none,
+with the softmaxes of its eager code, in order. "lazy": maps are computed from queries and keys.
+"dense": weights are stored. "both": each is found.
 """
 
-from __future__ import annotations
-
-import argparse
 import csv
 import inspect
-import multiprocessing
 import os
 import re
 import sys
 import tempfile
 import warnings
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
+from unittest import mock
 
+import numpy as np
+import torch
+import torch.nn.functional as F
+import transformers
 from table import line
+from torch.overrides import TorchFunctionMode
+from transformers.models.auto import modeling_auto
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-HERE = Path(__file__).parents[1]
-sys.path[:0] = [str(HERE)]
+from hgviz import tasks
+from hgviz.core import HgvizError, Signal
+from hgviz.maps import LazyMap
+from hgviz.models import open_model
+from hgviz.models.signals import prompt_of_signal
+from tests.models.zoo import write
+
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
 
-TABLE = HERE / "docs" / "reference" / "models.tsv"
+TABLE = Path(__file__).parents[1] / "docs" / "reference" / "models.tsv"
 COLUMNS = ("type", "class", "found", "maps", "without", "why", "others")
-FORMS = ("SEQ_TO_SEQ_CAUSAL_LM", "CAUSAL_LM", "MASKED_LM", "SEQUENCE_CLASSIFICATION",
-         "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING", "IMAGE_CLASSIFICATION",
-         "AUDIO_CLASSIFICATION")  # fmt: skip
+TEXT_HEADS = (
+    "SEQ_TO_SEQ_CAUSAL_LM", "CAUSAL_LM", "MASKED_LM", "SEQUENCE_CLASSIFICATION",
+    "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING", "IMAGE_CLASSIFICATION", "AUDIO_CLASSIFICATION",
+)  # fmt: skip
+HEADS = (
+    *TEXT_HEADS[:3], "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM", *TEXT_HEADS[3:], "SPEECH_SEQ_2_SEQ",
+    "CTC",
+)  # fmt: skip
 TOKENS, WRITTEN = 23, 17
 PATIENCE = 120  # seconds for a type
 OUTPUTS, MAPS = 1e-4, 1e-5
-MAPPINGS = (
-    "SEQ_TO_SEQ_CAUSAL_LM", "CAUSAL_LM", "MASKED_LM", "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM",
-    "SEQUENCE_CLASSIFICATION", "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING",
-    "IMAGE_CLASSIFICATION", "AUDIO_CLASSIFICATION", "SPEECH_SEQ_2_SEQ", "CTC",
-)  # fmt: skip
-SAID = {  # the best first
+STATUS = {  # the best first
     "lazy": "exact, lazy", "both": "exact, lazy or dense", "dense": "exact, dense",
     "outputs": "outputs equal, no maps to compare", "differs": "differs", "refused": "refused",
     "unbuilt": "not built so small here", "part": "part of a model, without a class of its own",
@@ -56,81 +64,63 @@ SAID = {  # the best first
 EXACT = ("lazy", "both", "dense")
 
 
-def classes(kind, tables=()):
-    """The names of the classes of a type, the first to try first; of some tables alone."""
-    from transformers.models.auto import modeling_auto
-
-    found = []
-    first = [*(f"MODEL_FOR_{one}_MAPPING_NAMES" for one in MAPPINGS), "MODEL_MAPPING_NAMES"]
-    rest = [one for one in dir(modeling_auto) if re.fullmatch("MODEL_.*_NAMES", one)]
-    for table in tables or (*first, *rest):
-        one = getattr(modeling_auto, table).get(kind)
-        found += [one] if isinstance(one, str) else list(one or ())
-    return list(dict.fromkeys(found))
+def classes(kind, heads=HEADS, rest=True):
+    """Names of the classes of a type, those of the first heads first."""
+    names = [*(f"MODEL_FOR_{head}_MAPPING_NAMES" for head in heads), "MODEL_MAPPING_NAMES"]
+    if rest:
+        names += [name for name in dir(modeling_auto) if re.fullmatch("MODEL_.*_NAMES", name)]
+    found = (getattr(modeling_auto, name).get(kind) or () for name in names)
+    return list(
+        dict.fromkeys(name for one in found for name in ([one] if type(one) is str else one))
+    )
 
 
-def tried(kind):
-    """(type, class, status, maps, layers without maps, what was said) of its best class, and what
-    others says of a type that opens."""
+def try_type(kind):
+    """The row of a type: its best class, and how many of its other classes open."""
     warnings.simplefilter("ignore")
-    import torch
-    import transformers
-
     transformers.utils.logging.set_verbosity(50)
     transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
-    from tests.models.zoo import write
-
     best = (kind, "", "part", "", "", "")
     for name in classes(kind):
         with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
+            status = "unbuilt"
             try:
-                write(path, kind, name)
+                path = write(Path(folder) / "model", kind, name)
+                status = "refused"
+                row = kind, name, *compare(path, name)
             except Exception as error:
-                row = kind, name, "unbuilt", "", "", in_a_line(error)
-            else:
-                try:
-                    row = kind, name, *compared(path, name)
-                except Exception as error:
-                    row = kind, name, "refused", "", "", in_a_line(error)
-        order = list(SAID)
+                row = kind, name, status, "", "", message(error)
+        order = list(STATUS)
         if best[2] == "part" or order.index(row[2]) < order.index(best[2]):
             best = row
         if row[2] in EXACT:
-            break
-    return *best, others(kind, best[1]) if best[2] in EXACT else ""
+            return *best, other_classes(kind, name)
+    return *best, ""
 
 
-def others(kind, name):
-    """How many of the other classes of a type, as people save them, open, and which do not: base
-    models, language models, classifiers, and those that answer from a text. Those that transformers
-    cannot build of a configuration of this type are none."""
-    from hgviz.models import open_model
-    from tests.models.zoo import write
+def other_classes(kind, name):
+    """How many other classes of a type open, and the names of those that do not.
 
-    tables = ("MODEL_MAPPING_NAMES", *(f"MODEL_FOR_{one}_MAPPING_NAMES" for one in FORMS))
-    opened, shut = 0, []
-    for one in classes(kind, tables):
-        if one == name:
-            continue
+    Classes that transformers cannot build from a configuration of this type do not count.
+    """
+    opened, refused = 0, []
+    for other in set(classes(kind, TEXT_HEADS, rest=False)) - {name}:
         with tempfile.TemporaryDirectory() as folder:
             try:
-                path = write(Path(folder) / "model", kind, one)
+                path = write(Path(folder) / "model", kind, other)
             except Exception:
                 continue
             try:
                 open_model(path)
                 opened += 1
             except Exception:
-                shut.append(one)
-    return "; ".join([f"{opened}", *shut])
+                refused.append(other)
+    return "; ".join([f"{opened}", *sorted(refused)])
 
 
-def in_a_line(error):
-    """What an error says: why, of those of hgviz."""
-    from hgviz.core import HgvizError
-
+def message(error):
+    """What an error says, in one line."""
     if isinstance(error, HgvizError):
         return error.what.partition(": ")[2] or error.what
     words = " ".join(str(error).split())
@@ -139,144 +129,148 @@ def in_a_line(error):
     return f"{type(error).__name__}: {words}"[:200]
 
 
-def softmaxes():
-    """A mode that keeps what softmaxes (B, H, Q, K) or (B * H, Q, K) give of one text."""
-    import torch.nn.functional as F
-    from torch import Tensor, softmax
-    from torch.overrides import TorchFunctionMode
-
-    class Softmaxes(TorchFunctionMode):
-        def __init__(self):
-            super().__init__()
-            self.found = []
-
-        def __torch_function__(self, func, types, args=(), kwargs=None):
-            made = func(*args, **(kwargs or {}))
-            if func in (F.softmax, softmax, Tensor.softmax) and made.dim() in (3, 4):
-                one = made.detach().float().numpy()
-                self.found.append((one[0] if made.dim() == 4 else one).copy())
-            return made
-
-    return Softmaxes()
+# --- one model ------------------------------------------------------------------------------------
 
 
-def compared(path, name):
-    """(status, maps, layers without maps, what was said) of a model beside transformers."""
-    import numpy as np
-    import torch
-    import transformers
-
-    from hgviz import tasks
-    from hgviz.core import Signal
-    from hgviz.maps import LazyMap
-    from hgviz.models import open_model
-    from hgviz.models.signals import prompt_of_signal
-
+def ours(path, tokens=TOKENS, written=WRITTEN, device="cpu", dtype="float32"):
+    """hgviz's model and capture of random inputs, and the same inputs for transformers."""
+    model = open_model(path, device, dtype)
     random = torch.Generator().manual_seed(1)
-    ids, written = (torch.randint(5, 110, (1, n), generator=random) for n in (TOKENS, WRITTEN))
-    model = open_model(path)
-    both = model.spec.two_texts
+    ids, target = (torch.randint(5, 110, (1, n), generator=random) for n in (tokens, written))
     ids[0, -1] = getattr(model.module.net.config, "eos_token_id", None) or ids[0, -1]
-    target = model.from_ids(written[0].numpy()) if model.spec.needs_target else None
+    inputs = {"input_ids": ids}
     if model.spec.modality == "text":
-        read, source = {"input_ids": ids}, model.from_ids(ids[0].numpy())
+        source = model.from_ids(ids[0].numpy())
     else:
         sample = model.module.example(1, 1)
         signal = (sample if sample.source is None else sample.source).signal
-        source = prompt_of_signal(Signal(signal[0].numpy()), model.module.positions(signal))
-        read = {model.module.signal: signal}
-    capture = tasks.capture(model, source, target=target)
-    other = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
+        source = prompt_of_signal(Signal(signal[0].cpu().numpy()), model.module.positions(signal))
+        inputs = {model.module.signal: signal}
+    if model.spec.needs_target:
+        inputs["decoder_input_ids"] = target
+    second = model.from_ids(target[0].numpy()) if model.spec.needs_target else None
+    return model, tasks.capture(model, source, target=second), inputs
+
+
+def eager(path, name, model, inputs, device="cpu", dtype="float32"):
+    """(outputs, maps that transformers returns, softmaxes of its code) of eager attention."""
+    kind = getattr(transformers, name)
+    net = kind.from_pretrained(path, attn_implementation="eager", dtype=getattr(torch, dtype))
+    net = net.to(device).eval()
     if model.config.class_name != name:  # of a folder such as CLIP's, the model that reads texts
-        other = other.text_model
-    takes = inspect.signature(other.forward).parameters
-    given = {**read, **({"decoder_input_ids": written} if model.spec.needs_target else {})}
+        net = net.text_model
+    takes = inspect.signature(net.forward).parameters
+    inputs = {key: value.to(device, net.dtype if value.is_floating_point() else None)
+              for key, value in inputs.items()}  # fmt: skip
     if "use_cache" in takes:
-        given["use_cache"] = False
+        inputs["use_cache"] = False
     if "bbox" in takes:
-        given["bbox"] = torch.zeros(1, TOKENS, 4, dtype=torch.long)
-    seen = softmaxes()
-    with torch.no_grad():
-        out = other(**given)
-        with seen:
-            other(**given)
+        inputs["bbox"] = torch.zeros(1, inputs["input_ids"].shape[1], 4, dtype=torch.long)
+    with torch.inference_mode():
+        output = net(**inputs)
+        with Softmaxes() as softmaxes:
+            net(**inputs)
         try:
-            told = subtracted(other, given_by(other(**given, output_attentions=True), both))
+            returned = net(**inputs, output_attentions=True)
+            maps = subtract(net, returned_maps(returned, model.spec.two_texts))
         except Exception:
-            told = []
-    logits = main_output(out)
-    found, logits = np.squeeze(capture.logits), np.squeeze(logits.float().numpy())
+            maps = []
+    return np.squeeze(main_output(output).float().cpu().numpy()), maps, softmaxes.maps
+
+
+def compare(path, name):
+    """(status, number of maps, layers without maps, explanation) beside transformers."""
+    model, capture, inputs = ours(path)
+    outputs, returned, softmaxes = eager(path, name, model, inputs)
     without = "; ".join(f"{one}: {why}" for one, why in getattr(model.config, "unattending", ()))
-    if found.shape != logits.shape:
-        return "refused", "", without, f"outputs are {found.shape}, those wanted {logits.shape}"
-    apart = np.abs(found - logits).max()
-    if not apart <= OUTPUTS * max(1.0, float(np.abs(logits).max())):
+    found = np.squeeze(capture.logits)
+    if found.shape != outputs.shape:
+        return "refused", "", without, f"outputs are {found.shape}, those wanted {outputs.shape}"
+    apart = np.abs(found - outputs).max()
+    if not apart <= OUTPUTS * max(1.0, float(np.abs(outputs).max())):
         return "differs", "", without, f"outputs by {apart:.1e}"
-    ours = [np.stack([one.read(head) for head in one.heads]) for one in capture.maps]
+    maps = dense_maps(capture)
     lazy = sum(isinstance(one, LazyMap) for one in capture.maps)
-    status = "lazy" if lazy == len(ours) else "both" if lazy else "dense"
-    for theirs, whose in ((told, ""), (seen.found, "beside the softmaxes of its eager code")):
-        rest = left(ours, theirs)
-        if rest is not None and not (rest and not whose):
-            more = f", {rest} others of which are not seen" if rest else ""
-            return status, f"{len(ours)}", without, whose + more
-    shapes = dict(Counter(one.shape for one in seen.found))
-    said = f"{len(ours)} maps, not all of which are among those of transformers: {shapes}"
-    return "outputs", f"{len(ours)}", without, said
+    status = "lazy" if lazy == len(maps) else "both" if lazy else "dense"
+    if unmatched(maps, returned) == 0:
+        return status, f"{len(maps)}", without, ""
+    if (rest := unmatched(maps, softmaxes)) is not None:
+        more = f", {rest} others of which are not seen" if rest else ""
+        said = f"beside the softmaxes of its eager code{more}"
+        return status, f"{len(maps)}", without, said
+    shapes = dict(Counter(one.shape for one in softmaxes))
+    said = f"{len(maps)} maps, not all of which are among those of transformers: {shapes}"
+    return "outputs", f"{len(maps)}", without, said
 
 
-def left(ours, theirs):
-    """How many of their maps are none of ours, which have to be among them in order; else None."""
-    at = 0
-    for one in ours:
-        while at < len(theirs) and distance(one, theirs[at]) > MAPS:
-            at += 1
-        at += 1
-    return len(theirs) - len(ours) if at <= len(theirs) else None
+def dense_maps(capture):
+    """(heads, queries, keys) of every layer."""
+    return [np.stack([one.read(head) for head in one.heads]) for one in capture.maps]
 
 
-def main_output(out):
+class Softmaxes(TorchFunctionMode):
+    """Keeps what softmaxes (B, H, Q, K) or (B * H, Q, K) give for one text."""
+
+    def __init__(self):
+        super().__init__()
+        self.maps = []
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        output = func(*args, **(kwargs or {}))
+        if func in (F.softmax, torch.softmax, torch.Tensor.softmax) and output.dim() in (3, 4):
+            values = output.detach().float().cpu().numpy()
+            self.maps.append((values[0] if output.dim() == 4 else values).copy())
+        return output
+
+
+def main_output(output):
     """What hgviz takes as the output of a model that gives several things."""
-    import torch
-
     for pair in (("start_logits", "end_logits"), ("image_embeds", "text_embeds")):
-        if all(getattr(out, name, None) is not None for name in pair):
-            return torch.stack([getattr(out, name) for name in pair], 1)
+        if all(getattr(output, name, None) is not None for name in pair):
+            return torch.stack([getattr(output, name) for name in pair], 1)
     for name in ("logits", "prediction_logits", "last_hidden_state"):
-        if getattr(out, name, None) is not None:
-            return getattr(out, name)
-    return out[0]
+        if getattr(output, name, None) is not None:
+            return getattr(output, name)
+    return output[0]
 
 
-def given_by(out, both):
-    """The maps that transformers gives, in order of computation."""
-    if both:
-        pairs = zip(out.get("decoder_attentions") or (), out.get("cross_attentions") or (),
+def returned_maps(output, two_texts):
+    """The maps of an output of transformers, in order of computation."""
+    maps = output.get("attentions") or ()
+    if two_texts:
+        pairs = zip(output.get("decoder_attentions") or (), output.get("cross_attentions") or (),
                     strict=False)  # fmt: skip
-        found = [*(out.get("encoder_attentions") or ()), *(one for pair in pairs for one in pair)]
-    else:
-        found = out.get("attentions") or ()
-    return [one.float().numpy()[0] for one in found if hasattr(one, "dim") and one.dim() == 4]
+        maps = [*(output.get("encoder_attentions") or ()), *(one for pair in pairs for one in pair)]
+    return [one.float().cpu().numpy()[0] for one in maps if hasattr(one, "dim") and one.dim() == 4]
 
 
-def subtracted(net, maps):
-    """The maps of a model; of differential attention what is left of the first half of each layer's
-    softmaxes when the second is subtracted."""
-    parts = [one for one in net.modules() if type(one).__name__ == "DiffLlamaAttention"]
-    for layer, one in enumerate(parts):
-        plus, minus = maps[layer][: len(maps[layer]) // 2], maps[layer][len(maps[layer]) // 2 :]
-        pairs = (one.lambda_q1, one.lambda_k1), (one.lambda_q2, one.lambda_k2)
+def subtract(net, maps):
+    """The maps of a model; of differential attention, the first half minus the second."""
+    parts = [part for part in net.modules() if type(part).__name__ == "DiffLlamaAttention"]
+    for layer, part in enumerate(parts):
+        plus, minus = np.split(maps[layer], 2)
+        pairs = (part.lambda_q1, part.lambda_k1), (part.lambda_q2, part.lambda_k2)
         first, second = ((q * k).sum().exp().item() for q, k in pairs)
-        maps[layer] = plus - (first - second + one.lambda_init) * minus
+        maps[layer] = plus - (first - second + part.lambda_init) * minus
     return maps
 
 
-def distance(one, other):
-    """How far two maps (H, Q, K) are apart; infinite where they are of other shapes. What sinks
-    take is a column more in the second, or taken from its rows only after they are given. Rows and
-    columns at its end that the others do not look at are no part of it."""
-    import numpy as np
+def unmatched(maps, theirs):
+    """How many of their maps are none of ours, which must be among them in order; else None."""
+    at = 0
+    for one in maps:
+        while at < len(theirs) and distance(one, theirs[at]) > MAPS:
+            at += 1
+        at += 1
+    return len(theirs) - len(maps) if at <= len(theirs) else None
 
+
+def distance(one, other):
+    """The largest difference of two maps (H, Q, K); infinite where their shapes differ.
+
+    Sinks are a column more in the second, or are taken from its rows afterwards. Unused rows and
+    columns at its end do not count.
+    """
     if other.shape == (*one.shape[:2], one.shape[2] + 1):
         other = other[..., :-1]
     rows, columns = one.shape[1:]
@@ -291,76 +285,111 @@ def distance(one, other):
     return apart
 
 
-def child(kind, queue):
-    queue.put(tried(kind))
-
-
-context = multiprocessing.get_context("forkserver")  # which has no threads that hold a lock
-context.set_forkserver_preload([
+PRELOADED = [
     "torch", "transformers", "transformers.modeling_utils", "transformers.generation",
     "transformers.models.auto.modeling_auto", "transformers.models.clip.modeling_clip",
     "transformers.models.llama.modeling_llama", "transformers.models.bert.modeling_bert",
     "hgviz.models.pretrained", "hgviz.models.model", "hgviz.tasks", "hgviz.maps",
     "hgviz.models.trials", "tests.models.zoo",
-])  # fmt: skip
+]  # fmt: skip
+
+
+# --- all types ------------------------------------------------------------------------------------
+
+
+def types(kinds=()):
+    """Try types, two at a time, each in a process that ends when it takes too long."""
+    rows = {}
+    if kinds:
+        with TABLE.open(encoding="utf-8", newline="") as file:
+            rows = {row[0]: row for row in list(csv.reader(file, delimiter="\t"))[2:]}
+    with ThreadPoolExecutor(2) as pool:
+        for row in pool.map(patiently, kinds or sorted(CONFIG_MAPPING_NAMES)):
+            rows[row[0]] = row
+            print(f"{row[0]:30}{row[1]:42}{STATUS[row[2]]:24}{'  '.join(row[3:])}", flush=True)
+    with TABLE.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, delimiter="\t", lineterminator="\n")
+        writer.writerow(["transformers", transformers.__version__])
+        writer.writerows([COLUMNS, *(rows[kind] for kind in sorted(rows))])
+    counts = Counter(row[2] for row in rows.values())
+    for status, words in STATUS.items():
+        print(f"{counts[status]:5}  {words}")
+    exact = sum(counts[status] for status in EXACT)
+    line("types of transformers that are exact", f"{exact}", "at least 380")
+    line("types whose outputs or maps differ", f"{counts['differs']}", "0")
 
 
 def patiently(kind):
-    """The same in a process of its own, which is ended where it takes too long."""
+    """The row of a type, tried in a process of its own."""
+    context = get_context("forkserver")  # whose processes have no threads that hold a lock
+    context.set_forkserver_preload(PRELOADED)
     queue = context.Queue()
-    process = context.Process(target=child, args=(kind, queue))
+    process = context.Process(target=put_row, args=(kind, queue))
     process.start()
     try:
-        found = queue.get(timeout=PATIENCE)
+        row = queue.get(timeout=PATIENCE)
     except Exception:
-        found = kind, "", "slow", "", "", "", ""
+        row = kind, "", "slow", "", "", "", ""
     process.kill()
     process.join()
-    return found
+    return row
 
 
-def rows_of(path):
-    """The rows of a table by their types."""
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file, delimiter="\t"))
-    return {row[0]: row for row in rows[2:]}
+def put_row(kind, queue):
+    """Put the row of a type into a queue."""
+    queue.put(try_type(kind))
 
 
-def written(path, rows):
-    """Write a table, by type; its first line says of which version of transformers it is."""
-    import transformers
+# --- models of ordinary width ---------------------------------------------------------------------
 
-    with path.open("w", encoding="utf-8", newline="") as file:
-        made = csv.writer(file, delimiter="\t", lineterminator="\n")
-        made.writerow(["transformers", transformers.__version__])
-        made.writerows([COLUMNS, *(rows[kind] for kind in sorted(rows))])
+WIDE = (
+    ("BertConfig", "BertForMaskedLM", {}),
+    ("BertConfig", "BertForSequenceClassification", {}),
+    ("GPT2Config", "GPT2LMHeadModel", {}),
+    ("FunnelConfig", "FunnelForMaskedLM", {"initializer_std": 0.02}),
+)
+LENGTH, TEXTS = 64, (64, 23)
 
 
-def main():
-    """Try them; print a row for each and how many there are of each kind."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("types", nargs="*")
-    parser.add_argument("--out", type=Path, default=TABLE, help="the table")
-    options = parser.parse_args()
-    from concurrent.futures import ThreadPoolExecutor
+def sizes():
+    """Logits and maps of two texts, one padded."""
+    transformers.utils.logging.disable_progress_bar()
+    for config, name, keys in WIDE:
+        torch.manual_seed(0)
+        settings = getattr(transformers, config)(attn_implementation="eager", **keys)
+        net = getattr(transformers, name)(settings).eval()
+        with tempfile.TemporaryDirectory() as folder:
+            net.save_pretrained(folder)
+            for dtype, limit in (("float64", "1e-6"), ("float32", "5e-5")):
+                model = open_model(folder, dtype=dtype)
+                logits, maps = differences(model, net.to(getattr(torch, dtype)))
+                line(f"{name}, {dtype}: logits", f"{logits:.1e}", limit)
+                line(f"{name}, {dtype}: maps", f"{maps:.1e}", "1e-5")
 
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
 
-    kinds = options.types or sorted(CONFIG_MAPPING_NAMES)
-    rows = rows_of(options.out) if options.types and options.out.exists() else {}
-    with ThreadPoolExecutor(2) as pool:
-        for row in pool.map(patiently, kinds):
-            rows[row[0]] = row
-            print(f"{row[0]:30}{row[1]:42}{SAID[row[2]]:24}{'  '.join(row[3:])}", flush=True)
-            written(options.out, rows)
-    counts = Counter(row[2] for row in rows.values())
-    print()
-    for status, words in SAID.items():
-        print(f"{counts[status]:5}  {words}")
-    exact = sum(counts[one] for one in EXACT)
-    line("types of transformers that are exact", f"{exact}", "at least 380")
-    line("types whose outputs or maps differ", f"{counts['differs']}", "at most 0")
+def differences(model, net):
+    """The largest of logits and of maps, over the rows of real tokens."""
+    ids = np.random.default_rng(0).integers(0, net.config.vocab_size, (len(TEXTS), LENGTH))
+    mask = np.arange(LENGTH) < np.array(TEXTS)[:, None]
+    exact = torch.Tensor.double if net.dtype == torch.float64 else torch.Tensor.float
+    # eager code of a float64 Funnel would round its scores to float32
+    with torch.inference_mode(), mock.patch.object(torch.Tensor, "float", exact):
+        given = torch.tensor(mask, dtype=torch.long)
+        wanted = net(torch.tensor(ids), attention_mask=given, output_attentions=True)
+    logits = np.abs(model.run(ids, mask).logits - wanted.logits.numpy())
+    maps = 0.0
+    for at, real in enumerate(mask):
+        capture = tasks.capture(model, model.from_ids(ids[at], real))
+        for layer, weights in zip(dense_maps(capture), wanted.attentions, strict=True):
+            off = np.abs(layer - weights[at].numpy())
+            rows = real if off.shape[1] == LENGTH else slice(None)  # or pooled
+            maps = max(maps, off[:, rows].max())
+    return (logits[mask] if logits.ndim == 3 else logits).max(), maps
 
 
 if __name__ == "__main__":
-    main()
+    names = [name for name in sys.argv[1:] if name not in ("types", "sizes")]
+    if "sizes" in sys.argv[1:]:
+        sizes()
+    if names or "sizes" not in sys.argv[1:]:
+        types(names)

@@ -27,61 +27,61 @@ def test_a_limit_is_compared_with_the_first_number(table):
         assert table["holds"](value, limit) is expected, value
 
 
-def test_lines_of_a_script_come_into_the_table_and_a_failed_one_is_named(table, tmp_path):
-    shown = tmp_path / "shown.py"
-    shown.write_text(
-        f"import sys; sys.path.insert(0, {str(FOLDER)!r})\n"
+def test_a_part_gives_its_lines_and_a_failing_or_slow_part_is_named(table, tmp_path):
+    (tmp_path / "shown.py").write_text(
+        f"import sys, time; sys.path.insert(0, {str(FOLDER)!r})\n"
         "from table import line\n"
         "line('a ratio', '1.50', '1.3')\n"
-        "raise SystemExit(3)\n"
+        "time.sleep(60) if sys.argv[1] == 'slow' else sys.exit(3)\n"
     )
-    collected = table["collected"]
-    collected.__globals__["__file__"] = str(tmp_path / "table.py")
-    lines, ended = collected("shown", 60)
+    collect = table["collect"]
+    collect.__globals__["__file__"] = str(tmp_path / "table.py")
+    lines, failure = collect("shown", "wrong", 60)
     assert lines == [{"name": "a ratio", "value": "1.50", "limit": "1.3", "holds": False}]
-    assert ended == "ended with code 3"
-    assert collected("absent", 60) == ([], "is not there")
-    (tmp_path / "slow.py").write_text(
-        "import subprocess, sys\n"
-        "subprocess.run([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-    )
-    assert collected("slow", 1) == ([], "was stopped after 0 minutes")  # with all it started
-    said = "\n".join(table["written"]([{"script": "shown", **lines[0]}], ["shown ended"]))
-    assert "| shown | a ratio | 1.50 | 1.3 | **NO** |" in said
-    assert "0 limits hold, 1 do not." in said
-    assert "Not measured: shown ended." in said
+    assert failure == "ended with code 3"
+    assert collect("shown", "slow", 2)[1] == "was stopped after 0 minutes"
+    rows = [("shown", *lines[0].values())]
+    text = "\n".join(table["markdown"](rows, ["wrong ended"]))
+    assert "| shown | a ratio | 1.50 | 1.3 | **NO** |" in text
+    assert "0 limits hold, 1 do not." in text and "Not measured: wrong ended." in text
 
 
-def test_without_a_gpu_the_column_is_left_out_in_one_line(monkeypatch, capsys):
+def test_every_part_of_the_table_is_in_its_script(table):
+    for script, (short, long) in table["PARTS"].items():
+        text = (FOLDER / f"{script}.py").read_text()
+        for part in short + long:
+            assert f'"{part}"' in text, (script, part)
+    scripts = {path.stem for path in FOLDER.glob("*.py")}
+    assert scripts == {*table["PARTS"], "table"}
+
+
+@pytest.fixture
+def device(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
-    device = runpy.run_path(str(FOLDER / "device.py"))
-    device["main"].__globals__["found"] = lambda: None
     monkeypatch.setattr(sys, "argv", ["device.py"])
+    found = runpy.run_path(str(FOLDER / "device.py"))
+    found["main"].__globals__.update(ROUNDS=1, DEVICE="cpu", find_device=lambda: None)
+    return found
+
+
+def test_without_a_gpu_its_figures_are_left_out_in_one_line(device, capsys):
     device["main"]()
     assert capsys.readouterr().out.startswith("skipped: ")
 
 
 @pytest.mark.parametrize("peaked", [False, True])
-def test_a_survey_by_torch_is_timed_beside_numpys(monkeypatch, capsys, peaked):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    device = runpy.run_path(str(FOLDER / "device.py"))
-    device["main"].__globals__.update(ROUNDS=1)
-    device["surveys"]("cpu", 600, peaked)
+def test_a_survey_by_torch_is_near_numpys(device, capsys, peaked):
+    device["compare_surveys"](600, peaked)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 3 and "weights of torch off numpy's" in lines[-1]
     # scores of a peaked head are large, and so is what products round differently of them
     assert float(lines[-1].split()[-3]) < (1e-4 if peaked else 1e-5)
 
 
-def test_maps_of_one_device_are_no_further_from_another_than_finer_numbers_are(
-    monkeypatch, capsys, tmp_path
-):
-    monkeypatch.syspath_prepend(str(FOLDER))
-    device = runpy.run_path(str(FOLDER / "device.py"))
-    device["main"].__globals__.update(HEADS=1, COMPARED=48)
-    device["write"](tmp_path / "model", 48)
-    for dtype in ("float32", "bfloat16"):
-        device["compared"](tmp_path, "cpu", dtype)
+def test_maps_of_a_device_differ_no_more_than_a_finer_format_does(device, capsys, tmp_path):
+    device["write_decoder"](tmp_path, device["Text"](48, 1, 1))
+    for dtype, finer in (("float32", "float64"), ("bfloat16", "float32")):
+        device["compare_maps"](tmp_path, dtype, finer, 48)
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 4
     assert all(line.endswith("yes") for line in lines)
