@@ -163,17 +163,6 @@ def test_heads_are_scored_ordered_and_removed(model, tmp_path):
         hgviz.prune(SOFTMAX, tmp_path / "none")
 
 
-def test_pruning_that_makes_up_by_the_mean_is_ablation_by_the_mean(model, tmp_path):
-    data, folder = tmp_path / "few.tsv", tmp_path / "pruned"
-    data.write_text("".join(resource(REVIEWS).read_text("utf-8").splitlines(True)[:41]))
-    hgviz.prune(SOFTMAX, folder, off="1.2,3.*", compensate="mean", data=data)
-    ablated = hgviz.evaluate(model, data, off="1.2,3.*", ablation="mean")
-    pruned = hgviz.evaluate(folder, data)  # whose weights are kept in float16
-    assert ablated.loss == pytest.approx(pruned.loss, abs=1e-4)
-    assert ablated.to_dict()["ablation"] == "mean"
-    assert abs(ablated.loss - hgviz.evaluate(model, data, off="1.2,3.*").loss) > 0.01
-
-
 def test_scores_are_of_the_ablation_that_is_asked_for_and_so_is_their_curve(model, tmp_path):
     scores = hgviz.importance(model, REVIEWS, method="loo", limit=8, ablation="resample", seed=3)
     other = hgviz.importance(model, REVIEWS, method="loo", limit=8, ablation="resample", seed=4)

@@ -16,6 +16,7 @@ from hgviz.analysis import statistics
 from hgviz.analysis.statistics import bits_per_byte, wilson
 from hgviz.core import HeadId, HgvizError, MetricEstimate, Prompt
 from hgviz.models import open_model, pruning
+from hgviz.models.huggingface import quiet
 from hgviz.models.prompts import prompts_like
 from hgviz.models.text import TokenizerPlan, train_tokenizer
 from hgviz.store import open_study
@@ -265,6 +266,21 @@ def test_a_column_of_texts_is_found_or_asked_for(facts, refusal, tmp_path):
     ):  # fmt: skip
         (tmp_path / "rows.tsv").write_text(content)
         assert expected in refusal("evaluate", classes, "--data", tmp_path / "rows.tsv")
+
+
+def test_windows_are_no_longer_than_a_rotary_model_is_made_for(tmp_path):
+    config = transformers.LlamaConfig(
+        vocab_size=256, hidden_size=16, intermediate_size=16, num_hidden_layers=1,
+        num_attention_heads=2, num_key_value_heads=1, max_position_embeddings=40,
+        bos_token_id=None, eos_token_id=None,
+    )  # fmt: skip
+    with quiet():
+        transformers.LlamaForCausalLM(config).save_pretrained(tmp_path / "llama")
+    model = open_model(tmp_path / "llama")
+    assert model.spec.max_positions is None  # it reads longer texts, too
+    (tmp_path / "a.txt").write_text("The sand had run down. " * 9)
+    read = tasks.examples_from(model, tmp_path / "a.txt")
+    assert max(len(row.ids) for row in read.rows) == 40
 
 
 # --- encoder-decoders, scored on the second texts of a table --------------------------------------
