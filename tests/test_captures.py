@@ -26,9 +26,13 @@ from hgviz.store import captures as store
 from hgviz.store import describe, open_capture
 from hgviz.tasks import captures
 from tests.closeness import scaled_error
-from tests.models.building import write_checkpoint, write_transformer
-from tests.models.folders import write_bert, write_gpt2
-from tests.models.running import captured_layer
+from tests.models.building import (
+    captured_layer,
+    write_bert,
+    write_checkpoint,
+    write_gpt2,
+    write_transformer,
+)
 from tests.progress import cancelled, steps_of, with_steps
 
 KEYS = {"vocab_size": 256, "d_model": 8, "n_heads": 2, "d_ff": 8, "hierarchy": "1@1 1@2 1@1"}

@@ -27,8 +27,7 @@ from hgviz.files import guide_pages
 from hgviz.models import open_model
 from hgviz.store import open_capture, write_capture
 from hgviz.tasks import files
-from tests.models.building import write_checkpoint
-from tests.models.folders import write_bert, write_gpt2
+from tests.models.building import write_bert, write_checkpoint, write_gpt2
 from tests.models.test_checkpoints import cached
 from tests.models.zoo import write
 

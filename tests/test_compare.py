@@ -26,7 +26,7 @@ from hgviz.tasks.comparison_report import report_page
 from tests.gui.kinds import listener, translator
 from tests.making import make_capture
 from tests.models.building import write_checkpoint, write_transformer
-from tests.models.test_answers import texts, theirs, tokenizer
+from tests.models.test_data import texts, theirs, tokenizer
 from tests.models.zoo import write
 from tests.studying import classifier, make_study, rows
 

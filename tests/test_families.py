@@ -23,7 +23,7 @@ from hgviz.tasks import reach, reach_panel
 from hgviz.tasks.reachability import Reach, Times, random_prompts
 from tests.closeness import scaled_error
 from tests.figures.flaws import flaws
-from tests.models import patches as blt
+from tests.models import zoo
 from tests.models.building import write_checkpoint, write_transformer, write_unattending
 
 SEEN = ["the film was not bad", "그 영화는 나쁘지 않았다", "nobody was bored by the film"]
@@ -274,8 +274,8 @@ ROWS = (f"{RIVER[:-1]} in the night.", "Hi", "A cat sat on the mat.", "Nobody kn
 def root(tmp_path_factory):
     """A model of two parts, one of one part, and rows of texts."""
     root = tmp_path_factory.mktemp("blt")
-    blt.write(root / "two", "BltForCausalLM")
-    blt.write(root / "one", "BltForCausalLM", cross_attn_k=1, patch_in_forward=False)
+    zoo.write_blt(root / "two", "BltForCausalLM")
+    zoo.write_blt(root / "one", "BltForCausalLM", cross_attn_k=1, patch_in_forward=False)
     (root / "rows.tsv").write_text("text\n" + "\n".join(ROWS) + "\n")
     return root
 
@@ -335,7 +335,7 @@ def test_heads_are_scored_switched_off_taken_away_compared_and_traced_back(
     assert whole != facts("evaluate", model, "--data", rows, "--off", "4.*,7.1,0.0")
     assert facts("importance", model, "--data", rows, "-o", study)
     assert output("curve", study, model, "--data", rows)
-    ids = blt.ids_of(20)
+    ids = zoo.bytes_of(20)
     for heads, off in (
         ("0.1,2.0,4.1,5.3,7.2", {(0, 1), (2, 0), (4, 1), (5, 3), (7, 2)}),
         ("7.*", {(7, head) for head in range(4)}),  # a layer between levels that has none left

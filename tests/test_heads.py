@@ -26,8 +26,7 @@ from tests.analysis.planting import letters, plant
 from tests.closeness import scaled_error
 from tests.figures.flaws import flaws
 from tests.making import make_capture
-from tests.models.building import write_checkpoint, write_shared, write_transformer
-from tests.models.folders import own_bert
+from tests.models.building import own_bert, write_checkpoint, write_shared, write_transformer
 from tests.studying import make_study
 
 BYTES = {"vocab_size": 256, "d_model": 8, "n_heads": 2, "d_ff": 8, "hierarchy": "1@1 1@2 1@1"}

@@ -17,8 +17,7 @@ from hgviz.core import Capture, HeadId, Selection, Step, progress, raise_if_canc
 from hgviz.figures.spec import Spec
 from hgviz.jobs import Lane
 from hgviz.models import open_model
-from tests.models.folders import own_bert, write_bert, write_gpt2
-from tests.models.trainings import CLASSIFIER
+from tests.models.building import CLASSIFIER, own_bert, write_bert, write_gpt2
 from tests.progress import cancelled, with_steps
 
 

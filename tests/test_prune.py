@@ -28,9 +28,8 @@ from hgviz.models.training import read_plan
 from hgviz.store import open_capture, open_study
 from hgviz.tasks.pruning import kept_count
 from tests.closeness import scaled_error
-from tests.models import package
-from tests.models.building import write_checkpoint, write_transformer
-from tests.models.folders import split, write_bert, write_gpt2
+from tests.models import references
+from tests.models.building import split, write_bert, write_checkpoint, write_gpt2, write_transformer
 from tests.models.test_checkpoints import ARGUMENTS, GIVEN
 from tests.models.test_heads_off import KINDS, chosen, logits
 from tests.progress import cancelled
@@ -221,7 +220,9 @@ def test_shards_stay_shards(tmp_path):
 
 @pytest.mark.parametrize("suffix", ["pt", "safetensors"])
 def test_state_dicts_of_the_package_keep_their_names(tmp_path, suffix):
-    path = package.write(tmp_path / "whole", package.build(**ARGUMENTS), GIVEN)
+    path = references.write_package(
+        tmp_path / "whole", references.build_package(**ARGUMENTS), GIVEN
+    )
     (weights,) = (one for one in path.iterdir() if one.suffix in (".pt", ".safetensors"))
     held = read_tensors(weights)
     weights.unlink()

@@ -32,7 +32,7 @@ from tests.analysis.planting import (
     translated,
 )
 from tests.making import make_capture
-from tests.models import patches as blt
+from tests.models import zoo
 from tests.progress import cancelled, steps_of
 
 TEXT = letters("The hourglass was used at sea. When")
@@ -186,13 +186,13 @@ def plain(signed=False, causal=True, holes=False):
 @cache
 def byte_model(mode):
     with tempfile.TemporaryDirectory() as folder:
-        return open_model(blt.write(folder, **blt.MODES[mode]), dtype="float64")
+        return open_model(zoo.write_blt(folder, **zoo.MODES[mode]), dtype="float64")
 
 
 @cache
 def patched(mode, length, off=frozenset()):
     model = byte_model(mode)
-    return tasks.capture(model, model.from_ids(blt.ids_of(length)), off=off)
+    return tasks.capture(model, model.from_ids(zoo.bytes_of(length)), off=off)
 
 
 def switched_off(capture, *heads):
@@ -234,7 +234,7 @@ FAMILIES = {
     "segments, masked": masked,
     "segments, heads off": lambda: switched_off(segmented("words"), (2, 0), (3, 0), (3, 1)),
     **{f"patches: {mode} {n}": lambda mode=mode, n=n: patched(mode, n)
-       for mode in blt.MODES for n in (1, 33)},
+       for mode in zoo.MODES for n in (1, 33)},
     "patches, heads off": lambda: patched("two parts", 12, frozenset(
         {HeadId(0, 2), HeadId(6, 1)} | {HeadId(at, h) for at in (4, 9) for h in range(4)})),
 }  # fmt: skip

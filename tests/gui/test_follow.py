@@ -27,7 +27,7 @@ from hgviz.models.text import Bytes, Pieces
 from tests.gui.kinds import gpt2
 from tests.gui.screen import picture, session_of, showing
 from tests.making import make_capture, make_spec
-from tests.models.folders import byte_level
+from tests.models.building import byte_level
 from tests.progress import steps_of
 
 pytestmark = pytest.mark.usefixtures("app")

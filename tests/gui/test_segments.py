@@ -21,7 +21,7 @@ from tests.analysis.planting import SEGMENT_ENDS, SENTENCE
 from tests.analysis.planting import funnel as make_funnel
 from tests.analysis.planting import segmented as make_segmented
 from tests.gui.screen import shown, shows_no_error
-from tests.models import patches as blt
+from tests.models import zoo
 from tests.models.building import make_transformer
 
 TEXT = "the glass has run and is turned now"
@@ -107,8 +107,8 @@ def capture_of(model, tmp_path_factory):
         if kind.startswith("funnel"):
             return make_funnel((2, 2, 1) if kind == "funnel without stay" else SIZES,
                                **({"after": None} if kind == "funnel base" else {}))  # fmt: skip
-        folder = blt.write(
-            tmp_path_factory.mktemp("blt") / "m", "BltForCausalLM", **blt.MODES[kind]
+        folder = zoo.write_blt(
+            tmp_path_factory.mktemp("blt") / "m", "BltForCausalLM", **zoo.MODES[kind]
         )
         reader = open_model(folder)
         return tasks.capture(reader, reader.tokenize("a" if kind == "no patcher" else RIVER))

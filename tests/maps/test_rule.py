@@ -23,7 +23,7 @@ from hgviz.store.layers import write_overviews
 from tests.closeness import scaled_error
 from tests.making import byte_prompt, make_capture
 from tests.maps.reference import OPEN
-from tests.models.running import captured_layer
+from tests.models.building import captured_layer
 
 HEADS, WIDTH = 4, 8
 

@@ -1,13 +1,25 @@
-"""Small models of hgviz's own families with random weights, and checkpoints of them."""
+"""Small models with random weights, folders of them, and small trainings."""
 
+import itertools
+import json
+import random
+from unicodedata import normalize
+
+import msgspec
 import numpy as np
 import torch
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
+from hgviz.core import NO_STREAMING, HeadId, Streaming
 from hgviz.models import open_model
 from hgviz.models.checkpoints import read, save
 from hgviz.models.config import outline, parse_config, shapes_of
-from hgviz.models.hourglass import Hourglass
 from hgviz.models.layers import Attention
+from hgviz.models.run import CaptureRecorder, Run
+from hgviz.models.training import read_plan, train
+from tests.models import zoo
+from tests.progress import cancelled
 
 SMALL = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "hierarchy": "1@1 1@2 1@1"}
 PLAIN = {"vocab_size": 23, "d_model": 12, "n_heads": 2, "d_ff": 20, "n_layers": 2}
@@ -20,7 +32,7 @@ def make_config(**changes):
 
 def make_hourglass(config, seed=0):
     """A float64 Hourglass with no parameter at its initial 0 or 1."""
-    return _made(config, seed, Hourglass)
+    return _made(config, seed)
 
 
 def make_transformer(seed=0, **keys):
@@ -33,9 +45,9 @@ def make_unattending(seed=0, **keys):
     return _made(parse_config({"vocab_size": 23, "d_model": 12, "n_layers": 2, **keys}), seed)
 
 
-def _made(config, seed, make=None):
+def _made(config, seed):
     torch.manual_seed(seed)
-    model = (make(config) if make else config.build()).double().eval()
+    model = config.build().double().eval()
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.2 * torch.randn_like(parameter)
@@ -142,3 +154,284 @@ def texts_for(model):
         return {"ids": ids, "attention_mask": mask, "encoder_states": states}
     both = {"decoder_ids": ids[:, :5]} if model.spec.form == "encoder-decoder" else {}
     return {"ids": ids, "attention_mask": mask, **both}
+
+
+# --- folders as the package transformers writes them, with random weights -------------------------
+
+SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
+# BERT's normalizer takes Hangul apart, so its vocabulary holds the parts
+HANGUL = tuple(normalize("NFD", one) for one in ("나", "##는", "이")) + ("##\u11bb",)
+WORDS = ("the", "cat", "sat", "un", "##ed", "##affable", ".", ",", *HANGUL)
+SMALL_BERT = {
+    "model_type": "bert", "architectures": ["BertForSequenceClassification"],
+    "vocab_size": len(SPECIAL) + len(WORDS) + 26, "hidden_size": 24, "num_hidden_layers": 2,
+    "num_attention_heads": 3, "intermediate_size": 40, "max_position_embeddings": 40,
+    "id2label": {"0": "against", "1": "for"},
+}  # fmt: skip
+SMALL_GPT2 = {
+    "model_type": "gpt2", "architectures": ["GPT2LMHeadModel"], "vocab_size": 300, "n_embd": 24,
+    "n_layer": 2, "n_head": 3, "n_positions": 64,
+}  # fmt: skip
+
+
+def write_bert(folder, seed=0, tokenizer=True, prefix="bert.", **changes):
+    """A folder of BERT: config.json, model.safetensors and tokenizer.json; changes to config.json
+    such as architectures=["BertForMaskedLM"]. prefix: what stands before the names of the model
+    within one with a head."""
+    data = {**SMALL_BERT, **changes}
+    return _write_folder(folder, data, seed, "bert.", prefix, tokenizer and wordpiece)
+
+
+def write_gpt2(folder, seed=0, tokenizer=True, prefix="transformer.", **changes):
+    """A folder of GPT-2, as write_bert."""
+    data = {**SMALL_GPT2, **changes}
+    return _write_folder(folder, data, seed, "transformer.", prefix, tokenizer and byte_level)
+
+
+def own_bert(folder, seed=0, goal="classes", **keys):
+    """hgviz's own folder of such a BERT, with its tokenizer."""
+    sizes = {"d_model": 24, "n_heads": 3, "d_ff": 40, "max_positions": 40}
+    labels = ["against", "for"] if goal == "classes" else []
+    write_transformer(
+        folder, seed, torch.float32, family="bert", vocab_size=SMALL_BERT["vocab_size"], goal=goal,
+        labels=labels, **sizes, **keys,
+    )  # fmt: skip
+    wordpiece().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def own_gpt2(folder, seed=0, **keys):
+    """hgviz's own folder of such a GPT-2, with its tokenizer."""
+    sizes = {"d_model": 24, "n_heads": 3, "d_ff": 96, "max_positions": 64, "vocab_size": 300}
+    write_transformer(folder, seed, torch.float32, family="gpt2", **sizes, **keys)
+    byte_level().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def _write_folder(folder, data, seed, own, prefix, tokenizer):
+    kind = getattr(zoo.library(), data["architectures"][0])
+    torch.manual_seed(seed)
+    model = kind(kind.config_class(**data))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn_like(parameter)
+    model.save_pretrained(folder)
+    (folder / "generation_config.json").unlink(missing_ok=True)
+    held = load_file(folder / "model.safetensors")
+    renamed = {prefix + name.removeprefix(own) if name.startswith(own) else name: one
+               for name, one in held.items()}  # fmt: skip
+    save_file(renamed, folder / "model.safetensors")
+    (folder / "config.json").write_text(json.dumps(data))
+    if tokenizer:
+        tokenizer().save(str(folder / "tokenizer.json"))
+    return folder
+
+
+def vocabulary():
+    """Tokens of a small WordPiece vocabulary, in the order of their ids."""
+    return [*SPECIAL, *WORDS, *(f"##{letter}" for letter in "abcdefghijklmnopqrstuvwxyz")]
+
+
+def wordpiece():
+    """BERT's tokenizer over that vocabulary."""
+    ids = {token: i for i, token in enumerate(vocabulary())}
+    found = Tokenizer(models.WordPiece(ids, unk_token="[UNK]"))
+    found.add_special_tokens(list(SPECIAL))
+    found.normalizer = normalizers.BertNormalizer()
+    found.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    found.decoder = decoders.WordPiece()
+    found.post_processor = processors.TemplateProcessing(
+        single="[CLS]:0 $A:0 [SEP]:0",
+        pair="[CLS]:0 $A:0 [SEP]:0 $B:1 [SEP]:1",
+        special_tokens=[("[CLS]", ids["[CLS]"]), ("[SEP]", ids["[SEP]"])],
+    )
+    return found
+
+
+def byte_level(merges=(("Ġ", "t"), ("h", "e"), ("Ġt", "he"))):
+    """GPT-2's tokenizer over the bytes and a few merges."""
+    tokens = [*sorted(pre_tokenizers.ByteLevel.alphabet()), *map("".join, merges)]
+    tokens.append("<|endoftext|>")
+    found = Tokenizer(models.BPE({t: i for i, t in enumerate(tokens)}, list(merges)))
+    found.add_special_tokens(["<|endoftext|>"])
+    found.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    found.decoder = decoders.ByteLevel()
+    found.post_processor = processors.ByteLevel(trim_offsets=False)
+    return found
+
+
+def split(folder, name="model", ending=".safetensors", count=3):
+    """Keep the weights of a folder in several files; the index of them."""
+    path = folder / "model.safetensors"
+    tensors, places = load_file(path), {}
+    path.unlink()
+    for i in range(count):
+        shard = f"{name}-{i + 1:05}-of-{count:05}{ending}"
+        part = dict(list(tensors.items())[i::count])
+        places |= dict.fromkeys(part, shard)
+        (save_file if ending == ".safetensors" else torch.save)(part, folder / shard)
+    index = folder / f"{name}{ending}.index.json"
+    index.write_text(json.dumps({"metadata": {"total_size": 1}, "weight_map": places}))
+    return index
+
+
+# --- training files of every kind, and trainings that are stopped ---------------------------------
+
+WINDOWS = [{"start": 0.0, "length": 16, "batch": 2}, {"start": 0.5, "length": 24, "batch": 1}]
+CLASSIFIER = {
+    "model": {
+        "family": "bert", "goal": "classes", "d_model": 24, "d_ff": 32, "n_heads": 6, "n_layers": 1,
+        "max_positions": 16, "segments": 0, "activations": "softmax",
+    },
+    "tokenizer": {"kind": "words", "size": 40},
+    "data": {"train": ["train.tsv"], "valid": "dev.tsv"},
+    "recipe": {"steps": 60, "batch": 16, "rate": 1e-2, "warmup": 5, "seed": 3, "save_every": 2,
+               "evaluate_every": 30},
+}  # fmt: skip
+KINDS = {
+    "next": {
+        "model": {"hierarchy": "1@1 1@2 1@1", "vocab_size": 256, "d_model": 16, "n_heads": 2,
+                  "positions": "rotary"},
+        "data": {"train": ["a.txt"], "valid": "b.txt"},
+        "recipe": {"steps": 60, "warmup": 2, "rate": 1e-2, "save_every": 2, "evaluate_every": 3,
+                   "evaluate_length": 32, "stages": WINDOWS},
+    },
+    "masked": {
+        "model": {**CLASSIFIER["model"], "goal": "masked", "max_positions": 20},
+        "tokenizer": {"kind": "words", "size": 30},
+        "data": {"train": ["words.txt"], "valid": "words.txt"},
+        "recipe": {"steps": 80, "warmup": 5, "rate": 2e-2, "save_every": 2, "evaluate_every": 40,
+                   "evaluate_length": 16, "stages": [{"start": 0.0, "length": 12, "batch": 8}]},
+    },
+    "classes": CLASSIFIER,
+    "pairs": {
+        "model": {"family": "transformer", "d_model": 32, "d_ff": 64, "n_heads": 4, "n_layers": 1,
+                  "norm_first": True, "final_norm": True, "positions": "learned",
+                  "max_positions": 8, "activations": ["softmax", "ymish"]},
+        "tokenizer": {"kind": "words", "size": 20},
+        "data": {"train": ["pairs.tsv"], "valid": "pairs.tsv"},
+        "recipe": {"steps": 40, "batch": 16, "rate": 1e-2, "warmup": 5, "save_every": 3,
+                   "evaluate_every": 20},
+    },
+    "segments": {
+        "model": {"family": "dynamic", "vocab_size": 256, "d_model": 16, "d_ff": 24, "n_heads": 2,
+                  "n_layers": [1, 1, 1], "boundaries": "learned"},
+        "data": {"train": ["a.txt"], "valid": "b.txt"},
+        "recipe": {"steps": 40, "warmup": 4, "rate": 1e-2, "initial": 0.2, "save_every": 20,
+                   "evaluate_every": 20, "evaluate_length": 48,
+                   "stages": [{"start": 0.0, "length": 40, "batch": 4}]},
+    },
+}  # fmt: skip
+ENGLISH, GERMAN = ("one", "two", "three", "four"), ("eins", "zwei", "drei", "vier")
+
+
+def write_data(folder):
+    """The files of all KINDS. Of two names the first is the class: no bag of words can tell."""
+    (folder / "a.txt").write_text("the cat sat on the mat and the dog sat on the log. " * 20)
+    (folder / "b.txt").write_text("the dog sat on the mat. " * 20)
+    # the same word over and over: whoever looks at any other token knows it
+    lines = [" ".join([word] * 60) for word in ("one", "two", "three", "four", "five") * 2]
+    (folder / "words.txt").write_text("\n".join(lines))
+    for name, count in (("train", 300), ("dev", 60)):
+        dice, rows = random.Random(count), ["sentence\tlabel"]
+        for _ in range(count):
+            names = dice.sample(["ann", "bob"], 2)
+            middle = " ".join(dice.choices(["and", "or", "so"], k=dice.randrange(4)))
+            rows.append(f"{names[0]} {middle} {names[1]}\t{names[0]}")
+        (folder / f"{name}.tsv").write_text("\n".join(rows) + "\n")
+    dice, rows = random.Random(0), ["source\ttarget"]
+    for _ in range(200):
+        words = [dice.randrange(4)] * dice.randrange(1, 4)
+        rows.append("\t".join(" ".join(names[i] for i in words) for names in (ENGLISH, GERMAN)))
+    (folder / "pairs.tsv").write_text("\n".join(rows) + "\n")
+
+
+def plan(folder, tables, **changes):
+    """The plan of tables in a folder, with other keys in some of them; None: without a table."""
+    tables = dict(tables)
+    for name, keys in changes.items():
+        tables[name] = None if keys is None else {**tables.get(name, {}), **keys}
+    tables = {name: keys for name, keys in tables.items() if keys is not None}
+    (folder / "plan.toml").write_bytes(msgspec.toml.encode(tables))
+    return read_plan(folder / "plan.toml")
+
+
+def log(folder):
+    """The rows of a training's log."""
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def interrupt(plan, folder, number):
+    """Train until a step of this number is done, and end there."""
+    cancelled(train, plan, folder, when=lambda step: step.value["step"] >= number)
+
+
+def train_twice(plan, folder, *steps, files=("model.safetensors",)):
+    """Train in one go, and again with a stop after each of some steps: the files are the same.
+
+    Returns both reports.
+    """
+    whole = train(plan, folder / "whole")
+    for step in steps:
+        interrupt(plan, folder / "stopped", step)
+        assert (folder / "stopped" / "state.pt").exists()
+    stopped = train(plan, folder / "stopped")
+    assert not (folder / "stopped" / "state.pt").exists()
+    for name in files:
+        assert (folder / "whole" / name).read_bytes() == (folder / "stopped" / name).read_bytes()
+    return whole, stopped
+
+
+# --- one layer that attends -----------------------------------------------------------------------
+
+
+def attended(q, k, v, rule, *, off, **options):
+    """The context with heads at some places off."""
+    return Run(_heads(off)).attend(0, q, k, v, rule, **options)
+
+
+def captured_layer(q, k, v, rule, *, dense=False, streaming=(), near=(1, 1), **options):
+    """The context, and the factors or weights that are kept."""
+    found = []
+    streams = Streaming(_heads(streaming), *near) if streaming else NO_STREAMING
+    recorder = CaptureRecorder(lambda layer, one: found.append(one), dense)
+    run = Run(streaming=streams, observers=(recorder,))
+    return run.attend(0, q, k, v, rule, **options), found[0]
+
+
+def _heads(places):
+    return frozenset(HeadId(0, place) for place in places)
+
+
+# --- rows of a table ------------------------------------------------------------------------------
+
+
+def pairwise(columns, allowed=lambda row: True, seed=0):
+    """Dictionaries of one value a column; all allowed pairs of values occur in some row.
+
+    columns: {name: values}. allowed: which rows make sense. Deterministic for a seed.
+    """
+    draw, names = random.Random(seed), list(columns)
+    numbers = {name: range(len(columns[name])) for name in names}
+    missing = {
+        (a, i, b, j)
+        for a, b in itertools.combinations(names, 2)
+        for i, j in itertools.product(numbers[a], numbers[b])
+    }
+    rows = []
+    while missing:
+        a, i, b, j = min(missing)
+        best, covered = None, {(a, i, b, j)}
+        for _ in range(60):
+            row = {name: draw.choice(numbers[name]) for name in names} | {a: i, b: j}
+            if not allowed({name: columns[name][at] for name, at in row.items()}):
+                continue
+            pairs = {
+                (c, row[c], d, row[d]) for c, d in itertools.combinations(names, 2)
+            } & missing  # fmt: skip
+            if best is None or len(pairs) > len(covered):
+                best, covered = row, pairs
+        if best is not None:  # no row that is allowed has this pair
+            rows.append({name: columns[name][at] for name, at in best.items()})
+        missing -= covered
+    return rows

@@ -3,6 +3,8 @@
 import pytest
 import torch
 
+from tests.models import zoo
+
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
@@ -11,3 +13,17 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory):
+    """folder(kind, class, **changes): the folder of a model of transformers, written once."""
+
+    def make(kind, name, **changes):
+        key = (kind, name, repr(changes))
+        if key not in written:
+            written[key] = zoo.write(tmp_path_factory.mktemp(kind) / kind, kind, name, **changes)
+        return written[key]
+
+    written = {}
+    return make

@@ -1,7 +1,6 @@
 """One layer that attends, by every rule, beside its dense maps in float64; and the activations."""
 
-import math
-import tracemalloc
+import copy
 
 import numpy as np
 import pytest
@@ -10,11 +9,12 @@ import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hgviz.activations import ACTIVATIONS
-from hgviz.core import HgvizError
+from hgviz import tasks
+from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
+from hgviz.core import HeadId, HgvizError
 from hgviz.maps import (
+    DenseMap,
     Diagonals,
-    Factors,
     Grouped,
     LazyMap,
     Quadratic,
@@ -25,12 +25,14 @@ from hgviz.maps import (
 )
 from hgviz.maps.tiles import SurveyRequest, survey
 from hgviz.models import attention, run
-from hgviz.models.attention import attend, factors, value_norms, weigh, weights
+from hgviz.models.attention import FUSED, attend, factors, weigh, weights
+from hgviz.models.layers import Attention
+from hgviz.models.mechanisms import Mixtures
 from hgviz.models.run import AttentionCall, attend_by_maps
+from hgviz.store import open_capture
 from tests.closeness import scaled_error
-from tests.models.dense import dense_context, dense_maps, dense_weights, fill_empty
-from tests.models.pairs import pairwise
-from tests.models.running import attended, captured_layer
+from tests.models.building import FAMILIES, attended, build, captured_layer, opened, pairwise
+from tests.models.references import dense_context, dense_maps, dense_weights, fill_empty
 
 NORMS = [None, "l2", "l2-literal"]
 quick = settings(max_examples=100, deadline=None, derandomize=True)
@@ -205,9 +207,8 @@ def test_weights_of_masked_scores_their_slopes_and_both_libraries(name):
         for keep in masks.values():
             scores = draw(2, 5, 7) * 3 if name != "linear" else draw(2, 5, 7).abs() + 0.1
             found = weigh(scores, keep, name, norm, count)
-            assert torch.equal(
-                weigh(torch.where(keep, scores, 1e30), keep, name, norm, count), found
-            )
+            other = torch.where(keep, scores, 1e30)
+            assert torch.equal(weigh(other, keep, name, norm, count), found)
             for extreme in (0 * scores, torch.full_like(scores, -900.0).float()):
                 extreme.requires_grad_()
                 flat = weigh(extreme, keep, name, norm, count)
@@ -242,39 +243,6 @@ def test_values_and_slopes_are_those_of_the_formulas_for_scores_of_any_size(name
         torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-14)
 
 
-def test_ymish_has_the_facts_of_its_table():
-    """f'(0) = 0, f' at most 1.19968 where x tanh x = 1, f' -> 1, |f| <= min(|x|, x^2)."""
-    x = torch.linspace(-8, 8, 100_001, dtype=torch.float64)[:, None].requires_grad_()
-    found = weigh(x, None, "ymish")
-    found.sum().backward()
-    steepest = x.grad.argmax()
-    numbers = x.grad[50_000], x.grad[-1], x.grad[steepest], x.detach()[steepest].abs()
-    wanted = 0, 1, 1.19968, 1.19968
-    assert [float(one) for one in numbers] == pytest.approx(wanted, abs=1e-4)
-    assert (found.abs() <= torch.minimum(x.abs(), x**2) + 1e-15).all()
-
-
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
-@pytest.mark.parametrize("name", ["softmax1", "softpick", "sigmoid"])
-def test_scores_of_any_size_give_weights_and_slopes_that_are_numbers(name, dtype):
-    top = min(torch.finfo(dtype).max / 8, 1e30)
-    scores = torch.tensor([
-        [0.0, 0.0, 0.0], [-top, 0.0, top], [-top, -top, -1.0], [700.0, 600.0, -700.0],
-        [1e-3, -1e-3, 0.0],
-    ]).to(dtype).requires_grad_()  # fmt: skip
-    found = weigh(scores, None, name)
-    found.sum().backward()
-    assert ((found >= 0) & (found <= 1)).all() and scores.grad.isfinite().all()
-    if name != "sigmoid":
-        assert (found.sum(-1) <= 1 + 2 * torch.finfo(dtype).eps).all()
-    if name == "softpick":
-        assert not found[0].any() and not found[2].any()
-    zeros = torch.zeros(1, 1, 3, 4, dtype=dtype)  # 1e-9 is 0 in float16
-    for norm in NORMS[1:]:
-        assert weigh(zeros, None, "ymish", norm).max() < torch.tensor(1e-17)
-        assert weigh(zeros + 2, None, "ymish", norm).dtype == dtype
-
-
 wide = st.lists(st.floats(-80, 80, width=64), min_size=1, max_size=40)
 
 
@@ -291,28 +259,6 @@ def test_softpick_and_softmax1_are_those_of_their_authors(row):
     with_key = F.pad(s, (0, 1)).softmax(-1)[:, :-1]
     assert torch.allclose(found, with_key, rtol=1e-13, atol=0)
     assert torch.allclose(found, weigh(s, None, "softmax", sinks=torch.zeros(1, 1)), 1e-13, 0)
-
-
-numbers = st.floats(-50, 50, width=64)
-rows = st.lists(numbers, min_size=1, max_size=40).map(lambda x: torch.tensor(x).double()[None])
-# a row of norm 1e-3 feels the 1e-9 of its own formula by up to 1.2e-6
-rows = rows.filter(lambda x: float(x.norm()) >= 1.2e-3)
-PLAIN = [name for name, row in ACTIVATIONS.items() if row.statistic == "none"]
-
-
-@quick
-@given(rows, st.floats(1e-2, 1e4), st.sampled_from(PLAIN))
-def test_ymish_of_normalised_rows_is_bounded_odd_and_blind_to_scale(row, scale, name):
-    """tanh 1 <= sum |A| <= 1; and a loss of normalised scores does not change along them."""
-    found = weigh(row, None, "ymish", "l2")
-    assert math.tanh(1) - 1e-6 <= float(found.abs().sum()) <= 1 + 1e-6
-    assert (weigh(-row, None, "ymish", "l2") + found).abs().max() <= 1e-6
-    if scale * row.norm() >= 1.2e-3:
-        assert scaled_error(weigh(scale * row, None, "ymish", "l2"), found) <= 1e-6
-    row = row / row.norm()
-    leaf = row.clone().requires_grad_()
-    (weigh(leaf, None, name, "l2") * draw(row.shape[1])).sum().backward()
-    assert abs(float((row * leaf.grad).sum())) <= 1e-6
 
 
 @pytest.mark.parametrize("name", [name for name in ACTIVATIONS if name != "linear"])
@@ -346,19 +292,11 @@ def test_keys_that_score_nearly_alike_are_listed(step):
         assert len(record.kept) > 100 and np.isinf(record.threshold).sum() > 100
 
 
-def test_the_lengths_of_values_behind_the_output_projection():
-    shapes = (2, 3, 7, 5), (3, 8, 4, 1), (3, 8, 4, 20), (1, 1, 1, 3), (0, 4, 6, 5), (2, 3, 7, 0)
-    for heads, width, inner, keys in shapes:  # heads wider and narrower than their keys are many
-        v, out = draw(1, heads, keys, width), draw(inner, heads * width, seed=1)
-        parts = out.view(inner, heads, width)
-        wanted = torch.einsum("hkd,ehd->hke", v[0], parts).norm(dim=-1).float()
-        torch.testing.assert_close(value_norms(v, out), wanted, rtol=1e-5, atol=1e-6)
-
-
 # --- what cannot be -------------------------------------------------------------------------------
 
 SCORES = torch.zeros(1, 2, 3, 3)
 RULE = Rule(0.5, ("softmax",) * 2, (None,) * 2)
+TEXTS = SCORES.expand(3, 2, 2, 3, 3)
 LONG = torch.zeros(1, 1, 1, 4).expand(1, 12, 30_000, 4)
 REFUSED = {
     "unknown attention activation 'relu'": lambda: weigh(SCORES, None, "relu"),
@@ -366,30 +304,25 @@ REFUSED = {
     "topk needs k": lambda: weigh(SCORES, None, "topk"),
     "topk needs k, the": lambda: weigh(SCORES, None, "topk", None, 0),
     "a mask of keys is boolean": lambda: weigh(SCORES, SCORES, "softmax"),
-    "only one text can be captured": lambda: factors(
-        *SCORES.expand(2, 2, 2, 3, 3), RULE, None, None
-    ),
-    "one text can be captured at a time": lambda: captured_layer(
-        *SCORES.expand(3, 2, 2, 3, 3), RULE, dense=True
-    ),
+    "only one text can be captured": lambda: factors(*TEXTS[:2], RULE, None, None),
+    "one text can be captured at a time": lambda: captured_layer(*TEXTS, RULE, dense=True),
     "take 43.2 GB, and 1.0 GB are free": lambda: attend_by_maps(
         AttentionCall(0, LONG, LONG, LONG, Rule(0.5, ("softmax",) * 12, (None,) * 12))
     ),
 }
 
 
-@pytest.mark.parametrize("words", REFUSED)
-def test_what_cannot_be_is_one_line(words, monkeypatch):
+def test_what_cannot_be_is_one_line(monkeypatch):
     monkeypatch.setattr(run, "free_memory", lambda: 10**9)
-    with pytest.raises(HgvizError) as error:
-        REFUSED[words]()
-    assert words in str(error.value) and "\n" not in str(error.value)
+    for words, call in REFUSED.items():
+        with pytest.raises(HgvizError) as error:
+            call()
+        assert words in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("masked", [False, True])
-def test_a_layer_without_heads_attends_to_nothing(masked):
+def test_a_layer_without_heads_attends_to_nothing():
     q, k, rule = draw(1, 0, 5, 4), draw(1, 0, 6, 4), Rule(0.5, (), ())
-    keep = torch.ones(1, 6, dtype=torch.bool) if masked else None
+    keep = torch.ones(1, 6, dtype=torch.bool)
     context, record = captured_layer(q, k, k, rule, keep=keep)
     assert context.shape == (1, 0, 5, 4)
     assert record.q.shape == (0, 5, 4) and record.proof_values.shape == (0, 5, 6)
@@ -400,18 +333,18 @@ def test_a_layer_without_heads_attends_to_nothing(masked):
 # --- maps longer than a tile ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("near", [(5, 150), (300, 150), (0, 1), (5, 258)])
-@pytest.mark.parametrize("padded", [False, True])
-def test_tiles_of_long_maps_of_heads_that_stream(padded, near):
+@pytest.mark.parametrize("near, padded", [
+    ((5, 150), True), ((300, 150), False), ((0, 1), False), ((5, 258), True),
+])  # fmt: skip
+def test_tiles_of_long_maps_of_heads_that_stream(near, padded):
     n = 900
     q, k = draw(1, 2, n, 8), draw(1, 2, n, 8, seed=1)
     keep = (draw(n, seed=2) < 0.8)[None] if padded else None
     rule = Rule(0.4, ("softmax",) * 2, (None,) * 2, causal=True)
     _, record = captured_layer(q, k, k, rule, keep=keep, streaming=(1,), near=near)
     maps = LazyMap(with_statistics(record), (0, 1))
-    for place, wanted in enumerate(
-        dense_maps(q, k, rule.with_streaming((1,), near), keep)[0].numpy()
-    ):
+    exact = dense_maps(q, k, rule.with_streaming((1,), near), keep)[0].numpy()
+    for place, wanted in enumerate(exact):
         found = survey(maps, place, SurveyRequest(3))
         for i, j in np.ndindex(4, 4):
             cells = maps.weights(place, i, j)
@@ -426,35 +359,144 @@ def test_tiles_of_long_maps_of_heads_that_stream(padded, near):
     assert (maps.weights(1, 3, 1) is None) == (near[0] < 256 and near[1] < 258)
 
 
-def test_a_long_map_is_read_without_one_of_all_cells():
-    n, near = 60_000, (4, 256)
-    random = np.random.default_rng(0)
-    q, k = (random.normal(size=(1, n, 8)).astype(np.float32) for _ in range(2))
-    rule = Rule(0.4, ("softmax",), (None,), causal=True).with_streaming((0,), near)
-    stat, latest = np.zeros((1, n)), np.r_[:4, n - 256 : n]
-    scores = (q[0, -1].astype(float) @ k[0, latest].astype(float).T) * 0.4
-    stat[0, -1] = np.log(np.exp(scores).sum())
-    blank = np.zeros((1, 0, n), np.float32)
-    maps = LazyMap(Factors(q, k, stat, rule, np.zeros(0, np.int64), blank), (0,))
-    tracemalloc.start()
-    row = maps.read(0, (n - 1, n))[0]
-    assert tracemalloc.get_traced_memory()[1] < 64 << 20
-    tracemalloc.stop()
-    assert np.array_equal(np.flatnonzero(row), latest)
-    assert scaled_error(row[latest], np.exp(scores - stat[0, -1])) < 1e-6
+def test_functions_in_place_are_the_activations():
+    scores = torch.linspace(-90, 90, 5001, dtype=torch.float64)
+    for name, function in FUSED.items():
+        expected = ACTIVATIONS[name].apply(scores, None, torch)
+        torch.testing.assert_close(function(scores.clone()), expected, rtol=1e-13, atol=1e-13)
 
 
-def test_blocks_of_rows_hold_the_keys_that_some_row_of_them_sees(monkeypatch):
-    widths, scores = [], attention.HeadGroup.scores
+# --- captures of whole models ---------------------------------------------------------------------
 
-    def counted(*given):
-        result = scores(*given)
-        widths.append(result[0].shape[-1])
-        return result
+MIXTURES = {
+    "six": list(SIX_ACTIVATIONS),
+    "unlike": ["topk", "linear", "softmax", "topk", "tanh", "linear"],
+    "kernels": ["rbf", "poly2", "softmax", "rbf", "linear", "raw"],
+    "without a sum": ["softpick", "sigmoid", "softmax1", "softmax", "softpick", "tanh"],
+    "softmax": "softmax",
+}  # fmt: skip
 
-    monkeypatch.setattr(attention, "ROWS", 16)
-    monkeypatch.setattr(attention.HeadGroup, "scores", counted)
-    q, k, v = draw(3, 1, 2, 400, 4)
-    rule = Rule(0.5, ("softmax",) * 2, (None,) * 2, causal=True)
-    attended(q, k, v, rule, streaming=(0, 1), near=(3, 8))
-    assert max(widths) == 3 + 8 + 15 and len(widths) == 25
+
+def can_be(row):
+    """Whether such a model can be: kernels of queries and keys know no other scores."""
+    if row["dtype"] == "float16" and row["activations"] in ("six", "kernels"):
+        return False  # they grow out of its range
+    other_scores = row["family"] in ("synthesizer", "shared", "quadratic", "places")
+    return not other_scores or row["activations"] not in ("unlike", "kernels")
+
+
+PAIRS = pairwise(
+    {
+        "family": list(FAMILIES), "activations": list(MIXTURES),
+        "dtype": ["float64", "float32", "bfloat16", "float16"], "off": [False, True],
+    },
+    can_be,
+)  # fmt: skip
+
+
+def prompts(model, tokens=22):
+    """A text whose first three tokens are padding, and the decoder's where there is one."""
+    random, mask = np.random.default_rng(0), np.arange(tokens) >= 3
+    if model.spec.family == "dynamic":
+        mask = np.arange(tokens) < tokens - 3
+    if model.takes_states:
+        states = random.normal(size=(tokens, 24)).astype(np.float32)
+        prompt = model.from_states(states, mask)
+    else:
+        prompt = model.from_ids(random.integers(0, 23, tokens), mask)
+    if not model.spec.two_texts:
+        return prompt, None
+    return prompt, model.from_ids(random.integers(0, 23, 13), np.arange(13) < 11)
+
+
+def captured_prompts(model, out=None, **options):
+    """A capture of the prompts."""
+    prompt, target = prompts(model)
+    return tasks.capture(model, prompt, out, target=target, **options)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What every layer attended with: q, k, rule, keep and relative terms."""
+    calls = []
+
+    def watched(q, k, v, rule, **options):
+        calls.append((q, k, rule, options["keep"], options["relative"]))
+        return attend(q, k, v, rule, **options)
+
+    monkeypatch.setattr(run, "attend", watched)
+    return calls
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_maps_are_those_of_the_formulas_however_they_are_kept(tmp_path, calls, family):
+    for at, row in enumerate(row for row in PAIRS if row["family"] == family):
+        module = build(family, MIXTURES[row["activations"]])
+        model = opened(tmp_path / f"model {at}", module, row["dtype"])
+        off = frozenset([HeadId(0, 0), HeadId(0, 5)]) if row["off"] else frozenset()
+        path = tmp_path / f"{at}.h5"
+        capture = captured_prompts(model, path, off=off)
+        given = calls[-len(capture.maps) :]  # a pass that finds segments comes before
+        again, dense = open_capture(path), captured_prompts(model, dense=True, off=off)
+        assert again.off == capture.off == off
+        assert len(capture.maps) == len(model.spec.layers)
+        close = {"float64": 1e-6, "float32": 2e-5}.get(row["dtype"], 4e-3)
+        if row["dtype"] == "float64":
+            assert scaled_error(dense.logits, capture.logits) < 1e-9
+        for number, (maps, call) in enumerate(zip(capture.maps, given, strict=True)):
+            q, k, rule, keep, terms = call
+            with torch.no_grad():
+                exact = dense_maps(q, k, rule, keep, terms)
+                wanted = fill_empty(exact, rule, keep)[0].numpy()
+            assert isinstance(maps, LazyMap) and maps.shape == wanted.shape
+            assert isinstance(dense.maps[number], DenseMap)
+            assert dense.maps[number].signed == maps.signed
+            assert again.maps[number].factors.rule.top_k == 3
+            for place, head in enumerate(maps.heads):
+                found = maps.read(head)
+                if not (rule.activations[place] == "topk" and close > 1e-6):  # ties may fall apart
+                    assert scaled_error(found, wanted[place]) < close, (row, number, head)
+                assert np.array_equal(again.maps[number].read(head), found)
+                summary, stored = maps.summary(head), again.maps[number].summary(head)
+                np.testing.assert_allclose(stored.rowmax, summary.rowmax, 1e-6, 1e-7)
+                if row["dtype"] == "float64":
+                    assert scaled_error(dense.maps[number].read(head), found) < 1e-6
+            assert maps.verify_max_abs < 2e-5 * max(1, np.abs(wanted).max())
+
+
+def lengths_of_values(model, prompt, target):
+    """By layers: the norm of each value behind its head's rows of W_O, by hooks and numpy."""
+    values, hooks = {}, []
+    for part in model.module.modules():
+        if isinstance(part, Attention):
+
+            def note(_, __, out, part=part):
+                values[part.layer.index] = part, out[0].double()
+
+            hooks.append(part.v.register_forward_hook(note))
+    tasks.capture(model, prompt, target=target)
+    for hook in hooks:
+        hook.remove()
+    lengths = {}
+    for index, (part, v) in values.items():
+        owners = [one for one in model.module.modules() if getattr(one, "attn", None) is part]
+        mixtures = next((one.projection for one in owners if hasattr(one, "projection")), None)
+        heads = v.unflatten(1, (-1, part.d_head)).transpose(0, 1)  # (H, n, D)
+        if isinstance(mixtures, Mixtures):  # values of slots, made of those of real tokens
+            keep = torch.tensor(prompt.attention_mask)[:, None]
+            heads = copy.deepcopy(mixtures.value_mixture).double()((heads * keep)[None])[0]
+        out = part.o.weight.double().unflatten(1, (-1, part.d_head))
+        behind = torch.einsum("hkd,ehd->hke", heads, out)
+        lengths[index] = behind.norm(dim=-1).detach().numpy()
+    return lengths
+
+
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "segments"])
+def test_keys_are_kept_with_the_lengths_of_what_they_give(family, tmp_path):
+    model = opened(tmp_path, build(family, "softmax"))
+    prompt, target = prompts(model)
+    wanted = lengths_of_values(model, prompt, target)
+    for dense in (False, True):
+        for number, maps in enumerate(captured_prompts(model, dense=dense).maps):
+            assert maps.value_norms.dtype == np.float32
+            np.testing.assert_allclose(maps.value_norms[...], wanted[number], 1e-5, 1e-6)

@@ -1,17 +1,15 @@
-"""Attributions beside captum, gradients of scores beside dense maps, and costs counted by hand."""
+"""Attributions beside captum, gradients of scores beside dense maps, costs counted by hand, and how
+far models reach: later tokens, padding, other texts."""
 
 import numpy as np
 import pytest
 import torch
 from captum.attr import IntegratedGradients, LayerConductance, LayerIntegratedGradients
 
-from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Prompt
 from hgviz.files import resource
 from hgviz.models import attribution, open_model
 from hgviz.models.attribution import (
-    COMPLETE,
-    STEPS,
     AnswerLogit,
     AttributionPath,
     ScoreGradients,
@@ -23,14 +21,16 @@ from hgviz.models.hourglass import Hourglass
 from hgviz.models.layers import Tokens, attention_modules
 from hgviz.models.model import Model
 from hgviz.models.run import Run
+from hgviz.tasks import reach
 from tests.models.building import (
     PLAIN,
     make_config,
     make_hourglass,
     make_transformer,
-    write_unattending,
+    make_unattending,
+    opened,
 )
-from tests.models.dense import (
+from tests.models.references import (
     dense_context,
     dense_maps,
     dense_scores,
@@ -38,15 +38,13 @@ from tests.models.dense import (
     visible_cells,
 )
 from tests.models.test_heads_off import MODELS, tokens_of
-from tests.progress import steps_of
 
 LABELS = {"goal": "classes", "labels": ["a", "b", "c"]}
 SOME = (
-    "hourglass", "windowed, linear down", "several cls", "decoder", "encoder-decoder", "ymish",
-    "bert", "own gpt2", "yubert", "ragged", "nothing to read",
+    "hourglass", "windowed, linear down", "several cls", "decoder", "encoder-decoder", "yubert",
+    "nothing to read",
 )  # fmt: skip
 REVIEW = "A truly wonderful film, with a plot that never bores anyone."
-SEA = "The hourglass was"
 
 
 def prompt_of(length, seed=0, mask=None):
@@ -148,47 +146,6 @@ def test_layers_are_those_of_captum_and_add_up_to_an_exchange(case):
         assert mine == pytest.approx(float(forward(*ends)) - exchanged, rel=3e-2, abs=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "position"),
-    [
-        ("softmax", REVIEW, None), ("ymish", REVIEW, None), ("mixed", REVIEW, None),
-        ("hourglass", SEA, len(SEA) - 1),
-    ],
-)  # fmt: skip
-def test_a_path_has_as_many_steps_as_completeness_needs(name, text, position):
-    model = open_model(resource(f"sample/{name}"))
-    prompt = model.tokenize(text)
-    logits = model.run(prompt.ids).logits
-    row = logits if position is None else logits[position]
-    answer = AnswerLogit(int(row.argmax()), position)
-    path = AttributionPath(model, prompt, answer, baseline="blank")
-    found = path.integrate_until_complete()
-    change = found.value - found.baseline
-    assert found.value == pytest.approx(float(row.max()), abs=1e-4)
-    assert abs(found.tokens.sum() - change) < COMPLETE * abs(change)
-    if found.steps > STEPS[0]:
-        assert path.integrate(STEPS[STEPS.index(found.steps) - 1]).error >= COMPLETE
-    layer = path.layers[0]
-    with torch.no_grad():
-        outputs = []
-        for ends, hook in ((path.starts, lambda *got: outputs.append(got[2])),
-                           (path.ends, lambda *_: outputs[0])):  # fmt: skip
-            handle = layer.register_forward_hook(hook)
-            exchanged = float(path.answers(*ends)[0])
-            handle.remove()
-    missing = path.integrate_layers()[0] - (found.value - exchanged)
-    assert abs(missing) < COMPLETE * abs(change)
-
-
-def test_tokens_after_the_answer_of_a_causal_model_count_nothing():
-    model, answer = model_of("own gpt2"), AnswerLogit(3, 4)
-    found = AttributionPath(model, prompt_of(11), answer).integrate(steps=6)
-    assert found.tokens.shape == (11,) and not found.tokens[5:].any() and found.tokens[:5].all()
-    forward, ends, starts = plainly(model, prompt_of(11), None, answer)
-    wanted = IntegratedGradients(forward).attribute(ends, starts, n_steps=6)[0]
-    assert near(found.tokens, wanted.detach().sum(-1)[0])
-
-
 def test_baselines():
     model = open_model(resource("sample/softmax"))
     prompt, table = model.tokenize(REVIEW), model.module.embed.token.weight
@@ -210,8 +167,6 @@ def test_heads_that_are_off_answers_that_are_not_there_and_progress():
     path = AttributionPath(model, prompt_of(9), AnswerLogit(0), off=off)
     heads = dict(zip(model.spec.heads, path.integrate(steps=6).heads, strict=True))
     assert {head for head, value in heads.items() if value == 0} == off
-    assert [step.done for step in steps_of(path.integrate, 4)] == [4]
-    assert [step.done for step in steps_of(path.integrate_layers, 4)] == [1, 2]
     with pytest.raises(HgvizError, match="1 steps"):
         path.integrate(1)
     for name, answer, words in (
@@ -226,22 +181,13 @@ def test_heads_that_are_off_answers_that_are_not_there_and_progress():
 
 # --- gradients of scores and weights --------------------------------------------------------------
 
-
-ACTIVATIONS = (
-    "softmax", "topk", "softmax1", "softpick", "sigmoid", "tanh", "swish", "selu", "elu",
-    "leaky_relu", "ymish", "linear",
-)  # fmt: skip
+ACTIVATIONS = ("topk", "softmax1", "softpick", "sigmoid", "selu", "linear")
 SCORED = {
     **{name: MODELS[name] for name in list(MODELS)[::2]},
-    **{
-        name: make_transformer(form="encoder", activations=name, top_k=3, **LABELS)
-        for name in ACTIVATIONS
-    },
-    "normed": make_transformer(
-        form="encoder", activations="ymish", norms={"ymish": "l2"}, **LABELS
-    ),
-    "relative": make_hourglass(make_config(causal=True, positions="relative")),
-}
+    **{name: make_transformer(form="encoder", activations=name, top_k=3, **LABELS)
+       for name in ACTIVATIONS},
+    "ymish": make_transformer(form="encoder", activations="ymish", norms={"ymish": "l2"}, **LABELS),
+}  # fmt: skip
 
 
 def every_logit(logits):
@@ -249,7 +195,7 @@ def every_logit(logits):
     return (logits * torch.linspace(-1, 1, logits.numel()).view_as(logits)).sum()[None]
 
 
-def by_dense_maps(model, tokens, monkeypatch, off=frozenset()):
+def by_dense_maps(model, tokens, monkeypatch):
     """The value and {(layer, place): (scores, weights, dL/dS, dL/dA)}: dL/dA of a cell is its value
     times the gradient of its row's context, dL/dS that through the formula of the weights."""
     calls = []
@@ -262,7 +208,7 @@ def by_dense_maps(model, tokens, monkeypatch, off=frozenset()):
 
     with monkeypatch.context() as patch:
         patch.setattr("hgviz.models.run.attend", attend)
-        value = every_logit(model(tokens, Run(off)))
+        value = every_logit(model(tokens))
     leaves = [call[0] for call in calls]
     slopes = torch.autograd.grad(value, leaves, allow_unused=True, materialize_grads=True)
     found = {}
@@ -319,30 +265,6 @@ def test_some_rows_are_rows_of_the_whole():
                        (HeadId(0, 0), range(0, 9, 2)), (HeadId(0, 0), range(4, 4))):  # fmt: skip
         with pytest.raises(HgvizError):
             found.head(head, rows)
-
-
-@pytest.mark.parametrize("activation", ["ymish", "topk", "swish"])
-def test_maps_too_large_to_keep_are_computed_again_on_the_way_back(activation, monkeypatch):
-    model = make_transformer(form="decoder", activations=activation, top_k=4).requires_grad_(False)
-    tokens = tokens_of(model, 1, 40)
-    kept = ScoreGradients(model, tokens, every_logit)
-    monkeypatch.setattr("hgviz.models.attention.ROWS", 16)
-    monkeypatch.setattr("hgviz.models.attention.RECOMPUTE_CELLS", 1)
-    again = ScoreGradients(model, tokens, every_logit)
-    assert again.value == pytest.approx(kept.value, rel=1e-12)
-    for head in (HeadId(0, 0), HeadId(1, 1)):
-        one, other = kept.head(head), again.head(head)
-        assert np.abs(one.at_scores - other.at_scores).max() <= 1e-12
-        assert np.abs(one.at_weights - other.at_weights).max() <= 1e-12
-
-
-def test_heads_that_are_off_have_no_gradients(monkeypatch):
-    model, off = MODELS["pre-norm"], frozenset({HeadId(0, 1)})
-    tokens = tokens_of(model, 1)
-    found = ScoreGradients(model, tokens, every_logit, off)
-    assert not found.head(HeadId(0, 1)).at_scores.any()
-    _, expected = by_dense_maps(model, tokens, monkeypatch, off)
-    assert np.abs(found.head(HeadId(0, 0)).at_scores[0] - expected[0, 0][2].numpy()).max() <= 1e-10
 
 
 def test_log_odds():
@@ -403,23 +325,147 @@ def test_an_hourglass_pays_by_the_square_of_its_factor_and_lags():
     assert [(one.way, one.work) for one in within][1] == ("attention within 4", 2 * 100 * 12)
 
 
-def test_two_texts_and_segments_of_unknown_number():
-    rows = mixing_costs(parse_config({**PLAIN, "family": "transformer"}), 10, 30)
-    assert [(one.at, one.order, one.work) for one in rows] == [
-        ("source", "n² d", 2 * 2 * 30 * 30 * 12),
-        *[("target", "n² d", 2 * 10 * 10 * 12), ("source → target", "n m d", 2 * 10 * 30 * 12)] * 2,
-    ]
-    keys = {"family": "dynamic", "vocab_size": 256, "d_model": 12, "n_heads": 2}
-    config = parse_config({**keys, "n_layers": [1, 2, 1], "boundaries": "whitespace"})
-    rows = mixing_costs(config, 100)
-    assert [one.work for one in rows] == [2 * 100 * 100 * 12, None, 2 * 100 * 100 * 12]
-    assert [one.order for one in rows] == ["n² d", "s² d", "n² d"]
+# --- what an output can depend on -----------------------------------------------------------------
+
+ONE, NESTED, DEEP = "1@1 1@3 1@1", "1@1 1@3 1@6 1@3 1@1", "1@1 1@2 1@4 1@8 1@4 1@2 1@1"
+AVERAGE = {"downsampling": "average", "upsampling": "repeat"}
+WINDOWED = {"form": "windowed", "positions": "learned", "max_positions": 40}
+HOURGLASSES = [
+    {"hierarchy": ONE}, {"hierarchy": DEEP}, {"hierarchy": NESTED, **AVERAGE},
+    {"hierarchy": NESTED, "downsampling": "linear", "upsampling": "linear"},
+    {"hierarchy": NESTED, "attention_downsampling": "linear", "positions": "rotary"},
+    {"hierarchy": NESTED, "attention_upsampling": "none", "widths": (12, 16, 20)},
+    {"hierarchy": ONE, **WINDOWED}, {"hierarchy": NESTED, "masking": "compat", **WINDOWED},
+    {"hierarchy": NESTED, **AVERAGE, **WINDOWED},
+]  # fmt: skip
+DYNAMIC = {"family": "dynamic", "n_layers": [2, 2, 1], "whitespace_id": 3, "shorten_factor": 3}
+SEGMENTS = [{**DYNAMIC, "boundaries": kind} for kind in ("whitespace", "learned", "entropy")]
+CAUSAL = [  # those of transformers and the rest; all read every token before
+    *({"form": "decoder", "positions": positions, "norm_first": first, "activations": activation,
+       "max_positions": 40}
+      for positions, first, activation in (
+          ("learned", True, "ymish"), ("sinusoidal", False, "linear"), ("rotary", True, "rbf"),
+          ("none", False, "selu"), ("quadratic", True, "softmax"))),
+    {"hierarchy": "2@1"}, {"family": "gpt2", "max_positions": 40}, {"family": "lstm"},
+    {"family": "window", "window": 21, "n_layers": 1}, *SEGMENTS,
+]  # fmt: skip
+PADDED = [  # the first four read both ways
+    {"family": "bert", "max_positions": 40, "goal": "masked"},
+    {"family": "bert", "goal": "classes", "labels": ["a", "b"]},
+    {"form": "encoder", "goal": "states", "positions": "rotary"},
+    {"form": "encoder", "goal": "masked", "positions": "none", "activations": "topk", "top_k": 3},
+    *SEGMENTS, {"family": "lstm"}, {"family": "window", "window": 3},
+    {"family": "window", "window": 5, "causal": False},
+]  # fmt: skip
+IDS = np.arange(19) * 5 % 23
 
 
-def test_models_take_turns_at_every_length(tmp_path):
-    model = open_model(write_unattending(tmp_path, family="lstm", max_positions=8))
-    found = tasks.pass_times([model, model], [4, 8], turns=1)
-    assert found.lengths == (4, 8)
-    assert [len(row) for row in found.seconds] == [2, 2] and min(map(min, found.seconds)) > 0
-    with pytest.raises(HgvizError, match="at most 8"):
-        tasks.pass_times([model], [4, 9])
+def make(keys):
+    """A float64 model of the family that the keys are of."""
+    if "hierarchy" in keys:
+        return make_hourglass(make_config(**keys))
+    if keys.get("family") in ("lstm", "window"):
+        return make_unattending(**keys)
+    return make_transformer(**keys)
+
+
+def measured(tmp_path, keys, ids=IDS[:13], target=None):
+    """The reach of a model with random weights."""
+    model = opened(tmp_path, make(keys), "float64")
+    return reach(model, model.from_ids(ids), None if target is None else model.from_ids(target))
+
+
+@pytest.mark.parametrize("keys", [*HOURGLASSES, *CAUSAL], ids=str)
+def test_no_output_depends_on_a_later_token_and_all_on_earlier_ones(tmp_path, keys):
+    """By gradients, by prefixes read alone, and bit for bit by other endings in float32."""
+    found = measured(tmp_path / "a", keys)
+    assert found.later == 0.0 and found.is_causal and found.is_full and found.of == "logits"
+    assert (found.own[np.tril_indices(13)] > 0).all() and not np.triu(found.own, 1).any()
+    assert (found.lag, found.farthest, found.fades(0.0)) == (0, 12, None)
+    model = opened(tmp_path / "m", make(keys), "float64")
+    whole = model.run(IDS).logits
+    for end in range(1, 19):
+        assert np.abs(model.run(IDS[:end]).logits - whole[:end]).max() < 1e-10
+    model = open_model(tmp_path / "m")
+    for start in (1, 7, 12, 18):
+        other = np.concatenate([IDS[:start], (IDS[start:] + 1) % 23])
+        same, changed = (model.run(ids).logits for ids in (IDS, other))
+        if keys.get("family") == "dynamic":  # whose segments differ in number
+            assert np.abs(same[:start] - changed[:start]).max() < 1e-5
+        else:
+            assert np.array_equal(same[:start], changed[:start])
+        assert np.abs(same[start:] - changed[start:]).max() > 1e-3
+
+
+@pytest.mark.parametrize("keys", HOURGLASSES, ids=str)
+def test_a_shorter_shift_leaks_and_the_check_finds_it(tmp_path, keys, monkeypatch):
+    monkeypatch.setattr(Hourglass, "shift", lambda self, factor: factor - 2)
+    found = measured(tmp_path, keys)
+    assert not found.is_causal and found.later > 1e-3
+
+
+@pytest.mark.parametrize("keys", PADDED, ids=str)
+def test_padding_changes_nothing_that_is_not_padding(keys):
+    """Behind a text; before it and within it where places do not count."""
+    model, random = make(keys), np.random.default_rng(3)
+    ids = torch.as_tensor(np.stack([random.permutation(23)[:11] for _ in range(2)]))  # no ties
+    keep = torch.ones(2, 11, dtype=torch.bool)
+    keep[0, 7:] = False
+    if keys.get("positions") in ("none", "rotary") or keys.get("family") in ("lstm", "window"):
+        keep[1, :3] = False
+    if keys.get("positions") == "none" or keys.get("family") == "lstm":
+        keep[1, 5] = False
+    other = ids.where(keep, (ids + 1) % 23)
+    one, two = model(Tokens(ids, keep)), model(Tokens(other, keep))
+    if one.ndim == 2:  # a classifier reads [CLS]
+        one, two = one[:, None].expand(-1, 11, -1), two[:, None].expand(-1, 11, -1)
+    assert torch.equal(one[keep], two[keep])
+    for row in (0, 1):
+        alone = model(ids[row : row + 1, keep[row]])[0]
+        assert (one[row, keep[row]] - alone).abs().max() < 1e-12
+
+
+@pytest.mark.parametrize(("window", "depth", "causal"), [
+    (2, 4, True), (5, 3, True), (3, 3, False), (5, 2, False),
+])  # fmt: skip
+def test_windows_reach_layers_times_radius_and_no_further(tmp_path, window, depth, causal):
+    keys = {"family": "window", "window": window, "n_layers": depth, "causal": causal}
+    found, (rows, columns) = measured(tmp_path, keys), np.indices((13, 13))
+    far = depth * (window - 1) // (1 if causal else 2)
+    band = (abs(rows - columns) <= far) & (~np.array(causal) | (columns <= rows))
+    assert np.array_equal(found.own > 0, band) and found.is_causal == causal
+    assert found.farthest == min(far, 12)
+    assert not causal or found.fades(0.0) == (far + 1 if far < 12 else None)
+
+
+def test_a_decoder_reaches_its_own_text_back_and_the_other_whole(tmp_path):
+    found = measured(tmp_path / "a", {"form": "encoder-decoder"}, IDS[:7], IDS[:5])
+    assert found.own.shape == (5, 5) and found.source.shape == (5, 7) and found.is_causal
+    assert (found.source > 0).all() and found.matrix.shape == (5, 12)
+    model = opened(tmp_path / "b", make({"form": "decoder", "cross": True}), "float64")
+    states = model.from_states(np.random.default_rng(0).normal(size=(6, 12)))
+    found = reach(model, states, model.from_ids(IDS[:4]))
+    assert found.is_causal and found.own.shape == (4, 4) and (found.source > 0).all()
+
+
+def test_numbers_are_those_of_one_gradient_after_the_other(tmp_path, monkeypatch):
+    model, ids = opened(tmp_path, make({"form": "decoder"}), "float64"), torch.tensor(IDS[:13])
+    embedded = model.module.token_embedding(ids[None])
+    voice = torch.randn(23, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+
+    def spoken(x):
+        return model.module(Tokens(ids[None], embedded=x), Run())[0] @ voice
+
+    wanted = torch.autograd.functional.jacobian(spoken, embedded)[:, 0].norm(dim=-1)
+    for room in (attribution.REACH_NUMBERS, 1, 40_000):  # all at once, one by one, and some
+        monkeypatch.setattr(attribution, "REACH_NUMBERS", room)
+        found = reach(model, model.from_ids(ids.numpy()))
+        assert np.abs(found.own - wanted.numpy()).max() < 1e-9
+
+
+def test_padding_reaches_nothing_and_long_texts_are_refused_before_any_work(tmp_path):
+    model = opened(tmp_path, make({"family": "window", "window": 3}), "float64")
+    prompt = model.from_ids(IDS[:13], attention_mask=[1] * 6 + [0] + [1] * 6)
+    assert not reach(model, prompt).own[np.arange(13) != 6, 6].any()
+    with pytest.raises(HgvizError, match="1,025 tokens"):
+        reach(model, model.from_ids(np.zeros(1025, int)))

@@ -4,10 +4,9 @@ folder that gives the same logits bit for bit."""
 import json
 import os
 import pickle
+import shutil
 import socket
 import struct
-import subprocess
-import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -17,22 +16,22 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.files import is_model_name, path_exists
-from hgviz.models import checkpoints, open_model
-from hgviz.models.checkpoints import Reader, read, recognises, save
-from hgviz.models.pruning import write_pruned
-from hgviz.models.tensors import fit_checkpoint
-from tests.models import package, reference
+from hgviz.models import devices, open_model, pretrained, tensors
+from hgviz.models.checkpoints import recognises
+from tests.closeness import scaled_error
+from tests.models import references, zoo
 from tests.models.building import (
-    make_config,
-    make_hourglass,
+    split,
+    write_bert,
     write_checkpoint,
+    write_gpt2,
     write_transformer,
 )
-from tests.models.folders import write_bert, write_gpt2
 from tests.models.zoo import write
 
 SAFE = "model.safetensors"
@@ -47,12 +46,12 @@ ARGUMENTS = {**GIVEN, "depth": (1, (1, 1, 1), 1), "shorten_factor": (2, 2)}
 
 @pytest.fixture(scope="module")
 def lucidrains():
-    return package.build(**ARGUMENTS)
+    return references.build_package(**ARGUMENTS)
 
 
 @pytest.fixture
 def theirs(tmp_path, lucidrains):
-    return package.write(tmp_path / "theirs", lucidrains, GIVEN)
+    return references.write_package(tmp_path / "theirs", lucidrains, GIVEN)
 
 
 def refusal(path, **options):
@@ -72,89 +71,16 @@ def configured(folder, **changes):
     return folder
 
 
-# --- what opens -----------------------------------------------------------------------------------
-
-
-def test_listing_formats_and_looking_up_names_needs_no_torch():
-    code = (
-        "import sys, hgviz.models.checkpoints as c, hgviz.files as f; c.recognises('.'); "
-        "f.path_exists('a/b'); sys.exit('torch' in sys.modules)"
-    )
-    root = Path(__file__).parents[2]
-    assert subprocess.run([sys.executable, "-c", code], cwd=root, timeout=100).returncode == 0
-
-
-def test_a_folder_opens_from_itself_from_its_files_and_through_links(tmp_path):
-    folder = write_checkpoint(tmp_path / "mine")
-    (tmp_path / "linked").mkdir()
-    for file in folder.iterdir():
-        (tmp_path / "linked" / file.name).symlink_to(file)
-    digests = set()
-    for inner in ("", "config.json", SAFE):
-        assert recognises(folder / inner)
-        spec = open_model(folder / inner).spec
-        assert (spec.name, spec.family) == ("mine", "hourglass")
-        digests |= {spec.digest, open_model(tmp_path / "linked" / inner).spec.digest}
-    assert len(digests) == 1
-
-
-@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
-def test_what_is_saved_is_read_back(tmp_path, dtype):
-    config = make_config(activations=["tanh", "ymish"], positions="rotary", causal=False)
-    tensors = {name: one.to(dtype) for name, one in make_hourglass(config).state_dict().items()}
-    save(tmp_path, config, tensors)
-    checkpoint = read(tmp_path)
-    assert checkpoint.config == config
-    assert checkpoint.tensors.keys() == tensors.keys()
-    assert all(torch.equal(checkpoint.tensors[name], tensors[name]) for name in tensors)
-    assert sorted(os.listdir(tmp_path)) == ["config.json", SAFE]
-    assert {one.dtype for one in open_model(tmp_path).module.parameters()} == {torch.float32}
-    (tmp_path / "file").write_text("")
-    with pytest.raises(HgvizError, match="could not be written"):
-        save(tmp_path / "file", config, tensors)
-
-
-def test_what_a_config_leaves_out_has_a_default(tmp_path):
-    folder = write_checkpoint(tmp_path / "a", hierarchy="2@1 1@2 1@1", causal=True)
-    digest = open_model(folder).spec.digest
-    keys = ("model_type", "hierarchy", "vocab_size", "d_model", "n_heads", "d_ff")
-    data = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({name: data[name] for name in keys}))
-    assert open_model(folder).spec.digest == digest
-    split = configured(folder, hierarchy="1@2", vanilla_layers=[2, 1])
-    assert open_model(split).spec.digest == digest
-    folder = write_checkpoint(tmp_path / "b", positions="learned", max_positions=16)
-    assert open_model(configured(folder, max_positions=None)).spec.max_positions == 16
-
-
-def test_a_reader_from_outside_is_asked_for_its_files(tmp_path, monkeypatch):
-    def read_raw(path, modality):
-        config = make_config()
-        return fit_checkpoint(config, make_hourglass(config).state_dict(), path)
-
-    row = Reader("raw", "Raw (.raw)", (".raw",), lambda path: path.suffix == ".raw", read_raw)
-    monkeypatch.setattr(checkpoints, "READERS", (*checkpoints.READERS, row))
-    (tmp_path / "one.raw").write_bytes(b"")
-    assert recognises(tmp_path / "one.raw") and ".raw" in checkpoints.file_suffixes()
-    assert tasks.kind_of(tmp_path / "one.raw") == "checkpoint"
-    assert open_model(tmp_path / "one.raw").spec.family == "hourglass"
-    assert "is no checkpoint" in str(refusal(write_bytes(tmp_path / "two.txt")))
-
-
 # --- what does not fit ----------------------------------------------------------------------------
 
 
-def test_missing_left_over_and_unlike_tensors_are_named_in_a_table(tmp_path):
-    folder = write_checkpoint(tmp_path / "mine")
-    tensors = load_file(folder / SAFE)
+def test_missing_left_over_and_unlike_tensors_are_named_in_a_table(mine):
+    tensors = load_file(mine / SAFE)
     tensors |= {"lm_head.weight": torch.zeros(7, 12), "extra": torch.zeros(3)}
     del tensors["lm_head.bias"]
-    save_file(tensors, folder / SAFE)
-    error = refusal(folder)
-    assert str(error) == (
-        "mine/model.safetensors does not fit its config.json: lm_head.weight is 7 × 12, and "
-        "config.json says 23 × 12. Correct config.json, or choose another file."
-    )
+    save_file(tensors, mine / SAFE)
+    error = refusal(mine)
+    assert "lm_head.weight is 7 × 12, and config.json says 23 × 12" in str(error)
     assert [line.split() for line in error.details.splitlines()] == [
         ["tensor", "expected", "found"],
         ["lm_head.weight", "23", "×", "12", "7", "×", "12"],
@@ -175,26 +101,16 @@ def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, mo
 CONFIGURATIONS = [
     ({"n_heads": 5, "d_head": 0}, "5 heads do not divide the width 12"),
     ({"hierarchy": "1000000@1"}, "all have at most 1,000"),
-    ({"hierarchy": "1@1 1@2"}, "the number of stages is even"),
     ({"hierarchy": "1@1 " * 9_999}, "is not 2, 3, ... times"),
     ({"hierarchy": 3}, "hierarchy: Expected str"),
     ({"d_model": 1e9}, "d_model: Expected int"),
-    ({"d_model": True}, "d_model: Expected int, got bool"),
     ({"vocab_size": -1}, "vocab_size: Expected int >= 1"),
-    ({"form": "dynamic"}, "form: Invalid enum value 'dynamic'"),
     ({"form": "b" * 10**5}, "form: Invalid enum value 'bbb"),
-    ({"activations": "relu"}, "there is no activation 'relu'"),
-    ({"activations": ["tanh", "tanh", "tanh"]}, "a number of names that divides the 2 heads"),
     ({"activations": [["tanh"]]}, "one list for each of the 5 layers"),
-    ({"positions": "learned"}, "learned positions need max_positions"),
-    ({"masking": "compat"}, "always masked strictly"),
-    ({"colour": 1}, "hgviz knows no colour"),
     ({"a\x1b[2J\u202e": 1}, "hgviz knows no a\ufffd[2J\ufffd"),
     ({"d_model": None}, "it lacks d_model"),
-    ({"family": "b" * 100}, "family: it is 'bbb"),
     ({"model_type": "bert"}, "none of its tensors is one of BertModel"),
     ({"model_type": None}, "its model_type is not there, and hgviz runs hgviz, hourglass"),
-    ({"model_type": ["hgviz"]}, "is of a model that hgviz cannot run"),
     *((data, "is not a JSON object") for data in (
         b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000, b"null", b'{"model_type": NaN}')),
     (b" " * (2**20 + 1), "is too large"),
@@ -212,15 +128,11 @@ HEADERS = [  # of a .safetensors file with 64 bytes of data, or only their lengt
     ({"a": entry([-4], 0, 64)}, "a has the shape"),
     ({"a": entry([1] * 5000, 0, 4)}, "a has the shape"),
     ({"a": entry([16], 16, 80)}, "a ends after 80 bytes of 64"),
-    ({"a": entry([16], 64, 0)}, "are stored"),
     ({"a": entry([16], 0, 64), "b": entry([16], 0, 64)}, "its tensors overlap"),
     ({"a": entry([8], 0, 64, "I64")}, "a is I64"),
-    ({"a": entry([16], 0, 64, "X" * 10_000)}, "holds something else than weights"),
     ({"a": entry([16], 0, 64, "\n\0\u202e")}, "a is \ufffd\ufffd\ufffd, and"),
     ({"../../etc/passwd": entry([16], 0, 64)}, "does not fit"),
     ({"a\nb": entry([16], 0, 64)}, "a tensor named"),
-    ({"a" * 1000: entry([16], 0, 64)}, "a tensor named"),
-    ({"\u202ea": entry([16], 0, 64)}, "a tensor named"),
     ({"a": {"dtype": "F32", "shape": [float("1e9")], "data_offsets": [0, 64]}}, "its header"),
     ({"a": {"dtype": "F32"}}, "its header is wrong"),
     ({"a": None}, "its header is wrong"),
@@ -260,30 +172,33 @@ PICKLES = [  # what is saved as model.pt
 ]  # fmt: skip
 
 
-def write_bytes(path, data=b"a"):
-    path.write_bytes(data)
-    return path
+@pytest.fixture(scope="module")
+def own(tmp_path_factory):
+    """The folder of an Hourglass, which tests copy before they change it."""
+    return write_checkpoint(tmp_path_factory.mktemp("own") / "mine")
+
+
+@pytest.fixture
+def mine(own, tmp_path):
+    return Path(shutil.copytree(own, tmp_path / "mine"))
 
 
 @pytest.mark.parametrize("content, words", CONFIGURATIONS)
-def test_a_config_that_cannot_be_is_refused_in_one_line(tmp_path, content, words):
-    folder = write_checkpoint(tmp_path / "mine")
+def test_a_config_that_cannot_be_is_refused_in_one_line(mine, content, words):
     if isinstance(content, bytes):
-        write_bytes(folder / "config.json", content)
+        (mine / "config.json").write_bytes(content)
     else:
-        configured(folder, **content)
-    assert words in str(refusal(folder))
+        configured(mine, **content)
+    assert words in str(refusal(mine))
 
 
 @pytest.mark.parametrize("header, words", HEADERS)
-def test_a_hostile_safetensors_header_is_refused(tmp_path, header, words):
-    folder, length = write_checkpoint(tmp_path / "x"), None
-    if isinstance(header, int):
-        header, length = {}, header
-    header = header if isinstance(header, bytes) else json.dumps(header).encode()
-    start = struct.pack("<Q", len(header) if length is None else length)
-    write_bytes(folder / SAFE, start + header + b"\0" * 64)
-    assert words in str(refusal(folder))
+def test_a_hostile_safetensors_header_is_refused(mine, header, words):
+    data = b"" if isinstance(header, int) else header
+    data = data if isinstance(data, bytes) else json.dumps(data).encode()
+    start = struct.pack("<Q", header if isinstance(header, int) else len(data))
+    (mine / SAFE).write_bytes(start + data + b"\0" * 64)
+    assert words in str(refusal(mine))
 
 
 @pytest.mark.parametrize("content, words", PICKLES)
@@ -298,8 +213,13 @@ def test_no_code_in_a_pickle_is_run_and_other_files_are_refused_by_name(tmp_path
     for content in (evil, {"token_emb.weight": evil}):
         torch.save(content, file)
         assert "only tensors are loaded" in str(refusal(theirs))
-        write_bytes(file, pickle.dumps(content))
+        file.write_bytes(pickle.dumps(content))
         assert "could not be read" in str(refusal(theirs))
+    bert = write_bert(tmp_path / "bert")
+    index = split(bert, "pytorch_model", ".bin", 1)
+    torch.save({"wte.weight": evil}, bert / "pytorch_model-00001-of-00001.bin")
+    index.write_text('{"weight_map": {"wte.weight": "pytorch_model-00001-of-00001.bin"}}')
+    assert "only tensors are loaded" in str(refusal(bert))
     assert not (tmp_path / "gotcha").exists()
     torch.save({"a": torch.zeros(2**22)}, file)
     with zipfile.ZipFile(file) as archive:
@@ -317,42 +237,34 @@ def test_no_code_in_a_pickle_is_run_and_other_files_are_refused_by_name(tmp_path
     assert "is a TorchScript program" in str(refusal(theirs))
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path):
-    folder = write_checkpoint(tmp_path / "mine")
-    tensors = load_file(folder / SAFE)
-    for value in (float("nan"), float("inf")):
-        tensors["lm_head.bias"][4] = value
-        save_file(tensors, folder / SAFE)
-        start = "mine/model.safetensors holds weights that are no numbers: lm_head.bias has 1 NaN"
-        assert str(refusal(folder)).startswith(start)
-
-
-def test_what_is_not_there_is_said(tmp_path):
-    assert "there is no such file" in str(refusal(tmp_path / "nowhere"))
-    assert "config.json is missing" in str(refusal(tmp_path))
-    assert "is no checkpoint" in str(refusal(write_bytes(tmp_path / "a.txt")))
-    assert not recognises(tmp_path / "a.txt") and not recognises(tmp_path / "nowhere")
-    folder = write_checkpoint(tmp_path / "mine")
-    (folder / SAFE).rename(folder / "a.pt")
-    (folder / "b.pt").write_bytes(b"")
-    assert "holds 2 weights files: such as a.pt and b.pt" in str(refusal(folder))
-    (folder / "a.pt").unlink()
-    (folder / "b.pt").rename(folder / "b.gguf")
-    assert "it holds b.gguf, which hgviz does not read" in str(refusal(folder))
-    (folder / "b.gguf").unlink()
-    assert "mine holds no weights" in str(refusal(folder))
-    os.mkfifo(folder / SAFE)
-    assert "it is no file" in str(refusal(folder))
-    (folder / "config.json").unlink()
-    os.mkfifo(folder / "config.json")
-    assert "config.json is missing" in str(refusal(folder))
+def test_what_is_not_there_is_said(tmp_path, mine):
+    (tmp_path / "a.txt").write_bytes(b"a")
+    (tmp_path / "empty").mkdir()
+    for name, words in (
+        ("nowhere", "there is no such file"), ("empty", "config.json is missing"),
+        ("a.txt", "is no checkpoint"),
+    ):  # fmt: skip
+        assert words in str(refusal(tmp_path / name)) and not recognises(tmp_path / name)
+    (mine / SAFE).rename(mine / "a.pt")
+    (mine / "b.pt").write_bytes(b"")
+    assert "holds 2 weights files: such as a.pt and b.pt" in str(refusal(mine))
+    (mine / "a.pt").unlink()
+    (mine / "b.pt").rename(mine / "b.gguf")
+    assert "it holds b.gguf, which hgviz does not read" in str(refusal(mine))
+    (mine / "b.gguf").unlink()
+    assert "mine holds no weights" in str(refusal(mine))
+    os.mkfifo(mine / SAFE)
+    assert "it is no file" in str(refusal(mine))
+    (mine / "config.json").unlink()
+    os.mkfifo(mine / "config.json")
+    assert "config.json is missing" in str(refusal(mine))
 
 
 @pytest.mark.parametrize("name", [SAFE, "model.pt"])
 def test_files_that_are_cut_short_or_have_a_flipped_byte_are_refused_or_harmless(
     tmp_path, lucidrains, name
 ):
-    path = package.write(tmp_path / "theirs", lucidrains, GIVEN, name=name) / name
+    path = references.write_package(tmp_path / "theirs", lucidrains, GIVEN, name=name) / name
     data, random = path.read_bytes(), np.random.default_rng(0)
     for share in (0.0, 0.001, 0.3, 0.9, 0.999):
         path.write_bytes(data[: int(share * len(data))])
@@ -421,13 +333,8 @@ def test_models_are_opened_by_their_names_in_the_cache(hub, tmp_path):
     cached(hub, "bert-base-uncased")
     assert open_model("bert-base-uncased").spec.name == "bert-base-uncased"
     for find in (open_model, tasks.kind_of, tasks.info):
-        with pytest.raises(HgvizError) as error:
+        with pytest.raises(HgvizError, match="there is no org/name.*hf download org/name"):
             find("org/name")
-        assert str(error.value) == (
-            "there is no org/name: no file or folder has that name, and the Hugging Face cache "
-            f"({hub}) holds no config.json of such a model. Check the name, or fetch the model "
-            "with `hf download org/name`: hgviz downloads nothing."
-        )
 
 
 def test_refs_and_names_are_never_paths(hub, tmp_path):
@@ -446,15 +353,13 @@ def test_refs_and_names_are_never_paths(hub, tmp_path):
 
 # --- converted to one folder ----------------------------------------------------------------------
 
-
-KINDS = {
+CONVERTED = {
     "hourglass": write_checkpoint,
     "bfloat16": lambda at: write_checkpoint(at, dtype=torch.bfloat16),
-    "rotary": lambda at: write_checkpoint(at, positions="rotary", activations=["tanh", "ymish"]),
-    "package": lambda at: package.write(at, package.build(**ARGUMENTS), GIVEN),
+    "package": lambda at: references.write_package(
+        at, references.build_package(**ARGUMENTS), GIVEN
+    ),
     "bert": write_bert,
-    "masked": lambda at: write_bert(at, architectures=["BertForMaskedLM"]),
-    "untied": lambda at: write_transformer(at, family="bert", tied=False, n_heads=3),
     "yubert": lambda at: write_transformer(
         at, family="yubert", labels=["a", "b"], slots=4, max_positions=20, vocab_size=23
     ),
@@ -470,11 +375,11 @@ def bits(model):
     return model.run(ids, mask, **both).logits
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", CONVERTED)
 def test_a_converted_model_gives_the_same_logits_bit_for_bit(tmp_path, kind):
-    source = KINDS[kind](tmp_path / "source")
+    source = CONVERTED[kind](tmp_path / "source")
     spec = tasks.convert(source, tmp_path / "out")
-    for dtype in ("float32", "float64", "bfloat16"):
+    for dtype in ("float32", "bfloat16"):
         before, after = open_model(source, dtype=dtype), open_model(tmp_path / "out", dtype=dtype)
         assert np.array_equal(bits(before), bits(after))
         assert after.spec == spec == replace(before.spec, name=spec.name)
@@ -495,8 +400,7 @@ def test_nothing_is_replaced_unasked_and_nothing_is_left_behind(tmp_path):
     (tmp_path / "file").write_text("")
     tensors = load_file(bert / SAFE)
     for path, words in (
-        (bert, "is the model itself"), (tmp_path / "link", "is the model itself"),
-        (tmp_path / "file", "file is no folder"),
+        (tmp_path / "link", "is the model itself"), (tmp_path / "file", "file is no folder"),
     ):  # fmt: skip
         with pytest.raises(HgvizError, match=words):
             tasks.convert(bert, path, force=True)
@@ -515,11 +419,8 @@ def as_it_is(folder, tensors):
 
 
 def sharded(folder, tensors):
-    names = [*tensors]
-    places = {name: f"model-0000{1 + i % 2}-of-00002.safetensors" for i, name in enumerate(names)}
-    for shard in {*places.values()}:
-        save_file({n: tensors[n] for n in names if places[n] == shard}, folder / shard)
-    (folder / f"{SAFE}.index.json").write_text(json.dumps({"metadata": {}, "weight_map": places}))
+    as_it_is(folder, tensors)
+    split(folder, count=2)
 
 
 def without_prefix(folder, tensors):
@@ -548,9 +449,7 @@ FILES = {
     "roberta": ("roberta", "RobertaForMaskedLM", old, {"vocab_size": 300}),
     "precisions": ("llama", "LlamaForCausalLM", mixed, {}),
     "prefix": ("gpt_neox", "GPTNeoXForCausalLM", without_prefix, {}),
-    "experts": ("mixtral", "MixtralForCausalLM", sharded, {}),
     "tied": ("t5", "T5ForConditionalGeneration", sharded, {"tie_word_embeddings": True}),
-    "sinusoids": ("marian", "MarianMTModel", sharded, {}),
 }
 
 
@@ -578,9 +477,9 @@ def test_a_model_of_transformers_becomes_one_folder_that_transformers_opens(tmp_
         before, after = open_model(source, dtype=dtype), open_model(out, dtype=dtype)
         assert np.array_equal(bits(before), bits(after))
         assert after.spec == spec and after.spec.layers == before.spec.layers
-    made, logits = getattr(reference.library(), name), []
+    made, logits = getattr(zoo.library(), name), []
     ids = torch.arange(3, 12)[None]
-    both = {"decoder_input_ids": ids[:, :4]} if "decoder" in spec.form and spec.two_texts else {}
+    both = {"decoder_input_ids": ids[:, :4]} if spec.two_texts else {}
     for folder in (source, out):
         net, told = made.from_pretrained(folder, dtype=torch.float32, output_loading_info=True)
         assert not told["missing_keys"]
@@ -589,41 +488,237 @@ def test_a_model_of_transformers_becomes_one_folder_that_transformers_opens(tmp_
     assert not told["unexpected_keys"] and torch.equal(*logits)
 
 
-def test_a_pruned_model_is_converted_where_transformers_opens_it(tmp_path):
-    whole = read(write(tmp_path / "source", "llama", "LlamaForCausalLM"))
-    even = frozenset(HeadId(layer, head) for layer in (0, 1) for head in (0, 1))
-    pruned, out = write_pruned(whole, even, "smaller", tmp_path / "even").parent, tmp_path / "out"
-    tasks.convert(pruned, out)
-    assert np.array_equal(bits(open_model(pruned)), bits(open_model(out)))
-    pruned = write_pruned(whole, frozenset({HeadId(0, 1)}), "smaller", tmp_path / "uneven").parent
-    with pytest.raises(HgvizError, match="opens in hgviz alone, since some") as error:
-        tasks.convert(pruned, tmp_path / "new")
-    assert "\n" not in str(error.value) and not (tmp_path / "new").exists()
+# --- folders of save_pretrained -------------------------------------------------------------------
+
+IDS = np.array([2, 5, 6, 7, 3])
+WRITERS = {"bert": write_bert, "gpt2": write_gpt2}
 
 
-def test_vocabulary_files_become_a_tokenizer_json_or_are_copied(tmp_path):
-    from tests.models.test_vocabularies import merged, written
+def weights(folder):
+    return load_file(folder / SAFE)
 
-    auto, text = reference.library().AutoTokenizer, "The cat, 나는 <mask> [MASK]é"
-    special = ("<s>", "</s>", "<pad>", "<unk>", "<mask>")
-    for kind, name, files, more in (
-        ("distilbert", "DistilBertForMaskedLM", written, {"do_lower_case": False}),
-        ("roberta", "RobertaForMaskedLM", merged,
-         {"more": special, "tokenizer_class": "RobertaTokenizer"}),
-    ):  # fmt: skip
-        out = tmp_path / f"{kind}-out"
-        source = files(write(tmp_path / kind, kind, name, vocab_size=300), **more)
-        tasks.convert(source, out)
-        ids = auto.from_pretrained(source)(text)["input_ids"]
-        assert auto.from_pretrained(out)(text)["input_ids"] == ids
-        for one in source.glob("*.txt"):
-            (out / one.name).unlink()
-        after, before = open_model(out).tokenize(text), open_model(source).tokenize(text)
-        assert after.ids.tolist() == before.ids.tolist() == ids
-        assert np.array_equal(after.spans, before.spans)
-    source = write(tmp_path / "odd", "distilbert", "DistilBertForMaskedLM")
-    written(source, tokenizer_class="BertJapaneseTokenizer")
-    tasks.convert(source, tmp_path / "odd-out")
-    vocabulary = (tmp_path / "odd-out" / "vocab.txt").read_bytes()
-    assert vocabulary == (source / "vocab.txt").read_bytes()
-    assert not (tmp_path / "odd-out" / "tokenizer.json").exists()
+
+def replaced(folder, change, name=SAFE):
+    """The same folder with weights that are changed, in a file of that name."""
+    held = change(weights(folder))
+    (folder / SAFE).unlink()
+    (save_file if name.endswith(".safetensors") else torch.save)(held, folder / name)
+    return folder
+
+
+def logits_of(path):
+    logits = open_model(path, dtype="float64").run(IDS).logits
+    assert np.abs(logits).max() > 0.1
+    return logits
+
+
+def same(path, expected):
+    return scaled_error(logits_of(path), expected) < 1e-6
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_files_of_every_kind_hold_the_same_model(tmp_path, write):
+    expected = logits_of(write(tmp_path / "whole"))
+
+    def wrapped(held):
+        return {f"module.{name}": one for name, one in held.items()}
+
+    assert same(write(tmp_path / "bare", prefix=""), expected)
+    assert same(replaced(write(tmp_path / "bin"), dict, "pytorch_model.bin"), expected)
+    assert same(replaced(write(tmp_path / "wrapped"), wrapped), expected)
+    for name, ending in (("model", ".safetensors"), ("pytorch_model", ".bin")):
+        index = split(write(tmp_path / name), name, ending)
+        shard = next(one for one in index.parent.iterdir() if "-of-" in one.name)
+        for path in (index.parent, index, index.parent / "config.json", shard):
+            assert recognises(path) and same(path, expected)
+
+
+@pytest.mark.parametrize(("write", "head", "inner", "more"), [
+    (write_bert, "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
+     {"architectures": ["BertForMaskedLM"]}),
+    (write_gpt2, "lm_head.weight", "transformer.wte.weight", {}),
+])  # fmt: skip
+def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path, write, head, inner, more):
+    plain = write(tmp_path / "plain", **more)
+    expected, parameters = logits_of(plain), open_model(plain).spec.parameters
+    repeated = replaced(write(tmp_path / "a", **more), lambda t: {**t, head: t[inner].clone()})
+    assert same(repeated, expected)
+    other = replaced(write(tmp_path / "b", **more), lambda t: {**t, head: t[inner] + 1})
+    assert not np.allclose(logits_of(other), expected)
+    assert open_model(other).spec.parameters > parameters
+    untied = configured(write(tmp_path / "c", **more), tie_word_embeddings=False)
+    assert f"the file lacks {head.rpartition('.')[0]}" in refusal(untied).what
+
+
+@pytest.mark.parametrize(
+    ("pruned", "left"), [({0: [1], 1: [0, 2]}, [(0, 2), (1,)]), ({0: [0, 1, 2]}, [(), (0, 1, 2)])]
+)
+@pytest.mark.parametrize("name", ["crossed", "gpt2"])
+def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name, pruned, left):
+    """As transformers before 5 wrote them: the rows of their q, k, v and the columns of their o."""
+    net = zoo.make_theirs(*zoo.CASES[name])
+    net.save_pretrained(tmp_path)
+    held, state = weights(tmp_path), net.state_dict()
+    for layer, heads in pruned.items():
+        kept = [i for i in range(24) if i // 8 not in heads]
+        gone = [i for i in range(24) if i // 8 in heads]
+        if name == "gpt2":
+            own = f"transformer.h.{layer}.attn"
+            thirds = [third * 24 + i for third in range(3) for i in kept]
+            held[f"{own}.c_attn.weight"] = held[f"{own}.c_attn.weight"][:, thirds]
+            held[f"{own}.c_attn.bias"] = held[f"{own}.c_attn.bias"][thirds]
+            held[f"{own}.c_proj.weight"] = held[f"{own}.c_proj.weight"][kept]
+            state[f"{own}.c_proj.weight"][gone] = 0
+        else:
+            own = f"bert.encoder.layer.{layer}.attention"
+            for part in ("query", "key", "value"):
+                for kind in ("weight", "bias"):
+                    held[f"{own}.self.{part}.{kind}"] = held[f"{own}.self.{part}.{kind}"][kept]
+            held[f"{own}.output.dense.weight"] = held[f"{own}.output.dense.weight"][:, kept]
+            state[f"{own}.output.dense.weight"][:, gone] = 0
+    save_file({key: one.contiguous() for key, one in held.items()}, tmp_path / SAFE)
+    configured(tmp_path, pruned_heads={str(layer): heads for layer, heads in pruned.items()})
+    model = open_model(tmp_path, dtype="float64")
+    assert [x.heads for x in model.spec.layers if x.role == "self"] == left
+    assert all(x.heads == (0, 1, 2) for x in model.spec.layers if x.role == "cross")
+    states = np.random.default_rng(0).normal(size=(1, 5, 24)) if name == "crossed" else None
+    wanted = zoo.run_theirs(net, IDS[None], states=states)[0]
+    ours = model.run(IDS, encoder_states=None if states is None else states[0]).logits
+    assert scaled_error(ours, wanted) < 1e-6 and HeadId(0, 1) not in model.spec.heads
+
+
+REFUSED = [  # kind, changes of config.json, what is said
+    *(("bert", {"pruned_heads": x}, "pruned_heads")
+      for x in ({"5": [0]}, {"0": [7]}, {"x": [0]}, {"0": [-1]}, {"0": 1}, [1])),
+    ("bert", {"pruned_heads": {"0": [1]}}, "0.attention.self has 3 heads"),
+    ("bert", {"architectures": ["BertForQuestionAnswering"]}, "the file lacks qa_outputs.bias"),
+    ("bert", {"model_type": "roberta"}, "BertForSequenceClassification is of the type bert"),
+    ("bert", {"hidden_act": "x" * 10**5}, "transformers says: 'xxx"),
+    ("bert", {"hidden_act": "geluu"}, "is 'geluu'; transformers says: 'geluu'. Correct hidden_act"),
+    ("bert", {"num_attention_heads": 0}, "Correct num_attention_heads in theirs/config.json"),
+    ("bert", {"num_attention_heads": "3"}, "'num_attention_heads' expected int"),
+    ("bert", {"num_attention_heads": 2**31}, "num_attention_heads is 2,147,483,648"),
+    ("bert", {"pad_token_id": 10**6}, "is 1000000; transformers says: Padding_idx must"),
+    ("bert", {"hidden_size": 25}, "(25) is not a multiple of the number of attention heads (3)"),
+    ("bert", {"hidden_size": -1}, "negative dimension -1"),
+    ("bert", {"num_hidden_layers": 10**9}, "num_hidden_layers is 1,000,000,000"),
+    ("bert", {"num_hidden_layers": 3}, "layer.2."), ("bert", {"num_hidden_layers": 1}, "layer.1."),
+    ("bert", {"vocab_size": 2**40}, "ings.weight is 43 x 24 in it, and 1099511627776 x 24"),
+    ("bert", {"add_cross_attention": True}, "should be used as a decoder model"),
+    ("bert", {"id2label": {"0": "a", "1": "b", "2": "c"}}, "classifier.bias is 2 in it, and 3"),
+    ("bert", {"id2label": None, "num_labels": 10**9}, "num_labels is 1,000,000,000"),
+    ("bert", {"auto_map": {"AutoModel": "code.Model"}}, "asks for code of its own"),
+    ("bert", {"model_type": "bret"}, "Did you mean 'bert'?"),
+    ("bert", {"model_type": "nothing like it"}, "does not know"),
+    ("gpt2", {"architectures": ["GPT2ForSequenceClassification"]}, "the file lacks score.weight"),
+    ("gpt2", {"n_positions": 65}, "wpe.weight is 64 x 24 in it, and 65 x 24"),
+    ("gpt2", {"add_cross_attention": True}, "crossattention"),
+    ("llama", {"num_attention_heads": -1}, ""), ("llama", {"hidden_act": "nothing"}, "be built"),
+    ("funnel", {"pooling_type": "min"}, "pooling_type"),
+    ("funnel", {"block_sizes": [0, 1]}, "block_sizes"),
+    ("llama", {"rope_parameters": 7}, "be built"), ("llama", {"num_hidden_layers": 3}, "layers.2"),
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory):
+    home = tmp_path_factory.mktemp("folders")
+    zoo.write(home / "llama", "llama", "LlamaForCausalLM")
+    zoo.write(home / "funnel", "funnel", "FunnelForMaskedLM")
+    for kind, make in WRITERS.items():
+        make(home / kind)
+    return home
+
+
+@pytest.mark.parametrize(("kind", "changes", "words"), REFUSED)
+def test_a_config_that_does_not_fit_is_one_clear_line(untouched, tmp_path, kind, changes, words):
+    folder = shutil.copytree(untouched / kind, tmp_path / "theirs")
+    error = refusal(configured(folder, **changes))
+    assert words in str(error) + error.details and "download" not in error.do
+
+
+def test_each_type_of_model_refuses_positions_of_a_billion():
+    def positions(part):
+        for key, value in part.items():
+            if isinstance(value, dict):
+                yield from positions(value)
+            elif type(value) is int and ("position" in str(key) or key == "n_ctx"):
+                yield part, key
+
+    def check(data, known):
+        pretrained.require_sizes(data, known, Path("m/config.json"))
+
+    tried = 0
+    for kind in CONFIG_MAPPING:
+        if kind in ("gemma4_assistant", "nougat"):  # which have no configuration of their own
+            continue
+        with pretrained.quiet():
+            data = CONFIG_MAPPING[kind]().to_dict()
+        known = {key.rpartition(".")[2] for key, _ in pretrained._fields(data)}
+        for part, key in [*positions(data)]:
+            before, part[key] = part[key], 10**9
+            with pytest.raises(HgvizError, match=f"{key} is 1,000,000,000"):
+                check(data, known)
+            part[key], tried = before, tried + 1
+        check(data, known)  # as it is, it is read
+    assert tried > 600
+
+
+def test_roberta_under_the_name_of_bert_is_refused(tmp_path):
+    """Its tensors have BERT's names, and its positions begin at 2: it must not open, and wrong."""
+    net_class = zoo.library().RobertaModel
+    config = net_class.config_class(
+        vocab_size=43, hidden_size=24, num_hidden_layers=1, num_attention_heads=3,
+        intermediate_size=12, max_position_embeddings=40, type_vocab_size=1,
+    )  # fmt: skip
+    net_class(config).save_pretrained(tmp_path)
+    configured(tmp_path, model_type="bert", architectures=["BertModel"])
+    error = refusal(tmp_path)
+    assert "config.json that came with" in error.do and "orrect" not in error.do
+    assert "pad_token_id 1 and type_vocab_size 1 are RoBERTa's" in error.what
+    configured(tmp_path, max_position_embeddings=514, type_vocab_size=2)
+    assert "max_position_embeddings 514 and pad_token_id 1" in refusal(tmp_path).what
+    folder = configured(write_bert(tmp_path / "bert"), pad_token_id=1)
+    assert open_model(folder).spec.family == "bert"
+
+
+@pytest.mark.parametrize("free", [1000, 50_000])
+def test_a_model_that_does_not_fit_is_refused_before_it_is_read(untouched, monkeypatch, free):
+    monkeypatch.setattr(devices, "free_memory", lambda: free)
+    monkeypatch.setattr(tensors, "read_tensors", lambda *_: pytest.fail("it was read"))
+    assert "does not fit the memory: it takes" in refusal(untouched / "llama").what
+
+
+SHARDS = (
+    "../theirs/other.safetensors", "/etc/passwd", "a\\b.safetensors", "..", "", "x.pkl",
+    ".hidden.bin", "a\0.bin", 3, None, ["a.bin"], "a" * 300 + ".bin", "c:x.bin",
+)  # fmt: skip
+INDICES = (b"{}", b"[]", b"", b'{"weight_map": []}', b'{"weight_map": {}}')
+
+
+def test_a_shard_is_never_a_path_and_an_index_that_is_none_is_refused(tmp_path):
+    index = split(write_gpt2(tmp_path / "theirs"))
+    data = json.loads(index.read_text())
+    for shard in SHARDS:
+        data["weight_map"][next(iter(data["weight_map"]))] = shard
+        index.write_text(json.dumps(data))
+        assert "which is no weights file beside it" in str(refusal(index.parent))
+    for content in INDICES:
+        index.write_bytes(content)
+        assert "model.safetensors.index.json is n" in str(refusal(index.parent))
+
+
+def test_tensors_that_are_not_where_the_index_says_are_named(tmp_path):
+    index = split(write_bert(tmp_path / "theirs"))
+    data, folder = json.loads(index.read_text()), index.parent
+    places = data["weight_map"]
+    name, shard = next(iter(places.items()))
+    other = next(one for one in places.values() if one != shard)
+    for changed in ({**places, name: other}, {k: v for k, v in places.items() if k != name}):
+        index.write_text(json.dumps({"weight_map": changed}))
+        assert f"{shard} holds {name}, which it places in" in str(refusal(folder))
+    index.write_text(json.dumps({"weight_map": {**places, "ghost": shard}}))
+    assert f"places ghost in {shard}, which lacks it" in str(refusal(folder))
+    (folder / other).unlink()
+    index.write_text(json.dumps(data))
+    assert f"theirs/{other} is missing" in str(refusal(folder))

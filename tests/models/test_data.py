@@ -1,15 +1,26 @@
-"""Tables of texts and labels: which columns are meant, and one clear line for unreadable files."""
+"""Tables of texts and labels, and scores by what classes of transformers answer, by hand."""
 
-import subprocess
-import sys
+import json
 
+import numpy as np
 import pytest
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
+from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-from hgviz.core import HgvizError
+from hgviz import tasks
+from hgviz.analysis.importance import importance
+from hgviz.core import HeadId, HgvizError
 from hgviz.errors import LabelError
-from hgviz.models.data import LINE_LIMIT, read_corpus, read_rows, read_texts, require_columns
+from hgviz.models import open_model
+from hgviz.models.data import (
+    LINE_LIMIT,
+    read_corpus,
+    read_rows,
+)
+from tests.models.zoo import write
 
 REVIEWS = [("it 's good", "1"), ('it is "not" good', "0"), ("so, so", "0"), ("fine", "1")]
 
@@ -19,79 +30,48 @@ def tabs(rows):
 
 
 @pytest.fixture
-def write(tmp_path):
-    def write(name, data):
+def write_file(tmp_path):
+    def write_file(name, data):
         path = tmp_path / name
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
         return path
 
-    return write
+    return write_file
 
 
 @pytest.fixture
-def labelled(write):
+def labelled(write_file):
     return lambda *labels: read_rows(
-        write("a.tsv", tabs([("sentence", "label"), *(("a", label) for label in labels)]))
+        write_file("a.tsv", tabs([("sentence", "label"), *(("a", label) for label in labels)]))
     )
 
 
-FILMS = "1\tgood film\n2\tbad film\n1\tfine film\n" * 3
 THREE = "1\tx\tpos\tone\n2\ty\tneg\ttwo\n3\tz\tpos\tthree\n"
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "columns", "rows"),
-    [
-        ("dev.tsv", "sentence\tlabel\n" + tabs(REVIEWS), (), REVIEWS),
-        ("a.tsv", tabs(REVIEWS), (), REVIEWS),
-        ("a.tsv", tabs(row[::-1] for row in REVIEWS), (), REVIEWS),
-        ("a.tsv", "was\twie\n" + tabs(REVIEWS), (), REVIEWS),  # a header that nobody knows
-        ("a.csv", 'text,label\n"a, b",yes\n"two\nlines",no\n"a ""b""",yes\n', (),
-         [("a, b", "yes"), ("two\nlines", "no"), ('a "b"', "yes")]),
-        ("a.jsonl", '{"label": 1, "text": "a", "id": 7}\n{"text": "b", "label": 0}\n', (),
-         [("a", "1"), ("b", "0")]),
-        ("a.txt", '{"label": 1, "text": "a"}\n', (), [("a", "1")]),  # by its first line
-        ("a.tsv", "\ufefftext\tlabel\r\n\r\na\t1\r\n", (), [("a", "1")]),
-        ("a.tsv", THREE, ("3", "2"), [("one", "pos"), ("two", "neg"), ("three", "pos")]),
-        ("a.tsv", "id\ta\tb\n1\tpos\tone\n2\tneg\ttwo\n", ("b", "a"),
-         [("one", "pos"), ("two", "neg")]),
-        ("a.tsv", "id\ta\tb\n1\tpos\tone\n", ("b", "id"), [("one", "1")]),
-        ("a.tsv", "text\ttext\tlabel\na\tb\t1\n", (), [("a", "1")]),  # the first of two
-        ("a.tsv", "one film\tgood\na third\tbad\n", ("", "1"),
-         [("one film", "good"), ("a third", "bad")]),
-        ("a.tsv", "one film\tgood\na third\tbad\n", ("0", ""),
-         [("one film", "good"), ("a third", "bad")]),
-        ("a.tsv", "one film\tgood\na third\tbad\n", ("1", ""),
-         [("good", "one film"), ("bad", "a third")]),
-    ],
-)  # fmt: skip
-def test_rows_are_read_whatever_their_columns_are_called(write, name, data, columns, rows):
-    found = read_rows(write(name, data), *columns)
-    assert [*zip(found.texts, found.labels, strict=True)] == rows
+FILMS = "one film\tgood\na third\tbad\n"
+TABLES = [  # name, content, columns, rows
+    ("dev.tsv", "sentence\tlabel\n" + tabs(REVIEWS), (), REVIEWS),
+    ("a.tsv", tabs(REVIEWS), (), REVIEWS),
+    ("a.tsv", tabs(row[::-1] for row in REVIEWS), (), REVIEWS),
+    ("a.tsv", "was\twie\n" + tabs(REVIEWS), (), REVIEWS),  # a header that nobody knows
+    ("a.csv", 'text,label\n"a, b",yes\n"two\nlines",no\n"a ""b""",yes\n', (),
+     [("a, b", "yes"), ("two\nlines", "no"), ('a "b"', "yes")]),
+    ("a.jsonl", '{"label": 1, "text": "a", "id": 7}\n{"text": "b", "label": 0}\n', (),
+     [("a", "1"), ("b", "0")]),
+    ("a.txt", '{"label": 1, "text": "a"}\n', (), [("a", "1")]),  # by its first line
+    ("a.tsv", "\ufefftext\tlabel\r\n\r\na\t1\r\n", (), [("a", "1")]),
+    ("a.tsv", THREE, ("3", "2"), [("one", "pos"), ("two", "neg"), ("three", "pos")]),
+    ("a.tsv", "id\ta\tb\n1\tpos\tone\n", ("b", "a"), [("one", "pos")]),
+    ("a.tsv", FILMS, ("", "1"), [("one film", "good"), ("a third", "bad")]),
+    ("a.tsv", FILMS, ("1", ""), [("good", "one film"), ("bad", "a third")]),
+]  # fmt: skip
 
 
-def test_lines_and_columns_are_those_of_the_file(write):
-    rows = read_rows(write("a.tsv", "sentence\tmood\n" + "\n" + tabs(REVIEWS)))
-    assert (rows.lines, rows.label_column) == ((3, 4, 5, 6), "mood")
-
-
-@pytest.mark.parametrize(("first", "is_row"), [
-    ("0\tone film\n", True), ("1\tone film\n", True), ("7\tone film\n", True),
-    ("stars\tphrase\n", False),  # a word where all others have numbers
-    ("label\tsentence\n", False), ("y\ttext\n", False), ("0\t1\n", False),
-])  # fmt: skip
-def test_columns_by_number_mean_no_header_unless_the_first_row_is_none(write, first, is_row):
-    path = write("a.tsv", first + FILMS)
-    rows = read_rows(path, "1", "0")
-    assert (len(rows), rows.texts[0]) == ((10, "one film") if is_row else (9, "good film"))
-    assert len(read_texts(path, "1")) == len(rows)
-
-
-def test_words_as_labels_may_occur_once(write):
-    path = write("a.tsv", "spam\tone\n" + "ham\ttwo\nham\tthree\n" * 3)
-    assert len(read_rows(path, "1", "0")) == 7 and len(read_texts(path, "1")) == 7
-    path = write("b.tsv", "label\tid\tsentence\n" + "ham\t1\ttwo\n" * 3)
-    assert len(read_rows(path, "2", "0")) == 3 == len(read_rows(path, "2"))
+def test_rows_are_read_whatever_their_columns_are_called(write_file):
+    for name, data, columns, rows in TABLES:
+        found = read_rows(write_file(name, data), *columns)
+        assert [*zip(found.texts, found.labels, strict=True)] == rows
 
 
 @given(st.lists(st.tuples(st.text("abc 'é,\"", min_size=1), st.sampled_from("xy")), min_size=1))
@@ -103,74 +83,41 @@ def test_what_was_written_is_read(tmp_path_factory, rows):
     assert [*zip(found.texts, found.labels, strict=True)] == rows
 
 
-@pytest.mark.parametrize(
-    ("name", "data", "columns", "message"),
-    [
-        ("a.tsv", b"", (), "is empty"),
-        ("a.tsv", b"\n \n", (), "is empty"),
-        ("a.tsv", b"sentence\tlabel\n", (), "a header and no rows"),
-        ("a.tsv", b"one text\n", (), "line 1 has one column"),
-        ("a.tsv", b"sentence\tlabel\na\t1\nb\n", (), "line 3, column label is missing"),
-        ("a.tsv", b"sentence\tlabel\na\t1\nb\t \n", (), "line 3, column label is missing"),
-        ("a.tsv", b"sentence\tlabel\n\t1\n", (), "line 2, column sentence is missing"),
-        ("a.tsv", b"a\t1\nb\t\n", ("0", "1"), "line 2, column 1 is missing"),
-        ("a.tsv", b"a\t1\nb\0\t1\n", (), "line 2 holds a NUL byte"),
-        ("a.tsv", b"a\t1\n\xe9\t0\n", (), "line 2 is not UTF-8: byte 0 of it"),
-        ("a.tsv", b"a\tb\tc\n1\t2\t3\n", (), "does not say which columns"),
-        ("a.tsv", b"a\tb\tc\n1\t2\t3\n", ("", "2"), "does not say which columns"),
-        ("a.tsv", b"sentence\t\nfine\tpos\nbad\tneg\n", (), "does not say which columns"),
-        ("a.tsv", b"one film\tgood\nanother\tbad\n", ("", "2"), "has no column '2'"),
-        ("a.tsv", b"one film\tgood\nanother\tbad\n", ("0", "mood"), "has no column 'mood'"),
-        ("a.tsv", b"sentence\tlabel\na\t1\n", ("", "mood"),
-         "has no column 'mood': it has 'sentence', 'label'"),
-        ("a.tsv", b"x" * (LINE_LIMIT + 1), (), "line 1 is too long"),
-        ("a.csv", b'text,label\n"never closed,1\n', (), "line 2 cannot be read as CSV"),
-        ("a.jsonl", b'{"text": "a", "label": 1}\n{"text"', (), "line 2 is no JSON object"),
-        ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b"}\n', (),
-         "line 2, column label is missing"),
-        ("a.jsonl", b'{"text": "a", "label": null}\n', (), "line 1, column label is missing"),
-        # keys that are missing come before values that are no texts
-        ("a.jsonl", b'{"text": 1, "label": 1}\n{"text": "b"}\n', (),
-         "line 2, column label is missing"),
-        ("a.jsonl", b"[1, 2]\n", (), "line 1 is no JSON object"),
-        ("none.tsv", None, (), "could not be read"),
-    ],
-)  # fmt: skip
-def test_what_cannot_be_read_is_one_clear_line(write, tmp_path, name, data, columns, message):
-    with pytest.raises(HgvizError) as caught:
-        read_rows(tmp_path / name if data is None else write(name, data), *columns)
-    assert message in str(caught.value)
-    assert "\n" not in str(caught.value)
+NO_TABLES = [  # name, content, columns, what is said
+    ("a.tsv", b"", (), "is empty"),
+    ("a.tsv", b"sentence\tlabel\n", (), "a header and no rows"),
+    ("a.tsv", b"one text\n", (), "line 1 has one column"),
+    ("a.tsv", b"sentence\tlabel\na\t1\nb\n", (), "line 3, column label is missing"),
+    ("a.tsv", b"a\t1\nb\t\n", ("0", "1"), "line 2, column 1 is missing"),
+    ("a.tsv", b"a\t1\nb\0\t1\n", (), "line 2 holds a NUL byte"),
+    ("a.tsv", b"a\t1\n\xe9\t0\n", (), "line 2 is not UTF-8: byte 0 of it"),
+    ("a.tsv", b"a\tb\tc\n1\t2\t3\n", (), "does not say which columns"),
+    ("a.tsv", b"one film\tgood\nanother\tbad\n", ("0", "mood"), "has no column 'mood'"),
+    ("a.tsv", b"x" * (LINE_LIMIT + 1), (), "line 1 is too long"),
+    ("a.csv", b'text,label\n"never closed,1\n', (), "line 2 cannot be read as CSV"),
+    ("a.jsonl", b'{"text": "a", "label": 1}\n{"text"', (), "line 2 is no JSON object"),
+    ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b"}\n', (), "line 2, column label is miss"),
+]
 
 
-def test_a_line_of_100_mb_is_refused_before_it_is_read(tmp_path):
-    path = tmp_path / "a.tsv"
-    with path.open("wb") as file:
-        file.truncate(100 * 2**20)
-    with pytest.raises(HgvizError, match="line 1 is too long"):
-        read_rows(path)
+def test_what_cannot_be_read_is_one_clear_line(write_file):
+    for name, data, columns, message in NO_TABLES:
+        with pytest.raises(HgvizError) as caught:
+            read_rows(write_file(name, data), *columns)
+        assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_columns_are_required_by_the_first_row_alone(write):
-    path = write("a.csv", b"id,text\n" + b'1,"never closed\n')
-    require_columns(path, "text", "0", "")
-    with pytest.raises(HgvizError, match="has no column 'mood': it has 'id', 'text'"):
-        require_columns(path, "mood")
+POLES = ("negative", "positive")
 
 
-@pytest.mark.parametrize(
-    ("labels", "classes", "names", "indices"),
-    [
-        (("1", "0", "0", "1"), ("LABEL_0", "LABEL_1"), None, [1, 0, 0, 1]),
-        (("1", "0", "0", "1"), ("1", "0"), None, [0, 1, 1, 0]),
-        # whole numbers below the number of classes are their indices, unless they are named
-        (("1", "0", "negative"), ("negative", "positive"), None, [1, 0, 0]),
-        (("1", "0", "negative"), ("negative", "positive"), {"1": "negative", "0": "positive"},
-         [0, 1, 0]),
-        (("1", "0", "negative"), ("1", "2", "negative"), None, None),
-        (("1", "0", "negative"), ("negative",), None, None),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize("labels, classes, names, indices", [
+    (("1", "0", "0"), ("LABEL_0", "LABEL_1"), None, [1, 0, 0]),
+    (("1", "0", "0"), ("1", "0"), None, [0, 1, 1]),
+    # whole numbers below the number of classes are their indices, unless they are named
+    (("1", "0", "negative"), POLES, None, [1, 0, 0]),
+    (("1", "0", "negative"), POLES, {"1": "negative", "0": "positive"}, [0, 1, 0]),
+    (("1", "0", "negative"), ("1", "2", "negative"), None, None),
+])  # fmt: skip
 def test_labels_name_the_classes_of_a_model(labelled, labels, classes, names, indices):
     rows = labelled(*labels)
     if indices is None:
@@ -180,23 +127,10 @@ def test_labels_name_the_classes_of_a_model(labelled, labels, classes, names, in
         assert rows.class_indices(classes, names) == indices
 
 
-def test_numeric_labels_are_those_that_no_name_explains(labelled):
-    assert labelled("1", "0", "no").numeric_labels(("no", "yes")) == {"0": 0, "1": 1}
-
-
-@pytest.mark.parametrize(("labels", "classes"), [
-    (("10", "9", "9"), ("9", "10")), (("x", "B", "x"), ("B", "x")),
-])  # fmt: skip
-def test_classes_are_in_order_of_value_or_of_the_alphabet(labelled, labels, classes):
-    assert labelled(*labels).classes == classes
-
-
 @pytest.mark.parametrize("labels, known, named", [
-    ("12", ("negative", "positive"), "1=negative,2=positive"),
-    (("pos", "neg"), ("negative", "positive"), "neg=negative,pos=positive"),
+    ("12", POLES, "1=negative,2=positive"), (("pos", "neg"), POLES, "neg=negative,pos=positive"),
     (("Yes", "No"), ("no", "yes"), "No=no,Yes=yes"),
-    (("good", "bad"), ("negative", "positive"), "bad=CLASS,good=CLASS"),
-    ("023", ("negative", "positive"), "0=CLASS,2=CLASS,3=CLASS"),
+    (("good", "bad"), POLES, "bad=CLASS,good=CLASS"),
 ])  # fmt: skip
 def test_unknown_labels_are_named_with_the_likeliest_classes(labelled, labels, known, named):
     message = f"line 2, column label: the label '{labels[0]}' is unknown.*--labels {named}"
@@ -205,77 +139,243 @@ def test_unknown_labels_are_named_with_the_likeliest_classes(labelled, labels, k
     assert error.value.labels == tuple(sorted(labels)) and error.value.classes == known
 
 
-def test_one_class_is_too_few_to_learn(labelled):
-    with pytest.raises(HgvizError, match="has only one class: all rows have '1'"):
-        labelled("1", "1").require_classes()
-
-
 # --- corpora --------------------------------------------------------------------------------------
 
 PAIR = '{"text": "A", "text_pair": "B", "target": "C"}\n'
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "options", "texts"),
-    [
-        ("a.txt", "One.\n\n  Two. \n", {}, [(1, "One."), (3, "Two.")]),
-        ("a.tsv", "label\ttext\npos\tOne.\nneg\tTwo.\n", {},
-         [(2, "One.", "pos"), (3, "Two.", "neg")]),
-        ("a.tsv", "A.\t1\nB.\t0\nC.\t1\n", {}, [(1, "A.", "1"), (2, "B.", "0"), (3, "C.", "1")]),
-        ("a.tsv", "One.\nTwo.\n", {}, [(1, "One."), (2, "Two.")]),
-        ("a.tsv", "text\ttext\nOne.\tTwo.\n", {}, [(2, "Two.")]),  # the last of two
-        ("a.csv", 'text,class\n"One, two.",a\n', {}, [(2, "One, two.", "a")]),
-        ("a.jsonl", '{"text": "One.", "label": 1}\n{"text": "Two."}\n', {},
-         [(1, "One.", "1"), (2, "Two.")]),
-        ("a.jsonl", PAIR, {}, [(1, "A", "C")]),
-        ("a.jsonl", PAIR, {"two_texts": True, "pairs": True}, [(1, "A", "", "B", "C")]),
-        ("a.tsv", "Ein Satz\tA sentence\n", {"two_texts": True},
-         [(1, "Ein Satz", "", None, "A sentence")]),
-        ("a.csv", "image,caption,text\n1.png,cat,x\n", {"two_texts": True, "files": True},
-         [(2, "1.png", "", None, "cat")]),
-        ("a.tsv", "id\tq\tr\n1\tA\tB\n",
-         {"two_texts": True, "text_column": "q", "target_column": "r"}, [(2, "A", "", None, "B")]),
-    ],
-)  # fmt: skip
-def test_texts_are_read_with_labels_pairs_and_targets(write, name, content, options, texts):
-    found = read_corpus(write(name, content), **options).texts
-    rows = [(text.line, text.text, text.label, text.pair, text.target) for text in found]
-    assert rows == [row + ("", None, None)[len(row) - 2 :] for row in texts]
-
-
 TWO = {"two_texts": True}
+COLUMNS = {**TWO, "text_column": "q", "target_column": "r"}
+CORPORA = [  # name, content, options, (line, text, label, pair, target) of each text
+    ("a.txt", "One.\n\n  Two. \n", {}, [(1, "One."), (3, "Two.")]),
+    ("a.tsv", "label\ttext\npos\tOne.\n", {}, [(2, "One.", "pos")]),
+    ("a.tsv", "One.\nTwo.\n", {}, [(1, "One."), (2, "Two.")]),
+    ("a.csv", 'text,class\n"One, two.",a\n', {}, [(2, "One, two.", "a")]),
+    ("a.jsonl", '{"text": "One.", "label": 1}\n{"text": "Two."}\n', {},
+     [(1, "One.", "1"), (2, "Two.")]),
+    ("a.jsonl", PAIR, {}, [(1, "A", "C")]),
+    ("a.jsonl", PAIR, {**TWO, "pairs": True}, [(1, "A", "", "B", "C")]),
+    ("a.tsv", "Ein Satz\tA sentence\n", TWO, [(1, "Ein Satz", "", None, "A sentence")]),
+    ("a.csv", "image,caption,text\n1.png,cat,x\n", {**TWO, "files": True},
+     [(2, "1.png", "", None, "cat")]),
+    ("a.tsv", "id\tq\tr\n1\tA\tB\n", COLUMNS, [(2, "A", "", None, "B")]),
+]  # fmt: skip
+NO_CORPORA = [  # name, content, options, what is said
+    ("a.txt", " \n\n", {}, "a.txt is empty"),
+    ("a.tsv", "text\tlabel\n", {}, "a.tsv has a header and no rows"),
+    ("a.doc", "One.", {}, "a corpus ends in .txt"), ("a.txt", "a\0b", {}, "holds a NUL byte"),
+    ("a.tsv", "a\tb\tc\n", {}, "'a', 'b', 'c'"),
+    ("a.tsv", "text\tlabel\nx\ty\n\tz\n", {}, "line 3, column text is missing or empty"),
+    ("a.jsonl", '{"text": 5}\n', {}, "line 1, column text is missing"),
+    ("a.txt", b"\xff\xfe\x00\x80", {}, "line 1"), ("a.txt", "One\n", TWO, "has no targets"),
+    ("a.tsv", "text\nOne\n", TWO, "Give a table with the columns text and target"),
+    ("a.tsv", "text\ttarget\nSource\t\n", TWO, "line 2, column target is missing"),
+    ("a.csv", "image\n1.png\n", {**TWO, "files": True}, "image or audio, and text"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "options", "message"),
-    [
-        ("a.txt", "", {}, "a.txt is empty"),
-        ("a.txt", " \n\n", {}, "a.txt is empty"),
-        ("a.tsv", "", {}, "a.tsv is empty"),
-        ("a.tsv", "text\tlabel\n", {}, "a.tsv has a header and no rows"),
-        ("a.doc", "One.", {}, "a corpus ends in .txt"),
-        ("a.txt", "a\0b", {}, "line 1 holds a NUL byte"),
-        ("a.tsv", "a\tb\tc\n", {}, "'a', 'b', 'c'"),
-        ("a.tsv", "text\tlabel\nx\ty\n\tz\n", {}, "line 3, column text is missing or empty"),
-        ("a.jsonl", '{"text": 5}\n', {}, "line 1, column text is missing"),
-        ("a.jsonl", "nonsense\n", {}, "line 1 is no JSON object"),
-        ("a.txt", b"\xff\xfe\x00\x80", {}, "line 1"),
-        ("a.txt", "One\n", TWO, "has no targets"),
-        ("a.tsv", "text\nOne\n", TWO, "Give a table with the columns text and target"),
-        ("a.tsv", "text\ttarget\nSource\t\n", TWO, "line 2, column target is missing"),
-        ("a.csv", "image\n1.png\n", {**TWO, "files": True}, "image or audio, and text"),
-    ],
-)  # fmt: skip
-def test_what_is_no_corpus_is_one_clear_line(write, name, content, options, message):
-    with pytest.raises(HgvizError) as error:
-        read_corpus(write(name, content), **options)
-    assert message in " ".join(error.value.lines) and "\n" not in str(error.value)
+def test_texts_are_read_with_labels_pairs_and_targets(write_file):
+    for name, content, options, texts in CORPORA:
+        found = read_corpus(write_file(name, content), **options).texts
+        rows = [(text.line, text.text, text.label, text.pair, text.target) for text in found]
+        assert rows == [row + ("", None, None)[len(row) - 2 :] for row in texts]
+    for name, content, options, message in NO_CORPORA:
+        with pytest.raises(HgvizError) as error:
+            read_corpus(write_file(name, content), **options)
+        assert message in " ".join(error.value.lines) and "\n" not in str(error.value)
 
 
-def test_rows_are_read_without_torch(write):
-    path = write("a.tsv", tabs(REVIEWS))
-    code = (
-        "import sys; from hgviz.models.data import read_rows; "
-        f"read_rows({str(path)!r}); assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+# --- scores by what each class of transformers answers --------------------------------------------
+
+SENTENCE = "the sand ran down who where it she did go house red small of in . ?"
+WORDS = [*SENTENCE.split(), "[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
+OFF = frozenset({HeadId(0, 1), HeadId(1, 2)})
+
+
+def tokenizer():
+    """Words by spaces, between [CLS] and [SEP], pairs with token types."""
+    ids = {word: at for at, word in enumerate(WORDS)}
+    made = Tokenizer(models.WordLevel(ids, unk_token="[UNK]"))
+    made.add_special_tokens(WORDS[-5:])
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", pair="[CLS] $A [SEP] $B:1 [SEP]:1",
+        special_tokens=[(one, ids[one]) for one in ("[CLS]", "[SEP]")],
+    )  # fmt: skip
+    return made
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Writes a model with that tokenizer once."""
+    kept = {}
+
+    def made(kind, name):
+        if name not in kept:
+            path = write(tmp_path_factory.mktemp("model") / kind, kind, name)
+            tokenizer().save(str(path / "tokenizer.json"))
+            kept[name] = path
+        return kept[name]
+
+    return made
+
+
+def texts(count, seed=0):
+    random = np.random.default_rng(seed)
+    return [[WORDS[at] for at in random.integers(0, 15, random.integers(5, 12))]
+            for _ in range(count)]  # fmt: skip
+
+
+def theirs(path, name, off=()):
+    """The model in transformers, columns of its output projections zero for heads that are off."""
+    import transformers
+
+    model = getattr(transformers, name).from_pretrained(path).eval()
+    ends = ("attention.output.dense.weight", "attention.out_lin.weight")
+    with torch.no_grad():
+        for layer, head in off:
+            (weight,) = (
+                one for key, one in model.named_parameters()
+                if f"layer.{layer}." in key and key.endswith(ends)
+            )  # fmt: skip
+            weight[:, 8 * head : 8 * head + 8] = 0
+    return model
+
+
+def test_classes_of_tokens_are_scored_by_the_first_token_of_each_word(folder, tmp_path):
+    path = folder("roberta", "RobertaForTokenClassification")
+    rows = texts(30)
+    tags = [[f"LABEL_{len(word) % 2}" for word in row] for row in rows]
+    data = tmp_path / "a.jsonl"
+    data.write_text("\n".join(
+        json.dumps({"tokens": row, "ner_tags": each}) for row, each in zip(rows, tags, strict=True)
+    ))  # fmt: skip
+    model = open_model(path)
+    for off in (frozenset(), OFF):
+        found = tasks.evaluate(model, data, off=off)
+        other, right, loss = theirs(path, "RobertaForTokenClassification", off), [], []
+        for row, each in zip(rows, tags, strict=True):
+            ids = torch.tensor([tokenizer().encode(" ".join(row)).ids])
+            with torch.no_grad():
+                logits = other(input_ids=ids).logits[0, 1:-1].double()
+            wanted = torch.tensor([int(tag[-1]) for tag in each])
+            right += (logits.argmax(-1) == wanted).tolist()
+            loss += torch.nn.functional.cross_entropy(logits, wanted, reduction="none").tolist()
+        assert found.score.metric == "tag_accuracy" and found.score.total == len(right)
+        assert found.score.value == pytest.approx(np.mean(right))
+        assert found.loss == pytest.approx(np.mean(loss), rel=1e-5)
+
+
+def test_questions_are_scored_by_where_answers_begin_and_end(folder, tmp_path):
+    path = folder("electra", "ElectraForQuestionAnswering")
+    rows, wanted, data = texts(30), [], tmp_path / "a.jsonl"
+    with data.open("w") as file:
+        for row in rows:
+            context = " ".join(row)
+            start = len(" ".join(row[:2])) + 1
+            answer = " ".join(row[2:4])
+            answers = {"text": [answer], "answer_start": [start]}
+            one = {"question": "who did it ?", "context": context, "answers": answers}
+            file.write(json.dumps(one) + "\n")
+            wanted.append((6 + 2, 6 + 3))  # after [CLS], four words, [SEP] and two words
+    model = open_model(path)
+    for off in (frozenset(), OFF):
+        found = tasks.evaluate(model, data, off=off)
+        other, right = theirs(path, "ElectraForQuestionAnswering", off), []
+        for row, ends in zip(rows, wanted, strict=True):
+            read = tokenizer().encode("who did it ?", " ".join(row))
+            with torch.no_grad():
+                out = other(
+                    input_ids=torch.tensor([read.ids]), token_type_ids=torch.tensor([read.type_ids])
+                )
+            right += [int(out.start_logits.argmax()) == ends[0]]
+            right += [int(out.end_logits.argmax()) == ends[1]]
+        assert found.score.metric == "end_accuracy" and found.score.total == 60
+        assert found.score.value == pytest.approx(np.mean(right))
+
+
+def test_a_question_stands_beside_its_text_without_token_types_too(folder):
+    # where GPT-2 is given some, it adds the words of these numbers
+    prompt = open_model(folder("gpt2", "GPT2ForQuestionAnswering")).tokenize("who ?", "she did it")
+    assert prompt.token_type_ids is None and len(prompt) == 8
+    with pytest.raises(HgvizError, match="does not read pairs of texts"):
+        open_model(folder("gpt2", "GPT2LMHeadModel")).tokenize("who ?", "she did it")
+
+
+def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
+    path = folder("distilbert", "DistilBertModel")
+    rows, data = texts(40), tmp_path / "a.txt"
+    data.write_text("\n".join(map(" ".join, rows)))
+    model = open_model(path)
+    assert tasks.evaluate(model, data).score.value == pytest.approx(0, abs=1e-6)
+    found = tasks.evaluate(model, data, off=OFF).score
+    states = []
+    for off in ((), OFF):
+        other = theirs(path, "DistilBertModel", off)
+        with torch.no_grad():
+            states.append(torch.stack([
+                other(torch.tensor([tokenizer().encode(" ".join(row)).ids]))
+                .last_hidden_state[0].double().mean(0) for row in rows
+            ]))  # fmt: skip
+    moved = 1 - torch.nn.functional.cosine_similarity(*states)
+    assert found.metric == "cosine_distance" and found.total == 40
+    assert found.value == pytest.approx(float(moved.mean()), rel=1e-4)
+    assert found.low < found.value < found.high
+    trials = tasks.trials_of(model, data)
+    study = tasks.importance(trials, {"loss_change", "change"})
+    one = importance(study, "loo")
+    assert one.method.unit == "1 - cosine" and (one.score > 0).all()
+    near = torch.nn.functional.cosine_similarity(states[1][:, None], states[0][None], dim=2)
+    batch = next(iter(trials.blocks[0]))
+    given = trials.without(batch, OFF)[1]
+    assert (given == near.argmax(1)[torch.tensor(batch.rows)].numpy()).mean() > 0.95
+    with pytest.raises(HgvizError, match="Choose --method loo"):
+        tasks.importance(trials, {"gradient"})
+
+
+def test_images_are_scored_by_a_table_of_their_files(tmp_path):
+    import transformers
+
+    name = "ViTForImageClassification"
+    path = write(tmp_path / "vit", "vit", name, image_size=32, patch_size=8)
+    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
+    processor.save_pretrained(path)
+    random, right = np.random.default_rng(0), []
+    other = transformers.ViTForImageClassification.from_pretrained(path).eval()
+    lines = ["image,label"]
+    for at in range(12):
+        image = Image.fromarray(random.integers(0, 255, (40, 40, 3)).astype(np.uint8))
+        image.save(tmp_path / f"{at}.png")
+        lines.append(f"{at}.png,{'cat' if at % 2 else 'dog'}")
+        with torch.no_grad():
+            logits = other(**processor(images=image, return_tensors="pt")).logits
+        right.append(int(logits.argmax()) == at % 2)
+    data = tmp_path / "a.csv"
+    data.write_text("\n".join(lines))
+    model, names = open_model(path), {"cat": "LABEL_1", "dog": "LABEL_0"}
+    found = tasks.evaluate(model, data, labels=names)
+    assert found.score.value == pytest.approx(np.mean(right)) and found.score.total == 12
+    with pytest.raises(HgvizError, match="--labels cat=CLASS,dog=CLASS"):
+        tasks.evaluate(model, data)
+    with pytest.raises(HgvizError, match="the model has no label 'LABEL_7'"):
+        tasks.evaluate(model, data, labels={"dog": "LABEL_7"})
+
+
+TAGS = ("roberta", "RobertaForTokenClassification")
+QUESTIONS = ("electra", "ElectraForQuestionAnswering")
+
+
+@pytest.mark.parametrize("model, row, words", [
+    (TAGS, {"tokens": ["a"], "ner_tags": []}, "line 1.* no words with a tag each"),
+    (TAGS, {"tokens": ["the"], "ner_tags": ["B-PER"]}, "line 1: the tag 'B-PER' is unknown"),
+    (QUESTIONS, {"question": "who", "context": "she did",
+                 "answers": {"text": ["he"], "answer_start": [0]}}, "line 1 is no question"),
+    (QUESTIONS, {"text": "she did"}, "line 1 is no question"),
+    (QUESTIONS, None, "it needs a .jsonl"),
+])  # fmt: skip
+def test_rows_without_answers_are_one_clear_line(folder, tmp_path, model, row, words):
+    data = tmp_path / ("a.txt" if row is None else "a.jsonl")
+    data.write_text("she did\n" if row is None else json.dumps(row))
+    with pytest.raises(HgvizError, match=words) as error:
+        tasks.evaluate(open_model(folder(*model)), data)
+    assert "\n" not in str(error.value)

@@ -14,22 +14,19 @@ from unittest.mock import MagicMock
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
-from hgviz.models import checkpoints, foreign, open_model
+from hgviz.models import open_model
 from hgviz.models.checkpoints import read
 from hgviz.models.config import parse_config, shapes_of
 from hgviz.models.foreign import BEGIN, read_trax
 from hgviz.models.pruning import write_pruned
-from tests.models import package
+from tests.models import references
 from tests.models.building import make_config
-from tests.models.official import Official
-from tests.models.segments import forward
+from tests.models.references import Official, run_segments
 from tests.models.test_checkpoints import ARGUMENTS, GIVEN, configured, refusal
 from tests.models.test_references import maps_of
-from tests.test_families import call
 
 # --- hourglass-transformer-pytorch ----------------------------------------------------------------
 
@@ -39,19 +36,14 @@ PLAIN, LINEAR = {"attn_resampling": False}, {"updown_sample_type": "linear"}
 CASES = {  # depth, shorten_factor, whether causal, other arguments, length, mask
     "flat, causal": (2, None, True, {}, 13, None),
     "flat, both ways, padded at the right": (3, None, False, {}, 11, "right"),
-    "average": ([1, 2, 1], 2, True, {}, 12, None),
     "ragged": ([1, 2, 1], 3, True, {}, 13, None),
-    "ragged, a mask of ones": ([1, 2, 1], 3, True, {}, 13, "ones"),
     "linear, no attention": ([2, 1, 1], 4, True, PLAIN | LINEAR, 14, None),
     "average, no attention, padded at the left": ([1, 1, 1], 2, True, PLAIN, 9, "left"),
-    "nested, ragged": (NESTED, [2, 3], True, {}, 17, None),
     "nested, linear, padded at the right": (NESTED, [3, 2], True, LINEAR, 17, "right"),
     "nested, padded at the left": (NESTED, [3, 2], True, {}, 20, "left"),
-    "both ways, ragged, padded at the right": ([1, 1, 1], 3, False, {}, 14, "right"),
     "both ways, linear, padded at the left": ([1, 1, 1], 2, False, LINEAR, 13, "left"),
     "both ways, nested, holes in the mask": (NESTED, 2, False, {}, 15, "holes"),
     "three levels down, one factor for all": ([1, NESTED, 1], 2, True, LINEAR, 23, None),
-    "no layers before": ([0, 2, 1], 2, True, {}, 10, None),
     "longer than a tile": ([1, 1, 1], 3, True, {}, 301, None),
 }
 
@@ -62,15 +54,15 @@ def tuples(value):
 
 def built(folder, arguments, **extra):
     """A model of the package, and its checkpoint."""
-    model = package.build(**{name: tuples(value) for name, value in arguments.items()})
-    return model, package.write(folder, model, arguments, **extra)
+    model = references.build_package(**{name: tuples(value) for name, value in arguments.items()})
+    return model, references.write_package(folder, model, arguments, **extra)
 
 
 def mask_of(kind, length):
     mask = np.ones((2, length), bool)
     if kind == "holes":
         mask[1, 2:7] = mask[1, -2:] = mask[0, 0] = False
-    elif kind != "ones":
+    elif kind is not None:
         mask[1, slice(length // 2, None) if kind == "right" else slice(length // 2)] = False
     return None if kind is None else mask
 
@@ -84,12 +76,12 @@ def test_logits_and_maps_are_the_packages(tmp_path, case):
                      "shorten_factor": factor, **arguments}  # fmt: skip
     theirs, folder = built(tmp_path / "checkpoint", arguments)
     ids, mask = np.random.default_rng(0).integers(0, 29, (2, length)), mask_of(kind, length)
-    expected = [package.maps(theirs, ids[row], None if mask is None else mask[row])
+    expected = [references.maps_of_package(theirs, ids[row], None if mask is None else mask[row])
                 for row in range(2)]  # fmt: skip
     for dtype, tolerance in (("float64", 1e-9), ("float32", 5e-5)):
         ours = open_model(folder, dtype=dtype)
         logits = ours.run(ids, attention_mask=mask).logits
-        assert np.abs(logits - package.logits(theirs, ids, mask)).max() <= tolerance
+        assert np.abs(logits - references.logits_of_package(theirs, ids, mask)).max() <= tolerance
         for row in range(2):
             _, maps = maps_of(ours, ids[row], None if mask is None else mask[row])
             pairs = zip(maps, expected[row], strict=True)
@@ -108,96 +100,47 @@ def test_strict_masking_lets_no_padding_through(tmp_path):
                     for each in (ids, np.where(mask, ids, 28)))  # fmt: skip
         difference[masking] = np.abs(one - two).max()
     assert difference["strict"] == 0 and difference["compat"] > 1e-3
-    arguments = {**WIDTH, "depth": NESTED, "shorten_factor": [2, 3], "causal": True}
-    _, folder = built(tmp_path / "nested", arguments, masking="strict")
-    strict, ids = open_model(folder, dtype="float64"), np.random.default_rng(1).integers(0, 29, 13)
-    padded = strict.run(np.append(ids, [3] * 5), attention_mask=np.arange(18) < 13).logits[:13]
-    assert np.abs(padded - strict.run(ids).logits).max() < 1e-12
 
 
 @pytest.fixture(scope="module")
 def lucidrains():
-    return package.build(**ARGUMENTS)
+    return references.build_package(**ARGUMENTS)
 
 
-@pytest.mark.parametrize("name", ["model.pt", "weights.pt", "model.safetensors"])
-def test_state_dicts_open_whatever_wrapped_them(tmp_path, lucidrains, name):
-    digests = set()
-    for prefix in ("", "net.", "module.", "module.net."):
-        folder = package.write(tmp_path / f"theirs{prefix}", lucidrains, GIVEN, prefix, name)
+def test_state_dicts_open_whatever_wrapped_them(tmp_path, lucidrains):
+    theirs, digests = references.logits_of_package(lucidrains, np.arange(11)[None])[0], set()
+    for name, prefix in (
+        ("model.pt", ""), ("weights.pt", "net."), ("model.safetensors", "module."),
+        ("model.safetensors", "module.net."),
+    ):  # fmt: skip
+        at = tmp_path / f"{name}{prefix}"
+        folder = references.write_package(at, lucidrains, GIVEN, prefix, name)
         for path in (folder, folder / name):
             ours = open_model(path, dtype="float64")
-            theirs = package.logits(lucidrains, np.arange(11)[None])[0]
             assert np.abs(ours.run(np.arange(11)).logits - theirs).max() < 1e-9
             digests.add(ours.spec.digest)
-    other = package.write(tmp_path / "other", package.build(seed=1, **ARGUMENTS), GIVEN)
+    model = references.build_package(seed=1, **ARGUMENTS)
+    other = references.write_package(tmp_path / "other", model, GIVEN)
     assert len(digests) == 1 and open_model(other).spec.digest not in digests
 
 
-@pytest.mark.parametrize("arguments", [
-    {"depth": 2},
-    {"depth": [0, 1, 2], "shorten_factor": 2},
-    {"depth": [1, 2, 0], "shorten_factor": 3, "attn_resampling": False},
-    {"depth": [1, [0, [1, 1, 2], 1], 2], "shorten_factor": [2, 3, 2]},
-    {"depth": [1, [1, 1, 1], 1], "updown_sample_type": "linear", "shorten_factor": [3, 2]},
-])  # fmt: skip
-def test_what_weights_show_need_not_be_said(tmp_path, arguments):
-    _, full = built(tmp_path / "full", {**WIDTH, "causal": True, **arguments})
-    shown = "updown_sample_type" in arguments  # the factors, by linear maps
-    factor = {} if shown else {key: arguments[key] for key in arguments if key.startswith("sho")}
-    stated = read(full).config
-    for said in ({"heads": 3}, {"dim_head": 8}):
-        model = package.build(**{k: tuples(v) for k, v in {**WIDTH, **arguments}.items()})
-        folder = package.write(tmp_path / "silent", model, {**said, "causal": True, **factor})
-        assert read(folder).config == stated
-
-
 @pytest.mark.parametrize("changes, words", [
-    ({"dim": 20}, "does not fit its config.json: token_emb.weight is 23 × 16, and config.json says "
-     "23 × 20. Correct config.json, or choose another file."),
-    ({"heads": None, "dim_head": None, "causal": None},
-     "theirs/config.json does not say heads and causal: the weights do not show them. "
-     'Add "heads": 8 (or as many as there were), "causal": true or false.'),
+    ({"dim": 20}, "token_emb.weight is 23 × 16, and config.json says 23 × 20"),
+    ({"heads": None, "dim_head": None, "causal": None}, "does not say heads and causal"),
     ({"heads": 3, "dim_head": None}, "heads 3 does not divide the width of the heads"),
-    ({"heads": 0}, "heads: Expected int >= 1"),
     ({"heads": 10**9}, "heads: Expected int <="),
     ({"depth": [1, [1, 10**9, 1], 1]}, "all have at most 1,000"),
     ({"depth": [1, 2]}, "a depth is a number or (before, inner, after)"),
-    ({"depth": "deep"}, "depth: Expected"),
     ({"depth": json.loads("[1," * 40 + "1" + ",1]" * 40)}, "nested more than 16 deep"),
     ({"shorten_factor": [2]}, "shorten_factor [2] is no number >= 2 for each of its 2 levels"),
-    ({"shorten_factor": 10**9}, "shortens by more than 65,536"),
     ({"shorten_factor": [2, 3]}, "does not fit"),
     ({"depth": 4}, "gives a shorten_factor to a model that does not shorten"),
-    ({"causal": "yes"}, "causal: Expected bool"),
     ({"heds": 3}, "hgviz knows no heds"),
     ({"masking": "loose"}, "masking: Invalid enum value 'loose'"),
 ])  # fmt: skip
 def test_a_config_of_the_package_is_checked(tmp_path, lucidrains, changes, words):
-    folder = package.write(tmp_path / "theirs", lucidrains, GIVEN)
+    folder = references.write_package(tmp_path / "theirs", lucidrains, GIVEN)
     assert words in str(refusal(configured(folder, **changes)))
-
-
-def test_factors_of_averages_are_asked_for(tmp_path):
-    naive = package.build(**{**ARGUMENTS, "updown_sample_type": "naive"})
-    folder = package.write(tmp_path / "naive", naive, {"heads": 2, "causal": True})
-    assert "does not say shorten_factor" in str(refusal(folder))
-
-
-def test_a_state_dict_of_another_model_is_named(tmp_path, lucidrains):
-    folder = package.write(tmp_path / "theirs", lucidrains, {"heads": 2, "causal": True})
-    for wrong in ("to_q", "to_kv"):  # a number in place of a matrix
-        state = lucidrains.state_dict().items()
-        torch.save({name: torch.tensor(1.0) if wrong in name else one for name, one in state},
-                   folder / "model.pt")  # fmt: skip
-        assert "theirs/" in str(refusal(folder))
-    for state in ({"wte.weight": torch.zeros(3, 3)}, {"token_emb.weight": torch.zeros(3)},
-                  {"token_emb.weight": torch.zeros(3, 0)}):  # fmt: skip
-        torch.save(state, folder / "model.pt")
-        assert re.search("weights are of another model|is damaged", str(refusal(folder)))
-    (folder / "model.pt").unlink()
-    save_file({}, folder / "model.safetensors")
-    assert "these weights are of another model" in str(refusal(folder))
 
 
 # --- dynamic-pooling ------------------------------------------------------------------------------
@@ -282,38 +225,30 @@ def test_a_checkpoint_gives_the_logits_of_the_formulas(tmp_path, program, kind, 
     model = open_model(write(tmp_path / kind, kind, layers, held=held), dtype="float64")
     assert (model.config.boundaries, model.config.shortens) == (own, kind != "none")
     config = {**OWN, "n_layers": layers, "boundaries": own}
-    wanted, _, _ = forward(neutral, config, IDS)
+    wanted, _, _ = run_segments(neutral, config, IDS)
     np.testing.assert_allclose(model.run(IDS).logits, wanted, atol=1e-9)
     prompt = model.tokenize('the "sea"\n')
     assert prompt.has_characters and prompt.spans[:, 0].tolist() == list(range(10))
     assert [SYMBOLS[one] for one in prompt.ids] == list('the "sea"\n')
 
 
-def test_it_is_converted_captured_pruned_and_gone_on_with(tmp_path, program):
-    folder, own, out = write(tmp_path / "m"), tmp_path / "own", tmp_path / "c.h5"
-    assert call("convert", folder, "-o", own) == 0
+def test_it_is_converted_and_pruned(tmp_path, program):
+    folder, own = write(tmp_path / "m"), tmp_path / "own"
+    tasks.convert(folder, own)
     names = {one.name for one in own.iterdir()}
     assert names == {"config.json", "model.safetensors", "tokenizer.json"}
-    a, b = open_model(folder), open_model(own)
-    np.testing.assert_array_equal(a.run(IDS).logits, b.run(IDS).logits)
-    assert a.spec.digest == b.spec.digest
-    assert call("capture", folder, "--text", "the rain", "--generate", 6, "-o", out) == 0
-    assert call("rollout", out, "-o", tmp_path / "r.npy") == 0
-    checkpoint, off = read(folder), frozenset({HeadId(1, 0)})
-    smaller = write_pruned(checkpoint, off, "smaller", tmp_path / "small")
-    assert open_model(smaller.parent).run(IDS).logits.shape == (19, 12)
-    with pytest.raises(HgvizError, match="more than tensors"):
-        write_pruned(checkpoint, off, "zeroed", tmp_path / "zeroed")
-    assert checkpoints.tokenizer_json(checkpoint) == checkpoint.tokenizer
-    with pytest.raises(HgvizError, match="could not read this text"):
-        a.tokenize("Ω")
-    words = open_model(write(tmp_path / "words", vocab=vocab(["the", *SYMBOLS[1:]])))
-    with pytest.raises(HgvizError, match="cannot read text"):
-        words.tokenize("the")
     wrapped = {f"module.{name}": one for name, one in tensors_of()[1].items()}
     write(tmp_path / "b", held=wrapped, name="checkpoint_10000.pt")
-    other = open_model(tmp_path / "b" / "checkpoint_10000.pt")
-    np.testing.assert_array_equal(other.run(IDS).logits, a.run(IDS).logits)
+    model = open_model(folder)
+    for path in (own, tmp_path / "b" / "checkpoint_10000.pt"):
+        np.testing.assert_array_equal(open_model(path).run(IDS).logits, model.run(IDS).logits)
+        assert open_model(path).spec.digest == model.spec.digest
+    off = frozenset({HeadId(1, 0)})
+    smaller = write_pruned(read(folder), off, "smaller", tmp_path / "small").parent
+    wanted = model.run(IDS, off=off).logits
+    np.testing.assert_allclose(open_model(smaller).run(IDS).logits, wanted, atol=1e-4)
+    with pytest.raises(HgvizError, match="more than tensors"):
+        write_pruned(read(folder), off, "zeroed", tmp_path / "zeroed")
 
 
 class Evil:
@@ -331,21 +266,16 @@ BROKEN = {
     "code": ({"epoch": Evil()}, "holds more than tensors"),
     "another class": ({"epoch": types.SimpleNamespace(a=1)}, "holds more than tensors"),
     "no state": ({"model_state": None}, "no model_state"),
-    "nothing in it": ({"model_state": {}}, "no state dict"),
     "names": ({"model_state": {3: torch.zeros(1)}}, "no names"),
     "no tensors": ({"model_state": {"a": [1]}}, "no tensor"),
     "stride 0": ({"held": state(r_w_bias=torch.zeros(1).expand(2**40))}, "damaged"),
-    "no kind": ({"model": {"boundaries_type": None}}, "boundaries_type"),
     "another kind": ({"model": {"boundaries_type": ["gumbel"]}}, "boundaries_type"),
     "pre-norm": ({"model": {"pre_lnorm": True}}, "pre_lnorm"),
-    "no depth": ({"model": {"model_config": None}}, "model_config"),
     "depth that is code": ({"model": {"model_config": "exec('a = 1')"}}, "model_config"),
     "endless depth": ({"model": {"model_config": "[" * 5000}}, "model_config"),
     "endless number": ({"model": {"model_config": f"[1, ({'9' * 5000},), 1]"}}, "model_config"),
-    "negative depth": ({"model": {"model_config": "[1, (-2,), 1]"}}, "model_config"),
     "1e9 layers": ({"model": {"model_config": "[1, (1000000000,), 1]"}}, "n_layers"),
     "many layers": ({"model": {"model_config": "[1, (1000,), 1]"}}, "1,002 layers"),
-    "no width": ({"model": {"d_model": None}}, "d_model"),
     "a width that is none": ({"model": {"d_model": "8"}}, "d_model"),
     "a missing array": ({"held": state(QUERY)}, f"{QUERY} is none"),
     "an array too many": ({"held": state(extra=torch.zeros(3))}, "extra is 3"),
@@ -360,20 +290,6 @@ def test_a_file_that_is_none_is_one_error(tmp_path, program, capsys, case):
     changes, words = BROKEN[case]
     assert words in refusal(write(tmp_path / "m", **changes)).what
     assert "must never" not in capsys.readouterr().out
-
-
-def test_files_that_look_like_one_are_one_error(tmp_path, program):
-    file = write(tmp_path / "m") / "checkpoint_last.pt"
-    data = file.read_bytes()
-    for broken in (data[: len(data) // 2], b"", b"PK\x03\x04", data[:-30]):
-        file.write_bytes(broken)
-        refusal(file.parent)
-    (file.parent / "config.json").write_text(json.dumps({"model_type": "strange"}))
-    assert "cannot run" in str(refusal(file.parent))
-    with zipfile.ZipFile(tmp_path / file.name, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("a/data.pkl", b"model_config model_state" + bytes(1 << 24))
-    assert foreign.nawrot_file(tmp_path) is not None  # only its beginning is read
-    assert "declares" in str(refusal(tmp_path))
 
 
 # --- trax -----------------------------------------------------------------------------------------
@@ -433,12 +349,10 @@ MODELS = {  # how a model is made; what its weights do not show, as people say i
         {"counts": ONE, "up": (True, "repeat")},
         {"hierarchy": "2@3", "attention_upsampling": "repeat"},
     ),
-    "linear, as for images": ({"counts": ONE, "down": (True, "linear")}, {}),
     "nothing to begin with, nested": (
         {"counts": TWO, "factors": (2, 3), "up": (True, "none")},
         {"hierarchy": "2@1 1@2 1@6 1@2 1@1", "attention_upsampling": "none"},
     ),
-    "nested": ({"counts": TWO, "factors": (3, 2)}, {}),
     "linear both ways": ({"down": (False, "linear"), "up": (False, "linear")}, {}),
     "averages both ways": (
         {"down": (False, "average"), "up": (False, "repeat")}, {"hierarchy": "1@1 1@3 1@1"},
@@ -503,49 +417,12 @@ def test_bytes_begin_with_a_token_of_their_own(tmp_path):
     assert np.abs(ours.run(prompt.ids[:12]).logits - wanted).max() < 1e-9
 
 
-def words(at):
-    """A tokenizer.json of words that ends texts with a token of its own."""
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
-    vocab = {"<pad>": 0, "</s>": 1, "a": 2, "b": 3, "<unk>": 4}
-    tokenizer = Tokenizer(models.WordLevel(vocab, "<unk>"))
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.TemplateProcessing("$A </s>", "$A </s> $B", [("</s>", 1)])
-    tokenizer.save(str(at))
-    return at
-
-
-def test_a_tokenizer_is_made_to_begin_with_its_token_0(tmp_path):
-    other = tmp_path / "other"
-    other.mkdir()
-    for place in (words(other / "any.json"), words(other / "tokenizer.json").parent, None):
-        file = export((tmp_path if place else other) / "w.npz", Trax())
-        tasks.convert(file, tmp_path / "out", force=True, tokenizer=place)
-        prompt = open_model(tmp_path / "out").tokenize("a b")
-        assert prompt.ids.tolist() == [0, 2, 3]
-        assert prompt.pieces == ("<pad>", "a", "b")
-    file = export(tmp_path / "w.npz", Trax(vocabulary=4))
-    (tmp_path / "bad.json").write_text("{}")
-    for place, line in (
-        (other / "any.json", "the model's ids end at 3"), (tmp_path, "has no tokenizer.json"),
-        (tmp_path / "none.json", "No such file"), (tmp_path / "bad.json", "could not be read"),
-    ):  # fmt: skip
-        assert line in refused(file, tokenizer=place)
-
-
 def test_what_weights_do_not_show_is_asked_in_one_line(tmp_path):
     made = {"counts": TWO, "factors": (2, 2), "up": (True, "repeat")}
     file = export(tmp_path / "w.npz", Trax(**made))
-    line = refused(file)
-    assert "how far it shortens and what attention on the way up begins with" in line
-    assert '--hierarchy "2@1 1@K1 1@K2 1@K1 1@1"' in line
-    assert "--attention-upsampling repeat (NaiveUpsampling) or none (NoUpsampling)" in line
+    assert '--hierarchy "2@1 1@K1 1@K2 1@K1 1@1"' in refused(file)
     assert "--attention-upsampling" in refused(file, hierarchy="2@1 1@2 1@4 1@2 1@1")
     assert "do not tell how far it shortens Give" in refused(file, attention_upsampling="none")
-    for up, reason in (((True, "linear"), "a linear map comes first there"),
-                       ((False, "linear"), "nothing attends there")):  # fmt: skip
-        file = export(tmp_path / "v.npz", Trax(up=up))
-        assert reason in refused(file, attention_upsampling="none")
     file = export(tmp_path / "w.npz", Trax(ONE))
     for said in ("1@1 2@3 2@1", "1@1 1@3 1@1", "1@1 2@4 1@1", "4@3", "1@1 1@2 2@6 1@2 1@1"):
         assert "its weights are of '1@1 2@3 1@1'" in refused(file, hierarchy=said)
@@ -604,7 +481,7 @@ def test_arrays_that_are_not_of_a_model_are_refused(tmp_path):
 def test_a_broken_archive_is_refused_and_other_orders_of_bytes_change_nothing(tmp_path):
     at, model = tmp_path / "w.npz", Trax()
     data, digest = export(at, model).read_bytes(), read_trax(at).digest
-    for cut in (0, 1, 30, len(data) // 2, len(data) - 1):
+    for cut in (0, 30, len(data) // 2, len(data) - 1):
         at.write_bytes(data[:cut])
         assert NONE in refused(at)
     broken = bytearray(data)
@@ -614,23 +491,3 @@ def test_a_broken_archive_is_refused_and_other_orders_of_bytes_change_nothing(tm
     turned = {n: np.asfortranarray(one).astype(">f8") for n, one in model.w.items()}
     np.savez_compressed(at, **turned)
     assert read_trax(at).digest == digest
-
-
-def test_the_command_asks_converts_and_tells(refusal, facts, output, tmp_path):
-    made = Trax(ONE, up=(True, "repeat"), vocabulary=256)
-    file, out = export(tmp_path / "w.npz", made), tmp_path / "out"
-    refusal("convert", file, "-o", out)
-    assert not out.exists()
-    shape = ("--hierarchy", "2@3")
-    said = output("convert", file, "-o", out, *shape, "--attention-upsampling", "repeat")
-    assert said.splitlines()[1] == "Its texts begin with token 0, as trax puts one before them."
-    told = facts("info", out)
-    assert (told["family"], told["form"]) == ("hourglass", "official")
-    refusal("convert", out, "-o", tmp_path / "b", *shape, code=2)
-    other = export(tmp_path / "v.npz", Trax())
-    assert "give --ids that begin with 0" in output("convert", other, "-o", tmp_path / "v")
-    refusal("capture", other, "--text", "a", "-o", tmp_path / "a.h5")
-    (tmp_path / "x.npz").mkdir()
-    other.rename(tmp_path / "x.pt")
-    for name in ("x.npz", "none.npz", "x.pt"):  # names say nothing of what is in a file
-        refusal("convert", tmp_path / name, "-o", tmp_path / "c")

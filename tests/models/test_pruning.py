@@ -1,23 +1,20 @@
 """Heads removed for good: what makes up for them, folders of transformers without some, and other
 activations. That logits stay those of the masked model is in test_heads_off."""
 
-import functools
 import json
-import shutil
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+import transformers
 
 from hgviz import tasks
 from hgviz.analysis.importance import METHODS, importance, removal_costs, savings
 from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.examples import classification_examples
 from hgviz.models import checkpoints, open_model
-from hgviz.models.checkpoints import save
-from hgviz.models.config import parse_config
 from hgviz.models.head_weights import head_costs
 from hgviz.models.layers import Attention, Tokens
 from hgviz.models.model import module_of
@@ -36,10 +33,13 @@ from hgviz.models.tensors import Checkpoint
 from hgviz.models.trials import BaselinePass, Trials
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
-from tests.models.building import make_config, make_hourglass, make_transformer, write_checkpoint
-from tests.models.folders import write_bert, write_gpt2
+from tests.models.building import (
+    make_config,
+    make_hourglass,
+    make_transformer,
+)
 from tests.models.test_heads_off import chosen
-from tests.models.zoo import model_of, write
+from tests.models.zoo import model_of
 
 # --- compensation ---------------------------------------------------------------------------------
 
@@ -136,18 +136,8 @@ def test_gates_are_scaled_columns(kind):
         assert torch.allclose(folded(text), module(text, Run(gates=gates)), atol=1e-12)
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """Writes a model of transformers once."""
-    return functools.cache(
-        lambda kind, name, **changes: write(tmp_path_factory.mktemp(kind) / kind, kind, name,
-                                            **changes)
-    )  # fmt: skip
-
-
 GATED = [
     ("llama", "LlamaForCausalLM"), ("roberta", "RobertaForSequenceClassification"),
-    ("gpt_neox", "GPTNeoXForCausalLM"),
     ("qwen3_next", "Qwen3NextForCausalLM"),  # a gate of its own comes between heads and product
     ("bloom", "BloomForCausalLM"),  # attention code of its own
 ]  # fmt: skip
@@ -176,8 +166,6 @@ def contexts_in(net, names, factors, each):
 
 @pytest.mark.parametrize("kind, name", GATED, ids=lambda one: one)
 def test_gates_are_the_damped_least_squares_of_each_layer(folder, kind, name):
-    import transformers
-
     path = folder(kind, name)
     dtype = "float32" if kind == "qwen3_next" else "float64"  # experts know no other
     model = open_model(path, dtype=dtype)
@@ -210,34 +198,14 @@ def test_gates_are_the_damped_least_squares_of_each_layer(folder, kind, name):
     assert max(abs(one - 1) for one in wanted.values()) > 1e-3
 
 
-def test_a_pruned_model_with_gates_proves_itself(folder, tmp_path):
-    path = folder("bloom", "BloomForCausalLM", vocab_size=256)
-    off = frozenset({HeadId(0, 1), HeadId(1, 2)})
-    made = tasks.prune(path, off, tmp_path / "out", form="zeroed", compensate="lsq")
-    assert made.difference <= 1e-5 and made.compensation == "lsq"
-    masked = open_model(path).run(np.arange(5, 14), off=off).logits
-    assert np.abs(open_model(tmp_path / "out").run(np.arange(5, 14)).logits - masked).max() > 1e-3
-
-
-def test_products_that_several_layers_share_are_one_clear_line(folder):
-    model = open_model(folder("albert", "AlbertForMaskedLM"))
-    given = model.module, model.spec, frozenset({HeadId(0, 1)}), texts(model.config)
-    for fit in (fit_gates, mean_contexts):
-        with pytest.raises(HgvizError, match=r"what layer 0 loses .* this layer's alone") as error:
-            fit(*given)
-        assert "\n" not in str(error.value)
-
-
 # --- models of transformers without some heads ----------------------------------------------------
 
-
 STATED = [  # their config.json says how wide a head is, or has other numbers of it
-    ("llama", "LlamaForCausalLM"), ("gemma2", "Gemma2ForCausalLM"), ("phi3", "Phi3ForCausalLM"),
-    ("gpt_oss", "GptOssForCausalLM"), ("deepseek_v3", "DeepseekV3ForCausalLM"),
+    ("llama", "LlamaForCausalLM"), ("phi3", "Phi3ForCausalLM"),
+    ("deepseek_v3", "DeepseekV3ForCausalLM"),
 ]  # fmt: skip
 DERIVED = [  # or is it the width of the model over the number of heads
-    ("gpt_neox", "GPTNeoXForCausalLM"), ("roberta", "RobertaModel"),
-    ("modernbert", "ModernBertForMaskedLM"), ("t5", "T5ForConditionalGeneration"),
+    ("roberta", "RobertaModel"), ("t5", "T5ForConditionalGeneration"),
 ]  # fmt: skip
 ALL = frozenset(range(4))
 LEFT = {  # of each layer, whether all layers have equally many in equal groups of two
@@ -265,8 +233,6 @@ def small(path, off, out):
 @pytest.mark.parametrize("kind, name", STATED + DERIVED, ids=lambda one: one)
 @pytest.mark.parametrize("case", LEFT)
 def test_transformers_opens_what_its_class_can_have(folder, tmp_path, kind, name, case):
-    import transformers
-
     path, (left, even) = folder(kind, name), LEFT[case]
     whole, made = open_model(path), getattr(transformers, name)
     off = frozenset(
@@ -292,8 +258,7 @@ def test_transformers_opens_what_its_class_can_have(folder, tmp_path, kind, name
 
 
 @pytest.mark.parametrize("kind, name", [
-    *STATED, *DERIVED, ("gpt_bigcode", "GPTBigCodeForCausalLM"), ("gpt2", "GPT2LMHeadModel"),
-    ("diffllama", "DiffLlamaForCausalLM"),
+    *STATED, *DERIVED, ("gpt2", "GPT2LMHeadModel"), ("diffllama", "DiffLlamaForCausalLM"),
 ], ids=lambda one: one)  # fmt: skip
 def test_removed_heads_save_what_they_cost(folder, kind, name):
     path = folder(kind, name)
@@ -342,14 +307,10 @@ def test_what_is_left_is_captured_scored_and_pruned_again(folder, tmp_path):
 
     # again: numbers are those of the whole model, and a layer can end without any
     again = tasks.prune(tmp_path / "a", "0.2,1.*", tmp_path / "b")
-    by_mean = tasks.prune(tmp_path / "b", "0.0", tmp_path / "m", compensate="mean")
-    assert by_mean.difference < 1e-5  # biases take over mean contributions
     last = open_model(tmp_path / "b")
     assert [layer.heads for layer in last.spec.layers] == [(0, 3), ()] and again.empty == (1,)
     every = off | {HeadId(0, 2), HeadId(1, 2), HeadId(1, 3)}
     assert scaled_error(run(last), run(whole, every)) < 1e-5
-    with pytest.raises(HgvizError, match="this model has no head 1.0"):
-        tasks.prune(tmp_path / "b", "1.0", tmp_path / "e")
 
 
 def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
@@ -363,15 +324,12 @@ def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
     masked = run(open_model(copy), off)
     found, alone = small(copy, off, tmp_path / "out")
     assert not alone and scaled_error(run(found), masked) < 1e-5
-    before, after = (
-        {str(one.relative_to(at)) for one in at.rglob("*")} for at in (copy, tmp_path / "out")
-    )
+    ends = copy, tmp_path / "out"
+    before, after = ({str(one.relative_to(at)) for one in at.rglob("*")} for at in ends)
     assert before == after
     index = json.loads((tmp_path / "out" / "model.safetensors.index.json").read_text())
     assert index["metadata"]["total_size"] == 4 * found.spec.parameters
-    before, after = (
-        json.loads((at / "config.json").read_text()) for at in (copy, tmp_path / "out")
-    )
+    before, after = (json.loads((at / "config.json").read_text()) for at in ends)
     changed = {key for key in after if after[key] != before.get(key)}
     assert changed == {"num_attention_heads", "num_key_value_heads", "hgviz"}
 
@@ -402,7 +360,7 @@ def layers_of(count=2, **changes):
 
 MANY = 2**16
 ENTRIES = [
-    7, [], None, "layers", {}, {"layers": 3}, {"layers": []}, {"layers": [1, 2]},
+    7, None, {}, {"layers": 3}, {"layers": []}, {"layers": [1, 2]},
     {"layers": [{}] * 20_000}, layers_of(1), layers_of(3),
     *(layers_of(name=name) for name in ("lm_head", "no.such.module", 7, "")),
     *(layers_of(heads=heads) for heads in (
@@ -415,53 +373,26 @@ ENTRIES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def narrow(folder, tmp_path_factory):
-    """A Llama without some heads."""
-    out = tmp_path_factory.mktemp("narrow") / "out"
-    small(folder("llama", "LlamaForCausalLM"), {HeadId(0, 1), HeadId(1, 1)}, out)
-    return out
-
-
-@pytest.mark.parametrize("entry", ENTRIES, ids=range(len(ENTRIES)))
-def test_an_entry_that_does_not_fit_is_one_clear_line(narrow, entry):
+def test_an_entry_that_does_not_fit_is_one_clear_line(folder, tmp_path):
+    narrow = tmp_path / "narrow"
+    small(folder("llama", "LlamaForCausalLM"), {HeadId(0, 1), HeadId(1, 1)}, narrow)
     config = narrow / "config.json"
-    text = config.read_text()
-    data = json.loads(text)
+    data = json.loads(config.read_text())
     assert data["hgviz"] == layers_of()
-    config.write_text(json.dumps({**data, "hgviz": entry}))
-    try:
+    for entry in ENTRIES:
+        config.write_text(json.dumps({**data, "hgviz": entry}))
         with pytest.raises(HgvizError) as error:
             open_model(narrow)
-    finally:
-        config.write_text(text)
-    assert "\n" not in str(error.value) and len(str(error.value)) < 600
-
-
-def test_an_entry_belongs_to_its_weights(narrow, folder, tmp_path):
-    for source, entry, words in (
-        (narrow, {}, "does not fit its config.json"),
-        # attention code of its own
-        (folder("bloom", "BloomForCausalLM"), {"hgviz": layers_of()}, "no bloom lacks any"),
-    ):  # fmt: skip
-        copy = Path(shutil.copytree(source, tmp_path / source.name))
-        data = json.loads((copy / "config.json").read_text())
-        data.pop("hgviz", None)
-        (copy / "config.json").write_text(json.dumps({**data, **entry}))
-        with pytest.raises(HgvizError, match=words):
-            open_model(copy)
+        assert "\n" not in str(error.value) and len(str(error.value)) < 600
 
 
 def test_heads_of_a_key_group_keep_its_number(folder, tmp_path):
     path = folder("llama", "LlamaForCausalLM")
     model = open_model(path)
     assert parse_heads("0.g1,1.2", model.spec.layers) == {HeadId(0, 2), HeadId(0, 3), HeadId(1, 2)}
-    name = model.spec.layers[1].name
-    assert parse_heads(f"{name}.2", model.spec.layers) == {HeadId(1, 2)}
     for text, words in [
         ("0.g2", "this model has no head 0.g2"), ("0.g0,0.1", "head 0.1 is named twice"),
-        ("0.g", "does not name a head"), ("0.g*", "does not name a head"),
-        ("0.gg1", "does not name a head"), ("3.g0", "this model has no head 3.g0"),
+        ("0.g", "does not name a head"), ("0.gg1", "does not name a head"),
     ]:  # fmt: skip
         with pytest.raises(HgvizError, match=words):
             parse_heads(text, model.spec.layers)
@@ -470,49 +401,3 @@ def test_heads_of_a_key_group_keep_its_number(folder, tmp_path):
     with pytest.raises(HgvizError, match="no head 0.g0"):
         parse_heads("0.g0", found.spec.layers)
     assert [one["key_groups"] for one in tasks.info(tmp_path / "a")["layers"]] == [1, 2]
-    tasks.capture(model, model.from_ids(IDS), out=tmp_path / "a.h5")
-    assert open_capture(tmp_path / "a.h5").spec.layers[0].groups == {0: (0, 1), 1: (2, 3)}
-    assert [one["key_groups"] for one in tasks.info(tmp_path / "a.h5")["layers"]] == [2, 2]
-    plain = tasks.info(folder("roberta", "RobertaModel"))["layers"][0]
-    assert "key_groups" not in plain
-
-
-# --- other activations ----------------------------------------------------------------------------
-
-
-def activations(model):
-    return [layer.activations for layer in model.spec.layers]
-
-
-def test_another_activation_makes_another_model(tmp_path):
-    path = write_bert(tmp_path / "bert", num_attention_heads=4)
-    ids = np.array([2, 5, 6, 3])
-    plain, other = open_model(path), open_model(path, activation="softmax,ymish")
-    assert activations(other) == [("softmax", "softmax", "ymish", "ymish")] * 2
-    assert other.spec.name == "bert with softmax,ymish"
-    assert np.abs(other.run(ids).logits - plain.run(ids).logits).max() > 1e-3
-    same = open_model(path, activation="softmax")
-    assert same.spec.digest == plain.spec.digest
-    assert np.array_equal(same.run(ids).logits, plain.run(ids).logits)
-    names = ("softmax,ymish", "ymish", "ymish:none", "ymish:l2-literal", "topk:2", "topk:3")
-    assert len({open_model(path, activation=name).spec.digest for name in names}) == 6
-
-    model = tasks.load(path, "cpu", activation="softmax,ymish")
-    tasks.capture(model, model.tokenize("the cat sat."), tmp_path / "a.h5")
-    opened = open_capture(tmp_path / "a.h5")
-    assert opened.spec.digest == other.spec.digest and activations(opened) == activations(other)
-    assert scaled_error(opened.maps[0].read(0).sum(-1), 1) < 1e-5
-    total = np.abs(opened.maps[0].read(3)).sum(-1)
-    assert ((total > np.tanh(1) - 1e-5) & (total < 1 + 1e-5)).all()
-
-
-def test_other_families_and_pruned_heads_take_another_activation(tmp_path):
-    gpt2 = open_model(write_gpt2(tmp_path / "gpt2"), activation="ymish,softmax,tanh")
-    assert activations(gpt2) == [("ymish", "softmax", "tanh")] * 2
-    hourglass = open_model(write_checkpoint(tmp_path / "own"), activation="tanh")
-    assert {name for one in activations(hourglass) for name in one} == {"tanh"}
-    sizes = {"vocab_size": 9, "d_model": 8, "n_heads": 4, "n_layers": 2, "family": "gpt2"}
-    config = parse_config({**sizes, "kept": [[1, 3], [0, 1, 2, 3]]})
-    save(tmp_path / "kept", config, config.build().state_dict())
-    kept = open_model(tmp_path / "kept", activation="softmax,tanh,elu,ymish")
-    assert activations(kept)[0] == ("tanh", "ymish")  # by the numbers of the heads

@@ -1,32 +1,41 @@
 """Logits and maps of the own families beside other implementations: the official Hourglass and
 Nawrot's segments from their descriptions, torch's layers, and equations."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hgviz import tasks
+from hgviz.activations import SIX_ACTIVATIONS
 from hgviz.analysis.composition import rollout
-from hgviz.core import HgvizError
+from hgviz.core import HeadId, HgvizError
+from hgviz.files import resource
 from hgviz.maps import LazyMap
-from hgviz.models.config import config_json, parse_config
+from hgviz.models import open_model
+from hgviz.models.config import config_json, outline, parse_config, shapes_of
 from hgviz.models.dynamic import find_spikes, segment_means
+from hgviz.models.hourglass import Hierarchy, hierarchy_from_depth, parse_hierarchy
 from hgviz.models.layers import Tokens
+from hgviz.models.model import with_activation
 from hgviz.models.run import CaptureRecorder, Run
 from hgviz.models.transformer import sinusoids
+from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.building import (
+    FAMILIES,
+    build,
     make_config,
     make_hourglass,
     make_transformer,
     make_unattending,
     opened,
+    texts_for,
 )
-from tests.models.official import Official
-from tests.models.segments import forward
+from tests.models.references import Official, run_segments
+from tests.models.test_heads_off import tokens_of
 
 
 def maps_of(model, ids, mask=None):
@@ -64,33 +73,22 @@ OFFICIAL = {  # hierarchy, other keys, length, side of the padding
     "both ways": (ONE, BOTH, 12, None),
     "both ways, nested, ragged": (NESTED, BOTH, 15, None),
     "average, repeat": (ONE, AVERAGE, 13, None),
-    "linear, linear": (ONE, LINEAR, 13, None),
-    "linear, attention": (NESTED, {"downsampling": "linear"}, 13, None),
-    "attention, repeat": (NESTED, {"upsampling": "repeat"}, 13, None),
     "attention on linear, attention on repeat": (
         ONE, {"attention_downsampling": "linear", "attention_upsampling": "repeat"}, 13, None,
     ),
     "attention on nothing": (NESTED, {"attention_upsampling": "none"}, 13, None),
     "linear both ways, ragged": (ONE, LINEAR | BOTH, 13, None),
-    "rotary, nested, ragged": (NESTED, {"positions": "rotary"}, 17, None),
     "rotary, both ways, ragged": (NESTED, {"positions": "rotary"} | BOTH, 17, None),
-    "learned": (ONE, LEARNED, 13, None),
     "learned, nested, both ways": (NESTED, LEARNED | BOTH, 12, None),
     "no positions": (ONE, {"positions": "none"}, 13, None),
-    "wider inside": (ONE, {"widths": (12, 20)}, 13, None),
     "narrower inside, nested, both ways": (NESTED, {"widths": (12, 8, 6)} | BOTH, 15, "left"),
     "wider inside, average, repeat": (NESTED, {"widths": (12, 16, 20)} | AVERAGE, 15, None),
-    "wider inside, linear": (ONE, {"widths": (12, 20), "positions": "rotary"} | LINEAR, 13, None),
     "wider inside, attention on linear and on nothing": (
         NESTED, {"widths": (12, 20, 8), "attention_downsampling": "linear",
                  "attention_upsampling": "none"}, 13, None,
     ),
-    "wider inside, attention on repeat": (
-        ONE, {"widths": (12, 20), "attention_upsampling": "repeat"}, 13, None,
-    ),
     "padded at the right": (NESTED, {}, 15, "right"),
     "padded at the left": (NESTED, {"positions": "rotary"}, 15, "left"),
-    "both ways, padded, average": (ONE, AVERAGE | BOTH, 14, "left"),
     "both ways, padded, linear": (ONE, {"downsampling": "linear"} | BOTH, 14, "right"),
 }  # fmt: skip
 
@@ -150,9 +148,10 @@ def torch_layer(block, first, kind, cross):
     return layer
 
 
-@pytest.mark.parametrize("kind", ["relu", "gelu"])
-@pytest.mark.parametrize("first", [False, True], ids=["post-norm", "pre-norm"])
-@pytest.mark.parametrize("positions", ["learned", "sinusoidal"])
+@pytest.mark.parametrize("first, kind, positions", [
+    (False, "relu", "learned"), (False, "gelu", "sinusoidal"), (True, "gelu", "learned"),
+    (True, "relu", "sinusoidal"),
+])  # fmt: skip
 @torch.no_grad()
 def test_an_encoder_decoder_equals_torchs_own_layers(first, kind, positions):
     model = make_transformer(
@@ -184,22 +183,19 @@ def test_an_encoder_decoder_equals_torchs_own_layers(first, kind, positions):
 
 
 def test_sinusoids_are_vaswanis():
-    found = sinusoids(torch.arange(50), 6, torch.float64)
-    for position in (0, 1, 7, 49):
-        for i in range(3):
-            angle = position / 10000 ** (2 * i / 6)
-            wanted = math.sin(angle), math.cos(angle)
-            assert found[position, 2 * i : 2 * i + 2].tolist() == pytest.approx(wanted, abs=1e-12)
+    angles = torch.arange(50)[:, None] / 10000 ** (torch.arange(0, 6, 2).double() / 6)
+    wanted = torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
+    close(sinusoids(torch.arange(50), 6, torch.float64), wanted, 1e-12)
 
 
 # --- classifiers ----------------------------------------------------------------------------------
 
-CLASSES = {"labels": ["no", "yes", "maybe"], "max_positions": 16}
+LABELLED = {"labels": ["no", "yes", "maybe"], "max_positions": 16}
 
 
 @pytest.mark.parametrize("pooler", ["shared", "separate"])
 def test_one_cls_is_bert_to_the_bit(pooler):
-    bert = make_transformer(family="bert", goal="classes", **CLASSES)
+    bert = make_transformer(family="bert", goal="classes", **LABELLED)
     keep = torch.ones(2, 9, dtype=torch.bool)
     keep[1, 6:] = False
     tokens = Tokens(ids_of(2, 9), keep, ids_of(2, 9) % 2)
@@ -209,24 +205,6 @@ def test_one_cls_is_bert_to_the_bit(pooler):
     state = bert.state_dict().items()
     yubert.load_state_dict({name.replace("pooler.", new): value for name, value in state})
     assert torch.equal(yubert(tokens), bert(tokens))
-
-
-def test_several_cls_are_read_side_by_side_and_equal_ones_stay_equal():
-    model, text, states = make_transformer(family="yubert", cls=3, **CLASSES), ids_of(2, 8), []
-    model.ln_f = torch.nn.Identity()
-    model.middle["1"].ln_ff.register_forward_hook(lambda part, given, out: states.append(out))
-    logits = model(text)
-    pooled = [torch.tanh(model.head.pooler(states[0][:, i])) for i in range(3)]
-    parts = model.head.classifier.weight.split(12, dim=1)
-    summed = sum(one @ part.T for one, part in zip(pooled, parts, strict=True))
-    torch.testing.assert_close(logits, summed + model.head.classifier.bias)
-    keys = {**CLASSES, "cls": 3, "positions": "none", "max_positions": None}
-    model = make_transformer(family="yubert", **keys)
-    model.middle["1"].ln_ff.register_forward_hook(lambda part, given, out: states.append(out))
-    model(torch.cat([torch.full((1, 3), 5), ids_of(1, 6)], dim=1))
-    close(states[-1][0, 0], states[-1][0, 2], 1e-12)
-    with pytest.raises(HgvizError, match="this classifier reads 4"):
-        make_transformer(family="yubert", cls=4, **CLASSES)(ids_of(1, 3))
 
 
 # --- models without attention ---------------------------------------------------------------------
@@ -266,7 +244,7 @@ def test_a_window_is_a_convolution(keys):
 
 # --- segments -------------------------------------------------------------------------------------
 
-KINDS = {
+BOUNDARIES = {
     "fixed": {"boundaries": "fixed", "shorten_factor": 3},
     "whitespace": {"boundaries": "whitespace"},
     "learned": {"boundaries": "learned", "feed_forward": "gelu"},
@@ -281,17 +259,17 @@ IDS[:, 4::7] = 3  # some whitespace
 
 def make_segments(kind, seed=5, **changes):
     """A model whose predictors close some segments in every text."""
-    keys = {"family": "dynamic", "n_layers": [2, 2, 1], "whitespace_id": 3, **KINDS[kind]}
+    keys = {"family": "dynamic", "n_layers": [2, 2, 1], "whitespace_id": 3, **BOUNDARIES[kind]}
     return make_transformer(seed, **{**keys, **changes})
 
 
 def formulas(model, ids, boundaries=None):
     """Logits, maps and boundaries in plain loops."""
     tensors = {name: part.numpy() for name, part in model.state_dict().items()}
-    return forward(tensors, config_json(model.config), ids, boundaries)
+    return run_segments(tensors, config_json(model.config), ids, boundaries)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", BOUNDARIES)
 def test_logits_maps_boundaries_and_rollout_are_those_of_the_formulas(tmp_path, kind):
     module = make_segments(kind)
     model, tokens = opened(tmp_path, module, "float64"), Tokens(torch.as_tensor(IDS))
@@ -334,12 +312,14 @@ def test_logits_maps_boundaries_and_rollout_are_those_of_the_formulas(tmp_path, 
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
-@pytest.mark.parametrize("ends", [[], [0], [25], [0, 1, 2, 3], [9, 10, 24], list(range(26))])
-def test_given_boundaries_are_taken_whatever_the_model_thinks(ends):
-    model, closes = make_segments("learned"), np.zeros((3, N), bool)
-    closes[:, ends] = True
-    found = model(Tokens(torch.as_tensor(IDS), boundaries=torch.as_tensor(closes)))
-    np.testing.assert_allclose(found[1].detach(), formulas(model, IDS[1], closes[1])[0], atol=1e-9)
+def test_given_boundaries_are_taken_whatever_the_model_thinks():
+    model = make_segments("learned")
+    for ends in ([], [25], [0, 1, 2, 3], list(range(26))):
+        closes = np.zeros((3, N), bool)
+        closes[:, ends] = True
+        found = model(Tokens(torch.as_tensor(IDS), boundaries=torch.as_tensor(closes)))[1].detach()
+        wanted = formulas(model, IDS[1], closes[1])[0]
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
 def test_means_of_segments_and_their_gradient_are_those_of_the_dense_matrix():
@@ -367,10 +347,8 @@ def test_means_of_segments_and_their_gradient_are_those_of_the_dense_matrix():
 
 
 def test_boundaries_are_drawn_while_training_and_cost_what_the_prior_says():
-    model, ids = (
-        make_segments("learned", prior=0.25).requires_grad_(True).train(),
-        torch.tensor(IDS),
-    )
+    model = make_segments("learned", prior=0.25).requires_grad_(True).train()
+    ids = torch.tensor(IDS)
     torch.manual_seed(0)
     logits, cost = model.learn(ids)
     assert not torch.equal(logits, model.learn(ids)[0]) and cost > 0
@@ -401,12 +379,182 @@ def test_entropy_rises_where_it_is_above_all_of_the_tokens_before():
         make_segments("unigram").train().learn(torch.as_tensor(IDS))
 
 
-def test_fixed_boundaries_align_as_a_shift_by_one_less_than_the_factor():
-    # group g of an Hourglass stands for the tokens gk - k + 1 .. gk, and is read from token gk on
-    for factor in (2, 3, 5):
-        model = make_segments("fixed", shorten_factor=factor)
-        ends = model.boundaries(Tokens(torch.as_tensor(IDS[:1])))[0].numpy()
-        spans = model.config.spans(N, boundaries=ends)[1].tolist()
-        starts = [max(0, group * factor - factor + 1) for group in range(len(spans) - 1)]
-        ends = [group * factor + 1 for group in range(len(spans) - 1)]
-        assert spans == [[-1, -1], *map(list, zip(starts, ends, strict=True))]
+# --- several widths -------------------------------------------------------------------------------
+
+WIDE_CLS = {
+    "family": "bert", "goal": "classes", "labels": ["no", "yes"], "cls_width": 20,
+    "max_positions": 16,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("keys", [
+    {}, {"cls": 2, "norm_first": True, "final_norm": True},
+], ids=str)  # fmt: skip
+def test_a_wide_cls_is_projected_into_and_out_of_every_layer(keys):
+    """By the formulas of WideCLS, around the blocks of a model without."""
+    module = make_transformer(**WIDE_CLS, **keys)
+    tokens, count = tokens_of(module), module.config.cls
+    logits = module(tokens)
+    x = module.embed(tokens)
+    wide = module.widen(x[:, :count])
+    for block in module.middle.values():
+        own, block.wide = block.wide, None
+        y = block(torch.cat([own.into(wide), x[:, count:]], 1), tokens, None, None, Run())
+        wide = wide + own.out(y[:, :count])
+        if not module.config.norm_first:
+            mean, deviation = wide.mean(-1, keepdim=True), wide.std(-1, False, keepdim=True)
+            scaled = (wide - mean) / (deviation**2 + module.config.norm_eps).sqrt()
+            wide = scaled * own.ln.weight + own.ln.bias
+        x = y
+    if module.config.final_norm:
+        wide = module.ln_f(wide)
+    states = torch.tanh(module.head.pooler(wide))
+    expected = module.head.classifier(states.flatten(1))
+    assert states.shape[-1] == 20
+    torch.testing.assert_close(logits, expected, rtol=0, atol=1e-12)
+
+
+# --- hierarchies ----------------------------------------------------------------------------------
+
+
+def test_a_string_and_a_depth_tuple_say_the_same():
+    shape = parse_hierarchy("2@1 1@3 4@6 1@3 2@1")
+    assert shape == hierarchy_from_depth((2, (1, 4, 1), 2), (3, 2))
+    assert shape == parse_hierarchy("1@3 4@6 1@3", vanilla=(2, 2))
+    assert (shape.pre, shape.middle, shape.post, shape.factors) == ((2, 1), 4, (2, 1), (3, 2))
+    assert shape.strides == (1, 3, 6)
+    nested = hierarchy_from_depth([1, [1, 2, 1], 2], 2)  # one factor for every level
+    assert nested == parse_hierarchy("1@1 1@2 2@4 1@2 2@1")
+    assert hierarchy_from_depth(3) == parse_hierarchy("3@1")
+    # 12 d^2 n / K + 2 n^2 d / K^2 multiply-adds of a layer
+    flat = 12 * 64 * 100 + 2 * 10_000 * 8
+    assert parse_hierarchy("1@1").cost(100, 8) == flat
+    whole = parse_hierarchy("1@1 1@2 1@1").cost(100, 8)
+    assert whole == 2 * flat + 12 * 64 * 50 + 2 * 2500 * 8
+
+
+few = st.integers(0, 4)
+
+
+@given(st.lists(st.tuples(st.integers(1, 4), st.integers(2, 4)), max_size=4), few, few, few)
+def test_every_hierarchy_comes_back_from_its_string(inner, middle, first, last):
+    counts, middle = tuple(count for count, _ in inner[1:]), middle + 1
+    factors = tuple(factor for _, factor in inner)
+    pre, post = ((first, *counts), (last, *counts)) if inner else ((), ())
+    shape = Hierarchy(pre, middle, post, factors)
+    assert parse_hierarchy(str(shape)) == shape
+
+
+ILLEGAL = [  # a hierarchy, or a depth and factors; what is wrong
+    (("2@1 1-2 2@1",), "it is not a row of LAYERS@FACTOR"),
+    (("1@2 1@2",), "it has no single waist: the number of stages is even"),
+    (("1@3 4@6 1@3",), "it starts shortened and vanilla_layers (before, after) is missing"),
+    (("1@1 1@2 1@3",), "its factors do not mirror around the waist"),
+    (("1@1 1@2 1@3 1@2 1@1",), "factor 3 is not 2, 3, ... times the factor 2 around it"),
+    (("1@1 0@2 1@1",), "the innermost needs a layer; all have at most 1,000"),
+    (("1@1 1@131072 1@1",), "it shortens by more than 65,536"),
+    (((1, 2), 2), "a depth is a number or (before, inner, after)"),
+    (((1, (1, 2, 1), 1), (2,)), "shorten_factor (2,) is no number >= 2 for each of its 2 levels"),
+    (((1, 1, 1), None), "shorten_factor None is no number >= 2 for each of its 1 levels"),
+    (((1, 0, 1), 2), "the innermost needs a layer; all have at most 1,000"),
+]
+
+
+def test_an_illegal_hierarchy_is_refused_in_one_line():
+    for given_, why in ILLEGAL:
+        read = parse_hierarchy if len(given_) == 1 else hierarchy_from_depth
+        with pytest.raises(HgvizError) as error:
+            read(*given_)
+        line = f"the hierarchy {given_[0]!r} cannot be built: {why}. "
+        assert str(error.value).startswith(line) and "\n" not in str(error.value)
+
+
+# --- what can be ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_heads_of_six_activations_work_in_every_family(family, tmp_path, monkeypatch):
+    """And the outline of each has its shapes and draws no number."""
+    model = opened(tmp_path, build(family, list(SIX_ACTIVATIONS)), "float64")
+    assert all(layer.activations == SIX_ACTIVATIONS for layer in model.spec.layers)
+    logits = model.run(**texts_for(model)).logits
+    off = model.run(**texts_for(model), off={HeadId(0, 5)}).logits
+    assert np.isfinite(logits).all() and np.abs(off - logits).max() > 1e-6
+    shapes = {name: tuple(one.shape) for name, one in model.module.state_dict().items()}
+    config = model.module.config
+    for drawn in ("normal_", "uniform_"):
+        monkeypatch.setattr(torch.Tensor, drawn, None)
+    assert shapes_of(config) == shapes
+    assert all(one.is_meta for one in outline(config).state_dict().values())
+
+
+def test_digests_of_what_is_bundled_stay():
+    softmax = open_model(resource("sample/softmax")).spec.digest
+    assert softmax.startswith("b6adc29d6186dd60")  # as it was first published
+    capture = open_capture(resource("sample/first.h5"))
+    assert open_model(resource("sample/hourglass")).spec.digest == capture.spec.digest
+
+
+# --- what cannot be -------------------------------------------------------------------------------
+
+ENCODER, DECODER = {"form": "encoder", "goal": "states"}, {"form": "decoder"}
+SLOTS = {"slots": 4, "max_positions": 9}
+REFUSED = [
+    *((make_config, *row) for row in (
+        ({"widths": (12,)}, "each of the 2 levels"), ({"widths": (8, 12)}, "the first"),
+        ({"widths": (12, 7)}, "an even width, not 7"), ({"widths": (12, 0)}, "widths"),
+    )),
+    *((make_transformer, *row) for row in (
+        ({**DECODER, **SLOTS}, "never causal"),
+        ({**ENCODER, **SLOTS, "slots": 99}, "at most max"),
+        ({**ENCODER, **SLOTS, "positions": "rotary"}, "rotary positions have no angle"),
+        ({"form": "encoder"}, "none is the next"),
+        ({**DECODER, "goal": "masked"}, "only an encoder fills in"),
+        ({"form": "encoder", "goal": "classes"}, "a classifier is an encoder with labels"),
+        ({**ENCODER, "cross": True}, "cross belongs to a decoder"),
+        ({**DECODER, "kept": [[0], [2]]}, "from 0 to 1"),
+        ({**DECODER, "d_model": 13}, "2 heads do not divide"),
+        ({**DECODER, "activations": "ymisch"}, "no activation 'ymisch'"),
+        ({**DECODER, "activations": "topk"}, "needs top_k"),
+        ({**DECODER, "n_layers": 10**9}, "n_layers"),
+        ({**ENCODER, "cls_width": 20}, "choose goal classes"), ({"cls_width": -1}, "cls_width"),
+        ({**DECODER, "family": "bard"}, "family"),
+    )),
+    *((lambda **keys: make_segments("learned", **keys), *row) for row in (
+        ({"n_layers": [1, 2]}, "three numbers"), ({"n_layers": [0, 0, 0]}, "a layer"),
+        ({"n_layers": [2, 0, 1]}, "no layer reads"), ({"d_model": 9, "n_heads": 3}, "even width"),
+        ({"boundaries": "whitespace", "whitespace_id": None}, "whitespace_id"),
+        ({"whitespace_id": 23}, "ids end at 22"), ({"prior": 1.5}, "prior"),
+    )),
+    *((make_unattending, *row) for row in (
+        ({"family": "window", "window": 4, "causal": False}, "no middle"),
+        ({"family": "window"}, "window"), ({"family": "lstm", "n_heads": 2}, "n_heads"),
+        ({"family": "lstm", "causal": False}, "causal"),
+    )),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("make, keys, words", REFUSED)
+def test_a_model_that_cannot_be_is_refused_in_one_line(make, keys, words):
+    with pytest.raises(HgvizError) as error:
+        make(**keys)
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("text, words", [
+    ("relu", "there is no activation 'relu'; there are softmax"),
+    ("", "there is no activation ''"), ("softmax,", "there is no activation ''"),
+    *((text, "needs a number of keys")
+      for text in ("topk", "topk:0", "topk:-1", "topk:1e9", "topk:9999999999")),
+    ("ymish:l3", "there is no norm 'l3'; norms are none, l2, l2-literal"),
+    ("ymish:", "names no norm"),
+    ("topk:2,topk:3,tanh,tanh", "topk stands there in two ways"),
+    ("ymish,ymish:none", "ymish stands there in two ways"),
+    ("tanh,ymish,elu", "a number of names that divides the 4 heads"),
+    ("x" * 10_000, "there is no activation 'xxx"),
+])  # fmt: skip
+def test_a_text_that_names_no_activation_is_one_error(text, words):
+    with pytest.raises(HgvizError) as error:
+        with_activation(make_config(n_heads=4), text)
+    assert words in str(error.value) and "\n" not in str(error.value)
+    assert len(str(error.value)) < 500

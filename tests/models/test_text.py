@@ -1,7 +1,8 @@
-"""Texts become prompts whose spans point into them, whatever they are made of."""
+"""Texts become prompts whose spans point into them; vocabulary files make the tokenizers that
+transformers makes of them."""
 
 import json
-import os
+import socket
 import threading
 from dataclasses import replace
 from unicodedata import normalize
@@ -13,8 +14,9 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 
 from hgviz.core import HgvizError, Signal
-from hgviz.examples import next_token_examples
-from hgviz.models.prompts import read_ids, read_text
+from hgviz.models import open_model
+from hgviz.models.checkpoints import read, tokenizer_json
+from hgviz.models.prompts import read_ids
 from hgviz.models.signals import prompt_of_signal
 from hgviz.models.text import (
     ALPHABET,
@@ -26,26 +28,14 @@ from hgviz.models.text import (
     require_room,
     tokenizer_of,
 )
-from tests.models.folders import byte_level
+from tests.models import zoo
+from tests.models.building import byte_level, vocabulary
+from tests.models.zoo import write
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
 
 
 # --- bytes ----------------------------------------------------------------------------------------
-
-
-def test_the_bytes_of_one_character_share_its_span():
-    prompt = Bytes().encode("a한\n😀")
-    assert prompt.ids.tolist() == list("a한\n😀".encode())
-    assert prompt.spans[:, 0].tolist() == [0, 1, 1, 1, 2, 3, 3, 3, 3]
-    assert (prompt.spans[:, 1] == prompt.spans[:, 0] + 1).all()
-    assert prompt.pieces == ("a", "<ED>", "<95>", "<9C>", "↵", "<F0>", "<9F>", "<98>", "<80>")
-    assert [prompt.label(i) for i in (0, 1, 4, 8)] == ["a", "<ED>", "\n", "<80>"]
-    assert prompt.words(1, 4) == "한"
-
-
-def test_a_space_a_tab_and_controls_have_pieces_to_see():
-    assert Bytes().encode(" \t\r\x00\x7f~").pieces == ("␣", "⇥", "␍", "<00>", "<7F>", "~")
 
 
 @given(TEXT)
@@ -68,16 +58,6 @@ def test_any_bytes_have_a_text_that_their_spans_cover(data):
     assert set(np.diff(prompt.spans[:, 0])) <= {0, 1}
 
 
-def test_bytes_that_are_no_text_are_replaced_one_by_one():
-    prompt = Bytes().decode(np.array([0x61, 0xED, 0x95, 0x62, 0xFF, 0xE2, 0x82, 0xAC]))
-    assert prompt.text == "a\ufffd\ufffdb\ufffd€"
-
-
-def test_half_a_surrogate_pair_is_refused():
-    with pytest.raises(HgvizError, match="the text is not Unicode"):
-        Bytes().encode("a\ud800")
-
-
 # --- tokenizer.json -------------------------------------------------------------------------------
 
 
@@ -86,9 +66,8 @@ def words(folder, pattern=None, **vocabulary):
     vocabulary = {"<s>": 0, "</s>": 1, "?": 2, "the": 3, "café": 4, **vocabulary}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
     splitter = Regex(pattern) if pattern else None
-    tokenizer.pre_tokenizer = (
-        pre_tokenizers.Split(splitter, "isolated") if splitter else pre_tokenizers.Whitespace()
-    )
+    whole = pre_tokenizers.Whitespace()
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(splitter, "isolated") if splitter else whole
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.post_processor = processors.TemplateProcessing(
         single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
@@ -132,20 +111,15 @@ def pieces_of(normalizer=None, splitter=None, bytes_=""):
 
 NFC, NFD, NFKC = normalizers.NFC(), normalizers.NFD(), normalizers.NFKC()
 STRIPPED = normalizers.BertNormalizer(lowercase=True)
-SPLIT = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), SPACED])
 
 
 @pytest.mark.parametrize("tokenizer, text, labels, counts", [
     (pieces_of(None, SPACED), "한글 한", [" ", "한", "글", " ", "한"], [0, 3, 3, 1, 3]),
-    (pieces_of(None, SPLIT), "b  한", [" ", "b", " ", "한"], [0, 1, 2, 3]),
     (pieces_of(PREPENDED, bytes_="fallback"), "é  é",
      [" ", "<C3>", "<A9>", " ", " ", "<C3>", "<A9>"], [0, 1, 1, 1, 1, 1, 1]),
-    (pieces_of(PREPENDED, bytes_="fallback"), " é", [" ", " ", "<C3>", "<A9>"], [0, 1, 1, 1]),
     (pieces_of(bytes_="level"), "한글",
      [" ", "<ED>", "<95>", "<9C><EA>", "<B8>", "<80>"], [0, 1, 1, 2, 1, 1]),
     (pieces_of(NFC), "마실까Bär", ["마", "실", "까", "B", "ä", "r"], [3, 3, 3, 1, 2, 1]),
-    (pieces_of(NFC), normalize("NFD", "마실까Bär"), ["마", "실", "까", "B", "ä", "r"],
-     [6, 9, 6, 1, 3, 1]),
     (pieces_of(NFKC), normalize("NFD", "마éa"), ["마", "é", "a"], [6, 3, 1]),
     (pieces_of(NFKC), "ﬁ…a", ["f", "i", ".", ".", ".", "a"], [1.5, 1.5, 1, 1, 1, 1]),
     (pieces_of(NFD), "가b", [*normalize("NFD", "가"), "b"], [1.5, 1.5, 1]),
@@ -171,46 +145,6 @@ def test_the_last_position_is_none_of_the_padding():
     assert prompt_of_signal(Signal(np.zeros(400, np.float32), seconds=1.0), 40).last == 39
 
 
-def test_a_row_counts_the_bytes_after_its_first_token():
-    for tokenizer, text, size in (
-        (pieces_of(None, SPACED), "한글", 6),
-        (pieces_of(bytes_="level"), "한글", 6),
-        (pieces_of(PREPENDED, bytes_="fallback"), "한", 3),
-        (Bytes(), "한", 2),
-    ):
-        prompt = tokenizer.encode(text)
-        prompt = prompt if isinstance(tokenizer, Bytes) else prompt_of(tokenizer, prompt, text)
-        assert next_token_examples([prompt]).rows[0].size == pytest.approx(size)
-
-
-def test_ids_have_the_names_of_their_tokens(tmp_path):
-    prompt = Pieces(words(tmp_path), 10).decode(np.array([3, 4, 9]))
-    assert (prompt.text, prompt.pieces) == ("", ("the", "café", "9"))
-    assert prompt.label(0) == "the"
-
-
-def test_only_a_text_that_uses_a_token_without_an_embedding_is_refused(tmp_path):
-    tokenizer = Pieces(words(tmp_path), 4)
-    assert tokenizer.encode("the").ids.tolist() == [0, 3, 1]
-    with pytest.raises(HgvizError, match='no embedding for the token "café".* is 4, .* end at 3'):
-        tokenizer.encode("the café")
-
-
-def test_ids_of_bytes_have_a_text_again(tmp_path):
-    byte_level().save(str(tmp_path / "tokenizer.json"))
-    tokenizer = tokenizer_of(tmp_path, 300)
-    text = "the the\n나 😀<|endoftext|>é"
-    prompt = tokenizer.encode(text)
-    again = tokenizer.decode(prompt.ids)
-    assert again.text == text.replace("<|endoftext|>", "")
-    assert again.pieces == prompt.pieces
-    assert [again.label(i) for i in range(len(again))] == [
-        prompt.label(i) for i in range(len(prompt))
-    ]
-    unknown = tokenizer.decode(np.array([65, 290, 66]))
-    assert (unknown.text, unknown.pieces[1], unknown.spans[1, 0]) == ("bc", "290", -1)
-
-
 @given(st.lists(st.binary(max_size=5), max_size=8))
 def test_bytes_of_tokens_make_a_text_that_their_spans_cover(parts):
     text, spans = join_bytes(parts)
@@ -221,26 +155,11 @@ def test_bytes_of_tokens_make_a_text_that_their_spans_cover(parts):
     )
 
 
-@pytest.mark.parametrize("data", [b"", b"{}", b"\xff", b'{"model": {"type": "BPE"}}', b"[" * 9999])
-def test_a_damaged_tokenizer_is_one_error(tmp_path, data):
-    (tmp_path / "tokenizer.json").write_bytes(data)
-    with pytest.raises(HgvizError, match=r"tokenizer\.json could not be read"):
-        tokenizer_of(tmp_path, 256)
-
-
-@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with names are of POSIX systems")
-@pytest.mark.parametrize("name", ["tokenizer.json", "vocab.txt"])
-def test_a_pipe_is_no_tokenizer(tmp_path, name):
-    os.mkfifo(tmp_path / name)
-    with pytest.raises(HgvizError, match="it is no file"):
-        tokenizer_of(tmp_path, 300).encode("the")
-
-
-def test_a_runaway_pattern_is_one_error_and_says_nothing_more(tmp_path, capfd):
-    tokenizer = Pieces(words(tmp_path, pattern=r"(a|aa)+$"), 10)
-    with pytest.raises(HgvizError, match="could not read this text"):
-        tokenizer.encode("a" * 60 + "b")
-    assert capfd.readouterr().err == ""
+def test_a_damaged_tokenizer_is_one_error(tmp_path):
+    for data in (b"", b"{}", b"\xff", b'{"model": {"type": "BPE"}}', b"[" * 9999):
+        (tmp_path / "tokenizer.json").write_bytes(data)
+        with pytest.raises(HgvizError, match=r"tokenizer\.json could not be read"):
+            tokenizer_of(tmp_path, 256)
 
 
 def test_a_pattern_that_never_ends_is_waited_for_only_so_long(tmp_path, monkeypatch):
@@ -253,111 +172,203 @@ def test_a_pattern_that_never_ends_is_waited_for_only_so_long(tmp_path, monkeypa
             thread.join()
 
 
-def test_what_a_library_says_is_told_in_one_line_that_can_be_shown(tmp_path, monkeypatch):
-    tokenizer = Pieces(words(tmp_path), 10)
-
-    class Failing:
-        def encode_batch(self, texts):
-            raise ValueError("type \0\x1b\u202e\nof" + "x" * 1000)
-
-    monkeypatch.setattr(tokenizer, "_tokenizer", Failing())
-    with pytest.raises(HgvizError) as caught:
-        tokenizer.encode("a")
-    assert caught.value.what.endswith("type \ufffd\ufffd\ufffd")
-
-
-def test_stopping_is_not_taken_for_a_panic(tmp_path, monkeypatch):
-    tokenizer = Pieces(words(tmp_path), 10)
-
-    class Stopped:
-        def encode_batch(self, texts):
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(tokenizer, "_tokenizer", Stopped())
-    with pytest.raises(KeyboardInterrupt):
-        tokenizer.encode("a")
-
-
-def test_which_tokenizer_a_folder_has(tmp_path):
-    assert isinstance(tokenizer_of(tmp_path, 256), Bytes)
-    assert isinstance(tokenizer_of(tmp_path, 300), Bare)
-    words(tmp_path)
-    assert isinstance(tokenizer_of(tmp_path, 256), Pieces)
-
-
-def test_without_a_tokenizer_ids_are_asked_for():
-    with pytest.raises(HgvizError, match="give token ids with --ids"):
-        Bare().encode("a")
-    assert Bare().decode(np.array([7, 300])).pieces == ("7", "300")
-
-
-# --- limits and files -----------------------------------------------------------------------------
-
-
 def test_an_empty_or_too_long_text_is_one_line():
     with pytest.raises(HgvizError, match="the text is empty"):
         Bytes().encode("")
-    with pytest.raises(HgvizError, match="the text is empty"):
-        require_room(0, None)
-    with pytest.raises(HgvizError) as caught:
+    with pytest.raises(HgvizError, match="give token ids with --ids"):
+        Bare().encode("a")
+    with pytest.raises(HgvizError, match="5,000 bytes: this model has positions for 4,096"):
         require_room(5000, 4096, "byte")
-    assert str(caught.value) == (
-        "the text is too long: 5,000 bytes: this model has positions for 4,096. "
-        "Shorten the text to 4,096 bytes."
-    )
     require_room(4096, 4096)
     require_room(10**6, None)
 
 
-def test_a_text_file_is_read_as_utf_8(tmp_path):
-    path = tmp_path / "a.txt"
-    path.write_bytes("\ufeffשלום 😀\r\n".encode())
-    assert read_text(path) == "שלום 😀\r\n"
-
-
-@pytest.mark.parametrize(
-    "data, words",
-    [
-        (b"", "a.txt is empty"),
-        ("café".encode("latin-1"), r"a.txt is not a UTF-8 text: byte 3 \(0xE9\)"),
-        ("a".encode("utf-16"), "is not a UTF-8 text"),
-        (None, "a.txt could not be read: No such file"),
-        ("folder", "Is a directory"),
-        ("large", "a.txt is too large"),
-    ],
-)
-def test_a_file_that_is_no_text_is_refused(tmp_path, data, words):
-    path = tmp_path / "a.txt"
-    if data == "folder":
-        path.mkdir()
-    elif data == "large":
-        with path.open("wb") as file:
-            file.truncate(2**40)
-    elif data is not None:
-        path.write_bytes(data)
-    with pytest.raises(HgvizError, match=words):
-        read_text(path)
-
-
-def test_ids_are_read_with_their_mask(tmp_path):
-    path = tmp_path / "ids.json"
-    path.write_text(json.dumps({"input_ids": [5, 6, 7], "attention_mask": [1, 1, 0]}))
-    ids = read_ids(path)
-    assert (ids.input_ids, ids.attention_mask) == ([5, 6, 7], [1, 1, 0])
-    path.write_text('{"input_ids": [5]}')
-    assert read_ids(path).attention_mask is None
-
-
-@pytest.mark.parametrize(
-    "data",
-    [
-        "", "[1, 2]", "{}", '{"input_ids": "abc"}', '{"input_ids": [1.5]}', '{"input_ids": [true]}',
-        '{"input_ids": [1], "boundaries": [0, 1]}', '{"input_ids": [1], "attention_mask": [2]}',
-        '{"input_ids": [1], "attention_mask": [1, 1]}', '{"input_ids": [99999999999999999999]}',
-        "[" * 99_999,
-    ],
+NO_IDS = (
+    "", "[1, 2]", "{}", '{"input_ids": "abc"}', '{"input_ids": [1.5]}', '{"input_ids": [true]}',
+    '{"input_ids": [1], "boundaries": [0, 1]}', '{"input_ids": [1], "attention_mask": [2]}',
+    '{"input_ids": [1], "attention_mask": [1, 1]}', '{"input_ids": [99999999999999999999]}',
+    "[" * 99_999,
 )  # fmt: skip
-def test_ids_of_another_shape_are_refused(tmp_path, data):
-    (tmp_path / "ids.json").write_text(data)
-    with pytest.raises(HgvizError, match=r"ids\.json"):
-        read_ids(tmp_path / "ids.json")
+
+
+def test_ids_of_another_shape_are_refused(tmp_path):
+    for data in NO_IDS:
+        (tmp_path / "ids.json").write_text(data)
+        with pytest.raises(HgvizError, match=r"ids\.json"):
+            read_ids(tmp_path / "ids.json")
+
+
+# --- vocabulary files, as transformers reads them -------------------------------------------------
+
+TEXTS = (
+    "", "the cat sat.", "The CAT, unaffables", "나는 이, 있.", "a [MASK] of\tthe [SEP]",
+    "cafe\u0301 é", "中文 x", "zzz 😀", "\u200bthe\u00a0cat\n", "the<|endoftext|> <s> the",
+)  # fmt: skip
+OTHERWISE = "Put a tokenizer.json beside it, or give token ids with --ids"
+
+
+def written(folder, **settings):
+    """vocab.txt and what stands beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "vocab.txt").write_text("\n".join(vocabulary()) + "\n", encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def merged(folder, more=(), **settings):
+    """vocab.json and merges.txt of the bytes, a few merges and more tokens."""
+    folder.mkdir(parents=True, exist_ok=True)
+    found = json.loads(byte_level().to_str())["model"]
+    vocab = {**found["vocab"], **{one: len(found["vocab"]) + i for i, one in enumerate(more)}}
+    (folder / "vocab.json").write_text(json.dumps(vocab))
+    lines = [" ".join(pair) for pair in found["merges"]]
+    (folder / "merges.txt").write_text("\n".join(["#version: 0.2", *lines, ""]), encoding="utf-8")
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    return folder
+
+
+def of(folder, kind):
+    """The same folder with a config.json of a model type."""
+    (folder / "config.json").write_text(json.dumps({"model_type": kind}))
+    return folder
+
+
+def refused(folder):
+    """What is said of a text where the vocabulary files make no tokenizer: one line."""
+    with pytest.raises(HgvizError) as caught:
+        tokenizer_of(folder, 300).encode("the")
+    assert "\n" not in str(caught.value)
+    assert caught.value.do == OTHERWISE
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("files, kind, settings", [
+    (written, "electra", {"do_lower_case": True, "strip_accents": False}),
+    (written, "bert", {"do_lower_case": False, "strip_accents": True,
+                       "tokenize_chinese_chars": False}),
+    (written, "mpnet", {"tokenizer_class": "BertTokenizerFast", "sep_token": "."}),
+    (merged, "gpt_neo", {"add_prefix_space": True}),
+    (merged, "roberta", {"tokenizer_class": "RobertaTokenizer"}),
+    (merged, "opt", {"tokenizer_class": "GPT2Tokenizer", "bos_token": "</s>"}),
+    (merged, "qwen2", {}),
+])  # fmt: skip
+def test_they_are_read_as_transformers_reads_them(tmp_path, files, kind, settings):
+    more = {"more": ("<s>", "</s>", "<pad>", "<unk>", "<mask>")} if files is merged else {}
+    folder = of(files(tmp_path, **more, **settings), kind)
+    ours = tokenizer_of(folder, 300)
+    theirs = zoo.library().AutoTokenizer.from_pretrained(folder)
+    for text in TEXTS:
+        for texts in ((text,), (text, "the 나")):
+            found = theirs(*texts, return_token_type_ids=True)
+            prompt = ours.encode(*texts)
+            assert prompt.ids.tolist() == found["input_ids"]
+        assert prompt.token_type_ids.tolist() == found["token_type_ids"]
+
+
+@pytest.mark.parametrize("kind, settings", [
+    ("bert", {"do_lower_case": False, "strip_accents": True, "tokenize_chinese_chars": False}),
+    ("bert", {"tokenizer_class": "PreTrainedTokenizerFast"}), ("gpt2", {"add_prefix_space": True}),
+    ("gpt2", {"split_special_tokens": True}), ("gpt2", {"extra_special_tokens": ["the"]}),
+    ("gpt2", {"tokenizer_file": "/nowhere.json", "vocab": "/nowhere.txt"}),
+])  # fmt: skip
+def test_settings_beside_a_tokenizer_json_are_followed_as_transformers_does(
+    tmp_path, kind, settings
+):
+    auto = zoo.library().AutoTokenizer
+    folder = of((written if kind == "bert" else merged)(tmp_path), kind)
+    auto.from_pretrained(folder).save_pretrained(folder)
+    for file in ("vocab.txt", "vocab.json", "merges.txt"):
+        (folder / file).unlink(missing_ok=True)
+    file = folder / "tokenizer_config.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
+    ours, theirs = tokenizer_of(folder, 400), auto.from_pretrained(folder)
+    for text in TEXTS[1:]:
+        assert ours.encode(text).ids.tolist() == theirs(text)["input_ids"]
+
+
+def sentencepiece(folder):
+    """A spiece.model of a few tokens."""
+    form = pytest.importorskip("transformers.utils.sentencepiece_model_pb2_new")
+    model = form.ModelProto()
+    for piece, score, kind in (
+        ("<pad>", 0, 3), ("</s>", 0, 3), ("<unk>", 0, 2), ("▁", -2, 1), ("▁the", -3, 1),
+        ("▁ca", -4, 1), ("t", -5, 1),
+    ):  # fmt: skip
+        model.pieces.add(piece=piece, score=score, type=kind)
+    model.trainer_spec.model_type, model.trainer_spec.unk_id = 1, 2
+    (folder / "spiece.model").write_bytes(model.SerializeToString())
+    (folder / "tokenizer_config.json").write_text('{"extra_ids": 0}')
+    return of(folder, "t5")
+
+
+def test_a_sentencepiece_model_is_read(tmp_path):
+    pytest.importorskip("sentencepiece")
+    prompt = tokenizer_of(sentencepiece(tmp_path), 300).encode("the cat")
+    assert prompt.ids.tolist() == [4, 5, 6, 1]
+    assert [prompt.label(i) for i in range(4)] == ["the", "ca", "t", "</s>"]
+
+
+def test_the_first_of_the_files_is_used(tmp_path):
+    assert isinstance(tokenizer_of(tmp_path, 256), Bytes)
+    merged(tmp_path)
+    (tmp_path / "vocab.json").rename(tmp_path / "v")
+    assert isinstance(tokenizer_of(tmp_path, 256), Bytes)  # merges alone are nothing
+    (tmp_path / "v").rename(tmp_path / "vocab.json")
+    assert tokenizer_of(tmp_path, 300).encode("the").pieces == ("t", "he")
+    written(tmp_path, tokenizer_class="BertTokenizer")
+    assert tokenizer_of(tmp_path, 300).encode("the").pieces == ("[CLS]", "the", "[SEP]")
+    byte_level().save(str(tmp_path / "tokenizer.json"))
+    assert tokenizer_of(tmp_path, 300).encode("the").pieces == ("t", "he")
+
+
+def test_a_model_without_a_fast_tokenizer_opens_and_takes_ids(tmp_path):
+    folder = write(tmp_path, "distilbert", "DistilBertForMaskedLM")
+    written(folder, tokenizer_class="BertJapaneseTokenizer")
+    model = open_model(folder)
+    assert isinstance(model.tokenizer, Bare)
+    assert model.run(np.arange(5)).logits.shape == (5, 120)
+    assert "BertJapaneseTokenizer" in refused(folder)
+    with pytest.raises(HgvizError, match=r"vocab\.txt"):
+        tokenizer_json(read(folder))
+
+
+SETTINGS = [
+    ({"auto_map": {"AutoTokenizer": ["code.Tokens", None]}}, "asks for code of its own"),
+    ({"tokenizer_class": "TokensOfMine"}, "knows no class TokensOfMine"),
+    ({"tokenizer_class": "T5Tokenizer"}, "T5Tokenizer reads spiece.model, which is not there"),
+    ({"unk_token": "<what>"}, "it lacks <what>, its unk_token"),
+    ({"do_lower_case": "yes"}, "could not be read"),
+]
+
+
+def test_settings_that_make_no_tokenizer_are_one_line(tmp_path):
+    (tmp_path / "code.py").write_text("raise SystemExit")
+    for settings, words in SETTINGS:
+        assert words in refused(written(tmp_path, **settings))
+
+
+def test_no_network_is_asked(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **named: asked.append(given))
+    monkeypatch.setattr(socket.socket, "connect", lambda *given: asked.append(given))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    assert tokenizer_of(of(merged(tmp_path), "gpt2"), 300).encode("the").pieces == ("t", "he")
+    assert not asked
+
+
+DAMAGED = [
+    ("vocab.json", b"{}"), ("vocab.json", b"[]"), ("vocab.json", b'{"a": 1e9}'),
+    ("vocab.json", b'{"a": 4294967296}'), ("merges.txt", b"a b c\n"), ("merges.txt", b"one\n"),
+    ("merges.txt", "없 는\n".encode()), ("merges.txt", b"\xff\xfe"),
+    ("tokenizer_config.json", b"{"), ("added_tokens.json", b"[1]"), ("config.json", b"["),
+]  # fmt: skip
+
+
+def test_damaged_files_are_one_line(tmp_path):
+    for at, (name, data) in enumerate(DAMAGED):
+        folder = merged(tmp_path / f"{at}", add_prefix_space=False)
+        (folder / name).write_bytes(data)
+        assert isinstance(tokenizer_of(folder, 300), Bare)
+        with pytest.raises(HgvizError) as caught:
+            tokenizer_of(folder, 300).encode("the")
+        assert "\n" not in str(caught.value)

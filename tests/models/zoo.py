@@ -2,8 +2,10 @@
 
 import re
 import warnings
+from inspect import signature
 from math import prod
 
+import numpy as np
 import torch
 from torch import nn
 from tqdm import tqdm
@@ -237,3 +239,177 @@ def write(folder, kind, name, **changes):
         warnings.simplefilter("ignore")
         model_of(kind, name, **changes).save_pretrained(folder)
     return folder
+
+
+# --- BERT and GPT-2 -------------------------------------------------------------------------------
+
+BERT = {
+    "vocab_size": 43, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+    "intermediate_size": 40, "max_position_embeddings": 40,
+}  # fmt: skip
+CROSSED = {**BERT, "is_decoder": True, "add_cross_attention": True}
+GPT2 = {
+    "vocab_size": 300, "n_embd": 24, "n_layer": 2, "n_head": 3, "n_positions": 64,
+    "bos_token_id": None, "eos_token_id": None,
+}  # fmt: skip
+# name: (class, configuration)
+CASES = {
+    "classes": ("BertForSequenceClassification", {**BERT, "id2label": {0: "a", 1: "b", 2: "c"}}),
+    "masked": ("BertForMaskedLM", BERT),
+    "pretraining": ("BertForPreTraining", BERT),
+    "crossed": ("BertLMHeadModel", CROSSED),
+    "gpt2": ("GPT2LMHeadModel", GPT2),
+    "gpt2 crossed": ("GPT2LMHeadModel", {**GPT2, "add_cross_attention": True}),
+}
+
+
+def library():
+    """transformers, which takes seconds to import; silent."""
+    import transformers
+
+    transformers.utils.logging.set_verbosity_error()
+    transformers.utils.logging.disable_progress_bar()
+    return transformers
+
+
+def make_theirs(name, options, seed=0, scale=0.15):
+    """A float64 model with no parameter at its initial 0 or 1."""
+    made = getattr(library(), name)
+    torch.manual_seed(seed)
+    model = made(made.config_class(**options, attn_implementation="eager")).double().eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += scale * torch.randn_like(parameter)
+    return model
+
+
+def crossed(model):
+    """Whether a model attends to the states of an encoder."""
+    return bool(model.config.add_cross_attention)
+
+
+@torch.no_grad()
+def run_theirs(model, ids, mask=None, types=None, states=None, states_mask=None, maps=False):
+    """What the model gives for arrays, in float64 or float32: logits, or last hidden states; and
+    maps, a list (batch, heads, queries, keys) in order of computation."""
+    kind = next(model.parameters()).dtype
+    given = {
+        "input_ids": ids, "attention_mask": mask, "token_type_ids": types,
+        "encoder_attention_mask": states_mask,
+    }  # fmt: skip
+    given = {name: torch.as_tensor(one).long() for name, one in given.items() if one is not None}
+    takes = signature(model.forward).parameters
+    if mask is not None and "position_ids" in takes:  # as generate() counts: from the first token
+        given["position_ids"] = (given["attention_mask"].cumsum(-1) - 1).clamp(min=0)
+    if states is not None:
+        given["encoder_hidden_states"] = torch.as_tensor(states).to(kind)
+    out = model(**given, output_attentions=maps)
+    names = ("logits", "prediction_logits", "last_hidden_state")
+    said = next(out[name] for name in names if name in out).numpy()
+    if not maps:
+        return said
+    found = [one.numpy() for one in out.attentions]
+    if states is not None:
+        both = zip(found, out.cross_attentions, strict=True)
+        found = [part for own, cross in both for part in (own, cross.numpy())]
+    return said, found
+
+
+def padded(vocabulary, side, seed=0, lengths=(9, 5, 1), width=9):
+    """A batch of ids with its mask, real tokens to the right or left of the padding."""
+    random = np.random.default_rng(seed)
+    ids = random.integers(0, vocabulary, (len(lengths), width))
+    places = np.arange(width)
+    mask = np.stack(
+        [places < n if side == "right" else places >= width - n for n in lengths]
+    )  # fmt: skip
+    return ids, mask
+
+
+# --- Byte Latent Transformers ---------------------------------------------------------------------
+
+HEADS = {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 64}
+PART = {**HEADS, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
+THRESHOLD = 4.97  # nats that some bytes are less sure than of what follows
+MODES = {  # ways to cut a text, and to look between bytes and patches
+    "one part": {"cross_attn_k": 1},
+    "two parts": {},
+    "three parts": {"cross_attn_k": 3},
+    "short patches": {"max_patch_length": 2},
+    "bytes by themselves": {"patching_mode": "byte"},
+    "no patcher": {"patch_in_forward": False},
+    "all layers look down": {"down": True},
+    "the first layer looks up": {"up": False},
+}
+
+
+def build_blt(name="BltModel", seed=0, *, cross_attn_k=2, down=False, up=True, **changes):
+    """A model with no parameter at its initial 0 or 1."""
+    found = library()
+    torch.manual_seed(seed)
+    own = {**PART, "vocab_size": 256, "cross_attn_k": cross_attn_k, "hidden_size_global": 32}
+    sizes = {
+        "vocab_size": 256, "cross_attn_k": cross_attn_k, "encoder_hash_byte_group_vocab": 120,
+        "encoder_hash_byte_group_size": [2, 3], "local_attention_window_len": 6,
+        "patching_threshold": THRESHOLD,
+        "patcher_config": {**PART, "vocab_size": 256, "sliding_window": 5},
+        "encoder_config": {**own, "cross_attn_all_layers": down},
+        "decoder_config": {**own, "cross_attn_all_layers": up}, "global_config": PART,
+    }  # fmt: skip
+    model = getattr(found, name)(found.BltConfig(**{**sizes, **changes})).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return model
+
+
+def write_blt(folder, name="BltModel", **changes):
+    """A folder of such a model."""
+    build_blt(name, **changes).save_pretrained(folder)
+    return folder
+
+
+@torch.no_grad()
+def run_blt(model, ids, lengths=None, keep=None):
+    """What it gives (B, n, ...) in float64; with the masks of its eager code a patch of no byte
+    would be NaN there."""
+    model = model.double()
+    model.set_attn_implementation("sdpa")
+    more = {} if lengths is None else {"patch_lengths": torch.as_tensor(lengths)}
+    if keep is not None:
+        more["attention_mask"] = torch.as_tensor(keep).long()
+    out = model(torch.as_tensor(ids), use_cache=False, **more)
+    return (out.last_hidden_state if out.get("logits") is None else out.logits).numpy()
+
+
+@torch.no_grad()
+def maps_of_blt(model, ids, lengths=None):
+    """The softmaxes (H, Q, K) of every layer of a text, in order of computation."""
+    found = []
+
+    def seen(module, given, out):
+        found.append(out[1][0].numpy())
+
+    hooks = [
+        one.register_forward_hook(seen)
+        for one in model.modules()
+        if type(one).__name__ in ("BltSelfAttention", "BltCrossAttention")
+    ]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.set_attn_implementation("eager")
+        more = {} if lengths is None else {"patch_lengths": torch.as_tensor(lengths)[None]}
+        model(torch.as_tensor(ids)[None], use_cache=False, **more)
+    for one in hooks:
+        one.remove()
+    return found
+
+
+def lengths_of(closes):
+    """The lengths of the patches of a text that these bytes close, and of what comes after."""
+    starts = [0, *(np.flatnonzero(closes) + 1)]
+    return np.diff([*starts, len(closes)])
+
+
+def bytes_of(length, seed=0):
+    return np.random.default_rng([length, seed]).integers(0, 256, length)

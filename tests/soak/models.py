@@ -13,9 +13,15 @@ from typing import Any
 import torch
 from safetensors.torch import load_file, save_file
 
-from tests.models import package
-from tests.models.building import write_checkpoint, write_transformer
-from tests.models.folders import byte_level, vocabulary, write_bert, write_gpt2
+from tests.models import references
+from tests.models.building import (
+    byte_level,
+    vocabulary,
+    write_bert,
+    write_checkpoint,
+    write_gpt2,
+    write_transformer,
+)
 from tests.soak.nonsense import TEXTS, Random, damaged, restated, value, written
 
 PACKAGE = {"num_tokens": 256, "dim": 16, "max_seq_len": 32, "depth": [1, 1, 1],
@@ -30,7 +36,7 @@ def make(folder: Path) -> None:
     write_transformer(folder / "plain", vocab_size=256, n_layers=1)
     write_transformer(folder / "dynamic", family="dynamic", vocab_size=256, n_layers=[1, 1, 1])
     theirs = {**PACKAGE, "depth": (1, 1, 1)}
-    package.write(folder / "theirs", package.build(**theirs), PACKAGE)
+    references.write_package(folder / "theirs", references.build_package(**theirs), PACKAGE)
     write_bert(folder / "bert")
     write_gpt2(folder / "gpt2")
     words = write_bert(folder / "words", tokenizer=False)

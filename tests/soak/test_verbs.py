@@ -16,7 +16,7 @@ from tokenizers import processors
 
 from hgviz.models import open_model
 from hgviz.tasks.scoring import examples_from
-from tests.models.test_answers import texts, tokenizer
+from tests.models.test_data import texts, tokenizer
 from tests.models.test_signals import HEARD, processor_of, tone, written
 from tests.models.zoo import write
 
