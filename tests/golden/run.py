@@ -106,10 +106,9 @@ batch = 8
 def write_inputs(folder: Path) -> None:
     """Models and texts, good and bad, of fixed seeds."""
     from tests.models import zoo
-    from tests.soak import models
-    from tests.soak.sweeps import MODEL, TINY
+    from tests.soak.good import MODEL, TINY, write_models
 
-    models.make(folder)
+    write_models(folder)
     for kind, name in (("llama", "LlamaForCausalLM"), ("gemma2", "Gemma2ForCausalLM")):
         zoo.write(folder / kind, kind, name, vocab_size=256)
     train = MODEL.replace('[[models]]\nname = "tiny"', "[model]") + TRAINED

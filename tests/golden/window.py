@@ -59,7 +59,7 @@ def write_inputs(folder: Path) -> None:
     """Run the study that is shown, unless the folder has it."""
     if folder.exists():
         return
-    from tests.soak.sweeps import TINY
+    from tests.soak.good import TINY
 
     folder.mkdir(parents=True)
     (folder / "study.toml").write_text(TINY, "utf-8")

@@ -1,28 +1,93 @@
-"""A monkey at the window: every action, key, click and file, in an order that a seed decides.
+"""Someone who tries everything in the window: every action, key, click and file.
 
-Step n of a seed draws from numbers of its own, so that a step can be told again without those
-before; what it hits depends on what is on screen by then.
+A seed decides the order. Step n draws from numbers of its own, so that a step can be repeated
+without those before; what it hits depends on what is on screen by then.
 """
 
 import time
 from collections import Counter, deque
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 import numpy as np
-from PySide6.QtCore import QMimeData, QPointF, Qt, QUrl
-from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence, QWheelEvent
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QDialog, QFileDialog
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QApplication,
+    QComboBox,
+    QDialog,
+    QFileDialog,
+    QLineEdit,
+    QPlainTextEdit,
+    QWidget,
+)
+from shiboken6 import isValid
 
+from hgviz.files import resource
 from hgviz.gui.actions import ACTIONS
+from hgviz.gui.dialogs import Form
 from hgviz.gui.jobs import GOING
 from hgviz.gui.program import Program
 from hgviz.gui.window import Window
-from tests.soak.hands import Hands, name_of
-from tests.soak.larder import Larder
-from tests.soak.watching import Census
+from tests.soak import damage, good
 
+BUNDLED = ("sample/first.h5", "sample/hourglass", "sample/softmax", "sample/ymish", "sample/mixed")
+
+
+@dataclass(frozen=True, slots=True)
+class Larder:
+    """Paths by what they are for. openable: all that anybody may open or drop, good or not."""
+
+    captures: tuple[str, ...]
+    openable: tuple[str, ...]
+    texts: tuple[str, ...]
+    ids: tuple[str, ...]
+    folder: Path
+
+    @classmethod
+    def fill(cls, folder: Path, each: int = 3) -> Self:
+        """Write the files; each: damaged ones of each kind of damage."""
+        good.write_captures(folder / "captures")
+        good.write_models(folder / "models")
+        good.write_studies(folder / "studies")
+        good.write_sweeps(folder / "sweeps")
+        paths = sorted(folder.glob("*/*"))
+        good.write_texts(folder / "plain")
+        plain, canary = sorted((folder / "plain").iterdir()), folder / "canary"
+        canary.mkdir()
+        (canary / "secret.bin").write_bytes(bytes(range(256)))
+        for kinds in damage.GROUPS.values():
+            for number in range(each * len(kinds)):
+                place = folder / "changed" / f"{next(iter(kinds))} {number}"
+                paths.append(damage.damage([*kinds], number, 0, folder, place, canary))
+        paths += [*map(resource, BUNDLED), *plain, folder / "nowhere.h5", folder / "plain"]
+        texts = [path for path in plain if path.suffix in (".txt", ".tsv", ".jsonl")]
+        return cls(
+            tuple(map(str, sorted((folder / "captures").glob("*.h5")))),
+            tuple(str(path) for path in paths if path is not None),
+            tuple(map(str, texts)),
+            tuple(str(path) for path in plain if path.suffix == ".json"),
+            folder,
+        )
+
+    def find(self, end: str) -> str:
+        """The path of something that can be opened, by its end."""
+        return next(path for path in self.openable if path.endswith(end))
+
+
+# --- the monkey -----------------------------------------------------------------------------------
+
+KEYS = (
+    "Tab", "Return", "Esc", "Space", "Left", "Right", "Up", "Down", "Home", "End", "PgUp",
+    "PgDown", "Del", "F6", "F1", "+", "-", "/", "0", "1", "9", *"ABCDFHJKLNSTUWXZ",
+)  # fmt: skip
+HELD = ("", "", "", "", "Shift+", "Ctrl+", "Alt+", "Ctrl+Shift+")
+TYPED = ("x", "hourglass", "12.5, 4.*", "", "0", "나는 \U0001f600", "<b>x</b>", "a" * 300, "1:2")
+SIZES = ((1100, 700), (1280, 800), (1600, 1000), (1920, 1080), (2200, 700))
 PATIENCE, ERRAND = 1.5, 20.0  # s: what still runs then is stopped, as a person would
 LONGEST = 120.0  # s: whatever is stopped ends by then
 # Chains that chance alone would hardly come upon: @ opens a file, = answers with one, "" presses
@@ -46,7 +111,7 @@ ERRANDS = (
 )  # fmt: skip
 
 
-class Monkey(Hands):
+class Monkey:
     """Steps at random in a window. log: the last ten; done: how often each action was."""
 
     def __init__(self, seed: int, larder: Larder, out: Path) -> None:
@@ -273,6 +338,138 @@ class Monkey(Hands):
             return str(Path(path).relative_to(self.larder.folder))
         return Path(path).name
 
+    # --- keys and the mouse -----------------------------------------------------------------------
+
+    def say(self, words: str) -> None:
+        """Note what is about to be done."""
+        self.log.append(f"{self.number}: {words}")
+
+    def key(self) -> None:
+        """Press a key, or a few."""
+        for _ in range(self.random.integers(1, 5)):
+            target = self._typed_to()
+            if target is None or isinstance(target.window(), QFileDialog):
+                return
+            keys = self._one_of(HELD) + self._one_of(KEYS)
+            self.say(f"key {keys} to {name_of(target)}")
+            QTest.keySequence(target, QKeySequence(keys))
+            if self._closed:
+                return
+
+    def type(self) -> None:
+        """Type something where something is typed."""
+        fields = [one for one in self._inside() if isinstance(one, QLineEdit | QPlainTextEdit)]
+        if not fields:
+            return self.key()
+        field, text = self._one_of(fields), self._one_of(TYPED)
+        self.say(f"type {text[:12]!r} into {name_of(field)}")
+        if field.isEnabled() and not field.isReadOnly():
+            field.setFocus()
+            field.selectAll()
+            field.insert(text) if isinstance(field, QLineEdit) else field.insertPlainText(text)
+
+    def click(self) -> None:
+        """Click a widget, or drag over it, in its middle or anywhere."""
+        one, at = self._place()
+        if one is None:
+            return
+        right = self.random.random() < 0.15
+        button = Qt.MouseButton.RightButton if right else Qt.MouseButton.LeftButton
+        held = self._one_of((*[Qt.KeyboardModifier.NoModifier] * 4,
+                             Qt.KeyboardModifier.ShiftModifier,
+                             Qt.KeyboardModifier.ControlModifier))  # fmt: skip
+        how = self.random.random()
+        self.say(f"{'drag' if how < 0.2 else 'click'} {name_of(one)} at {at.x()}, {at.y()}")
+        if how < 0.2:
+            with suppress(RuntimeError):
+                QTest.mousePress(one, button, held, at)
+            for _ in range(3):
+                with suppress(RuntimeError):  # what is dragged may have gone meanwhile
+                    at = QPoint(*(int(self.random.integers(-9, max(1, side) + 9))
+                                  for side in (one.width(), one.height())))  # fmt: skip
+                    QTest.mouseMove(one, at)
+            with suppress(RuntimeError):
+                QTest.mouseRelease(one, button, held, at)
+        else:
+            with suppress(RuntimeError):
+                press = QTest.mouseDClick if how < 0.3 else QTest.mouseClick
+                press(one, button, held, at)
+
+    def hover(self) -> None:
+        """Move the pointer over something."""
+        one, at = self._place()
+        if one is not None:
+            self.say(f"hover over {name_of(one)} at {at.x()}, {at.y()}")
+            with suppress(RuntimeError):
+                QTest.mouseMove(one, at)
+
+    def wheel(self) -> None:
+        """Turn the wheel over something, with Ctrl or without."""
+        one, at = self._place()
+        if one is None:
+            return
+        turn = QPoint(0, int(self._one_of((-360, -120, 120, 360))))
+        held = self._one_of((Qt.KeyboardModifier.NoModifier, Qt.KeyboardModifier.ControlModifier))
+        self.say(f"wheel {turn.y()} over {name_of(one)} at {at.x()}, {at.y()}")
+        with suppress(RuntimeError):
+            event = QWheelEvent(
+                QPointF(at), QPointF(one.mapToGlobal(at)), QPoint(), turn, Qt.MouseButton.NoButton,
+                held, Qt.ScrollPhase.NoScrollPhase, False,
+            )  # fmt: skip
+            QApplication.sendEvent(one, event)
+
+    def resize(self) -> None:
+        """Give the window another size."""
+        wide, high = self._one_of(SIZES)
+        self.say(f"resize {wide} x {high}")
+        self.program.frame.showNormal()
+        self.program.frame.resize(wide, high)
+
+    # --- what is there ----------------------------------------------------------------------------
+
+    def _dialog(self) -> QFileDialog | Form | None:
+        frame = self.program.frame
+        asked = [one for one in frame.findChildren(QFileDialog) if one.isVisible()]
+        shown = [one for one in frame.findChildren(Form) if one.isVisible()]
+        return (asked or shown or [None])[-1]
+
+    def _top(self) -> QWidget | None:
+        """What takes the mouse; None while a file is asked for, whose buttons change the disk."""
+        if isinstance(self._dialog(), QFileDialog):
+            return None
+        return QApplication.activePopupWidget() or self._dialog() or self.program.frame
+
+    def _inside(self) -> list[QWidget]:
+        top = self._top()
+        return [one for one in top.findChildren(QWidget) if one.isVisible()] if top else []
+
+    def _place(self) -> tuple[QWidget | None, QPoint]:
+        """A widget that can be seen, and a point in it."""
+        top = self._top()
+        if top is None:
+            return None, QPoint()
+        if self.random.random() < 0.5:  # what something comes of
+            wants = (QAbstractButton, QComboBox)
+            some = [one for one in self._inside() if isinstance(one, wants) and one.isEnabled()]
+            some = [one for one in some if not one.visibleRegion().isEmpty()]
+            if some:
+                one = self._one_of(some)
+                return one, one.visibleRegion().boundingRect().center()
+        at = QPoint(int(self.random.integers(top.width())), int(self.random.integers(top.height())))
+        one = top.childAt(at)
+        if one is None or not isValid(one):  # a list that is being deleted,
+            one = top
+        if not isValid(one):  # or what held it
+            return None, QPoint()
+        return one, one.mapFrom(top, at)
+
+    def _typed_to(self) -> QWidget | None:
+        popup = QApplication.activePopupWidget()
+        return popup or QApplication.focusWidget() or self._top()
+
+    def _one_of(self, some):
+        return some[int(self.random.integers(len(some)))]
+
 
 DEEDS = {  # how often, and what
     "act": (30, Monkey.act), "errand": (2, Monkey.errand), "open": (6, Monkey.open),
@@ -282,24 +479,9 @@ DEEDS = {  # how often, and what
 }  # fmt: skip
 
 
-def let_loose(monkey: Monkey, steps: int, wrong: list[str], each: int = 0) -> list[Census]:
-    """Take so many steps; after each so many, and at the end, the window is closed and counted.
-
-    wrong: what `watched` found. Errors: AssertionError with the seed, the step and the last ten.
-    """
-    found = []
-    try:
-        for at in range(1, steps + 1):
-            monkey.step()
-            assert not wrong, wrong[0]
-            if at == steps or each and at % each == 0:
-                monkey.end()
-                found.append(Census.take())
-                assert not wrong, wrong[0]
-    except Exception as error:
-        last = "\n  ".join(monkey.log)
-        told = f"seed {monkey.seed}, step {monkey.number}, after\n  {last}\n{error}"
-        raise AssertionError(told) from error
-    finally:
-        monkey.end()
-    return found
+def name_of(one: QWidget) -> str:
+    """A widget as people would call it; some go between being found and being used."""
+    if not isValid(one):
+        return "what has gone"
+    words = one.accessibleName() or (one.text() if isinstance(one, QAbstractButton) else "")
+    return f"{type(one).__name__} {words[:24]!r}" if words else type(one).__name__
