@@ -280,7 +280,7 @@ class FollowPage(QWidget):
 
 START = (
     "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads text "
-    "character by character."
+    "byte by byte."
 )
 # name, page, what it shows, and the button that opens it
 EXAMPLES = (
