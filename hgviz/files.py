@@ -62,11 +62,10 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
-def held_folder(folder: Path) -> Iterator[None]:
-    """Keep other processes from growing a file in a folder as long as this one does.
+def folder_lock(folder: Path) -> Iterator[None]:
+    """Lock a folder against other processes that write into it. Raises HgvizError if one does.
 
-    Raises HgvizError where another does. A killed process holds nothing; where the system or the
-    disk knows no locks, nothing is held.
+    The lock of a killed process is gone. Windows and disks without locks lock nothing.
     """
     if sys.platform == "win32":
         yield
@@ -80,7 +79,7 @@ def held_folder(folder: Path) -> Iterator[None]:
         except BlockingIOError:
             what = f"{short_path(folder)} is being written by another hgviz"
             raise HgvizError(what, "Wait until it is done, or choose another name") from None
-        except OSError:  # some disks of networks
+        except OSError:  # some network disks have no locks
             pass
         yield
     finally:

@@ -32,7 +32,7 @@ from hgviz.files import (
     TEMPORARY,
     find_sample,
     first_line,
-    held_folder,
+    folder_lock,
     open_atomic,
     path_errors,
     write_atomic,
@@ -471,7 +471,7 @@ def train(plan: Plan, folder: str | os.PathLike[str], keep_state: bool = False) 
     out = Path(folder)
     missing = [path for path in (out, *out.parents) if not path.exists()]
     out.mkdir(parents=True, exist_ok=True)
-    with held_folder(out):
+    with folder_lock(out):
         return _train(plan, out, missing, keep_state)
 
 

@@ -25,7 +25,7 @@ from hgviz import errors
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
 from hgviz.core import Capture, Item, Layer, Level, Map, ModelSpec, Prompt, readonly
 from hgviz.errors import HgvizError
-from hgviz.files import TEMPORARY, held_folder, require_there, sync_folder
+from hgviz.files import TEMPORARY, folder_lock, require_there, sync_folder
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, with_statistics
 from hgviz.maps.lazy import add_sinks
 from hgviz.maps.rule import proof_rows
@@ -283,7 +283,7 @@ class _GrowingFile:
         """Whether the folder is that of the same capture; one of another is removed."""
         if not self.part.is_dir():
             return False
-        self._hold.enter_context(held_folder(self.part))
+        self._hold.enter_context(folder_lock(self.part))
         for file in self.part.glob(f"*{TEMPORARY}"):
             file.unlink()
         if before := _read_identity(self.part):
@@ -307,7 +307,7 @@ class _GrowingFile:
             "Move it, or choose another name",
         )
         self.part.mkdir(exist_ok=True)
-        self._hold.enter_context(held_folder(self.part))
+        self._hold.enter_context(folder_lock(self.part))
         try:
             with hdf5.whole_hdf5(self.part / schema.ROOT) as file:
                 self._write_root(file)

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.files import held_folder, resource
+from hgviz.files import folder_lock, resource
 from hgviz.models import open_model
 from hgviz.models.checkpoints import read, save
 from hgviz.models.config import parse_config
@@ -98,7 +98,7 @@ def test_a_stopped_training_goes_on_to_the_same_weights(folder, kind):
 
 def test_a_second_training_into_one_folder_is_refused(folder):
     (folder / "out").mkdir()
-    with held_folder(folder / "out"), pytest.raises(HgvizError, match="out is being written by"):
+    with folder_lock(folder / "out"), pytest.raises(HgvizError, match="out is being written by"):
         train(plan(folder, KINDS["next"]), folder / "out")
 
 
@@ -170,7 +170,7 @@ def test_new_weights_have_the_spread_that_is_asked_for(std=0.1):
 REVIEWS = resource("sample/reviews.tsv").read_text("utf-8").splitlines()
 SCRIPT = """
 import sys
-from hgviz.files import held_folder, resource
+from hgviz.files import folder_lock, resource
 from hgviz.models.text import TokenizerPlan, train_tokenizer
 texts = resource("sample/reviews.tsv").read_text("utf-8").splitlines()
 sys.stdout.buffer.write(train_tokenizer(TokenizerPlan(size=300), texts, 1).json)
