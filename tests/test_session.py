@@ -270,7 +270,7 @@ def opening(place):
         *((opening(f"file:{path}"), "absolute") for path in (
             "/etc/passwd", "C:/x", "~/x", "//host/share", "file:///etc")),
         (opening("file:\\\\host\\share"), "characters"), (opening("file:a\0b"), "characters"),
-        (opening("file:"), "no path"), (opening("/etc/passwd"), "no path"),
+        (opening("file:"), "not a valid path"), (opening("/etc/passwd"), "not a valid path"),
         (opening("sample:../../etc"), "leads out"), (opening("cache:../x"), "leads out"),
     ],
 )  # fmt: skip
@@ -287,7 +287,7 @@ def test_a_file_that_is_too_large_or_no_file_is_refused(tmp_path, monkeypatch):
     assert "larger than 1 MB" in refused(large)
     pipe = tmp_path / "pipe.hgviz"
     os.mkfifo(pipe)
-    assert "no regular file" in refused(pipe)  # and nobody waits for a writer
+    assert "not a regular file" in refused(pipe)  # and nobody waits for a writer
 
 
 def test_paths_move_with_the_folder_and_names_of_models_stay(tmp_path):

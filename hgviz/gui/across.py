@@ -66,8 +66,8 @@ if TYPE_CHECKING:
 
 WHOLE = 2048  # tokens of which the whole map is composed
 TOO_LONG = (
-    "The whole rollout is computed for texts of up to {most:,} {unit}s; for this one, only the row "
-    "of the selected answer."
+    "The full rollout is computed for texts of up to {most:,} {unit}s; for this one, only the row "
+    "of the selected output."
 )
 ROLLOUTS = 3  # options whose rollout is kept for when one comes back to them
 
@@ -132,7 +132,7 @@ class ComposedCache:
             opened = self.opener.open(
                 composed, HeadId(0, 0), query=None, whole=True, shared=False, view=view
             )
-            opened.titles = tr("Token"), tr("Answer")
+            opened.titles = tr("Token"), tr("Output")
             self._opened = whole, opened
         return self._opened[1]
 
@@ -143,32 +143,32 @@ SOURCES = 3  # named in a sentence
 
 
 def answer(across: Across) -> str:
-    """Where the answer looked at comes from most, and which way."""
+    """Describe the sources of the selected output, and its share of each level."""
     if across.row is None or across.query is None:
-        return tr("Point at a cell to read it; click to choose its answer.")
+        return tr("Point at a cell to read it; click to select its output.")
     weights, signed = across.row.weights[0], across.recipe.signed
     order = np.argsort(-np.abs(weights), kind="stable")[:SOURCES]
     tokens = [f"{_cell(across.columns, at)} {amount(float(weights[at]), signed)}"
               for at in order.tolist() if weights[at]]  # fmt: skip
     own = _cell(across.rows, across.query)
     if not tokens:
-        return tr("The answer at {answer} comes from no token.", answer=own)
+        return tr("The output at {output} has no weight on any token.", output=own)
     most = (
-        "The answer at {answer} weighs most {tokens}."
+        "Largest weights of the output at {output}: {tokens}."
         if signed
-        else "The answer at {answer} comes most from {tokens}."
+        else "Top sources of the output at {output}: {tokens}."
     )
-    sentence = tr(most, answer=own, tokens=", ".join(tokens))
+    sentence = tr(most, output=own, tokens=", ".join(tokens))
     return f"{sentence} {sentences.marked_up(_levels(across))}"
 
 
 def cell(across: Across, row: int, column: int, value: float) -> str:
-    """How much of one answer comes from one token."""
+    """How much of one output comes from one token, in words."""
     rows, columns = across.rows, across.columns
-    ends = {"answer": _cell(rows, row), "token": _cell(columns, column)}
+    ends = {"output": _cell(rows, row), "token": _cell(columns, column)}
     if across.recipe.signed:
-        way = "adds" if value >= 0 else "takes away"
-        words = f"{{token}} {way} {{amount}} at the answer {{answer}}, all layers multiplied."
+        way = "adds {amount} to" if value >= 0 else "subtracts {amount} from"
+        words = f"{{token}} {way} the output at {{output}} (product of all layers)."
         return tr(words, amount=sentences.weight(abs(value), 3), **ends)
     ends["share"] = f"<b>{sentences.share(value)}</b>"
     way = ""
@@ -176,7 +176,7 @@ def cell(across: Across, row: int, column: int, value: float) -> str:
         far = row - column
         way = ", {away} back" if far > 0 else ", {away} ahead" if far < 0 else ", itself"
         ends["away"] = sentences.counted(abs(far), rows.prompt.unit)
-    return tr("{share} of the answer at {answer} comes from {token}" + way + ".", **ends)
+    return tr("{share} of the output at {output} comes from {token}" + way + ".", **ends)
 
 
 def amount(value: float, signed: bool) -> str:
@@ -211,11 +211,11 @@ LABELS = 10  # tokens that are written under the bars
 TALLEST = 200  # px of the chart under a map
 ABOUT = {  # what the bars are, their formula
     "Rollout": (
-        "How much of the answer comes from each token, through all layers",
+        "Share of the output that comes from each token, through all layers",
         Citation("R = Â_L … Â_1, Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
     ),
     "Product": (
-        "How much each token adds or subtracts, through all layers",
+        "What each token adds or subtracts, through all layers",
         Citation("Π_l (A_l + I)", "maps.md"),
     ),
 }  # fmt: skip
@@ -245,7 +245,7 @@ def row_chart(across: Across) -> Chart:
     end, write = len(across.columns) - 0.5, number if signed else percent
     y = Axis(1.05 * low, 1.05 * high, tr(across.measure), write)
     plot = Plot(Axis(-0.5, end, names=token_names(across.columns)), y, (*parts, points))
-    return Chart((plot,), tr("The selected answer by token"), of=end, by_x=True)
+    return Chart((plot,), tr("Selected output by token"), of=end, by_x=True)
 
 
 def token_names(columns: Names) -> tuple[tuple[float, str], ...]:
@@ -275,7 +275,7 @@ def token_words(across: Across, column: int) -> str:
     ]
     if not signed and total:
         lines += [
-            tr("{amount} by {level}", level=level.label, amount=amount(float(part[column]), False))
+            tr("{amount} via {level}", level=level.label, amount=amount(float(part[column]), False))
             for part, level in zip(across.row.parts, across.capture.spec.levels, strict=False)
         ]
     return "\n".join(lines)
@@ -285,8 +285,8 @@ def token_words(across: Across, column: int) -> str:
 
 FUSED = (
     ("mean", "Mean of heads", "The mean over the heads of a layer"),
-    ("max", "Largest head", "The largest weight over the heads of a layer, cell by cell"),
-    ("min", "Smallest head", "The smallest weight over the heads of a layer, cell by cell"),
+    ("max", "Max of heads", "The maximum over the heads of a layer, cell by cell"),
+    ("min", "Min of heads", "The minimum over the heads of a layer, cell by cell"),
     ("one", "This head", "The selected head in its layer, the mean in all others"),
 )
 RESIDUAL = (0.0, 0.1, 0.3, 0.5, 0.7, 0.9)
@@ -295,7 +295,7 @@ FUSING = (
     Citation("A = mean_h A_h, max_h A_h, min_h A_h", "Abnar and Zuidema 2020; maps.md"),
 )
 STAYING = (
-    "The share of the residual connection in every layer",
+    "Share of the residual connection in each layer",
     Citation("Â = α I + (1 − α) A", "Abnar and Zuidema 2020"),
 )
 SIGNED = "Keep negative weights: the product of A + I, not normalised", ABOUT["Product"][1]
@@ -304,9 +304,7 @@ SIGNED = "Keep negative weights: the product of A + I, not normalised", ABOUT["P
 # --- view -----------------------------------------------------------------------------------------
 
 ROOMY, HIGH, NOTED = 560, 400, 720  # px: the title, the bars under a map, the note
-NOTHING = Empty(
-    "No attention to compose yet", "Capture a text to compute its attention rollout.", CAPTURE
-)
+NOTHING = Empty("No attention rollout yet", "Run the model on a text to compute it.", CAPTURE)
 
 
 class AcrossView(MapsView):
@@ -321,7 +319,7 @@ class AcrossView(MapsView):
         self._cache = ComposedCache(self.tiles)
         self._across: Across | None = None
         self.canvas.setAccessibleName(tr("Attention rollout"))
-        self.bars = ChartWidget(tr("The selected answer by token"))
+        self.bars = ChartWidget(tr("Selected output by token"))
         self.head = PaneHead(tr("Attention rollout"))
         self.fuse, self.residual = Picker(tr("Heads")), Picker(tr("Residual share"))
         self.fuse.offer((name, tr(words), tr(why)) for name, words, why in FUSED)
@@ -376,7 +374,7 @@ class AcrossView(MapsView):
             return None
         numbers = {tr(across.measure): across.row.weights[0]}
         for level, values in zip(across.capture.spec.levels, across.row.parts, strict=False):
-            numbers[tr("{name} by {level}", name=tr("Rollout"), level=level.label)] = values
+            numbers[tr("{name} via {level}", name=tr("Rollout"), level=level.label)] = values
         return key_table(across.columns, range(len(across.columns)), numbers)
 
     # --- what is asked for ------------------------------------------------------------------------
@@ -488,8 +486,8 @@ EXCERPT = 200  # characters of the text on screen
 MANY = 6  # models in one figure
 CHECKPOINTS = f"Checkpoints (config.json {' '.join(WEIGHTS)})"
 REACH_HELP = (
-    "How much each output depends on each token, by gradients in float64. Any model that reads "
-    "text will do, also one without attention, such as an LSTM."
+    "How much each output depends on each token, from gradients in float64. Works with any model "
+    "that reads text, also without attention, such as an LSTM."
 )
 
 
@@ -516,7 +514,7 @@ class ReachRequest:
             require(
                 self.target or not is_pair,
                 f"{name_of(path)} reads two texts",
-                "Enter the decoder's text too",
+                "Also enter the decoder's text",
             )
             target = self.target if is_pair else None
             reaches.append(tasks.reach(model, *tasks.read_prompts(model, self.text, target=target)))

@@ -34,17 +34,17 @@ PAGE = Need(lambda s: s.sweep or s.spec, MODEL.otherwise)
 IDLE = Need(lambda s: not s.at_work, "The model is running: stop it first")
 LOADABLE = Need(lambda s: s.model or s.checkpoint, "Open the checkpoint of this capture first")
 OWN_ACTIVATION = Need(
-    lambda s: not s.activation, "Its activation was replaced: open the checkpoint as it is first"
+    lambda s: not s.activation, "The activation was replaced: open the original checkpoint first"
 )
-TEXTS = Need(lambda s: s.capture and s.capture.items, "Run a model on a file of texts first")
+TEXTS = Need(lambda s: s.capture and s.capture.items, "Run a model on a text file first")
 COMPARISON = Need(attrgetter("capture_b"), "Choose what to compare with first")
 STUDY = Need(attrgetter("sweep"), "Open a study of many runs first")
 DATA = Need(attrgetter("trial"), "Choose data on the Prune page first")
 IMPORTANCE = Need(lambda s: s.study and s.score, "Compute head importance first")
 HEADS_OFF = Need(attrgetter("off"), "No head is switched off")
-LEVELS = Need(lambda s: len(s.spec.levels) > 1, "This model has one resolution")
+LEVELS = Need(lambda s: len(s.spec.levels) > 1, "This model has only one resolution")
 RUNNING = Need(attrgetter("at_work"), "Nothing is running")
-ANSWERS = Need(attrgetter("spec.answers"), "This model reads two texts: it cannot be scored")
+ANSWERS = Need(attrgetter("spec.answers"), "Models that read two texts cannot be evaluated")
 
 
 def _generates(session: Session) -> bool:
@@ -96,7 +96,7 @@ def _run_is_done(session: Session) -> bool:
 
 
 FIGURE = Need(lambda s: s.study or s.sweep or s.capture, CAPTURE.otherwise)
-SLOTS = Need(_has_slots, "This model attends to tokens, not to slots")
+SLOTS = Need(_has_slots, "This model has no slots")
 EVALUABLE = (MODEL, LOADABLE, ANSWERS)
 REPORTABLE = (
     CAPTURE,
@@ -112,7 +112,7 @@ REPORTABLE = (
     Need(lambda s: not s.off, "Switch all heads on first: a report compares full models"),
     Need(
         lambda s: s.spec is None or not (s.spec.two_texts or s.spec.goal == "states"),
-        "There is no report for models of two texts or hidden states",
+        "Reports do not support models with two texts or hidden states",
     ),
     Need(attrgetter("data"), DATA.otherwise),
 )
@@ -160,15 +160,15 @@ ACTIONS = (
     Action("open_sweep_file", "Open study file…", "open", ("F4",), "File"),
     Action("open_sample", "Open sample model", "hourglass", ("Alt+O",), "File"),
     Action("clear_recent", "Clear recent files", "close", ("Ctrl+Shift+Del",), "File",
-           (Need(attrgetter("recent"), "No file was opened yet"),), 0, RECENT),
+           (Need(attrgetter("recent"), "No recent files"),), 0, RECENT),
     Action("exchange", "Replace activation function…", "open", ("Alt+X",), "File",
            (CHECKPOINT, IDLE)),
     Action("save", "Save capture…", "save", ("Ctrl+S",), "File",
-           (CAPTURE, Need(_shows_slots, "Show the slots first: captures keep slots"), COMPLETE), 1),
+           (CAPTURE, Need(_shows_slots, "Show slots first: captures store slots"), COMPLETE), 1),
     Action("save_beside", "Save comparison capture…", "save", ("Alt+B",), "File",
            (COMPARISON,
             Need(lambda s: s.capture_b is not s.capture and not s.capture_b.path,
-                 "The comparison is in a file already"),
+                 "The comparison is already saved"),
             Need(attrgetter("capture_b.complete"), COMPLETE.otherwise)), 1),
     Action("save_session", "Save session", "save", ("Ctrl+Shift+S",), "File",
            (ANYTHING,), 1),
@@ -249,11 +249,11 @@ ACTIONS = (
     Action("attribute", "Compute attribution", "eye", ("Alt+Return",), "Analyse",
            (CAPTURE,
             Need(lambda s: s.capture.spec.modality == "text",
-                 "Attribution is of tokens: this model reads images or sound"),
+                 "Attribution needs tokens: this model reads images or sound"),
             Need(lambda s: s.capture.spec.goal != "states",
-                 "This model outputs hidden states: there is no answer to attribute"),
+                 "This model outputs hidden states: attribution needs logits"),
             Need(lambda s: not s.capture.streaming.heads,
-                 "Heads stream in this capture: attribution needs heads that see every key"),
+                 "This capture has streaming heads: attribution needs heads that see all keys"),
             LOADABLE, COMPLETE), 1),
     Action("stop_attributing", "Stop attribution", "stop", ("Alt+.",), "Analyse",
            (Need(lambda s: any(job.key == "attribute" and job.state in ("waiting", "running")
@@ -271,7 +271,7 @@ ACTIONS = (
            (DATA,), 2),
     Action("trace_curve", "Compute pruning curve", "prune", ("Ctrl+Shift+H",), "Analyse",
            (IMPORTANCE, DATA, Need(_importance_is_of_data,
-            "Importance was computed on other data: compute it here first")), 2),
+            "Importance was computed on other data: compute it on this data first")), 2),
     Action("patch_heads", "Patch heads between two texts…", "compare", ("Ctrl+Alt+H",), "Analyse",
            (CHECKPOINT, IDLE), 3),
     Action("measure_reach", "Measure reach of outputs…", "follow", ("Ctrl+Alt+O",), "Analyse",
@@ -281,15 +281,15 @@ ACTIONS = (
     Action("compare_with", "Compare with…", "compare", ("C",), "Analyse", (CAPTURE,), 3),
     Action("bundled_pair", "Compare the bundled softmax and ymish models", "compare",
            ("Ctrl+Alt+B",), "Analyse", (), 3),
-    Action("pair_alike", "Pair with the most alike head of B", "compare", ("Alt+P",), "Analyse",
+    Action("pair_alike", "Pair with the most similar head of B", "compare", ("Alt+P",), "Analyse",
            (CAPTURE, COMPARISON), 3),
     Action("compare_nothing", "Stop comparing", "close", ("Alt+C",), "Analyse", (COMPARISON,), 3),
-    Action("report_sides", "Copy command of the comparison report", "copy", ("Alt+R",), "Analyse",
+    Action("report_sides", "Copy comparison report command", "copy", ("Alt+R",), "Analyse",
            REPORTABLE, 3),
-    Action("run_sweep", "Copy command that runs this study", "copy", ("F5",), "Analyse",
-           (STUDY, Need(lambda s: not s.sweep.complete, "All runs of this study are done")), 4),
+    Action("run_sweep", "Copy command to run this study", "copy", ("F5",), "Analyse",
+           (STUDY, Need(lambda s: not s.sweep.complete, "All runs of this study are finished")), 4),
     Action("open_cell", "Open run output", "open", ("Ctrl+F5",), "Analyse",
-           (STUDY, Need(_run_is_done, "Choose a run that is done first")), 4),
+           (STUDY, Need(_run_is_done, "Choose a finished run first")), 4),
     Action("close_sweep", "Close study", "close", ("Shift+F4",), "Analyse", (STUDY,), 4),
     Action("find", "Search…", "search", ("Ctrl+Shift+P", "F1", "Ctrl+?"), "Help"),
     Action("explain", "What am I looking at?", "info", ("Shift+F1",), "Help", (), 1),

@@ -54,7 +54,7 @@ def window(paths: Sequence[Path], go_on: bool = True) -> int:
     missing = missing_packages()
     if missing:
         print(
-            f"The system lacks what Qt needs to open a window. Run: apt-get install {missing}",
+            f"System packages that Qt needs are missing. Run: apt-get install {missing}",
             file=sys.stderr,
         )
         return 1

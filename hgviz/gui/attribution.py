@@ -66,8 +66,8 @@ def asked(session: Session) -> Question | None:
 def choices(
     capture: Capture, question: Question, model: Model | None = None
 ) -> tuple[tuple[int, str], ...]:
-    """The numbers and words of the answers that can be asked about: the classes; or the token that
-    follows and those that the model finds likeliest there."""
+    """The numbers and names of the outputs that can be attributed: the classes; or the actual next
+    token and the tokens that the model predicts there."""
     position, logits = question.position, capture.logits
     assert logits is not None
     shares = sentences.shares(logits if position is None else logits[position])
@@ -83,7 +83,7 @@ def choices(
         names = {token: sentences.quoted(name_of(token)) for token in best}
     answers = {one: f"{name} {sentences.share(float(shares[one]))}" for one, name in names.items()}
     if follows is not None:
-        answers[follows] = tr("{answer}, which follows", answer=answers[follows])
+        answers[follows] = tr("{output} (actual)", output=answers[follows])
     return tuple(answers.items())
 
 
@@ -103,7 +103,7 @@ class AttributionRunner:
             attributed, session.model, session.checkpoint, session.activation, capture, question
         )
         self.working.start(
-            self.lanes.engine, EXPLAIN, tr("Attributing the answer"), work, self._done,
+            self.lanes.engine, EXPLAIN, tr("Computing attribution"), work, self._done,
             on_step=self._part, bound=True,
         )  # fmt: skip
 
@@ -139,15 +139,15 @@ def attributed(
 
 
 SUM = (
-    "The attributions sum to {total}; the answer changes by {change}, from {start} to {end}. "
+    "The attributions sum to {total}; the output changes by {change}, from {start} to {end}. "
     "Completeness error {missing} with {steps}."
 )
-RANKED = "How alike two orders of the keys are: 1 the same, −1 reversed, 0 unrelated"
+RANKED = "Similarity of two rankings of the keys: 1 identical, −1 reversed, 0 unrelated"
 SPEARMAN = Citation("ρ = cov(r, r′) / (σ_r σ_r′)", "Spearman 1904; Jain and Wallace 2019")
-CONDUCTS = "The part of the answer that passes through a head on the way from the baseline"
+CONDUCTS = "The part of the output's change from the baseline that passes through a head"
 CONDUCTANCE = Citation("Σ_e ∫₀¹ ∂F / ∂h_e · dh_e", "Dhamdhere et al. 2018")
-COMPLETES_ALONE = "As many steps as leave less than 0.1 % of the change out, up to 4,096"
-COMPLETES = "The attributions should sum to the change of the answer along the path"
+COMPLETES_ALONE = "As many steps as a completeness error below 0.1 % needs, at most 4,096"
+COMPLETES = "The attributions should sum to the change of the output along the path"
 COMPLETENESS = Citation("Σ_i IG_i = F(x) − F(x′)", "Sundararajan et al. 2017")
 PAIRS = (  # as KeyScores.agreements has them
     "attention and gradient × attention: {value}",
@@ -176,10 +176,10 @@ def agreement_words(scores: KeyScores) -> str:
         if not math.isnan(value)
     )
     if not words:
-        return tr("There are too few keys here, or all are alike: they have no ranks to compare.")
+        return tr("Too few keys, or all values are equal: there are no ranks to compare.")
     keys = sentences.counted(len(scores.columns), "key")
-    all_words = "Rank correlation of magnitudes over {keys}. {agreement} (Spearman)."
-    return tr(all_words, agreement=words[:1].upper() + words[1:], keys=keys)
+    all_words = "Spearman rank correlation of magnitudes over {keys}: {agreement}."
+    return tr(all_words, agreement=words, keys=keys)
 
 
 # --- keys -----------------------------------------------------------------------------------------
@@ -187,11 +187,11 @@ def agreement_words(scores: KeyScores) -> str:
 
 KEY, VALUE = 132, 56  # px: the column of the key, the figures
 MEASURES = (  # of KeyScores.values: what a column is called, what it means, its formula
-    ("Attention", "How much the query looks at the key: the weight in the map",
+    ("Attention", "Attention weight from the query to the key, as in the map",
      Citation("a_ij", "Vaswani et al. 2017")),
-    ("Gradient × attention", "The weight times the slope of the answer with it",
+    ("Gradient × attention", "The weight times the gradient of the output with respect to it",
      Citation("a_ij ∂F / ∂a_ij", "Chefer et al. 2021")),
-    ("Integrated gradients", "What the tokens behind the key add to the answer, by captum",
+    ("Integrated gradients", "What the key's tokens add to the output, computed with captum",
      Citation("Σ_e (x_e − x′_e) ∫₀¹ ∂F(x′ + t (x − x′)) / ∂x_e dt", "Sundararajan et al. 2017")),
 )  # fmt: skip
 
@@ -251,29 +251,29 @@ STEPS = (64, 128, 256, 512, 1024)
 BASELINES = (
     ("blank", "blank tokens", "Baseline: a mask, padding or space token at every position"),
     ("mean", "mean embedding", "Baseline: the average of all embeddings at every position"),
-    ("zero", "zero embedding", "Baseline: zeros, from where paths are rough"),
+    ("zero", "zero embedding", "Baseline: zeros; gradients vary more along the path"),
 )
 ROWS = (("query", "This query"), ("all", "All queries"))
 LOW, NARROW = 360, 560  # px
-CONDUCTED = "Conductance of every head"
-CONDUCTED_BESIDE = "Conductance of every head; at the right integrated gradients of each layer"
-NOTHING = Empty("No answer to attribute yet", "Capture a text with a model first.", CAPTURE)
+CONDUCTED = "Conductance of each head"
+CONDUCTED_BESIDE = "Conductance of each head; right: integrated gradients of each layer"
+NOTHING = Empty("No output to attribute yet", "Run a model on a text first.", CAPTURE)
 STATES = Empty(
-    "This model gives hidden states, no answer",
-    "Open it with its classifier or its language model.", OPEN_CHECKPOINT,
+    "This model outputs hidden states only",
+    "Attribution needs logits: open the classifier or language model.", OPEN_CHECKPOINT,
 )  # fmt: skip
 SIGNAL = Empty(
-    "Attribution is of tokens", "This model reads images or sound: its maps are in the other tabs."
+    "Attribution needs tokens", "This model reads images or sound: see its maps in the other tabs."
 )
 STOPPED = Empty(
-    "This capture has no answer", "It was stopped before the model gave one.", CAPTURE[:1]
+    "This capture has no output", "It was stopped before the model computed one.", CAPTURE[:1]
 )
 NO_MODEL = Empty(
     "Attribution needs the model", "Open the checkpoint that this capture was made with.",
     OPEN_CHECKPOINT,
 )  # fmt: skip
-HINT = "Compute shows which tokens and heads this answer comes from."
-STALE = "These results are of another answer or path; Compute renews them."
+HINT = "Compute attributes this output to tokens and heads."
+STALE = "These results are for another output or path; Compute updates them."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -311,7 +311,7 @@ def conductance_shades(found: Attribution) -> Shades:
     most = max(map(abs, found.heads.values()), default=0.0) or 1.0
     heads = {head: Shade(value, value, value) for head, value in found.heads.items()}
     return Shades(
-        tr("Conductance"), tr("of the answer"), (-most, most), heads,
+        tr("Conductance"), tr("of the output"), (-most, most), heads,
         layers=found.layers or {}, digits=2,
     )  # fmt: skip
 
@@ -320,7 +320,7 @@ class AttributionView(View):
     """Asks on request; then every head and query is compared at once."""
 
     name, title, topic = "attribution", "Attribution", "attribution"
-    figureless = "No attribution is computed yet"
+    figureless = "No attribution has been computed yet"
     lane = "map"  # the engine may be busy asking
     needs = ("capture", "selection", "question", "explained", "off")
     watches = ("work",)
@@ -329,10 +329,10 @@ class AttributionView(View):
         super().__init__(parent)
         self.report: AnswerReport | None = None
         self.head = HeadTitle()
-        self.rows = Segments(ROWS, tr("Whose attention is compared"))
+        self.rows = Segments(ROWS, tr("Queries whose attention is compared"))
         self.rows.chosen.connect(self.refresh)
         self.head.add(self.rows, self.export_button())
-        self.answer = Picker(tr("Answer"), 12)
+        self.answer = Picker(tr("Output"), 12)
         self.answer.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
         self.steps = Picker(tr("Integration steps"), 7)
         steps = [(count, sentences.counted(count, "step")) for count in STEPS]
@@ -346,7 +346,7 @@ class AttributionView(View):
             lambda: self.asked.emit("stop_attributing" if self._work else "attribute")
         )
         self.button.setMinimumWidth(self.button.sizeHint().width())
-        self._asks = label(tr("Answer"), factor=0.92, kind="secondary")
+        self._asks = label(tr("Output"), factor=0.92, kind="secondary")
         controls = hbox(
             None, self._asks, (self.answer, 1), self.steps, self.baseline, self.button,
             margins=(16, 4, 16, 8), spacing=8,
@@ -400,7 +400,7 @@ class AttributionView(View):
         self.answer.offer(result.choices, question.number)
         if question.position is not None:
             at = result.capture.main.label(question.position)
-            self.answer.setToolTip(tip(tr("What the model says after “{token}”", token=at)))
+            self.answer.setToolTip(tip(tr("Prediction of the model after “{token}”", token=at)))
         self.steps.setCurrentIndex(self.steps.findData(question.steps))
         self.baseline.setCurrentIndex(self.baseline.findData(question.baseline))
         if result.scores is None or result.names is None:

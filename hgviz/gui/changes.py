@@ -37,7 +37,7 @@ NARROW, NARROWEST = 620, 440  # px: below, the loss is left out
 BITS_PER_NAT = 1 / math.log(2)
 
 HEADS = {
-    "classes": "Label", "next": "Next token", "masked": "Hidden token", "tags": "Class",
+    "classes": "Label", "next": "Next token", "masked": "Masked token", "tags": "Class",
     "ends": "Position", "states": "Nearest text",
 }  # fmt: skip
 WHOLE = ("classes", "states", "ends")  # asked of a whole text
@@ -202,7 +202,7 @@ class ChangedView(View):
 
     opened = Signal(str)  # a text
 
-    HINT = "Return opens one in Inspect; B shows it before and after"
+    HINT = "Return: open in Inspect; B: toggle pruned / full model"
     KINDS: tuple[tuple[Which, str], ...] = (("lost", "Wrong"), ("won", "Right"), ("all", "All"))
 
     def __init__(self) -> None:
@@ -221,18 +221,18 @@ class ChangedView(View):
     def request(self, session: Session) -> Callable[[], Changes] | Empty:
         trial, title = session.trial, "No prediction changed yet"
         if trial is None:
-            return Empty(title, "Choose data for the model to answer.")
+            return Empty(title, "Choose data to evaluate the model on.")
         if not trial.off:
-            words = "Switch heads off: what they change is listed here."
+            words = "Switch heads off to see which predictions change."
             return Empty(title, words, (("switch_head", "Switch this head off"),))
         if not trial.done and trial.stopped:
             resume = (("resume_score", "Resume"),)
             return Empty("Evaluation was stopped", "Resume it to list the predictions.", resume)
         if not trial.done:
-            return Empty("Running…", "They are listed when all texts were evaluated.")
+            return Empty("Running…", "Changes are listed once all texts are evaluated.")
         if not len(trial.changed("all")):
             keep = ("keep_mask", "Save mask"), ("remove_heads", "Prune and save model…")
-            words = "The model gives the same answers everywhere."
+            words = "The model predicts the same on all texts."
             return Empty("No prediction changed", words, possible(session, *keep))
         kind: Which = self.which.choice  # type: ignore[assignment]
         return partial(changes, trial, kind, session.model)
@@ -340,7 +340,7 @@ def slice_columns(
         if not part.n:
             return "–"
         if not math.isfinite(low):
-            return tr("one text has no interval")
+            return tr("no interval for 1 text")
         return tr("{least} to {most}", least=measure.signed(low), most=measure.signed(high))
 
     def paint(painter: QPainter, box: QRectF, part: SliceScore, chosen: bool) -> None:
@@ -422,7 +422,7 @@ class SlicesView(View):
 
     def __init__(self) -> None:
         super().__init__()
-        hint = tr("each interval is of one slice by itself; click a title to sort")
+        hint = tr("intervals are per slice, not simultaneous; click a title to sort")
         self.head = PaneHead(tr(self.title), hint)
         self.which = Segments((("right", "Right"), ("loss", "Loss")), wide=72)
         self.which.chosen.connect(self.refresh)
@@ -441,7 +441,7 @@ class SlicesView(View):
         if session.data:
             return Empty("Running…", "Results appear as they are computed.")
         title = "Choose data to compare classes and slices"
-        return Empty(title, "Each is listed here with its interval.")
+        return Empty(title, "Each is listed with its 95 % interval.")
 
     def draw(self, result: MaskTrial) -> None:
         noun = place_noun(result.examples.asked, self.session.spec)

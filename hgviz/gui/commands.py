@@ -197,7 +197,7 @@ class Commands:
             if about() == before:
                 self.answer(name, act, *answers)
             else:
-                self.say(tr("Not done: another model was opened meanwhile"))
+                self.say(tr("Cancelled: another model was opened in the meantime"))
 
         return take
 
@@ -314,7 +314,7 @@ class Commands:
         """Use a table of labelled texts ("") as data; offer to run the model on any other text."""
         session, file = self.session, name_of(path)
         if not session.checkpoint:
-            words = tr("Open the model that {file} is for first, then {file} again.", file=file)
+            words = tr("Open the model for {file} first, then open {file} again.", file=file)
             answers: dict[str, Callable[[], object] | None] = {
                 tr("Cancel"): None,
                 tr("Open a checkpoint folder…"): partial(self.run, "open_folder"),
@@ -326,7 +326,7 @@ class Commands:
             run = self.answered("capture", partial(self.prompting.capture_text, text))
             model = name_of(session.checkpoint)
             answers = {
-                tr("Capture each line as a text…"): partial(self.prompting.keep_corpus, path),
+                tr("Run on each line as a text…"): partial(self.prompting.keep_corpus, path),
                 tr("Cancel"): None, tr("Run {model} on this text", model=model): run,
             }  # fmt: skip
             lines = [sentences.shown(text, EXCERPT)]
@@ -433,7 +433,7 @@ class Commands:
             self.open_path(paths[0])
             return
         work, done = partial(sorted_out, paths), partial(self._take_sorted, paths)
-        title = f"Looking at {name_of(paths[0])}"
+        title = f"Opening {name_of(paths[0])}"
         self.working.start(self.lanes.files, "open", title, work, done)
 
     def _take_sorted(self, paths: list[str], parts: dict[str, str]) -> None:
@@ -443,7 +443,7 @@ class Commands:
         if parts.keys() & {"model", "capture"} and len(parts) > 1:
             self.sessions.open_together(parts)
         elif "ids" in parts and not self.session.checkpoint:
-            words = "{file} has token IDs: open the model that they are for first"
+            words = "{file} contains token IDs: open their model first"
             said = tr(words, file=name_of(parts["ids"]))
         elif "ids" in parts:
             self.prompting.capture_ids(parts["ids"])
@@ -452,7 +452,7 @@ class Commands:
         elif parts:
             self.open_path(next(iter(parts.values())))
         else:
-            words = "{files}: not something that hgviz opens ({kinds})"
+            words = "{files}: unsupported file type (supported: {kinds})"
             kinds = tr("models, captures, studies, sessions, texts")
             said = tr(words, files=files, kinds=kinds)
         if said:
@@ -541,13 +541,13 @@ class Commands:
             self.keep(interface_scale=scales[at])
             self._offer_restart()
         else:
-            self.say(tr("The interface scale is {scale} already", scale=scales[at - by]))
+            self.say(tr("The interface scale is already {scale}", scale=scales[at - by]))
 
     def _offer_restart(self) -> None:
         """Offer to start again, which is when Qt reads the interface scale."""
         scale = settings.load().interface_scale
         title = tr("Interface scale {scale}", scale=scale)
-        words = tr("hgviz restarts to apply it. What is open comes back.")
+        words = tr("hgviz restarts to apply it and reopens what is open.")
         answers = {tr("Later"): None, tr("Restart now"): self._restart}
         dialogs.Question(self.window, title, [words], answers).open()
 
@@ -661,7 +661,7 @@ class Commands:
         """The key this query looks at most."""
         work = partial(sources.strongest, self.session.capture, self.session.selection)
         self.lanes.files.submit(
-            "strongest", "Reading a row", work, on_error=self.show_error,
+            "strongest", "Finding the strongest key", work, on_error=self.show_error,
             on_done=lambda key: self.session.select(key=key), post=self.lanes.bridge.post,
         )  # fmt: skip
 
@@ -670,12 +670,12 @@ class Commands:
     ) -> None:
         """Ask whether a capture that takes long is to begin."""
         words = tr(
-            "Capturing {tokens:,} tokens takes about {time} and {size} of memory. You can stop at "
-            "any time; finished layers stay.",
+            "Running the model on {tokens:,} tokens takes about {time} and {size} of memory. "
+            "Finished layers are kept if you stop.",
             tokens=estimate.tokens, time=estimate.time, size=estimate.size,
         )  # fmt: skip
-        answers = {tr("Capture anyway"): go_on, tr("Cancel"): None}
-        dialogs.Question(self.window, tr("Long capture"), [words], answers, refused).open()
+        answers = {tr("Run anyway"): go_on, tr("Cancel"): None}
+        dialogs.Question(self.window, tr("Long text"), [words], answers, refused).open()
 
     # --- heads that are off -----------------------------------------------------------------------
 
@@ -697,7 +697,7 @@ class Commands:
         spec = self.session.spec
         reads = {"image": "images", "audio": "sounds"}.get(spec.modality if spec else "", "texts")
         is_labelled = reads != "texts" or (spec is not None and spec.goal == "classes")
-        title = tr(f"Choose a table of {reads} with labels" if is_labelled else "Choose a text")
+        title = tr(f"Choose a labelled table of {reads}" if is_labelled else "Choose a text file")
         chosen = self.answered("choose_data", self.use_data)
         ask_for(self.window, title, file, chosen, tr(TEXT_FILES))
 
@@ -793,7 +793,7 @@ class Commands:
         else:
             error = trials.another_model(study, session.spec)
             show = partial(self._show_alone, study)
-            ErrorDialog(self.window, error, (tr("Show the study"), show)).open()
+            ErrorDialog(self.window, error, (tr("Show study"), show)).open()
 
     def _show_alone(self, study: Study) -> None:
         self.pruning.open_study(study, alone=True)
@@ -876,11 +876,11 @@ class Commands:
                 self.say(tr("No head of B can be compared with head {head}", head=head))
                 return
             session.put(selection=replace(session.selection, beside=found[0]))
-            words = "Head {other} of B is most like head {head} of A: distance {distance}"
+            words = "Head {other} of B is most similar to head {head} of A: distance {distance}"
             distance = sentences.weight(found[1])
             self.say(tr(words, other=found[0], head=head, distance=distance))
 
-        work, title = partial(_most_alike, a, b, head), "Looking for the most alike head"
+        work, title = partial(_most_alike, a, b, head), "Finding the most similar head"
         self.working.start(self.lanes.facts, "pair", title, work, pair, bound=True)
 
     def compare_pruned(self, path: str) -> None:

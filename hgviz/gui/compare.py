@@ -189,7 +189,7 @@ class CompareView(HeadMapsView):
             " | ".join(dict.fromkeys(filter(None, levels))),
         )  # fmt: skip
         a, b = sides_of(self.session).phrases
-        legend = [tr("red: more {a}, blue: more {b}", a=a, b=b)]
+        legend = [tr("red: {a} higher, blue: {b} higher", a=a, b=b)]
         if grid.rows.by_token or grid.columns.by_token:
             unit = tr(f"{grid.a.query_prompt(grid.head_a.layer).unit}s")
             legend.append(tr("both upsampled to {units}", units=unit))
@@ -263,7 +263,7 @@ class SideHead:
             return ""
         value, words = self.shown(name), "{side}, head {head}: {value}."
         if rank is not None:
-            place, count = "place {rank:,} of {count:,}, from the largest", len(self.values(name))
+            place, count = "rank {rank:,} of {count:,}, largest first", len(self.values(name))
             value = f"{value}, {tr(place, rank=rank, count=count)}"
         if metrics.rows < metrics.all_rows:
             words = f"{words} Measured on {{rows:,}} of {{of:,}} rows."
@@ -329,7 +329,7 @@ class NumbersView(View):
     needs = ("capture", "capture_b", "selection")
     lane = "facts"
     empty = Empty(
-        "Metrics of A and B", "They are shown once there is something to compare with.",
+        "Metrics of A and B", "Choose what to compare with to see them.",
         COMPARE_WITH,
     )  # fmt: skip
     topic = "compare-numbers"
@@ -624,11 +624,9 @@ class TextsView(View):
     """
 
     title = "Text of A and B"
-    figureless = "Its maps have figures"
+    figureless = "The maps have figures"
     needs = "capture", "capture_b", "comparison", "selection", "hover", "display"
-    empty = Empty(
-        "Text of A and B", "It is shown once there is something to compare with.", COMPARE_WITH
-    )
+    empty = Empty("Text of A and B", "Choose what to compare with to see it.", COMPARE_WITH)
     topic = "compare-texts"
 
     def __init__(self, parent: QWidget | None = None) -> None:

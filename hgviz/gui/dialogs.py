@@ -353,7 +353,7 @@ class Licences(Form):
         view.setMarkdown("\n\n".join(one.read_text("utf-8") for one in texts if one.exists()))
         view.setMinimumHeight(420)
         self.body.addWidget(view, 1)
-        place = note(tr("The texts are in {folder}", folder=folder))
+        place = note(tr("The licence texts are in {folder}", folder=folder))
         place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.body.addWidget(place)
         self.offer_close()
@@ -465,7 +465,7 @@ class TextDialog(Form):
         self.edit.selectAll()  # so that typing replaces it
         self.count = label("", kind="secondary", factor=0.92)
         self.clear = Button(tr("Clear"), kind="link")
-        self.clear.setToolTip(tr("Empty the field so that you can type"))
+        self.clear.setToolTip(tr("Clear the text to type another one"))
         self.clear.clicked.connect(self._clear)
         ids = Button(tr("Token IDs from file…"), "open", kind="link")
         ids.setToolTip(tr("A JSON file with input_ids, as hgviz capture --ids reads it"))
@@ -476,7 +476,7 @@ class TextDialog(Form):
         self._wait.timeout.connect(self.check)
         for field in (self.edit, self.second):
             field.textChanged.connect(self._wait.start)
-        capture = Button(tr("Capture"), "capture", kind="filled")
+        capture = Button(tr("Run model"), "capture", kind="filled")
         capture.setShortcut("Ctrl+Return")  # Return alone is a new line
         capture.setToolTip("Ctrl+Return")
         self.offer(capture, self.count, self.clear, ids)
@@ -489,7 +489,7 @@ class TextDialog(Form):
         is_cut = self.edit.is_cut or self.second.is_cut
         self.clear.setVisible(is_cut)
         if is_cut:
-            words = tr("{count}; the beginning is shown", count=words)
+            words = tr("{count}; only the beginning is shown", count=words)
         self.count.setText(words if fits else "")
         return "" if fits else words
 
@@ -551,12 +551,12 @@ def activation_choices(spec: ModelSpec | None) -> Iterator[tuple[str, str]]:
     """The activations that a checkpoint can be opened with, and their names on screen."""
     for row in ACTIVATIONS.values():
         if row.name == "topk":
-            yield f"topk:{LARGEST}", tr("softmax of the {count} largest", count=LARGEST)
+            yield f"topk:{LARGEST}", tr("softmax of the top {count}", count=LARGEST)
         else:
             yield row.name, tr(row.label)
     heads = {1 + max(layer.heads) for layer in spec.layers if layer.heads} if spec else set()
     if heads and all(count % len(SIX_ACTIVATIONS) == 0 for count in heads):
-        yield ",".join(SIX_ACTIVATIONS), tr("Six, over the heads")
+        yield ",".join(SIX_ACTIVATIONS), tr("Six, split across heads")
 
 
 class ExchangeDialog(Form):
@@ -572,10 +572,10 @@ class ExchangeDialog(Form):
         spec: ModelSpec | None,
         then: Callable[[str], object] | None = None,
     ) -> None:
-        words = tr("{name} keeps its weights and is not trained again.", name=name)
+        words = tr("{name} keeps its weights and is not retrained.", name=name)
         super().__init__(window, tr("Replace activation function"), words, then)
         self.names = Picker()
-        self.names.offer([("", tr("Its own")), *activation_choices(spec)], activation)
+        self.names.offer([("", tr("Original")), *activation_choices(spec)], activation)
         self.row(tr("Activation"), self.names)
         self.offer(Button(tr("Open"), "open", kind="filled"))
 
@@ -617,7 +617,7 @@ class WriteDialog(Form):
         last: WritingOptions,
         then: Callable[[WritingOptions], object] | None = None,
     ) -> None:
-        words = tr("Continues the text. Stop keeps what is generated.")
+        words = tr("Continues the text. Stop keeps the text generated so far.")
         super().__init__(window, tr("Generate text"), words, then)
         self._room = room
         most = MOST if room is None else room
@@ -632,7 +632,7 @@ class WriteDialog(Form):
         self.way.chosen.connect(self._fit)
         self.temperature = _spin(QDoubleSpinBox(), 0.05, 10.0, last.temperature)
         self.temperature.setSingleStep(0.1)
-        self.temperature.setToolTip(tr("Below 1 favours likely tokens, above 1 unlikely ones"))
+        self.temperature.setToolTip(tr("Below 1 favours likely tokens, above 1 is more random"))
         self.seed = _spin(QSpinBox(), 0, 2**31 - 1, last.seed or 0)
         self.seed.setToolTip(tr("The same seed gives the same text"))
         units = tr(f"{unit}s")
@@ -641,7 +641,7 @@ class WriteDialog(Form):
         self.row(tr("Temperature"), self.temperature)
         self.row(tr("Seed"), self.seed)
         if room:
-            left = tr("The model can read {tokens} more.", tokens=counted(room, unit))
+            left = tr("The model has room for {tokens} more.", tokens=counted(room, unit))
             self.body.addWidget(note(left))
         self.first = self.count
         self.count.selectAll()
@@ -649,7 +649,7 @@ class WriteDialog(Form):
         self._fit()
 
     def problem(self) -> str:
-        full = tr("The text is as long as the model can read.")
+        full = tr("The text already has the maximum length.")
         return full if self._room == 0 else ""
 
     def answer(self) -> tuple[WritingOptions]:
@@ -678,7 +678,7 @@ CHOICES = (
     (("gradient",), "Predicted loss change, from gradients", (2, 0), True),
     (("loss_change", "change"), "Exact loss change, one head off at a time", (0, 0.5), True),
     (("token_gradient",), "Sensitivity per token", (2, 0), False),
-    (("alone",), "Loss change with one head alone in its layer", (0, 0.5), False),
+    (("alone",), "Loss change with only this head on in its layer", (0, 0.5), False),
     (("shapley",), "Shapley values, 20 random orders", (0, 20), False),
 )
 CURVE = 143  # evaluations of a curve and 20 random orders of many heads
@@ -700,19 +700,19 @@ def cost_words(evaluations: float, seconds: float) -> str:
 
 
 NO_GRADIENTS = (
-    "Gradient scores are undefined for this model: it gives hidden states, and their distance from "
-    "the baseline has no gradient at the baseline."
+    "Gradient scores are undefined for this model: it outputs hidden states, whose distance "
+    "from the baseline has no gradient at the baseline."
 )
 PATCHING_HELP = (
-    "Each head of the run on one text gets its context from the run on the other. The cells show "
-    "how much of the difference between the two answers' logits comes back, or is lost."
+    "Replaces the context of each head on one text by its context on the other. The cells show how "
+    "much of the logit difference between the two answers is restored or lost."
 )
 PATCHING_FIELDS = (
-    ("Clean text", "The sea is at the …"), ("Corrupted text", "One of as many tokens"),
-    ("Answer", "The token or class of the clean text"),
-    ("Wrong answer", "The one it is compared with"),
+    ("Clean text", "The sea is at the …"), ("Corrupted text", "A text with as many tokens"),
+    ("Answer", "Correct token or class of the clean text"),
+    ("Wrong answer", "Token or class to compare it with"),
 )  # fmt: skip
-HOW = "Results appear as they are computed. Stop keeps what is measured."
+HOW = "Results appear as they are computed. Stop keeps the results so far."
 
 
 class MeasureDialog(Form):
@@ -761,7 +761,7 @@ class MeasureDialog(Form):
         _add_row(grid, self.curve, cost_words(min(CURVE, ORDERS * (heads + 1)), seconds))
         self.body.addSpacing(8)
         self.body.addLayout(grid)
-        self.offer(Button(tr("Measure"), kind="filled"))
+        self.offer(Button(tr("Compute"), kind="filled"))
 
     def problem(self) -> str:
         return "" if any(box.isChecked() for box in self.boxes) else tr("Choose a score.")
@@ -794,7 +794,7 @@ class PatchDialog(Form):
         self.offer(Button(tr("Patch"), kind="filled"))
 
     def problem(self) -> str:
-        return "" if all(field.text() for field in self.fields) else tr("Fill in all four.")
+        return "" if all(field.text() for field in self.fields) else tr("Fill in all four fields.")
 
     def answer(self) -> tuple[PatchedTexts]:
         return (PatchedTexts(*(field.text() for field in self.fields)),)
@@ -821,7 +821,7 @@ class LabelsDialog(Form):
         error: LabelError,
         then: Callable[[dict[str, str]], object] | None = None,
     ) -> None:
-        words = tr("The model does not know the labels of {file}.", file=file)
+        words = tr("The labels in {file} are not classes of the model.", file=file)
         super().__init__(window, tr("Assign labels to classes"), words, then)
         self.lists: dict[str, Picker] = {}
         for name in error.labels:
@@ -854,7 +854,7 @@ SOURCES: dict[str, Callable[[], dict[str, str]]] = {
 }  # fmt: skip
 WORDS = SCALES | {  # of values in types
     "auto": "Auto", "light": "Light", "dark": "Dark",
-    "right": "At the right", "left": "At the left", "hidden": "Hidden",
+    "right": "Right", "left": "Left", "hidden": "Hidden",
 }  # fmt: skip
 
 
@@ -946,9 +946,9 @@ READABLE = {
     "audio": (*SOUND_SUFFIXES, VALUES_SUFFIX),
 }  # files of what models read
 READ = {  # by what a model reads: what is asked for where that is no text, and which files
-    "text": ("Choose a file of ids", "Token ids (*.json);;All files (*)"),
+    "text": ("Choose a file of token IDs", "Token IDs (*.json);;All files (*)"),
     "image": ("Choose an image", "Images ({endings});;All files (*)"),
-    "audio": ("Choose a sound", "Sounds ({endings});;All files (*)"),
+    "audio": ("Choose a sound file", "Sounds ({endings});;All files (*)"),
 }
 TEXTS = f"Texts ({' '.join(TEXT_ENDINGS)});;All files (*)"
 

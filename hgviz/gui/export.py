@@ -108,7 +108,7 @@ class AttributionFigure:
     def panel(self, spec: Spec) -> Panel:
         """A figure of it made ready; spec.methods: which of LABELS. Errors: HgvizError."""
         method, chosen = cast(Method, spec.methods[0]), spec.selection
-        progress(0, 1, "reading the answer")
+        progress(0, 1, "Reading the attribution")
         keys = None
         if method == "attention":
             keys = tasks.key_scores(self.found, self.capture, chosen.head_id, chosen.query)
@@ -164,8 +164,8 @@ def require_free(path: str, numbers: bool, ended: bool) -> None:
     figure = Path(path)
     files = [figure] * ended + [csv_beside(figure)] * (numbers and not os.path.exists(path))
     taken = " and ".join(one.name for one in files if os.path.exists(one))
-    verb = "are" if " and " in taken else "is"
-    require(not taken, f"{taken} {verb} there already", "Give the figure another name")
+    verb = "exist" if " and " in taken else "exists"
+    require(not taken, f"{taken} already {verb}", "Give the figure another name")
 
 
 # --- drafts ---------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ HOW = {
     "CAPTURE.h5": "save the capture under that name first (Ctrl+S)",
     "A.h5": "save the capture under that name first (Ctrl+S)",
     "B.h5": "save B under that name first (File, Save comparison capture…)",
-    "STUDY.h5": "save what was measured under that name first (Analyse)",
+    "STUDY.h5": "save the importance scores under that name first (Analyse)",
 }
 
 
@@ -263,7 +263,7 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[FigureKind, ...]:
         if one.of != "sweep" or session.sweep is not None
     ]  # fmt: skip
     if (answer := answered(session)) is None:
-        kind, why = ANSWERS["attribution"], "attribute the answer first"
+        kind, why = ANSWERS["attribution"], "compute attribution first"
         return (*found, FigureKind(kind.name, kind.label, _usual(session, kind.name), why=why))
     lacks = {"layers": answer.found.layers is None, "attention": answer.found.slopes is None}
     display = Display(scale="linear")
@@ -290,19 +290,19 @@ def why_not(session: Session, kind: Kind) -> str:
     if kind.of in ("study", "studies"):
         study, score = session.study, session.score
         if study is None or not any(one.is_measured(study) for one in METHODS.values()):
-            return "measure the heads on the Prune page first"
+            return "compute head importance on the Prune page first"
         drawn = {one.method for one in study.curves} - {"random"}
         is_drawn = score in drawn if score else bool(drawn)
         no_curve = kind.name == "curve" and not is_drawn
-        return "draw the curve on the Prune page first" if no_curve else ""
+        return "compute the pruning curve on the Prune page first" if no_curve else ""
     if kind.of == "sweep":
         cells = () if session.sweep is None else session.sweep.of(CELLS[kind.name])
         is_done = any(one.state == "done" for one in cells)
-        return "" if is_done else "run the study until some of its cells are done"
+        return "" if is_done else "finish some runs of the study first"
     if session.capture is None:
-        return "capture a text first"
+        return "run a model on a text first"
     no_b = kind.of == "pair" and session.capture_b is None
-    return "choose a B to compare with first" if no_b else ""
+    return "choose what to compare with first" if no_b else ""
 
 
 def drawn_of(session: Session, kind: Kind) -> tuple[Capture | Study | Sweep, ...]:
@@ -434,7 +434,7 @@ class PreviewPane(View):
         """Draw the page; the one before stays, and fades if that takes long."""
         offer, spec = self._choices.offer, self._choices.spec
         if why := tr(offer.why):
-            title = tr("{name}: not yet", name=tr(offer.label))
+            title = tr("{name} is not available yet", name=tr(offer.label))
             return Empty(title, why[:1].upper() + why[1:])
         self._late.start()
         return partial(self._drafts.page, spec, offer.of, DOTS * self.devicePixelRatioF())
@@ -501,10 +501,10 @@ DECIMALS = {"in": 2, "mm": 0, "cm": 1, "pt": 0}
 
 # what a format is for, where its name does not say it
 USES = {
-    "pdf": "Vectors with their fonts inside: for LaTeX, Word and every journal.",
-    "svg": "Vectors, words as text: for web pages, and to be changed in Inkscape or Illustrator.",
-    "png": "Pixels: for slides, e-mail, and programs that take nothing else.",
-    "pgf": "LaTeX sets its words in the font of the paper: \\input it.",
+    "pdf": "Vector graphics with embedded fonts, for LaTeX, Word and journals.",
+    "svg": "Vector graphics with editable text, for web pages, Inkscape and Illustrator.",
+    "png": "Pixels, for slides, e-mail and programs without vector graphics.",
+    "pgf": "LaTeX code: \\input sets its text in the font of the paper.",
 }
 
 
@@ -532,7 +532,7 @@ def warning(picture: PagePicture) -> str:
     if picture.smallest is None or picture.smallest >= LEGIBLE:
         return ""
     words = (
-        "Too small to read: text of {n:.3g} pt, where journals ask for {least:g}. "
+        "The smallest text is {n:.3g} pt; journals require at least {least:g} pt. "
         "Choose a wider figure."
     )
     return tr(words, n=picture.smallest, least=LEGIBLE)
@@ -612,7 +612,7 @@ class FigureForm(QWidget):
         self._row(tr("Colours"), self.colours)
         self.coloured = self._note()
         self.numbers = Check(tr("Numbers (CSV)"))
-        self.numbers.setToolTip(tr("Every number of the figure, in a second file"))
+        self.numbers.setToolTip(tr("All values of the figure, in a second file"))
         self._row(tr("Also save"), self.numbers)
         for picker in (self.kind, self.width_, self.form):
             picker.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -699,7 +699,7 @@ class FigureForm(QWidget):
         self.colours.setEnabled(maps)
         display = self._display if self.colours.isChecked() else Display()
         words = colours(display, signed(self.offer))
-        self.coloured.setText(words if maps else tr("This figure has its own colours"))
+        self.coloured.setText(words if maps else tr("This figure has fixed colours"))
 
 
 # --- dialog ---------------------------------------------------------------------------------------
@@ -858,7 +858,7 @@ class ExportDialog(Form):
 
 # --- commands -------------------------------------------------------------------------------------
 
-OTHERS = "What else is on screen and open can be drawn:"
+OTHERS = "You can export another figure:"
 STAYS = 20_000  # ms that links to a file are offered
 
 
@@ -897,7 +897,7 @@ class Exporter:
         if view is not None and shown[0] is None:
             said = f"{_lacking(view)} {tr(OTHERS)}"
         elif view is not None and view.zoomed:
-            words = "{name} is zoomed in on screen; its figure shows all of it."
+            words = "{name} is zoomed in; its figure shows all of it."
             said = tr(words, name=tr(view.title))
         self._open([one for one in shown if one], said)
 
@@ -943,7 +943,7 @@ class Exporter:
         view = self.commands.pane()
         found = view.figure(self.session) if view is not None else None
         if view is None or found is None:
-            nothing = tr("Nothing to draw is on screen")
+            nothing = tr("Nothing on screen can be drawn")
             self.commands.say(nothing if view is None else _lacking(view))
             return
         kept = settings.load()
@@ -990,5 +990,5 @@ class Exporter:
 def _lacking(view: View) -> str:
     """What is said where the pane at hand cannot be drawn, never another one in its place."""
     title = tr(view.title or "This pane")
-    said = tr("{title} has no figure of its own.", title=title)
+    said = tr("{title} has no figure.", title=title)
     return f"{said} {tr(view.figureless)}." if view.figureless else said

@@ -477,7 +477,7 @@ def _resampling(capture: Capture, before: Stage, stage: Stage, token: int) -> st
     if inward and not spans[position, 0] <= token < spans[position, 1]:
         rest = "{name} is left out" if level.apart else "{name} is pooled into the next group"
         if level.stride is None and position + 1 == len(spans):
-            rest = "{name} is in no segment yet"
+            rest = "{name} is not in a segment yet"
         words += f"; {tr(rest, name=quoted_token(capture.prompt.label(token)))}"
     return words
 
@@ -535,7 +535,7 @@ def _rollout(capture: Capture, token: int, level: int) -> tuple[Floats | None, s
     """The row of a token in the attention rollout, and a sentence of it, or why there is none."""
     prompt = capture.prompt_of(level)
     if prompt is not capture.main:
-        return None, tr("Rollout ends at the target: choose one of its tokens.")
+        return None, tr("Rollout needs a token of the target: choose one.")
     try:
         rows = tasks.rollout(capture, (token, token + 1))
     except HgvizError as error:
@@ -989,7 +989,7 @@ class FollowView(View):
         words = " ".join(filter(None, [region, at, _way_words(capture, result.level)]))
         if capture.off:
             heads = sentences.counted(len(capture.off), "head")
-            words += "; " + tr("without {heads}", heads=heads)
+            words += "; " + tr("{heads} off", heads=heads)
         self.head.note.say(words)
         self.canvas.show_trace(capture, result, self.session.display)
 

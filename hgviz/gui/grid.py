@@ -335,10 +335,10 @@ class Names:
     def place(self, cell: int) -> str:
         """Where a cell is in the text, in words."""
         if self.null and cell == 0:
-            return tr("{name}: no part of the text", name=tr(sentences.NULL))
+            return tr("{name}: not part of the text", name=tr(sentences.NULL))
         start, end = (int(token) for token in self.spans[cell])
         if end <= max(start, 0):
-            return tr("place {number:,}: no part of the text", number=cell)
+            return tr("position {number:,}: not part of the text", number=cell)
         return sentences.place(self.prompt, self.word_spans, start, end)
 
     def word(self, cell: int) -> tuple[str, tuple[int, int]]:

@@ -431,8 +431,8 @@ BEND = 0.7  # of colours about zero: small scores stay visible
 # how many times a score is written, and its unit then: of bits, and of something else
 SCALES = (
     (1.0, "bits per {noun}", "{unit}"),
-    (1e3, "thousandths of a bit per {noun}", "thousandths of {unit}"),
-    (1e6, "millionths of a bit per {noun}", "millionths of {unit}"),
+    (1e3, "mbit per {noun}", "10⁻³ {unit}"),
+    (1e6, "µbit per {noun}", "10⁻⁶ {unit}"),
 )
 
 
@@ -450,7 +450,7 @@ class Shade:
 
     @property
     def includes_zero(self) -> bool:
-        """Whether the head may as well do nothing."""
+        """Whether the score is not significantly different from 0."""
         return self.low <= 0 <= self.high
 
 
@@ -469,7 +469,7 @@ class Shades:
     heads: Mapping[HeadId, Shade] = field(default_factory=dict)
     palette: str = "blue-red"
     bend: float = BEND
-    ends: tuple[str, str] = ("harmful", "needed")
+    ends: tuple[str, str] = ("harmful", "important")
     about: str = ""
     part: str = ""
     layers: Mapping[int, float] = field(default_factory=dict)
@@ -503,12 +503,12 @@ class Shades:
         return "≈ 0" if one.includes_zero else decimals(one.value, self.digits, signed=True)
 
     def words(self, head: HeadId) -> str:
-        """Such as: +4.2 (3.9 to 4.5) thousandths of a bit per byte; for tooltips."""
+        """Such as: +4.2 [3.9, 4.5] mbit per byte; for tooltips."""
         if (one := self.measured(head)) is None:
             return tr("not measured")
         numbers = {"value": one.value, "low": one.low, "high": one.high}
-        said = "{value} {unit}" if one.low == one.high else "{value} ({low} to {high}) {unit}"
-        said = "{value} ({low} to {high}) {unit}: may be nothing" if one.includes_zero else said
+        said = "{value} {unit}" if one.low == one.high else "{value} [{low}, {high}] {unit}"
+        said = "{value} [{low}, {high}] {unit}, not significant" if one.includes_zero else said
         written = {name: decimals(n, self.digits, signed=True) for name, n in numbers.items()}
         return ", ".join(filter(None, (tr(said, unit=self.unit, **written), one.part)))
 
@@ -546,10 +546,10 @@ def shades(study: Study, method: str) -> Shades:
 
 
 DIRECTIONS = {  # of patching: what it is called, and what it means
-    "denoised": ("Patching, denoised", "The share of the logit difference that comes back when a "
-                 "head of the corrupted run gets its context from the clean one"),
-    "noised": ("Patching, noised", "The share of the logit difference that is lost when a head of "
-               "the clean run gets its context from the corrupted one"),
+    "denoised": ("Patching, denoised", "Share of the logit difference that is restored when a head "
+                 "of the corrupted run takes its context from the clean run"),
+    "noised": ("Patching, noised", "Share of the logit difference that is lost when a head of the "
+               "clean run takes its context from the corrupted run"),
 }  # fmt: skip
 PATCHING = Citation("(Δ_patched − Δ_corrupted) / (Δ_clean − Δ_corrupted)", "Meng et al. 2022")
 
@@ -565,7 +565,7 @@ def patch_shades(found: Patching, way: str) -> Shades:
     }
     return Shades(
         tr(title), tr("% of the logit difference"), (-limit, limit), heads,
-        ends=("against it", "carries it"), about=explanation(tr(about), PATCHING),
+        ends=("opposes it", "supports it"), about=explanation(tr(about), PATCHING),
     )  # fmt: skip
 
 
@@ -592,11 +592,11 @@ def _part(seen: Integers, total: int, noun: str) -> str:
 
 
 def place_noun(asked: str, spec: ModelSpec | None) -> str:
-    """The noun for one place that is scored: text, byte, hidden token."""
+    """The noun for one place that is scored: text, byte, masked token."""
     if asked in ("classes", "states"):
         return "text" if spec is None or spec.modality == "text" else spec.modality
     token = "byte" if spec is not None and spec.vocabulary == 256 else "token"
-    return f"hidden {token}" if asked == "masked" else token
+    return f"masked {token}" if asked == "masked" else token
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -605,7 +605,7 @@ EDGE = 7  # px of a cell that is off keep its colour
 WORDS = 30  # px of width that "off" takes
 LAYER_BAR, NARROW_ROWS = 150, 360  # px: the bars of layers, and the width from which they show
 LEVEL_NAMES = 64  # px
-WAYS = {"down": "shortens", "up": "lengthens", "cross": "between texts"}
+WAYS = {"down": "pooling", "up": "upsampling", "cross": "cross-attention"}
 
 
 class Scores(HeadPicture):
@@ -793,10 +793,10 @@ class ShadeBar(QWidget):
         self._part.setVisible(bool(shades.part) and not self._is_short)
         self.setToolTip(tip(shades.about))
         first, second = (decimals(end, 1, signed=True) for end in shades.limits)
-        said = tr("Colours: nothing is measured yet")
+        said = tr("Colours: not measured yet")
         if shades.label:
             unit = ", ".join(filter(None, (shades.unit or shades.label, shades.part)))
-            said = tr("Colours: {first} is {low}, {second} {high}; {unit}", first=first,
+            said = tr("Colours: {first} = {low}, {second} = {high}; {unit}", first=first,
                       second=second, low=low, high=high, unit=unit)  # fmt: skip
         self.setAccessibleName(said)
         self._ramp.update()

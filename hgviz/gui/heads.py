@@ -45,7 +45,7 @@ class HeadExamples(QWidget):
         super().__init__()
         self.sentence = Words(factor=1.08, weight=600)
         self.like = Button("", kind="link", weight=400)
-        self.like.setToolTip(tr("Go to the head whose rows are most like this one's"))
+        self.like.setToolTip(tr("Go to the head with the most similar rows"))
         self.like.clicked.connect(lambda: self.picked.emit(self.nearest))
         self.nearest: HeadId | None = None
         top = hbox(None, (self.sentence, 1), self.like, margins=(PAD, 6, PAD - 4, 0), spacing=-1)
@@ -79,7 +79,7 @@ class HeadExamples(QWidget):
         if facts.nearest is not None:
             distance = sentences.weight(facts.metrics["nearest"])
             self.like.setText(
-                tr("Most like {head}, distance {distance}", head=facts.nearest, distance=distance)
+                tr("Nearest: {head}, distance {distance}", head=facts.nearest, distance=distance)
             )
         self.title.setVisible(bool(facts.examples))
         self.title.say(tr("Top examples" if facts.has_role else "Most focused queries"))
@@ -96,7 +96,7 @@ class HeadExamples(QWidget):
 def example_words(example: HeadExample) -> str:
     """An example as a sentence."""
     key = sentences.shown(example.to[1]) if example.key is not None else tr("no token")
-    words = "{query} attends to {key} with a share of {share} of its weight"
+    words = "{query} puts {share} of its weight on {key}"
     return tr(
         f"Text {{n:,}}: {words}" if example.text else words, n=example.text + 1,
         query=sentences.shown(example.at[1]), key=key, share=sentences.weight(example.share),
@@ -136,21 +136,21 @@ def _quote(painter: QPainter, box: QRectF, passage: Passage) -> None:
 KINDS = {"self": "self", "down": "pooling", "up": "upsampling", "cross": "cross"}
 ABOUT = {  # what a column means, its formula
     "Role": (
-        "What the head does: the keys whose share of its weight stands out most against chance",
+        "The keys whose share of the weight is highest compared with chance",
         Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "Voita et al. 2019; how-to/heads.md"),
     ),
     "Score": (
-        "The share of its weight on the keys of its role, averaged over rows",
+        "Share of the head's weight on the keys of its role, averaged over queries",
         Citation(
             "mean_i Σ_j∈R p_ij, p_ij = |a_ij| / Σ_k |a_ik|", "Voita et al. 2019; how-to/heads.md"
         ),
     ),
     "Other roles": (
-        "Up to three more roles that stand out against chance, and what goes by position alone",
+        "Up to three more roles above chance, and roles by position alone",
         Citation("mean_i Σ_j∈R p_ij : mean_i |R_i| / |V_i|", "how-to/heads.md"),
     ),
     "Nearest": (
-        "The head of the same kind whose rows are most like this one's",
+        "The head of the same kind with the most similar rows",
         Citation(METRICS["nearest"].formula, METRICS["nearest"].source),
     ),
 }  # fmt: skip
@@ -203,7 +203,7 @@ PARTS = (("chart", "Chart"), ("examples", "Examples"))
 AXES = ("distance", "focus")  # what is across and up at first
 ONE, ALL = "text", "corpus"
 SCOPES = ((ONE, "This text"), (ALL, "All texts"))
-NOTHING = Empty("No heads measured yet", "Capture a text to measure its heads.", CAPTURE)
+NOTHING = Empty("No heads measured yet", "Run the model on a text to measure its heads.", CAPTURE)
 ORANGE = 1  # of the colours of series
 NAMED = 16  # heads whose numbers are written at their points
 
@@ -241,12 +241,12 @@ class HeadsView(ChartView):
         super().__init__()
         self.known: HeadMeasures | None = None
         self._deep: Capture | None = None  # a long text that is to be measured in depth
-        self.scope = Segments(SCOPES, tr("Texts that heads are measured on"))
+        self.scope = Segments(SCOPES, tr("Texts to measure heads on"))
         self.scope.chosen.connect(self.refresh)
         self.more = Button(tr("Measure in depth"), "table")
         self.more.setToolTip(tr("Also measure distance kernels and the nearest head of each"))
         self.more.clicked.connect(self._deepen)
-        self.part = Segments(PARTS, tr("What stands with the table"))
+        self.part = Segments(PARTS, tr("Shown next to the table"))
         self.head.add(self.more, self.scope, self.part, self.export_button())
         self.across, self.up = Picker(tr("X axis")), Picker(tr("Y axis"))
         bar = hbox(None, margins=(16, 0, 16, 0), spacing=8)
@@ -467,6 +467,6 @@ def measure(capture: Capture, scope: str, at_hand: CorpusRoles) -> HeadMeasures:
 
     with progress_as(part):
         if scope == ONE and at_hand.heads:
-            progress(0, 1, "measuring heads", at_hand)
+            progress(0, 1, "Measuring heads", at_hand)
         roles = tasks.roles_of_capture(capture, alone=scope == ONE)
         return HeadMeasures(roles, scope, capture)

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 # --- what a cell says -----------------------------------------------------------------------------
 
-HINT = "Point at a cell to read it; click to keep its query."
+HINT = "Point at a cell to read it; click to select its query."
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +92,13 @@ class CellReading:
                 else tr("{share} of its weight", share=sentences.share(weight))
             )
         elif weight == 0:
-            words = "{query} puts nothing on {key}{away}. {sum}"
+            words = "{query} puts no weight on {key}{away}. {sum}"
         elif not self.signed:
             words = "{query} puts {amount} of its weight on {key}{away}. {sum}"
         elif weight > 0:
             words = "{query} adds {amount} of {key}{away}. {sum}"
         else:
-            words = "{query} takes away {amount} of {key}{away}. {sum}"
+            words = "{query} subtracts {amount} of {key}{away}. {sum}"
         return tr(words, query=query, key=key, amount=amount, away=self._distance(column),
                   sum=self._sum()).rstrip()  # fmt: skip
 
@@ -113,7 +113,7 @@ class CellReading:
             value, what = "–", self._reason()
         elif self.signed:
             value = sentences.with_sign(weight, 2)
-            what = tr("is taken away") if weight < 0 else tr("is added") if weight else ""
+            what = tr("subtracted") if weight < 0 else tr("added") if weight else ""
             what = what or tr("no weight")
         else:
             value, what = sentences.weight(weight), tr("of this row’s weight")
@@ -138,8 +138,8 @@ class CellReading:
         )
         if self.signed:
             total = escape(ink.sum_words(negative, positive, 3), quote=False)
-            return tr("The row adds up to {sum}.", sum=total)
-        words = tr("The row adds up to {sum:.3f}.", sum=negative + positive)
+            return tr("The row sums to {sum}.", sum=total)
+        words = tr("The row sums to {sum:.3f}.", sum=negative + positive)
         return "" if f"{negative + positive:.3f}" == "1.000" else words
 
     def _distance(self, column: int) -> str:
@@ -165,7 +165,7 @@ class CellReading:
         if same_text and start >= 0 and start >= int(self.rows.spans[self.row, 1]):
             return tr("it comes after the query")
         if self.rule.streaming_window is not None and start >= 0:
-            return tr("it is neither among the first keys nor the latest")
+            return tr("it is not among the first or the latest keys")
         return tr("it is outside the mask")
 
 
@@ -175,10 +175,10 @@ def hidden(rule: Rule) -> str:
         return tr("masked (causal)")
     if rule.streaming_window is not None:
         sink, recent = rule.streaming_window
-        return tr("masked: neither of the first {sink:,} nor the latest {recent:,}",
+        return tr("masked: not in the first {sink:,} or latest {recent:,}",
                   sink=sink, recent=recent)  # fmt: skip
     if not rule.sees_all:
-        return tr("masked: outside its window")
+        return tr("masked: outside the window")
     padded = rule.keep is not None and not rule.keep.all()
     return tr("masked: padding") if padded else ""
 
@@ -677,9 +677,9 @@ class MapCanvas(QWidget):
         if not self._late or pane.quality == "exact" or pane.scene is None:
             return ""
         if pane.quality == "coarse":
-            return tr("coarser than it will be")
+            return tr("loading full resolution")
         error = SIGNED_ERROR if pane.scene.signed else UNSIGNED_ERROR
-        return tr("within {error:.1f} % so far", error=100 * error)
+        return tr("loading, within {error:.1f} %", error=100 * error)
 
     def _draw_signs(self, painter: QPainter) -> None:
         side = self.room[0] / self._ratio

@@ -131,7 +131,7 @@ class Explanation(Form):
         if find(name) is not None:
             self.show_topic(name, link.fragment())
         else:
-            self.said.setText(tr("{page} is among the documents of hgviz", page=link.path()))
+            self.said.setText(tr("{page} is in the documentation of hgviz", page=link.path()))
 
     def _go_to(self, heading: str) -> None:
         block = self.view.document().begin()

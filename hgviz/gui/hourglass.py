@@ -79,9 +79,9 @@ class HourglassScene:
         out = {
             "classes": tr("Classes"),
             "masked": tr("Masked {units}", units=tr(f"{last}s")),
-            "states": tr("States"),
+            "states": tr("Hidden states"),
             "tags": tr("Classes of tokens"),
-            "ends": tr("Answer"),
+            "ends": tr("Answer span"),
         }.get(self.spec.goal, tr("Next {unit}", unit=tr(last)))
         is_source = self.has_source and self.spec.modality == "text"
         into = "Source in" if is_source else f"{sentences.READ[self.spec.modality]} in"
@@ -123,7 +123,7 @@ class Thumbnails(HeadPicture):
         about = tr((role.role if role else "") or WAYS.get(self.spec.layers[head.layer].role, ""))
         numbers = []
         if small is None or small.kind == "only":
-            about = tr("not captured yet" if small is None else "one key, always 1")
+            about = tr("not captured yet" if small is None else "one key: weight 1")
         else:
             metrics = {"focus": small.focus, **(role.metrics if role is not None else {})}
             numbers = [tr("focus {value}", value=sentences.weight(metrics["focus"]))]
@@ -173,7 +173,7 @@ class Thumbnails(HeadPicture):
             painter.drawLine(QPointF(x0, y0), QPointF(x1, y1))
         longest = max(layout.residuals, key=QRectF.height, default=None)
         two = self.spec.two_texts
-        words = tr("what the encoder read" if two else "residual (skip) connection")
+        words = tr("encoder output" if two else "residual (skip) connection")
         for box in layout.residuals:
             ink.bypass(painter, box, words if box is longest else "")
         self._paint_ends(painter, layout)
@@ -261,12 +261,12 @@ def metric_shades(
         metric_name(metric, unit), "", limits,
         {head: Shade(value, value, value) for head, value in values.items()},
         palettes.matching_palette(palette, False), 1.0, (low, high), explained(metric, unit),
-        tr("clear: {n:,} without it", n=missing) if missing else "",
+        tr("no colour: {n:,} without a value", n=missing) if missing else "",
     )  # fmt: skip
 
 
 def shades_words(shades: Shades, with_ends: bool = True) -> str:
-    """Such as "0.09 to 1.00; clear: 24 without it"."""
+    """Such as "0.09 to 1.00; no colour: 24 without a value"."""
     ends = tr("{low} to {high}", low=shades.ends[0], high=shades.ends[1]) if with_ends else ""
     return "; ".join(filter(None, (ends, shades.part)))
 
@@ -274,7 +274,7 @@ def shades_words(shades: Shades, with_ends: bool = True) -> str:
 # --- hourglass ------------------------------------------------------------------------------------
 
 NOTHING = Empty(
-    "Open a model to look inside",
+    "Open a model to see its attention",
     "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads text "
     "byte by byte.",
     (("open_sample", "Open sample model"), ("open_folder", "Open a checkpoint…")),
@@ -378,9 +378,9 @@ class HourglassView(View):
         self.head.title.setText(tr(self.title) if shrinks else tr("Layers"))
         notes = [
             _note(spec, capture, scene.is_running),
-            tr("exchanged, not trained again") if session.activation else "",
+            tr("activation replaced, not retrained") if session.activation else "",
             tr("colour: focus") if self._is_small else "",
-            tr("without {heads}", heads=counted(len(off), "head")) if off else "",
+            tr("{heads} off", heads=counted(len(off), "head")) if off else "",
         ]
         if metric is not None:
             notes = [shades_words(metric, self.bar.isHidden())]
@@ -473,7 +473,7 @@ def _read_thumbnails(
         for number in layer.heads:
             head = HeadId(index, number)
             thumbs[head] = known.get(head) or thumb(capture, one, layer, number)
-        progress(index + 1, len(capture.maps), "drawing the hourglass")
+        progress(index + 1, len(capture.maps), "Drawing the hourglass")
     if before is not None and before.look == look and before.maps == maps:
         return before
     return HourglassData(thumbs, maps, paint_all(thumbs, **look), look)
@@ -499,7 +499,7 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
     elif deepest > 1:
         words = "{layers}, shortened 1:{stride} in the middle"
     elif crossing:
-        words = "{own} layers, {crossing} between source and target"
+        words = "{own} layers, {crossing} cross-attention"
     else:
         words = "{heads} in {layers}" if len(sizes) > 1 else "{layers} of {some}"
     return tr(

@@ -140,24 +140,24 @@ def read_document(path: str | Path) -> Document:
     name = Path(path).name
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise _refused(name, "it is no regular file")
+            raise _refused(name, "it is not a regular file")
         with open(path, "rb") as file:
             content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise _refused(name, (error.strerror or str(error)).lower()) from None
     if len(content) > MAX_BYTES:
-        raise _refused(name, f"it is larger than {MAX_BYTES >> 20} MB, which no session is")
+        raise _refused(name, f"it is larger than {MAX_BYTES >> 20} MB")
     try:
         version = msgspec.json.decode(content, type=_Header).version
         if version != VERSION:
-            raise _refused(name, f"it has version {version}, and this hgviz reads {VERSION}")
+            raise _refused(name, f"it has version {version}; this hgviz reads {VERSION}")
         document = msgspec.json.decode(content, type=_File).open
         folder = Path(path).absolute().parent
         return document.with_paths(
             {what: _absolute(place, folder) for what, place in document.paths.items()}
         )
     except RecursionError:
-        raise _refused(name, "it is nested deeper than any session is") from None
+        raise _refused(name, "its JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         reason = str(error)[:200]
         if not reason[1:2].isupper():
@@ -180,7 +180,7 @@ def write_document(document: Document, path: str | Path) -> str:
 
 def _refused(name: str, why: str) -> HgvizError:
     return HgvizError(
-        f"{name} cannot be opened as a session: {why}", "Choose another, or save it again"
+        f"{name} cannot be opened as a session: {why}", "Choose another file, or save it again"
     )
 
 
@@ -205,15 +205,15 @@ def _absolute(place: str, folder: Path) -> str:
     """The path that a file in a folder names. Raises ValueError where it may not be followed."""
     of, _, path = place.partition(":")
     if of not in ("file", "sample", "cache") or not path:
-        raise ValueError(f"{place!r} is no path of a session")
+        raise ValueError(f"{place!r} is not a valid path")
     if any(ord(one) < 32 for one in path) or "\\" in path:
-        raise ValueError(f"{place!r} has characters that no path has here")
+        raise ValueError(f"{place!r} contains invalid characters")
     if PurePosixPath(path).is_absolute() or re.match(r"[A-Za-z]:|~|[a-z]+://", path):
-        raise ValueError(f"{place!r} is absolute: sessions have relative paths only")
+        raise ValueError(f"{place!r} is absolute: paths in a session must be relative")
     if of == "file":
         return os.path.normpath(folder / path)
     if ".." in path:
-        raise ValueError(f"{place!r} leads out of where it belongs")
+        raise ValueError(f"{place!r} leads outside its folder")
     return path if of == "cache" else str(resource(f"sample/{path}"))
 
 

@@ -48,14 +48,14 @@ def test_the_map_is_the_rollout_and_the_bars_are_its_row(shown):
     *bands, points = view.bars.chart.plots[0].parts
     np.testing.assert_allclose(points.y, wanted[15], atol=1e-7)
     np.testing.assert_allclose(bands[-1].high[1::4], wanted[15], atol=1e-7)  # they are stacked
-    assert "comes most from" in view.canvas.sentence.text()
+    assert "Top sources of the output" in view.canvas.sentence.text()
     outer, inner = view._across.row.level_shares.sum(axis=1)[:, 0]
     shares = {"stayed at 1:1": 1 - outer, "went to 1:2": outer - inner, "went to 1:6": inner}
     for way, share in shares.items():
         assert f"{sentences.share(round(share, 6))} {way}, from" in view.canvas.sentence.text()
     parts = np.stack(view._across.row.parts)
     np.testing.assert_allclose(parts.sum(0), wanted[15], atol=1e-7)
-    assert "by 1:6" in points.words(3)
+    assert "via 1:6" in points.words(3)
     assert view.canvas.panes[0].cross.row == 15
 
 
@@ -98,7 +98,7 @@ def test_the_signed_product_is_signed_and_leaves_out_what_does_not_go_with_it(sh
         view.settle()
         assert view._across.opened.sources[0].signed == is_signed
         assert view.residual.isEnabled() != is_signed
-        assert ("all layers multiplied" in view.canvas.sentence.text()) == is_signed
+        assert ("(product of all layers)" in view.canvas.sentence.text()) == is_signed
 
 
 def test_a_click_chooses_answer_and_token_and_the_arrows_move_them(shown):
@@ -141,7 +141,7 @@ def test_what_cannot_be_composed_is_said_in_the_pane(shown):
     words = [label.text() for label in view._notice.findChildren(QLabel)]
     assert any("levels together need every layer" in one for one in words)
     empty, _ = shown(None)
-    assert empty._notice.said[0][0] == "No attention to compose yet"
+    assert empty._notice.said[0][0] == "No attention rollout yet"
 
 
 # --- reach ----------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ def test_the_answers_offered_are_the_next_token_and_the_likeliest(app, asked_of)
     _, capture, found = asked_of
     with shown(AttributionView, **fields_of(asked_of)) as (view, session):
         offered = [view.answer.itemText(at) for at in range(view.answer.count())]
-        assert len(offered) == 8 and any("which follows" in one for one in offered)
+        assert len(offered) == 8 and any("(actual)" in one for one in offered)
         assert view.answer.currentData() == found.question.number == capture.prompt.ids[13]
         other = next(number for number, _ in choices(capture, found.question)
                      if number != found.question.number)  # fmt: skip
@@ -49,7 +49,7 @@ def test_the_answers_offered_are_the_next_token_and_the_likeliest(app, asked_of)
         view.answer.activated.emit(0)
         assert asked(session).number == other
         view.settle()
-        assert "another answer" in view.complete.text()
+        assert "another output" in view.complete.text()
         session.put(selection=Selection(0, 1, 3))
         assert asked(session).position == 3 and asked(session).number == capture.prompt.ids[4]
 
@@ -80,7 +80,7 @@ def test_the_keys_show_attention_slopes_and_attributions_and_are_copied_in_full(
 def test_the_wall_opens_heads_and_gives_their_conductance(app, asked_of):
     with shown(AttributionView, **fields_of(asked_of)) as (view, session):
         amount = decimals(session.explained.heads[HeadId(2, 1)], 2, signed=True)
-        assert f"Conductance: {amount} of the answer" in view.grid.words(HeadId(2, 1))
+        assert f"Conductance: {amount} of the output" in view.grid.words(HeadId(2, 1))
         place = view.grid.where(HeadId(2, 1)).center()
         QTest.mouseClick(view.grid.viewport(), Qt.MouseButton.LeftButton, pos=place)
         assert session.selection.head_id == HeadId(2, 1) and session.selection.query is not None
@@ -94,7 +94,7 @@ def test_the_completeness_of_an_attribution_is_shown_and_too_few_keys_agree_on_n
     assert rough.endswith("More steps reduce it.")
     two = np.array([0.5, 0.5])
     few = KeyScores(HeadId(0, 0), 1, np.arange(2), two, two, two)
-    assert "too few keys" in agreement_words(few)
+    assert "Too few keys" in agreement_words(few)
 
 
 def test_a_view_without_its_data_says_what_is_missing(app, asked_of):
@@ -103,14 +103,14 @@ def test_a_view_without_its_data_says_what_is_missing(app, asked_of):
         view,
         session,
     ):
-        assert view.agreement.text().startswith("Compute shows")
+        assert view.agreement.text().startswith("Compute attributes")
         states = replace(capture, spec=replace(capture.spec, goal="states"))
         session.put(capture=states)
         view.settle()
         assert "hidden states" in view.empty[0]
         session.put(capture=replace(capture, logits=None))
         view.settle()
-        assert view.empty[0] == "This capture has no answer"
+        assert view.empty[0] == "This capture has no output"
     with shown(AttributionView, capture=make_capture(text="short text")) as (view, _):
         assert view.empty[0] == "Attribution needs the model"
     with shown(AttributionView) as (view, _):

@@ -247,7 +247,7 @@ def test_an_answer_acts_only_while_its_action_can_be_done_with_the_same_model(
     if late[0] == "save_study":
         session.study = SimpleNamespace(spec=session.spec, data_digest="another")
     answer()
-    assert acted == [late[3]] and said.full.startswith("Not done")
+    assert acted == [late[3]] and said.full.startswith("Cancelled: ")
 
 
 WORDS = ["the", "film", "is", "not", "very", "good", "bad", "der", "nicht", "gut", "actors", "were"]

@@ -248,7 +248,7 @@ def test_a_long_text_is_complete_though_only_its_beginning_is_shown(program):
     dialog.edit.insertFromMimeData(data)
     dialog.check()
     assert len(dialog.edit.toPlainText()) == 100_001 and dialog.edit.isReadOnly()
-    assert dialog.count.text() == "9,100,006 characters; the beginning is shown"
+    assert dialog.count.text() == "9,100,006 characters; only the beginning is shown"
     dialog.default.click()
     assert answers == [("bef" + pasted + "ore", "")]
     again = TextDialog(program.frame, pasted, None)

@@ -210,7 +210,7 @@ def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
                 if view.isVisible() and view.title not in kinds:
                     program.commands.run_for(view, "copy_command")
                     told, words = program.frame.chosen_words.full, shlex.split(clipboard().text())
-                    lacks = f"{view.title} has no figure of its own. {view.figureless}." == told
+                    lacks = f"{view.title} has no figure. {view.figureless}." == told
                     kinds[view.title] = None if lacks else words[words.index("--kind") + 1]
     assert {
         "Hourglass": "wall", "Map": "map", "Links": "links", "Neurons": "neurons",
@@ -412,7 +412,7 @@ def test_a_file_beside_the_figure_is_not_overwritten(drawn, until, tmp_path):
     (tmp_path / "map.csv").write_text("notes of somebody")
     export_map(drawn, tmp_path / "map.svg", numbers=True)
     error = refused(drawn, until)
-    assert error.what == "map.csv is there already"
+    assert error.what == "map.csv already exists"
     assert (tmp_path / "map.csv").read_text() == "notes of somebody"
     (tmp_path / "map.svg").write_text("a figure, asked about")
     export_map(drawn, tmp_path / "map.svg", numbers=True)
@@ -428,7 +428,7 @@ def test_the_ending_of_the_format_is_added_to_other_names(drawn, until, tmp_path
     assert sorted(one.name for one in tmp_path.iterdir()) == [f"{name}.svg" for name in names]
     export_map(drawn, tmp_path / "fig1.2")
     error = refused(drawn, until)
-    assert error.what == "fig1.2.svg is there already"
+    assert error.what == "fig1.2.svg already exists"
     export_map(drawn, tmp_path / f"{'a' * 300}.svg", numbers=True)
     error = refused(drawn, until)
     assert error.what.endswith("File name too long") and not error.details

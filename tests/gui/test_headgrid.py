@@ -125,7 +125,7 @@ def test_a_score_whose_interval_has_zero_says_that_it_may_be_nothing():
     numbers = [shades.number(HeadId(0, head)) for head in range(3)]
     assert numbers == ["≈ 0", "+0.4", ""] and shades.colour(HeadId(0, 2), False) is None
     assert shades.colour(HeadId(0, 0), False) == shades.colour_of(0.0, False)
-    assert "may be nothing" in shades.words(HeadId(0, 0))
+    assert "not significant" in shades.words(HeadId(0, 0))
     needed, harmful = (shades.colour_of(score, False) for score in (4.0, -4.0))
     assert needed.red() > needed.blue() and harmful.blue() > harmful.red()
     root, straight = (replace(shades, bend=bend) for bend in (0.5, 1.0))

@@ -102,7 +102,7 @@ def test_heads_without_a_metric_stay_clear_and_are_counted(session):
     facts, head = session.facts, HeadId(0, 0)
     without = {**facts, head: replace(facts[head], metrics={})}
     shades = metric_shades(without, "previous", "token", "viridis")
-    assert shades.part == "clear: 1 without it" and shades.colour(head, False) is None
+    assert shades.part == "no colour: 1 without a value" and shades.colour(head, False) is None
     assert metric_shades(facts, "rare", "token", "viridis") is None
 
 

@@ -108,7 +108,7 @@ def test_a_map_that_is_not_exact_yet_says_how_close_it_is(app, small, qtbot, mon
         pane.screen = ()  # other tiles are on screen
         canvas.compose()
         assert not canvas.quality_words(pane)  # what is over in a moment is not worth a word
-        words = "within 2.8 % so far"
+        words = "loading, within 2.8 %"
         qtbot.waitUntil(lambda: canvas.quality_words(pane) == words, timeout=30_000)
 
 

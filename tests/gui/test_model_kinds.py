@@ -167,12 +167,12 @@ def test_signed_maps_are_symmetric_about_zero_and_their_sentences_say_the_sign(a
         assert -low == high == pytest.approx(float(np.abs(weights).max()))
         said = plain(view.canvas.sentence.text())
         total, plus = float(weights[row].sum()), float(np.maximum(weights[row], 0).sum())
-        assert f"takes away {-weights[row, column]:.3f} of" in said
-        assert f"adds up to {total:+.3f}: +{plus:.3f} −".replace("-", "−") in said
+        assert f"subtracts {-weights[row, column]:.3f} of" in said
+        assert f"sums to {total:+.3f}: +{plus:.3f} −".replace("-", "−") in said
         session.select(key=int(weights[row].argmax()))
         assert "adds" in plain(view.canvas.sentence.text())
         view.canvas.pointed.emit((row, column))
-        assert "is taken away" in plain(view.canvas.panes[0].card.text())
+        assert "subtracted" in plain(view.canvas.panes[0].card.text())
 
 
 def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
@@ -240,7 +240,7 @@ def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
         command = command_for(found[name].of, found[name].spec, "f.pdf").words
         assert " --tokens " in command and "/somewhere/lin.h5" in command
     assert "--tokens" not in command_for(found["rollout"].of, found["rollout"].spec, "f.pdf").words
-    assert "Show the slots first" in BY_NAME["save"].why_off(session)
+    assert "Show slots first" in BY_NAME["save"].why_off(session)
     program.commands.run("tokens")
     program.settle()
     assert session.capture.spec == capture.spec and session.off == {HeadId(0, 1)}

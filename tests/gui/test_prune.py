@@ -215,10 +215,10 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
     until(lambda: session.capture.off == {head} and session.facts)
     pruning.settle()
     assert pruning.inspect.hourglass.grid.off == {head}
-    assert "without 1 head" in pruning.inspect.hourglass.head.note.full
+    assert "1 head off" in pruning.inspect.hourglass.head.note.full
     session.put(mode="follow")
     pruning.settle()
-    assert "without 1 head" in pruning.follow.follow.head.note.full
+    assert "1 head off" in pruning.follow.follow.head.note.full
     commands.comparing.choose(SideB("model", path=str(other)), None)
     until(lambda: session.capture_b is not None and session.capture_b.complete)
     pruning.settle()
@@ -338,7 +338,7 @@ def test_heads_are_patched_between_two_texts_and_colour_the_grid(classifier, unt
     program, session, heads = classifier, classifier.session, classifier.prune.heads
     program.commands.run("patch_heads")
     (dialog,) = program.frame.findChildren(PatchDialog)
-    assert dialog.problem() == "Fill in all four."
+    assert dialog.problem() == "Fill in all four fields."
     asked = "a good film", "a bad film", "positive", "negative"
     for field, text in zip(dialog.fields, asked, strict=True):
         field.setText(text)

@@ -143,7 +143,7 @@ def test_the_null_group_is_named_in_every_pane(app, given):
     assert "query 0 (null group)" in program.selection_words(given, chosen)
     with shown(MapView, capture=given, selection=chosen) as (view, _):
         names = view.canvas.panes[0].scene.rows
-        assert (names.glyph(0), names.place(0)) == ("∅", "null group: no part of the text")
+        assert (names.glyph(0), names.place(0)) == ("∅", "null group: not part of the text")
         assert names.glyph(1) == "the·"
     with shown(TopKeysPanel, (304, 200), capture=given, selection=chosen) as (view, _):
         assert view.query.text() == "∅" and "null group" in view.where.full
@@ -174,7 +174,7 @@ def test_a_token_is_followed_to_its_position_and_back(make, tokens):
 
 
 def test_tokens_that_are_in_no_group_say_so(given, capture_of):
-    assert "“w” is in no segment yet" in chips(given, 34)[0]
+    assert "“w” is not in a segment yet" in chips(given, 34)[0]
     assert "“r” is pooled" in chips(given, 14)[0]
     for token, back in ((0, True), (28, True), (29, False), (30, False)):
         left_out = "was left out" in chips(funnel(SIZES), token)[-1]
@@ -185,5 +185,5 @@ def test_tokens_that_are_in_no_group_say_so(given, capture_of):
     assert [(one.level, one.layers) for one in way] == [(0, (2, 3)), (2, (5, 6)), (0, (8, 10))]
     last = len(capture.prompt) - 1
     words = chips(capture, last)
-    assert ("in no segment yet" in words[0]) is (int(capture.spans[2][-1, 1]) <= last)
+    assert ("not in a segment yet" in words[0]) is (int(capture.spans[2][-1, 1]) <= last)
     assert "attends most to" in words[1]

@@ -359,5 +359,5 @@ def test_dropped_files_that_nothing_opens_are_named_in_the_status_bar(program, u
     for name in ("a.pdf", "b.pdf"):
         (tmp_path / name).write_bytes(b"%PDF")
     drop(program, tmp_path / "a.pdf", tmp_path / "b.pdf")
-    until(lambda: "something that hgviz opens" in program.frame.chosen_words.full)
+    until(lambda: "unsupported file type" in program.frame.chosen_words.full)
     assert program.session.capture is None and not program.frame.findChildren(ErrorDialog)

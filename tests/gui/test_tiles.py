@@ -401,7 +401,7 @@ def test_a_coarser_level_is_named_by_its_tokens():
     assert texts(names.marks(MapAxis(len(names), 600, 16.0), 1.0))[1] == "he·h"
     padded = names_of("abcde", layer=10)
     for cell in np.flatnonzero(padded.spans[:, 1] < 0).tolist():
-        assert padded.glyph(cell) == "" and "no part" in padded.place(cell)
+        assert padded.glyph(cell) == "" and "not part" in padded.place(cell)
 
 
 @pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 5.0, 30.0])
