@@ -238,7 +238,7 @@ class InspectPage(QMainWindow):
             bar.setVisible(bar.count() > 0 and bar.testAttribute(Qt.WidgetAttribute.WA_Moved))
             bar.setDrawBase(False)
             bar.setExpanding(False)
-            bar.setAccessibleName(tr("Docks"))
+            bar.setAccessibleName(tr("Side panels"))
             bar.setFont(theme.font(0.92, 500))
 
     def _show_many(self) -> None:
@@ -286,7 +286,7 @@ START = (
 EXAMPLES = (
     ("inspect", "Inspect", "Attention maps of every head", "Inspect the sample"),
     ("prune", "Prune", "Which heads a classifier needs", "Prune a classifier"),
-    ("compare", "Compare", "Softmax and ymish on one text", "Compare two models"),
+    ("compare", "Compare", "Softmax and ymish on the same text", "Compare two models"),
 )
 
 
@@ -339,7 +339,7 @@ class EmptyPage(QWidget):
         self.recent = RecentList()
         opens = [*tasks.checkpoint_formats(), "captures", "studies", "sessions"]
         formats = tr("Opens: {formats}", formats=", ".join(map(tr, opens)))
-        title = label(tr("Open a model to look inside"), factor=1.55, weight=600)
+        title = label(tr("Open a model to see its attention"), factor=1.55, weight=600)
         start = label(tr(START), kind="secondary", wrap=True)
         examples = vbox(None, label(tr("Getting started"), weight=600), tries, spacing=8)
         self._words, self._ghost = QWidget(), BlankHourglass()
@@ -436,15 +436,15 @@ def _text(state: QByteArray) -> str:
 class CapturingView(View):
     """The capture under way, in place of its map: layer, per cent, time left, Stop."""
 
-    title = "Capturing"
+    title = "Running model"
     topic = "jobs"
-    figureless = "A map is drawn once its layer is captured"
+    figureless = "Maps appear once their layers are captured"
     needs = ("work",)
     lane = "here"
 
     def __init__(self) -> None:
         super().__init__()
-        self._title = label(tr("Capturing"), factor=1.55, weight=600)
+        self._title = label(tr("Running model"), factor=1.55, weight=600)
         self._layer = Words(kind="secondary")
         self._bar = Progress(8)
         self._part = label(sentences.percent("0"), weight=600)

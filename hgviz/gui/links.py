@@ -61,14 +61,14 @@ LIMITS = (
     ("80 % of the weight", {"most": CAP, "mass": 0.8}),
 )  # fmt: skip
 USUAL = 1  # of LIMITS
-DRAWN = "Which links of each query and head are drawn, {most} at most"
+DRAWN = "Links drawn for each query and head, {most} at most"
 VALUED = "Scale weights by the norm of the value: weight × |v·W_O|"
 NORM = Citation("‖a_ij v_j W_O‖", "Kobayashi et al. 2020")
-NO_NORMS = "This capture has no value norms: capture the text again to scale by them"
+NO_NORMS = "This capture has no value norms: run the model again to add them"
 TOGGLES = (
-    ("mean", "Mean of heads", "One link for all these heads: the mean of their weights"),
+    ("mean", "Mean of heads", "One link for all these heads, with the mean of their weights"),
     ("words", "Merge subwords", "Merge tokens into words: rows averaged, columns added"),
-    ("special", "Special tokens", "Show special tokens, padding and the zeros of a shift"),
+    ("special", "Special tokens", "Show special tokens, padding and positions before the text"),
     ("values", "Value norms", VALUED),
 )
 
@@ -80,7 +80,7 @@ class LinkBar(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self.heads, self.limit = Picker(tr("Which heads have links")), Picker(tr(DRAWN, most=CAP))
+        self.heads, self.limit = Picker(tr("Heads to draw links for")), Picker(tr(DRAWN, most=CAP))
         self.limit.offer(((at, tr(words)) for at, (words, _) in enumerate(LIMITS)), USUAL)
         self.named = QLineEdit()
         self.named.setPlaceholderText("12.5, 11.*")
@@ -481,11 +481,11 @@ def paint_far_key(painter: QPainter, far: FarKey, key: str) -> None:
 
 
 def describe_links(links: Links, off: HeadSet) -> str:
-    """Such as "“s”: 5 links with 93 % of the weight, most “.” 0.89". off: heads that are off."""
+    """Such as "“s”: 5 links with 93 % of the weight, strongest “.” 0.89"; off: heads off."""
     strands = [strand for many in links.strands.values() for strand in many]
     heads = [str(head) for head in links.heads if head in off]
     if not links.strands:
-        return tr("The query is a special token, and these are hidden.")
+        return tr("The query is a special token, and special tokens are hidden.")
     if heads and len(heads) == len(links.heads):
         if len(heads) > 1:
             return tr("Heads {heads} are switched off.", heads=", ".join(heads))
@@ -493,7 +493,7 @@ def describe_links(links: Links, off: HeadSet) -> str:
     count = sum(len(strand.keys) for strand in strands)
     total = sum(strand.total for strand in strands)
     if not count:
-        none = "No weight is large enough to be drawn." if total else "No weight in this row."
+        none = "No weight is large enough to draw." if total else "All weights of this row are 0."
         return tr(none)
     part = sum(strand.part * strand.total for strand in strands) / total
     who = tr("{n:,} queries", n=len(links.strands))
@@ -507,14 +507,14 @@ def describe_links(links: Links, off: HeadSet) -> str:
         write = sentences.with_sign if links.signed else sentences.weight
         amount = write(float(strands[0].weights[0]), 3 if links.values else 2)
         key = sentences.quoted(end_label(links.keys, int(strands[0].keys[0])))
-        words = tr("{links}, most {key} {amount}", links=words, key=key, amount=amount)
+        words = tr("{links}, strongest {key} {amount}", links=words, key=key, amount=amount)
     hidden = sum(strand.hidden for strand in strands) / total
     notes = (
         tr("{share} on special tokens, hidden", share=sentences.share(hidden))
         if hidden > 0
         else "",
         tr("weight × |v·W_O|") if links.values else "",
-        tr("dashed: below zero") if links.signed else "",
+        tr("dashed: negative") if links.signed else "",
     )
     return " · ".join(filter(None, (words, *notes)))
 
@@ -724,7 +724,7 @@ LEGEND = 24  # heads that are named with their colours
 AHEAD = 8  # units beyond those in view whose links are read, where all have some
 FIRST = 60  # of all, before anybody knows what is in view
 NOTHING = Empty(
-    "No links to show yet", "Capture a text, and its strongest weights appear here.", CAPTURE
+    "No links to show yet", "Run the model on a text to see its strongest weights.", CAPTURE
 )
 
 
@@ -747,7 +747,7 @@ class LinksView(View):
     """Queries on one side, keys on the other; click, Ctrl+click or drag chooses queries."""
 
     name, title, topic = "links", "Links", "links"
-    figureless = "No links are drawn yet"
+    figureless = "There are no links yet"
     lane = "map"
     needs = ("capture", "selection", "hover", "off")
     watches = ("text",)
@@ -758,7 +758,7 @@ class LinksView(View):
         self._queries: tuple[int, ...] = ()  # tokens chosen beside the one of the session
         self._sides: tuple[object, tuple[Side, Side]] | None = None
         self.head = HeadTitle()
-        self.everything = IconButton("text", tr("Show the links of every query in view (Esc)"))
+        self.everything = IconButton("text", tr("Show the links of all queries in view (Esc)"))
         self.everything.clicked.connect(self.show_all)
         self.head.add(self.everything, self.export_button())
         self.bar, self.canvas = LinkBar(), LinkCanvas()
@@ -867,12 +867,12 @@ class LinksView(View):
 
     def _entitle(self, result: LinkData) -> None:
         heads, options, layer = result.options.heads, result.options, result.selection.layer
-        mean = "{n:,} heads: mean" if options.fuse == "mean" else "{n:,} heads"
+        mean = "Mean of {n:,} heads" if options.fuse == "mean" else "{n:,} heads"
         head = heads[0] if heads else result.selection.head_id
         title = tr(mean, n=len(heads)) if len(heads) > 1 else ""
         self.head.name_head(result.capture.spec, head, title)
         self.head.before.setVisible(self.session.stale)
-        note = "" if options.queries else tr("every query in view")
+        note = "" if options.queries else tr("all queries in view")
         if len(result.chosen) > 1:
             prompt = result.capture.query_prompt(layer)
             noun = "word" if options.words else prompt.unit

@@ -49,7 +49,7 @@ class MapView(HeadMapsView):
         self._reveal = False
         self._held = QTimer(self, singleShot=True, interval=HELD)
         self._held.timeout.connect(self._show_opened)
-        self.full = Toggle(tr("Full matrix"), tr("Show the zeros outside the windows too"))
+        self.full = Toggle(tr("Full matrix"), tr("Also show the zeros outside the windows"))
         self.full.toggled.connect(self.refresh)
         self.full.hide()
         self.head.add(self.full)
@@ -220,11 +220,11 @@ def cell_table(opened: OpenedMap[Grid], cache: Tiles, view: Viewport) -> Table:
 
 PAD, BAR, GAP, NUMBERS = 24, 12, 16, 56  # px: around, the bar of colours, before it, its numbers
 NO_IMAGE_YET = Empty(
-    "No image yet", "Choose one to see the attention of each head over it.",
+    "No image yet", "Choose an image to see the attention of each head over it.",
     (("ids", "Choose a file…"),),
 )  # fmt: skip
-NO_IMAGE = Empty("This capture is of no image", "Its tokens are in the map.")
-ELSEWHERE = Empty("This layer does not attend within the image", "Choose another layer.")
+NO_IMAGE = Empty("This is not a capture of an image", "See its tokens on the map.")
+ELSEWHERE = Empty("This layer does not attend to the image", "Choose another layer.")
 STEPS = {
     Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0),
     Qt.Key.Key_Down: (1, 0),
@@ -266,7 +266,7 @@ class ImageOverlay:
                   query=pieces[query], key=pieces[at], weight=float(self.row[at]))  # fmt: skip
         if self.added:
             rest = float(self.row[: self.added].sum())
-            said += " " + tr("{name} (no patch) has {weight:.2g} of the row.",
+            said += " " + tr("{name} (not a patch): {weight:.2g} of the row.",
                              name=", ".join(pieces[: min(self.added, 2)]), weight=rest)  # fmt: skip
         return said
 
@@ -414,7 +414,7 @@ class ImageView(View):
         head, query = result.chosen.head_id, result.capture.prompt.pieces[result.chosen.query or 0]
         off = head in result.capture.off
         self.head.name_head(result.capture.spec, head)
-        self.head.note.say(tr("switched off") if off else tr("from {query}", query=query))
+        self.head.note.say(tr("switched off") if off else tr("query {query}", query=query))
         key = self._key()
         self.canvas.show_overlay(result, key)
         self.sentence.setText(result.sentence(key))

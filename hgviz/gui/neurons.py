@@ -29,31 +29,31 @@ from hgviz.session import Session
 
 # --- anatomy of a row -----------------------------------------------------------------------------
 
-ADDED = "{query} with {key}: {products} of {q} and {k} add up to {total}"
+ADDED = "{query} with {key}: {products} of {q} and {k} sum to {total}"
 SQUARED = (
-    "{query} with {key}: {products} of {q} and {k}, less half the square of k’s length, "
-    "add up to {total}"
+    "{query} with {key}: {products} of {q} and {k}, minus half the squared norm of k, "
+    "sum to {total}"
 )
-FAR = "those with the distance add up to {amount}"
+FAR = "those with the distance sum to {amount}"
 CENTRE = "the distance from the centre adds {amount}"
 CENTRE_ALONE = "{query} with {key}: the distance from the centre adds {amount}"
-FILLED = "every key of {query} is masked; its row is filled evenly, with {weight} on {key}."
+FILLED = "Every key of {query} is masked, so its row is uniform: {weight} on {key}."
 STEPS = {  # by the kind of a stage, what it makes of the number before
-    "score": "times {scale} that is {amount}",
-    "normed": "over the length of the row, {length}, it is {amount}",
-    "rectified": "the logarithm of e to that, less 1, is {amount}",
-    "exponent": "less the log-sum-exp of the row, {total}, it is {amount}",
-    "biased": "less the logarithm of the number of keys seen, {total}, it is {amount}",
+    "score": "times {scale}: {amount}",
+    "normed": "divided by the norm of the row, {length}: {amount}",
+    "rectified": "ln(exp − 1) of that: {amount}",
+    "exponent": "minus the log-sum-exp of the row, {total}: {amount}",
+    "biased": "minus the log of the number of keys not masked, {total}: {amount}",
 }
 LOST = {  # by the kind of a stage, why a key has no number there
-    "seen": "this key is masked, and the weight is 0",
-    "kept": "that is not among the {top_k:,} largest, and the weight is 0",
-    "rectified": "that is not above 0, and the weight is 0",
+    "seen": "this key is masked: weight 0",
+    "kept": "not among the {top_k:,} largest: weight 0",
+    "rectified": "not above 0: weight 0",
 }
-EXP = "exp of that is {amount}, the weight"
-OVER = "over the sum of the row, {total}, it is {amount}, the weight"
-SQUARES = "its square over the sum of squares of the row, {total}, is {amount}, the weight"
-OTHERWISE = "{activation} of that is {amount}, the weight"
+EXP = "exp of that: weight {amount}"
+OVER = "divided by the sum of the row, {total}: weight {amount}"
+SQUARES = "its square divided by the sum of squares of the row, {total}: weight {amount}"
+OTHERWISE = "{activation} of that: weight {amount}"
 MOST_ELEMENTS = 1 << 18  # numbers that a copied table has besides its columns
 
 
@@ -85,10 +85,10 @@ class RowAnatomy:
         return np.argsort(-np.abs(self.anatomy.weights), kind="stable")
 
     def sentence(self, column: int) -> str:
-        """The way of one key: "64 products add up to 12.310; times 0.125 that is 1.539; …"."""
+        """How one weight is computed: "64 products sum to 12.310; times 0.125: 1.539; …"."""
         one = self.anatomy
         names = {"query": self.rows.glyph(one.query.row), "key": self.columns.glyph(column)}
-        names = {end: sentences.quoted(glyph) if glyph else tr("a place before the text")
+        names = {end: sentences.quoted(glyph) if glyph else tr("a position before the text")
                  for end, glyph in names.items()}  # fmt: skip
         if one.filled:
             return tr(FILLED, weight=number(float(one.weights[column])), **names)
@@ -230,7 +230,7 @@ def key_columns(found: RowAnatomy) -> list[Column]:
         key_column(found.columns, KEY),
         Column(
             tr("q·k per dimension"), lambda column: "", width=REST,
-            about=tr("Query times key in every dimension: blue takes away, red adds"),
+            about=tr("Query times key in each dimension: blue negative, red positive"),
             least=wide + LEAST, paint=paint_products,
         ),
         *map(number_column, one.stages),
@@ -306,22 +306,22 @@ def lane_columns() -> list[Column]:
 
 # --- view -----------------------------------------------------------------------------------------
 
-ORDERS = (("text", "In order"), ("weight", "By weight"))
+ORDERS = (("text", "By position"), ("weight", "By weight"))
 NOTHING = Empty(
-    "No attention captured yet", "Capture a text to see queries, keys and their products.", CAPTURE
+    "No attention captured yet", "Run the model on a text to see its queries and keys.", CAPTURE
 )
 NO_QUERY = Empty(
-    "No query is chosen", "Choose one in the text below to list its keys.",
+    "No query chosen", "Choose a query in the text below to list its keys.",
     (("next_query", "Choose a query"),),
 )  # fmt: skip
 MIXED = Empty(
-    "Queries meet slots here",
-    "Weights on the tokens behind slots are no products of queries and keys.",
+    "The keys of this layer are slots",
+    "Weights on the tokens behind slots are not products of queries and keys.",
     (("tokens", "Show the slots"),),
 )
 DENSE = Empty(
     "This capture has weights only",
-    "It was made without queries and keys. Capture the text again, without --dense.",
+    "It has no queries and keys. Capture the text again without --dense.",
     CAPTURE[:1],
 )
 

@@ -139,7 +139,7 @@ class OpenedMap(Generic[AnyGrid]):
                 for mass, values in zip(masses, weights, strict=True):
                     mass[slice(*part), 0] += np.minimum(values, 0).sum(axis=1)
                     mass[slice(*part), 1] += np.maximum(values, 0).sum(axis=1)
-                progress(top, rows, "Adding up the rows")
+                progress(top, rows, "Summing the rows")
         self.masses = masses
 
     def read_row(self, row: int) -> None:
@@ -226,7 +226,7 @@ def _side_source(
 def _lacks(grid: SharedGrid, lone: bool) -> tuple[Lack, Lack, Lack]:
     """Why A, B and A − B are not there."""
     if lone:
-        why = tr("It was removed there, or that model has no such layer.")
+        why = tr("It was pruned in B, or B has no such layer.")
         only = tr("Only A has head {head}.", head=grid.head_a)
         nothing = tr("B has no head {head}", head=grid.head_a)
         return None, (nothing, why), (tr("Nothing to subtract"), only)
@@ -315,7 +315,7 @@ class Opener:
                 is_captured = capture.maps[neighbour.layer] is not None
                 if capture is self._capture and whole and is_captured:
                     found.append(self._open(capture, neighbour, whole[0]))
-            progress(len(found), len(heads), "Opening the heads compared with")
+            progress(len(found), len(heads), "Opening the heads to compare")
         return found
 
     def _open(self, capture: Capture, head: HeadId, whole: bool) -> OpenedMap[Grid]:

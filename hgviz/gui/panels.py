@@ -81,13 +81,13 @@ MEASURING = (("jobs", "Jobs…"),)  # heads are measured by themselves
 class HeadPanel(View):
     """The chosen head's role in words with its evidence, and each metric among all heads."""
 
-    title = "This head"
+    title = "Head details"
     topic = "head"
-    figureless = "It is a list of numbers: All heads draws them for every head"
+    figureless = "Export the figure of All heads instead"
     needs = ("selection", "facts", "capture")
     lane = "here"
     empty = Empty(
-        "Not measured yet", "What the head does appears here once all heads are measured.",
+        "Not measured yet", "The role of the head appears here once all heads are measured.",
         MEASURING,
     )  # fmt: skip
 
@@ -151,7 +151,7 @@ class HeadPanel(View):
 
     def _rank(self, metric: str) -> str:
         own, total = rank(metric, self.role.head, self.session.facts)
-        return tr("place {rank:,} of {total:,}, from the largest", rank=own, total=total)
+        return tr("rank {rank:,} of {total:,}, largest first", rank=own, total=total)
 
     def _say_count(self, words: str) -> None:
         """Say beneath the numbers what one of them means, or what all of them are."""
@@ -244,10 +244,10 @@ def limit_words(one: Map | None, head: int) -> tuple[str, ...]:
     share = one.factors.sink_share(number)
     limits = (
         ("Window: {:,} back, {:,} ahead" if is_both else "Window: {:,} back", rule.band),
-        ("Streams: first {:,}, latest {:,}", rule.of(number).streaming_window),
+        ("Streaming: first {:,} and latest {:,} keys", rule.of(number).streaming_window),
         ("Within chunks of {:,}", (rule.chunk,) if rule.chunk else None),
         ("Scores capped at ±{:g}", (rule.softcap,) if rule.softcap else None),
-        ("Sink logit: {:.1f} % of a row, so its keys have {:.1f} %",
+        ("Sink logit: {:.1f} % of a row, its keys {:.1f} %",
          None if share is None else (100 * share, 100 * (1 - share))),
     )  # fmt: skip
     return tuple(tr(words).format(*numbers) for words, numbers in limits if numbers)
@@ -257,7 +257,7 @@ def limit_words(one: Map | None, head: int) -> tuple[str, ...]:
 
 TOP, TOP_HEIGHT = 5, 20  # keys that are listed, px of one
 NONE_CHOSEN = Empty(
-    "Nothing chosen", "Choose a query in the map or in the text.",
+    "No query chosen", "Choose a query in the map or in the text.",
     (("next_query", "Choose a query"),),
 )  # fmt: skip
 GLYPH, WORD = 28, 108  # px: the columns left of the bar
@@ -295,7 +295,7 @@ class TopKeysPanel(View):
 
     title = "Top keys"
     topic = "looks"
-    figureless = "It is a list of keys: Links draws them"
+    figureless = "Export the figure of Links instead"
     needs = ("selection", "capture", "dark")
 
     def __init__(self) -> None:
@@ -386,7 +386,7 @@ def find_top_keys(capture: Capture, chosen: Selection) -> TopKeys:
     own = spans if asking is prompt else sentences.word_spans(asking)
     where = [tr(sentences.NULL) if is_null else sentences.place(asking, own, start, end)]
     if asking is not prompt:
-        where.append(tr("in the {text}:", text=sentences.level(capture.spec, layer.key_level)))
+        where.append(tr("keys in the {text}:", text=sentences.level(capture.spec, layer.key_level)))
     glyph = "∅" if is_null else sentences.glyph(asking, start, end)
     return TopKeys(glyph, ", ".join(where), tuple(keys), is_signed)
 
@@ -436,7 +436,7 @@ class NotablePanel(View):
 
     title = "Notable heads"
     topic = "worth"
-    figureless = "It is a list of heads: Hourglass draws all of them"
+    figureless = "Export the figure of Hourglass instead"
     needs = ("facts", "capture", "display", "dark", "selection")
     empty = Empty(
         "No notable heads yet", "The clearest heads are listed once they are measured.", MEASURING
@@ -518,7 +518,7 @@ class DisplayPanel(View):
 
     title = "Display"
     topic = "display"
-    figureless = "It sets the colours of the others"
+    figureless = "It sets the colours of the other panes"
     needs = ("display", "dark")
     lane = "here"
 
@@ -535,7 +535,7 @@ class DisplayPanel(View):
         self.shared.toggled.connect(lambda on: self._put(shared=on))
         self.top = QLineEdit()
         self.top.setPlaceholderText(tr("from the data"))
-        self.top.setAccessibleName(tr("Top of the scale"))
+        self.top.setAccessibleName(tr("Maximum of the scale"))
         self.top.setValidator(QDoubleValidator(0.0, 1e9, 6, self.top))
         self.top.validator().setLocale(QLocale.c())
         self.top.editingFinished.connect(self._choose_top)
@@ -545,7 +545,7 @@ class DisplayPanel(View):
         form.setVerticalSpacing(8)
         form.setFieldGrowthPolicy(form.FieldGrowthPolicy.ExpandingFieldsGrow)
         form.setLabelAlignment(theme.TO_LEFT)
-        rows = {"Palette": self.palettes, "Scale": self.scale, "Top": self.top}
+        rows = {"Palette": self.palettes, "Scale": self.scale, "Maximum": self.top}
         for words, widget in rows.items():
             form.addRow(label(tr(words), kind="secondary"), widget)
         form.addRow(self.shared)
@@ -600,7 +600,7 @@ class TextsPanel(View):
     figureless = "It is a list of texts"
     needs = ("capture",)
     empty = Empty(
-        "One text alone", "Capture a file of texts to search them and step through them.",
+        "A single text", "Run the model on a text file to search and step through its texts.",
         (("corpus", "Run model on a text file…"),),
     )  # fmt: skip
     lane = "here"
@@ -617,7 +617,7 @@ class TextsPanel(View):
         self.field.setPlaceholderText(tr("Find a text"))
         self.field.setClearButtonEnabled(True)
         self.field.setAccessibleName(tr("Find a text"))
-        self.field.setToolTip(tr("Words of a text (Ctrl+F). Enter opens the first"))
+        self.field.setToolTip(tr("Words of a text (Ctrl+F). Enter opens the first match"))
         self.field.textChanged.connect(self._search)
         self.count = Words(factor=0.92, kind="secondary")
         column = Column("", self.words, width=REST, paint=self._paint)
@@ -672,7 +672,7 @@ class TextsPanel(View):
         self.list.list_rows(found)
         said = "{found:,} of {every:,} texts" if words else "{every:,} texts"
         self.count.say(tr(said, found=len(found), every=len(self.items)))
-        self.none.say(tr("No text has “{words}”", words=words))
+        self.none.say(tr("No text contains “{words}”", words=words))
         self.none.setVisible(not found)
         self.list.setAccessibleName(tr("Texts: {count}", count=self.count.full))
         places = (at for at in found if self.items[at].number == self._open)

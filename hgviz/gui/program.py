@@ -103,7 +103,7 @@ def selection_words(capture: Capture, chosen: Selection) -> str:
     if layer is None:
         return DOT.join([*parts, tr("not captured yet")])
     if chosen.head not in layer.heads:
-        return tr("No such head: all heads of this layer were removed")
+        return tr("No heads: all heads of this layer were pruned")
 
     def token(words: str, at: int, level: int, prompt: Prompt, spans: np.ndarray) -> str:
         return tr(words, number=at, words=_quoted(prompt, spans[at], capture.null(level)))
@@ -135,13 +135,13 @@ def made_words(capture: Capture) -> str:
     what = counted(tokens, "byte" if capture.spec.vocabulary == 256 else capture.main.unit)
     if capture.target is not None:
         states = capture.prompt.states is not None
-        source = "{tokens} from {source:,} states" if states else "{tokens} from {source:,}"
+        source = "{tokens}, {source:,} states read" if states else "{tokens}, {source:,} in source"
         what = tr(source, tokens=what, source=len(capture.prompt))
     if capture.items:
         what = tr("{tokens}, one of {count:,} texts", tokens=what, count=len(capture.items))
     if not capture.complete:
         done, layers = sum(one is not None for one in capture.maps), len(capture.maps)
-        said = tr("{done} of {layers} layers of {tokens}", done=done, layers=layers, tokens=what)
+        said = tr("{tokens}, {done} of {layers} layers", done=done, layers=layers, tokens=what)
     elif made.seconds:
         time = f"{made.seconds:.2f}" if made.seconds < 10 else f"{made.seconds:.0f}"
         said = tr("{tokens} captured in {time} s", tokens=what, time=time)
@@ -162,7 +162,7 @@ def both_words(a: Capture, b: Capture) -> str:
     devices = made[0] if made[0] == made[1] else f"A {made[0]}, B {made[1]}"
     texts = "same text" if is_one_text(a, b) else "two texts"
     if texts == "same text" and a.main.pieces != b.main.pieces:
-        texts = "same text, other tokens"
+        texts = "same text, different tokens"
     said = [tr(texts), counted(tokens, unit)]
     if len(b.main) != tokens:
         said[1] = tr("{tokens} and {more:,}", tokens=said[1], more=len(b.main))
@@ -171,7 +171,7 @@ def both_words(a: Capture, b: Capture) -> str:
 
 def study_words(study: Study) -> str:
     """Study heads.h5 · softmax on reviews.tsv, 800 texts."""
-    name, data = study.spec.name or tr("a model"), study.data or tr("some data")
+    name, data = study.spec.name or tr("a model"), study.data or tr("unnamed data")
     of = tr("{model} on {data}", model=name, data=data)
     rows = counted(len(study.wanted), place_noun(study.asked, study.spec))
     return DOT.join((tr("Study {name}", name=name_of(study.path)), f"{of}, {rows}"))

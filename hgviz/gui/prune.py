@@ -95,23 +95,23 @@ if TYPE_CHECKING:
 # --- live score -----------------------------------------------------------------------------------
 
 HEADLINES = {
-    "classes": "Accuracy", "next": "Loss per {noun}", "masked": "Hidden {noun} right",
-    "tags": "Classes of {noun}s right", "ends": "Ends of answers right",
-    "states": "Nearest to its own state",
+    "classes": "Accuracy", "next": "Loss per {noun}", "masked": "Masked {noun} accuracy",
+    "tags": "Accuracy of {noun} labels", "ends": "Start and end accuracy",
+    "states": "Self-retrieval accuracy",
 }  # fmt: skip
 DATA_OF = {  # what a model is evaluated on, by what it reads
-    "text": "A classifier needs texts with labels, a language model any text.",
-    "image": "It needs a table of image files with their labels: image,label.",
-    "audio": "It needs a table of sound files with their labels: audio,label.",
+    "text": "Classifiers need labelled texts, language models any text.",
+    "image": "It needs a table of image files and labels (columns image,label).",
+    "audio": "It needs a table of sound files and labels (columns audio,label).",
 }
-WITHOUT = "Write the model without the heads that are off"
+WITHOUT = "Save a model without the heads that are off"
 LINES = {
     "Full model": "whole", "Difference": "difference", "Changed": "changed", "Removed": "saved",
 }  # fmt: skip
 
 
 class LiveView(ChartView):
-    """What the model scores with heads off, from the first texts on."""
+    """The score of the model with heads off, updated while it is evaluated."""
 
     title = "Score"
     figureless = "Export the pruning curve instead"
@@ -173,10 +173,10 @@ class LiveView(ChartView):
             return lambda: trial
         if spec is not None and not spec.answers:
             helps = ("open", "Open another…"), ("open_sample", "Open sample model")
-            return Empty("This model cannot be scored here", "It reads two texts.", helps)
+            return Empty("This model cannot be evaluated here", "It reads two texts.", helps)
         lack = study_lacks(session)
         if lack is None and session.model is None and not session.checkpoint:
-            alone = "A capture alone cannot say what the model would answer."
+            alone = "A capture has no weights, so it cannot be evaluated."
             helps = (("open", "Open a checkpoint…"),)
             lack = Empty("Open the checkpoint to switch heads off", alone, helps)
         text = DATA_OF[spec.modality if spec is not None else "text"]
@@ -200,7 +200,7 @@ class LiveView(ChartView):
         for note, said in zip(self.sample, sample_words(result), strict=True):
             note.say(said)
         if result is None or not result.seen:
-            self._show_nothing(tr("Reading the data") if result is None else tr("Asking the model"))
+            self._show_nothing(tr("Reading the data") if result is None else tr("Running model"))
             return
         score, every = result.headline[-1], result.slices[0]
         is_loss = score.metric == "loss"
@@ -218,7 +218,7 @@ class LiveView(ChartView):
         self.perplexity.setVisible(is_loss)
         whole = (every.loss[0] if is_loss else every.before)[0]
         full = f"{number_words(score.metric, whole)} {self.unit.text()}"
-        difference, changed = tr("0: no head is off"), tr("none")
+        difference, changed = tr("0 (no heads off)"), tr("none")
         if result.off:
             difference = difference_words(score.metric, *result.change)
             p = language.p_value(every.p)
@@ -226,7 +226,7 @@ class LiveView(ChartView):
             changed = tr("{lost:,} newly wrong, {won:,} newly right; p {p}",
                          lost=every.lost, won=every.won, p=p)  # fmt: skip
         for told, words in zip(self.lines.values(), (
-            full if result.done else tr("{score} on the same ones", score=full),
+            full if result.done else tr("{score} on the same {noun}s", score=full, noun=tr(noun)),
             difference, changed, saved_words(session.spec, result.off, result.head_costs),
         ), strict=True):  # fmt: skip
             told.say(words)
@@ -237,7 +237,7 @@ class LiveView(ChartView):
         self.stop.setText(tr("Resume") if result.stopped else tr("Stop"))
         self.stop.wear("capture" if result.stopped else "stop")
         if not result.done:
-            early = tr("looking early is not corrected for")
+            early = tr("interim, not corrected for early stopping")
             words = f"{words} · {tr('stopped') if result.stopped else early}"
         self.status.say(words)
         self.setAccessibleDescription(f"{self.head.title.text()}: {score_words(score)}")
@@ -259,7 +259,7 @@ class LiveView(ChartView):
         if trial is None or not trial.scores:
             return None
         every = trial.slices[0]
-        score = "loss, nats" if trial.losses else "share right"
+        score = "loss, nats" if trial.losses else "accuracy"
         rows = [[tr(title) for title in ("seen", score, "low", "high")]]
         for one in trial.headline:
             rows.append([f"{one.seen}", *(repr(float(n)) for n in (one.value, one.low, one.high))])
@@ -337,7 +337,7 @@ def perplexity_words(loss: MetricEstimate) -> str:
 
 
 def sample_words(trial: MaskTrial | None) -> tuple[str, str, str]:
-    """4,000 of 67,349 texts, | drawn with seed 0 | a note; nothing where all are looked at."""
+    """4,000 of 67,349 texts, | random seed 0 | a note; nothing where all are evaluated."""
     if trial is None or not trial.examples.among:
         return "", "", "" if trial is None else trial.examples.note
     examples = trial.examples
@@ -345,7 +345,7 @@ def sample_words(trial: MaskTrial | None) -> tuple[str, str, str]:
     if examples.asked in EACH:
         words = "{n:,} of {among:,} texts,"
     said = tr(words, n=len(examples), among=examples.among)
-    return said, tr("drawn with seed {seed}", seed=SEED), examples.note
+    return said, tr("random seed {seed}", seed=SEED), examples.note
 
 
 def saved_words(spec: ModelSpec | None, off: HeadSet, weights: Sequence[HeadCost] | None) -> str:
@@ -395,7 +395,7 @@ class MaskList(QWidget):
         vbox(self, above, below, self.list, margins=(0, 6, 0, 4), spacing=2)
 
     def show_masks(self, session: Session) -> None:
-        """List the masks of a session; the one that is on the wall is chosen."""
+        """List the masks of a session, with the current one selected."""
         self._session, masks = session, session.masks
 
         def cell(column: int, mask: Mask) -> str:
@@ -414,7 +414,7 @@ class MaskList(QWidget):
     def _about(self, mask: Mask) -> str:
         """Heads 0.0 and 2.1, and how many parameters go with them."""
         assert self._session is not None
-        heads = ", ".join(map(str, sorted(mask.off))) or tr("no head is off")
+        heads = ", ".join(map(str, sorted(mask.off))) or tr("no heads off")
         trial = self._session.trial
         saved = saved_words(self._session.spec, mask.off, trial.head_costs if trial else None)
         return tr("{name}: {heads}\nremoves {saved}", name=tr(mask.name), heads=heads, saved=saved)
@@ -430,10 +430,10 @@ def mask_cells(mask: Mask, trial: MaskTrial | None) -> tuple[str, str, str]:
     name, score = tr(mask.name), mask.score  # the name may be from here: Whole model, 3 off
     if score is None:
         runs = trial is not None and not (trial.done or trial.stopped) and trial.off == mask.off
-        return name, tr("measuring") if runs else tr("not scored"), ""
+        return name, tr("evaluating") if runs else tr("not evaluated"), ""
     parts = []
     if score.seen < score.total:
-        parts.append(tr("{percent:.0f} % seen", percent=100 * score.seen / score.total))
+        parts.append(tr("{percent:.0f} % evaluated", percent=100 * score.seen / score.total))
     if mask.change is not None and mask.off:
         parts.append(difference_words(score.metric, *mask.change))
     return name, score_words(score), " · ".join(parts)
@@ -441,18 +441,18 @@ def mask_cells(mask: Mask, trial: MaskTrial | None) -> tuple[str, str, str]:
 
 # --- scores ---------------------------------------------------------------------------------------
 
-HINT = "Click or Space switches a head off; drag paints; Shift takes a whole layer."
+HINT = "Click or Space: switch a head off. Drag: several heads. Shift: a whole layer."
 
 
 class ScoresView(View):
     """All heads as cells; the masks below."""
 
     title = "Heads"
-    figureless = "They are not measured yet"
+    figureless = "No head is measured yet"
     needs = ("spec", "study", "score", "patching", "dark")
     watches = "off", "selection", "undo", "redo", "masks", "trial", "work"
     empty = Empty(
-        "Open a model to switch its heads off", "Every head is one cell here.",
+        "Open a model to switch its heads off", "Each cell is a head.",
         (("open_sample", "Open sample model"),),
     )  # fmt: skip
 
@@ -528,7 +528,7 @@ class ScoresView(View):
             self.noticed(name)
 
     def as_table(self) -> list[list[str]] | None:
-        """Every head: whether it is off, and its score as the wall says it."""
+        """A row for every head: whether it is off, its score and its interval."""
         session = self.session
         if session.spec is None:
             return None
@@ -542,13 +542,13 @@ class ScoresView(View):
         return rows
 
     def figure(self, session: Session) -> Spec | None:
-        """The scores that colour the wall, the most needed head first."""
+        """A figure of the scores that colour the heads, most important first."""
         if session.study is None or not session.score or self._way:
             return None
         return Spec("scores", session.selection, methods=(session.score,))
 
     def noticed(self, name: str) -> None:
-        """What needs no work shows at once."""
+        """Update what needs no computation."""
         session = self.session
         if session.spec is None:
             return
@@ -580,7 +580,7 @@ class ScoresView(View):
         self.measure.setIcon(theme.icon("stop", gap=ICON_GAP) if job else QIcon())
         self.measure.setEnabled(ready or job is not None)
         self.measure.setToolTip(tr(
-            "Stop; what was measured stays" if job else "Compute the importance of every head"
+            "Stop and keep what was measured" if job else "Compute the importance of every head"
             if ready else "Choose data first"
         ))  # fmt: skip
         if job is None:
@@ -616,14 +616,14 @@ class ScoresView(View):
 
 
 def left_words(before: HeadSet, session: Session) -> str:
-    """This is another model: all its heads are on · Ctrl+Z switches off what was off before: 6."""
+    """Another model: all heads are on · Ctrl+Z restores the previous mask (6 off)."""
     if not before or before == session.off:
         return ""
-    words = "This is another model: all its heads are on"
+    words = "Another model: all heads are on"
     if session.off:
-        words = "This is another model: {n:,} of its heads are off"
+        words = "Another model: {n:,} of its heads are off"
     now = tr(words, n=len(session.off))
-    again = tr("Ctrl+Z switches off what was off before: {n:,}", n=len(before))
+    again = tr("Ctrl+Z restores the previous mask ({n:,} off)", n=len(before))
     return f"{now} · {again}" if session.undo else now
 
 
@@ -636,12 +636,12 @@ def off_words(session: Session, said: str) -> str:
 
 AXES = {  # what is saved: on the button, under the axis
     "heads": ("Heads", "heads off"),
-    "parameters": ("Parameters", "parameters of heads removed"),
-    "flops": ("FLOPs", "FLOPs of heads removed"),
-    "time": ("Time", "measured ms per batch of 16 texts, one core"),
+    "parameters": ("Parameters", "share of head parameters removed"),
+    "flops": ("FLOPs", "share of head FLOPs removed"),
+    "time": ("Time", "ms per batch of 16 texts, one core"),
 }
 ORDER = "least important first"
-ELSEWHERE = "The mask is not on this curve; click or press Right to come back to it"
+ELSEWHERE = "The current mask is not on this curve; click or press Right to return"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -762,9 +762,9 @@ def picture_words(line: CurveLine) -> str:
     """The picture in words; a curve that is being drawn, or was stopped, as far as it is."""
     one = line.curve
     whole, last = (100 * float(one.values[at]) for at in (0, -1))
-    said = "full model {whole:.1f} % right, all heads off {last:.1f} %"
+    said = "accuracy: full model {whole:.1f} %, all heads off {last:.1f} %"
     if one.removed[-1] < len(one.order):
-        said = "full model {whole:.1f} % right, {n:,} heads off {last:.1f} %, so far"
+        said = "accuracy so far: full model {whole:.1f} %, {n:,} heads off {last:.1f} %"
     said = tr(said, whole=whole, last=last, n=int(one.removed[-1]))
     return f"{said} · {allowed_words(line)}"
 
@@ -779,7 +779,7 @@ def point_words(line: CurveLine, at: int) -> str:
     if one.times is None:
         return said
     whole, smaller = one.times[at]
-    words = "{smaller:.3g} ms without them, {whole:.3g} ms whole, measured in turns"
+    words = "pruned {smaller:.3g} ms, full model {whole:.3g} ms, measured alternately"
     return f"{said}\n{tr(words, smaller=smaller, whole=whole)}"
 
 
@@ -803,25 +803,25 @@ def point_rows(line: CurveLine) -> list[list[str]]:
 # --- curve ----------------------------------------------------------------------------------------
 
 COLUMNS = (
-    "order", "heads off", "x", "share right", "low", "high", "change", "low", "high", "ms whole",
-    "ms without them",
+    "order", "heads off", "x", "accuracy", "low", "high", "change", "low", "high", "ms full model",
+    "ms pruned",
 )  # fmt: skip
 ONE_BY_ONE = (
-    "Switch heads off one after the other, the least important first ({score}), and in 20 random "
+    "Switch heads off one by one, least important first ({score}), and in 20 random "
     "orders for comparison."
 )
 STEPS = (("trace_curve", "Compute pruning curve"), ("measure_heads", "Measure…"))  # to a curve
-NOTE = "least important first; drag the line to switch more or fewer off"
-MEASURED = "Measured medians of models without these heads"
-UNCOUNTED = "The parameters of single heads of this model are not known"
-UNTIMED = "Not timed: hgviz curve --time measures milliseconds along a curve"
+NOTE = "least important first; drag the line to change how many heads are off"
+MEASURED = "Median measured time of models without these heads"
+UNCOUNTED = "The parameters per head of this model are unknown"
+UNTIMED = "Not timed; measure the time with hgviz curve --time"
 
 
 class CurveView(ChartView):
-    """The curve, its random band, k* in words; dragging the mark switches heads off."""
+    """The pruning curve with random orders and k*; dragging the mark switches heads off."""
 
     title = "Pruning curve"
-    figureless = "No curve is drawn yet"
+    figureless = "There is no curve yet"
     needs = ("study", "score", "dark", "data")
     watches = ("off", "trial")
     lane = "here"
@@ -838,7 +838,7 @@ class CurveView(ChartView):
         super().__init__(tr(NOTE))
         self._has_trial = False
         choices = [(name, words) for name, (words, _) in AXES.items()]
-        self.axis = Segments(choices, tr("What is saved"), wide=64)
+        self.axis = Segments(choices, tr("X axis"), wide=64)
         self.axis.chosen.connect(self.refresh)
         self.head.add(self.axis, self.export_button())
         self.line: CurveLine | None = None

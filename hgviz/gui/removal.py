@@ -98,7 +98,7 @@ class RemovalRunner:
         session = self.session
         assert session.spec is not None
         if any(work.key == REMOVE and work.state in GOING for work in session.work):
-            self.commands.say(tr("Heads are being pruned already"))
+            self.commands.say(tr("Pruning is already running"))
             return
         name = f"{name_of(session.checkpoint)}-without-{len(session.off)}"
         removal = Removal(
@@ -133,7 +133,7 @@ class RemovalRunner:
 
     def _stopped(self, is_filled: bool) -> None:
         """The folder may have got its name before the stop came."""
-        words = tr("{path} was written before the stop", path=self._out)
+        words = tr("Pruning had already finished: {path} was written", path=self._out)
         self.commands.say(words if is_filled else tr("Stopped: nothing was written"))
 
 
@@ -144,8 +144,8 @@ def _is_filled(folder: str) -> bool:
 # --- dialogs --------------------------------------------------------------------------------------
 
 FORMS: tuple[tuple[Form, str, str], ...] = (
-    ("smaller", "Smaller", "without the weights of these heads; hgviz opens it"),
-    ("zeroed", "Zeroed", "the original files with zeros; any program opens it"),
+    ("smaller", "Smaller", "without the weights of these heads; opens in hgviz"),
+    ("zeroed", "Zeroed", "the original files with these weights at 0; opens in any program"),
 )
 COMPENSATIONS = (
     ("none", "None"),
@@ -309,11 +309,11 @@ def agreement(proof: Proof) -> str:
                    n=proof.texts, all=proof.read.examples, texts=proof.read.texts)  # fmt: skip
     compared = tr("Compared on {texts} from {source}.", texts=texts, source=source)
     if not proof.difference:
-        return f"{tr('Its logits are exactly those with the heads off.')} {compared}"
+        return f"{tr('The logits equal those of the masked model exactly.')} {compared}"
     rough = "" if proof.rough is None else tr(" ({rough:.1e} in float32)", rough=proof.rough)
     differs = tr(
-        "Its logits differ from those with the heads off by at most {most:.1e} in {dtype}{rough}, "
-        "where {limit:.1e} is the limit.",
+        "The logits differ from those of the masked model by at most {most:.1e} in {dtype}{rough} "
+        "(limit {limit:.1e}).",
         most=proof.difference, dtype=proof.dtype, limit=proof.limit, rough=rough,
     )  # fmt: skip
     return f"{differs} {compared}"
@@ -332,9 +332,9 @@ def proof_rows(proof: Proof) -> list[tuple[str, str, str, str]]:
 
 def remarks(proof: Proof) -> list[str]:
     """What the rows are of, and what the new folder lacks."""
-    words = "Times: median of one pass, PyTorch float32, one core."
+    words = "Times: median per forward pass, PyTorch float32, one core."
     if proof.form == "zeroed":
-        words = "A pass takes as long as before: zeros are computed like other numbers."
+        words = "No speed-up: the zeroed heads are still computed."
     found = [tr(words)]
     if proof.opens:
         found.append(tr(f"{proof.opens[0].upper()}{proof.opens[1:]}."))
@@ -351,11 +351,11 @@ def change(before: int, after: int) -> str:
 
 
 def empty_words(empty: tuple[int, ...], spec: ModelSpec) -> str:
-    """Which layers keep no head."""
+    """Which layers have no heads left."""
     if {layer.index for layer in spec.layers if layer.heads} <= set(empty):
-        return tr("No head is left: nothing attends.")
-    words = "{layers} keep no head and only add their bias."
+        return tr("No heads are left, so there is no attention.")
+    words = "{layers} have no heads left and only add their bias."
     if len(empty) == 1:
-        words = "{layers} keeps no head and only adds its bias."
+        words = "{layers} has no heads left and only adds its bias."
     names = layers(empty)
     return tr(words, layers=f"{names[:1].upper()}{names[1:]}")

@@ -56,7 +56,7 @@ def _demo(folder: Path) -> Iterator[str]:
     sizes = ", ".join(level.label for level in spec.levels)
     yield (
         f"Opened {spec.name}: {spec.parameters:,} parameters, {counted(len(spec.layers), 'layer')} "
-        f"that attend, at {sizes}."
+        f"with attention, at {sizes}."
     )
     file = folder / "demo.h5"
     prompt, _ = tasks.read_prompts(model, TEXT)
@@ -74,7 +74,7 @@ def _demo(folder: Path) -> Iterator[str]:
         yield f"The clearest head is {chosen.head_id}: {said}"
     picture = folder / "window.png"
     if not window_picture(file).save(str(picture)):
-        raise _unwritable(folder, "the picture of the window could not be written")
+        raise _unwritable(folder, "the image of the window could not be saved")
     yield f"Drew the window: {picture}."
     for kind in ("map", "levels"):
         path = folder / f"{kind}.pdf"
@@ -142,23 +142,23 @@ def selftest() -> int:
                 print(f"FAILED  {words}: {type(error).__name__}: {error}", flush=True)
             else:
                 print(f"ok      {words}{': ' if said else ''}{said}", flush=True)
-    print(f"{failed} failed" if failed else "Everything works")
+    print(f"{counted(failed, 'check')} failed" if failed else "All checks passed")
     return 1 if failed else 0
 
 
 def _checks(folder: Path) -> Iterator[tuple[str, Callable[[], str]]]:
     file = folder / "selftest.h5"
-    yield "the libraries load", _libraries
-    yield "icons, sample and licences are there", _resources
-    yield "a text is captured", partial(_captured, file)
-    yield "the capture is read back", partial(_read_back, file)
+    yield "load the libraries", _libraries
+    yield "find icons, sample and licences", _resources
+    yield "capture a text", partial(_captured, file)
+    yield "read the capture", partial(_read_back, file)
     for form in ("pdf", "svg", "png", "pgf"):
-        yield f"a figure is drawn as {form}", partial(_figure, file, folder, form)
-    yield "an answer is attributed", _attributed
-    yield "a report is written", partial(_report, folder)
-    yield "a model of transformers is opened", partial(_transformers, folder)
-    yield "the window is drawn", partial(_window, file)
-    yield "a chart is drawn", partial(_window, file, look="heads")
+        yield f"draw a figure as {form}", partial(_figure, file, folder, form)
+    yield "attribute a prediction", _attributed
+    yield "write a report", partial(_report, folder)
+    yield "open a transformers model", partial(_transformers, folder)
+    yield "draw the window", partial(_window, file)
+    yield "draw a chart", partial(_window, file, look="heads")
 
 
 def _libraries() -> str:
@@ -192,8 +192,8 @@ def _read_back(file: Path) -> str:
     assert found is not None
     sums = found.read(layer.heads[0]).sum(axis=1)
     if not abs(sums - 1).max() < 1e-4:
-        raise ValueError("the rows of a softmax map do not add up to 1")
-    return f"every row of head {layer.index}.{layer.heads[0]} adds up to 1"
+        raise ValueError("the rows of a softmax map do not sum to 1")
+    return f"every row of head {layer.index}.{layer.heads[0]} sums to 1"
 
 
 def _figure(file: Path, folder: Path, form: str) -> str:
@@ -214,8 +214,8 @@ def _attributed() -> str:
     assert question is not None
     found = tasks.attribute(model, prompt, replace(question, steps=STEPS))
     if not abs(found.total - found.change) < 0.05 * abs(found.change):
-        raise ValueError(f"attributions add up to {found.total:.3g}, not to {found.change:.3g}")
-    return f"{counted(len(prompt), 'token')} say {found.total:.2f} of {found.change:.2f}"
+        raise ValueError(f"attributions sum to {found.total:.3g}, not to {found.change:.3g}")
+    return f"{counted(len(prompt), 'token')} sum to {found.total:.2f} of {found.change:.2f}"
 
 
 def _transformers(folder: Path) -> str:
@@ -227,7 +227,7 @@ def _transformers(folder: Path) -> str:
     seen = tasks.capture(model, tasks.read_prompts(model, "a fine film")[0])
     rules = [one.factors.rule.band for one in seen.maps]  # type: ignore[union-attr]
     if rules != [(3, 0), None]:
-        raise ValueError(f"its layers see {rules}")
+        raise ValueError(f"unexpected attention windows: {rules}")
     return f"{counted(len(seen.spec.heads), 'head')} of {model.spec.family}"
 
 
@@ -242,7 +242,7 @@ def _window(file: Path, look: str = "map") -> str:
     image = window_picture(file, look=look)
     colours = {image.pixel(x, y) for x in range(0, SIZE[0], 7) for y in range(0, SIZE[1], 7)}
     if len(colours) < 50:
-        raise ValueError(f"the picture has {len(colours)} colours only")
+        raise ValueError(f"the picture has only {len(colours)} colours")
     return f"{image.width()} × {image.height()}"
 
 
@@ -260,5 +260,5 @@ def _require_room(folder: Path) -> None:
 
 def _unwritable(folder: Path, why: str) -> HgvizError:
     return HgvizError(
-        f"nothing can be written into {folder}: {why}", "Choose another folder with --headless DIR"
+        f"cannot write to {folder}: {why}", "Choose another folder with --headless DIR"
     )

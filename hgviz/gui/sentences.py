@@ -335,7 +335,7 @@ def named(off: HeadSet, layers: Iterable[Layer]) -> str:
 
 MOST = 4  # answers that are listed
 COMPARED = 8  # tokens of a capture that a tokenizer has to read in the same way
-BLANKS = {" ": "space", "\n": "line end", "\t": "tab"}
+BLANKS = {" ": "space", "\n": "newline", "\t": "tab"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -463,19 +463,19 @@ def explanation(meaning: str, formula: Citation | str, source: str = "") -> str:
 # Of every score of METHODS, which has the source: what it says, its formula.
 SCORES = {
     "signed": (
-        "Estimated rise of the loss with the head off, from its gradient; on texts like the "
-        "training data gradients cancel, and what is left is mostly chance",
+        "Estimated loss increase with the head off, from its gradient; on texts like the "
+        "training data gradients cancel, and the rest is mostly noise",
         "−Σ G / n,  G = ∂L/∂x,  x: 1 on, 0 off",
     ),
     "michel": (
-        "How much the loss of each text depends on the head, up or down: absolute gradients do not"
-        " cancel",
+        "How much the loss of each text depends on the head, in either direction: absolute "
+        "gradients do not cancel",
         "Σ |G| / n,  G = ∂L/∂x,  x: 1 on, 0 off",
     ),
     "michel-token": (
         "Absolute gradient times head output, per token (per text in the last layer of a "
         "classifier)",
-        "Σ |c · ∂L/∂c| / n,  c: what the head gives",
+        "Σ |c · ∂L/∂c| / n,  c: head output",
     ),
     "bertology": (
         "How much the loss of batches of 32 texts depends on the head; the number depends on the "
@@ -487,17 +487,17 @@ SCORES = {
         "Σ G² / N,  N texts",
     ),
     "loo": (
-        "Measured rise of the loss with only this head off (leave-one-out)",
+        "Measured loss increase with only this head off (leave-one-out)",
         "Σ (L₋ₕ − L) / n",
     ),
     "all-but-one": (
-        "Measured rise of the loss with only this head on in its layer; low for an important head,"
-        " so the wall reverses its sign",
+        "Measured loss increase with only this head on in its layer; low for an important head, so "
+        "the colours reverse its sign",
         "Σ (Lₕ − L) / n,  Lₕ: alone in its layer",
     ),
     "shapley": (
         "Mean change of the loss when the head is added, over random orders (Shapley value); low "
-        "for an important head, so the wall reverses its sign",
+        "for an important head, so the colours reverse its sign",
         "φₕ = mean (L(S ∪ h) − L(S)),  Σ φₕ = L(all) − L(none)",
     ),
     "gates": (
@@ -515,17 +515,17 @@ NUMBER_WORDS = {
     ),
     "loss_per_token": (
         "Mean loss per token with these heads off, with its 95 % interval over windows",
-        "−(1/n) Σ ln p(token | before it)",
+        "−(1/n) Σ ln p(token | previous tokens)",
         "Cochran 1977, 2.11; statistics.md",
     ),
     "perplexity": (
-        "Perplexity: exp of the loss per token, and of its 95 % interval",
-        "exp(−(1/n) Σ ln p(token | before it))",
+        "Perplexity: exp of the loss per token and of its 95 % interval",
+        "exp(−(1/n) Σ ln p(token | previous tokens))",
         "Jelinek et al. 1977; statistics.md",
     ),
     "early": (
-        "The interval holds for a number of texts chosen beforehand: it is not corrected for early"
-        " looks",
+        "The interval holds for a number of texts fixed in advance: it is not corrected for early "
+        "stopping",
         "P(p in the interval) ≈ 95 %",
         "statistics.md",
     ),
@@ -542,7 +542,7 @@ NUMBER_WORDS = {
         "Bonett, Price 2012; statistics.md",
     ),
     "changed": (
-        "Answers newly wrong (b) and newly right (c); p: exact test of McNemar",
+        "Predictions newly wrong (b) and newly right (c); p: McNemar's exact test",
         "p = min(1, 2 P(X ≤ min(b, c))),  X ~ B(b + c, ½)",
         "McNemar 1947, exact; statistics.md",
     ),
@@ -558,8 +558,8 @@ NUMBER_WORDS = {
         "statistics.md",
     ),
     "loss": (
-        "Loss in bits of the full model, and with the heads off",
-        "−log₂ p(what is wanted)",
+        "Loss in bits, of the full model and with the heads off",
+        "−log₂ p(target)",
         "Shannon 1948; statistics.md",
     ),
     "change": (
@@ -574,20 +574,20 @@ NUMBER_WORDS = {
         "statistics.md",
     ),
     "allowed": (
-        "k*: the most heads off at which, and at every smaller number measured, the score falls by "
-        "at most 1 point; at 95 %: the same of the lower end of the interval",
+        "k*: the largest number of heads off up to which every measured score is at most 1 point "
+        "below the full model; with 95 % confidence: the same for the lower end of the interval",
         "k* = max {k : value(j) ≥ value(0) − 0.01 for all j ≤ k}",
         "sixteen-heads.md; statistics.md",
     ),
     "heads": ("Number of heads switched off", "k", "sixteen-heads.md"),
     "parameters": (
-        "Share of the parameters of all heads that is removed with those that are off",
+        "Share of the parameters of all heads removed with the heads that are off",
         "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
         "statistics.md",
     ),
     "flops": (
-        "Share of the operations of all heads that is removed with those that are off, in a text "
-        "of mean length",
+        "Share of the FLOPs of all heads removed with the heads that are off, for a text of mean "
+        "length",
         "Σ heads (2 |W_Q, W_O| Tq + 4 pairs dₕ) + Σ groups 2 |W_K, W_V| Tk",
         "statistics.md",
     ),

@@ -64,7 +64,7 @@ def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]
             lost.append(tr("The importance scores of {name} are not saved.", name=name))
     for work in session.work:
         goes = work.state in GOING and not working.lasts(work.key)
-        if goes and (work.key not in AGAIN or work.title == "Writing"):
+        if goes and (work.key not in AGAIN or work.title == sources.WRITING):
             part = percent(f"{100 * work.done / work.total:.0f}") if work.total else ""
             job = within(work.title) + (f" ({part})" if part else "")
             lost.append(tr("Not finished: {job}.", job=job))
@@ -94,7 +94,7 @@ def sorted_out(paths: list[str]) -> dict[str, str]:
     """
     kinds = []
     for number, path in enumerate(paths):
-        progress(number, len(paths), f"looking at {Path(path).name}")
+        progress(number, len(paths), f"reading {Path(path).name}")
         kinds.append((path, _kind(path)))
     found: dict[str, str] = {}
     for kind, field in FIELDS.items():
@@ -246,7 +246,7 @@ LAST = "last.hgviz"  # beside the settings: what was open when the window closed
 PICTURES = {"capture", "model", "study", "sweep"}  # of which something can be seen
 OPEN = "open"  # the key of the job that opens things; the newest wins
 NAMES = {
-    "model": "Model", "capture": "Capture", "ids": "Token ids", "study": "Study",
+    "model": "Model", "capture": "Capture", "ids": "Token IDs", "study": "Study",
     "unsaved": "Scores", "data": "Data", "comparison": "B", "sweep": "Study of runs",
 }  # fmt: skip
 
@@ -266,11 +266,11 @@ class SessionParts:
 def read_parts(document: Document, required: str = "") -> SessionParts:
     """Read the files of a session. required: the name of the one that has to be readable. Raises
     HgvizError where that is not."""
-    progress(0, 1, "looking for the files of the session")
+    progress(0, 1, "finding the files of the session")
     errors: list[BaseException] = []
     if missing := document.missing:
         gone = "; ".join(f"{tr(NAMES[name])}: {path}" for name, path in missing.items())
-        what = f"Some of this session is not where it was: {gone}"
+        what = f"Some files of this session are missing: {gone}"
         errors.append(HgvizError(what, "The rest is opened"))
         document = document.with_paths(dict.fromkeys(missing, ""))
     if required == "model":
@@ -286,8 +286,8 @@ def read_parts(document: Document, required: str = "") -> SessionParts:
             found = sources.look(path, document.item if name == "capture" else 0)
             require(
                 getattr(found, kind) is not None,
-                f"{name_of(path)} is no {tr(NAMES[kind]).lower()} any more, as the session has it",
-                "Open it alone",
+                f"{name_of(path)} is not a {tr(NAMES[kind]).lower()}, as the session expects",
+                "Open the file on its own",
             )
             return found
         except HgvizError as error:
@@ -317,7 +317,7 @@ def save_document(document: Document, file: str) -> str:
     except OSError as error:
         raise HgvizError(
             f"{os.path.basename(file)} could not be written: {error.strerror or str(error)}",
-            "Choose another place",
+            "Choose another folder",
         ) from None
 
 
@@ -562,7 +562,7 @@ class Snapshot(NamedTuple):
     def write(self, file: Path, study: Path) -> float:
         """Write it to a file, its study to another, unless it lies there already; gives the seconds
         this took. Errors: HgvizError, OSError."""
-        progress(0, 1, "keeping what is open")
+        progress(0, 1, "saving the open session")
         begun, document = time.monotonic(), self.document
         if self.study is not None:
             document = replace_struct(document, unsaved=str(study))
@@ -628,8 +628,8 @@ class Recovery:
 
                 Question(
                     self.commands.window,
-                    tr("hgviz did not close properly"),
-                    [tr("Open at {time}:", time=time_), *contents(found)],
+                    tr("Restore the last session?"),
+                    [tr("Unexpected exit. Open at {time}:", time=time_), *contents(found)],
                     {tr("Discard"): discard, tr("Restore"): partial(self._open, otherwise)},
                     otherwise,
                 ).open()
@@ -657,7 +657,7 @@ class Recovery:
         with suppress(OSError):
             self.file.replace(aside)
         self._left = False
-        what = "The session that was open last cannot be recovered"
+        what = "The last session cannot be restored"
         do = f"The damaged file is kept as {aside}"
         self.commands.show_error(HgvizError(what, do, details=error.what))
 
@@ -691,7 +691,7 @@ class Recovery:
         if not self._told:
             self._told = True
             why = error.what if isinstance(error, HgvizError) else str(error)
-            self.commands.say(tr("hgviz cannot keep a copy of this session: {why}", why=why))
+            self.commands.say(tr("hgviz cannot save a copy of this session: {why}", why=why))
 
     def _can_keep(self) -> bool:
         """Whether the file is neither another window's nor left by a killed process."""
@@ -746,5 +746,5 @@ def contents(document: Document) -> list[tuple[str, str]]:
     if document.masks:
         rows.append((tr("Masks"), ", ".join(one.name for one in document.masks)))
     if document.unsaved:
-        rows.append((tr(NAMES["unsaved"]), tr("measured but not saved yet")))
+        rows.append((tr(NAMES["unsaved"]), tr("not saved yet")))
     return rows

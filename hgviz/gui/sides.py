@@ -77,7 +77,7 @@ def sides_of(session: Session) -> SideNames:
         names = SideNames(without(a.off), without(b.off), _off_note(a.off, b.off), "{name}")
     elif kind == "activation":
         here, there = activation_of(a), activation_of(b)
-        words = "One checkpoint, its {here} exchanged for {there}, not trained again."
+        words = "One checkpoint, {here} replaced by {there}, not retrained."
         if here == there:
             words = "One checkpoint, the same on both sides."
         names = SideNames(here, there, tr(words, here=here, there=there))
@@ -93,13 +93,13 @@ def _of_models(session: Session, a: Capture, b: Capture) -> SideNames:
     names = model_of(session, a, short=True), model_of(session, b, short=True)
     if names[0] == names[1]:
         names = activation_of(a), activation_of(b)
-    apart = "" if is_one else ": heads of one number need have nothing in common"
+    apart = "" if is_one else ": heads with the same number are not related"
     return SideNames(*names, tr(f"{models} on {texts}{apart}."))
 
 
 def _of_heads(capture: Capture, head: HeadId, other: HeadId) -> SideNames:
     if other == head:
-        return SideNames(note=tr("One head beside itself: choose another one for B."))
+        return SideNames(note=tr("The same head on both sides: choose another head for B."))
     layers, levels = capture.spec.layers, capture.spec.levels
     a, b = (levels[layers[one.layer].level].label for one in (head, other))
     words = "Two heads of one model." if a == b else "Two levels of one model, {a} and {b}."
@@ -112,7 +112,7 @@ def _off_note(a: HeadSet, b: HeadSet) -> str:
         tr("{heads} off in {side} only", heads=listed(heads), side=side)
         for side, heads in (("A", a - b), ("B", b - a)) if heads
     ]  # fmt: skip
-    words = ", ".join(differences) or tr("the same heads on both sides")
+    words = ", ".join(differences) or tr("the same heads off on both sides")
     return tr("One model, {words}.", words=words)
 
 
@@ -132,7 +132,7 @@ def model_of(session: Session, capture: Capture, short: bool = False) -> str:
 
 
 def head_of_b(session: Session) -> HeadId | None:
-    """The head of B that stands beside the selected one of A; None where B has none."""
+    """The head of B compared with the selected head of A; None where B has none."""
     a, b, chosen = session.capture, session.capture_b, session.selection
     if a is None or b is None:
         return None
@@ -164,7 +164,7 @@ def activation_of(capture: Capture) -> str:
     name, _, count = "".join(names).partition(":")
     row = ACTIVATIONS.get(name)
     words = SHORT.get(name) or (row.label.partition(",")[0] if row is not None else name)
-    words = tr(words or "its own")
+    words = tr(words or "model default")
     return tr("{name} of {count}", name=words, count=count) if count.isdecimal() else words
 
 
@@ -186,11 +186,11 @@ def open_side(other: SideB, a: Capture) -> SideCapture | None:
 
     Raises HgvizError for what is neither.
     """
-    progress(0, 1, "looking at the file")
+    progress(0, 1, "reading the file")
     kind = tasks.kind_of(other.path)
     if kind == "checkpoint":
         return None
-    what = "is a study: it says what heads are worth, and has no maps to compare"
+    what = "is a study of head importance and has no maps to compare"
     do = "Choose a checkpoint or a capture"
     require(kind != "study", f"{name_of(other.path)} {what}", do)
     capture = tasks.capture_at(other.path)
@@ -218,7 +218,7 @@ def capture_side(
                 request = replace(request, off=a.off, streaming=a.streaming)
                 captured = sources.capture_text(request, model)[2]
             except sources.UnreadError as error:
-                raise HgvizError(error.what, "Write another text for B") from None
+                raise HgvizError(error.what, "Enter another text for B") from None
         else:
             off = {"off": other.off, "activation": a.off}.get(other.kind, frozenset())
             # with some heads off the others are as in A, and with none it is the whole model
@@ -234,8 +234,7 @@ EVALUATED = ("model", "activation", "off")  # kinds of B that answer better or w
 NEEDS_MODEL = ("activation", "text", "off")  # kinds of B that the checkpoint of A captures
 QUIET = 0.2  # s: a B that is there sooner shows no layers on their way
 NEEDS_CHECKPOINT = HgvizError(
-    "B needs the checkpoint that made A: "
-    "what is on screen was opened from a file, and a file of maps answers nothing new",
+    "B needs the checkpoint of A: A was opened from a capture, which has no model weights",
     "Open the checkpoint, or choose another checkpoint or capture for B",
 )
 
@@ -256,7 +255,7 @@ class Sides:
     # --- what people ask for ----------------------------------------------------------------------
 
     def choose(self, other: SideB, head: HeadId | None = None) -> None:
-        """Have another B. head: that of B which stands beside A's, None for the same one."""
+        """Choose another B. head: the head of B to compare with that of A, None for the same."""
         session = self.session
         chosen = replace(session.selection, beside=head)
         session.put(chosen=False, mode="compare", comparison=other, selection=chosen)
@@ -265,13 +264,13 @@ class Sides:
             self._start()
 
     def stop(self) -> None:
-        """Stop bringing B; what was there before stays."""
+        """Stop computing B and keep the previous B."""
         self.working.stop(BESIDE)
         self._due = False
         self.session.put(comparison=self._shown)
 
     def forget(self) -> None:
-        """Have no B."""
+        """Remove B."""
         self.working.stop(BESIDE)
         self._due, self._shown, self._model = False, None, None
         chosen = replace(self.session.selection, beside=None)
@@ -299,7 +298,7 @@ class Sides:
             self._follow()
 
     def _follow(self) -> None:
-        """Bring B anew once all of A is there and somebody looks."""
+        """Compute B again once A is complete and the Compare page is shown."""
         session = self.session
         a, other = session.capture, session.comparison
         is_growing = a is not None and not a.complete and other is not None and other.kind != "head"
@@ -351,7 +350,7 @@ class Sides:
         )
         self._partial = False
         self.working.start(
-            self.lanes.engine, BESIDE, "Capturing B",
+            self.lanes.engine, BESIDE, "Running model for B",
             partial(capture_side, other, a, request, models.get((path, activation))),
             self._take, self._failed, self._stepped, bound=True,
         )  # fmt: skip
@@ -402,9 +401,9 @@ class SideLabel(QWidget):
         self.words = Words(factor=0.92, kind="secondary")
         self.change = Button(tr("Change…"), kind="link")
         self.change.setAccessibleDescription(letter)
-        self.stop = IconButton("stop", tr("Stop capturing {side}", side=letter))
+        self.stop = IconButton("stop", tr("Stop running the model for {side}", side=letter))
         self.stop.hide()
-        self.alike = IconButton("compare", tr("Pair with the most alike head of B"))
+        self.alike = IconButton("compare", tr("Pair with the most similar head of B"))
         self.alike.hide()
         parts = self.alike, self.change, self.stop
         hbox(self, self.letter, self.name, (self.words, 1), *parts, spacing=8)
@@ -420,7 +419,7 @@ class SideBar(View):
     """A and B: two labels over their maps. The bar itself has no picture and takes no room."""
 
     title = "Sides"
-    figureless = "It says what the maps below are of: those are drawn"
+    figureless = "Export the maps below instead"
     needs = (
         "capture", "capture_b", "comparison", "selection", "checkpoint", "activation", "work",
         "trial", "trial_b",
@@ -438,7 +437,7 @@ class SideBar(View):
         self.a.change.clicked.connect(lambda: self.asked.emit("open"))
         self.b.change.clicked.connect(lambda: self.asked.emit("compare_with"))
         self.b.alike.clicked.connect(lambda: self.asked.emit("pair_alike"))
-        self.b.words.setAccessibleName(tr("Where B comes from"))
+        self.b.words.setAccessibleName(tr("Source of B"))
         self.b.stop.clicked.connect(self.stopped)
         self.setFixedHeight(0)
 
@@ -457,7 +456,7 @@ class SideBar(View):
         work = next((job for job in session.work if job.key == BESIDE and job.state in GOING), None)
         about = work_words(work) if work is not None else self._about_b(session, names)
         about = _with_score(about, session.trial_b, b)
-        self.b.say(names.b if b is not None else tr("nothing yet"), about)
+        self.b.say(names.b if b is not None else tr("not chosen"), about)
         self.b.alike.setVisible(b is not None and a is not None and a.spec.digest != b.spec.digest)
         self.b.stop.setVisible(work is not None)
 
@@ -468,7 +467,7 @@ class SideBar(View):
         kind = other.kind if other is not None else "model"
         name = model_of(session, a if kind == "activation" else b)
         if kind == "activation" and activation_of(a) != activation_of(b):
-            return tr("{name}, exchanged", name=name)
+            return tr("{name}, activation replaced", name=name)
         if kind == "text" and b.main.text:
             text = sentences.quoted(sentences.shown(b.main.text, 60))
             return tr("{name} on {text}", name=name, text=text)
@@ -482,16 +481,16 @@ def _about(session: Session, capture: Capture, name: str) -> str:
 
 
 def _with_score(about: str, trial: MaskTrial | None, capture: Capture | None) -> str:
-    """97.8 % (97.1 to 98.4) right, and what else there is to say of a side."""
+    """accuracy 97.8 % (97.1 to 98.4), and what else there is to say of a side."""
     if trial is None or capture is None or not trial.scores or trial.off != capture.off:
         return about
     score = trial.headline[-1]
-    words = "loss {score}" if score.metric == "loss" else "{score} right"
+    words = "loss {score}" if score.metric == "loss" else "accuracy {score}"
     return " · ".join(filter(None, (tr(words, score=sentences.score_words(score)), about)))
 
 
 def work_words(work: Work) -> str:
-    """What is being done for B: Capturing B: layer 3, 23 %."""
+    """The progress of B: Running model for B: layer 3, 23 %."""
     share = percent(f"{100 * work.done / work.total:.0f}") if work.total else ""
     done = ", ".join(filter(None, (tr(work.note), share)))
     return f"{tr(work.title)}: {done}" if work.note else f"{tr(work.title)}…"
@@ -503,9 +502,9 @@ KINDS = {  # on its button, and in a sentence
     "model": ("Model", "Another checkpoint on the same text, or a saved capture."),
     "activation": (
         "Activation",
-        "Same weights and text, another activation: nothing was trained for it.",
+        "Same weights and text, another activation, not retrained.",
     ),
-    "text": ("Text", "The same model on another text; the tokens that both have are compared."),
+    "text": ("Text", "The same model on another text; tokens in both texts are compared."),
     "off": ("Heads off", "The same model and text with these heads off."),
     "head": ("Another head", "Another head of the same capture, for example at another level."),
 }
@@ -546,7 +545,7 @@ class CompareDialog(Form):
         self.body.addWidget(self.pages)
         beside = session.selection.beside
         self.head = QLineEdit("" if beside is None else str(beside))
-        self.head.setPlaceholderText(tr("the counterpart of the head of A"))
+        self.head.setPlaceholderText(tr("default: the matching head"))
         self.head.textChanged.connect(self.check)
         self.row(tr("Head of B"), self.head)
         go = Button(tr("Compare"), "compare", kind="filled")
@@ -565,7 +564,7 @@ class CompareDialog(Form):
         own = {name for layer in spec.layers for name in layer.activations}
         others = [row for row in activation_choices(spec)
                   if row[0] != now and {*row[0].split(",")} != own]  # fmt: skip
-        self.activations.offer([*[("", tr("Its own"))] * bool(now), *others])
+        self.activations.offer([*[("", tr("Model default"))] * bool(now), *others])
         return _column(self.activations)
 
     def _model(self, more: Mapping[str, str], ask_file: Callable[[bool], object] | None) -> QWidget:
@@ -603,10 +602,10 @@ class CompareDialog(Form):
         first = session.off if session.off not in (off, frozenset()) else head - off
         self.heads = QLineEdit(named(first, layers))
         self.heads.setPlaceholderText(tr(NAMING))
-        self.heads.setAccessibleName(tr("Heads that are off in B"))
+        self.heads.setAccessibleName(tr("Heads off in B"))
         self.heads.textChanged.connect(self.check)
-        words = tr("A has {heads} off.", heads=named(off, layers)) if off else tr("A has none off.")
-        return _column(self.heads, note(words))
+        words = "Heads off in A: {heads}." if off else "A has no heads off."
+        return _column(self.heads, note(tr(words, heads=named(off, layers))))
 
     def _turn(self, kind: str) -> None:
         self.kind_note.setText(tr(KINDS[kind][1]))
@@ -633,8 +632,8 @@ class CompareDialog(Form):
             parse_heads(name, layers)  # which must be one of the capture
         layer, _, head = name.partition(".")
         is_head = layer.isdecimal() and head.isdecimal()
-        do = "Write the layer and the head, such as 3.1"
-        require(is_head or not name, f"{name} does not name a head", do)
+        do = "Enter the layer and the head, such as 3.1"
+        require(is_head or not name, f"{name} is not a head", do)
         return other, HeadId(int(layer), int(head)) if is_head else None
 
     def problem(self) -> str:
@@ -643,8 +642,8 @@ class CompareDialog(Form):
             return tr(MODELLESS)
         lacks = {
             "model": "" if self.paths.currentData() else "Choose a checkpoint or a capture.",
-            "text": "" if self.texts[0].text() else "The text is empty",
-            "head": "" if self.head.text().strip() else "Name the head of B, such as 3.1.",
+            "text": "" if self.texts[0].text() else "The text is empty.",
+            "head": "" if self.head.text().strip() else "Enter the head of B, such as 3.1.",
         }
         if lacks.get(kind):
             return tr(lacks[kind])
@@ -653,7 +652,7 @@ class CompareDialog(Form):
         except HgvizError as error:
             return " ".join(map(tr, error.lines))
         if kind == "off" and other.off == self._capture.off:
-            return tr("These heads are off in A too.")
+            return tr("The same heads are off in A.")
         return ""
 
 

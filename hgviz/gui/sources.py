@@ -124,7 +124,7 @@ class OpenedFile:
 def look(path: str, item: int = 0) -> OpenedFile:
     """Read what a path holds, of a capture of many texts the one of that number. A checkpoint is
     only recognised."""
-    progress(0, 3, "looking at the file")
+    progress(0, 3, "reading the file")
     if is_session(path):
         return OpenedFile(path, document=read_document(path))
     if tasks.is_sweep_file(path):
@@ -284,7 +284,7 @@ class WrittenText:
 def write_on(
     wish: CaptureRequest, model: Model | None, writing: WritingOptions
 ) -> tuple[WrittenText, Capture]:
-    """Have a model go on with what is wished for. The progress carries the WrittenText so far."""
+    """Generate text after that of a request; the progress carries the WrittenText so far."""
     if model is None:
         model = load(wish)
     prompt, target = _read(wish, model)
@@ -395,8 +395,8 @@ def shown_error(error: BaseException) -> HgvizError:
 
     log.record(error)
     return HgvizError(
-        f"Something went wrong inside hgviz: {type(error).__name__}: {error}",
-        f"What is on screen is safe. Report the details, which are also in {log.file()}",
+        f"Unexpected error in hgviz: {type(error).__name__}: {error}",
+        f"Your session is still open. Report the details, which are also in {log.file()}",
         details="".join(traceback.format_exception(error)),
     )
 
@@ -405,6 +405,7 @@ def shown_error(error: BaseException) -> HgvizError:
 
 
 KEEPS_TEXTS = "keeps the texts already captured"
+RUNNING, WRITING = "Running model", "Generating text"  # titles of jobs
 
 
 def keeps_words(layers: int) -> str:
@@ -438,8 +439,8 @@ def _shortened(wish: CaptureRequest, asked: CaptureRequest, model: Model) -> str
     """What a model does not read of what was asked for."""
     if len(wish.text) < len(asked.text):
         most = counted(model.spec.max_positions or 0, model.tokenizer.unit)
-        return tr("The text was cut: this model reads {most}", most=most)
-    return tr("The second text was left out or cut: this model does not read all of it")
+        return tr("The text was truncated: this model reads at most {most}", most=most)
+    return tr("The second text was left out or truncated to fit this model")
 
 
 class CaptureRunner:
@@ -459,7 +460,7 @@ class CaptureRunner:
 
     def start(self, path: str) -> None:
         """Capture the text with the checkpoint at hand, as it is pruned and exchanged."""
-        self._start(self._wish_at_hand(path), self.session.model, "Capturing")
+        self._start(self._wish_at_hand(path), self.session.model, RUNNING)
 
     def start_fresh(self, path: str, on_error: OnError, activation: str = "") -> None:
         """Open a checkpoint and capture the text with the whole of it.
@@ -495,12 +496,12 @@ class CaptureRunner:
         self._stopped = partial(self._open_part, out)
         work = partial(capture_corpus, self._wish_at_hand(), self.session.model, corpus, out)
         self._run(
-            f"Capturing {Path(corpus).name}", work, self._corpus_done,
+            f"{RUNNING} on {Path(corpus).name}", work, self._corpus_done,
             on_step=self._counted, keeps=KEEPS_TEXTS, bound=False,
         )  # fmt: skip
 
     def start_writing(self, writing: WritingOptions) -> None:
-        """Have the model go on with the text."""
+        """Generate text after the current text."""
         self._write(self._wish_at_hand(), writing)
 
     def _write(self, wish: CaptureRequest, writing: WritingOptions) -> None:
@@ -509,9 +510,9 @@ class CaptureRunner:
         self._stopped = partial(self._keep_written, writing)
         again = partial(self._write, writing=writing)
         self._run(
-            "Writing", partial(write_on, wish, session.model, writing), self._written,
+            WRITING, partial(write_on, wish, session.model, writing), self._written,
             on_step=self._wrote, on_error=partial(self._failed, self.working.on_error, again),
-            keeps="keeps what is written",
+            keeps="keeps the generated text",
         )  # fmt: skip
 
     def stop(self) -> None:
@@ -524,7 +525,7 @@ class CaptureRunner:
         """Measure the heads of the capture on screen."""
         work = partial(_after_the_picture, partial(measure, self.session.capture))
         self.working.start(
-            self.lanes.facts, "measure", "Computing head importance", work, self._measured,
+            self.lanes.facts, "measure", "Measuring heads", work, self._measured,
             bound=True,
         )  # fmt: skip
 
@@ -565,7 +566,7 @@ class CaptureRunner:
         self._stopped = None
 
         def again(agreed: CaptureRequest) -> None:
-            self._start(agreed, self.session.model, "Capturing", on_error, then)
+            self._start(agreed, self.session.model, RUNNING, on_error, then)
 
         self._run(
             title, partial(capture_text, wish, model), partial(self._done, wish, then),
@@ -594,7 +595,7 @@ class CaptureRunner:
         error: BaseException,
         refused: Callable[[], None] = _nothing,
     ) -> None:
-        """A model that cannot read the text is open all the same; then the text can be changed.
+        """Keep a model open that cannot read the text, so that the text can be changed.
         refused: what is done where nobody wants what takes long."""
         if isinstance(error, UnreadError):
             self._open(error.wish, error.model)
@@ -625,7 +626,7 @@ class CaptureRunner:
         with what the model says, or when its capture is stopped."""
         if isinstance(step.value, Capture) and self.working.age("capture") > QUIET:
             done, total, prompt = int(step.done), int(step.total), step.value.main
-            title = f"Capturing {counted(len(prompt), prompt.unit)}"
+            title = f"{RUNNING} on {counted(len(prompt), prompt.unit)}"
             words = "Layer {layer} ({number} of {total})" if done < total else "Finishing"
             note = tr(words, layer=done, number=done + 1, total=total)
             self.working.tell("capture", title=title, note=note, keeps=keeps_words(done))
@@ -664,13 +665,13 @@ class CaptureRunner:
     def _open_part(self, out: str) -> None:
         """Open what an interrupted capture leaves, once the lane has let go of it."""
         self.lanes.engine.submit(
-            "open_part", "Opening what is done", Path(out + PART).exists,
+            "open_part", "Opening the finished part", Path(out + PART).exists,
             on_done=lambda there: self.commands.open_path(out + PART) if there else None,
             post=self.lanes.bridge.post,
         )  # fmt: skip
 
     def _wrote(self, step: Step) -> None:
-        """Show the newest words that the model wrote."""
+        """Show the newest words that the model generated."""
         if isinstance(step.value, WrittenText):
             self._newest = step.value
             words = " ".join(step.value.text.text.split())[-NEWEST:]
@@ -679,7 +680,7 @@ class CaptureRunner:
     def _keep_written(self, writing: WritingOptions) -> None:
         if self._newest is not None:
             work = partial(capture_stopped, self._newest, writing)
-            self._run("Capturing what was written", work, self._written)
+            self._run(f"{RUNNING} on the generated text", work, self._written)
 
     def _written(self, result: tuple[WrittenText, Capture]) -> None:
         written, capture = result
@@ -710,7 +711,7 @@ class CaptureRunner:
             self.session.put(model=model)
 
     def _not_warmed(self, error: BaseException) -> None:
-        """Capture will say it when somebody asks for it."""
+        """Do nothing: the next capture reports the error."""
 
 
 # --- prompts --------------------------------------------------------------------------------------
@@ -767,14 +768,14 @@ class PromptChooser:
     def corpus(self) -> None:
         """Ask for a file of texts, then where to keep its capture."""
         chosen = self.commands.answered("corpus", self.keep_corpus)
-        ask_for(self.window, tr("Choose a file of texts"), FILE, chosen, tr(TEXTS))
+        ask_for(self.window, tr("Choose a text file"), FILE, chosen, tr(TEXTS))
 
     def keep_corpus(self, path: str) -> None:
         """Ask where to keep the capture of a file of texts."""
         self.commands.remember(path)
         name = f"{Path(path).stem or 'texts'}.h5"
         chosen = self.commands.answered("corpus", partial(self.capture_corpus, path))
-        ask_where(self.window, tr("Keep the captures in"), tr(CAPTURES), name, chosen)
+        ask_where(self.window, tr("Save captures as"), tr(CAPTURES), name, chosen)
 
     def capture_corpus(self, path: str, out: str) -> None:
         """Capture every text of a file into one capture."""
@@ -782,7 +783,7 @@ class PromptChooser:
         self.capturing.start_corpus(path, out)
 
     def write(self) -> None:
-        """Ask how much the model shall write, and how."""
+        """Ask how much text to generate, and how."""
         session = self.session
         capture = None if session.stale else session.capture
         unit = session.capture.main.unit if session.capture is not None else "token"
@@ -794,6 +795,6 @@ class PromptChooser:
         WriteDialog(self.window, text, unit, room, self.writing, chosen).open()
 
     def write_so(self, writing: WritingOptions) -> None:
-        """Have the model write."""
+        """Generate text with these options."""
         self.writing = writing
         self.capturing.start_writing(writing)

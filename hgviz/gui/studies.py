@@ -54,10 +54,10 @@ class RunView(View):
 
     title = "Run"
     topic = "study-cell"
-    figureless = "It is text about one run"
+    figureless = "It is text"
     needs = ("sweep", "cell", "dark")
     lane = "here"
-    empty = Empty("No run is chosen", "Choose one in the table to see its result.")
+    empty = Empty("No run chosen", "Choose a run in the table to see its result.")
 
     def __init__(self) -> None:
         super().__init__()
@@ -91,7 +91,7 @@ class RunView(View):
         self.open.setText(tr(studyruns.OPENS[result.cell.work]))
         self.open.setVisible(result.state not in ("failed", "blocked"))
         self.open.setEnabled(result.state == "done")
-        self.open.setToolTip("" if result.state == "done" else tr("It is not done yet"))
+        self.open.setToolTip("" if result.state == "done" else tr("This run is not done yet"))
 
     def as_text(self) -> str:
         return f"{self.place.text()}\n{plain(self.facts.text())}" if self.drawn else ""
@@ -119,7 +119,7 @@ class StudyCharts:
 class StudyChartView(ChartView):
     """One chart of what is done so far; it changes as more is."""
 
-    figureless = "No run of it is done yet"
+    figureless = "No run is done yet"
     lane = "facts"  # many cells take a while to read together
     needs = ("sweep", "dark")
     kind = ""
@@ -176,14 +176,11 @@ class ReachedView(StudyChartView):
     topic = "study-reached"
     kind, work = "seeds", "score"
     means = (
-        "A small mark is a seed, the large one the mean m of n seeds, the bar its interval of "
-        "95 %: m ± t s / √n, Student's t with n − 1 degrees of freedom (Student 1908; "
-        "statistics.md)."
+        "Small marks: seeds. Large mark: mean m of n seeds. Bar: 95 % interval, m ± t s / √n, "
+        "Student's t with n − 1 degrees of freedom (Student 1908; statistics.md)."
     )
-    without = Empty("This study does not score its models", 'Add "score" to its asks.', OPEN_STUDY)
-    coming = Empty(
-        "No model is scored yet", "Each seed will be a point here, with means and intervals."
-    )
+    without = Empty("This study does not score its models", 'Add "score" to asks.', OPEN_STUDY)
+    coming = Empty("No model is scored yet", "Each seed will be a point, with means and intervals.")
 
     @staticmethod
     def chart_of(content: Seeds) -> Chart:
@@ -235,14 +232,13 @@ class BudgetsView(StudyChartView):
     topic = "study-budgets"
     kind, work = "budgets", "curve"
     means = (
-        "What is left with a share of heads off: the mean over seeds of what was measured there, "
-        "shaded with Student's interval of 95 %, m ± t s / √n (statistics.md). Random orders: "
-        "the mean of those of a model and seed."
+        "Line: the score with a share of heads off, mean over seeds. Shade: Student's 95 % "
+        "interval, m ± t s / √n (statistics.md). Random orders: averaged per model and seed."
     )
     without = Empty(
-        "This study has no pruning curves", 'Add "curve" to its asks, and methods.', OPEN_STUDY
+        "This study has no pruning curves", 'Add "curve" to asks, and methods.', OPEN_STUDY
     )
-    coming = Empty("No curve is done yet", "Each method will be a line here, averaged over seeds.")
+    coming = Empty("No curve is done yet", "Each method will be a line, averaged over seeds.")
 
     @staticmethod
     def chart_of(content: Plots) -> Chart:
@@ -279,7 +275,7 @@ def _reached(names: tuple[str, str], mark: SeedMark) -> str:
     sure = tr("{seeds}: no interval", seeds=seeds)
     if np.isfinite(mark.low):
         ends = {"low": plots.number(mark.low), "high": plots.number(mark.high)}
-        sure = tr("{low} to {high}, 95 % over {seeds}", **ends, seeds=seeds)
+        sure = tr("{low} to {high} (95 % interval over {seeds})", **ends, seeds=seeds)
     values = ", ".join(plots.number(float(one)) for one in mark.values[:8])
     return f"{name}: {plots.number(mark.mean)}\n{sure}\n{values}"
 
@@ -290,7 +286,7 @@ def _left(line: Line, plot: Curves, at: int) -> str:
     words = [f"{name}: {plots.number(line.y[at])}"]
     if line.low is not None and line.high is not None and np.isfinite(line.low[at]):
         ends = {"low": plots.number(line.low[at]), "high": plots.number(line.high[at])}
-        words.append(tr("{low} to {high}, 95 % over seeds", **ends))
+        words.append(tr("{low} to {high} (95 % interval over seeds)", **ends))
     share = language.rounded_percent(line.x[at])
     return "\n".join((*words, tr("{share} of heads off", share=share)))
 
@@ -310,7 +306,7 @@ def _limits(marks: list[SeedMark]) -> tuple[float, float]:
 def _drawn(
     kind: str, sweep: Sweep, done: tuple[str, ...], before: StudyCharts | None
 ) -> StudyCharts:
-    progress(0, 1, "reading what is done")
+    progress(0, 1, "reading results")
     begun = time.monotonic()
     if before is not None and before.path == sweep.path:
         early = begun < before.again and not sweep.complete
@@ -331,7 +327,7 @@ class SummaryView(View):
 
     title = "Study"
     topic = "study"
-    figureless = "It is a summary in words"
+    figureless = "It is text"
     needs = ("sweep", "sweep_trouble", "dark")
     lane = "here"
     empty = NO_STUDY
@@ -379,7 +375,7 @@ class SummaryView(View):
 
 # --- table ----------------------------------------------------------------------------------------
 
-NOTE = "click a title to sort; Return opens the output of a run"
+NOTE = "click a header to sort; Return opens the output of a run"
 ICONS: dict[State, str] = {
     "done": "check", "waiting": "clock", "failed": "close", "blocked": "warning",
 }  # fmt: skip

@@ -90,33 +90,33 @@ OPENS = {
     "measure": "Open its heads in Prune", "curve": "Open its curves in Prune",
 }  # fmt: skip
 MEANS = {  # what every fact is, and where its formula comes from
-    "Kind": "What the run does: train a model, score it, measure its heads, draw a curve, or "
-    "compare two models (docs/how-to/study.md).",
-    "Data": "The data it is measured on: a name of [[data]] of the study file.",
-    "Model": "The model: a name of [[models]] of the study file.",
-    "Activation": "What turns scores into weights; own: the model's own (maps.md).",
-    "Seed": "Draws the training, and which examples make an order of heads and which measure it.",
-    "Method": "The score that heads are ordered by, or what is measured of them (statistics.md).",
-    "State": "done: its result is there; waiting: it has none yet; failed: it ended with an error; "
-    "blocked: it needs a run that failed.",
-    "Result": "What it measured, with its 95 % interval.",
-    "Time": "Wall time of the run, on the machine it ran on.",
-    "Host": "The machine it ran on.",
-    "Error": "The last line of its error.",
+    "Kind": "What the run does: train a model, score it, measure its heads, compute a pruning "
+    "curve, or compare two models (docs/how-to/study.md).",
+    "Data": "The data that the run uses, by its name under [[data]] in the study file.",
+    "Model": "The model, by its name under [[models]] in the study file.",
+    "Activation": "The function from scores to weights; own: the model's own (maps.md).",
+    "Seed": "Random seed of the training, and of the split into examples that order the heads and "
+    "examples that measure the order.",
+    "Method": "The score that orders the heads, or what is measured of them (statistics.md).",
+    "State": "done: has a result; waiting: no result yet; failed: ended with an error; blocked: "
+    "needs a run that failed.",
+    "Result": "The measured value, with its 95 % interval.",
+    "Time": "Wall-clock time of the run.",
+    "Host": "The machine that the run used.",
+    "Error": "The last line of the error.",
 }
 FINDS = {  # what is found by each kind of cell
-    "train": "What the model reaches on its held-out data at the end of the training "
-    "(docs/how-to/train.md).",
-    "score": "The share k / n of n answers that is right, with Wilson's interval of 95 % (Wilson "
-    "1927): (k + z²/2 ± z √(k (n − k) / n + z²/4)) / (n + z²), z = 1.96. Of language models bits "
-    "per byte, −Σ log₂ p / bytes (statistics.md).",
-    "measure": "How many heads were measured, and on how many examples: G = ∂loss/∂gate of a head, "
-    "or the change of the loss without it (statistics.md).",
-    "curve": "What is left as heads go, from none off to all off, on examples that did not make "
-    "the order (statistics.md).",
-    "compare": "(c − b) / n: of n answers b are right in A alone, c in B alone; interval of 95 % "
-    "by Bonett and Price (2012), with b + 1, c + 1, n + 2. Alike: the share of answers that are "
-    "the same in both (statistics.md).",
+    "train": "The score on held-out data at the end of the training (docs/how-to/train.md).",
+    "score": "Accuracy k / n on n examples, with Wilson's 95 % interval (Wilson 1927): "
+    "(k + z²/2 ± z √(k (n − k) / n + z²/4)) / (n + z²), z = 1.96. For language models bits per "
+    "byte, −Σ log₂ p / bytes (statistics.md).",
+    "measure": "The number of heads measured, and of examples: G = ∂loss/∂gate of a head, or the "
+    "change of the loss without it (statistics.md).",
+    "curve": "The score with no heads off and with all heads off, on examples that were not used "
+    "for the order (statistics.md).",
+    "compare": "(c − b) / n: of n predictions b are right in A alone, c in B alone; 95 % interval "
+    "by Bonett and Price (2012), with b + 1, c + 1, n + 2. Identical: the share of predictions "
+    "that are the same in both (statistics.md).",
 }
 SHARES = ("accuracy", "masked_accuracy", "f1", "mcc")  # told in points of 100
 
@@ -189,7 +189,7 @@ def _difference_words(found: Mapping[str, Any]) -> str:
         end: f"{times * float(answers['difference'][end]):+.{digits}f}".replace("-", "−")
         for end in ("low", "value", "high")
     }
-    words = f"{{value}} {unit} ({{low}} to {{high}}), {{agree}} of answers alike"
+    words = f"{{value}} {unit} ({{low}} to {{high}}), {{agree}} of predictions identical"
     return tr(words, **ends, agree=rounded_percent(float(answers["agreement"])))
 
 
@@ -200,8 +200,8 @@ RESULT_WORDS = {
 
 
 def stands(one: Standing) -> str:
-    """How it stands, in a line."""
-    return tr("cannot run" if one.state == "blocked" else one.state)
+    """The state of a run in a word."""
+    return tr(one.state)
 
 
 def facts(one: Standing) -> list[tuple[str, str]]:
@@ -257,7 +257,7 @@ class FolderWatcher(QObject):
             self._timer.start(round(1000 * OFTEN))
             return
         self.lanes.watch.submit(
-            KEY, "looking at a study", partial(_looked, sweep), on_done=self._looked,
+            KEY, "reading the study", partial(_looked, sweep), on_done=self._looked,
             on_error=self._failed, post=self.lanes.bridge.post,
         )  # fmt: skip
 

@@ -232,7 +232,7 @@ HEAD, NUMBER = 52, 87  # px: where "head" and its number begin
 LEVEL_GAP = 4  # px between the level and what is said of its head
 NULL = 13  # px: the room of the cell that stands for no token
 CHARACTER = 0.62  # the width of a monospaced character, in parts of its size
-NO_SEGMENT = "in no segment yet"
+NO_SEGMENT = "no segment yet"
 FINE_LINE, LINE = 0.16, 0.85  # how opaque lines between cells are
 ABSENT, MASKED, PLAIN, COLOURED = range(4)  # kinds of cells
 

@@ -103,7 +103,7 @@ def prepare(
     if model is None:
         require(
             checkpoint,
-            "There is no model to evaluate: a capture holds no weights",
+            "There is no model to evaluate: a capture has no weights",
             "Open the checkpoint it was made with",
         )
         model = tasks.load(checkpoint, device)
@@ -298,8 +298,8 @@ class TrialRunner:
         self.undo.activeStack().push(HeadsCommand(self.session, words, merged, fields))
 
     def _use_stack(self) -> None:
-        """Go on with the steps of the model that is open. Where it is the checkpoint that was open
-        before, with another activation, one more step has the same heads off."""
+        """Use the undo stack of the open model; for the previous checkpoint with another
+        activation, push one more step that switches the same heads off."""
         session, (checkpoint, off) = self.session, self._opened
         digest = session.spec.digest if session.spec is not None else ""
         stack = self._stacks.get(digest)
@@ -328,7 +328,7 @@ class TrialRunner:
         self._push_step(f"saving mask {mask.name}", masks=masks)
 
     def drop(self, name: str) -> None:
-        """Forget a mask."""
+        """Delete a mask."""
         masks = tuple(one for one in self.session.masks if one.name != name)
         self._push_step(f"deleting mask {name}", masks=masks)
 
@@ -581,7 +581,7 @@ class TrialRunner:
         if self.trials is None or study is None or not self.session.score:
             return
         work = partial(tasks.curve, self.trials, study, self.session.score, most=POINTS)
-        self._start(CURVE, "Pruning curve", work)
+        self._start(CURVE, "Computing pruning curve", work)
 
     def colour(self, score: str) -> None:
         """Colour the wall by a score."""
@@ -609,7 +609,7 @@ class TrialRunner:
             self._try()
 
     def stop_measuring(self) -> None:
-        """What is measured stays."""
+        """Stop measuring and keep what was measured."""
         for key in LONG:
             self.working.stop(key)
         self._go_on()
@@ -673,7 +673,7 @@ def about(study: Study) -> str:
         share = 100 * float(study.right[seen].mean())
         words = "accuracy {share:.1f} % with all heads on"
         if study.off:
-            words = "accuracy {share:.1f} % with only {n:,} off"
+            words = "accuracy {share:.1f} % with {n:,} heads off"
         parts.append(tr(words, share=share, n=len(study.off)))
     if study.ablation != "zero":
         parts.append(tr("ablation by {kind}", kind=tr(study.ablation)))
@@ -684,14 +684,14 @@ def another_model(study: Study, spec: ModelSpec) -> HgvizError:
     """What is said where the study that is opened is not of the model that is open."""
     name, here = study.spec.name, spec.name
     if name and name == here:
-        why = f"it measured another model named {name}, with other weights"
+        why = f"it measured a model of the same name, {name}, with other weights"
     elif name and here:
-        why = f"it measured {name}, and {here} is open"
+        why = f"it measured {name}, but {here} is open"
     else:
         why = "it measured another model than the one that is open"
     return HgvizError(
         f"{name_of(study.path)} is a study of another model: {why}",
-        "Show the study alone, which closes the model, or open its model first",
+        "Open the study alone, which closes the model, or open its model first",
     )
 
 
@@ -703,18 +703,18 @@ def study_lacks(session: Session) -> Empty | None:
     if session.model is None and not session.checkpoint:
         name = study.spec.name or tr("a model")
         title = tr("The model of this study, {name}, is not open", name=name)
-        text = tr("Open it to switch heads off and evaluate it: the study stays.")
+        text = tr("Open the model to switch heads off and evaluate it. The study stays open.")
         return Empty(
             title, f"{about(study)}\n{text}", (("open_folder", "Open checkpoint folder…"),)
         )
     title = tr("Choose data to evaluate the model on")
-    words = "With {data}, its masks and curve are continued; other data starts anew."
+    words = "With {data}, its masks and curve continue; other data starts again."
     text = f"{about(study)}\n{tr(words, data=_data(study))}"
     return Empty(title, text, possible(session, *reversed(DATA_ACTIONS)))
 
 
 def _data(study: Study) -> str:
-    return study.data or tr("some data")
+    return study.data or tr("unnamed data")
 
 
 def possible(session: Session, *actions: tuple[str, str]) -> tuple[tuple[str, str], ...]:

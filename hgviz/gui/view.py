@@ -89,14 +89,14 @@ class Busy(QWidget):
         self.hide()
 
     def begin(self) -> None:
-        """Work was handed over."""
+        """Start the timer of a new job."""
         self._began, self._part, self._held = time.monotonic(), 0.0, False
         self.told.hide()
         if not self.isVisible():
             self._timer.start(BAR_AFTER)
 
     def step(self, step: Step) -> None:
-        """So much is done."""
+        """Show the progress of a step."""
         self._part = step.done / step.total if step.total else 0.0
         spent = time.monotonic() - self._began
         if self.isVisible() and spent * 1000 > WORDS_AFTER:
@@ -110,7 +110,7 @@ class Busy(QWidget):
         self._timer.stop()
         self._held = True
         if kept:
-            words = tr("Stopped at {percent}: this is a part of it", percent=self._per_cent)
+            words = tr("Stopped at {percent}: partial result", percent=self._per_cent)
         else:
             words = tr("Stopped at {percent}: nothing is drawn yet", percent=self._per_cent)
         self._say(words)
@@ -139,7 +139,7 @@ class Busy(QWidget):
     def _say(self, words: str) -> None:
         self._words.say(words)
         self._words.setVisible(bool(words))
-        button = tr("Go on") if self._held else tr("Stop")
+        button = tr("Resume") if self._held else tr("Stop")
         if self.button.text() != button:
             self.button.setText(button)
             self.button.wear("arrow-right" if self._held else "stop")
@@ -227,11 +227,11 @@ OF_MODEL = {*OPENED, "facts", "trial"}  # a view that needs one of them is of th
 OPENING = ("open", "capture")  # the jobs that bring another
 UNREAD = {  # by what a model reads that cannot read the text at hand
     "text": (
-        "This model reads no text",
-        "It has no tokenizer: choose a file of token ids, and their maps are shown here.",
+        "This model does not read text",
+        "It has no tokenizer: choose a file of token IDs to see their maps.",
     ),
-    "image": ("This model reads images", "Choose one, and its maps are shown here."),
-    "audio": ("This model reads sound", "Choose a file, and its maps are shown here."),
+    "image": ("This model reads images", "Choose an image to see its maps."),
+    "audio": ("This model reads sound", "Choose a sound file to see its maps."),
 }
 IDS = (("ids", "Choose a file…"), ("open_sample", "Open sample model"))
 
@@ -259,7 +259,7 @@ class View(QWidget):
     watches: ClassVar[tuple[str, ...]] = ()  # names of which only `noticed` is told
     lane: ClassVar[Literal["files", "engine", "map", "facts", "here"]] = "files"  # here: no I/O
     wait: ClassVar[int] = WAIT
-    empty: Empty = Empty("Nothing to show yet", "Capture a text to look inside.")
+    empty: Empty = Empty("Nothing to show yet", "Run the model on a text first.")
     figureless: str = "Nothing is captured yet"  # why there is no figure of it, or not yet
     topic: ClassVar[str] = ""  # its page in resources/help
 
@@ -609,7 +609,7 @@ class HeadTitle(PaneHead):
         super().__init__(tr("Head"))
         self.level = chip()
         edited = tr("The text was edited since this was captured")
-        self.before = chip(tr("text before"), edited)
+        self.before = chip(tr("previous text"), edited)
         self.add_beside_title(*chips, self.level, self.before)
 
     def name_head(self, spec: ModelSpec, head: HeadId, title: str = "") -> None:
@@ -715,7 +715,7 @@ class Looks(QWidget):
         self.bar.setFixedHeight(32)
         self.bar.setUsesScrollButtons(True)
         self.bar.setFont(theme.font(0.92, 500))
-        self.bar.setAccessibleName(tr("Ways to look at this head"))
+        self.bar.setAccessibleName(tr("Views of this head"))
         self.stack = QStackedWidget()
         for title in LOOKS.values():
             self.bar.addTab(tr(title))
@@ -769,15 +769,15 @@ SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
 def scale_choice() -> Segments:
     """How weights become colours, to choose from; pointed at, each says its whole name."""
     out = Segments([(name, tr(words), icon) for name, words, icon in SCALES], wide=42)
-    out.setToolTip(tr("How weights become colours"))
-    out.setAccessibleName(tr("How weights become colours"))
+    out.setToolTip(tr("Colour scale"))
+    out.setAccessibleName(tr("Colour scale"))
     for name, words in palettes.SCALES.items():
         out.allow(name, True, tr(words))
     return out
 
 
 NOTHING = Empty(
-    "No attention to show yet", "Capture a text, and every head's map appears here.", CAPTURE
+    "No attention to show yet", "Run the model on a text to see the map of each head.", CAPTURE
 )
 
 

@@ -375,7 +375,7 @@ class PaneHead(QWidget):
 
     def explain_by(self, asked: Callable[[], None]) -> None:
         """End with the sign that asks what the pane shows, as Shift+F1 does for the keyboard."""
-        sign = IconButton("info", tr("What am I looking at? (Shift+F1)"))
+        sign = IconButton("info", tr("About this pane (Shift+F1)"))
         sign.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         sign.clicked.connect(asked)
         self._row.addWidget(sign)

@@ -84,7 +84,7 @@ def test_the_demo_leaves_its_files_and_says_what_it_did_also_when_done_twice(app
 def test_the_selftest_passes(app, capsys):
     assert selftest.selftest() == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines[-1] == "Everything works"
+    assert lines[-1] == "All checks passed"
     assert all(line.startswith("ok") for line in lines[:-1])
 
 

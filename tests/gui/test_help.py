@@ -135,7 +135,7 @@ SAID = {
     "RowTable": "Tables",
     "ChartWidget": "Pruning curve",
     "FollowCanvas": "Follow",
-    "HeadGrid": "Wall of heads",
+    "HeadGrid": "Head grid",
     "MapCanvas": "Maps",
     "LinkCanvas": "Links",
     "ImageCanvas": "Images",

@@ -64,7 +64,7 @@ def test_the_row_of_the_query_lies_over_the_image(seen):
     place = box.topLeft() + QPointF(40.5 * box.width() / 48, 20.5 * box.height() / 32)
     found = colour_at(view.canvas, place.x(), place.y())
     assert np.abs(np.array(found) - wanted).max() <= 2
-    assert "(no patch) has" in view.as_text() and view.as_table()[10][0] == "1,2"
+    assert "(not a patch): " in view.as_text() and view.as_table()[10][0] == "1,2"
     assert view.figure(seen.session).kind == "image"
 
 

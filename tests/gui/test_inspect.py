@@ -29,11 +29,11 @@ def docks_shown(page):
 
 def test_the_docks_are_the_same_after_a_low_window(opened):
     page = opened.inspect
-    page.tabifyDockWidget(page.docks["This head"], page.docks["Top keys"])
+    page.tabifyDockWidget(page.docks["Head details"], page.docks["Top keys"])
     for size in ((1100, 700), (1600, 1000)):
         opened.frame.resize(*size)
         QApplication.processEvents()
-    assert page.docks["Top keys"] in page.tabifiedDockWidgets(page.docks["This head"])
+    assert page.docks["Top keys"] in page.tabifiedDockWidgets(page.docks["Head details"])
 
 
 def test_the_arrangement_is_kept_for_the_next_start_and_reset(opened):

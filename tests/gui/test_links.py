@@ -82,7 +82,8 @@ def test_the_strongest_keys_of_the_query_are_linked_and_copied_with_their_weight
     row = words.maps[1].read(2)[4]
     strongest = np.argsort(-row, kind="stable")[:5].tolist()
     assert view.head.title.text() == "Head 1.2"
-    assert "5 links with" in view.sentence.full and "of the weight, most “" in view.sentence.full
+    said = view.sentence.full
+    assert "5 links with" in said and "of the weight, strongest “" in said
     titles, *rows = view.as_table()
     assert titles[2:4] == ["Key position", "Key"]
     assert {int(one[2]): float(one[-1]) for one in rows} == pytest.approx(
@@ -122,7 +123,7 @@ def test_keys_move_the_query_along_the_text_and_escape_shows_all(view, words):
     press(view, Qt.Key.Key_Escape)
     assert session.selection.query is session.selection.key is None
     assert len(view.links.strands) == words.maps[1].shape[1]
-    assert view.head.note.full == "every query in view"
+    assert view.head.note.full == "all queries in view"
 
 
 def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(view):

@@ -43,7 +43,7 @@ def test_the_sentence_says_every_number_on_the_way(app, capture):
             assert f"{one.stage(kind)[30]:.3f}".replace("-", "−") in said
         assert "32 products of q and k" in said
         hidden = view.found.sentence(31)
-        assert "this key is masked" in hidden and hidden.endswith("the weight is 0.")
+        assert "this key is masked" in hidden and hidden.endswith(": weight 0.")
 
 
 def test_a_key_is_chosen_by_mouse_and_keyboard_in_either_order(app, capture):
@@ -89,7 +89,7 @@ def test_a_view_without_its_data_says_what_is_missing(app, capture):
         assert view.empty[0] == "This capture has weights only"
         session.put(selection=Selection(1, 0, None))
         view.settle()
-        assert view.empty[0] == "No query is chosen"
+        assert view.empty[0] == "No query chosen"
         session.put(capture=replace(capture, maps=(*capture.maps[:1], None, *capture.maps[2:])))
         view.settle()
         assert "not captured yet" in view.empty[0]

@@ -129,7 +129,7 @@ def test_a_curve_that_was_timed_is_drawn_over_milliseconds(traced, until):
     low, high = line.ends
     assert low < line.x.min() and line.x.max() < high
     (points,) = view.chart.chart.plots[0].of(Points)
-    assert "ms without them" in points.words(3) and points.x[3] == line.x[3]
+    assert "ms, full model" in points.words(3) and points.x[3] == line.x[3]
     QTest.keyClick(view.chart, Qt.Key.Key_Right)
     assert session.off == one.off(1) and view.chart.chart.slider.at == 1
     for axis in ("parameters", "flops"):

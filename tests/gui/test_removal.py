@@ -89,7 +89,7 @@ def pruned(scored, until):
 
 def test_the_dialog_says_what_goes_and_is_driven_by_keys(asking):
     assert asking.title.text() == "Prune 3 of 10 heads"
-    assert "Layer 2 keeps no head and only adds its bias." in words_of(asking)
+    assert "Layer 2 has no heads left and only adds its bias." in words_of(asking)
     assert "story.txt" in words_of(asking)
     asking.forms["smaller"].setFocus()
     QTest.keyClick(asking.forms["smaller"], Qt.Key.Key_Down)

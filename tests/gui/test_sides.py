@@ -95,7 +95,7 @@ def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench)
         (SideB("off", off=frozenset({HeadId(0, 1)})), None,
          ("with all heads", "without head 0.1"), "without 1 head", "head 0.1 off in B only"),
         (SideB("head"), HeadId(2, 0), ("head 0.0", "head 2.0"), "", "Two levels of one model"),
-        (SideB("head"), None, ("A", "B"), "", "One head beside itself"),
+        (SideB("head"), None, ("A", "B"), "", "The same head on both sides"),
         (SideB("text", text="At sea."), None, ("this text", "the other text"), "on “At·sea.”",
          "One model on two texts."),
     ],
@@ -155,7 +155,7 @@ def test_stop_leaves_the_b_that_was_there_and_nothing_removes_it(bench, until):
     view.stopped.connect(bench.sides.stop)
     bench.sides.choose(SideB("activation", "elu"))
     view.settle()
-    assert not view.b.stop.isHidden() and "Capturing B" in view.b.words.full
+    assert not view.b.stop.isHidden() and "Running model for B" in view.b.words.full
     view.b.stop.click()
     until(lambda: not bench.lanes.engine.jobs)
     QApplication.processEvents()
@@ -191,10 +191,10 @@ def test_the_dialog_returns_the_chosen_b(bench, dialog):
     ("kind", "words", "wrong", "answer"),
     [
         ("off", "0.9", "no head 0.9", None), ("off", "x", "does not name", None),
-        ("off", "", "off in A too", None), ("off", "0.0,0.0", "twice", None),
+        ("off", "", "off in A.", None), ("off", "0.0,0.0", "twice", None),
         ("off", "0.1, 2.*", "", (SideB("off", off=frozenset(map(HeadId, (0, 2, 2), (1, 0, 1)))),
                                  None)),
-        ("head", "", "Name the head", None), ("head", "x", "does not name", None),
+        ("head", "", "Enter the head", None), ("head", "x", "does not name", None),
         ("head", "9.9", "has no", None), ("head", "2.0", "", (SideB("head"), HeadId(2, 0))),
         ("text", "", "empty", None), ("text", "Ah.", "", (SideB("text", text="Ah."), None)),
     ],

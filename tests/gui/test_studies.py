@@ -347,7 +347,7 @@ ANSWERS = {"difference": {"low": -0.02, "value": -0.012, "high": -0.004}, "agree
      "accuracy 87.5 %, 80.0 to 93.0 %"),
     ("measure", {"heads": 24, "examples": 1200}, "24 heads on 1,200 examples"),
     ("curve", {"curves": [CURVE]}, "from 90.0 % to 50.0 % with all heads off"),
-    ("compare", {"answers": ANSWERS}, "−1.2 points (−2.0 to −0.4), 95 % of answers alike"),
+    ("compare", {"answers": ANSWERS}, "−1.2 points (−2.0 to −0.4), 95 % of predictions identical"),
     ("compare", {"answers": 3}, ""),
 ])  # fmt: skip
 def test_what_a_run_found_is_told(work, found, words):

@@ -118,7 +118,7 @@ def test_the_buttons_ask_for_their_actions_and_an_edited_text_is_marked(strip):
     assert asked == ["edit_text", "capture"]
     session.put(text="something else")
     view.settle()
-    assert view.legend.full.startswith("Text before")
+    assert view.legend.full.startswith("Previous text")
 
 
 def test_a_long_text_scrolls_to_the_query_and_a_low_strip_leaves_the_legend_out(app):

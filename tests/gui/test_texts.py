@@ -83,7 +83,7 @@ def test_the_panel_counts_what_it_found_and_offers_to_clear_a_vain_search(panel)
     panel.field.setText("evening 29 was")
     assert panel.count.full == "1 of 300 texts"
     panel.field.setText("xyzzy <b>")
-    assert panel.none.full == "No text has “xyzzy <b>”"
+    assert panel.none.full == "No text contains “xyzzy <b>”"
     assert panel.none.isVisible() and not panel.list.rows
     panel.field.clear()
     assert panel.none.isHidden() and panel.list.rows
@@ -163,13 +163,13 @@ def test_stop_opens_what_is_done(ready, until, tmp_path, began):
         (tmp_path / "out.h5.part").mkdir()
     ready.commands.prompting.capture_corpus("in.tsv", str(out))
     until(lambda: ready.session.work[-1].note.startswith("text"))
-    assert ready.session.work[-1].title == "Capturing in.tsv"
+    assert ready.session.work[-1].title == "Running model on in.tsv"
     assert "text" in strip.head.note.full and strip.capture_button.text() == "Stop"
     ready.commands.drop("capture")
     until(lambda: ready.session.work[-1].state == "stopped" and not ready.lanes.engine.jobs)
     QApplication.processEvents()
     assert ready.paths == ([f"{out}.part"] if began else [])
-    assert not errors(ready) and strip.capture_button.text() == "Capture"
+    assert not errors(ready) and strip.capture_button.text() == "Run model"
 
 
 # --- with the model itself ------------------------------------------------------------------------

@@ -55,8 +55,8 @@ def test_work_that_is_stopped_can_be_resumed(slow, until):
     until(lambda: slow._busy.told.isVisible())
     assert slow._busy.button.text() == "Stop" and slow.seen == "ab"
     QTest.keyClick(slow._busy.button, Qt.Key.Key_Space)
-    assert slow._busy._words.full == "Stopped at 50 %: this is a part of it"
-    assert slow._busy.button.text() == "Go on" and slow.seen == "ab"
+    assert slow._busy._words.full == "Stopped at 50 %: partial result"
+    assert slow._busy.button.text() == "Resume" and slow.seen == "ab"
     slow.go = 4
     QTest.mouseClick(slow._busy.button, Qt.MouseButton.LeftButton)
     until(lambda: slow.seen == "abcd")
