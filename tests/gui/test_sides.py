@@ -86,7 +86,7 @@ def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench)
     alone = open_model(bench.session.checkpoint, activation="ymish")
     assert np.array_equal(tasks.capture(alone, a.prompt).logits, b.logits)
     assert (bench.view.a.name.text(), bench.view.b.name.text()) == ("softmax", "ymish")
-    assert "softmax exchanged for ymish" in said[-1]
+    assert "softmax replaced by ymish" in said[-1]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_stop_leaves_the_b_that_was_there_and_nothing_removes_it(bench, until):
     bench.sides.forget()
     view.settle()
     assert session.capture_b is None and there[-1] is False
-    assert view.b.name.text() == "nothing yet"
+    assert view.b.name.text() == "not chosen"
 
 
 def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench, monkeypatch):

@@ -103,7 +103,7 @@ def test_dragging_takes_the_mean_of_several_queries(strip, small):
     QTest.mouseRelease(view.strip, Qt.MouseButton.LeftButton, PLAIN, place(view, 0, 49))
     view.settle()
     assert np.allclose(view.strip.rows[0].weights, small.maps[0].read(1)[44:50].mean(axis=0))
-    assert "The mean of 6 tokens." in view.legend.full
+    assert "Mean of 6 tokens." in view.legend.full
     session.select(query=3)
     view.settle()
     assert "mean" not in view.legend.full
