@@ -1,8 +1,8 @@
-"""hgviz looks into attention: at every resolution, of every head, signed or not.
+"""hgviz shows and measures attention at every resolution, of every head, signed or not.
 
 One heavy library per package, and the packages meet only in `tasks`:
 torch in models, numpy in analysis and maps, h5py in store, matplotlib in figures, Qt in gui.
-`core` and `activations` hold the nouns; `cli`, `gui` and `notebook` are faces over the same tasks.
+`core` and `activations` hold the shared types; `cli`, `gui` and `notebook` use the same tasks.
 From Python: hgviz.open_model, capture, roles, evaluate, importance, prune, figure, show and others
 (docs/how-to/notebook.md).
 """

@@ -1,8 +1,8 @@
-"""`hgviz` and `python -m hgviz`: the only place that knows both faces.
+"""`hgviz` and `python -m hgviz`: starts the window or the command line.
 
-Paths and no arguments at all open the window; everything else is a verb of the command line.
-Neither face is imported before it is known which one is wanted, so a window does not wait for
-the command line's libraries and a server needs none of the window's.
+Paths and no arguments at all open the window; everything else is a command. Neither is imported
+before it is known which one is needed, so that a window does not wait for the command line's
+libraries and a server needs none of the window's.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def window(paths: Sequence[str]) -> int:
 
     for path in paths:
         if not _is_there(path):
-            return _fail(f"There is no file or folder {path}. Look for a slip in its name.")
+            return _fail(f"There is no file or folder {path}. Check its name.")
     code: int = _app().window([find_sample(path) for path in paths])
     return code
 
@@ -79,27 +79,27 @@ def demo(headless: Path | None = None) -> int:
 
 
 def selftest() -> int:
-    """What a bundle runs to prove that it works."""
+    """Run the self-test that a bundle uses to verify that it works."""
     code: int = _app().selftest()
     return code
 
 
 def has_display() -> bool:
-    """Whether a window would be seen; a benchmark that asks for one frame counts as an eye."""
+    """Whether a window can be shown; benchmarks that ask for one frame count as a display."""
     if sys.platform in ("win32", "darwin") or "HGVIZ_EXIT_AFTER_PAINT" in os.environ:
         return True
     return bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
 
 
 def _app() -> ModuleType:
-    """The window's module, or one clear line where the system lacks a library that Qt needs."""
+    """The window's module, or one clear line where a library that Qt needs is not installed."""
     try:
         from hgviz.gui import app
     except ImportError as error:
         if ".so" not in str(error):
             raise
         missing = str(error).partition(":")[0]
-        line = f"The system lacks {missing}, which Qt needs. Run: apt-get install"
+        line = f"Qt needs {missing}, which is not installed. Run: apt-get install"
         raise SystemExit(_fail(f"{line} {SYSTEM_LIBRARIES}")) from None
     return app
 

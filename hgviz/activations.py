@@ -138,9 +138,9 @@ ACTIVATIONS: dict[str, Activation] = {
     for row in (
         Activation("softmax", "softmax", False, "max", "lse", _softmax),
         Activation("topk", "softmax of the k largest", False, "max", "lse", _softmax),
-        Activation("softmax1", "softmax1, 1 in its sum", False, "max", "lse", _softmax, sink=0.0),
+        Activation("softmax1", "softmax1 (sum + 1)", False, "max", "lse", _softmax, sink=0.0),
         Activation(
-            "softpick", "softpick, a rectified softmax", False, "max", "lse", _softmax,
+            "softpick", "softpick (rectified softmax)", False, "max", "lse", _softmax,
             logs=_log_excess, sink=log(SOFTPICK_EPSILON),
         ),
         Activation(
@@ -192,8 +192,8 @@ def parse_activations(text: str) -> tuple[tuple[str, ...], dict[str, str], int |
         require(
             condition,
             f"the activation {text[:80]!r} cannot be used: {why}",
-            "Write it as NAME, NAME:NORM or topk:K; several, separated by commas, go over the "
-            "heads in equal blocks",
+            "Write NAME, NAME:NORM or topk:K, or several of these with commas, for equal blocks of "
+            "heads",
         )
 
     names: list[str] = []
@@ -202,14 +202,14 @@ def parse_activations(text: str) -> tuple[tuple[str, ...], dict[str, str], int |
         name, colon, suffix = item.strip().partition(":")
         require_readable(
             name in ACTIVATIONS,
-            f"there is no activation {name[:40]!r}; there are {', '.join(ACTIVATIONS)}",
+            f"{name[:40]!r} is unknown; choose from {', '.join(ACTIVATIONS)}",
         )
         if name == "topk":
             is_count = suffix.isascii() and suffix.isdecimal() and len(suffix) < 9 and int(suffix)
-            require_readable(is_count, "the activation topk needs a number of keys, as in topk:8")
-        require_readable(suffix or not colon, f"{name}: names no norm")
+            require_readable(is_count, "topk needs a number of keys, as in topk:8")
+        require_readable(suffix or not colon, f"{name}: has no norm after the colon")
         is_same = suffixes.setdefault(name, suffix) == suffix
-        require_readable(is_same, f"{name} stands there in two ways, and a model has one")
+        require_readable(is_same, f"{name} is given in two variants; a model has one")
         names.append(name)
     norms = {name: suffix for name, suffix in suffixes.items() if suffix}
     count = norms.pop("topk", None)

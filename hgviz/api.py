@@ -1,8 +1,8 @@
 """hgviz from Python: the commands as functions.
 
 They take models, captures and studies, or paths of them, and the options of the command of the same
-name. Long work shows a bar: progress="auto"; with None it shows nothing, and a function is called
-with each hgviz.core.Step.
+name. progress="auto" shows a bar for long work, None shows nothing, and a function is called with
+each hgviz.core.Step.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ Progress = Literal["auto"] | None | Callable[[Step], Any]
 
 
 class Table(Sequence[dict[str, Any]]):
-    """Rows with the same names; of: the study, roles or curve that they were read from."""
+    """Rows with the same names; of: the study, roles or curve that they come from."""
 
     def __init__(self, rows: Iterable[dict[str, Any]], of: Any) -> None:
         self.rows, self.of = [*rows], of
@@ -79,7 +79,7 @@ class Table(Sequence[dict[str, Any]]):
 
 @contextmanager
 def _progress_bar(progress: Progress, title: str) -> Iterator[None]:
-    """Show the progress of the work inside; who listens already goes on hearing it."""
+    """Show the progress of the work inside; an earlier listener still receives it."""
     outer = current_listener()
     if progress != "auto" or not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         with listening(progress if callable(progress) else outer):
@@ -113,12 +113,12 @@ def open_model(
     reads: Modality = "text",
     progress: Progress = "auto",
 ) -> Model:
-    """Open a checkpoint: a folder, a file of weights, a name in the Hugging Face cache, a sample.
+    """Open a checkpoint: a folder, a weights file, a name in the Hugging Face cache or a sample.
 
     Args:
         device: auto, cpu, cuda or mps.
         dtype: float64, float32, bfloat16 or float16.
-        activation: another one for the attention of all heads, such as "ymish".
+        activation: replaces the activation of all heads, such as "ymish".
         reads: text, image or audio: which model of a folder such as CLIP's.
 
     Raises HgvizError.
@@ -155,18 +155,18 @@ def capture(
     """Run a model on a text, image or sound and return the queries and keys of every head.
 
     Args:
-        model: an open model or the path of one; a model of transformers that is in memory; or any
-            torch module, with `q` and `k`.
+        model: an open model or the path of one, a model of transformers in memory, or any torch
+            module, with `q` and `k`.
         text, pair, target: what the model reads. ids: a JSON file with input_ids.
         image, audio: a file, for models that read these.
-        tokenizer: that of a model in memory, which has none of its own.
+        tokenizer: for a model in memory.
         q, k: of a torch module, the names of its projections with * for the layer, such as
             "blocks.*.attn.q"; what they return is (1, n, heads * head_width), ready for the product
             (after a rotation, where there is one). text is then what the module is called with: a
             tensor or a dict of tensors. tokens: (n,) words for its positions. causal: whether
             later keys are masked.
-        out: a new .h5 file that the capture is written to; without it it stays in memory.
-        off: heads that are off, such as "3.5,4.*". activation, device, dtype: as in open_model.
+        out: a new .h5 file to write the capture to; without it, the capture stays in memory.
+        off: heads to switch off, such as "3.5,4.*". activation, device, dtype: as in open_model.
 
     Returns:
         A Capture: `maps[layer].read(head)` gives (queries, keys) attention weights.
@@ -198,7 +198,7 @@ def capture(
 
 
 def open_capture(path: str | Path, item: int = 0) -> Capture:
-    """Open a capture; item: which text of one of many. Raises HgvizError.
+    """Open a capture; item: index of the text in a corpus. Raises HgvizError.
 
     hgviz.open_capture("my.h5").maps[3].read(5, rows=(0, 10))
     """
@@ -220,7 +220,7 @@ def write_capture(
     """Write a capture, or the arrays or tensors of any program, to a new .h5 file.
 
     Args:
-        capture: one that is complete.
+        capture: a complete capture.
         tokens: (n,) words, one for each position.
         layers: for each layer a dict with "q" (heads, n, d_head) and "k" (heads or fewer, n,
             d_head), or with "weights" (heads, n, n); see docs/how-to/capture.md for the others.
@@ -253,7 +253,7 @@ def roles(
     device: str = "auto",
     progress: Progress = "auto",
 ) -> Table:
-    """What every head does: a row for each head with its role, metrics and examples.
+    """Roles of heads: a row for each head with its role, metrics and examples.
 
     source: a capture, or a model with a text or a corpus of texts. The rows are those that
     `hgviz heads --json` prints: shares of attention from 0 to 1, offsets in tokens. Raises
@@ -265,7 +265,7 @@ def roles(
 
     with _progress_bar(progress, "Measuring heads"):
         if is_capture(source):
-            require(text is None and corpus is None, "a capture has its own text: give none")
+            require(text is None and corpus is None, "a capture has its own text", "Give no text")
             found = source if isinstance(source, Capture) else open_capture(source)
             measured = tasks.roles_of_capture(found)
         else:
@@ -292,10 +292,9 @@ def rollout(
 ) -> Floats:
     """Attention rollout: how much each input token contributes to each output token.
 
-    source: a capture, or a model with a text. residual: the share of the residual path in every
-    layer. rows: only these output tokens, from the first up to the second. Returns (tokens of the
-    output, tokens of the input), rows of sum 1 where weights are not signed (Abnar and Zuidema
-    2020). Raises HgvizError.
+    source: a capture, or a model with a text. residual: the weight of the residual connection
+    in every layer. rows: (start, end) of the output tokens. Returns (output tokens, input tokens);
+    rows sum to 1 unless weights are signed (Abnar and Zuidema 2020). Raises HgvizError.
 
         hgviz.rollout("sample/hourglass", "The sand runs down.")
     """
@@ -305,7 +304,7 @@ def rollout(
     if found is None and is_capture(source):
         found = open_capture(source)
     found = found or capture(source, text, device=device, progress=progress)
-    with _progress_bar(progress, "Composing the maps"):
+    with _progress_bar(progress, "Computing rollout"):
         return tasks.rollout(found, rows, RolloutOptions(residual=residual))
 
 
@@ -327,14 +326,14 @@ def evaluate(
     device: str = "auto",
     progress: Progress = "auto",
 ) -> Evaluation:
-    """Score a model on data, with an interval of 95 %.
+    """Score a model on data, with a 95 % confidence interval.
 
     Args:
         data: a table (.tsv, .csv, .jsonl) with labels, or a text for language models.
-        labels: what the model calls each label of the data.
-        off: heads that are off. limit: examples at most.
-        ablation: what takes the place of a head that is off: "zero"; "mean", its mean over the
-            data; "resample", what it gives for another example at the same position.
+        labels: maps labels of the data to classes of the model.
+        off: heads to switch off. limit: use a random sample of this many examples.
+        ablation: what replaces the output of a head that is off: "zero"; "mean", its mean over the
+            data; "resample", its output for another example at the same position.
 
     Returns:
         An Evaluation: `score.value`, `score.low` and `score.high` (shares from 0 to 1, or bits
@@ -378,20 +377,20 @@ def importance(
     device: str = "auto",
     progress: Progress = "auto",
 ) -> Table:
-    """The importance of every head, the most needed first, with intervals of 95 %.
+    """The importance of every head, most important first, with 95 % confidence intervals.
 
     Args:
-        method: michel (the default), signed, loo, all-but-one, shapley and others of `hgviz
-            importance --help`; of models of hidden states loo. patching: without data, of two texts
+        method: michel (the default), signed, loo (the default for hidden states), all-but-one,
+            shapley and others of `hgviz importance --help`. patching: without data, from two texts
             of as many tokens, `clean` and `corrupted`, and two answers (tokens or classes): shares
-            of the logit difference that a head's context brings back (denoised) or takes (noised).
+            of the logit difference that a head's output recovers (denoised) or removes (noised).
         ablation: as in evaluate().
-        out: a study (.h5) that is written, or gone on with; without it the study stays in memory.
-        keep, mask: write all heads but the most needed, such as "50%" or "24", as a mask file.
+        out: a study (.h5) to write or resume; without it, the study stays in memory.
+        keep, mask: keep the most important heads, such as "50%" or "24"; write the others to mask.
 
     Returns:
         A table with head, score, low, high and rank; `of` is the Study, which curve() and prune()
-        take. Of patching a table with head, denoised and noised.
+        take. For patching, a table with head, denoised and noised.
 
     Raises HgvizError.
 
@@ -405,7 +404,7 @@ def importance(
         if method == "patching":
             require(
                 clean and corrupted and answer and wrong,
-                "patching compares two texts by two answers",
+                "patching needs two texts and two answers",
                 "Give clean, corrupted, answer and wrong",
             )
             require(
@@ -419,7 +418,7 @@ def importance(
                 _heads(off, opened),
             )  # fmt: skip
             return Table(found.to_rows(), found)
-        require(data, "nothing says what heads are scored on", "Give data, a table or a text")
+        require(data, "no data to score heads on", "Give data, a table or a text file")
         name = method or ("loo" if opened.spec.goal == "states" else SCORE)
         from hgviz.analysis.importance import METHODS
         from hgviz.errors import choose
@@ -455,12 +454,12 @@ def curve(
     device: str = "auto",
     progress: Progress = "auto",
 ) -> Table:
-    """The score as heads are switched off, the least needed first, beside random orders.
+    """The pruning curve: the score as heads are switched off, least important first.
 
     Args:
-        study: what importance() returned, a Study or the path of one, which is written then.
-        method: the score that orders the heads. random: so many random orders, 20 at least.
-        least: heads that stay in every layer.
+        study: the result of importance(), a Study, or the path of one, to which the curve is added.
+        method: the score that orders the heads. random: number of random orders, 20 or more.
+        least: minimum number of heads in each layer.
 
     Returns:
         A table with a row for each number of heads off: value, low and high (95 %), loss, and the
@@ -508,27 +507,28 @@ def prune(
     force: bool = False,
     progress: Progress = "auto",
 ) -> Proof:
-    """Write a model without some heads into a new folder, and prove that its outputs stay.
+    """Write a model without some heads into a new folder, and verify its outputs.
 
     Args:
         model: the path of a checkpoint.
-        off: heads to remove; or study and keep: all but the most needed, such as "50%" or "24".
-        mask: a mask file that is written with the heads.
+        off: heads to remove; or study and keep: keep the most important, such as "50%" or "24".
+        mask: a mask file to write the heads to.
         form: smaller, a model with fewer weights; zeroed, the same files with zeros.
-        compensate: whether other weights make up for the heads, by their mean or least squares.
-        data: what the proof reads; else texts that come with hgviz.
+        compensate: add the mean of the heads to the bias, or scale the others by least squares.
+        data: data for the verification; default: texts that come with hgviz.
 
     Returns:
         A Proof: `difference` is the largest of logits between the masked and the pruned model, at
         most 1e-5; `parameters` before and after.
 
-    Raises HgvizError; no folder is left where the proof fails.
+    Raises HgvizError; nothing is saved if the verification fails.
 
         hgviz.prune("sample/softmax", "smaller", off="1.2,3.*")
     """
     require(
         bool(off) != (study is not None) and (study is None) == (not keep),
-        "the heads are named by off, or by study and keep",
+        "the heads to remove are not given, or given twice",
+        "Give off, or study and keep",
     )
     path = find_sample(model)
     with _progress_bar(progress, "Pruning"):
@@ -547,8 +547,8 @@ def prune(
 def show(*sources: Any) -> Popen[bytes]:
     """Open the window on a capture, a study, or paths of captures, checkpoints and studies.
 
-    It runs as a process of its own, so that a notebook goes on; what is in memory is written to a
-    temporary file first. Returns the process. Raises HgvizError.
+    It runs in a separate process, so that a notebook can continue; objects in memory are written to
+    a temporary file first. Returns the process. Raises HgvizError.
 
         hgviz.show(hgviz.capture("sample/softmax", "The soup was not good."))
     """
@@ -568,7 +568,7 @@ def _file_of(source: Any) -> Path:
     known = getattr(source, "path", "")
     if known:
         return Path(known)
-    require(hasattr(source, "spec"), f"{source!r:.40} is nothing that the window shows")
+    require(hasattr(source, "spec"), f"{source!r:.40} cannot be shown in the window")
     return Path(tasks.save(source, Path(mkdtemp(prefix="hgviz-")) / "shown.h5"))
 
 
@@ -597,14 +597,14 @@ def _open(
             return tasks.load(folder, device, dtype, activation=activation, reads=reads)
     require(
         hasattr(model, "trace"),
-        f"{model!r:.40} is no model that hgviz opens: it is neither a path, nor an open model, nor "
-        "one of transformers",
+        f"{model!r:.40} is not a model that hgviz can open: it is neither a path, an open model, "
+        "nor a model of transformers",
         "Name its projections: hgviz.capture(model, inputs, q=..., k=...)",
     )
     require(
         activation is None,
-        "the activation of a model that is open cannot be exchanged",
-        "Give its path in its place",
+        "the activation of an open model cannot be replaced",
+        "Give the path of the model instead",
     )
     opened: Model = model
     return opened
@@ -613,8 +613,8 @@ def _open(
 def _require_input(*given: Any) -> None:
     require(
         any(one is not None for one in given),
-        "a model needs a text: there is no attention before it has read one",
-        'Give one, such as text="The sand ran down."',
+        "a model needs a text",
+        'Add one, such as text="The sand ran down."',
     )
 
 
@@ -630,7 +630,7 @@ def _only_text(weights: Any) -> Any:
     """The weights (heads, n, n) of a batch of one text."""
     require(
         getattr(weights, "ndim", 0) == 4 and len(weights) == 1,
-        f"attentions are {tuple(getattr(weights, 'shape', ()))}, not (1, heads, n, n)",
+        f"attentions have the shape {tuple(getattr(weights, 'shape', ()))}, not (1, heads, n, n)",
         "Run the model on one text",
     )
     return weights[0]

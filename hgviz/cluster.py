@@ -59,14 +59,13 @@ def require_scheduler(scheduler: str) -> None:
     is_local = kind == "local" and rest.isdecimal() and 0 < int(rest) <= 1024
     require(
         is_local or re.match("(tcp|tls)://|slurm:.", scheduler),
-        f"there is no scheduler {scheduler[:60]!r}: "
-        "it is local:N, tcp://host:8786 or slurm:profile.yaml",
-        "Choose one of these",
+        f"{scheduler[:60]!r} is not a scheduler",
+        "Write local:N, tcp://host:8786 or slurm:profile.yaml",
     )
     try:
         import distributed  # noqa: F401
     except ImportError:
-        what = f"the scheduler {scheduler} needs dask.distributed: it is not installed"
+        what = f"the scheduler {scheduler} needs dask.distributed, which is not installed"
         raise HgvizError(what, "Run: pip install 'hgviz[cluster]'") from None
 
 
@@ -118,7 +117,7 @@ def _compute(client: Any, cells: Sequence[Any], work: Work, scheduler: str, died
             future = None
         require(
             client.status == "running",
-            f"the scheduler {scheduler} went away: {done} of {len(cells)} cells are done and kept",
+            f"the scheduler {scheduler} disconnected: {done} of {len(cells)} runs are saved",
             "Start it again, then run the same command",
         )
         if future is None:
@@ -172,8 +171,8 @@ def _require_workers(client: Any, scheduler: str, folder: str) -> None:
     while not client.nthreads():
         require(
             scheduler.startswith("slurm:") or time.monotonic() - start < FIRST_WORKER,
-            f"{scheduler} has no worker: none came in {FIRST_WORKER:.0f} s",
-            "Start workers with `dask worker`, or see what the cluster says",
+            f"{scheduler} has no worker: none connected within {FIRST_WORKER:.0f} s",
+            "Start workers with `dask worker`, or read the log of the cluster",
         )
         progress(0, 1, "waiting for a worker")
         time.sleep(WAIT)
@@ -184,9 +183,9 @@ def _require_workers(client: Any, scheduler: str, folder: str) -> None:
     blind = [address for address, sees in seen.items() if not sees]
     if blind:
         raise HgvizError(
-            f"the worker {blind[0]} does not see {folder}: "
-            f"{len(blind)} of {len(seen)} workers share no such folder with this machine",
-            "Choose a folder that all machines have under one name",
+            f"the worker {blind[0]} cannot access {folder}: "
+            f"{len(blind)} of {len(seen)} workers do not share this folder with this machine",
+            "Choose a folder that all machines have at the same path",
         )
 
 
@@ -194,8 +193,8 @@ def _require_version(where: str, theirs: str | None, ours: str) -> None:
     require(
         theirs == ours,
         f"the worker {where} has {f'hgviz {theirs}' if theirs else 'no hgviz'}: "
-        f"the run is of hgviz {ours}",
-        "Install the same version there, and start it again",
+        f"this command needs hgviz {ours}",
+        "Install the same version there and restart the worker",
     )
 
 
@@ -274,11 +273,11 @@ def slurm_jobs(profile: str) -> Any:
         jobs = int(options.pop("jobs", 1))
     except OSError as error:
         what = f"cannot read {profile}: {(error.strerror or str(error)).lower()}"
-        raise HgvizError(what, "Give the profile of a cluster; see docs/how-to/study.md") from None
+        raise HgvizError(what, "Give a cluster profile; see `hgviz docs study`") from None
     except (yaml.YAMLError, TypeError, ValueError) as error:
         raise HgvizError(
-            f"{profile} is no profile of a cluster: {str(error).splitlines()[0]}",
-            "It is YAML with jobs, cores, memory, walltime, queue; see docs/how-to/study.md",
+            f"{profile} is not a cluster profile: {str(error).splitlines()[0]}",
+            "Write YAML with jobs, cores, memory, walltime, queue; see `hgviz docs study`",
         ) from None
     # any port will do for the pages of the scheduler: two runs on one machine need two
     scheduler = {"dashboard_address": ":0", **options.pop("scheduler_options", {})}
@@ -289,11 +288,11 @@ def slurm_jobs(profile: str) -> Any:
 
             return slurm.SLURMCluster(**options)
     except ImportError:
-        what = "Slurm needs dask-jobqueue: it is not installed"
+        what = "Slurm needs dask-jobqueue, which is not installed"
         raise HgvizError(what, "Run: pip install 'hgviz[cluster]'") from None
     except (TypeError, ValueError, OSError) as error:
-        what = f"no cluster by {profile}: {str(error).splitlines()[0]}"
-        raise HgvizError(what, "Change it, or ask its admins") from None
+        what = f"cannot start a cluster with {profile}: {str(error).splitlines()[0]}"
+        raise HgvizError(what, "Change the profile, or ask the cluster's admins") from None
 
 
 @contextmanager

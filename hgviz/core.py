@@ -459,9 +459,9 @@ def parse_heads(text: str, layers: Iterable[Layer]) -> HeadSet:
         if not (dot and layer.isdecimal() and (head == "*" or number.isdecimal())):
             raise HgvizError(
                 f"{item!r} does not name a head: "
-                "a head is LAYER.HEAD, such as 3.5; LAYER.* is a whole layer, LAYER.gGROUP the "
-                "heads of a key group, and LAYER may be a name that `hgviz info` shows",
-                "Separate several by commas",
+                "write LAYER.HEAD, such as 3.5, LAYER.* for all heads of a layer, or LAYER.gGROUP "
+                "for a key group; LAYER may be a name that `hgviz info` shows",
+                "Separate several heads by commas",
             )
         one = known.get(int(layer))
         heads = () if one is None else one.heads
@@ -473,7 +473,7 @@ def parse_heads(text: str, layers: Iterable[Layer]) -> HeadSet:
             there = f" and layer {layer} has {there}" if int(layer) in known else ""
             raise HgvizError(
                 f"this model has no head {item}: its layers are 0 to {len(known) - 1}{there}",
-                "Run `hgviz info` on it to see every layer",
+                "Run `hgviz info` on it to list its heads",
             )
         named = {HeadId(int(layer), one) for one in wanted}
         if twice := sorted(named & chosen):
@@ -749,7 +749,7 @@ class Display:
 # --- how all maps become one ----------------------------------------------------------------------
 
 HeadFusion = Literal["mean", "max", "min"]
-HEAD_FUSIONS: dict[str, str] = {"mean": "mean", "max": "largest", "min": "smallest"}
+HEAD_FUSIONS: dict[str, str] = {"mean": "mean", "max": "maximum", "min": "minimum"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -772,22 +772,20 @@ class RolloutOptions:
     def __post_init__(self) -> None:
         if not 0 <= self.residual <= 1:
             raise HgvizError(
-                f"the residual path cannot be {self.residual:g} of a sum: "
-                "it is a part of it, 0 for none and 1 for all",
+                f"the residual weight cannot be {self.residual:g}: it is between 0 and 1",
                 "Choose a number from 0 to 1; 0.5 is usual",
             )
         if self.fuse not in HEAD_FUSIONS:
             raise HgvizError(
-                f"heads are not fused by {self.fuse!r}: they are by {', '.join(HEAD_FUSIONS)}",
+                f"unknown head fusion {self.fuse!r}: there are {', '.join(HEAD_FUSIONS)}",
                 "Choose one of these",
             )
         clash = self.fuse != "mean", self.residual != 0.5, self.nothing
         if self.signed and any(clash):
-            taken = ("the largest or smallest head", "another residual share", "mass from nothing")
+            taken = ("the maximum or minimum", "another residual weight", "mass from no token")
             raise HgvizError(
-                f"the signed product does not go with {taken[clash.index(True)]}: "
-                "it is the product of A + I, where A is the mean of the heads and nothing is "
-                "divided",
+                f"the signed product cannot be combined with {taken[clash.index(True)]}: "
+                "it is the product of A + I, where A is the mean of the heads, not normalised",
                 "Leave one of the two out",
             )
 
@@ -816,7 +814,7 @@ class RolloutOptions:
         if self.signed:
             return f"signed product, {heads}"
         share = "half" if self.residual == 0.5 else f"{self.residual:.0%}".replace("%", " %")
-        return f"{heads}, {share} residual" + ", with mass from nothing" * self.nothing
+        return f"{heads}, {share} residual" + ", with mass from no token" * self.nothing
 
 
 # --- progress -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The one error people see: what is wrong and what to do about it."""
+"""The error that users see: what is wrong and what to do about it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPENINGS = (
 
 
 class HgvizError(Exception):
-    """Something a person can act on: what is wrong, and what to do about it, a sentence each.
+    """An error that a user can act on: what is wrong, and what to do about it, a sentence each.
 
     details: more than a sentence, for a text box or a log.
     """
@@ -85,12 +85,12 @@ class LabelError(HgvizError):
     ) -> None:
         named = ",".join(f"{one[:20]}={likely.get(one, 'CLASS')}" for one in labels[:LISTED])
         do = f"Say which class each label is: --labels {named}"
-        super().__init__(f"{what}: the model knows {list_names(classes)}", do)
+        super().__init__(f"{what}: the classes of the model are {list_names(classes)}", do)
         self.labels, self.classes, self.likely = tuple(labels), tuple(classes), dict(likely)
 
 
 class HgvizWarning(UserWarning):
-    """Something to know about a result that was made all the same; the command line says it."""
+    """Something to know about a result that is given all the same; the command line prints it."""
 
 
 def _sentence(words: str) -> str:
@@ -109,10 +109,10 @@ def _ended(words: str) -> str:
 _WAYS = {
     **dict.fromkeys((errno.ENOENT, errno.ENOTDIR), "Check the path"),
     errno.EISDIR: "Choose a file",
-    **dict.fromkeys((errno.EACCES, errno.EPERM), "Choose another, or have its owner allow it"),
-    errno.EROFS: "Choose another place",
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Choose another one, or ask its owner for access"),
+    errno.EROFS: "Choose another folder",
     **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free some space"),
-    errno.EFBIG: "Choose another disk, or raise the limit",
+    errno.EFBIG: "Choose another disk, or raise the size limit",
     errno.ENAMETOOLONG: "Choose a shorter name",
 }
 
@@ -120,7 +120,7 @@ _WAYS = {
 def file_error(what: str, error: OSError) -> HgvizError:
     """The HgvizError for a failed file operation: what, the reason the system gives, what to do."""
     why = error.strerror or str(error)
-    return HgvizError(f"{what}: {why}", _WAYS.get(error.errno or 0, "Choose another"))
+    return HgvizError(f"{what}: {why}", _WAYS.get(error.errno or 0, "Choose another one"))
 
 
 def to_hgviz_error(error: BaseException) -> HgvizError:
@@ -128,19 +128,19 @@ def to_hgviz_error(error: BaseException) -> HgvizError:
     if isinstance(error, HgvizError):
         return error
     if isinstance(error, MemoryError):
-        return HgvizError("There is not enough memory", "Take a shorter text or fewer rows")
+        return HgvizError("There is not enough memory", "Use a shorter text or fewer rows")
     if isinstance(error, OSError) and error.strerror:
         return file_error(f"Cannot use {error.filename or 'a file'}", error)
     return HgvizError(
-        f"Something failed that nobody foresaw: {type(error).__name__}: {error}",
-        "Run it again with --debug and report what it shows",
+        f"Unexpected error: {type(error).__name__}: {error}",
+        "Run it again with --debug and report the output",
     )
 
 
 def no_attention_error(family: str = "") -> HgvizError:
-    """What is said where heads or maps are asked of a model that has none."""
+    """The error for heads or maps of a model without attention."""
     return HgvizError(
-        "this model does not attend: "
-        f"no layer {f'of a model of the family {family} ' if family else ''}has heads or maps",
-        "See what its answers depend on: hgviz reach MODEL --text T",
+        "this model has no attention: "
+        f"{f'models of the family {family} have' if family else 'it has'} no heads or maps",
+        "Measure what its outputs depend on: hgviz reach MODEL --text T",
     )

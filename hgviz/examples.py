@@ -253,9 +253,9 @@ def question_examples(
     some = [at for at, one in enumerate(within) if one]
     if not some:
         raise HgvizError(
-            "no answer lies within what the model reads: "
-            f"it reads {limit:,} tokens, and all {len(prompts):,} lie beyond them",
-            "Take shorter texts",
+            "no answer lies within the model's maximum length: "
+            f"it is {limit:,} tokens, and all {len(prompts):,} answers lie beyond it",
+            "Use shorter texts",
         )
     kept = [prompts[at] for at in some]
     found = _of_prompts("ends", kept, [wanted[at] for at in some], (), limit)
@@ -341,7 +341,7 @@ def seq2seq_examples(
         if len(ids) < 2:
             raise HgvizError(
                 f"second text {number} is too short to score: nothing follows its first token",
-                "Fill it in, or take the line out",
+                "Complete it, or delete the line",
             )
         size = float(target.byte_counts()[1 : len(ids)].sum())
         rows.append(
@@ -384,7 +384,7 @@ def masked_token_examples(
     if not any(one.any() for one in asked):
         some = [at for at, text in enumerate(texts) if (text.spans[:, 0] >= 0).any()]
         if not some:
-            raise HgvizError("the text is too short to score: it has no tokens of its own")
+            raise HgvizError("the text is too short to score: it has only special tokens")
         asked[some[0]][random.choice(np.flatnonzero(texts[some[0]].spans[:, 0] >= 0))] = True
     rows = [
         row

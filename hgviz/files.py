@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, what paths name, and what files of strangers say."""
+"""Files written completely or not at all, names of paths and models, and untrusted files."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def folder_lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            what = f"{short_path(folder)} is being written by another hgviz"
+            what = f"{short_path(folder)} is being written by another hgviz process"
             raise HgvizError(what, "Wait until it is done, or choose another name") from None
         except OSError:  # some network disks have no locks
             pass
@@ -175,9 +175,9 @@ def find_path(path: str | os.PathLike[str]) -> Path:
     shown = str(cache).replace(home, "~", 1) if cache.is_relative_to(home) else cache
     raise HgvizError(
         f"there is no {name}: no file or folder has that name, and the Hugging Face cache "
-        f"({shown}) holds no {CONFIG} of such a model",
+        f"({shown}) has no {CONFIG} of such a model",
         nearest_name(place, cached)
-        or f"Check the name, or fetch the model with `hf download {name}`: hgviz downloads nothing",
+        or f"Check the name, or run `hf download {name}`: hgviz itself downloads nothing",
     )
 
 
@@ -265,8 +265,8 @@ def printable(text: str) -> str:
 
 
 def quoted(value: Any) -> str:
-    """A value from a file within an error: its repr on one line, or "not there" for None."""
-    return "not there" if value is None else printable(repr(value))[:40]
+    """A value from a file within an error: its repr on one line, or "missing" for None."""
+    return "missing" if value is None else printable(repr(value))[:40]
 
 
 def first_line(error: BaseException) -> str:

@@ -51,7 +51,7 @@ def read_mask(names: str, spec: ModelSpec) -> tuple[HeadSet, HeadSet]:
         mask.model in ("", spec.digest),
         f"{short_path(path)} is a mask of another model: the digest of its weights is "
         f"{mask.model[:12]!r}, that of {spec.name or 'this one'} is {spec.digest[:12]!r}",
-        "Open the model it was made with, or make a mask of this one",
+        "Open the model that it was made for, or save a mask of this one",
     )
     try:
         off, streaming = (
@@ -86,8 +86,8 @@ def read_mask_file(path: Path) -> MaskFile:
     try:
         return msgspec.convert(content, MaskFile)
     except msgspec.ValidationError as error:
-        what = f"{short_path(path)} is no mask file: {first_line(error)}"
-        do = 'It is {"heads": ["3.5"], "streaming": [], "model": DIGEST}'
+        what = f"{short_path(path)} is not a mask file: {first_line(error)}"
+        do = 'Write {"heads": ["3.5"], "streaming": [], "model": DIGEST}'
         raise HgvizError(what, do) from None
 
 
@@ -100,7 +100,7 @@ def read_heads(names: str, spec: ModelSpec) -> HeadSet:
     if streaming:
         warnings.warn(
             f"{names[len(MARK) :]}: {counted(len(streaming), 'streaming head')} ignored; only "
-            "the commands capture and evaluate take streaming heads",
+            "the commands capture and evaluate use streaming heads",
             HgvizWarning,
             stacklevel=2,
         )

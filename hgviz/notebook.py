@@ -1,6 +1,6 @@
 """Figures and comparisons for notebooks, shown in place as SVG.
 
-Importing this costs little: torch, matplotlib and h5py load when they are needed, Qt never.
+This module imports fast: torch, matplotlib and h5py load when they are needed, Qt never.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ OTHER_OPTIONS = "Other options of figure() are kind, text, item and " + ", ".joi
 class Figure:
     """A figure that a notebook shows in place.
 
-    captures: what it shows, so that another figure need not run the model again.
+    captures: the captures that it shows; other figures of them need not run the model again.
     """
 
     def __init__(
@@ -56,17 +56,17 @@ class Figure:
     @property
     def capture(self) -> Capture:
         """The capture it shows, of two the first. Raises HgvizError for a figure of studies."""
-        require(self.captures, "this figure is of studies: it shows no capture alone")
+        require(self.captures, "this figure is of studies, not of a capture")
         return self.captures[0]
 
     @cached_property
     def facts(self) -> Facts:
-        """The numbers behind the figure, fit for JSON; measured when they are asked for."""
+        """The numbers of the figure, ready for JSON; computed when first used."""
         return self._find_facts()
 
     @property
     def command(self) -> str:
-        """The command that draws it, in the folder of its files, to the file last saved."""
+        """The command that reproduces it, in the folder of its files, to the file last saved."""
         from hgviz.figures import output
 
         return output.command(self._panel, self._path)
@@ -115,17 +115,17 @@ def figure(
     device: str = "cpu",
     **options: Any,
 ) -> Figure:
-    """A figure of a capture, of a model on a text, or of a study; or of the path of one.
+    """Draw a figure of a capture, of a model on a text, or of a study, or of the path of one.
 
     Args:
-        kind: map, links, wall, levels, rollout, neurons, profile, activation; of studies curve and
-            scores.
-        text, pair, target: what a model reads.
-        off, activation: heads switched off, "3.5,4.*", and another activation for all heads.
-        head: its number in the layer, or both as "12.5".
-        query, key: tokens.
-        item: which text of a corpus.
-        options: those that `hgviz figure --help` has for the kind, by the same names:
+        kind: map, links, wall, levels, rollout, neurons, profile or activation; for studies, curve
+            or scores.
+        text, pair, target: the input of a model.
+        off, activation: heads to switch off, "3.5,4.*", and another activation for all heads.
+        head: its index in the layer, or "LAYER.HEAD", such as "12.5".
+        query, key: indices of tokens.
+        item: index of the text in a corpus.
+        options: the options of `hgviz figure` for the kind, with the same names:
             queries=[3, 5], heads="12.5,11.*", most=4, residual=0.5, palette="magma",
             limits=(0, 0.5), methods=["loo"].
 
@@ -173,22 +173,22 @@ def compare(
     device: str = "cpu",
     **options: Any,
 ) -> Figure | Disagreement:
-    """A head of A, one of B and their difference, on one scale; or the answers of both to data.
+    """Draw a head of A, one of B and their difference; or compare their predictions on data.
 
     Args:
         a, b: captures, models or paths of either; a model reads text, or the text of the other
             side where that is a capture.
-        data: labelled rows, or a text, in place of a text: both models answer it, or `limit`
-            examples of it. labels: what the models call each label of the data.
+        data: labelled rows, or a text file, on which both models are scored, or on `limit` examples
+            of it. labels: maps labels of the data to classes of the models.
         beside: the head of B, by default that of A.
-        off, activation: of B alone, so that compare(m, m, text, off="3.5") shows what a head does
-            to the others.
+        off, activation: for B only, so that compare(m, m, text, off="3.5") shows the effect of a
+            head on the others.
         options: palette, scale and limits.
 
     Returns:
         A Figure, whose `facts` are what `hgviz compare --json` prints of all heads. With data a
         Disagreement: both scores (shares from 0 to 1, or bits per byte), the difference with its
-        interval of 95 %, McNemar's p, and `to_dict()`.
+        95 % interval, McNemar's p, and `to_dict()`.
 
     Raises HgvizError, and TypeError for other options.
 
@@ -198,7 +198,7 @@ def compare(
     if data is not None:
         require(
             text is None and not (is_capture(a) or is_capture(b)),
-            "two models answer data; a text or a capture is compared by its maps",
+            "only models are scored on data: texts and captures are compared by their maps",
             "Give two models, and data without a text",
         )
         models = _model(a, None, device), _model(b, activation, device)
@@ -236,15 +236,15 @@ def reach(
     width: str = "neurips",
     title: str | None = None,
 ) -> Figure:
-    """How far every output of some models depends on what they read, as `hgviz reach` measures it.
+    """Measure which tokens each output of some models depends on, as `hgviz reach` does.
 
-    models: of any family, as paths or open. text, and target of an encoder-decoder, or so many
-    tokens at random; lengths: also time passes of so many tokens. facts: what --json prints.
+    models: of any architecture, as paths or open. text, and target of an encoder-decoder, or a
+    number of random tokens; lengths: also time passes of these lengths. facts: what --json prints.
     Raises HgvizError.
     """
     require(
         models and (text is None) != (tokens is None),
-        "nothing says what the models read: it is a text, or so many tokens at random",
+        "the input is missing: it is a text, or a number of random tokens",
         "Give one or more models, and text= or tokens=",
     )
     opened = [_model(model, dtype="float64") for model in models]
@@ -274,8 +274,8 @@ def redundancy(
     width: str = "neurips",
     title: str | None = None,
 ) -> Figure:
-    """How similar the heads of each layer are: of a model or its path by its weights, of captures
-    or their paths by their maps.
+    """Measure how similar the heads of each layer are: by the weights of a model or its path, or by
+    the maps of captures or their paths.
 
     facts: what `hgviz redundancy --json` prints. Raises HgvizError.
     """
@@ -283,9 +283,9 @@ def redundancy(
     captures = [_capture(one) for one in sources if is_capture(one)]
     require(
         len(captures) == len(sources) if captures else len(sources) == 1,
-        "these cannot be taken together: "
+        "these sources cannot be combined: "
         "heads are compared by the weights of one model, or by the maps of captures",
-        "Give one model, or captures alone",
+        "Give one model, or only captures",
     )
     first: Any = sources[0]
     if captures:
@@ -335,8 +335,8 @@ def _capture(
         for name, value in (("text", text), ("off", off), ("activation", activation)):
             require(
                 not value,
-                f"a capture takes no {name}: it is of one text, as one model read it",
-                "Give the model in its place, or leave it out",
+                f"a capture takes no {name}: its text and model are fixed",
+                f"Give a model instead, or leave out {name}",
             )
         if isinstance(source, Capture):
             return source
@@ -344,8 +344,8 @@ def _capture(
     _require_model(source)  # before a text is missed
     require(
         text is not None,
-        "a model needs a text: there is nothing to draw before it has read one",
-        'Give one, such as text="The sand ran down."',
+        "a model needs a text",
+        'Add one, such as text="The sand ran down."',
     )
     model = _model(source, activation, device)
     prompt, second = tasks.read_prompts(model, text=text, pair=pair, target=target)
@@ -370,9 +370,8 @@ def _model(
         return tasks.load(find_sample(source), device, dtype, activation=activation)
     require(
         activation is None,
-        "the activation of a model that is open cannot be exchanged: "
-        "its layers are built for the one it has",
-        "Give its path in its place",
+        "the activation of an open model cannot be replaced",
+        "Give the path of the model instead",
     )
     model: Model = source
     return model
@@ -385,9 +384,8 @@ def _require_model(source: Any) -> None:
         return
     require(
         hasattr(source, "trace"),
-        f"{source!r:.40} cannot be drawn: "
-        "captures and models can, and paths of captures, checkpoints and studies",
-        "Give one of these",
+        f"{source!r:.40} cannot be drawn",
+        "Give a capture, a model, or the path of a capture, checkpoint or study",
     )
 
 
@@ -427,14 +425,14 @@ def _head(capture: Capture, layer: int | None, head: Head | None) -> HeadId:
     """A head as a number in a layer, "12.5" or (12, 5); 0.0 by default."""
     if isinstance(head, str) and "." in head:
         heads = parse_heads(head, capture.spec.layers)
-        require(len(heads) == 1, f"{head!r} names {len(heads)} heads: one is drawn", "Name one")
+        require(len(heads) == 1, f"{head!r} names {len(heads)} heads", "Name one head")
         return next(iter(heads))
     if isinstance(head, tuple):
         return HeadId(*head)
     require(
         not isinstance(head, str) or head.isdecimal(),
-        f"{head!r} names no head: a head is 5, or 3.5 with its layer",
-        "Name one",
+        f"{head!r} does not name a head",
+        "Write 5, or 3.5 with the layer",
     )
     return HeadId(layer or 0, int(head or 0))
 

@@ -1,4 +1,4 @@
-"""What hgviz remembers between two runs: one frozen value, one TOML file."""
+"""The settings that hgviz saves between sessions: one frozen value, one TOML file."""
 
 from __future__ import annotations
 
@@ -34,35 +34,29 @@ class Settings(msgspec.Struct, frozen=True):
         InterfaceScale,
         Meta(
             title="Interface scale",
-            description="hgviz restarts to apply it: Ctrl++ or Ctrl+-.",
+            description="Also Ctrl++ and Ctrl+-; hgviz restarts to apply it.",
         ),
     ] = "100 %"
-    palette: Annotated[str, Meta(title="Colours of weights", extra={"from": "palettes"})] = (
-        "viridis"
-    )
+    palette: Annotated[str, Meta(title="Colour map", extra={"from": "palettes"})] = "viridis"
     scale: Annotated[
         Literal["linear", "sqrt", "log"],
-        Meta(title="Scale of colours", description="Of weights in maps."),
+        Meta(title="Colour scale", description="For weights in maps."),
     ] = "sqrt"
     device: Annotated[
         str,
         Meta(
             title="Device",
-            description="Models run on it when they are opened next.",
+            description="Applies to models that are opened from now on.",
             extra={"from": "devices"},
         ),
     ] = "auto"
-    figure_width: Annotated[str, Meta(title="Width of figures", extra={"from": "widths"})] = (
-        "neurips"
-    )
-    figure_format: Annotated[str, Meta(title="Format of figures", extra={"from": "formats"})] = (
-        "pdf"
-    )
+    figure_width: Annotated[str, Meta(title="Figure width", extra={"from": "widths"})] = "neurips"
+    figure_format: Annotated[str, Meta(title="Figure format", extra={"from": "formats"})] = "pdf"
     restore: Annotated[
         bool,
         Meta(
-            title="Go on where hgviz was left",
-            description="Without a file to open, the last session comes back.",
+            title="Restore last session",
+            description="When hgviz starts without a file.",
         ),
     ] = True
     geometry: str = ""

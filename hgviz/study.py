@@ -57,9 +57,9 @@ class HeadArray:
 
 
 ARRAYS: dict[str, HeadArray] = {
-    "gradient": HeadArray("examples", "gradients", "slope of the loss with the head's gate"),
+    "gradient": HeadArray("examples", "gradients", "gradient of the loss by the gate of the head"),
     "token_gradient": HeadArray(
-        "examples", "gradients", "sum over tokens of the sizes of the parts of the slope"
+        "examples", "gradients", "sum over tokens of the absolute parts of this gradient"
     ),
     "loss_change": HeadArray("places", "each head off", "loss with the head off - loss"),
     "change": HeadArray(
@@ -71,7 +71,7 @@ ARRAYS: dict[str, HeadArray] = {
     ),
     "shapley": HeadArray(
         "permutations", "random orders",
-        "what switching a head on does to the mean loss, in a random order each",
+        "change of the mean loss when a head is switched on, one random order per row",
     ),
 }  # fmt: skip
 
@@ -253,9 +253,9 @@ class Study:
         costs: NDArray[np.float64] | None = getattr(self, f"saved_{key}")
         if costs is None:
             raise HgvizError(
-                f"the study does not say what {key} go with a head: "
-                "the weights of its model do not go by heads, or an older hgviz measured it",
-                "Count heads, or measure them anew",
+                f"the study does not know the {key} of single heads: "
+                "the weights of its model do not divide by heads, or an older hgviz measured it",
+                "Use heads instead, or measure the study again",
             )
         return costs
 

@@ -71,7 +71,7 @@ def refusal(run):
     def call(*words, code=1):
         found, out, error = run(*words)
         assert (found, out, error.count("\n")) == (code, "", 1), error
-        assert "nobody foresaw" not in error
+        assert "Unexpected error" not in error
         return error
 
     return call

@@ -233,7 +233,7 @@ def test_an_interrupted_one_goes_on_and_ends_alike(tmp_path):
     model, prompt, _ = made("hourglass", tmp_path, "float32")
     out = tmp_path / "a.h5"
     whole = generated(model, prompt, count=8, seed=5)
-    on_disk = "layer 1 is on disk"
+    on_disk = "layer 1 saved"
     cancelled(tasks.generate, model, prompt, 8, out, seed=5, when=lambda s: s.note == on_disk)
     assert (tmp_path / "a.h5.part").is_dir()
     kept = generated(model, prompt, count=8, seed=5, out=out)
@@ -246,10 +246,10 @@ def test_it_ends_where_the_positions_end_and_says_so(tmp_path):
     capture = generated(model, prompt, count=100)
     assert len(capture.prompt) == 64
     wrote = 64 - len(prompt)
-    said = f"{wrote} tokens after {len(prompt)}, greedy; stopped where its 64 positions end"
+    said = f"{wrote} tokens after {len(prompt)}, greedy; stopped at its maximum length of 64"
     assert capture.made.generated == said
     full = generated(model, capture.prompt, count=1)
-    assert full.made.generated.startswith("0 tokens after 64, greedy; stopped where")
+    assert full.made.generated.startswith("0 tokens after 64, greedy; stopped at")
     same(full, capture)
     exactly = generated(model, prompt, count=wrote)
     assert exactly.made.generated == f"{wrote} tokens after {len(prompt)}, greedy"
@@ -276,7 +276,7 @@ def test_it_ends_after_the_token_that_ends_a_text(tmp_path, where):
     assert end in model.ends
     capture = generated(model, prompt, count=12, seed=1)
     assert capture.prompt.ids[-1] == end and len(capture.prompt) == len(prompt) + place + 1
-    assert capture.made.generated.endswith("; stopped after its end token")
+    assert capture.made.generated.endswith("; stopped at its end token")
 
 
 @pytest.mark.parametrize("damaged", ["{", '{"eos_token_id": "x", "eos_token": 5}', "[]", ""])
@@ -295,10 +295,10 @@ def test_what_cannot_be_generated_is_one_error(tmp_path):
     model, prompt, target = made("decoder", tmp_path)
     both, source, _ = made("both", tmp_path)
     for arguments, options, said in (
-        ((model, prompt), {"count": 0}, "nothing to generate"),
-        ((model, prompt), {"temperature": 0.0, "seed": 1}, "no temperature 0"),
-        ((model, prompt), {"temperature": float("nan"), "seed": 1}, "no temperature nan"),
-        ((model, prompt), {"seed": -1}, "no seed -1"),
+        ((model, prompt), {"count": 0}, "cannot generate 0 tokens"),
+        ((model, prompt), {"temperature": 0.0, "seed": 1}, "temperature cannot be 0"),
+        ((model, prompt), {"temperature": float("nan"), "seed": 1}, "temperature cannot be nan"),
+        ((model, prompt), {"seed": -1}, "seed cannot be -1"),
         ((model, prompt, source), {}, "reads one text"),
         ((both, source), {}, "needs a second text"),
     ):
@@ -306,7 +306,7 @@ def test_what_cannot_be_generated_is_one_error(tmp_path):
             generated(*arguments, **options)
     out = tmp_path / "a.h5"
     out.write_text("mine")
-    with pytest.raises(HgvizError, match="exists already"):
+    with pytest.raises(HgvizError, match="already exists"):
         generated(model, prompt, count=5, out=out)
     assert out.read_text() == "mine"
     assert generated(model, prompt, count=5, out=out, force=True).complete
@@ -339,9 +339,9 @@ def test_the_command_line_says_what_was_written(tmp_path, run, facts, refusal):
     [
         ("--text a --generate 0", "--generate"),
         ("--text a --generate x", "--generate"),
-        ("--text a --seed 1", "go with --generate"),
-        ("--text a --temperature 1", "go with --generate"),
-        ("--text a --generate 2 --temperature 1", "goes with --seed"),
+        ("--text a --seed 1", "require --generate"),
+        ("--text a --temperature 1", "require --generate"),
+        ("--text a --generate 2 --temperature 1", "requires --seed"),
         ("--text a --generate 2 --temperature 0 --seed 1", "above 0"),
         ("--text a --generate 2 --temperature nan --seed 1", "above 0"),
         ("--text a --generate 2 --seed -1", "--seed"),
@@ -385,7 +385,7 @@ def test_a_text_beyond_the_memory_is_refused_with_what_fits(model, short, monkey
         monkeypatch.setattr(devices, "free_memory", lambda free=free: free)
         most = tasks.estimate(model, text(201)).most
         assert tasks.estimate(model, text(most)).memory <= 0.91 * free
-        with pytest.raises(HgvizError, match="does not fit this machine's memory") as caught:
+        with pytest.raises(HgvizError, match="does not fit in memory") as caught:
             tasks.estimate(model, text(2 * most))
         assert f"{free / 1e6:,.0f} MB are free" in caught.value.what
         assert f"up to about {most // 1000 * 1000:,} tokens fit" in caught.value.do
@@ -402,7 +402,7 @@ def test_the_command_says_what_takes_long_or_does_not_fit(
     code, _, said = run(*words, text(300))
     assert code == 0 and "5 layers, 300 tokens: about " in said
     monkeypatch.setattr(devices, "free_memory", lambda: 1_000_000)
-    assert "does not fit this machine's memory" in refusal(*words, text(5000), "--force")
+    assert "does not fit in memory" in refusal(*words, text(5000), "--force")
 
 
 def test_tokens_of_a_long_text_are_counted_by_its_beginning(model, monkeypatch):

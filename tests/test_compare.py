@@ -586,7 +586,7 @@ def test_the_page_begins_with_both_scores_the_test_and_the_heads_that_differ_mos
     assert distances == sorted(distances, reverse=True)
     assert distances[0] == pytest.approx(max(one.js for one in comparison.maps.heads), abs=1e-3)
     page = blocks(a, a, words[2])
-    assert "Different answers" not in page and page["Answers"].rows[2][1].startswith("0 [")
+    assert "Different predictions" not in page and page["Scores"].rows[2][1].startswith("0 [")
     assert all(row[3].startswith(("0 [0, 0]", "–")) for row in page["Metrics of heads"].rows)
     page = blocks(a, a, words[2], off=frozenset({HeadId(0, 1)}))
     assert page["Models"].rows[-1] == ("Heads off", "none", "0.1")
@@ -609,7 +609,7 @@ def test_models_of_bytes_are_reported_and_long_texts_are_cut(words, letters, tmp
     assert any("is cut to the positions of both models" in one for one in found.notes)
     (tmp_path / "data.txt").write_text(f"{TEXT}, and so it went on. " * 12)
     page = blocks(*map(open_model, letters), tmp_path / "data.txt", text="the cat")
-    assert page["Answers"].columns[1] == "Bits per byte"
+    assert page["Scores"].columns[1] == "Bits per byte"
     assert "“the cat”" in page["The head that differs most"].caption
 
 
@@ -664,7 +664,7 @@ def test_a_report_has_the_maps_of_layers_that_have_weights_alone(
     assert values["a", "0.1", "slope"] > 0
     if kind != "longformer":
         assert values["b", "0.1", "slope"] is None
-        assert "has no slopes" in "".join(found["notes"])
+        assert "has no gradients" in "".join(found["notes"])
         assert "<td>–</td>" in out.read_text("utf-8")
 
 
@@ -713,7 +713,7 @@ def place(letters, words, folder, seers, pictures, tmp_path_factory):
         ("words words --data rows.csv --texts 0 -o x.html", 2, "--texts"),
         ("states states --image a.png --text a", 2, ""),
         ("states states --labels a=b", 2, ""),
-        ("states states --data a.txt --labels cat=X,cat=Y", 2, "'cat' is said to be two labels"),
+        ("states states --data a.txt --labels cat=X,cat=Y", 2, "'cat' is mapped to two labels"),
         ("words words --data rows.csv -o nowhere/x.html", 1, "no folder"),
         ("nowhere model --text a", 1, "nowhere"),
         ("model study.h5 --text a", 1, "is a study"),
@@ -723,7 +723,7 @@ def place(letters, words, folder, seers, pictures, tmp_path_factory):
         ("words words --data gap.tsv", 1, "line 2, column label is missing or empty"),
         ("model model --text a --off 9.9", 1, "no head"),
         ("a.h5 alien.h5", 1, "share no token"),
-        ("states wide --data a.txt", 1, "those of A have 32 numbers and those of B 64"),
+        ("states wide --data a.txt", 1, "their width is 32 in A and 64 in B"),
         ("states tags --data a.txt", 1, "A gives hidden states and B classes of tokens"),
         ("tags ends --data a.txt", 1, "A gives classes of tokens and B ends of answers"),
         ("seer tags --data a.txt", 1, "A reads images and B text"),
@@ -746,4 +746,4 @@ def test_what_cannot_be_compared_is_one_line(refusal, place, monkeypatch, line, 
     before = set(place.iterdir())
     error = refusal("compare", *line.split(), code=code)
     assert message.lower() in error.lower() and set(place.iterdir()) == before
-    assert ("--help` shows what it takes." in error) == (code == 2)
+    assert ("--help`." in error) == (code == 2)

@@ -404,11 +404,11 @@ def test_where_influence_fades_is_where_it_stays_small():
     # the lag is what is not in yet; 0 where nothing before is heard at all
     assert [measured(own).lag for own in (FIRST, np.eye(5), [[1.0]])] == [3, 0, 0]
     for own, said in (
-        (BAND, "and none on one more than 2 before it"),
-        (BAND, "from 3 tokens on influence is exactly 0"),
+        (BAND, "or on one more than 2 back"),
+        (BAND, "influence is exactly 0 from 3 tokens apart"),
         (np.maximum(BAND, BAND.T), "on a token more than 2 away"),
-        (np.ones((3, 3)), "later tokens, too, each on all"),
-        (STAIRCASE, "not each on all before it; up to 1 right before"),
+        (np.ones((3, 3)), "later tokens, each on all"),
+        (STAIRCASE, "not each on all earlier tokens; outputs do not depend on up to 1"),
     ):
         assert said in measured(own).describe("a")
     times = Times((10, 100, 200), ((1.0, 5.0, 20.0), (1.0, 2.0, 4.0)))
@@ -426,7 +426,7 @@ def test_every_kind_of_model_is_told_beside_what_it_costs(folders, facts, output
             ("glass", "1:4", "(n/4)² d")} <= rows  # fmt: skip
     assert "milliseconds" not in told
     said = output("reach", "window", "--tokens", "9", "--lengths", "4,8")
-    assert "none on one more than 4 before it" in said
+    assert "or on one more than 4 back" in said
     assert "grows as n to the" in said and "n w d²" in said
 
 
@@ -478,8 +478,8 @@ def test_no_figure_has_a_flaw(folders, names, width):
         ("reach lstm", 2, "exactly one of"),
         ("reach lstm --text a --tokens 3", 2, "exactly one of"),
         ("reach lstm --tokens 0", 2, "--tokens"),
-        ("reach lstm --tokens 3 --target a", 2, "go with --text"),
-        ("reach lstm --text a --lengths 4,x", 2, "no list of lengths"),
+        ("reach lstm --tokens 3 --target a", 2, "need --text"),
+        ("reach lstm --text a --lengths 4,x", 2, "not a list of lengths"),
         ("reach lstm --text a -o r.doc", 2, "does not end in"),
         ("reach lstm gpt --text a -o r.npy", 2, "one model"),
         ("reach gpt --text a --lengths 4,99", 1, "at most 64"),
@@ -487,9 +487,9 @@ def test_no_figure_has_a_flaw(folders, names, width):
         ("reach two --text a", 1, "--target"),
         ("reach lstm --text=", 1, "empty"),
         ("figure sample/first.h5 --kind reach -o r.pdf", 2, "hgviz reach MODEL --text T"),
-        ("logits lstm --generate 5 -o l.npy", 2, "go with a text"),
+        ("logits lstm --generate 5 -o l.npy", 2, "require a text"),
         ("logits lstm -o l.npy", 2, "--text T"),
-        *((words, 1, "does not attend") for words in (
+        *((words, 1, "has no attention") for words in (
             "capture lstm --text Sand -o c.h5",
             "capture window --text Sand --generate 3 -o c.h5",
             "capture lstm --corpus sample/reviews.tsv -o c.h5",
@@ -507,12 +507,12 @@ def test_wrong_use_is_one_clear_line(folders, refusal, words, code, said):
     before = {path.name for path in folders.iterdir()}
     error = refusal(*words.split(), code=code)
     assert said in error and {path.name for path in folders.iterdir()} == before
-    assert said != "does not attend" or "hgviz reach MODEL --text T" in error
+    assert said != "has no attention" or "hgviz reach MODEL --text T" in error
 
 
 def test_all_else_works(folders, facts, output, tmp_path):
     said, told = output("info", "lstm"), facts("info", "window")
-    assert "family: lstm" in said and "This model does not attend: " in said
+    assert "family: lstm" in said and "This model has no attention: " in said
     assert told["layers"] == [] and told["parameters"] > 0
     for name in ("lstm", "window", "gpt", "glass"):
         out = tmp_path / f"{name}.npy"

@@ -55,7 +55,7 @@ def folder(tmp_path_factory):
         ("heads model", 2, "exactly one of --text"),
         ("heads model --text a --corpus b.txt", 2, "exactly one of --text"),
         ("heads model --text a --item 0", 2, "--item is for"),
-        ("heads model --corpus texts.txt --target b", 2, "go with --text"),
+        ("heads model --corpus texts.txt --target b", 2, "need --text"),
         ("heads model --corpus texts.txt -o x.txt", 2, "does not end in"),
         ("heads texts.h5 --text a", 2, "has its own texts"),
         ("heads texts.h5 --item 7", 1, ""),
@@ -157,7 +157,7 @@ def test_heads_with_the_same_projections_have_cosine_1_and_rank_1(tmp_path, fact
     rows = list(csv.DictReader((tmp_path / "fig.csv").read_text().splitlines()))
     cell = next(row for row in rows if (row["of"], row["x"], row["y"]) == ("Layer 1", "0", "2"))
     assert float(cell["value"]) == pytest.approx(second["cosines"][0][2], rel=1e-6)
-    assert any(row["shown"] == "What the largest hold" for row in rows)
+    assert any(row["shown"] == "Cumulative energy" for row in rows)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_heads_of_models_and_captures_are_compared_from_python(folder):
     assert one.facts["kind"] == both.facts["kind"] == "maps"
     assert both.facts["layers"][0]["rows"] > one.facts["layers"][0]["rows"]
     for wrong in ([captures[0], path], [path, path], []):
-        with pytest.raises(HgvizError, match="cannot be taken together"):
+        with pytest.raises(HgvizError, match="cannot be combined"):
             hgviz.redundancy(wrong)
     other = hgviz.capture(open_model(own_bert(folder / "seed", seed=1)), "the cat")
     shutil.rmtree(folder / "seed")

@@ -223,7 +223,7 @@ def test_a_study_of_something_else_is_not_touched(trials, data, tmp_path):
     ):
         with pytest.raises(HgvizError, match=words) as error:
             tasks.study(changed, {"gradient"}, out, seed=seed)
-        assert "was not touched" in str(error.value) and "--force" in str(error.value)
+        assert "is a study of" in str(error.value) and "--force" in str(error.value)
         assert out.read_bytes() == before
     tasks.study(trials, {"loss_change"}, out)
     assert [*open_study(out).arrays] == ["gradient", "loss_change"]
@@ -371,7 +371,7 @@ def test_heads_that_have_to_stay_stay_and_their_curves_are_told_apart(wide):
 
 def test_what_was_not_measured_makes_no_order(wide, data):
     trials, study = wide
-    with pytest.raises(HgvizError, match="no head can go"):
+    with pytest.raises(HgvizError, match="no head can be removed"):
         tasks.curve(trials, study, "loo", random=20, least=100)
     for method in ("shapley", "gates", "nonsense"):
         with pytest.raises(HgvizError):
@@ -519,7 +519,7 @@ def wrong(home, whole_study, tmp_path_factory):
         ("importance MODEL --data rows.tsv -o new.h5 --off 9.0", 1, "no head 9.0"),
         ("importance MODEL --data rows.tsv -o new.h5 --off first", 1, "does not name a head"),
         ("importance MODEL --data rows.tsv -o new.h5 --off 0.*,1.*", 1, "All heads are off: "),
-        ("importance MODEL --data rows.tsv -o new.h5 --method gates", 2, "name them by --gates"),
+        ("importance MODEL --data rows.tsv -o new.h5 --method gates", 2, "name folders by --gates"),
         ("importance MODEL --data rows.tsv -o c.h5", 1, "not a study"),
         ("importance MODEL --data rows.tsv -o MODEL", 1, "is a folder"),
         ("importance MODEL --data rows.tsv -o none/s.h5", 1, "cannot be written"),
@@ -533,7 +533,7 @@ def wrong(home, whole_study, tmp_path_factory):
         ("curve s.h5 MODEL --data rows.tsv --method shapley", 1, "Measure the heads by this"),
         ("curve s.h5 MODEL --data rows.tsv --method best", 1, "Unknown score 'best'"),
         ("curve s.h5 MODEL --data rows.tsv --random 3", 2, "20"),
-        ("map s.h5 --layer 0 --head 0 -o a.npy", 1, "is no capture"),
+        ("map s.h5 --layer 0 --head 0 -o a.npy", 1, "is not a capture"),
     ],
 )
 def test_what_cannot_be_measured_is_one_line(refusal, wrong, monkeypatch, words, code, message):

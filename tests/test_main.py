@@ -309,7 +309,7 @@ IGNORED = (signal.SIGINT, signal.SIGQUIT)  # by a shell, of what a script puts i
         (CAPTURE, SECOND, signal.SIGHUP, (), "a.h5.part", {"a.h5.part"}),
         (STUDY, computes, signal.SIGTERM, (), "", None),
         (TRAIN, partial(there, "out/state.pt"), signal.SIGTERM, IGNORED, "out", {"out"}),
-        (PRUNE, partial(there, ".out.new"), signal.SIGTERM, (), "Nothing was left in out", set()),
+        (PRUNE, partial(there, ".out.new"), signal.SIGTERM, (), "Nothing was saved in out", set()),
     ],
     ids=["capture-int", "capture-hup", "importance", "train", "prune"],
 )

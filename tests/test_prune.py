@@ -192,8 +192,8 @@ def test_a_zeroed_sentence_encoder_opens_where_the_original_did(run, tmp_path):
     masked = open_model(path).run(ids, off=frozenset({HeadId(0, 1)})).logits
     assert scaled_error(theirs.last_hidden_state.numpy(), masked) < 1e-5
     code, said, _ = run("prune", path, "--off", "0.1", "--form", "zeroed", "-o", tmp_path / "two")
-    assert "Not copied (weights of the whole model, links): around, checkpoint-5/model" in said
-    assert "times as fast" not in said and "takes as long as before" in said
+    assert "Not copied (weights of the full model, links): around, checkpoint-5/model" in said
+    assert "x as fast" not in said and "takes as long as before" in said
 
 
 def test_a_zeroed_model_may_be_written_into_its_own_folder_which_has_to_be_its_own(
@@ -318,7 +318,7 @@ def test_no_folder_is_replaced_and_all_heads_may_go(tmp_path, run):
             tasks.prune(path, off, where, force=force)
     (out / "mine").unlink()
     code, said, error = run("prune", path, "--off", "0.*,1.*", "-o", out)
-    assert code == 0 and "No head is left, so nothing attends any more." in said
+    assert code == 0 and "No head is left: the model has no attention." in said
     assert error.startswith("out opens in ") and "; the proof reads 256 examples from " in error
     tasks.prune(path, "0.1,1.0", out, force=True)
     assert len(open_model(out).spec.heads) == 4
@@ -343,7 +343,7 @@ def test_keep_is_a_number_or_a_share():
     spec = open_model(resource("sample/softmax")).spec
     assert [kept_count(one, spec) for one in ("0", "7", "24", "50%", "33.3 %")] == [0, 7, 24, 12, 8]
     for wrong in ("", "-1", "25", "101%", "half", "50%%", "nan%", "3.5"):
-        with pytest.raises(HgvizError, match="does not say how many heads to keep"):
+        with pytest.raises(HgvizError, match="not a number or share of heads"):
             kept_count(wrong, spec)
 
 
@@ -395,7 +395,7 @@ def test_a_damaged_mask_is_one_line(refusal, tmp_path):
         ('{"heads": ["99.0"]}', "no head 99.0"),
         ('{"streaming": ["99.0"]}', "no head 99.0"),
         ('{"heads": ["x"]}', "does not name a head"),
-        ('{"heads": "0.1"}', "is no mask file: Expected `array`, got `str`"),
+        ('{"heads": "0.1"}', "is not a mask file: Expected `array`, got `str`"),
         ('{"head": []}', "unknown field `head`"),
         ("[]", "is not a JSON object"),
         ('{"heads": ["0.1"', "is not a JSON object"),
@@ -424,7 +424,7 @@ def test_masks_are_written_and_read_again(facts, refusal, mask, tmp_path):
     assert read_plan(plan).model["off"].split(",") == written["heads"]
     (tmp_path / "notes.json").write_text("{}\n[]")
     for words, said, code in (
-        (("--keep", "25%"), "--keep and --mask go together", 2),
+        (("--keep", "25%"), "--keep and --mask require each other", 2),
         (("--keep", "25%", "--mask", "notes.json"), "is not a JSON object", 1),
         (("--keep", "99", "--mask", "x.json"), "24", 1),
         (("--keep", "25%", "--mask", "no/x.json"), "there is no folder", 1),
@@ -452,7 +452,7 @@ def test_streaming_heads_of_a_mask_count_where_heads_can_stream(run, output, tmp
     fields = {"heads": ["0.1"], "streaming": ["1.0"], "model": tasks.digest_of(gpt2)}
     path.write_text(json.dumps(fields))
     asked = ("capture", gpt2, "--text", "the cat sat", "-o", out, "--off", f"@{path}")
-    assert "--streaming goes with a text" in run(*asked, "--generate", 2)[2]
+    assert "--streaming cannot be combined" in run(*asked, "--generate", 2)[2]
     output(*asked, "--streaming", "1.1", "--sink", 1, "--recent", 2)
     made = open_capture(out)
     assert made.off == {HeadId(0, 1)}

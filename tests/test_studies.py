@@ -111,28 +111,28 @@ def test_a_study_file_has_defaults(folder):
         (MODEL + "[[data]]\n", "valid"), ("models = 3\n" + DATA, "models"), (None, "No such file"),
         ("[[models]]\ncheckpoint = 'x'\n" + DATA, "needs a name"),
         ("[[models]]\nname = ''\n" + DATA, "needs a name"),
-        (MODEL + BOTH, r"two of \[\[models\]\] have one name"),
-        (BOTH + DATA, r"two of \[\[data\]\] have one name"),
+        (MODEL + BOTH, r"two of \[\[models\]\] have the same name"),
+        (BOTH + DATA, r"two of \[\[data\]\] have the same name"),
         ("asks = []\n" + BOTH, "asks is empty"),
-        ("asks = ['scoer']\n" + BOTH, "asks cannot be 'scoer'. Choose among score, curve"),
+        ("asks = ['scoer']\n" + BOTH, "asks cannot be 'scoer'. Choose from score, curve"),
         ("asks = ['curve']\n" + BOTH, "curves need methods"),
         ("asks = ['compare']\n" + BOTH, "at least two activations"),
         ("seeds = []\n" + BOTH, "seeds is empty"), ("seeds = [1.5]\n" + BOTH, "seeds"),
-        ("seeds = [1, 1]\n" + BOTH, "a seed stands twice"),
-        ("seeds = [-1]\n" + BOTH, "seeds are numbers from 0 on"),
+        ("seeds = [1, 1]\n" + BOTH, "a seed is listed twice"),
+        ("seeds = [-1]\n" + BOTH, "seeds must be 0 or more"),
         ("seeds = 3\n" + BOTH, "seeds: expected a list in brackets, got a whole number"),
         ("activations = []\n" + BOTH, "activations is empty"),
-        ("activations = ['ymish', 'ymish']\n" + BOTH, "activation stands twice"),
-        ("methods = ['loo', 'loo']\n" + BOTH, "a method stands twice"),
-        ("threads = 0\n" + BOTH, "threads begin at 1"),
-        ("device = 'auto'\n" + BOTH, "device is one of cpu, cuda, mps"),
-        (BOTH + "[curve]\npoints = 1\n", "too small a number"),
-        (BOTH + "[curve]\nbudgets = [1.5]\n", "budgets are shares"),
-        (BOTH + "[curve]\nbudgets = [nan]\n", "budgets are shares"),
+        ("activations = ['ymish', 'ymish']\n" + BOTH, "activation is listed twice"),
+        ("methods = ['loo', 'loo']\n" + BOTH, "a method is listed twice"),
+        ("threads = 0\n" + BOTH, "threads must be 1 or more"),
+        ("device = 'auto'\n" + BOTH, "device must be one of cpu, cuda, mps"),
+        (BOTH + "[curve]\npoints = 1\n", "a number that is too small"),
+        (BOTH + "[curve]\nbudgets = [1.5]\n", "budgets must be above 0"),
+        (BOTH + "[curve]\nbudgets = [nan]\n", "budgets must be above 0"),
         (BOTH + "[curve]\nstep = 1\n", r"\[curve\] has no key step. Its keys.*points"),
         ("device = 'cpu'\nmethod = []\n" + BOTH, "no key method. Its keys.*methods"),
         (b"\xff\xfe\0", "[Ii]t is not text"), ("a = " + "[" * 5000 + "]" * 5000, "is not a study"),
-        ("#" * (1 << 20) + "\n" + BOTH, "longer than 1 MB"),
+        ("#" * (1 << 20) + "\n" + BOTH, "larger than 1 MB"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_study_file_is_one_line(folder, content, what):
@@ -207,12 +207,12 @@ def test_a_mistake_shows_before_anything_is_trained(old, new, what, folder):
     [
         (BOTH + "[recipe]\nstepz = 3", "[recipe] of this study cannot be used: "),
         (BOTH + "[recipe]\nsteps = 3\nrate = -1.0", "> 0.0 - at `$.recipe.rate`"),
-        (BOTH + "[recipe]\nminutes = 3", "does not train for minutes"),
+        (BOTH + "[recipe]\nminutes = 3", "cannot train for minutes"),
         (BOTH + '[tokenizer]\nkind = "letters"', "[tokenizer] of this study cannot be used"),
         (BOTH + 'label_column = "lable"', "rows.tsv has no column 'lable'"),
         (BOTH + 'text_column = "lable"', "rows.tsv has no column 'lable'"),
-        (MODEL + "n_heads = 2\n" + DATA, "is a checkpoint, so it takes no n_heads"),
-        ("activations = [{name = 'x', top_k = 1}]\n" + BOTH, "exchanged by a name alone"),
+        (MODEL + "n_heads = 2\n" + DATA, "which is not trained: it takes no n_heads"),
+        ("activations = [{name = 'x', top_k = 1}]\n" + BOTH, "is replaced by name"),
         ("activations = [{top_k = 1}]\n" + BOTH, "activation of this study has no name"),
         ("activations = ['', 'sotfmax']\n" + BOTH, "sotfmax"),
     ],
@@ -287,14 +287,14 @@ def file(folder):
 def test_a_study_names_what_changed_and_keeps_its_results(file, run):
     out = file.parent / "out"
     code, printed, error = run("study", "run", file, "-o", out)
-    assert code == 0 and not error and "1 cell: 1 done" in printed
+    assert code == 0 and not error and "1 run: 1 done" in printed
     (before,) = out.glob("cells/*/*.json")
     inode = before.stat().st_ino
     assert run("study", "run", file, "-o", out)[0] == 0 and before.stat().st_ino == inode
     rows = file.parent / "rows.tsv"
     rows.write_text("".join(rows.read_text().splitlines(keepends=True)[:-1]))
     code, printed, error = run("study", "run", file, "-o", out)
-    line = "1 result of other models, data or settings than the study asks for now (rows.tsv"
+    line = "1 result of other models, data or settings than the study file has now (rows.tsv"
     assert code == 0 and error.startswith(line) and error.count("\n") == 1 and line in printed
     assert before.stat().st_ino == inode and len(list(out.glob("cells/*/*.json"))) == 2
     file.write_text(TWO_SEEDS.replace("[[data]]", "threads = 2\n[[data]]"))
@@ -376,8 +376,8 @@ def test_a_disk_that_takes_nothing_leaves_the_study_as_it_was(file, monkeypatch)
 
 
 def test_wrong_folders_and_parts_are_refused(file, refusal):
-    for out, what in ((file.parent / "rows.tsv", "is a file"), (file.parent, "other things")):
-        with pytest.raises(HgvizError, match=f"{what}: a study has a folder"):
+    for out, what in ((file.parent / "rows.tsv", "is a file"), (file.parent, "other files")):
+        with pytest.raises(HgvizError, match=f"{what}: a study needs a folder"):
             run_sweep(file, out)
     out = file.parent / "out"
     for part in ("0/2", "3/2", "x", "1", "1/", "/2", "-1/2"):
@@ -397,7 +397,7 @@ def test_how_a_study_stands_is_a_table_and_lines(tmp_path, run, facts):
     folder.fail(cells[2].key, "It cannot be done.")
     code, printed, error = run("study", "status", tmp_path)
     assert code == 0 and not error
-    assert "4 cells: 1 done, 1 waiting, 1 failed, 1 blocked." in printed
+    assert "4 runs: 1 done, 1 waiting, 1 failed, 1 blocked." in printed
     assert "Failed: do: seed 2. It cannot be done." in printed
     assert "Blocked: 1 cell, since do: seed 2 failed." in printed and "--again" in printed
     states = facts("study", "status", tmp_path)
@@ -550,7 +550,7 @@ def test_a_report_has_every_number_and_says_how_it_was_made(tmp_path, refusal, f
                   "torch", "2.6.0", "alpha", "90.0", "3 seeds"):  # fmt: skip
         assert words in page, words
     assert numbers == json.loads(json.dumps(StudyResults(sweep).to_dict()))
-    assert numbers["environment"]["seconds of computing"] == "90.0" and numbers["complete"]
+    assert numbers["environment"]["seconds of computation"] == "90.0" and numbers["complete"]
     assert facts("study", "report", tmp_path / "s") == numbers
     refusal("study", "report", tmp_path / "s", code=2)
     assert ">nan" not in page.lower() and str(tmp_path) not in page
@@ -589,7 +589,7 @@ def test_what_is_not_done_is_said(state, tmp_path, refusal, sweep):
         with pytest.raises(HgvizError, match="nothing to draw"):
             tasks.sweep_chart(kind, none)
     less = tuple(one for one in sweep.standings if one.cell.work != "score")
-    with pytest.raises(HgvizError, match="does not ask"):
+    with pytest.raises(HgvizError, match="is not among the asks"):
         tasks.sweep_chart("seeds", replace(sweep, standings=less))
     with pytest.raises(HgvizError, match="unknown curve of this study .gates."):
         tasks.sweep_chart("budgets", sweep, ("gates",))
@@ -770,7 +770,7 @@ def test_a_cell_is_computed_again_when_its_worker_dies_and_given_up_in_the_end(t
     folder = folder_of(tmp_path, cells)
     sweep = compute(folder, cells, address)
     assert [one.state for one in sweep.standings] == ["done", "failed", "done", "blocked"]
-    assert "died each time" in sweep.standings[1].line and folder.found(cells[2].key) == {"sum": 4}
+    assert "it died" in sweep.standings[1].line and folder.found(cells[2].key) == {"sum": 4}
     assert len(tries(folder, once)) > 1 and 3 <= len(tries(folder, always)) <= 8
 
 
@@ -799,7 +799,7 @@ def test_workers_that_do_not_fit_are_refused_before_any_cell(tmp_path, address, 
         with pytest.raises(HgvizError, match="worker tcp://far does not see .* 1 of 2 workers"):
             compute(folder, [one], address)
     monkeypatch.setattr(cluster, "__version__", "99")
-    with pytest.raises(HgvizError, match=r"worker tcp://\S+ has hgviz \d.*the run is of hgviz 99"):
+    with pytest.raises(HgvizError, match=r"worker tcp://\S+ has hgviz \d.*needs hgviz 99"):
         compute(folder, [one], address)
     with pytest.raises(HgvizError, match="Install the same version"):  # of one that comes later
         cluster.compute_on_worker(work_in(tmp_path), one, "98")
@@ -816,7 +816,7 @@ def test_what_is_done_stays_when_the_scheduler_goes_away(tmp_path):
             process.kill()
             process.communicate()
 
-    gone = pytest.raises(HgvizError, match=f"{address} went away.*1 of 2 cells are done")
+    gone = pytest.raises(HgvizError, match=f"{address} disconnected.*1 of 2 runs are saved")
     with gone as error, listening(kill):
         compute(folder, cells, address)
     assert "run the same command" in error.value.do
@@ -880,9 +880,9 @@ def test_a_profile_of_slurm_becomes_the_script_of_its_jobs(tmp_path):
 @pytest.mark.filterwarnings("ignore:unclosed cluster")
 @pytest.mark.parametrize(
     ("content", "what"),
-    [(None, r"cannot read .*no such file"), (b"", "is no profile"), (b"\xff\xfe", "is no profile"),
-     (b"[1, 2]", "is no profile"), (b"jobs: many", "is no profile"), (b"a: [", "is no profile"),
-     (b"jobs: 1", "no cluster by"), (b"cores: 1\nmemory: 1GB\nnonsense: 3", "no cluster by")],
+    [(None, r"cannot read .*no such file"), (b"", "is not a"), (b"\xff\xfe", "is not a cluster"),
+     (b"[1, 2]", "is not a cluster"), (b"jobs: many", "is not a cluster"), (b"a: [", "is not a"),
+     (b"jobs: 1", "cannot start"), (b"cores: 1\nmemory: 1GB\nnonsense: 3", "cannot start a")],
 )  # fmt: skip
 def test_what_is_no_profile_is_one_line(tmp_path, content, what):
     path = tmp_path / "profile.yaml"

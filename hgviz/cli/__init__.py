@@ -1,4 +1,4 @@
-"""The verbs from a terminal. Everything heavy is imported by the verb that needs it."""
+"""The command line. Each command imports its heavy dependencies itself."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hgviz.errors import HgvizWarning, to_hgviz_error
 
 INTERRUPTED = 130  # 128 and the number of SIGINT, as shells count
 VERBS: dict[str, tuple[Callable[..., object], ...]] = {  # by the headings of the help
-    "Look": (models.demo, captures.capture, heads.heads, heads.attribute, drawing.figure),
+    "Inspect": (models.demo, captures.capture, heads.heads, heads.attribute, drawing.figure),
     "Measure": (models.evaluate, heads.reach, heads.redundancy, captures.rollout),
     "Prune": (pruning.importance, pruning.curve, pruning.prune),
     "Compare": (comparison.compare,),
@@ -67,9 +67,9 @@ EXAMPLES = {  # of commands, the words after hgviz; they use files of the sample
 
 app = typer.Typer(
     name="hgviz",
-    help="Look into transformer attention at every resolution.\n\n"
-    "hgviz [PATH]... opens the window on checkpoints, captures, studies or a session. "
-    "Write ./NAME for a file that has the name of a command.",
+    help="Inspect transformer attention at every resolution.\n\n"
+    "hgviz [PATH]... opens checkpoints, captures, studies or a session in the window. "
+    "Write ./NAME for a file whose name is that of a command.",
     add_completion=False,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str], window: Window) -> int:
         message = error.format_message().replace("Value error, ", "").rstrip(".")
         message = re.sub(r" \(Possible options: ([^,)]*).*\)$", r". Did you mean \1?", message)
         message += "" if message.endswith("?") else "."
-        terminal.complain(f"{message} `{verb} --help` shows what it takes.")
+        terminal.complain(f"{message} See `{verb} --help`.")
         return error.exit_code
     except (KeyboardInterrupt, typer.Abort):
         code = INTERRUPTED
@@ -179,14 +179,14 @@ def always(
     ] = False,
     debug: Annotated[
         bool,
-        typer.Option("--debug", help="Print the traceback of an error (anywhere in the line)."),
+        typer.Option("--debug", help="Print tracebacks (allowed anywhere in the line)."),
     ] = False,
     quiet: Annotated[
         bool,
-        typer.Option("--quiet", help="Print results and errors only (anywhere in the line)."),
+        typer.Option("--quiet", help="Print results and errors only (allowed anywhere)."),
     ] = False,
 ) -> None:
-    """The options of every verb; main takes --debug and --quiet out, the help needs them here."""
+    """The options of every command; main removes --debug and --quiet, the help needs them here."""
 
 
 __all__ = ["VERBS", "Window", "app", "main", "verbs"]

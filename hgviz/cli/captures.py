@@ -58,14 +58,14 @@ def capture(
     generate: Generate = None,
     seed: DrawSeed = None,
     temperature: Annotated[
-        float | None, typer.Option(metavar="T", help="Divides the logits, with --seed; else 1.")
+        float | None, typer.Option(metavar="T", help="Sampling temperature with --seed; default 1.")
     ] = None,
     boundaries: Annotated[
         str,
         typer.Option(
             metavar="B",
-            help="Where segments end, in place of what the model finds: fixed:K, whitespace, or a "
-            "file of a 0 or 1 for each token.",
+            help="Where segments end, in place of the model's own boundaries: fixed:K, whitespace, "
+            "or a file with a 0 or 1 for each token.",
         ),
     ] = "",
     force: Force = False,
@@ -73,52 +73,51 @@ def capture(
     dense: Annotated[
         bool,
         typer.Option(
-            "--dense", help="Keep the weights themselves: every one of them, for short texts."
+            "--dense", help="Store all attention weights, not queries and keys; for short texts."
         ),
     ] = False,
     masking: Annotated[
         Literal["compat", "strict"] | None,
-        typer.Option(help="Treat masks as the model's own package does, or strictly."),
+        typer.Option(help="Masking as in the model's own package (compat), or strict."),
     ] = None,
     activation: Activation = None,
     device: Device = "auto",
     dtype: Annotated[
         Literal["float64", "float32", "bfloat16", "float16"],
-        typer.Option(help="What the model computes in."),
+        typer.Option(help="Precision of the computation."),
     ] = "float32",
     as_json: AsJson = False,
 ) -> None:
-    """Save the attention of every head on a text, image or sound.
+    """Record the attention of every head on a text, image or sound.
 
-    Give the text by --text, --text-file or --ids, an --image or --audio to models that read these,
-    or many texts by --corpus. An interrupted capture
-    leaves OUT.h5.part; the same command goes on from there. With --generate the model writes first,
-    and what is kept is of the whole text.
+    Give a text by --text, --text-file or --ids, an image or a sound by --image or --audio, or many
+    texts by --corpus. An interrupted capture leaves OUT.h5.part; run the same command to resume.
+    With --generate the model first continues the text, and the capture is of the full text.
     """
     from hgviz import tasks
 
     if corpus is not None and (inputs.text_pair, inputs.target, generate) != (None, None, None):
         raise typer.BadParameter(
-            "--text-pair, --target and --generate go with one text; the rows of a corpus hold all."
+            "--text-pair, --target and --generate are for one text; rows of a corpus hold theirs."
         )
     if corpus is not None and boundaries:
-        raise typer.BadParameter("--boundaries go with one text.")
+        raise typer.BadParameter("--boundaries is for one text, not for --corpus.")
     inputs.require_one(corpus=corpus)
     if generate is None and (seed, temperature) != (None, None):
-        raise typer.BadParameter("--seed and --temperature go with --generate.")
+        raise typer.BadParameter("--seed and --temperature require --generate.")
     if temperature is not None and (seed is None or not 0 < temperature < inf):
-        raise typer.BadParameter("--temperature is a number above 0, and goes with --seed.")
+        raise typer.BadParameter("--temperature must be above 0 and requires --seed.")
     files = [path for path in (*inputs.files, corpus) if path is not None and path.exists()]
     if out.exists() and any(path.samefile(out) for path in files):
-        raise typer.BadParameter("-o names the file that is read; --force would replace it.")
+        raise typer.BadParameter("-o is also an input, which --force would replace.")
     loaded = open_model(
         model, device, dtype=dtype, masking=masking, activation=activation, reads=inputs.modality
     )
     heads_off, streaming = stream.with_mask(off, loaded.spec)
     if generate is not None and streaming.heads:
-        raise typer.BadParameter("--streaming goes with a text as it is, not with --generate.")
+        raise typer.BadParameter("--streaming cannot be combined with --generate.")
     part = Path(f"{out}.part")
-    resume = f"What was done is kept in {part}; the same command goes on from there"
+    resume = f"Progress is saved in {part}; run the same command to resume"
     if corpus is not None:
         work = partial(
             tasks.capture_corpus, loaded, corpus, out, heads_off, force, dense, streaming
@@ -144,7 +143,7 @@ def capture(
         tasks.generate, loaded, prompt, generate, out, heads_off, force, target, seed,
         temperature or 1.0, dense,
     )  # fmt: skip
-    written = terminal.run(work, "Writing", "The same command writes the same text and goes on")
+    written = terminal.run(work, "Generating", "Run the same command to resume with the same text")
     start = written.first_generated or 0
     text = written.main.words(start, len(written.main)) or " ".join(written.main.pieces[start:])
     _report(out, written, as_json, text)
@@ -160,7 +159,7 @@ def _report(out: Path, capture: Capture, as_json: bool, text: str | None = None)
     line = _describe(out, capture)
     if text is not None:
         terminal.quote(text)
-        line = f"{line[:-1]}; the model wrote {capture.made.generated}."
+        line = f"{line[:-1]}; generated: {capture.made.generated}."
     terminal.say(line)
 
 
@@ -171,7 +170,7 @@ def _describe(out: Path, capture: Capture) -> str:
     if capture.items:
         tokens = counted(sum(item.tokens for item in capture.items), "token")
         texts = counted(len(capture.items), "text")
-        return f"{out}: {heads} in {layers} on {texts}, {tokens} together."
+        return f"{out}: {heads} in {layers} on {texts}, {tokens} in total."
     is_states = capture.prompt.states is not None
     noun = "state" if is_states else "token" if capture.prompt.signal is None else "position"
     read = counted(len(capture.prompt), noun)
@@ -189,20 +188,20 @@ def map_(
     rows: Rows = None,
     columns: Annotated[
         range | None,
-        typer.Option(parser=interval, metavar="A:B", help="Only columns from A up to B."),
+        typer.Option(parser=interval, metavar="START:END", help="Only these columns, as --rows."),
     ] = None,
     zoom: Annotated[
-        int, typer.Option(min=0, metavar="Z", help="A cell covers 2^Z x 2^Z weights.")
+        int, typer.Option(min=0, metavar="Z", help="Each cell covers 2^Z x 2^Z weights.")
     ] = 0,
-    reduce: Annotated[Literal["max", "mean"], typer.Option(help="What a cell shows.")] = "max",
+    reduce: Annotated[Literal["max", "mean"], typer.Option(help="Value of a cell.")] = "max",
     tokens: Annotated[
-        bool, typer.Option("--tokens", help="Of the tokens that slots are mixed of, signed.")
+        bool, typer.Option("--tokens", help="Expand slots to the tokens behind them, signed.")
     ] = False,
     item: Item = 0,
 ) -> None:
-    """Write the attention map of one head.
+    """Save the attention map of one head.
 
-    As float32; rows are queries, columns are keys.
+    float32; rows are queries, columns are keys.
     """
     from hgviz import tasks
 
@@ -219,7 +218,7 @@ def map_(
             raise HgvizError(
                 f"There is no {name} {part.stop - 1:,}: "
                 f"this map has {size:,} {name}s, 0 to {size - 1:,}",
-                f"End the interval at {size} or before",
+                f"End the range at {size:,} or below",
             )
     describe = partial(_describe_cells, opened, layer, number, rows, columns, zoom)
     terminal.write(out, maps.read(number, rows, columns, zoom, reduce), "map", describe)
@@ -247,14 +246,14 @@ def _describe_cells(
 
 def _maps_of(capture: Capture, layer: int, head: int) -> Map:
     """The maps of a layer. Raises HgvizError where the layer or the head is not in the capture."""
-    list_layers = f"Run `hgviz info {capture.path}` to see every layer"
+    list_layers = f"Run `hgviz info {capture.path}` to list all layers"
     last = len(capture.maps) - 1
     require(layer <= last, f"There is no layer {layer}: the layers are 0 to {last}", list_layers)
     maps = capture.maps[layer]
     if maps is None:
         raise HgvizError(
             f"Layer {layer} is not in {capture.path}: "
-            "its capture was interrupted before it came so far",
+            "its capture was interrupted before this layer",
             "Run the same capture again to complete it",
         )
     heads = ", ".join(map(str, maps.heads)) or "none"
@@ -273,22 +272,21 @@ def logits(
     item: Item = 0,
     device: Device = "auto",
 ) -> None:
-    """Write logits, or the last hidden states.
+    """Save the logits of a model, or the last hidden states.
 
-    Of a capture, or of any checkpoint on a text, also of one that does not attend.
+    Of a capture, or of any checkpoint on a text, also of a model without attention.
     """
     from hgviz import tasks
 
     if not inputs.any:
         if generate is not None or seed is not None or inputs.target is not None:
-            raise typer.BadParameter("--generate, --seed and --target go with a text.")
+            raise typer.BadParameter("--generate, --seed and --target require a text.")
         if tasks.kind_of(source) == "checkpoint":
-            raise typer.BadParameter(f"{source.name} is a checkpoint: give it a text, --text T.")
+            raise typer.BadParameter(f"{source.name} is a checkpoint: add a text, --text T.")
         opened = tasks.capture_at(source, item)
         if opened.logits is None:
             raise HgvizError(
-                f"{source} holds no logits: "
-                "its capture was interrupted before the end of the model",
+                f"{source} has no logits: its capture was interrupted before the end of the model",
                 "Run the same capture again to complete it",
             )
         describe = partial(_describe_logits, opened.spec, opened.main)
@@ -296,16 +294,16 @@ def logits(
         return
     inputs.require_one()
     if tasks.kind_of(source) == "capture":
-        raise typer.BadParameter(f"{source.name} is a capture, which has its text: give none.")
+        raise typer.BadParameter(f"{source.name} is a capture with its own text: give none.")
     model = open_model(source, device)
     prompt, target = inputs.read(model)
     if generate is not None:
         work = partial(tasks.write, model, prompt, generate, target, seed)
-        written, start = terminal.run(work, "Writing")
+        written, start = terminal.run(work, "Generating")
         text = written.words(start, len(written))
         terminal.quote(text or " ".join(written.pieces[start:]), out == terminal.STDOUT)
         prompt, target = (written, None) if target is None else (prompt, written)
-    answer = terminal.run(partial(model.trace, prompt, target), "Answering")
+    answer = terminal.run(partial(model.trace, prompt, target), "Running the model")
     describe = partial(_describe_logits, model.spec, prompt if target is None else target)
     terminal.write(out, answer, "logits", describe)
 
@@ -319,9 +317,9 @@ def _describe_logits(spec: ModelSpec, prompt: Prompt) -> dict[str, Any]:
 def rollout(
     source: CaptureFile, out: OutArray, recipe: Recipe, rows: Rows = None, item: Item = 0
 ) -> None:
-    """Write the attention rollout of a capture.
+    """Save the attention rollout of a capture.
 
-    How much each input token contributes to each output token.
+    It estimates how much each input token contributes to each output token.
     """
     from hgviz import tasks
 
@@ -334,7 +332,7 @@ def rollout(
         tokens = opened.main.labels()[slice(*limits) if limits else slice(None)]
         return {"tokens": tokens, "key_tokens": keys + [""] * recipe.nothing}
 
-    terminal.write(out, terminal.run(work, "Composing the maps"), "rollout", describe)
+    terminal.write(out, terminal.run(work, "Computing rollout"), "rollout", describe)
 
 
 def tokens(
@@ -347,7 +345,7 @@ def tokens(
             "--out",
             metavar="OUT.csv|-",
             callback=ends_in(".csv", or_stdout=True),
-            help="A row for each token; -: CSV on standard output.",
+            help="Output file, a row for each token; -: CSV to standard output.",
         ),
     ] = None,
     item: Item = 0,
@@ -356,16 +354,16 @@ def tokens(
 ) -> None:
     """List the tokens of a text.
 
-    Each with its id, its piece and its characters of the text, from start up to end, counted from
-    0; special tokens have none. Of a model that shortens texts, level_1 is the row of the maps of
-    level 1 that speaks for the token, as `hgviz map --rows` counts them.
+    Each with its ID, its string in the vocabulary (piece) and its range of characters in the text,
+    from start up to end, counted from 0; special tokens have none. For a model that shortens texts,
+    level_1 is the token's row in the maps of level 1, as `hgviz map --rows` counts them.
     """
     from hgviz import tasks
 
     require_unread(out, source, *inputs.files)
     if tasks.kind_of(source) == "capture":
         if inputs.any or inputs.target is not None or inputs.text_pair is not None:
-            raise typer.BadParameter(f"{source.name} is a capture, which has its text: give none.")
+            raise typer.BadParameter(f"{source.name} is a capture with its own text: give none.")
         opened = tasks.capture_at(source, item)
     else:
         inputs.require_one()

@@ -48,7 +48,7 @@ def compare(
     ],
     b: Annotated[
         Path,
-        typer.Argument(metavar="B", parser=find_sample, help="Another; or A again, changed below."),
+        typer.Argument(metavar="B", parser=find_sample, help="The second one; A again with --off."),
     ],
     inputs: TextsOrSignals,
     columns: Labelled,
@@ -57,7 +57,7 @@ def compare(
         typer.Option(
             metavar="D|-",
             parser=data_file,
-            help="Compare answers, or hidden states: what evaluate takes for these models.",
+            help="Data for predictions or hidden states, in a format of evaluate.",
         ),
     ] = None,
     out: Annotated[
@@ -67,58 +67,58 @@ def compare(
             "--out",
             metavar="OUT.json|.csv|.html",
             callback=ends_in(".json", ".csv", REPORT),
-            help="Everything; .csv: the table of heads, or of examples that differ; .html: a "
-            "report of answers, heads, gradients and maps, with --data.",
+            help="All results; .csv: the table of heads, or of examples that differ; .html: a "
+            "report of predictions, heads, gradients and maps, with --data.",
         ),
     ] = None,
     activation: Activation = None,
     off: Off = "",
     item: Item = 0,
     item_b: Annotated[
-        int | None, typer.Option(metavar="N", min=0, help="Which text of B, where not the same.")
+        int | None, typer.Option(metavar="N", min=0, help="Index of the text of B, if not --item.")
     ] = None,
     every_row: Annotated[
-        bool, typer.Option("--every-row", help="Measure all rows of maps above 8,192 tokens, too.")
+        bool, typer.Option("--every-row", help="Measure all rows, also above 8,192 tokens.")
     ] = False,
     labels_b: Annotated[
         dict[str, str] | None,
         typer.Option(
-            metavar="A=B,...", parser=label_names, help="What B calls them, where not as A."
+            metavar="A=B,...", parser=label_names, help="Classes of B, if not as --labels."
         ),
     ] = None,
     limit: Limit = None,
     batch_size: BatchSize = None,
     texts: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="A report looks into the heads of so many texts."),
+        typer.Option(metavar="N", min=1, help="Number of texts on which a report measures heads."),
     ] = None,
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
     """Compare two models or two captures.
 
-    On a text, an image or a sound, or as captured: every head that both have, in numbers, and the
-    logits. On --data: which is better, how sure that is, and the examples where they differ; of
-    models that give hidden states, how far those of B are from A's. With -o OUT.html
-    all of this and more as one report, whose maps are of --text where it is given. --activation
-    and --off change B. Captures bring their own texts; a checkpoint beside one reads the same.
+    On a text, an image or a sound, or of two captures: differences of the logits and of every head
+    that both have. On --data: which model is better, with a confidence interval, and the examples
+    where they differ; for models that output hidden states, the distance of B's from A's. With -o
+    OUT.html all of this and more in one report, with maps of --text if it is given. --activation
+    and --off change B. A checkpoint that is compared with a capture reads the capture's text.
     """
     from hgviz.store import is_capture
 
     captured = is_capture(a), is_capture(b)
     is_report = out is not None and out.suffix.lower() == REPORT
     if is_report and data is None:
-        raise typer.BadParameter("A report needs --data, on which both answer.")
+        raise typer.BadParameter("A report needs --data, on which both models are scored.")
     if texts is not None and not is_report:
         raise typer.BadParameter("--texts is for a report: -o OUT.html.")
     if all(captured) and (inputs.any or data is not None):
         raise typer.BadParameter("Captures have their own texts; --text and --data are for models.")
     if data is not None and any(captured):
-        raise typer.BadParameter("--data is for two checkpoints: a capture cannot answer.")
+        raise typer.BadParameter("--data is for two checkpoints: a capture cannot be scored.")
     if captured[1] and (activation is not None or off):
-        raise typer.BadParameter("--activation and --off change B, which is a capture here.")
+        raise typer.BadParameter("--activation and --off change B, but B is a capture.")
     if (columns.labels, labels_b) != (None, None) and data is None:
-        raise typer.BadParameter("--labels goes with --data.")
+        raise typer.BadParameter("--labels requires --data.")
     if inputs.any or not (data is not None or any(captured)):
         inputs.require_one(**({} if is_report else {"data": data}))
     elif (inputs.text_pair, inputs.target) != (None, None):
@@ -158,7 +158,7 @@ def compare(
         "--activation": activation, "--off": off, "--limit": limit, "--texts": texts, "-o": out,
     }  # fmt: skip
     command = shlex.join(["hgviz", "compare", str(a), str(b), *command_words(options)])
-    terminal.run(partial(tasks.write_report, comparison, out, command), "Writing")
+    terminal.run(partial(tasks.write_report, comparison, out, command), "Drawing")
     if as_json:
         print(json.dumps(comparison.to_dict(), allow_nan=False))
         return
@@ -166,8 +166,8 @@ def compare(
         terminal.say(line)
     differ = [METRICS[change.name].label for change in comparison.changes if change.differs]
     measured = counted(comparison.a.texts, comparison.noun)
-    terminal.say(f"Heads differ, on {measured}, in: {', '.join(differ) or 'nothing'}.")
-    terminal.say(f"{out}: the report.")
+    terminal.say(f"Metrics of heads that differ, on {measured}: {', '.join(differ) or 'none'}.")
+    terminal.say(f"{out}: report.")
 
 
 # --- maps -----------------------------------------------------------------------------------------
@@ -178,7 +178,7 @@ def _open(path: Path, name: str, **more: Any) -> Model:
 
     require(
         tasks.kind_of(path) != "study",
-        f"{path} is a study: checkpoints and captures can be compared",
+        f"{path} is a study: only checkpoints and captures can be compared",
         "Choose checkpoints or captures",
     )
     return terminal.run(partial(tasks.load, path, **more), f"Opening {name}")
@@ -193,7 +193,7 @@ def _captures(
     models_of: dict[str, Any],
     activation: str | None,
 ) -> tuple[Capture, Capture]:
-    """Both sides as captures; a checkpoint reads the inputs, or what the capture beside it is of.
+    """Both sides as captures; a checkpoint reads the inputs, or the text of the other capture.
 
     off and activation change B.
     """
@@ -225,7 +225,7 @@ def _captures(
 
 
 def _capture_again(model: Model, other: Capture, inputs: TextsOrSignals, off: HeadSet) -> Capture:
-    """A model on what a capture is of."""
+    """Run a model on the text, image or sound of a capture."""
     from hgviz import tasks
 
     if other.prompt.signal is not None:
@@ -293,7 +293,7 @@ def _describe(comparison: Comparison) -> list[str]:
     lines = []
     if heads := comparison.heads:
         most = max(heads, key=lambda head: (head.largest == head.largest, head.largest))
-        lines.append(f"The largest |A - B| is {most.largest:.3g}, of head {most.head}.")
+        lines.append(f"The largest |A - B| is {most.largest:.3g}, in head {most.head}.")
     for name, missing, layers in (
         ("A", comparison.only_a, {head.head.layer for head in heads}),
         ("B", comparison.only_b, {head.other.layer for head in heads}),
@@ -307,14 +307,14 @@ def _describe(comparison: Comparison) -> list[str]:
     if (logits := comparison.logits) is not None:
         same = ""
         if logits.of > 1 and logits.same == logits.same:
-            same = f"; the likeliest is the same at {100 * logits.same:.1f} %"
+            same = f"; the top prediction is the same at {100 * logits.same:.1f} %"
         elif logits.same == logits.same:
-            same = f", with {'the same' if logits.same else 'another'} answer"
+            same = f", with {'the same' if logits.same else 'another'} prediction"
         name, distance = "Logits", f"at most {logits.largest:.3g} apart{same}"
         if logits.moved == logits.moved:
             name = "Hidden states"
-            distance = f"1 - cosine {logits.moved:.4f} on the mean, {distance}"
-        places = f" at {logits.places:,} of {logits.of:,} places" if logits.of > 1 else ""
+            distance = f"mean 1 - cosine {logits.moved:.4f}, {distance}"
+        places = f" at {logits.places:,} of {logits.of:,} positions" if logits.of > 1 else ""
         lines.append(f"{name}{places}: {distance}.")
     return lines + [_sentence(note) for note in comparison.notes]
 
@@ -333,8 +333,8 @@ def _verdict(models: tuple[Model, Model], answers: Disagreement) -> list[str]:
         assert answers.agreement is not None  # compare_states counts it
         return [
             f"B, {models[1].spec.name}: {describe_score(answers.b.score)}.",
-            f"Of A's states the nearest is that of the same example on "
-            f"{100 * answers.agreement:.1f} %; {count:,} are nearer to another's{listed}.",
+            f"The state of A nearest to B's is that of the same example for "
+            f"{100 * answers.agreement:.1f} %; {count:,} are nearer to another one{listed}.",
         ]
     lines = [
         f"{name}, {model.spec.name}: {describe_score(side.score)}{side.on}."
@@ -346,13 +346,13 @@ def _verdict(models: tuple[Model, Model], answers: Disagreement) -> list[str]:
     value, low, high = answers.difference
     bits = answers.a.score.metric == "bits_per_byte"
     scale, unit = (1.0, " bits per byte") if bits else (100.0, " points")
-    ends = f" ({scale * low:+.3g} to {scale * high:+.3g})" if abs(low) < 1e9 else ""
-    p = "< 0.0001" if answers.p < 0.0001 else f"{answers.p:.3g}"
+    ends = f" [{scale * low:+.3g}, {scale * high:+.3g}]" if abs(low) < 1e9 else ""
+    p = "< 0.0001" if answers.p < 0.0001 else f"= {answers.p:.3g}"
     return [
         *lines,
-        f"B less A: {scale * value:+.3g}{unit}{ends}. Only A is right on {answers.a_only:,}, "
+        f"B minus A: {scale * value:+.3g}{unit}{ends}. Only A is right on {answers.a_only:,}, "
         f"only B on {answers.b_only:,} of {answers.pairs:,}: McNemar's p {p}.",
-        f"The same answer on {100 * answers.agreement:.1f} %; {count:,} differ{listed}.",
+        f"The same prediction on {100 * answers.agreement:.1f} %; {count:,} differ{listed}.",
         *notes,
     ]
 
@@ -377,7 +377,7 @@ def _show_answers(
     cells = (
         {"nearest": "b"}
         if answers.a.score.metric == COSINE_TO_A
-        else {"wanted": "wanted", "A": "a", "B": "b"}
+        else {"expected": "wanted", "A": "a", "B": "b"}
     )
     rows = [
         {"example": example["example"], "text": _cell(example["text"])}

@@ -16,22 +16,22 @@ from hgviz.files import find_sample
 # by headings of the help: name: (type, metavar, help); names are those of figures.spec.OPTIONS
 OPTIONS: dict[str, dict[str, tuple[Any, str, str]]] = {
     "Page": {
-        "width": (str, "W", "Of the page: 3.25in, 89mm, or a preset such as acl."),
-        "title": (str, "T", "In place of its own; '' for none."),
-        "format": (str, "F", "Where the name of the file does not say it."),
+        "width": (str, "W", "Page width: 3.25in, 89mm, or a preset such as acl."),
+        "title": (str, "T", "Title in place of the default; '' for none."),
+        "format": (str, "F", "File format, if the name of the file does not give it."),
     },
     "Which head, which token": {
-        "layer": (int, "N", "Its number, from 0."),
-        "head": (str, "11.2|2", "A head: LAYER.HEAD, or with --layer HEAD."),
-        "query": (int, "N", "A token, from 0; the last one when left out."),
-        "key": (int, "N", "Map, rollout, neurons: a token that is looked at."),
-        "beside": (str, "4.2", "Compare: the head of B, where it is another."),
+        "layer": (int, "N", "Layer index, from 0."),
+        "head": (str, "11.2|2", "LAYER.HEAD, or HEAD with --layer."),
+        "query": (int, "N", "Query token, from 0; default: the last one."),
+        "key": (int, "N", "Map, rollout, neurons: key token, from 0."),
+        "beside": (str, "4.2", "Compare: the head of B, if it is another one."),
         "heads": (
-            str, "3.5,4.*", "Links, image: these heads; rollout: only these count in their "
-            "layers; levels: the head of each stage.",
+            str, "3.5,4.*", "Links, image: heads to draw; rollout: in their layers, use only "
+            "these heads; levels: a head for each stage.",
         ),
-        "tokens": (bool, "", "Of a projected sequence: the tokens behind its slots, signed."),
-        "order": (Literal["text", "weight"], "", "Neurons: how the keys stand."),
+        "tokens": (bool, "", "Expand projected slots to the tokens behind them, signed."),
+        "order": (Literal["text", "weight"], "", "Neurons: order of the keys."),
     },
     "Colours and ranges": {
         "palette": (
@@ -39,42 +39,42 @@ OPTIONS: dict[str, dict[str, tuple[Any, str, str]]] = {
         ),
         "scale": (str, "S", "sqrt, linear or log."),
         "limits": (
-            str, "A:B", "From which weight to which, 0:0.5 or -1:1; of charts the y axis."
+            str, "MIN:MAX", "Colour range, such as 0:0.5 or -1:1; of charts, the y axis."
         ),
-        "shared": (bool, "", "Wall: one range for all heads."),
+        "shared": (bool, "", "Wall: one colour range for all heads."),
     },
     "Links": {
-        "queries": (str, "3,5:8|all", "Tokens that have some, in place of --query."),
+        "queries": (str, "3,5:8|all", "Query tokens to draw links of, in place of --query."),
         "together": (
             Literal["each", "mean", "sum", "max"], "",
-            "Of each of --heads, or of their mean, sum or largest weight.",
+            "Draw each of --heads, or their mean, sum or maximum.",
         ),
-        "most": (int, "N", "The N strongest of each query, 0 for all; 10."),
-        "mass": (float, "P", "As few as have a part P of the weight, 0 to 1."),
-        "least": (float, "W", "Of weight W or more."),
-        "words": (bool, "", "Between words: rows averaged, columns added."),
-        "special": (bool, "", "Special tokens; they are shown."),
-        "values": (bool, "", "Weight x |v W_O|, what a key has to give."),
-        "across": (bool, "", "The texts run across, for CJK and for pages."),
+        "most": (int, "N", "The N strongest links of each query, 0 for all; default 10."),
+        "mass": (float, "P", "The fewest links that cover a share P of the weight, 0 to 1."),
+        "least": (float, "W", "Only links of weight W or more."),
+        "words": (bool, "", "Links between words: rows averaged, columns added."),
+        "special": (bool, "", "Show special tokens (the default) or not."),
+        "values": (bool, "", "Weight x |v W_O|, the size of what a key contributes."),
+        "across": (bool, "", "Lay the texts out horizontally, for CJK or a page."),
     },
     "Rollout": {
         "fuse": (
             Literal["mean", "max", "min"], "",
-            "What the heads of a layer become: their mean, the largest, the smallest.",
+            "How the heads of a layer are combined: mean, maximum or minimum of the weights.",
         ),
-        "residual": (float, "A", "How much of every sum is the residual path, 0 to 1; 0.5."),
-        "nothing": (bool, "", "A last column for what comes from no token."),
-        "signed": (bool, "", "Weights below zero stay so: the product of A + I, undivided."),
+        "residual": (float, "A", "Weight of the residual connection, 0 to 1; default 0.5."),
+        "nothing": (bool, "", "Add a column for contributions from no token."),
+        "signed": (bool, "", "Keep negative weights: the product of A + I, not normalised."),
     },
     "Charts": {
         "metric": (list[str], "M", "Profile: entropy, distance, ..."),
         "method": (
-            list[str], "M", "Curve, scores, budgets: a score of heads; of curves several may be "
-            "named.",
+            list[str], "M", "Curve, scores, budgets: importance score of heads; several for "
+            "curve.",
         ),
         "axis": (
             Literal["heads", "parameters", "flops", "time"], "",
-            "Curve: what it is drawn over; time: of hgviz curve --time.",
+            "Curve: its x axis; time needs hgviz curve --time.",
         ),
     },
 }  # fmt: skip
@@ -108,15 +108,15 @@ def figure(
         typer.Argument(
             metavar="PATH...",
             parser=find_sample,
-            help="Captures, or studies (.h5), or the folder of hgviz study run.",
+            help="Captures or studies (.h5), or the output folder of hgviz study run.",
         ),
     ],
     kind: Annotated[
         str | None,
         typer.Option(
             metavar="K",
-            help="Of a capture map, image, links, wall, levels, rollout, neurons; of two compare; "
-            "of some profile, activation; of studies curve, scores; of a folder seeds, budgets.",
+            help="One capture: map, image, links, wall, levels, rollout, neurons; two: compare; "
+            "one or more: profile, activation; studies: curve, scores; a folder: seeds, budgets.",
         ),
     ] = None,
     out: Annotated[
@@ -125,16 +125,16 @@ def figure(
             "-o",
             "--out",
             metavar="FIG.pdf",
-            help="Where to: .pdf, .svg, .png, .pgf; .csv for its numbers; .html for a map whose "
-            "weights are told under the pointer.",
+            help="Output file: .pdf, .svg, .png, .pgf; .csv for its numbers; .html for a map that "
+            "shows weights under the pointer.",
         ),
     ] = None,
     item: Annotated[
         str | None,
-        typer.Option(metavar="N", help="Which text of a corpus, from 0; of several files 3,0."),
+        typer.Option(metavar="N", help="Index of the text in a corpus, from 0; of two files 3,0."),
     ] = None,
     numbers: Annotated[
-        bool, typer.Option("--numbers", help="Write the numbers beside it, as FIG.csv.")
+        bool, typer.Option("--numbers", help="Also save the numbers of the figure, as FIG.csv.")
     ] = False,
     *,
     options: Group,
@@ -142,7 +142,7 @@ def figure(
     """Draw a figure for a paper.
 
     The metadata of the file (Keywords of a PDF, Description of an SVG or PNG) end with the command
-    that draws it again.
+    that reproduces it.
     """
     from hgviz import tasks
     from hgviz.figures import FIGURES
@@ -155,11 +155,11 @@ def figure(
     kind = _kind(kind, len(sources))
     if unused := [name for name in chosen if name not in options_of(kind)]:
         raise typer.BadParameter(
-            f"A figure of kind {kind} takes no --{unused[0]}; it takes "
+            f"Figures of kind {kind} do not take --{unused[0]}, but "
             f"{', '.join(f'--{name}' for name in options_of(kind))}."
         )
     if out is None:
-        raise typer.BadParameter("-o is missing: where to draw, such as -o figure.pdf.")
+        raise typer.BadParameter("-o is missing: name an output file, such as -o figure.pdf.")
     require_unread(out, *sources)
     require_numbers(out, numbers, *sources)
     found = tasks.sources_of(kind, sources, _items(item or "0", len(sources)))
@@ -175,26 +175,26 @@ def _items(text: str, count: int) -> tuple[int, ...]:
     """Which text of each file: 3 of all of them, or 3,0. Raises BadParameter."""
     parts = [part.strip() for part in text.split(",")]
     if len(parts) not in (1, count) or not all(part.isdecimal() for part in parts):
-        raise typer.BadParameter(f"--item cannot be {text!r}; it is 3, or 3,0 for two files.")
+        raise typer.BadParameter(f"--item cannot be {text!r}; write 3, or 3,0 for two files.")
     numbers = tuple(map(int, parts))
     return numbers * count if len(numbers) == 1 else numbers
 
 
 def _kind(kind: str | None, files: int) -> str:
-    """The kind asked for. Errors: BadParameter for none, and for one of more or fewer files."""
+    """The kind of figure. Raises BadParameter for none or for a wrong number of files."""
     from hgviz.figures import ANSWERS, FIGURES
 
     if kind is None:
-        raise typer.BadParameter(f"--kind is missing; there are {', '.join(FIGURES)}.")
+        raise typer.BadParameter(f"--kind is missing: choose from {', '.join(FIGURES)}.")
     if kind in ANSWERS:
         raise typer.BadParameter(
-            f"What {kind} shows is drawn where a model is asked: "
+            f"Figures of kind {kind} are drawn by the command that runs the model: "
             f"hgviz {ANSWERS[kind].verb} MODEL --text T -o FIG.pdf."
         )
     wanted = FIGURES[one_of(kind, FIGURES, "kind of figure")].of
     if files > 1 and wanted in ("capture", "study", "sweep"):
         one = "folder" if wanted == "sweep" else "file"
-        raise typer.BadParameter(f"A figure of kind {kind} is of one {one}.")
+        raise typer.BadParameter(f"Figures of kind {kind} take one {one}.")
     if files != 2 and wanted == "pair":
-        raise typer.BadParameter(f"A figure of kind {kind} is of two captures: A.h5 B.h5.")
+        raise typer.BadParameter(f"Figures of kind {kind} take two captures: A.h5 B.h5.")
     return kind

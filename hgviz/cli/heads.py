@@ -51,7 +51,7 @@ def heads(
     corpus: Corpus = None,
     item: Annotated[
         int | None,
-        typer.Option(metavar="N", min=0, help="Only this text of a capture of many."),
+        typer.Option(metavar="N", min=0, help="Use only this text of a corpus, from 0."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -60,7 +60,7 @@ def heads(
             "--out",
             metavar="OUT.json|.csv",
             callback=ends_in(".json", ".csv"),
-            help="Everything; .csv: a row for each head.",
+            help="All results; .csv: a row for each head.",
         ),
     ] = None,
     off: Off = "",
@@ -70,25 +70,27 @@ def heads(
 ) -> None:
     """Report the role of each head, its metrics and its best examples.
 
-    Over all texts of a capture or of a corpus, or on one text. Every row of texts up to 8,192
-    tokens is read, of longer ones rows spread evenly.
+    Over all texts of a capture or of a corpus, or on one text. All rows are used of texts of up to
+    8,192 tokens, evenly spaced rows of longer ones.
     """
     from hgviz import tasks
 
     kind = tasks.kind_of(source)
     require(
         kind != "study",
-        f"{source} is a study: it holds what heads are worth, not where they look",
-        "Give a capture, or the checkpoint with --corpus",
+        f"{source} is a study: it holds the importance of heads, not their attention",
+        "Give a capture, or the checkpoint with --corpus or --text",
     )
     if kind == "capture":
         if inputs.any or corpus is not None or off or activation is not None:
-            raise typer.BadParameter("A capture has its own texts, heads and activations.")
+            raise typer.BadParameter(
+                "A capture has its own texts, heads and activations: give none."
+            )
         inputs.require_first()
     else:
         inputs.require_one(corpus=corpus)
         if item is not None:
-            raise typer.BadParameter("--item is for a capture of many texts.")
+            raise typer.BadParameter("--item is for a capture of a corpus.")
     require_unread(out, source, corpus, *inputs.files)
     if kind == "capture":
         work = partial(
@@ -114,7 +116,7 @@ def _show_roles(roles: CorpusRoles, out: Path | None, as_json: bool) -> None:
         print(json.dumps(facts, indent=1, allow_nan=False))
         return
     texts, tokens = counted(roles.texts, "text"), counted(roles.tokens, "token")
-    terminal.say(f"{counted(len(roles.heads), 'head')} on {texts}, {tokens} together.")
+    terminal.say(f"{counted(len(roles.heads), 'head')} on {texts}, {tokens} in total.")
     columns = ("head", "level", "role", "score", "focus", "positional", "offset", "convolution")
     rows = [
         {name: head[name] for name in columns}
@@ -126,7 +128,7 @@ def _show_roles(roles: CorpusRoles, out: Path | None, as_json: bool) -> None:
     for note in facts["notes"]:
         terminal.say(f"{note[0].upper()}{note[1:]}.")
     if out is not None:
-        terminal.say(f"Everything is in {out}.")
+        terminal.say(f"All results are in {out}.")
 
 
 def _role_row(head: dict[str, Any]) -> dict[str, Any]:
@@ -152,21 +154,21 @@ class QuestionOptions(Group):
         list[str] | None,
         typer.Option(
             metavar="C",
-            help="Of a classifier: its name or number; else the likeliest. Of a figure several.",
+            help="Classifier: name or number of the class (default: the predicted one).",
         ),
     ] = None
     token: Annotated[
         int | None,
         typer.Option(
-            metavar="N", min=0, help="Of a language model: what it says at this token; the last."
+            metavar="N", min=0, help="Language model: its prediction at this token; default: last."
         ),
     ] = None
     says: Annotated[
         list[str] | None,
         typer.Option(
             metavar="T|ID",
-            help="Which token it says there; else what follows, or the likeliest at the end. Of a "
-            "figure several.",
+            help="Language model: the token to attribute (default: the next token of the text, or "
+            "the predicted one at its end).",
         ),
     ] = None
     steps: Annotated[
@@ -174,16 +176,16 @@ class QuestionOptions(Group):
         typer.Option(
             metavar="S",
             min=2,
-            help="Points of the path; by default as many as leave less than 0.1 % out, to 4,096.",
+            help="Integration steps; default: for an error below 0.1 %, at most 4,096.",
         ),
     ] = None
     baseline: Annotated[
         Literal["mean", "blank", "zero"],
-        typer.Option(help="Where the path begins: the average token, a mask or space, nothing."),
+        typer.Option(help="Baseline: the mean embedding, blank tokens (mask or space), or zeros."),
     ] = "blank"
 
     def questions(self, model: Model, capture: Capture) -> list[Question]:
-        """A question for each answer that is named, or the one about the likeliest answer.
+        """A question for each class or token that is named, or the one about the predicted one.
 
         Raises BadParameter for an answer that the model does not have, HgvizError for a model
         that gives hidden states.
@@ -193,9 +195,8 @@ class QuestionOptions(Group):
         goal, is_classifier = model.spec.goal, model.spec.goal == "classes"
         require(
             goal != "states",
-            "this model gives hidden states, no answer: "
-            "an attribution says where one number comes from",
-            "Open the model with its classifier or its language model",
+            "this model outputs hidden states: an attribution is of the logit of a class or token",
+            "Open the model with its classifier or language-model layer",
         )
         if is_classifier and (self.token is not None or self.says):
             raise typer.BadParameter(
@@ -221,15 +222,13 @@ def attribute(
         Literal["tokens", "layers", "heads", "attention"],
         typer.Option(
             help="tokens, layers: integrated gradients; heads: conductance; attention: one head's "
-            "weights beside gradient x attention."
+            "weights next to gradient x attention."
         ),
     ] = "tokens",
-    head: Annotated[
-        str, typer.Option(metavar="3.5", help="Which head --method attention is about.")
-    ] = "0.0",
+    head: Annotated[str, typer.Option(metavar="3.5", help="Head for --method attention.")] = "0.0",
     query: Annotated[
         int | None,
-        typer.Option(metavar="Q", min=0, help="The token it looks from; else --token, or all."),
+        typer.Option(metavar="Q", min=0, help="Its query token; default: --token, or all."),
     ] = None,
     off: Off = "",
     activation: Activation = None,
@@ -240,7 +239,7 @@ def attribute(
             "--out",
             metavar="FIG.pdf|.json",
             callback=ends_in(".json", *FIGURE_FILES),
-            help="A figure (.pdf, .svg, .png, .pgf), its numbers (.csv), or everything (.json).",
+            help="A figure (.pdf, .svg, .png, .pgf), its numbers (.csv), or all results (.json).",
         ),
     ] = None,
     device: Device = "auto",
@@ -248,8 +247,8 @@ def attribute(
 ) -> None:
     """Attribute an output to tokens, layers or heads.
 
-    By captum. Attributions add up to the change of the answer between a text that says nothing and
-    this one, up to the error that is printed.
+    Computed by Captum. Attributions add up to the change of the output from the baseline to this
+    text, up to the completeness error that is printed.
     """
     from hgviz import tasks
     from hgviz.core import Display
@@ -258,7 +257,7 @@ def attribute(
     is_figure = page.require(out, model, *inputs.files)
     answers = dict.fromkeys([*(options.target_class or ()), *(options.says or ())])
     if len(answers) > 1 and not (is_figure and method == "tokens"):
-        raise typer.BadParameter("Several answers are for a figure of tokens: -o FIG.pdf.")
+        raise typer.BadParameter("Several outputs need --method tokens and -o FIG.pdf.")
     loaded = open_model(model, device, activation=activation)
     heads_off = heads_of(off, loaded)
     chosen = _one_head(head, loaded) if method == "attention" else None
@@ -328,20 +327,20 @@ def attribute(
     else:
         size = counted(len(attributions) * len(rows), "row")
         is_table = out.name.lower().endswith((".json", ".csv"))
-        terminal.say(f"{out}: {size if is_table else 'where the answer comes from'}.")
+        terminal.say(f"{out}: {size if is_table else 'attribution'}.")
 
 
 def _require_token(place: int | None, count: int) -> None:
     if place is not None and place >= count:
         raise typer.BadParameter(
-            f"The text has {count:,} tokens, from 0; there is no token {place}."
+            f"There is no token {place}: the text has tokens 0 to {count - 1:,}."
         )
 
 
 def _one_head(name: str, model: Model) -> HeadId:
     chosen = heads_of(name, model)
     if len(chosen) != 1:
-        raise typer.BadParameter("--head names one head, such as 3.5.")
+        raise typer.BadParameter("--head must name one head, such as 3.5.")
     return next(iter(chosen))
 
 
@@ -357,7 +356,7 @@ def _lengths(text: str) -> list[int]:
     """The numbers of 64,128,256. Raises BadParameter."""
     parts = text.split(",")
     if not all(part.strip().isdecimal() and int(part) for part in parts):
-        raise typer.BadParameter(f"{text!r} is no list of lengths, such as 64,128,256.")
+        raise typer.BadParameter(f"{text!r} is not a list of lengths, such as 64,128,256.")
     return sorted({int(part) for part in parts})
 
 
@@ -367,21 +366,21 @@ def reach(
         typer.Argument(
             metavar="MODEL...",
             parser=find_sample,
-            help="Checkpoints of any family, one or several.",
+            help="One or more checkpoints, of any architecture.",
         ),
     ],
     inputs: TextsOrIds,
     page: Page,
     tokens: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="In place of a text: N tokens drawn at random."),
+        typer.Option(metavar="N", min=1, help="Use N random tokens in place of a text."),
     ] = None,
     seed: Annotated[
-        int | None, typer.Option(metavar="S", min=0, help="Of the tokens that are drawn; 0.")
+        int | None, typer.Option(metavar="S", min=0, help="Random seed of --tokens; default 0.")
     ] = None,
     lengths: Annotated[
         str | None,
-        typer.Option(metavar="64,128,…", help="Also time passes over so many tokens, by turns."),
+        typer.Option(metavar="64,128,…", help="Also time forward passes of these lengths."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -390,30 +389,30 @@ def reach(
             "--out",
             metavar="FIG.pdf|.json|.npy",
             callback=ends_in(".json", ".npy", *FIGURE_FILES),
-            help="A figure (.pdf, .svg, .png, .pgf), its numbers (.csv), everything (.json), or "
-            "the matrix of one model (.npy).",
+            help="A figure (.pdf, .svg, .png, .pgf), its numbers (.csv), all results (.json), "
+            "or the matrix of one model (.npy).",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure which tokens each output depends on.
 
-    By gradients, also of models that do not attend: whether any output sees a later token
-    (exactly), how far back anything reaches, where it has faded, and what bringing tokens together
-    costs by the model's own configuration: steps between the ends of the text, operations in
-    sequence, multiply-adds. Each output is followed back by itself, in float64 on the CPU.
+    By gradients, also for models without attention: whether any output depends on a later token
+    (exactly), how far back outputs depend on tokens, where this dependence has faded, and costs
+    from the model's configuration: steps between the ends of the text, sequential operations,
+    multiply-adds. One backward pass for each output, in float64 on the CPU.
     """
     from hgviz import tasks
     from hgviz.tasks import reachability
 
     inputs.require_one(tokens=tokens)
     if seed is not None and tokens is None:
-        raise typer.BadParameter("--seed goes with --tokens, which are drawn at random.")
+        raise typer.BadParameter("--seed requires --tokens, which are drawn at random.")
     times = None if lengths is None else _lengths(lengths)
     is_figure = page.require(out, *models, *inputs.files)
     is_matrix = out is not None and out.name.lower().endswith(".npy")
     if is_matrix and len(models) > 1:
-        raise typer.BadParameter("A .npy holds the matrix of one model.")
+        raise typer.BadParameter("A .npy file holds the matrix of one model.")
     opened, reaches = [], []
     for path in models:
         model = open_model(path, "cpu", dtype="float64")
@@ -449,8 +448,7 @@ def reach(
         for name, measured in zip(reachability.names_of(reaches), reaches, strict=True):
             terminal.say(measured.describe(name))
     elif not is_matrix:
-        verb = "reaches" if len(reaches) == 1 else "reach"
-        terminal.say(f"{out}: how far {counted(len(reaches), 'model')} {verb}.")
+        terminal.say(f"{out}: reach of {counted(len(reaches), 'model')}.")
 
 
 def redundancy(
@@ -459,7 +457,7 @@ def redundancy(
         typer.Argument(
             metavar="PATH...",
             parser=find_sample,
-            help="A checkpoint, whose weights are compared, or captures (.h5), their maps.",
+            help="One checkpoint, to compare weights, or captures (.h5), to compare maps.",
         ),
     ],
     page: Page,
@@ -470,22 +468,22 @@ def redundancy(
             "--out",
             metavar="FIG.pdf|.json|.csv",
             callback=ends_in(".json", *FIGURE_FILES),
-            help="A figure (.pdf, .svg, .png, .pgf), its numbers (.csv), or everything (.json).",
+            help="A figure (.pdf, .svg, .png, .pgf), its numbers (.csv), or all results (.json).",
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure how similar the heads of each layer are.
 
-    Of a checkpoint: how many dimensions hold 90, 95 and 99 % of what the heads compare tokens by,
-    W_QK = W_Q^T W_K, of all that they have; and the cosines of these between heads. Of captures:
-    the mean Jensen-Shannon distance between their maps, 0 alike, 1 nothing in common.
+    Of a checkpoint: how many dimensions hold 90, 95 and 99 % of the energy of W_QK = W_Q^T W_K, out
+    of all that the heads have, and the cosine similarity of W_QK between heads. Of captures: the
+    mean Jensen-Shannon distance between maps, from 0 (identical) to 1 (nothing in common).
     """
     from hgviz import tasks
 
     kinds = [tasks.kind_of(path) for path in sources]
     if kinds != ["checkpoint"] and set(kinds) != {"capture"}:
-        raise typer.BadParameter("Give one checkpoint, or one capture or more.")
+        raise typer.BadParameter("Give one checkpoint, or one or more captures.")
     is_figure = page.require(out, *sources)
     if kinds == ["checkpoint"]:
         work = partial(tasks.redundancy, sources[0])
@@ -518,4 +516,4 @@ def _redundancy_row(layer: Redundancy) -> dict[str, Any]:
         row["rows"] = layer.rows
     measure, mean = ("cosine", "mean |cosine|") if layer.cosines else ("distance", "mean distance")
     a, b, value = layer.pairs[0] if layer.pairs else ("", "", None)
-    return row | {mean: layer.mean, "most alike": a and f"{a} and {b}", measure: value}
+    return row | {mean: layer.mean, "most similar": a and f"{a} and {b}", measure: value}

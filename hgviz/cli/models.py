@@ -36,12 +36,12 @@ def demo(
     context: typer.Context,
     headless: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Do the same work off screen and leave it in DIR."),
+        typer.Option(metavar="DIR", help="Run off screen and write the results to DIR."),
     ] = None,
 ) -> int:
     """Open the sample in the window.
 
-    Where there is no display, the same is written to ./hgviz-demo.
+    Without a display, write the results to ./hgviz-demo.
     """
     window: Window = context.obj
     return window.demo(headless)
@@ -50,7 +50,7 @@ def demo(
 def selftest(context: typer.Context) -> int:
     """Check this installation.
 
-    Model, capture, file, figure and window.
+    It tests a model, a capture, a file, a figure and the window.
     """
     window: Window = context.obj
     return window.selftest()
@@ -65,9 +65,9 @@ def info(
     ],
     as_json: AsJson = False,
 ) -> None:
-    """Describe a checkpoint, a capture or a study.
+    """Show the contents of a checkpoint, capture or study.
 
-    Levels, layers and heads; of a study what it measured.
+    Levels, layers and heads; of a study, its measurements.
     """
     from hgviz import tasks
 
@@ -82,12 +82,12 @@ def info(
 
 def docs(
     page: Annotated[
-        str, typer.Argument(metavar="PAGE", help="Its name, such as how-to/prune or prune.")
+        str, typer.Argument(metavar="PAGE", help="Name of the page, such as how-to/prune or prune.")
     ] = "",
 ) -> None:
     """Show a page of the guide, as Markdown.
 
-    Without a name: list all pages with their titles.
+    Without PAGE, list all pages with their titles.
     """
     pages = guide_pages()
     if not page:
@@ -116,15 +116,14 @@ def evaluate(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Score a model on data, with an interval of 95 %.
+    """Score a model on data, with a 95 % confidence interval.
 
-    A classifier: accuracy, F1 and Matthews correlation on labelled rows, of images or sounds on
-    rows with the names of their files. A language model: loss, perplexity, bits per byte and the
-    accuracy of the next token; a masked one: how many of the masked tokens it guesses; on a text,
-    or on each text of a table (.tsv, .csv, .jsonl) by itself. A model of tokens' classes: the
-    share that is right, on lists of words and tags (.jsonl); one that answers questions: of where
-    answers begin and end, on rows as SQuAD's. A model of hidden states: how far they move when
-    heads go off, as 1 - cosine.
+    Classifiers: accuracy, F1 and Matthews correlation (MCC) on labelled rows; rows of images or
+    sounds name their files. Language models: loss, perplexity, bits per byte and next-token
+    accuracy; masked language models: accuracy on masked tokens; on a text, or on each text of a
+    table (.tsv, .csv, .jsonl) by itself. Token classifiers: accuracy, on lists of words and tags
+    (.jsonl). Question answering: accuracy of the start and end of answers, on rows like SQuAD's.
+    Models of hidden states: how far these move with heads switched off, as 1 - cosine.
     """
     from hgviz import tasks
     from hgviz.analysis.statistics import describe_score
@@ -140,7 +139,7 @@ def evaluate(
     if as_json:
         print(json.dumps(facts))
         return
-    cut = f" Too long and cut to what it reads: {evaluation.cut:,}." if evaluation.cut else ""
+    cut = f" Truncated to the model's maximum length: {evaluation.cut:,}." if evaluation.cut else ""
     score = describe_score(evaluation.score)
     if evaluation.accuracy is not None:
         terminal.say(
@@ -148,28 +147,28 @@ def evaluate(
             f"{score}; next-token accuracy {100 * evaluation.accuracy:.1f} %{evaluation.on}.{cut}"
         )
     else:
-        names = {"loss": "loss", "f1": "F1", "mcc": "Matthews"}
+        names = {"loss": "loss", "f1": "F1", "mcc": "MCC"}
         values = (f"{label} {facts[key]:.3f}" for key, label in names.items() if key in facts)
         terminal.say(f"{model.name}: {score}{evaluation.on}; {', '.join(values)}.{cut}")
     if ablation != "zero" and heads_off:
-        other = "mean over the data" if ablation == "mean" else "context for another example"
-        terminal.say(f"In place of the heads that are off stands their {other}.")
+        other = "mean over the data" if ablation == "mean" else "output for another example"
+        terminal.say(f"The output of heads that are off is replaced by their {other}.")
     if streaming.heads:
         terminal.say(
-            f"Heads that stream: {len(streaming.heads):,}. Of {evaluation.longest:,} tokens the "
+            f"Streaming heads: {len(streaming.heads):,}. At {evaluation.longest:,} tokens the "
             f"cache keeps {evaluation.cached:.3f} of its keys and values."
         )
 
 
 def train(
-    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="What to train on what.")],
+    config: Annotated[Path, typer.Argument(metavar="CONFIG.toml", help="Training file.")],
     out: OutFolder,
     as_json: AsJson = False,
 ) -> None:
     """Train a small model, or resume its training."""
     from hgviz import tasks
 
-    resume = f"The last checkpoint is kept in {out}; the same command goes on from there"
+    resume = f"The last checkpoint is saved in {out}; run the same command to resume"
     report = terminal.run(partial(tasks.train, config, out), "Training", resume, out)
     if as_json:
         print(json.dumps(report.to_dict()))
@@ -193,26 +192,27 @@ def convert(
     force: Force = False,
     hierarchy: Annotated[
         str | None,
-        typer.Option(metavar="H", help='Of trax\'s WEIGHTS.npz: "5@1 24@3 5@1", or "24@3".'),
+        typer.Option(metavar="H", help='WEIGHTS.npz of trax: "5@1 24@3 5@1", or "24@3".'),
     ] = None,
     attention_upsampling: Annotated[
         Literal["repeat", "none"] | None,
-        typer.Option(help="Of trax's WEIGHTS.npz: what attention begins with on the way up."),
+        typer.Option(help="WEIGHTS.npz of trax: how it makes queries when upsampling."),
     ] = None,
     tokenizer: Annotated[
         Path | None,
-        typer.Option(metavar="F.json", help="Of trax's WEIGHTS.npz: its tokenizer.json."),
+        typer.Option(metavar="F.json", help="WEIGHTS.npz of trax: its tokenizer.json."),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Convert a checkpoint, with the same logits bit for bit.
+    """Convert a checkpoint; its logits stay the same, bit for bit.
 
-    The folder is hgviz's own; of a model of transformers it is one that transformers opens too:
-    one model.safetensors of shards, .bin files or old names, a tokenizer.json of vocabulary files,
-    and the model's other files as they are.
+    The output is a folder in the format of hgviz. For a model of transformers, transformers opens
+    it too: shards, .bin files and old names become one model.safetensors, vocabulary files become
+    a tokenizer.json, and other files are copied.
 
-    MODEL may also be weights that trax trained, exported to .npz; what they do not show is asked
-    for by --hierarchy and --attention-upsampling. Texts of such a model begin with token 0.
+    MODEL may also be weights that were trained with trax and exported to .npz; what these do not
+    contain is given by --hierarchy and --attention-upsampling. Texts of such a model begin with
+    token 0.
     """
     from hgviz import tasks
 
@@ -220,7 +220,7 @@ def convert(
     trax_options = (hierarchy, attention_upsampling, tokenizer)
     if not is_trax and trax_options != (None, None, None):
         raise typer.BadParameter(
-            "--hierarchy, --attention-upsampling and --tokenizer go with WEIGHTS.npz of trax."
+            "--hierarchy, --attention-upsampling and --tokenizer are for WEIGHTS.npz of trax."
         )
     spec = terminal.run(partial(tasks.convert, model, out, force, *trax_options), "Converting")
     if as_json:
@@ -229,6 +229,6 @@ def convert(
         return
     terminal.say(f"{out}: {spec.family}, {spec.parameters:,} parameters.")
     if is_trax and (out / "tokenizer.json").exists():
-        terminal.say("Its texts begin with token 0, as trax puts one before them.")
+        terminal.say("Its texts begin with token 0, as in trax.")
     elif is_trax:
-        terminal.say("It has no tokenizer: give --ids that begin with 0, as trax puts one there.")
+        terminal.say("It has no tokenizer: use --ids that begin with token 0, as in trax.")

@@ -1,7 +1,7 @@
 """The options of the command line, each declared once, in groups that verbs take as one argument.
 
-A verb says `inputs: Inputs` and gets all options of that group; `expanded` makes one option of each
-field when the verb becomes a command.
+A verb declares `inputs: Inputs` and gets all options of that group; `expanded` makes one option of
+each field when the verb becomes a command.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def interval(text: str) -> range:
     """A:B as range(A, B). Raises BadParameter."""
     first, _, last = text.partition(":")
     if not (first.isdecimal() and last.isdecimal() and int(first) < int(last)):
-        raise typer.BadParameter(f"{text!r} is no interval; it is A:B, from A up to B, A below B.")
+        raise typer.BadParameter(f"{text!r} is not a range; write START:END with START < END.")
     return range(int(first), int(last))
 
 
@@ -68,9 +68,9 @@ def label_names(text: str) -> dict[str, str]:
     for item in filter(None, text.split(",")):
         label, sign, name = (part.strip() for part in item.partition("="))
         if not (sign and label and name):
-            raise typer.BadParameter(f"{item!r} does not say DATA=MODEL, as positive=LABEL_1 does.")
+            raise typer.BadParameter(f"{item!r} is not DATA=MODEL, such as positive=LABEL_1.")
         if names.setdefault(label, name) != name:
-            raise typer.BadParameter(f"{label!r} is said to be two labels.")
+            raise typer.BadParameter(f"{label!r} is mapped to two labels.")
     return names
 
 
@@ -111,7 +111,7 @@ def ends_in(*endings: str, or_stdout: bool = False) -> Callable[[Path | None], P
         require(
             path is None or path.parent.is_dir(),
             f"{path} cannot be written: there is no folder {path and path.parent}",
-            "Make it first, or choose another",
+            "Create it first, or choose another one",
         )
         return path
 
@@ -130,7 +130,7 @@ def mask_file(path: Path | None) -> Path | None:
 def hdf5(path: Path | None) -> Path | None:
     """Refuse a name that ends like another kind of file. Raises BadParameter."""
     if path is not None and (ending := path.suffix.lower()) in NOT_HDF5:
-        raise typer.BadParameter(f"{path.name} is written as HDF5: end it in .h5, not {ending}.")
+        raise typer.BadParameter(f"{path.name} will be HDF5: end it in .h5, not {ending}.")
     return path
 
 
@@ -142,7 +142,7 @@ def require_unread(out: Path | None, *read: Path | None) -> None:
         if path is None or not path.exists():
             continue
         if path.samefile(out) or (path.is_dir() and path.samefile(out.parent)):
-            raise typer.BadParameter(f"{out.name} is a file that is read; it would be replaced.")
+            raise typer.BadParameter(f"{out.name} is also an input, which would be replaced.")
 
 
 def one_of(name: str, names: Iterable[str], noun: str) -> str:
@@ -167,8 +167,8 @@ Checkpoint = Annotated[
     typer.Argument(
         metavar="MODEL",
         parser=find_sample,
-        help="A checkpoint: a folder, a weights file, a name in Hugging Face's cache, or "
-        "sample/hourglass, sample/softmax, sample/ymish, sample/mixed, which come with hgviz.",
+        help="Checkpoint: a folder, a weights file, a name in the Hugging Face cache, or one that "
+        "comes with hgviz: sample/hourglass, sample/softmax, sample/ymish, sample/mixed.",
     ),
 ]
 CaptureFile = Annotated[
@@ -176,31 +176,31 @@ CaptureFile = Annotated[
 ]
 CaptureOrModel = Annotated[
     Path,
-    typer.Argument(metavar="PATH", parser=find_sample, help="A capture (.h5), or a checkpoint."),
+    typer.Argument(metavar="PATH", parser=find_sample, help="A capture (.h5) or a checkpoint."),
 ]
 Item = Annotated[
     int,
-    typer.Option("--item", metavar="N", min=0, help="Which text, where many are in one file."),
+    typer.Option("--item", metavar="N", min=0, help="Index of the text in a corpus, from 0."),
 ]
 Layer = Annotated[
     int | None,
-    typer.Option("--layer", min=0, help="The layer, from 0, where --head does not say it."),
+    typer.Option("--layer", min=0, help="Layer index, from 0, unless --head names it."),
 ]
 Head = Annotated[
-    str, typer.Option("--head", metavar="11.2|2", help="A head: LAYER.HEAD, or with --layer HEAD.")
+    str, typer.Option("--head", metavar="11.2|2", help="LAYER.HEAD, or HEAD with --layer.")
 ]
 Rows = Annotated[
     range | None,
-    typer.Option(parser=interval, metavar="A:B", help="Only rows from A up to B."),
+    typer.Option(parser=interval, metavar="START:END", help="Only these rows, without row END."),
 ]
 Off = Annotated[
     str,
     typer.Option(
-        "--off", metavar="3.5,4.*|@FILE", help="Heads to switch off, or a mask file with them."
+        "--off", metavar="3.5,4.*|@FILE", help="Heads to switch off, or a mask file of them."
     ),
 ]
 Keep = Annotated[
-    str, typer.Option(metavar="N|P%", help="How many heads stay: the most needed ones.")
+    str, typer.Option(metavar="N|P%", help="Keep this many heads, the most important ones.")
 ]
 MaskOut = Annotated[
     Path | None,
@@ -208,15 +208,15 @@ MaskOut = Annotated[
         "--mask",
         metavar="FILE.json",
         callback=mask_file,
-        help="Also write the heads that go as a mask file, which --off @FILE reads.",
+        help="Also save the other heads as a mask file, for --off @FILE.",
     ),
 ]
 AblatedBy = Annotated[
     Literal["zero", "mean", "resample"],
     typer.Option(
         "--ablation",
-        help="What takes the place of a head that is off: zeros, its mean over the data, or what "
-        "it gives for another example at the same position.",
+        help="What replaces the output of a head that is off: zeros, its mean over the data, or "
+        "its output for another example at the same position.",
     ),
 ]
 Activation = Annotated[
@@ -224,17 +224,17 @@ Activation = Annotated[
     typer.Option(
         "--activation",
         metavar="A",
-        help="Another activation for all heads: ymish, topk:8 (keys), ymish:l2-literal "
-        "(norm), or a list that goes over the heads, softmax,ymish.",
+        help="Replace the activation of all heads: ymish, topk:8 (8 keys), ymish:l2-literal (with "
+        "a norm), or a list for equal blocks of heads: softmax,ymish.",
     ),
 ]
 Device = Annotated[
     Literal["auto", "cpu", "cuda", "mps"],
-    typer.Option("--device", envvar="HGVIZ_DEVICE", help="Where the model runs."),
+    typer.Option("--device", envvar="HGVIZ_DEVICE", help="Device that the model runs on."),
 ]
 Limit = Annotated[
     int | None,
-    typer.Option("--limit", metavar="N", min=1, help="Only so many examples, drawn once."),
+    typer.Option("--limit", metavar="N", min=1, help="Use a random sample of N examples."),
 ]
 BatchSize = Annotated[
     int | None,
@@ -242,8 +242,8 @@ BatchSize = Annotated[
         "--batch-size",
         metavar="N",
         min=1,
-        show_default="32 texts, 8,192 tokens of a text",
-        help="The most examples that the model reads at once; fewer take less memory.",
+        show_default="32 texts; 8,192 tokens of one text",
+        help="Maximum number of examples per batch; fewer need less memory.",
     ),
 ]
 Corpus = Annotated[
@@ -252,15 +252,15 @@ Corpus = Annotated[
         "--corpus",
         metavar="F.txt|.tsv|.csv|.jsonl",
         parser=find_sample,
-        help="Many texts: one a line, or rows with a column of texts.",
+        help="File of many texts: one per line, or rows with a column of texts.",
     ),
 ]
 Generate = Annotated[
     int | None,
-    typer.Option(metavar="N", min=1, help="Let the model go on for up to N tokens first."),
+    typer.Option(metavar="N", min=1, help="First generate up to N tokens."),
 ]
 DrawSeed = Annotated[
-    int | None, typer.Option(metavar="S", min=0, help="Draw tokens; else the likeliest follow.")
+    int | None, typer.Option(metavar="S", min=0, help="Sample with this seed (default: greedy).")
 ]
 OutHdf5 = Annotated[
     Path, typer.Option("-o", "--out", metavar="OUT.h5", callback=hdf5, help="Output file.")
@@ -272,11 +272,11 @@ OutArray = Annotated[
         "--out",
         metavar="OUT.npy|.csv|.npz|-",
         callback=ends_in(".npy", ".csv", ".npz", or_stdout=True),
-        help="Output file; .npz also names the tokens; -: CSV on standard output.",
+        help="Output file; .npz also holds the tokens; -: CSV to standard output.",
     ),
 ]
 OutFolder = Annotated[Path, typer.Option("-o", "--out", metavar="DIR", help="Output folder.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace what is there.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace existing output.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
@@ -300,10 +300,10 @@ class Texts(Group):
         Path | None, typer.Option(metavar="F|-", help="Input text file (UTF-8); -: standard input.")
     ] = None
     text_pair: Annotated[
-        str | None, typer.Option(metavar="T2", help="A second text of the same input (BERT).")
+        str | None, typer.Option(metavar="T2", help="Second text of a pair (BERT).")
     ] = None
     target: Annotated[
-        str | None, typer.Option(metavar="T3", help="The decoder's text, of an encoder-decoder.")
+        str | None, typer.Option(metavar="T3", help="Decoder text (encoder-decoders).")
     ] = None
 
     def __post_init__(self) -> None:
@@ -355,18 +355,18 @@ class Texts(Group):
         if (self.text_pair, self.target) != (None, None):
             if getattr(self, "ids", None) is not None:
                 raise typer.BadParameter(
-                    "--text-pair and --target go with a text; --ids holds them all."
+                    "--text-pair and --target need a text; --ids holds all inputs itself."
                 )
             if not self.any or (self.text_pair is not None and self.signal):
-                raise typer.BadParameter("--text-pair and --target go with --text or --text-file.")
+                raise typer.BadParameter("--text-pair and --target need --text or --text-file.")
 
     def require_read_by(self, spec: ModelSpec) -> None:
         """Require that the model reads what is given. Raises HgvizError."""
         for name, noun in (("image", "images"), ("audio", "sound")):
             require(
                 getattr(self, name, None) is None or spec.modality == name,
-                f"this model reads no {noun}: its family is {spec.family}",
-                f"Give what it reads: --{spec.modality}",
+                f"this model does not read {noun}: its family is {spec.family}",
+                f"Use --{spec.modality}",
             )
 
     def read(
@@ -400,7 +400,7 @@ class TextsOrIds(Texts):
         Path | None,
         typer.Option(
             metavar="F.json",
-            help='{"input_ids": [...]}, and where they apply "attention_mask", "token_type_ids", '
+            help='Token IDs: {"input_ids": [...]}, optional "attention_mask", "token_type_ids", '
             '"position_ids", "decoder_input_ids", "decoder_attention_mask", '
             '"encoder_hidden_states", "encoder_attention_mask", "boundaries".',
         ),
@@ -413,10 +413,10 @@ class TextsOrSignals(Texts):
 
     image: Annotated[
         Path | None,
-        typer.Option(metavar="F.png|.npy", help="An image, for models that read these."),
+        typer.Option(metavar="F.png|.npy", help="Image, for models of images."),
     ] = None
     audio: Annotated[
-        Path | None, typer.Option(metavar="F.wav|.npy", help="A sound, of models that read these.")
+        Path | None, typer.Option(metavar="F.wav|.npy", help="Sound, for models of sound.")
     ] = None
 
 
@@ -430,17 +430,17 @@ class Labelled(Group):
     """Columns of the data, and names of their labels."""
 
     text_column: Annotated[
-        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
+        str, typer.Option(metavar="C", help="Column of the texts: name or index from 0.")
     ] = ""
     label_column: Annotated[
-        str, typer.Option(metavar="C", help="Its name, or its number from 0.")
+        str, typer.Option(metavar="C", help="Column of the labels: name or index from 0.")
     ] = ""
     labels: Annotated[
         dict[str, str] | None,
         typer.Option(
             metavar="A=B,...",
             parser=label_names,
-            help="What the model calls the labels of the data: positive=LABEL_1,negative=LABEL_0.",
+            help="Map labels of the data to classes: positive=LABEL_1,negative=LABEL_0.",
         ),
     ] = None
 
@@ -454,8 +454,8 @@ class Data(Labelled):
         typer.Option(
             metavar="D|-",
             parser=data_file,
-            help="Labelled rows (TSV, CSV, JSONL), of which a language model reads the texts "
-            "alone, or a text; sample/reviews.tsv comes with hgviz; -: standard input.",
+            help="Labelled rows (TSV, CSV, JSONL; language models read only the texts), or a text "
+            "file; sample/reviews.tsv comes with hgviz; -: standard input.",
         ),
     ]
 
@@ -466,14 +466,14 @@ class StreamingHeads(Group):
 
     streaming: Annotated[
         str,
-        typer.Option(metavar="3.5,4.*", help="Heads that see only the first and latest keys."),
+        typer.Option(metavar="3.5,4.*", help="Heads limited to the first and latest keys."),
     ] = ""
     sink: Annotated[
-        int, typer.Option(metavar="S", min=0, help="How many first keys these see.")
+        int, typer.Option(metavar="S", min=0, help="Number of first keys of streaming heads.")
     ] = 4
     recent: Annotated[
         int,
-        typer.Option(metavar="W", min=1, help="How many latest keys, their own among them."),
+        typer.Option(metavar="W", min=1, help="Number of latest keys, with the query's own."),
     ] = 256
 
     def with_mask(self, off: str, spec: ModelSpec) -> tuple[HeadSet, Streaming]:
@@ -493,14 +493,14 @@ class Page(Group):
 
     width: Annotated[
         str,
-        typer.Option(metavar="W", help="Of a figure: 3.25in, 89mm, or a preset such as acl."),
+        typer.Option(metavar="W", help="Figure width: 3.25in, 89mm, or a preset such as acl."),
     ] = "neurips"
     title: Annotated[
         str | None,
-        typer.Option(metavar="T", help="Of a figure: in place of its own; '' for none."),
+        typer.Option(metavar="T", help="Figure title in place of the default; '' for none."),
     ] = None
     numbers: Annotated[
-        bool, typer.Option("--numbers", help="Of a figure: its numbers beside it, as FIG.csv.")
+        bool, typer.Option("--numbers", help="Also save the numbers of the figure, as FIG.csv.")
     ] = False
 
     def require(self, out: Path | None, *read: Path | None) -> bool:
@@ -524,7 +524,7 @@ class Page(Group):
         return Spec(kind, width=self.width, title=self.title, **more)
 
     def draw(self, panel: Any, out: Path) -> None:
-        """Write the figure, and its numbers where they are asked for."""
+        """Write the figure, and its numbers with --numbers."""
         from hgviz import tasks
 
         terminal.run(partial(tasks.draw, panel, out, numbers=self.numbers), "Drawing")
@@ -537,23 +537,23 @@ class Recipe(Group):
     fuse: Annotated[
         Literal["mean", "max", "min"],
         typer.Option(
-            help="What the heads of a layer become: their mean, the largest, the smallest."
+            help="How the heads of a layer are combined: mean, maximum or minimum of the weights."
         ),
     ] = "mean"
     heads: Annotated[
-        str, typer.Option(metavar="3.5,4.*", help="Only these count in their layers.")
+        str, typer.Option(metavar="3.5,4.*", help="In their layers, use only these heads.")
     ] = ""
     residual: Annotated[
         float,
-        typer.Option(metavar="A", help="How much of every sum is the residual path, 0 to 1."),
+        typer.Option(metavar="A", help="Weight of the residual connection, 0 to 1."),
     ] = 0.5
     nothing: Annotated[
-        bool, typer.Option("--nothing", help="A last column for what comes from no token.")
+        bool, typer.Option("--nothing", help="Add a column for contributions from no token.")
     ] = False
     signed: Annotated[
         bool,
         typer.Option(
-            "--signed", help="Weights below zero stay so: the product of A + I, undivided."
+            "--signed", help="Keep negative weights: the product of A + I, not normalised."
         ),
     ] = False
 
@@ -604,11 +604,11 @@ def layer_and_head(layer: int | None, head: str) -> tuple[int | None, int]:
     """The numbers of --layer and --head, where --head is 2 or 11.2. Raises BadParameter."""
     first, dot, second = head.partition(".")
     if not first.isdecimal() or (dot and not second.isdecimal()):
-        raise typer.BadParameter(f"--head cannot be {head!r}; it is 2, or 11.2 with its layer.")
+        raise typer.BadParameter(f"--head cannot be {head!r}; write 11.2, or 2 with --layer 11.")
     if not dot:
         return layer, int(first)
     if layer not in (None, int(first)):
-        raise typer.BadParameter(f"--head {head} is of layer {first}, and --layer is {layer}.")
+        raise typer.BadParameter(f"--head {head} is in layer {first}, but --layer is {layer}.")
     return int(first), int(second)
 
 
@@ -617,7 +617,7 @@ def require_numbers(out: Path | None, numbers: bool, *read: Path | None) -> None
     from hgviz.figures.spec import csv_beside
 
     if numbers and out is None:
-        raise typer.BadParameter("--numbers goes with a figure: -o FIG.pdf.")
+        raise typer.BadParameter("--numbers requires a figure: -o FIG.pdf.")
     if numbers and out is not None:
         require_unread(csv_beside(out), *read)
 

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from hgviz.study import Study
 
 LISTED_FILES = 8
-POINTS = "what the share of right answers changes by; p: McNemar's, adjusted over all heads"
+POINTS = "change of accuracy in percentage points; p: McNemar's test, adjusted over all heads"
 
 
 PATCHING = "patching"  # a method that compares two texts, not a score on data
@@ -64,7 +64,7 @@ class DataIfAny(Labelled):
 
     data: Annotated[
         Path | None,
-        typer.Option(metavar="D|-", parser=data_file, help="Labelled rows, or a text."),
+        typer.Option(metavar="D|-", parser=data_file, help="Labelled rows, or a text file."),
     ] = None
 
 
@@ -72,17 +72,15 @@ class DataIfAny(Labelled):
 class PatchedTexts(Group):
     """The two texts and the two answers of --method patching."""
 
-    clean: Annotated[
-        str | None, typer.Option(metavar="T", help="Of patching: the text with the answer.")
-    ] = None
+    clean: Annotated[str | None, typer.Option(metavar="T", help="Patching: the clean text.")] = None
     corrupted: Annotated[
-        str | None, typer.Option(metavar="T", help="Of patching: one of as many tokens, without.")
+        str | None, typer.Option(metavar="T", help="Patching: the corrupted text, as many tokens.")
     ] = None
     answer: Annotated[
-        str | None, typer.Option(metavar="T|ID", help="Of patching: the token or class of CLEAN.")
+        str | None, typer.Option(metavar="T|ID", help="Patching: answer (token or class) to CLEAN.")
     ] = None
     wrong: Annotated[
-        str | None, typer.Option(metavar="T|ID", help="Of patching: the one it is compared with.")
+        str | None, typer.Option(metavar="T|ID", help="Patching: wrong answer, to compare with.")
     ] = None
 
 
@@ -99,25 +97,25 @@ def importance(
         typer.Option(
             metavar="M",
             callback=_known_method,
-            help="michel, the default: the sizes of slopes; signed: the loss change they predict; "
-            "michel-token, bertology, fisher: other means of slopes; "
-            "loo: the exact one; all-but-one: only this head in its layer; shapley: in random "
-            "orders; gates: what trainings learned, by --gates; patching: what brings back the "
-            "difference of two texts, by --clean, --corrupted, --answer and --wrong.",
+            help="michel (default): mean size of gradients; signed: loss change they predict; "
+            "michel-token, bertology, fisher: other averages of gradients; loo: leave-one-out, the "
+            "exact change; all-but-one: only this head in its layer; shapley: over random orders; "
+            "gates: learned in training, by --gates; patching: from the difference between two "
+            "texts, by --clean, --corrupted, --answer and --wrong.",
         ),
     ] = None,
     gates: Annotated[
         list[Path] | None,
-        typer.Option(metavar="DIR", help="What hgviz train wrote about gates; once for each run."),
+        typer.Option(metavar="DIR", help="Output folder of hgviz train with gates; repeatable."),
     ] = None,
     off: Off = "",
     ablation: AblatedBy = "zero",
     limit: Limit = None,
     batch_size: BatchSize = None,
     permutations: Annotated[
-        int, typer.Option(metavar="N", min=1, help="Random orders of Shapley values.")
+        int, typer.Option(metavar="N", min=1, help="Number of random orders for shapley.")
     ] = 20,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Of whatever is drawn.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Random seed.")] = 0,
     keep: Keep = "",
     mask: MaskOut = None,
     force: Force = False,
@@ -125,10 +123,11 @@ def importance(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Measure the importance of each head on --data, into a study -o.
+    """Measure the importance of each head and save it in a study.
 
-    Scores have intervals of 95 % and are saved in a study file. Another --method on the same model
-    and data adds to the study; what is there is not measured again. An interrupted study resumes.
+    Scores have 95 % confidence intervals. Another --method on the same model and data adds to the
+    study; existing measurements are not repeated. After an interruption, run the same command to
+    resume.
     """
     from hgviz import tasks
     from hgviz.analysis.importance import METHODS
@@ -146,15 +145,15 @@ def importance(
         _patch(open_model(model, device, activation=activation), texts, off, as_json)
         return
     if bool(keep) != (mask is not None):
-        raise typer.BadParameter("--keep and --mask go together: how many heads stay, and where "
-                                 "the others are written.")  # fmt: skip
+        raise typer.BadParameter("--keep and --mask require each other: how many heads to keep, "
+                                 "and the mask file of the others.")  # fmt: skip
     if data.data is None or out is None:
-        raise typer.BadParameter("Give --data, what heads are scored on, and -o, a study.")
+        raise typer.BadParameter("Give --data, to score heads on, and -o, a study file.")
     loaded = open_model(model, device, activation=activation)
     score = METHODS[method or _default_score(loaded)]
     learned = tasks.learned(gates or [], loaded.spec)
     if score.learned and not learned and (force or not out.exists()):
-        raise typer.BadParameter(f"{score.name} is what trainings learned: name them by --gates.")
+        raise typer.BadParameter(f"{score.name} come from training: name folders by --gates.")
     if keep:
         kept_count(keep, loaded.spec)
     trials = _trials(loaded, data, data.data, heads_of(off, loaded), limit, batch_size,
@@ -175,7 +174,7 @@ def importance(
     work = measure
     if learned:
         work = partial(tasks.keeping, out, lambda: tasks.with_learned(measure(), learned))
-    resume = f"What was measured is kept in {out}; the same command goes on from there"
+    resume = f"Progress is saved in {out}; run the same command to resume"
     study = terminal.run(work, "Measuring heads", resume, out)
     scores = scores_of(study, score.name)
     if mask is not None:
@@ -184,7 +183,7 @@ def importance(
         print(json.dumps(scores.to_rows()))
         return
     terminal.show(_importance_table(study, scores))
-    terminal.say(f"{out}: {counted(len(study.heads), 'head')} of {model.name}.")
+    terminal.say(f"{out}: importance of {counted(len(study.heads), 'head')} of {model.name}.")
 
 
 def _patch(model: Model, texts: PatchedTexts, off: str, as_json: bool) -> None:
@@ -208,9 +207,9 @@ def _patch(model: Model, texts: PatchedTexts, off: str, as_json: bool) -> None:
         for row in found.to_rows()
     ]})  # fmt: skip
     terminal.say(
-        f"Logit difference: {found.clean:.3f} of the clean text, {found.corrupted:.3f} of the "
-        "corrupted one. Denoised: the share that comes back with a head's context from the clean "
-        "text; noised: the share that is lost with that of the corrupted one."
+        f"Logit difference: {found.clean:.3f} for the clean text, {found.corrupted:.3f} for the "
+        "corrupted one. Denoised: the share recovered with the head's output from the clean text; "
+        "noised: the share lost with its output from the corrupted one."
     )
 
 
@@ -219,19 +218,19 @@ def curve(
     model: Checkpoint,
     data: Data,
     method: Annotated[
-        str, typer.Option(metavar="M", help="The score that orders the heads; default: michel.")
+        str, typer.Option(metavar="M", help="Score that orders the heads (default: michel).")
     ] = "",
     random: Annotated[
-        int, typer.Option(metavar="N", min=20, help="Random orders to compare with.")
+        int, typer.Option(metavar="N", min=20, help="Number of random orders to compare with.")
     ] = 20,
     least: Annotated[
-        int, typer.Option(metavar="N", min=0, help="Heads that stay in every layer.")
+        int, typer.Option(metavar="N", min=0, help="Minimum number of heads in each layer.")
     ] = 0,
     timed: Annotated[
         bool,
         typer.Option(
             "--time",
-            help="Also time really smaller models along the order: a pass over 16 texts, one core.",
+            help="Also time the pruned models along the order: a pass over 16 texts on one core.",
         ),
     ] = False,
     batch_size: BatchSize = None,
@@ -239,10 +238,10 @@ def curve(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Measure the score as heads are switched off.
+    """Measure the pruning curve: the score as heads are switched off.
 
-    The same is measured for random orders. The order of the heads comes from one half of the
-    study's examples and is measured on the other.
+    Random orders are measured for comparison. The order of heads comes from one half of the study's
+    examples and the curve from the other half.
     """
     from hgviz import tasks
     from hgviz.store import open_study
@@ -253,12 +252,12 @@ def curve(
     method = method or _default_score(loaded)
     trials = _trials(loaded, data, data.data, stored.off, len(stored), batch_size, stored.ablation,
                      stored.seed)  # fmt: skip
-    measure = f"Measure this one first: hgviz importance {model} --data {data.data} -o OTHER.h5"
+    measure = f"Measure them first: hgviz importance {model} --data {data.data} -o OTHER.h5"
     study = tasks.kept_study(source, trials, do=measure)
     if study is None:
         raise HgvizError(f"{source} is gone: another program removed it")
     work = partial(tasks.curve, trials, study, method, random, least, timed=timed)
-    resume = f"What was done is kept in {source}; the same command goes on from there"
+    resume = f"Progress is saved in {source}; run the same command to resume"
     study = terminal.run(partial(tasks.keeping, source, work), "Switching heads off", resume)
     measured = newest_curve(study, method, least)
     facts = curve_facts(study, measured)
@@ -271,8 +270,8 @@ def curve(
         for point in facts["points"]
     ]})  # fmt: skip
     timing = "" if measured.times is None else (
-        " ms: one pass of the model that really lacks the heads over 16 texts on one core, "
-        "and of the whole model in turns with it; medians."
+        " ms: median time of a pass of the pruned model over 16 texts on one core, and of the "
+        "full model, measured in turns."
     )  # fmt: skip
     if study.asked == "next":
         names = [name for name in ("loss", "perplexity", "bits_per_byte")
@@ -283,11 +282,11 @@ def curve(
         )
         terminal.say(f"All heads on: {whole}. At k*: {pruned}.")
     terminal.say(
-        f"k*: {facts['k']} of {len(measured.order)} heads go for at most one point of "
-        f"{metric}, {facts['k_low']} where the interval's end has to stay "
-        f"within it, on {study.amount(len(measured.rows))}. Mean {facts['area']:.3f} along the "
-        f"curve; p {facts['p']:.3f} that a random order does as well, from {facts['randoms']} of "
-        f"them.{timing}"
+        f"k*: {facts['k']} of {len(measured.order)} heads can be removed for at most one point of "
+        f"{metric}, {facts['k_low']} by the end of its interval, on "
+        f"{study.amount(len(measured.rows))}. Mean {facts['area']:.3f} along the curve; "
+        f"p = {facts['p']:.3f} that a random order does as well, from {facts['randoms']} random "
+        f"orders.{timing}"
     )
 
 
@@ -297,25 +296,25 @@ def prune(
     columns: Labelled,
     off: Off = "",
     study: Annotated[
-        Path | None, typer.Option(metavar="STUDY.h5", help="What chooses the heads, with --keep.")
+        Path | None, typer.Option(metavar="STUDY.h5", help="Study that selects heads, with --keep.")
     ] = None,
     keep: Keep = "",
     mask: MaskOut = None,
     method: Annotated[
-        str, typer.Option(metavar="M", help="Which score of the study; else the best it has.")
+        str, typer.Option(metavar="M", help="Score of the study (default: the best it has).")
     ] = "",
     compensate: Annotated[
         Literal["none", "mean", "lsq"],
         typer.Option(
-            help="mean: b_O takes over what the heads give on the mean; lsq: gates on the heads "
-            "that stay, by least squares."
+            help="mean: add the mean output of the removed heads to b_O; lsq: scale the remaining "
+            "heads, by least squares."
         ),
     ] = "none",
     form: Annotated[
         Literal["smaller", "zeroed"],
         typer.Option(
-            help="smaller: hgviz's own folder without their weights, of models of transformers "
-            "their own; zeroed: the original files and folders with zeros, for any program."
+            help="smaller: a folder without their weights, in the format of hgviz, or of "
+            "transformers for its models; zeroed: the original files with zeros, for any program."
         ),
     ] = "smaller",
     data: Annotated[
@@ -323,26 +322,26 @@ def prune(
         typer.Option(
             metavar="D|-",
             parser=data_file,
-            help="What the proof and --compensate look at: labelled rows, or a text. Else texts "
-            "that come with hgviz.",
+            help="Data for the verification and --compensate: labelled rows, or a text (default: "
+            "texts that come with hgviz).",
         ),
     ] = None,
     force: Force = False,
     as_json: AsJson = False,
 ) -> None:
-    """Remove heads, and prove that the outputs stay.
+    """Remove heads, and verify the outputs of the pruned model.
 
-    The largest difference of logits from the masked model is at most 1e-5, or no folder is left;
-    parameters, bytes and the time of a pass stand beside those of the whole model.
+    Logits differ from those of the masked model by at most 1e-5, or nothing is saved. Parameters,
+    bytes and the time of a pass are compared with those of the full model.
     """
     from hgviz import tasks
 
     if (study is None) == (not off):
-        raise typer.BadParameter("Give the heads by --off, or by --study and --keep.")
+        raise typer.BadParameter("Name the heads by --off, or by --study and --keep.")
     if (study is None) != (not keep) or (study is None and method):
-        raise typer.BadParameter("--keep and --method go with --study, and --study needs --keep.")
+        raise typer.BadParameter("--keep and --method require --study, which requires --keep.")
     heads = (
-        terminal.run(partial(tasks.heads_of_study, study, model, keep, method), "Choosing")
+        terminal.run(partial(tasks.heads_of_study, study, model, keep, method), "Selecting heads")
         if study
         else off
     )
@@ -351,7 +350,7 @@ def prune(
         columns.text_column, columns.label_column, columns.labels,
         None if as_json else terminal.remark, force, mask,
     )  # fmt: skip
-    proof = terminal.run(work, "Pruning", f"Nothing was left in {out}")
+    proof = terminal.run(work, "Pruning", f"Nothing was saved in {out}")
     if as_json:
         print(json.dumps(proof.to_dict()))
         return
@@ -364,16 +363,16 @@ def _describe(proof: Proof) -> list[str]:
     heads, layers = len(proof.spec.heads), len(proof.spec.layers)
     lines = [f"{proof.path}: {counted(len(proof.off), 'head')} of {heads} removed."]
     if len(proof.empty) == layers:
-        lines.append("No head is left, so nothing attends any more.")
+        lines.append("No head is left: the model has no attention.")
     elif proof.empty:
         numbers = ", ".join(map(str, proof.empty))
-        lines.append(f"Layers that have no head any more and only add their bias: {numbers}.")
+        lines.append(f"Layers without heads, which only add their bias: {numbers}.")
     if proof.compensation != "none":
-        lines.append(f"Made up for by {proof.compensation}, from {proof.source}.")
+        lines.append(f"Compensation: {proof.compensation}, computed on {proof.source}.")
     in_float32 = f" ({proof.rough:.1e} in float32)" if proof.rough is not None else ""
     lines.append(
         f"Logits differ from the masked model's by at most {proof.difference:.1e} in {proof.dtype}"
-        f"{in_float32}, the largest is {proof.largest:.1f}, on {proof.amount} from {proof.source}."
+        f"{in_float32}; the largest is {proof.largest:.1f}, on {proof.amount} from {proof.source}."
     )
     sizes = {"Parameters": proof.parameters, "Bytes of the tensors": proof.size}
     lines += [
@@ -382,16 +381,16 @@ def _describe(proof: Proof) -> list[str]:
     ]
     lines += [
         f"Batch of {pair.batch}: {pair.before:.2f} ms before, {pair.after:.2f} ms after "
-        f"({pair.ratio:.2f} times as fast), both in PyTorch in float32 on one core."
+        f"({pair.ratio:.2f}x as fast), both in PyTorch in float32 on one core."
         for pair in proof.latency
     ]
     if proof.opens:
         lines.append(f"{proof.opens[0].upper()}{proof.opens[1:]}.")
     if proof.form == "zeroed":
-        lines.append("A pass takes as long as before: zeros are computed like other numbers.")
+        lines.append("A pass takes as long as before: zeros are computed like other weights.")
     if proof.left_out:
         files = join_words(proof.left_out, LISTED_FILES)
-        lines.append(f"Not copied (weights of the whole model, links): {files}.")
+        lines.append(f"Not copied (weights of the full model, links): {files}.")
     return lines
 
 
@@ -416,7 +415,7 @@ def _trials(
 
 
 def _importance_table(study: Study, scores: Importance) -> dict[str, Any]:
-    """A table of heads, the most needed first, with what is known of right and wrong."""
+    """A table of heads, most important first, with the change of accuracy where it is known."""
     from hgviz.analysis.importance import changes
 
     rows, change = [], changes(study)

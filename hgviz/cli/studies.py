@@ -1,4 +1,4 @@
-"""The verbs of study files: run the cells, show their states, report the results."""
+"""The commands of study files: compute the runs, show their states, report the results."""
 
 from __future__ import annotations
 
@@ -23,13 +23,11 @@ STATES: tuple[State, ...] = ("done", "waiting", "failed", "blocked")
 ROWS = ("data", "model", "activation")
 MOST_SEEDS = 10  # columns; of more seeds one column for all
 
-Folder = Annotated[
-    Path, typer.Argument(metavar="DIR", help="The folder that hgviz study run wrote into.")
-]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Output folder of hgviz study run.")]
 
 
 def run(
-    file: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="What is asked of what.")],
+    file: Annotated[Path, typer.Argument(metavar="STUDY.toml", help="Study file.")],
     out: OutFolder,
     workers: Annotated[
         int | None,
@@ -39,27 +37,25 @@ def run(
         str,
         typer.Option(
             metavar="S",
-            help="Compute with the workers of a scheduler: tcp://host:8786, slurm:profile.yaml; "
+            help="Compute with the workers of a scheduler: tcp://host:8786 or slurm:profile.yaml; "
             "local:N is --workers N.",
         ),
     ] = "",
     part: Annotated[
-        str, typer.Option(metavar="K/N", help="Only the K-th of N parts: N machines share it.")
+        str, typer.Option(metavar="K/N", help="Compute part K of N, to share a study.")
     ] = "",
-    again: Annotated[
-        bool, typer.Option("--again", help="Compute cells that failed once more.")
-    ] = False,
+    again: Annotated[bool, typer.Option("--again", help="Retry failed runs.")] = False,
 ) -> None:
-    """Run what is missing of a study: models x data x activations x seeds x methods.
+    """Compute the missing runs of a study: models x data x activations x seeds x methods.
 
-    Stopped or killed, the same command goes on; what is done is not computed again. Where a cell
-    fails, the others go on.
+    After an interruption, run the same command to resume; finished runs are not computed again. A
+    failed run does not stop the others.
     """
     from hgviz import tasks
     from hgviz.core import Step, progress_as
 
     def print_line(step: Step) -> Step:
-        """A line for each cell that fails, and for results of other settings."""
+        """Print a line for each run that fails, and for results of other settings."""
         if isinstance(step.value, tuple):
             cell, is_done = step.value
             if not is_done:
@@ -69,18 +65,18 @@ def run(
         return step
 
     if workers is not None and scheduler:
-        raise typer.BadParameter("--workers and --scheduler both say where to compute; give one.")
+        raise typer.BadParameter("Give --workers or --scheduler, not both.")
     scheduler = scheduler if workers is None else f"local:{workers}"
     number, slash, parts = (part or "1/1").partition("/")
     is_part = slash and number.isdecimal() and parts.isdecimal()
     if not (is_part and 1 <= int(number) <= int(parts)):
-        raise typer.BadParameter(f"{part!r} is no part; 2/3 is the second of three.")
+        raise typer.BadParameter(f"{part!r} is not a part; write K/N, such as 2/3.")
 
     def work() -> Sweep:
         with progress_as(print_line):
             return tasks.run_sweep(file, out, scheduler, again, (int(number), int(parts)))
 
-    resume = f"What was done is kept in {out}; the same command goes on from there"
+    resume = f"Progress is saved in {out}; run the same command to resume"
     sweep = terminal.run(work, "Running", resume)
     _show(sweep, out)
     if sweep.counts["failed"]:
@@ -113,7 +109,7 @@ def status(folder: Folder, as_json: AsJson = False) -> None:
 def report(
     folder: Folder,
     out: Annotated[
-        Path | None, typer.Option("-o", "--out", metavar="OUT.html", help="Output page.")
+        Path | None, typer.Option("-o", "--out", metavar="OUT.html", help="Output file.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
@@ -124,32 +120,32 @@ def report(
     from hgviz import tasks
 
     if out is None and not as_json:
-        raise typer.BadParameter("-o is missing: where to write, such as -o study.html.")
+        raise typer.BadParameter("-o is missing: name an output file, such as -o study.html.")
     if out is None:
         facts = tasks.read_results(folder).to_dict()
     else:
         command = shlex.join(["hgviz", "study", "report", str(folder), "-o", str(out)])
-        facts = terminal.run(partial(tasks.study_report, folder, out, command), "Writing")
+        facts = terminal.run(partial(tasks.study_report, folder, out, command), "Drawing")
     if as_json:
         print(json.dumps(facts))
     else:
-        terminal.say(f"{out}: the report.")
+        terminal.say(f"{out}: report.")
 
 
 def _show(sweep: Sweep, folder: Path) -> None:
-    """Print the states of all cells, their grid, and why cells failed or are blocked."""
+    """Print the states of all runs, their grid, and why runs failed or are blocked."""
     states = [state for state in STATES if sweep.counts[state]]
     counts = ", ".join(f"{sweep.counts[state]:,} {state}" for state in states)
-    terminal.say(f"{folder}: {counted(len(sweep.standings), 'cell')}: {counts}.")
+    terminal.say(f"{folder}: {counted(len(sweep.standings), 'run')}: {counts}.")
     if not sweep.complete:
         kinds: dict[str, Counter[str]] = defaultdict(Counter)
         for one in sweep.standings:
             kinds[one.cell.work][one.state] += 1
         rows = [
-            {"kind": kind, "cells": count.total(), **{state: count[state] for state in states}}
+            {"kind": kind, "runs": count.total(), **{state: count[state] for state in states}}
             for kind, count in kinds.items()
         ]
-        terminal.show({"kinds": rows, "done, of how many": _grid(sweep)})
+        terminal.show({"kinds": rows, "runs done": _grid(sweep)})
     if sweep.changed:
         terminal.say(_changed(sweep))
     for one in sweep.standings:
@@ -157,16 +153,16 @@ def _show(sweep: Sweep, folder: Path) -> None:
             terminal.say(f"Failed: {one.cell.label}. {one.line}")
     blocked = Counter(one.line for one in sweep.standings if one.state == "blocked")
     for line, number in blocked.items():
-        terminal.say(f"Blocked: {counted(number, 'cell')}, since {line}.")
+        terminal.say(f"Blocked: {counted(number, 'run')}, because {line}.")
     if sweep.counts["failed"]:
-        terminal.say("Try these once more: hgviz study run STUDY.toml -o DIR --again")
+        terminal.say("Retry them: hgviz study run STUDY.toml -o DIR --again")
 
 
 def _changed(sweep: Sweep) -> str:
     changes = f" ({', '.join(sweep.changes)} changed)" if sweep.changes else ""
     return (
-        f"{counted(sweep.changed, 'result')} of other models, data or settings than the "
-        f"study asks for now{changes}; they are kept."
+        f"{counted(sweep.changed, 'result')} of other models, data or settings than the study "
+        f"file has now{changes}: not used, but kept."
     )
 
 
@@ -187,7 +183,7 @@ def _grid(sweep: Sweep) -> list[dict[str, Any]]:
 
 
 def _state(cells: Sequence[Standing]) -> str:
-    """2/3, 1 failed: how many cells are done, and how many never will be."""
+    """2/3, 1 failed: how many runs are done, and how many failed or are blocked."""
     counts = Counter(cell.state for cell in cells)
     more = [f"{counts[state]} {state}" for state in ("failed", "blocked") if counts[state]]
     return ", ".join([f"{counts['done']}/{len(cells)}", *more]) if cells else ""

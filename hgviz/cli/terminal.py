@@ -32,7 +32,7 @@ quiet = False  # whether bars and remarks are left out; set by --quiet
 
 
 class Stopped(HgvizError):
-    """Whoever started it stopped it. kept: what is kept of it, a sentence."""
+    """The user stopped the work. kept: a sentence on what is saved of it."""
 
     def __init__(self, kept: str = "") -> None:
         super().__init__("Stopped", kept)
@@ -72,7 +72,7 @@ def run(
                 return work()
         except KeyboardInterrupt:  # the work has taken away what it must not leave
             left = where is None or where.exists()
-            raise Stopped(kept if left else "nothing was left") from None
+            raise Stopped(kept if left else "nothing was saved") from None
 
 
 def write(
@@ -131,7 +131,7 @@ def _replacing(path: Path) -> Iterator[BinaryIO]:
             yield file
     except OSError as error:
         why = (error.strerror or str(error)).lower()
-        raise HgvizError(f"{path} could not be written: {why}", "Choose another place") from error
+        raise HgvizError(f"{path} could not be written: {why}", "Choose another folder") from error
 
 
 def show(facts: dict[str, Any]) -> None:

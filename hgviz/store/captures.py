@@ -292,9 +292,9 @@ class _GrowingFile:
                 return True
             if not force and _has_layers(self.part):
                 raise HgvizError(
-                    f"{self.part} holds an unfinished capture with another "
-                    f"{' and another '.join(others)}: resuming it would mix the two",
-                    "Finish that one, choose another name, or start anew with --force",
+                    f"{self.part} is an unfinished capture with another "
+                    f"{' and another '.join(others)}: it cannot be resumed with this one",
+                    "Finish that one, choose another name, or start over with --force",
                 )
         remove_part(self.part)  # or killed before there was anything to resume
         self._hold.close()
@@ -303,7 +303,7 @@ class _GrowingFile:
     def _begin(self, identity: Mapping[str, Any]) -> None:
         errors.require(
             self.part.is_dir() or not self.part.exists(),
-            f"{self.part} is in the way: captures grow in a folder of that name, and it is a file",
+            f"{self.part} is a file: an unfinished capture needs a folder of that name",
             "Move it, or choose another name",
         )
         self.part.mkdir(exist_ok=True)
@@ -323,7 +323,7 @@ class _GrowingFile:
     def _write(self, path: Path) -> Iterator[h5py.File]:
         """Open a file that is written whole or not at all; an error says what stays on the disk."""
         done = f"{len(self.committed):,} of {len(self.wanted):,} {self.noun}"
-        stays = f"{done} stay in {self.part.name}" if self.committed else "nothing was written"
+        stays = f"{done} are saved in {self.part.name}" if self.committed else "nothing was saved"
         with writing(self.path, stays), hdf5.whole_hdf5(path) as file:
             yield file
 
@@ -440,8 +440,8 @@ class CorpusWriter(_GrowingFile):
         count = len(capture.items)
         errors.require(
             0 < count <= schema.ITEM_LIMIT,
-            f"{count:,} texts are not captured in one file: it takes 1 to {schema.ITEM_LIMIT:,}",
-            "Capture them in several",
+            f"cannot capture {count:,} texts in one file: it takes 1 to {schema.ITEM_LIMIT:,}",
+            "Use several files",
         )
         super().__init__(path, capture, force, {"corpus": digest}, range(count))
 
@@ -543,7 +543,7 @@ def write_capture(
         capture.complete,
         "this capture is not complete: "
         f"{sum(maps is None for maps in capture.maps)} of its layers are missing",
-        "Capture the text again to the end, then save it",
+        "Complete the capture, then save it",
     )
     with Writer(path, capture, force) as writer:
         for index, maps in enumerate(capture.maps):
@@ -579,18 +579,18 @@ def capture_of(
     """
     pieces = [*map(str, tokens)]
     count, enough = len(pieces), bool(len(tokens) and len(layers))
-    errors.require(enough, "there is nothing to keep: tokens or layers are empty", "Give some")
+    errors.require(enough, "there is nothing to save: tokens or layers are empty", "Give both")
     answers, has_logits = _array(logits), logits is not None
     fits = answers.dtype.kind in "fiu" and answers.shape[:-1] == (count,)
     why = f"they are {answers.dtype} {answers.shape}, for {count:,} tokens"
-    do = "Give numbers, (tokens, vocabulary)"
-    errors.require(fits or not has_logits, f"the logits cannot be kept: {why}", do)
+    do = "Give an array (tokens, vocabulary)"
+    errors.require(fits or not has_logits, f"the logits cannot be saved: {why}", do)
     made, maps = [], []
     for index, arrays in enumerate(layers):
         try:
             layer_map = _map_of(arrays, count)
         except HgvizError as error:
-            what = f"layer {index} cannot be kept: {error.what}"
+            what = f"layer {index} cannot be saved: {error.what}"
             raise HgvizError(what, error.do) from None
         is_lazy = isinstance(layer_map, LazyMap)
         activation = arrays.get("activation", "softmax") if is_lazy else "softmax"
@@ -627,7 +627,7 @@ def _map_of(arrays: Mapping[str, Any], tokens: int) -> LazyMap | DenseMap:
     fits = isinstance(arrays, Mapping)
     errors.require(fits, f"it is a {type(arrays).__name__}", "Give a dict with q and k")
     unknown = sorted(map(str, arrays.keys() - {*KEYS}))
-    errors.require(not unknown, f"it has {unknown[:1]}; what is known is {', '.join(KEYS)}")
+    errors.require(not unknown, f"it has unknown keys {unknown[:1]}; known are {', '.join(KEYS)}")
     causal = arrays.get("causal", False)
     errors.require(isinstance(causal, bool | np.bool_), "causal is neither True nor False")
     if "weights" not in arrays:
@@ -648,12 +648,12 @@ def _factors_of(arrays: Mapping[str, Any], tokens: int, causal: bool) -> Factors
     activation = str(arrays.get("activation", "softmax"))
     errors.require(
         activation in FROM_SCORES,
-        f"{activation!r} is not computed from q and k alone; {', '.join(FROM_SCORES)} are",
-        "Give its weights in place of q and k",
+        f"{activation!r} cannot be computed from q and k; {', '.join(FROM_SCORES)} can",
+        "Give weights in place of q and k",
     )
     act = ACTIVATIONS[activation]
     norm = arrays.get("norm", act.norm)
-    errors.require(norm in NORMS, f"there is no norm {norm!r}; there are l2 and l2-literal")
+    errors.require(norm in NORMS, f"unknown norm {norm!r}; choose l2 or l2-literal")
     keep: Any = None if arrays.get("keep") is None else _array(arrays["keep"])
     fits = keep is None or keep.shape == (tokens,)
     errors.require(fits, f"keep is {np.shape(keep)}, for {tokens:,} tokens")
@@ -661,7 +661,7 @@ def _factors_of(arrays: Mapping[str, Any], tokens: int, causal: bool) -> Factors
         q, k = act.features(q, np), act.features(k, np)
     scale = _array(arrays.get("scale", q.shape[2] ** -0.5))
     finite = scale.ndim == 0 and scale.dtype.kind in "fiu" and np.isfinite(scale)
-    errors.require(finite, "its scale is no finite number")
+    errors.require(finite, "its scale is not a finite number")
     longest = [np.linalg.norm(part.astype(np.float64), axis=2).max() for part in (q, k)]
     dtype = np.float64 if q.dtype == np.float64 else np.float32
     with np.errstate(over="ignore"):  # no score is larger than this (Cauchy-Schwarz)
@@ -708,16 +708,16 @@ def _exact_rows(
 
 def _head_array(arrays: Mapping[str, Any], name: str) -> NDArray[Any]:
     """An array (heads, n, n or d_head) of finite floats. Raises HgvizError."""
-    errors.require(name in arrays, f"it lacks {name!r}: a layer has q and k, or weights")
+    errors.require(name in arrays, f"it has no {name!r}: a layer needs q and k, or weights")
     values = _array(arrays[name])
     why = f"{name} is a {type(arrays[name]).__name__} that numpy cannot read"
     do = "Give an array or a tensor"
     errors.require(values.dtype != object, why, do)
     good = values.ndim == 3 and values.dtype.name in ("float16", "float32", "float64")
-    why = f"{name} is {values.dtype} {values.shape}, not numbers by head and row"
+    why = f"{name} is {values.dtype} {values.shape}, not floats by head and row"
     errors.require(good and values.size, why)
     finite = np.isfinite(values).all() and np.abs(values).max() <= np.finfo(np.float32).max
-    errors.require(finite, f"{name} holds numbers that are not finite in float32")
+    errors.require(finite, f"{name} has numbers that are not finite in float32")
     return values
 
 

@@ -34,7 +34,7 @@ MAGIC = b"\x89HDF\r\n\x1a\n"
 CHUNK_LIMIT, ATTRIBUTE_LIMIT, DOCUMENT_LIMIT = 64 << 20, 64 << 10, 64 << 20  # bytes
 FILTERS = {h5py.h5z.FILTER_FLETCHER32, h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE}
 CHOOSE_FILE = "Choose a file that hgviz wrote"
-DAMAGED = "it is cut short, or was changed while it was open"
+DAMAGED = "it is truncated, or was changed while it was open"
 RUN = 256  # rows that have a checksum of their own, those of a tile
 CHUNK_BYTES, RUN_BYTES = 64 << 10, 16 << 10  # of a chunk; of the least that is packed of a head
 PLANE_LIMIT = 0.8  # of its bytes: a plane that packs less than this is faster to read as it is
@@ -74,7 +74,7 @@ def reading(path: str, again: str = "Capture the text") -> Iterator[None]:
     except HgvizError:
         raise
     except PermissionError as error:
-        why, do, cause = "you have no permission to read it", "Ask its owner for it", error
+        why, do, cause = "you have no permission to read it", "Ask its owner for access", error
     # h5py raises almost any of these for damaged files
     except (OSError, RuntimeError, ValueError, KeyError, TypeError, MemoryError) as error:
         why, cause = DAMAGED, error
@@ -92,10 +92,10 @@ def reading(path: str, again: str = "Capture the text") -> Iterator[None]:
 
 
 @contextmanager
-def writing(path: Path, remains: str = "nothing was written") -> Iterator[None]:
+def writing(path: Path, remains: str = "nothing was saved") -> Iterator[None]:
     """Raise what goes wrong while a file is written as one HgvizError.
 
-    remains: what a full disk leaves of it, such as "3 of 9 layers stay in a.h5.part".
+    remains: what a full disk leaves, such as "3 of 9 layers are saved in a.h5.part".
     """
     try:
         yield
@@ -118,8 +118,8 @@ def is_full(error: BaseException) -> bool:
 def require_free(path: Path, force: bool, noun: str) -> None:
     """Raise HgvizError where there is a file already, unless force, or a folder."""
     what = f"{path} is a folder: a {noun} is one file"
-    errors.require(not path.is_dir(), what, "Give the file a name")
-    what = f"{path} exists already: it was not touched"
+    errors.require(not path.is_dir(), what, "Add a file name")
+    what = f"{path} already exists"
     errors.require(force or not path.exists(), what, "Choose another name, or use --force")
 
 
@@ -256,11 +256,11 @@ def check_format(file: h5py.File, name: str, version: tuple[int, int], noun: str
     what = f"it is an HDF5 file, but not a {noun} of hgviz"
     require(attribute(file, "format", "") == name, what, CHOOSE_FILE)
     theirs = attribute(file, "format_version", version)
-    require(len(theirs) == 2, f"its format version is {len(theirs)} numbers and not 2")
+    require(len(theirs) == 2, f"its format version has {len(theirs)} numbers, not 2")
     which = "a newer" if theirs[0] > version[0] else "an older"
     require(
         theirs[0] == version[0],
-        f"it has format version {'.'.join(map(str, theirs))} and this hgviz knows "
+        f"it has format version {'.'.join(map(str, theirs))} and this hgviz reads "
         f"{'.'.join(map(str, version))}: {which} hgviz is needed",
         "Open it with the version of hgviz that wrote it",
     )
@@ -288,7 +288,7 @@ def find(group: h5py.Group, path: str) -> h5py.Group | h5py.Dataset | None:
             return None
         if target.id.links.get_info(part.encode()).type != h5py.h5l.TYPE_HARD:
             where = f"{target.name.rstrip('/')}/{part}"
-            raise Refused(f"{where} is a link to somewhere else, which is not read")
+            raise Refused(f"{where} is a link, which is not followed")
         target = target[part]
     return target
 
@@ -336,10 +336,10 @@ def _fault(dataset: Any, dtypes: tuple[str, ...], packing: Packing) -> str:
     plist, dtype, shape = dataset.id.get_create_plist(), dataset.dtype, dataset.shape
     layout = plist.get_layout()
     if layout == h5py.h5d.VIRTUAL or plist.get_external_count():
-        return "takes its data from another file, which is not read"
+        return "refers to data in another file, which is not read"
     filters = {plist.get_filter(at)[0] for at in range(plist.get_nfilters())}
     if not filters <= FILTERS:
-        return "is packed by a filter that hgviz does not use"
+        return "uses an unsupported filter"
     if dtype.str[1:] not in dtypes or dtype.byteorder == ">" or shape is None:
         return f"holds {dtype}, not {' or '.join(dtypes)}"
     if layout == h5py.h5d.CHUNKED:
@@ -360,7 +360,7 @@ def read_numbers(dataset: h5py.Dataset) -> NDArray[Any]:
     values: NDArray[Any] = dataset[...]
     expected = attribute(dataset, "crc32", 0) if "crc32" in dataset.attrs else None
     same = expected in (None, zlib.crc32(np.ascontiguousarray(values).data))
-    require(same, f"{dataset.name} is not what was written to it")
+    require(same, f"{dataset.name} does not match its checksum")
     return values
 
 
@@ -372,7 +372,7 @@ def read_text(group: h5py.Group, path: str) -> str:
 def read_json(group: h5py.Group, path: str) -> Any:
     """The JSON document that a dataset holds. Raises Refused."""
     size = open_dataset(group, path, ("u1",)).nbytes
-    require(size <= DOCUMENT_LIMIT, f"{name_of(group, path)} is longer than any document is")
+    require(size <= DOCUMENT_LIMIT, f"{name_of(group, path)} is too long")
     try:
         return json.loads(read_text(group, path))
     except (ValueError, RecursionError) as error:
@@ -395,7 +395,7 @@ def attribute(owner: h5py.Group | h5py.Dataset, name: str, like: Any) -> Any:
         or (shape != ()) is not isinstance(like, tuple)
         or (isinstance(like, int | tuple) and kind == h5py.h5t.FLOAT)
     ):
-        raise Refused(f"the attribute {name} of {owner.name} is not what belongs there")
+        raise Refused(f"the attribute {name} of {owner.name} has a wrong type")
     value = np.empty(shape, stored.dtype)
     stored.read(value)
     if is_text:
@@ -508,8 +508,8 @@ class Stored:
         self._is_packed = h5py.h5z.FILTER_DEFLATE in filters
         if self._is_packed:
             ours = [h5py.h5z.FILTER_SHUFFLE, h5py.h5z.FILTER_DEFLATE]
-            require(filters == ours, f"{dataset.name} is not packed as captures are")
-            require(dataset.chunks[0] == 1, f"{dataset.name} is not cut as captures are")
+            require(filters == ours, f"{dataset.name} is not compressed as captures are")
+            require(dataset.chunks[0] == 1, f"{dataset.name} is not chunked as captures are")
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -587,7 +587,7 @@ class Stored:
             raise Refused(f"{name} is damaged ({error})") from None
         if len(data) != size or stream.decompress(stream.unconsumed_tail, 1):
             raise Refused(f"{name} has a chunk that is not {size} bytes long")
-        require(stream.eof, f"{name} is cut short")  # the checksum comes at the very end
+        require(stream.eof, f"{name} is truncated")  # the checksum comes at the very end
         planes = np.frombuffer(data, np.uint8).reshape(self.dtype.itemsize, -1)
         values = np.empty(planes.shape[::-1], np.uint8)
         for at, plane in enumerate(planes):  # in a third of the time that a transpose takes
@@ -615,7 +615,7 @@ class StoredRuns(Stored):
         for run in first + np.flatnonzero(~self._checked[place, first:last]):
             part = values[(run - first) * RUN : (run - first + 1) * RUN]
             same = checksum([part]) == self._expected[place, run]
-            require(same, f"{self.dataset.name} is not what was written to it")
+            require(same, f"{self.dataset.name} does not match its checksum")
             self._checked[place, run] = True
         return values[start - first * RUN : stop - first * RUN]
 

@@ -194,7 +194,7 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> An
     name, heads = group.name, len(layer.heads)
     kind = attribute(group, "kind", "")
     known = kind in ("lazy", "streaming", "dense")
-    require(known, f"{name} is of the kind {kind!r:.40}, which this hgviz does not know")
+    require(known, f"{name} has the kind {kind!r:.40}, which this hgviz does not support")
     fields, attributes = rows_of("dense" if kind == "dense" else "lazy")
     values = schema.read_fields(group, attributes)
     require(values["committed"] == 1, f"{name} was never completed")
@@ -203,7 +203,7 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> An
         names["activations"] = values["rule"].pop("activations")
     for part, value in names.items():
         if value != getattr(layer, part):
-            what = f"{value!r:.40}, its spec says {getattr(layer, part)!r:.40}"
+            what = f"{value!r:.40}, but {getattr(layer, part)!r:.40} in its spec"
             raise hdf5.Refused(f"the {part} of {name} is {what}")
     sizes = {"heads": heads}
     data = {
@@ -221,7 +221,7 @@ def read_layer(group: h5py.Group, path: str, layer: Layer, positions: int) -> An
     for checksums in ("crc32", "summary32"):
         numbers = values.get(checksums)
         fits = numbers is None or len(numbers) == heads
-        require(fits, f"{name} does not have a number of {checksums} for each of {heads} heads")
+        require(fits, f"{name} does not have one {checksums} for each of {heads} heads")
     signed = values["map"]["signed"]
     if kind != "dense":
         signed = any(ACTIVATIONS[activation].signed for activation in layer.activations)
@@ -266,7 +266,7 @@ def _read_factors(
         and ("norm" in data or not two_numbers)
         and ({"threshold", "kept"} <= {*data} or "topk" not in layer.activations)
     )  # fmt: skip
-    require(good, f"{group.name} has a rule that this hgviz does not know")
+    require(good, f"{group.name} has a rule that this hgviz does not support")
     streaming = tuple(None if window == (0, 0) else window for window in windows)
     rule |= {"activations": layer.activations, "causal": values["causal"], "streaming": streaming}
     dtype = attribute(data["q"].dataset, "dtype", "")
@@ -302,7 +302,7 @@ def _read_checked(
                     data[name].read_unchecked(place // shared if name == "k" else place)
                     for name in names
                 )
-                require(total == crc[place], f"{group.name} is not what was written to it")
+                require(total == crc[place], f"{group.name} does not match its checksum")
                 good_heads.add(place)
 
         # of their own, since arrays that knew themselves would keep the file open
@@ -321,7 +321,7 @@ def _read_distance(
         return None
     kind, more = TERMS.get(tuple(terms)), dict[str, Any]()
     if kind is None:
-        raise hdf5.Refused(f"{group.name} lacks a term of its relative positions, or has too many")
+        raise hdf5.Refused(f"{group.name} has missing or extra terms of relative positions")
     if kind is kinds.Diagonals:
         more["lowest"] = attribute(data["relative/diagonals"].dataset, "lowest", 0)
     elif kind is kinds.Relative:
@@ -345,7 +345,7 @@ def _read_summaries(
         with hdf5.reading(path):
             parts = {name: data[name][place] for name in names}
             same = crc is None or checksum(parts.values()) == crc[place]
-            require(same, f"the summaries of {group.name} are not what was written to it")
+            require(same, f"the summaries of {group.name} do not match their checksum")
             hist = None
             if "hist" in parts and pyramids is not None:
                 hist = Histogram(parts["hist"], pyramids(place).ranges["max"])
@@ -375,7 +375,7 @@ def _read_levels(
         return None
     ranges = [[Range(float(floor), float(top), signed) for floor, top in both] for both in limits]
     good = all(limit.is_valid for both in ranges for limit in both)
-    require(good, f"{group.name}/ranges holds numbers that no map has")
+    require(good, f"{group.name}/ranges has impossible values")
     shape = sizes["queries"], sizes["keys"]
     levels: dict[Reduce, dict[int, Stored]] = {reduce: {} for reduce in REDUCTIONS}
     for reduce in REDUCTIONS:

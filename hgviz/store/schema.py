@@ -156,7 +156,7 @@ _TERMS: dict[str, Any] = {**_HEADS, "required": False}
 _SUMMARY: dict[str, Any] = {"axis": 1, "checksum": "summary", "packing": "large"}
 
 _OF_LAYERS = (
-    Field("@kind", "text", "", "kind", '"lazy", "streaming" (lazy, of which some heads stream) or '
+    Field("@kind", "text", "", "kind", '"lazy", "streaming" (lazy, with streaming heads) or '
               '"dense"'),
     Field("@name", "text", "", "layer.name", "as the spec says it, with the next four"),
     Field("@role", "text", "", "layer.role", '"self", "down", "up" or "cross"'),
@@ -164,7 +164,7 @@ _OF_LAYERS = (
     Field("@key_level", "integer", "", "layer.key_level", "the level of the keys"),
     Field("@heads", "integers", "", "layer.heads", "the heads' numbers"),
     Field("@signed", "flag", "", "map.signed", "whether weights may be negative"),
-    Field("@causal", "flag", "", "causal", "whether later keys are hidden"),
+    Field("@causal", "flag", "", "causal", "whether later keys are masked"),
     Field("@stride_q", "integer", "", "rule.stride_q", "tokens a row stands for", kind="lazy",
               allowed="1 or more"),
     Field("@stride_k", "integer", "", "rule.stride_k", "tokens a column stands for", kind="lazy",
@@ -175,8 +175,8 @@ _OF_LAYERS = (
               "max(stride_q, stride_k) tokens", kind="lazy"),
     Field("@empty_rows", "text", "", "rule.empty_rows", 'what a row without a key reads: "zeros" '
               'or "uniform"', kind="lazy", allowed="zeros or uniform"),
-    Field("@activations", "names", "", "rule.activations", "one a head", kind="lazy"),
-    Field("@norms", "names", "", "rule.norms", 'one a head, "-" for none', kind="lazy",
+    Field("@activations", "names", "", "rule.activations", "one per head", kind="lazy"),
+    Field("@norms", "names", "", "rule.norms", 'one per head, "-" for none', kind="lazy",
               allowed="l2, l2-literal or -"),
     Field("@top_k", "integer", "", "rule.top_k", "how many keys a row of the activation topk has",
               False, "lazy", allowed="1 or more"),
@@ -192,10 +192,10 @@ _OF_LAYERS = (
               False, "lazy"),
     Field("@verify_max_abs", "number", "", "difference", "the largest difference between the proof "
               "rows and the tiles of the program that wrote the file", kind="lazy"),
-    Field("@crc32", "integers", "", "crc32", "one a head: over its q, k, stat, norm, threshold and "
-              "relative terms, in this order, those that are there", kind="lazy"),
-    Field("@summary32", "integers", "", "summary32", "one a head: over its thumb, rowmax, entropy "
-              "and hist", False),
+    Field("@crc32", "integers", "", "crc32", "one per head: over its q, k, stat, norm, threshold "
+              "and relative terms, in this order, those that are there", kind="lazy"),
+    Field("@summary32", "integers", "", "summary32", "one per head: over its thumb, rowmax, "
+              "entropy and hist", False),
     Field("@committed", "integer", "", "committed", "1, written last"),
 )  # fmt: skip
 
@@ -205,10 +205,10 @@ CAPTURE_FIELDS: dict[str, tuple[Field, ...]] = {
               document=ModelSpec),
         Field("off", "JSON", "", "off", "heads switched off while capturing, [[layer, head], ...]",
               document=HeadSet),
-        Field("streaming", "JSON", "", "streaming", "heads that saw only so many of the first keys "
-              "(sink) and of the latest (recent)", False, document=StreamingHeads),
+        Field("streaming", "JSON", "", "streaming", "streaming heads, and how many of the first "
+              "keys (sink) and the latest (recent) they attend to", False, document=StreamingHeads),
         Field("made", "JSON", "", "made", "producer, created, device, dtype, seed, versions, "
-              "checkpoint, masking, generated (what the model itself wrote of the text, and how)",
+              "checkpoint, masking, generated (how many tokens the model wrote, and how)",
               document=Provenance),
         Field("index", "JSON as it is", "", "items", "in files of many texts, [[number, text, "
               "tokens, label], ...] from 0; long texts are cut", False, document=Index),
@@ -231,7 +231,7 @@ CAPTURE_FIELDS: dict[str, tuple[Field, ...]] = {
         Field("signal", "any", "f4", "signal.values", "what the model read in place of a text: a "
               "picture (channels, height, width), a sound (mel bins, frames) or (samples,)", False,
               allowed="finite"),
-        Field("picture", "height width 3", "u1", "signal.picture", "what is seen of a picture",
+        Field("picture", "height width 3", "u1", "signal.picture", "the picture as shown",
               False),
         Field("grid", "2", "i8", "signal.grid",
               "rows and columns of the patches of a picture, its last positions", False),
@@ -251,8 +251,8 @@ CAPTURE_FIELDS: dict[str, tuple[Field, ...]] = {
               "normalised by, see below", **_HEADS),
         Field("norm", "heads queries", "f4 f8", "factors.norm",
               "the norms of rows where stat is another number", **_TERMS),
-        Field("threshold", "heads queries", "f4 f8", "factors.threshold", "with top_k: the least "
-              "scaled score that weighs, -inf where all do, +inf where kept lists the keys",
+        Field("threshold", "heads queries", "f4 f8", "factors.threshold", "with top_k: the "
+              "least scaled score with a weight, -inf if all have one, +inf if kept lists the keys",
               **_TERMS),
         Field("relative/weight", "heads d_head model", _OPERANDS, "rule.relative.weight",
               "W of Transformer-XL positions", **{**_TERMS, "axis": 2}),
@@ -280,8 +280,8 @@ CAPTURE_FIELDS: dict[str, tuple[Field, ...]] = {
         Field("weights", "heads queries keys", _OPERANDS, "map.array",
               "the maps themselves, in chunks (1, 256, 256); those never written are zeros",
               kind="dense", checksum="none", packing="always"),
-        Field("value_norms", "heads keys", "f4", "map.value_norms", "what a key adds to the stream "
-              "at weight 1, |v_j W_O|", False, axis=1, packing="large"),
+        Field("value_norms", "heads keys", "f4", "map.value_norms", "size of what a key adds to "
+              "the residual stream at weight 1, |v_j W_O|", False, axis=1, packing="large"),
         Field("mixture", "mixtures keys queries", "f4", "map.mixture", "where keys are slots, the "
               "part of the value of each token in that of each slot; (1, ...) where it is the same "
               "in all heads", False, axis=2),
@@ -304,7 +304,7 @@ CAPTURE_FIELDS: dict[str, tuple[Field, ...]] = {
         *_OF_LAYERS,
     ),
     "/output": (
-        Field("logits", "as the goal says", "f4 f8", "logits", "what the model answered: (classes,)"
+        Field("logits", "as the goal says", "f4 f8", "logits", "the output of the model: (classes,)"
               ', (2, positions) of "ends", else (positions, vocabulary, classes or width)', False),
     ),
 }  # fmt: skip
@@ -314,27 +314,27 @@ STUDY_FIELDS: dict[str, tuple[Field, ...]] = {
         Field("spec", "JSON", "", "spec", "the model, as in a capture; its digest is that of the "
               "checkpoint", document=ModelSpec),
         Field("about", "JSON", "", "about", "asked (classes, next, masked, ...), metric, data (the "
-              "name of its file), data_digest (of ids and answers), labels, seed (of whatever is "
-              "drawn), texts (since 1.3: how many texts the windows of a language model are of, 0 "
-              "of a classifier), ablation (since 1.5: zero, mean or resample: what takes the place "
-              "of a head that is off)", document=About),
-        Field("off", "JSON", "", "off", "[[layer, head], ...] off all along; their columns are "
-              "never measured", document=HeadSet),
+              "name of its file), data_digest (of ids and answers), labels, seed (random "
+              "seed), texts (since 1.3: how many texts the windows of a language model are of, 0 "
+              "of a classifier), ablation (since 1.5: zero, mean or resample: what replaces the "
+              "output of a head that is off)", document=About),
+        Field("off", "JSON", "", "off", "[[layer, head], ...] off in every measurement; their "
+              "columns are never measured", document=HeadSet),
         Field("made", "JSON", "", "made", "producer, created, device, dtype, versions, "
               "checkpoint, ...", document=Provenance),
         Field("heads", "heads 2", "i8", "heads", "layer and head of each column, in order of "
               "computation"),
         Field("places", "starts", "i8", "places", "where the places of each example begin, and "
-              "their number; a place is where something is asked: the class of a text, a token"),
+              "their number; a place is where a prediction is scored: a class of a text, a token"),
         Field("lengths", "examples", "i8", "lengths", "tokens", allowed="0 or more"),
-        Field("sizes", "examples", "f8", "sizes", "bytes of what is wanted", False,
+        Field("sizes", "examples", "f8", "sizes", "bytes of the targets", False,
               allowed="0 or more"),
         Field("wanted", "places", "i8", "wanted", "the class or the token that is right",
               allowed="0 or more"),
-        Field("given", "places", "i8", "given", "what the whole model gave, -1 where it was not "
-              "asked yet"),
-        Field("loss", "places", "f4", "loss", "its surprise in nats, NaN where it was not asked "
-              "yet", allowed="finite or NaN"),
+        Field("given", "places", "i8", "given", "prediction of the full model, -1 where there is "
+              "none yet"),
+        Field("loss", "places", "f4", "loss", "its loss in nats, NaN where there is none yet",
+              allowed="finite or NaN"),
         *(Field(name, f"{row.rows} heads", row.dtype, f"arrays.{name}", row.meaning, False,
                 allowed=f"-1, 0, 1 or {UNKNOWN}" if row.dtype == "i1" else "finite or NaN")
           for name, row in ARRAYS.items()),
@@ -345,42 +345,42 @@ STUDY_FIELDS: dict[str, tuple[Field, ...]] = {
         Field("saved_flops", "heads 3", "f8", "saved_flops", "since 1.4: FLOPs likewise", False,
               allowed="finite"),
         Field("masks", "JSON", "", "masks", "[[name, [[layer, head], ...], score], ...]; score "
-              "null or [metric, value, low, high, seen, total], null for an end that an interval "
-              "lacks", False, document=list[tuple[str, HeadSet, Score | None]]),
+              "null or [metric, value, low, high, seen, total], null for a missing end of an "
+              "interval", False, document=list[tuple[str, HeadSet, Score | None]]),
         Field("mask_changes", "JSON", "", "mask_changes", "since 1.1: for each of the masks null, "
-              "or [difference of its score to the whole model on the same places, low, high]",
+              "or [difference of its score to the full model on the same places, low, high]",
               False, document=list[tuple[float, float, float] | None]),
     ),
     "/arrays": (
-        Field("<name>", "examples heads", "f4", "arrays", "what a score measured that has an array "
-              "of its own; a name has letters, digits and underscores", False,
+        Field("<name>", "examples heads", "f4", "arrays", "measurements of a score with its own "
+              "array; a name has letters, digits and underscores", False,
               allowed="finite or NaN"),
     ),
     "/learned/000": (
-        Field("@method", "text", "", "method", "how training gave each head its importance"),
-        Field("runs", "runs heads", "f4", "runs", "one row a seed", allowed="finite"),
-        Field("note", "text", "", "note", "how, for people"),
+        Field("@method", "text", "", "method", "how training learned the importance of heads"),
+        Field("runs", "runs heads", "f4", "runs", "one row per seed", allowed="finite"),
+        Field("note", "text", "", "note", "how, in words"),
     ),
     "/curves/000": (
-        Field("@method", "text", "", "method", "the score along whose order heads go, or random"),
+        Field("@method", "text", "", "method", "the score that orders the heads, or random"),
         Field("@unit", "text", "", "unit", "what the metric is"),
         Field("@seed", "integer", "", "seed", "of a random order"),
-        Field("order", "off 2", "i8", "order", "heads, the first goes first"),
+        Field("order", "off 2", "i8", "order", "heads in the order of removal"),
         Field("removed", "points", "i8", "removed", "how many heads were off",
               allowed="ascending from 0 or more"),
         *(Field(name, "points", "f4 f8", name, meaning, allowed=allowed)
           for name, meaning, allowed in (
               ("values", "the metric", "finite"),
-              ("low", "lower end of its interval of 95 %, infinite where it has none", "not NaN"),
+              ("low", "lower end of its 95 % interval, infinite where it has none", "not NaN"),
               ("high", "upper end", "not NaN"),
               ("loss", "mean loss in nats", "finite"),
-              ("change", "paired change of the metric to the whole model", "finite"),
+              ("change", "paired change of the metric to the full model", "finite"),
               ("change_low", "lower end of its interval", "not NaN"),
               ("change_high", "upper end", "not NaN"))),
         Field("rows", "rows", "i8", "rows", "examples that it was measured on",
               allowed="ascending from 0 or more"),
         Field("times", "points 2", "f4", "times", "since 1.2: milliseconds of one pass over 16 "
-              "texts on one core, of the whole model and of the one without the heads that are off",
+              "texts on one core, of the full model and of the one without the heads that are off",
               False, allowed="more than 0"),
     ),
 }  # fmt: skip
@@ -477,14 +477,14 @@ def read_field(group: h5py.Group, field: Field, sizes: dict[str, int]) -> Any:
             return msgspec.convert(document, field.document)
         except (msgspec.ValidationError, RecursionError) as error:
             name = hdf5.name_of(group, field.path)
-            raise Refused(f"{name} does not fit: {str(error)[:NAME_LIMIT]}") from None
+            raise Refused(f"{name} is invalid: {str(error)[:NAME_LIMIT]}") from None
     if field.form == "any":
         values = hdf5.read_numbers(hdf5.open_dataset(group, field.path, field.types))
     else:
         values = hdf5.read_numbers(open_field(group, field, sizes))
     if field.allowed != "any" and not np.all(ALLOWED[field.allowed](values)):
         name = hdf5.name_of(group, field.path)
-        raise Refused(f"the numbers of {name} have to be {field.allowed}")
+        raise Refused(f"the numbers of {name} must be {field.allowed}")
     return readonly(values, bool if field.dtypes == "bool" else None)
 
 
@@ -521,7 +521,7 @@ def _read_attribute(group: h5py.Group, field: Field) -> Any:
         value = tuple(None if part == "-" else part for part in value.split())
     if field.allowed != "any" and not ALLOWED[field.allowed](value):
         what = f"the attribute {name} of {group.name} is {value!r:.40}"
-        raise Refused(f"{what}, which has to be {field.allowed}")
+        raise Refused(f"{what}, but must be {field.allowed}")
     return value
 
 
@@ -560,13 +560,13 @@ def read_root(file: h5py.File) -> dict[str, Any]:
     root["streaming"] = streaming
     causal = {HeadId(layer.index, head)
               for layer in spec.layers if layer.can_stream for head in layer.heads}  # fmt: skip
-    require(streaming.heads <= causal, "its heads that stream are not those of a causal layer")
+    require(streaming.heads <= causal, "its streaming heads are not in causal layers")
     root["items"] = items = tuple(
         Item(number, words, tokens, to_printable(label))
         for number, words, tokens, label in root["items"] or ()
     )
     for at, item in enumerate(items):
-        require(item.number == at, f"text {at} of its index does not fit")
+        require(item.number == at, f"text {at} of its index has another number")
     return root
 
 
@@ -575,17 +575,17 @@ def check_spec(spec: ModelSpec) -> ModelSpec:
     for index, level in enumerate(spec.levels):
         good = level.index == index and (level.stride is None or level.stride >= 1)
         good = good and 0 <= level.shift < 1 << 31 and level.apart in (0, 1) and level.parts >= 1
-        require(good, f"level {index} of its spec does not fit: {level!r:.90}")
+        require(good, f"level {index} of its spec is invalid: {level!r:.90}")
     for index, layer in enumerate(spec.layers):
         name, heads = f"layer {index} of its spec", layer.heads
-        require(layer.index == index, f"{name} says that it is number {layer.index}")
+        require(layer.index == index, f"{name} has the number {layer.index}")
         for at in (layer.level, layer.key_level):
             require(0 <= at < len(spec.levels), f"{name} is on level {at} of {len(spec.levels)}")
         require(layer.shared >= 1, f"{name} has {layer.shared} heads that share keys")
         good = len({*heads}) == len(heads) and min(heads, default=0) >= 0
-        require(good, f"{name} does not number its heads")
+        require(good, f"{name} has invalid head numbers")
         good = len(layer.activations) == len(heads) and {*layer.activations} <= {*ACTIVATIONS}
-        require(good, f"{name} has other activations than this hgviz knows")
+        require(good, f"{name} has activations that this hgviz does not support")
     return spec
 
 
@@ -609,7 +609,7 @@ def read_texts(
     level, each of its own text. Raises Refused."""
     prompt = _read_prompt(subgroup(group, "prompt"))
     two = has(group, "target")
-    require(two == spec.two_texts, "its spec and its texts disagree about a second text")
+    require(two == spec.two_texts, "only one of its spec and its texts has a second text")
     target = _read_prompt(subgroup(group, "target")) if two else None
     limits = {"source": len(prompt), "target": len(target or ())}
     levels = []
@@ -625,26 +625,26 @@ def _read_prompt(group: h5py.Group) -> Prompt:
     sizes: dict[str, int] = {}
     values = read_fields(group, CAPTURE_FIELDS["/prompt"], sizes)
     tokens = sizes["tokens"]
-    require(len(values["pieces"]) == tokens, "it does not name every token")
+    require(len(values["pieces"]) == tokens, "it does not have a piece for every token")
     _check_spans(values["spans"], len(values["text"]))
     signal = values.pop("signal")
     if (array := signal["values"]) is None:
         return Prompt(**values)
     good = 1 <= array.ndim <= 3 and signal["seconds"] is not None
-    require(good, "its picture or sound has other axes than one can have")
+    require(good, "its picture or sound has an invalid shape")
     signal["seconds"] = seconds = float(signal["seconds"][0])
-    require(0 <= seconds < 1e6, f"its sound is {seconds} s long")
+    require(0 <= seconds < 1e6, f"its sound has an invalid length of {seconds} s")
     if signal["grid"] is not None:
         signal["grid"] = rows, columns = tuple(map(int, signal["grid"]))
         good = 0 < rows <= tokens and columns > 0 and rows * columns <= tokens
-        require(good, "the patches of its picture are not its tokens")
+        require(good, "the patches of its picture do not match its tokens")
     return Prompt(**values, signal=Signal(**signal))
 
 
 def _check_spans(spans: Integers, limit: int) -> None:
     start, end = spans[:, 0], spans[:, 1]
     good = ((start == -1) & (end == -1)) | ((start >= 0) & (start <= end) & (end <= limit))
-    require(good.all(), "it points at text or tokens that are not there")
+    require(good.all(), "it refers to text or tokens that do not exist")
 
 
 def read_logits(group: h5py.Group, path: str, spec: ModelSpec) -> Any:

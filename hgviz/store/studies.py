@@ -148,15 +148,15 @@ def _read_study(file: h5py.File, path: str) -> Study:
     spec, about = schema.check_spec(values["spec"]), msgspec.structs.asdict(values.pop("about"))
     values["heads"] = heads = _read_heads(values["heads"], spec.heads)
     require(list(heads) == sorted(heads), "its heads are not in order of computation")
-    require(values["off"] <= {*heads}, "it has other heads off than there are")
+    require(values["off"] <= {*heads}, "it has heads off that do not exist")
     _check_measurements(values, about, spec)
     arrays = {name: array for name, array in values["arrays"].items() if array is not None}
     if has(file, "arrays"):  # of scores that measured their own, known here or not
         group = subgroup(file, "arrays")
-        require(len(group) <= ARRAY_LIMIT, f"it has {len(group):,} arrays")
+        require(len(group) <= ARRAY_LIMIT, f"it has too many arrays: {len(group):,}")
         for name in sorted(group):
             good = name.isascii() and name.isidentifier() and len(name) <= 64
-            require(good and name not in ARRAYS, "an array of it has no name that can be")
+            require(good and name not in ARRAYS, "an array of it has an invalid name")
             arrays[name] = schema.read_field(group, _own_array(name), sizes)
     masks = _read_masks(values["masks"], values.pop("mask_changes"), heads)
     values |= about | {"arrays": arrays, "masks": masks}
@@ -176,26 +176,26 @@ def _check_measurements(values: dict[str, Any], about: dict[str, Any], spec: Mod
     wanted, given, loss = values["wanted"], values["given"], values["loss"]
     good = len(places) == len(lengths) + 1 > 1 and places[0] == 0 and places[-1] == len(wanted)
     good = good and bool((places[1:] >= places[:-1]).all())
-    require(good, "its places do not belong to its examples")
+    require(good, "its places do not match its examples")
     labels, longest = len(about["labels"]) or None, max(lengths.max(), 1)
     # those of states are numbers of examples, of which these may be some
     limits = {"classes": labels, "tags": labels, "ends": longest, "states": None}
     limit = limits.get(about["asked"], spec.vocabulary)
     good = given.min(initial=0) >= NO_PREDICTION
     good = good and (limit is None or max(wanted.max(initial=0), given.max(initial=0)) < limit)
-    require(good, "it has other answers than its model knows")
+    require(good, "it has answers that its model cannot give")
     agree = np.isnan(loss) == (given == NO_PREDICTION)
     require(agree.all(), "its losses and answers disagree")
     for name in ("saved_parameters", "saved_flops"):
         good = values[name] is None or (values[name][:, :2] >= 0).all()
-        require(good, f"{name} of it has sizes below 0")
+        require(good, f"its {name} are below 0")
 
 
 def _parts(file: h5py.File, name: str) -> list[h5py.Group]:
     if not has(file, name):
         return []
     group = subgroup(file, name)
-    require(len(group) <= PART_LIMIT, f"it has {len(group):,} {name}")
+    require(len(group) <= PART_LIMIT, f"it has too many {name}: {len(group):,}")
     return [subgroup(group, f"{number:03}") for number in range(len(group))]
 
 
@@ -204,8 +204,8 @@ def _read_curve(group: h5py.Group, heads: tuple[HeadId, ...], examples: int) -> 
     values["order"] = order = _read_heads(values["order"], heads)
     removed, rows = values["removed"], values["rows"]
     good = len(removed) > 0 and removed[-1] <= len(order)
-    require(good, "the points of a curve are not along its order")
-    require(rows.max(initial=-1) < examples, "a curve is of other examples")
+    require(good, "the points of a curve do not match its order")
+    require(rows.max(initial=-1) < examples, "a curve has examples that do not exist")
     return PruningCurve(**values)
 
 
@@ -214,10 +214,10 @@ def _read_masks(
 ) -> tuple[Mask, ...]:
     rows = rows or []
     changes = [None] * len(rows) if changes is None or not rows else changes
-    require(len(changes) == len(rows), "the changes of its masks are of other masks")
+    require(len(changes) == len(rows), "the changes of its masks do not match the masks")
     masks = []
     for (name, off, row), change in zip(rows, changes, strict=True):
-        require(off <= {*heads}, "a mask of it is of another model")
+        require(off <= {*heads}, "a mask of it has heads of another model")
         if row is None:
             masks.append(Mask(name, off))
             continue
@@ -226,7 +226,7 @@ def _read_masks(
         is_share = metric != "loss"  # a loss is in nats
         require(
             not (is_share and change) or all(abs(end) <= 1 for end in change),
-            "the change of a mask is no difference of two shares",
+            "the change of a mask is not a difference of two shares",
         )
         low, high = -np.inf if low is None else low, np.inf if high is None else high
         score = MetricEstimate(metric, value, low, high, seen, total, off)
@@ -254,7 +254,7 @@ def _read_start(path: Path, size: int) -> bytes:
     try:
         with os.fdopen(os.open(path, flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise _damaged(path, "it is no file")
+                raise _damaged(path, "it is not a regular file")
             return file.read(size)
     except FileNotFoundError:
         raise
@@ -335,16 +335,16 @@ class FolderFile:
 
 
 FOLDER = {  # AB: the first two digits of KEY, which is the key of a cell
-    FILE: FolderFile("the study file, as it was given", StudyFile, MOST_BYTES),
-    PLAN: FolderFile("all cells, and what is another since some results were made",
+    FILE: FolderFile("a copy of the study file", StudyFile, MOST_BYTES),
+    PLAN: FolderFile("all runs, and what has changed since earlier results",
                      SweepPlan, 1 << 29),
-    "cells/AB/KEY.json": FolderFile("a cell that is done: what it measured, and where",
+    "cells/AB/KEY.json": FolderFile("a finished run: its results, and where they were computed",
                                     _Result, 1 << 25),
-    "cells/AB/KEY.h5": FolderFile("what it measured of heads, where it did: the file of a study"),
-    "cells/AB/KEY.failed.json": FolderFile("a cell that failed: why, as one line and in detail",
+    "cells/AB/KEY.h5": FolderFile("its measurements of heads, if any: a study"),
+    "cells/AB/KEY.failed.json": FolderFile("a failed run: the error, as one line and in detail",
                                            _Failure, 1 << 25),
-    "models/KEY": FolderFile(f"a model that it trained: a checkpoint; {SNAPSHOT} in it: how far "
-                             "it is"),
+    "models/KEY": FolderFile(f"a model that it trained: a checkpoint; {SNAPSHOT} in it: the "
+                             "state of the training"),
 }  # fmt: skip
 
 
@@ -363,9 +363,8 @@ class SweepFolder:
         body = {"changes": list(changes)[-CHANGES_LIMIT:], "cells": [*map(asdict, cells)]}
         plan = json.dumps(head | body, separators=(",", ":"))
         limit = FOLDER[PLAN].limit
-        size = f"the plan of {len(cells):,} cells is larger than {limit >> 20:,} MB"
-        what = f"{size}: nobody could read it"
-        errors.require(len(plan) <= limit, what, "Ask for fewer seeds, sizes or methods")
+        what = f"the plan of {len(cells):,} runs is too large: the limit is {limit >> 20:,} MB"
+        errors.require(len(plan) <= limit, what, "Use fewer seeds, sizes or methods")
         with writing(self.path):
             for prefix in {cell.key[:2] for cell in cells}:
                 (self.path / CELLS / prefix).mkdir(parents=True, exist_ok=True)
@@ -378,17 +377,17 @@ class SweepFolder:
         other = "it is a file" if self.path.exists() else "there is no such folder"
         why = f"it has no {PLAN}" if self.path.is_dir() else other
         what = f"{self.path} is not the folder of a study: {why}"
-        errors.require(path.exists(), what, "Choose the folder that hgviz study run wrote into")
+        errors.require(path.exists(), what, "Choose the output folder of hgviz study run")
         content = _read_plain(path, FOLDER[PLAN].limit)
         head = _decode(path, content, _Head)
         if head.format != SWEEP:
-            raise _damaged(path, "it is no plan of a study")
+            raise _damaged(path, "it is not the plan of a study")
         theirs, ours = head.format_version[0], SWEEP_VERSION[0]
-        what = f"{path} is of version {theirs}: this hgviz reads version {ours}"
-        errors.require(theirs == ours, what, "Open it with the hgviz that wrote it")
+        what = f"{path} has version {theirs}: this hgviz reads version {ours}"
+        errors.require(theirs == ours, what, "Open it with the version of hgviz that wrote it")
         plan = _decode(path, content, SweepPlan)
         if len({cell.key for cell in plan.cells}) < len(plan.cells):
-            raise _damaged(path, "a cell of it stands twice")
+            raise _damaged(path, "a run is listed twice")
         return msgspec.structs.replace(plan, changes=plan.changes[-CHANGES_LIMIT:])
 
     def result_at(self, key: str, ending: str = ".json") -> Path:
@@ -417,14 +416,14 @@ class SweepFolder:
     def keep(self, key: str, found: Mapping[str, Any], made: Mapping[str, Any]) -> None:
         """Keep the result of a cell. Raises HgvizError where it cannot be written."""
         content = json.dumps({"found": found, "made": made}, sort_keys=True)
-        with writing(self.result_at(key), "what is done is kept"):
+        with writing(self.result_at(key), "finished runs are saved"):
             write_atomic(self.result_at(key), content)
         (self.model_at(key) / SNAPSHOT).unlink(missing_ok=True)
 
     def fail(self, key: str, line: str, details: str = "") -> None:
         """Keep why a cell failed, as one line and in detail. Raises HgvizError for a full disk."""
         content = {"line": line, "details": details, "host": socket.gethostname()}
-        with writing(self.result_at(key), "what is done is kept"):
+        with writing(self.result_at(key), "finished runs are saved"):
             write_atomic(self.result_at(key, ".failed.json"), json.dumps(content))
 
     def forgive(self) -> int:
@@ -511,7 +510,7 @@ def _entries(path: str | Path) -> list[os.DirEntry[str]]:
 
 # --- study files ----------------------------------------------------------------------------------
 
-SEE = "It has [[models]] and [[data]]; see docs/how-to/study.md"
+SEE = "A study file has [[models]] and [[data]]; see `hgviz docs study`"
 _TABLES = {
     "": StudyFile.__struct_fields__, "data": Source.__struct_fields__,
     "curve": CurveOptions.__struct_fields__, "compare": CompareOptions.__struct_fields__,
@@ -529,8 +528,8 @@ def read_study_file(path: str | Path) -> StudyFile:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
         raise errors.file_error(f"cannot read {path}", error) from error
-    what = f"{path} is no study file: it is longer than 1 MB"
-    errors.require(len(content) <= MOST_BYTES, what, "Choose another")
+    what = f"{path} is not a study file: it is larger than 1 MB"
+    errors.require(len(content) <= MOST_BYTES, what, "Choose another file")
     try:
         asked = msgspec.toml.decode(content, type=StudyFile)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
@@ -550,10 +549,10 @@ def _explain(words: str) -> tuple[str, str]:
         return f"{table} has no key {name}", f"Its keys are {', '.join(_TABLES[key])}"
     if why.startswith("Invalid enum value") and key == "asks":
         value = why.removeprefix("Invalid enum value ")
-        return f"asks cannot be {value}", f"Choose among {', '.join(get_args(Ask))}"
+        return f"asks cannot be {value}", f"Choose from {', '.join(get_args(Ask))}"
     if why.startswith("Object missing required field"):
         table = f"[[{key}]]" if key else "it"
-        return f"{table} lacks {why.split('`')[1]}", SEE
+        return f"{table} has no {why.split('`')[1]}", SEE
     for name, plain in _KINDS.items():
         why = why.replace(f"`{name}`", plain)
     return f"{key}: {why[0].lower()}{why[1:]}" if key else why, SEE
@@ -568,29 +567,29 @@ def _check(asked: StudyFile) -> None:
     wrong = [
         (not asked.models, "it has no [[models]]"),
         (not asked.data, "it has no [[data]]"),
-        (not asked.asks, "asks is empty; it holds score, curve or compare"),
+        (not asked.asks, "asks is empty; use score, curve or compare"),
         (not asked.activations, 'activations is empty; leave it out for the models\' own'),
-        (_repeats(activations), "an activation stands twice"),
+        (_repeats(activations), "an activation is listed twice"),
         (not asked.seeds, "seeds is empty; leave it out for one run of each"),
-        (_repeats(asked.seeds), "a seed stands twice"),
-        (min(asked.seeds, default=0) < 0, "seeds are numbers from 0 on"),
+        (_repeats(asked.seeds), "a seed is listed twice"),
+        (min(asked.seeds, default=0) < 0, "seeds must be 0 or more"),
         (not all(names), "every one of [[models]] needs a name"),
-        (_repeats(names), "two of [[models]] have one name"),
-        (_repeats(sources), "two of [[data]] have one name"),
+        (_repeats(names), "two of [[models]] have the same name"),
+        (_repeats(sources), "two of [[data]] have the same name"),
         ("curve" in asked.asks and not asked.methods, "curves need methods, such as michel"),
-        (_repeats(asked.methods), "a method stands twice"),
+        (_repeats(asked.methods), "a method is listed twice"),
         ("compare" in asked.asks and len(asked.activations) < 2,
          "compare needs at least two activations"),
         (not all(0 < share <= 1 for share in curve.budgets),
-         "budgets are shares above 0, at most 1"),
-        (asked.threads < 1, "threads begin at 1"),
-        (asked.device not in DEVICES, f"device is one of {', '.join(DEVICES)}"),
+         "budgets must be above 0 and at most 1"),
+        (asked.threads < 1, "threads must be 1 or more"),
+        (asked.device not in DEVICES, f"device must be one of {', '.join(DEVICES)}"),
         (curve.points < 2 or curve.random < 0 or curve.limit < 0,
-         "[curve] has too small a number"),
+         "[curve] has a number that is too small"),
     ]  # fmt: skip
     for failed, why in wrong:
         what = f"this study file cannot be used: {why}"
-        errors.require(not failed, what, "Change it and start again")
+        errors.require(not failed, what, "Change the file and run it again")
 
 
 def _repeats(values: Sequence[Any]) -> bool:

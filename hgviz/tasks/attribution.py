@@ -48,7 +48,7 @@ COLUMNS = {  # of KeyScores, with their titles in a figure
     "gradient_x_attention": "Gradient × attention",
     "integrated_gradients": "Integrated gradients",
 }
-BASELINES = {"mean": "the average token", "blank": "blanks", "zero": "nothing"}
+BASELINES = {"mean": "the mean embedding", "blank": "blank tokens", "zero": "zeros"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +209,14 @@ def attribute(
     from hgviz.models.attribution import AnswerLogit, AttributionPath, score_gradients
 
     require_attention(model.spec)
-    progress(0, 1, "Placing the text")
+    progress(0, 1, "reading the text")
     answer = AnswerLogit(question.number, question.position)
     path = AttributionPath(model, prompt, answer, target, question.baseline, off)
     tokens_done = 0.4 if layers else 0.9  # share of the work
     with progress_within(0.0, tokens_done, 1.0):
         steps = question.steps
         integral = path.integrate(steps) if steps else path.integrate_until_complete()
-    progress(tokens_done, 1, "Taking the slopes of every head")
+    progress(tokens_done, 1, "gradients of every head")
     attribution = Attribution(
         question, prompt, target, off, integral.value, integral.baseline, integral.tokens,
         integral.source, dict(zip(model.spec.heads, integral.heads.tolist(), strict=True)),
@@ -224,7 +224,7 @@ def attribute(
     )  # fmt: skip
     if not layers:
         return attribution
-    progress(tokens_done, 1, "Integrating each layer", attribution)
+    progress(tokens_done, 1, "integrating each layer", attribution)
     with progress_within(tokens_done, 1.0, 1.0):
         values = path.integrate_layers(steps and max(LEAST_STEPS, steps // LAYER_STEPS))
     indices = (layer.layer.index for layer in path.layers)
@@ -240,7 +240,7 @@ def key_scores(
     """
     maps = capture.maps[head.layer]
     if maps is None:
-        raise HgvizError(f"layer {head.layer} is not captured yet", "Wait for it")
+        raise HgvizError(f"layer {head.layer} is not captured yet", "Wait until it is")
     row = None if query is None else capture.row(head.layer, query)
     rows = range(maps.shape[1]) if row is None else range(row, row + 1)
     keys = maps.shape[2]
@@ -252,7 +252,7 @@ def key_scores(
         attention += weights.sum(axis=0, dtype=np.float64) / len(rows)
         slope += (slopes.weights * slopes.at_weights)[0].sum(axis=0, dtype=np.float64)
         is_seen |= slopes.seen.any(axis=0)
-        progress(block.stop - rows.start, len(rows), "Reading the head")
+        progress(block.stop - rows.start, len(rows), "reading the head")
     columns = np.flatnonzero(is_seen & (capture.key_spans(head.layer)[:, 0] >= 0))
     tokens = attribution.by_key(capture, head.layer)
     return KeyScores(
@@ -326,10 +326,10 @@ def attribution_panel(
     from hgviz.tasks.charts import places_of
 
     first = answers[0][0]
-    what = "the layers were not walked through: each takes a walk of its own"
-    require(method != "layers" or first.layers, what, "Ask for them")
-    what = "no head was read beside its attention"
-    require(method != "attention" or keys is not None, what, "Name one")
+    what = "the layers were not attributed: each needs integrated gradients of its own"
+    require(method != "layers" or first.layers, what, "Attribute with layers=True")
+    what = "no head is chosen to compare its attention with gradients"
+    require(method != "attention" or keys is not None, what, "Name a head")
     named: dict[str, Attribution] = {}
     for attribution, text in answers:
         name = _answer_name(attribution.question, capture.spec, text)
@@ -420,7 +420,7 @@ def _notes(named: Mapping[str, Attribution], method: Method, keys: KeyScores | N
     notes, first = [], next(iter(named.values()))
     if keys is not None:
         if len(keys.columns) > MOST_KEYS:
-            notes.append(f"The {MOST_KEYS} keys that count most of {len(keys.columns):,}.")
+            notes.append(f"The {MOST_KEYS} most important keys of {len(keys.columns):,}.")
         agreements = [
             f"{decimals(value, signed=True)} with {name}"
             for value, name in zip(
@@ -430,12 +430,12 @@ def _notes(named: Mapping[str, Attribution], method: Method, keys: KeyScores | N
         ]
         if agreements:
             notes.append(
-                f"Rank correlation of attention (Spearman, of sizes): {', '.join(agreements)}."
+                f"Rank correlation of attention (Spearman, of magnitudes): {', '.join(agreements)}."
             )
     if method == "layers":
         notes.append(
-            "Each layer by itself: what the answer loses without what the layer attends in this "
-            "text; they do not add up."
+            "Each layer by itself: the change of the output without the layer's attention in this "
+            "text; these do not add up."
         )
     if first.off:
         notes.append(f"Switched off: {', '.join(map(str, sorted(first.off)))}.")
@@ -445,17 +445,17 @@ def _notes(named: Mapping[str, Attribution], method: Method, keys: KeyScores | N
 
 
 def completeness(attribution: Attribution) -> str:
-    """The sum of the tokens, the change of the answer, and what is missing, as a sentence."""
+    """The sum of the tokens, the change of the output and the completeness error, as a sentence."""
     size = 100 * attribution.error
     percent = f"{size:.2g} %" if size < 99.5 else f"{size:,.0f} %"
     if size < 1e-3 or math.isinf(size):
-        percent = "less than 0.001 %" if size < 1e-3 else "all of it"
+        percent = "less than 0.001 %" if size < 1e-3 else "100 %"
     question = attribution.question
     return (
-        f"The tokens add up to {decimals(attribution.total, 3, signed=True)}; the answer changes "
+        f"The tokens add up to {decimals(attribution.total, 3, signed=True)}; the output changes "
         f"by {decimals(attribution.change, 3, signed=True)}, from {decimals(attribution.start, 3)} "
         f"with {BASELINES[question.baseline]} to {decimals(attribution.value, 3)}: "
-        f"{percent} is missing after {attribution.steps:,} steps."
+        f"completeness error {percent} after {attribution.steps:,} steps."
     )
 
 
@@ -527,14 +527,14 @@ def answer_number(model: Model, name: str) -> int:
         require(
             name.isdecimal() and int(name) < len(labels),
             f"there is no class {name!r}: the classes are {', '.join(labels)}",
-            "Name one of them",
+            "Choose one of them",
         )
         return int(name)
     if name.isdecimal() and len(name) > 1 and int(name) < count:
         return int(name)
     prompt = model.tokenizer.encode(name)
     ids = [int(id_) for id_, (start, _) in zip(prompt.ids, prompt.spans, strict=True) if start >= 0]
-    require(len(ids) == 1, f"{name!r} is {len(ids)} tokens: an answer is one", "Give its id")
+    require(len(ids) == 1, f"{name!r} is {len(ids)} tokens, not one", "Give a token ID")
     return ids[0]
 
 

@@ -130,10 +130,10 @@ def require_attention(spec: ModelSpec, streaming: Streaming = NO_STREAMING) -> N
 def require_causal(spec: ModelSpec, streaming: Streaming) -> None:
     """Raise HgvizError for streaming heads whose queries have no latest key."""
     for layer in spec.layers:
-        reason = "its queries see windows" if layer.window else "its queries see keys after them"
+        reason = "its attention is windowed" if layer.window else "it is not causal"
         require(
             layer.can_stream or not streaming.places(layer.index, layer.heads),
-            f"heads of layer {layer.index} cannot stream: {reason}",
+            f"heads of layer {layer.index} cannot be streaming heads: {reason}",
             "Name heads of causal layers",
         )
 
@@ -175,7 +175,7 @@ def _capture_to_file(
                 writer.add(index, layer, settle=True, blocks=blocks)
             if len(blank.prompt) > SMALL:
                 release_memory()
-            progress(index + 1, len(blank.maps), f"layer {index} is on disk")
+            progress(index + 1, len(blank.maps), f"layer {index} saved")
 
         output = _run(model, blank, on_layer, logits)
         path = writer.finish(output, seconds=time.perf_counter() - started)
@@ -296,7 +296,7 @@ def capture_corpus(
             if number not in writer.committed:
                 _capture_text(model, *corpus_prompts(model, read, number), number, writer)
             progress(number + 1, total, f"text {number + 1:,} of {total:,}")
-        progress(total, total, f"putting {total:,} texts into one file")
+        progress(total, total, f"combining {total:,} texts in one file")
         path = writer.finish(time.perf_counter() - started)
     return open_capture(path)
 
@@ -315,7 +315,7 @@ def read_corpus(model: Model, path: str | Path) -> tuple[Corpus, list[int]]:
         prompt, target = corpus_prompts(model, corpus, number)
         lengths.append(len(prompt if target is None else target))
         what = f"{corpus.name}, line {text.line:,} has no tokens"
-        require(lengths[-1], what, "Take it out")
+        require(lengths[-1], what, "Delete the line")
     return corpus, lengths
 
 
@@ -418,13 +418,13 @@ def write(
 
 
 def _require_sampling(count: int, seed: int | None, temperature: float) -> None:
-    require(count > 0, f"there is nothing to generate: {count} tokens were asked for", "Ask 1")
+    require(count > 0, f"cannot generate {count} tokens", "Give 1 or more")
     require(
         temperature > 0 and isfinite(temperature),
-        f"there is no temperature {temperature:g}: it divides the logits",
+        f"the temperature cannot be {temperature:g}",
         "Give a number above 0",
     )
-    what = f"there is no seed {seed}: it counts from 0"
+    what = f"the seed cannot be {seed}"
     require(seed is None or seed >= 0, what, "Give 0 or more")
 
 
@@ -446,14 +446,14 @@ def _write(
     shown_at = -SHOWN_EVERY
     for done in range(1, count + 1):
         if writing.room == 0:
-            return writing, f"; stopped where its {model.spec.max_positions:,} positions end"
+            return writing, f"; stopped at its maximum length of {model.spec.max_positions:,}"
         token = choose_token(writing.logits, random, temperature)
         writing.add(token)
         is_due = time.monotonic() - shown_at >= SHOWN_EVERY
         shown_at = time.monotonic() if is_due else shown_at
         progress(done, count, f"token {done:,} of {count:,}", writing.text if is_due else None)
         if token in model.ends and done < count:
-            return writing, "; stopped after its end token"
+            return writing, "; stopped at its end token"
     return writing, ""
 
 
@@ -512,7 +512,7 @@ def estimate(model: Model, text: str, into_file: bool = False) -> Estimate:
         return Estimate(tokens)  # a text that is too long for the model is refused when it is read
     beginning, times = model.tokenize(text[:SAMPLE]), []
     for length in (LENGTHS[0], *LENGTHS):  # the first capture warms up
-        progress(0, 1, f"seeing how long {tokens:,} tokens take")
+        progress(0, 1, f"estimating the time for {tokens:,} tokens")
         prompt = Prompt(
             beginning.text, beginning.ids[:length], beginning.pieces[:length],
             beginning.spans[:length],
@@ -532,9 +532,9 @@ def estimate(model: Model, text: str, into_file: bool = False) -> Estimate:
     memory = int(tokens * peak)
     if free is not None and most is not None and tokens > most:
         raise HgvizError(
-            f"a text of about {tokens:,} tokens does not fit this machine's memory: "
-            f"its capture takes about {format_size(memory)}, and {format_size(free)} are free",
-            f"Take a shorter text: up to about {most // 1000 * 1000:,} tokens fit",
+            f"a text of about {tokens:,} tokens does not fit in memory: "
+            f"its capture needs about {format_size(memory)}, and {format_size(free)} are free",
+            f"Use a shorter text: up to about {most // 1000 * 1000:,} tokens fit",
         )
     seconds = tokens * (linear + square * tokens)
     return Estimate(tokens, seconds, int(tokens * sum(layers)), memory, most)

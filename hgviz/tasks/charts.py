@@ -71,12 +71,12 @@ def pair_chart(
     head_b = counterpart(a, b, head_a, selection.beside)
     if head_b is None:
         raise HgvizError(
-            f"B has no head beside {head_a} of A: its layers and heads are others",
-            "Choose another",
+            f"B has no head that corresponds to {head_a} of A",
+            "Choose a head of B",
         )
     map_b = map_of(b, head_b)
     grid = SharedGrid.of(Alignment(a, b), head_a, head_b)
-    require(all(grid.shape), "these two share no token", "Capture the same text with both")
+    require(all(grid.shape), "these two captures share no token", "Capture the same text with both")
     rows, columns = grid.rows, grid.columns
     if not grid.is_identity:
         map_a, map_b = Projected(map_a, rows.a, columns.a), Projected(map_b, rows.b, columns.b)
@@ -86,9 +86,9 @@ def pair_chart(
     in_both = in_a & in_b
     if not grid.is_identity:
         in_both = _pool(np.outer(rows.in_both, columns.in_both), zoom) & (in_a | in_b)
-    notes = [] if grid.is_identity else ["Hatched: what only one of the two has."]
+    notes = [] if grid.is_identity else ["Hatched: in only one of the two."]
     notes += [
-        f"Head {head} is off in {side}: it counts as 0 in A - B."
+        f"Head {head} is off in {side} and counts as 0 in A − B."
         for side, head, off in zip("AB", (head_a, head_b), grid.heads_off, strict=True)
         if off
     ]
@@ -158,7 +158,7 @@ def activation_chart(names: Sequence[str]) -> Plots:
     from hgviz.figures.charts import Line, Plot, Plots
 
     kinds = list(dict.fromkeys(names))
-    require(kinds, "there is no head: so there is no activation to draw")
+    require(kinds, "there are no heads, and so no activation to draw")
     x = np.linspace(-MOST_SCORE, MOST_SCORE, SCORES)
     weights, slopes = (
         tuple(Line(ACTIVATIONS[name].label, x, function(name, x)) for name in kinds)
@@ -169,9 +169,9 @@ def activation_chart(names: Sequence[str]) -> Plots:
         labels = [ACTIVATIONS[name].label for name in kinds
                   if ACTIVATIONS[name].statistic == statistic]  # fmt: skip
         if labels:
-            notes.append(f"{', '.join(labels)}: of a row of two keys, the other of score {score}.")
+            notes.append(f"{', '.join(labels)}: a row of two keys, the other of score {score}.")
     if "ymish" in kinds:
-        notes.append("ymish is applied to rows of length 1, so its scores lie between −1 and 1.")
+        notes.append("ymish is applied to rows of norm 1, so its scores are between −1 and 1.")
     return Plots(
         (
             Plot("Weight", "Score", "Weight", weights),
@@ -240,7 +240,7 @@ def spectrum_chart(captures: Sequence[Capture], head: HeadId) -> Plots:
         require(
             max(maps.shape[1:]) <= MOST_SIDE,
             f"the map of head {head} has {maps.shape[1]:,} x {maps.shape[2]:,} weights: "
-            f"its singular values are taken of at most {MOST_SIDE:,} positions",
+            f"singular values are computed for at most {MOST_SIDE:,} positions",
             "Capture a shorter text",
         )
         with one_thread():
@@ -249,8 +249,8 @@ def spectrum_chart(captures: Sequence[Capture], head: HeadId) -> Plots:
         count = min(int(np.searchsorted(held, HELD)) + 1, len(held))
         lines.append(Line(name, np.arange(1.0, len(held) + 1), held))
         of = f"{name}: " if len(captures) > 1 else ""
-        notes.append(f"{of}{count:,} of {len(held):,} hold {100 * HELD:.0f} % of the sum.")
-    plot = Plot("", "Singular values, the largest first", "Share of their sum", tuple(lines),
+        notes.append(f"{of}{count:,} of {len(held):,} values hold {100 * HELD:.0f} % of the sum.")
+    plot = Plot("", "Singular values, largest first", "Cumulative share", tuple(lines),
                 limits=(0.0, 1.0))  # fmt: skip
     about = _profile_about(captures, ()) | {"head": str(head)}
     return Plots((plot,), title=f"Singular values of head {head}", notes=tuple(notes), about=about)
@@ -282,7 +282,7 @@ def profile_chart(
     for name in metrics:
         choose(name, known, "metric")
     sides = _profile_sides(captures)
-    what = "there are no heads to profile: none is captured, or all were removed"
+    what = "there are no heads to profile: none is captured, or all are removed"
     require(any(side.heads for side in sides), what)
     facts_by_side = [
         _facts(capture, any(name in SLOW for name in metrics), facts, number, len(captures))
@@ -308,7 +308,7 @@ def profile_chart(
     for name in metrics:
         require(
             name in with_values,
-            f"the metric {name!r} says nothing of these heads: those that do are "
+            f"the metric {name!r} has no values for these heads: those that have are "
             f"{', '.join(with_values)}",
             "Choose one of these",
         )
@@ -445,8 +445,8 @@ def _profile_notes(
         if maps is not None
     )
     if has_signed and any(metric.name not in ("positive", "negative") for metric in metrics):
-        notes.append("Signed weights count by their size, every row over its sum of sizes, but in "
-                     "the sums of either sign.")  # fmt: skip
+        notes.append("Signed weights count by magnitude, each row divided by its sum of "
+                     "magnitudes, except in the sums of either sign.")  # fmt: skip
     return notes
 
 
@@ -494,15 +494,15 @@ def neurons_chart(capture: Capture, selection: Selection, order: str = "text") -
     maps = map_of(capture, head)
     require(
         not isinstance(maps, SlotMap),
-        "queries meet slots in this model: the tokens behind them come after",
-        "Look at its slots",
+        "queries attend to slots in this model, not to tokens",
+        "Show its slots",
     )
     if not isinstance(maps, LazyMap):
         raise HgvizError(
-            "this capture holds weights alone: the queries and keys they came from are not there",
+            "this capture holds only weights, without queries and keys",
             "Capture the text again, without --dense",
         )
-    require(order in ORDERS, f"there is no order {order!r}: there are {', '.join(ORDERS)}")
+    require(order in ORDERS, f"unknown order {order!r}: there are {', '.join(ORDERS)}")
     prompt, keys = capture.query_prompt(layer), capture.key_prompt(layer)
     query = prompt.last if selection.query is None else token_in(prompt, selection.query)
     row = min(capture.row(layer, query), maps.shape[1] - 1)
@@ -518,8 +518,8 @@ def neurons_chart(capture: Capture, selection: Selection, order: str = "text") -
         marked = int(sizes[columns].argmax()) if len(columns) else None
     notes = {
         _strongest_note(anatomy, columns, len(seen)): len(columns) < len(seen),
-        "The last element is −½|k|², beside 1.": anatomy.query.activation.of_keys is not None,
-        "The query sees no key, and its row is filled evenly.": anatomy.filled,
+        "The last element is −½|k|², times 1.": anatomy.query.activation.of_keys is not None,
+        "The query sees no key; its row is uniform.": anatomy.filled,
         "This head is switched off.": head in capture.off,
     }
     about = {
@@ -540,7 +540,7 @@ def neurons_chart(capture: Capture, selection: Selection, order: str = "text") -
         ),
         marked,
         title=f"Head {head}",
-        more=head_details(capture, head, f"{prompt.unit} {query:,} asks"),
+        more=head_details(capture, head, f"query {prompt.unit} {query:,}"),
         notes=tuple(note for note, applies in notes.items() if applies),
         about=describe_capture(capture, about),
     )
@@ -549,10 +549,10 @@ def neurons_chart(capture: Capture, selection: Selection, order: str = "text") -
 def _strongest_note(anatomy: Anatomy, columns: Integers, seen: int) -> str:
     sizes = np.abs(anatomy.weights)
     share = 100 * float(sizes[columns].sum() / sizes.sum()) if sizes.sum() else 0.0
-    of_sizes = " of their sizes" if (anatomy.weights < 0).any() else ""
+    of_sizes = " of the magnitudes" if (anatomy.weights < 0).any() else ""
     return (
         f"The {len(columns)} keys with the largest weights of {seen:,} it sees: "
-        f"{share:.3g} % of all{of_sizes}."
+        f"{share:.3g} % of the total{of_sizes}."
     )
 
 
@@ -584,9 +584,9 @@ def _products(anatomy: Anatomy, columns: Integers) -> list[Products]:
 
 X_LABELS = {
     "heads": "Heads switched off",
-    "parameters": "Parameters of heads, saved",
-    "flops": "FLOPs of heads, saved",
-    "time": "Milliseconds of one pass",
+    "parameters": "Parameters of heads removed",
+    "flops": "FLOPs of heads removed",
+    "time": "Milliseconds per pass",
 }
 MOST_TOGETHER = 4  # methods in one pair of axes; more have a panel each
 
@@ -604,7 +604,7 @@ def study_chart(
 
 
 def scores_chart(study: Study, method: str = "") -> Scores:
-    """Heads by one score, the most needed first; method "": the first that was measured."""
+    """Heads by one score, most important first; method "": the first that was measured."""
     from hgviz.figures.charts import Scores
 
     measured = (row.name for row in METHODS.values() if row.is_measured(study))
@@ -612,7 +612,7 @@ def scores_chart(study: Study, method: str = "") -> Scores:
     row = scores.method
     order = [head for head in np.argsort(scores.rank) if scores.rank[head]]
     groups, names = _groups(study)
-    direction = "" if row.needed > 0 else ", low where a head is needed"
+    direction = "" if row.needed > 0 else ", low for important heads"
     return Scores(
         tuple(str(study.heads[head]) for head in order),
         scores.score[order], scores.low[order], scores.high[order],
@@ -621,7 +621,7 @@ def scores_chart(study: Study, method: str = "") -> Scores:
         title=f"Importance of {len(order)} heads",
         more=f"{study.spec.name}, {row.name}",
         notes=(f"{row.formula}{direction}; {study.amount(scores.rows)} of {study.data}, "
-               "intervals of 95 %",),
+               "95 % intervals",),
         about=_studies_about([study], row.name),
     )  # fmt: skip
 
@@ -673,14 +673,14 @@ def curves_chart(
     first, study = next(iter(by_study[0].values())), studies[0]
     pairs = zip(studies, by_study, strict=True)
     random_count = sum(len(_random_curves(study, curves)) for study, curves in pairs)
-    notes = [f"{study.amount(len(first.rows))} of {study.data} not used for the orders"]
+    notes = [f"{study.amount(len(first.rows))} of {study.data}, not used for the orders"]
     is_timed = axis == "time"
     has_no_ribbons = is_timed or any(len(panel.lines) > 1 for panel in panels)
     if has_no_ribbons and bits_per_byte(study, first) is None:
-        notes[0] += f"; interval of 95 % of a point: about ± {_median_half_width(every_line):.1f}"
+        notes[0] += f"; 95 % interval of a point: about ± {_median_half_width(every_line):.1f}"
     if is_timed:
-        notes.append("Medians of passes over 16 texts on one core, by models that really lack the "
-                     "heads, in the order in which heads go; random orders not timed")  # fmt: skip
+        notes.append("Median time of pruned models on 16 texts, on one core, in the order in "
+                     "which heads are removed; random orders not timed")  # fmt: skip
     return Curves(
         tuple(panels), X_LABELS[axis], _y_label(study, is_change),
         banded=f"middle 80 % of {random_count} random orders, and their median" if band else "",
@@ -708,8 +708,7 @@ def _newest_curves(study: Study, methods: Sequence[str], axis: str) -> dict[str,
     missing = [method for method in methods if method not in measured]
     require(
         curves and not missing,
-        f"the study has no curve{f' of {missing[0]}' if missing else ''}: "
-        "a curve is measured first",
+        f"the study has no pruning curve{f' of {missing[0]}' if missing else ''}",
         "Run hgviz curve, with --method for the score",
     )
     return curves
@@ -752,8 +751,8 @@ def _x(study: Study, curve: PruningCurve, axis: str) -> Any:
     if axis == "time":
         if curve.times is None:
             raise HgvizError(
-                f"the curve of {curve.method} has no times: they are measured where asked for",
-                "Run hgviz curve with --time, or draw it over heads",
+                f"the curve of {curve.method} has no times",
+                "Run hgviz curve with --time, or draw the curve over heads",
             )
         return curve.times[:, 1].astype(float)
     return saved_share(study, curve, axis)[curve.removed]
@@ -791,7 +790,7 @@ def _band(
 
 def _y_label(study: Study, is_change: bool) -> str:
     if bits_per_byte(study, study.curves[-1]) is not None:
-        return "Bits per byte more" if is_change else "Bits per byte"
+        return "Change of bits per byte" if is_change else "Bits per byte"
     unit = study.curves[-1].unit.replace("_", " ")
     return f"Change of {unit}, points" if is_change else f"{unit.capitalize()}, %"
 

@@ -194,8 +194,8 @@ def compare_models(
         require_attention(model.spec)
         require(
             model.spec.goal != "states",
-            "a report needs answers that are right or wrong, and these models give hidden states",
-            "Write OUT.json or OUT.csv instead",
+            "a report needs predictions that are right or wrong: these models output hidden states",
+            "Use -o OUT.json or OUT.csv instead",
         )
     shown = None
     if text or signal is not None:
@@ -233,11 +233,11 @@ def compare_models(
         notes.append(_sentence(error.what))
     if across is None:
         notes.append(
-            "Distances from the heads of A to those of B are not measured: "
-            "the two tokenize every text differently, or have different levels."
+            "Distances between heads of A and of B are not measured: "
+            "the models tokenize every text differently, or have different levels."
         )
     if is_cut:
-        notes.append("The text whose maps are compared is cut to the positions of both models.")
+        notes.append("The text of the maps is truncated to the maximum length of both models.")
     if answers.agreement is not None:
         notes += map(_sentence, answers.notes)
     if maps is not None:
@@ -256,12 +256,12 @@ def require_alike(a: Model, b: Model) -> None:
 
     for what, in_a, in_b in (
         ("reads", READS[a.spec.modality], READS[b.spec.modality]),
-        ("gives", GOALS[a.spec.goal], GOALS[b.spec.goal]),
+        ("predicts", GOALS[a.spec.goal], GOALS[b.spec.goal]),
     ):
         require(
             in_a == in_b,
-            f"these two cannot be scored on the same data: A {what} {in_a} and B {in_b}",
-            "Choose two models of one kind",
+            f"these models cannot be scored on the same data: A {what} {in_a}, B {in_b}",
+            "Choose two models of the same kind",
         )
 
 
@@ -270,9 +270,9 @@ def require_widths(a: Trials, b: Trials) -> None:
     width_a, width_b = (trials.states(trials.examples.batch([0])).shape[-1] for trials in (a, b))
     require(
         width_a == width_b,
-        "the states of these two cannot be compared: "
-        f"those of A have {width_a:,} numbers and those of B {width_b:,}",
-        "Choose two models of one width",
+        "the hidden states of these models cannot be compared: "
+        f"their width is {width_a:,} in A and {width_b:,} in B",
+        "Choose two models of the same width",
     )
 
 
@@ -301,9 +301,8 @@ def _examples(
         common = {*sources_a} & {*sources_b}
         require(
             common,
-            "these two read no answer in common: "
-            "where one reads it, it lies beyond what the other reads",
-            "Take shorter texts",
+            "no answer is within the maximum length of both models",
+            "Use shorter texts",
         )
         a, b = (
             replace(
@@ -430,14 +429,14 @@ def _gradients(
 
 
 def _without_slopes(name: str, side: ModelMetrics) -> str:
-    """A note on the layers that have no slopes, "" where every layer has them."""
+    """A note on the layers that have no gradients, "" where every layer has them."""
     with_slopes = np.flatnonzero(np.isfinite(side.values["slope"]).any(0))
     layers = {side.heads[number].layer for number in with_slopes}
     if not (lacking := _lacking(side.spec, layers)):
         return ""
     return (
-        f"{name} has no slopes in layers {', '.join(map(str, lacking))}, "
-        "which have no scores, or which no answer depends on."
+        f"{name} has no gradients in layers {', '.join(map(str, lacking))}, "
+        "which have no scores, or on which no output depends."
     )
 
 

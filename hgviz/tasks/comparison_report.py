@@ -43,7 +43,7 @@ def write_report(
 
 
 def report_page(comparison: ModelComparison) -> Document:
-    """The page: answers first, then the heads that differ most, then all that was measured."""
+    """The page: predictions first, then the heads that differ most, then all measurements."""
     from hgviz.figures.output import Document
 
     a, b = comparison.models
@@ -55,9 +55,9 @@ def report_page(comparison: ModelComparison) -> Document:
     )  # fmt: skip
     return Document(
         f"{comparison.names[0]} and {comparison.names[1]} on {comparison.data}",
-        f"A is the first model, B the second. Answers: {comparison.answers.a.score.total:,} places "
-        f"of {comparison.sample}. Heads: {comparison.a.texts:,} {comparison.noun}s. "
-        "Brackets: intervals of 95 %.",
+        f"A is the first model, B the second. Predictions: {comparison.answers.a.score.total:,} of "
+        f"{comparison.sample}. Heads: {comparison.a.texts:,} {comparison.noun}s. "
+        "Brackets: 95 % intervals.",
         tuple(block for block in blocks if block is not None),
         {
             "model": f"{a.name}, {b.name}",
@@ -95,8 +95,8 @@ def _scores(comparison: ModelComparison) -> Table:
             else f"{_interval(*answers.difference, percentage_points)} points"
         )
         rows.append(("B − A", apart, *[""] * (1 + len(more))))
-    columns = ("", "Bits per byte" if bits else "Accuracy", "Loss, nats", *more.values())
-    return Table("Answers", columns, tuple(rows))
+    columns = ("", "Bits per byte" if bits else "Accuracy", "Loss (nats)", *more.values())
+    return Table("Scores", columns, tuple(rows))
 
 
 def _paired_answers(comparison: ModelComparison) -> Table | None:
@@ -109,7 +109,7 @@ def _paired_answers(comparison: ModelComparison) -> Table | None:
         f"{answers.pairs:,}", percent(answers.agreement), f"{answers.a_only:,}",
         f"{answers.b_only:,}", p_value(answers.p),
     )  # fmt: skip
-    columns = ("Places", "Same answer", "Only A right", "Only B right", "McNemar’s exact test, p")
+    columns = ("Predictions", "Same", "Only A right", "Only B right", "McNemar’s exact test, p")
     return Table("", columns, (row,), frozenset())
 
 
@@ -125,8 +125,8 @@ def _different_answers(comparison: ModelComparison) -> Table | None:
         for answer in differing[:EXAMPLES]
     )  # fmt: skip
     columns = (comparison.noun.capitalize(), "Label", "A", "B", "Loss of A", "Loss of B")
-    caption = f"{len(rows):,} of {len(differing):,}; those that one of the two gets right first."
-    return Table("Different answers", columns, rows, frozenset(range(4)), caption)
+    caption = f"{len(rows):,} of {len(differing):,}, first those that one model gets right."
+    return Table("Different predictions", columns, rows, frozenset(range(4)), caption)
 
 
 # --- heads ----------------------------------------------------------------------------------------
@@ -147,8 +147,8 @@ def _different_heads(comparison: ModelComparison) -> Table | None:
         "Near-zero, B", "Effective rank, A", "Effective rank, B",
     )  # fmt: skip
     caption = (
-        "Heads with the same layer and number, by the Jensen-Shannon distance between their maps "
-        f"of the {comparison.noun} below: 0 is the same map, 1 no key in common."
+        "Heads of the same layer and index, sorted by the Jensen-Shannon distance of their maps on "
+        f"the {comparison.noun} below: 0 identical, 1 no key in common."
     )
     return Table("Heads that differ most", columns, tuple(rows), caption=caption)
 
@@ -172,25 +172,25 @@ def _metrics(comparison: ModelComparison) -> Iterable[Block]:
 
     yield Table(
         "Metrics of heads", ("", "A", "B", "B − A", "p"), tuple(map(row, comparison.changes)),
-        caption=f"Means over heads and {comparison.a.texts:,} {comparison.noun}s; p of no "
-        f"difference, normal over {comparison.noun}s, adjusted for all metrics (Benjamini and "
+        caption=f"Means over heads and {comparison.a.texts:,} {comparison.noun}s; p for no "
+        f"difference (normal, over {comparison.noun}s), adjusted for all metrics (Benjamini and "
         "Hochberg 1995).",
     )  # fmt: skip
     yield Picture(
         "", "strips", strips_chart(comparison),
-        f"A mark is a head, its mean over {comparison.noun}s; a bar is the mean of all heads with "
-        "its interval.",
+        f"Marks: heads, mean over {comparison.noun}s. Bars: mean of all heads with its 95 % "
+        "interval.",
     )  # fmt: skip
 
 
 def _charts(comparison: ModelComparison) -> Iterable[Block]:
-    """The slopes by the size of scores, the distances of heads, and the head that differs most."""
+    """Gradients by the magnitude of scores, distances of heads, and the head that differs most."""
     from hgviz.figures.output import Picture
 
     yield Picture(
-        "Gradients by the size of scores", "plots", slopes_chart(comparison),
-        "M is the log odds of the right answer; S are scores, A weights. Left: how large scores "
-        f"are. Right: |dM/dS| over |dM/dA|, for sizes with {FEWEST} % of the cells or more.",
+        "Gradients by the magnitude of scores", "plots", slopes_chart(comparison),
+        "M is the log odds of the right class or token; S are scores, A weights. Left: magnitudes "
+        f"of scores. Right: |dM/dS| over |dM/dA|, where at least {FEWEST} % of cells are.",
     )  # fmt: skip
     yield Picture(
         "Distances between heads", "grids", distances_chart(comparison),
@@ -222,7 +222,7 @@ def _every_head(comparison: ModelComparison) -> Iterable[Block]:
             for head, kind, *heads in list(zip(side.heads, kinds, *values, strict=True))[:HEADS]
         )
         yield Table(
-            f"Every head of {name}", ("Head", "Activation", *map(_heading, metrics)), rows,
+            f"All heads of {name}", ("Head", "Activation", *map(_heading, metrics)), rows,
             frozenset({0, 1}),
             f"The first {HEADS} of {len(side.heads):,}." if len(side.heads) > HEADS else "",
         )  # fmt: skip
@@ -248,7 +248,7 @@ def _models(comparison: ModelComparison) -> Table:
         (name, *map(value, comparison.models))
         for name, value in (
             ("Name", lambda spec: spec.name),
-            ("Kind", lambda spec: f"{spec.family}, {spec.form}" if spec.form else spec.family),
+            ("Type", lambda spec: f"{spec.family}, {spec.form}" if spec.form else spec.family),
             ("Parameters", lambda spec: f"{spec.parameters:,}"),
             ("Layers × heads", layers),
             ("Activations", activations),
@@ -278,9 +278,9 @@ def _method(comparison: ModelComparison) -> Block:
         (
             "Accuracy: Wilson’s interval. Difference of accuracies: Bonett and Price (2012). Means "
             f"over {comparison.noun}s and bits per byte: the normal interval.",
-            f"Weights, scores and slopes of {comparison.noun}s come from one forward and one "
-            f"backward pass; the {comparison.noun}s are drawn at random, the same for both models.",
-            "These are two checkpoints: another seed of either training may change any number.",
+            f"Weights, scores and gradients of {comparison.noun}s come from one forward and one "
+            f"backward pass; the {comparison.noun}s are a random sample, the same for both models.",
+            "These are single checkpoints: another training seed may change any number.",
             *comparison.notes,
         ),
     )
@@ -331,8 +331,8 @@ def slopes_chart(comparison: ModelComparison) -> Plots:
     axis = "Sum |dM/dS| over sum |dM/dA|"
     return Plots(
         (
-            Plot("Sizes of scores", "|score|, from", "Cells, %", lines(shares), ticks),
-            Plot("Passed by the activation", "|score|, from", axis, lines(passed), ticks),
+            Plot("Magnitudes of scores", "|score|, from", "Cells, %", lines(shares), ticks),
+            Plot("Gradient passed by the activation", "|score|, from", axis, lines(passed), ticks),
         )
     )
 
@@ -348,7 +348,7 @@ def distances_chart(comparison: ModelComparison) -> Grids:
     ]
     if comparison.across is not None:
         grids.append(Grid("A to B", comparison.across, a, b, "Head of A", "Head of B"))
-    return Grids(tuple(grids), "Jensen-Shannon distance: 0 alike, 1 no key in common")
+    return Grids(tuple(grids), "Jensen-Shannon distance: 0 identical, 1 no key in common")
 
 
 # --- words ----------------------------------------------------------------------------------------

@@ -158,9 +158,9 @@ def _require_sources(of: str, kind: str, sources: Sequence[Source]) -> None:
         }
         given = " and ".join(counted(count, noun) for noun, count in counts.items() if count)
         raise HgvizError(
-            f"a figure of kind {kind} is of {words}: "
+            f"a figure of kind {kind} needs {words}: "
             f"it was given {given.replace('studys', 'studies') or 'nothing'}",
-            "Give it what it shows",
+            "Choose other files or another kind",
         )
 
 

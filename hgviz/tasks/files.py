@@ -73,43 +73,42 @@ def _require_no_sweep(path: str | Path) -> None:
 
     require(
         not is_sweep(path),
-        f"{path} is the folder of a study of many runs: "
-        f"its models lie in {Path(path) / MODELS}, what was measured beside them",
-        f"Open one of these, or see how it stands: hgviz study status {path}",
+        f"{path} is the folder of a study with many runs: its models are in {Path(path) / MODELS}",
+        f"Open one of these, or run: hgviz study status {path}",
     )
     require(
         not (str(path).lower().endswith(".toml") and os.path.isfile(path)),
-        f"{path} is a file that asks for runs: it holds no model and nothing measured",
-        f"Run a study file: hgviz study run {path} -o DIR; a training file: hgviz train",
+        f"{path} is a configuration file, without a model or measurements",
+        f"For a study file, run: hgviz study run {path} -o DIR; for a training file: hgviz train",
     )
 
 
 def capture_at(path: str | Path, item: int = 0) -> Capture:
-    """A text of a capture file. Raises HgvizError for what is no capture."""
+    """A text of a capture file. Raises HgvizError for a file that is not a capture."""
     from hgviz.store import is_capture, is_study, open_capture
 
     _require_no_sweep(path)
     require(
         not (os.path.isfile(path) and is_study(path)),
-        f"{path} is no capture: it is a study, what was measured of all heads",
-        f"Give a capture, or draw it: hgviz figure {path} --kind scores -o FIG.pdf",
+        f"{path} is not a capture: it is a study",
+        f"Give a capture, or draw the study: hgviz figure {path} --kind scores -o FIG.pdf",
     )
     require(
         is_capture(path) or not os.path.isdir(path),
-        f"{path} is no capture: it is a folder, and a capture is a file that hgviz capture wrote",
+        f"{path} is not a capture: it is a folder",
         f"Capture a text first: hgviz capture {path} --text T -o OUT.h5",
     )
     return open_capture(path, item)
 
 
 def study_at(path: str | Path) -> Study:
-    """The study of a file. Raises HgvizError for what is no study."""
+    """The study of a file. Raises HgvizError for a file that is not a study."""
     from hgviz.store import is_study, open_study
 
     require(
         is_study(path) or not os.path.isfile(path),
-        f"{path} is no study: figures of this kind show what was measured of all heads",
-        "Measure them first: hgviz importance MODEL --data D -o STUDY.h5",
+        f"{path} is not a study",
+        "Measure head importance first: hgviz importance MODEL --data D -o STUDY.h5",
     )
     return open_study(path)
 
@@ -162,7 +161,7 @@ def digest_of(path: str | Path) -> str:
     """The digest of a checkpoint's weights. Raises HgvizError for what cannot be read as one."""
     from hgviz.models import checkpoints
 
-    progress(0, 1, f"looking at {Path(path).name}")
+    progress(0, 1, f"reading {Path(path).name}")
     return checkpoints.read(path).digest
 
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 Doubles = NDArray[np.float64]
 
-WEIGHTS = "Cosine of what two heads compare tokens by, W_QK: 0 nothing in common, 1 the same"
-MAPS = "Jensen-Shannon distance of the maps of two heads: 0 alike, 1 nothing in common"
+WEIGHTS = "Cosine similarity of W_QK of two heads: 0 nothing in common, 1 identical"
+MAPS = "Jensen-Shannon distance of the maps of two heads: 0 identical, 1 nothing in common"
 SHARES = (0.9, 0.95, 0.99)  # of the energy, the sum of squares of singular values
 NEGLIGIBLE = 1e-6  # of the largest singular value
 MAP_ROWS = 512  # of each text
@@ -181,9 +181,8 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> ModelRedundancy:
 
     require(
         len({capture.spec.digest for capture in captures}) == 1,
-        "these captures are of several models: "
-        "the distances of one model's heads are taken over all texts",
-        "Give captures of one",
+        "these captures are of several models",
+        "Give captures of one model",
     )
     texts = [
         (capture, number)
@@ -213,9 +212,8 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> ModelRedundancy:
 def _model_redundancy(name: str, digest: str, layers: Sequence[Redundancy]) -> ModelRedundancy:
     require(
         layers,
-        f"{name} has no heads that can be compared: "
-        "no layer of it makes scores of queries and keys",
-        "Choose a model that has such layers",
+        f"{name} has no heads that can be compared: no layer computes scores from queries and keys",
+        "Choose a model with such layers",
     )
     return ModelRedundancy(name, digest, tuple(layers))
 
@@ -259,7 +257,7 @@ def redundancy_panel(
     unit, limits, plots, ribbon = MAPS, (0.0, 1.0), _plots_of_maps(measured.layers), ""
     if measured.is_of_weights:
         unit, limits, plots = WEIGHTS, (-1.0, 1.0), _plots_of_weights(measured.layers)
-        ribbon = "Shaded: from the least to the most of all layers."
+        ribbon = "Shaded: range over layers."
     content = Repeats(
         Grids(tuple(grids), unit, limits=limits),
         Plots(plots, ribbon=ribbon if len(grids) > 1 else ""),
@@ -275,23 +273,23 @@ def _plots_of_weights(layers: Sequence[Redundancy]) -> tuple[Plot, ...]:
     from hgviz.figures.charts import Line, Plot
 
     spectra = [layer.stacked for layer in layers if layer.stacked is not None]
-    counts: dict[str, list[float]] = {"there are": [spectrum.most for spectrum in spectra]}
+    counts: dict[str, list[float]] = {"all": [spectrum.most for spectrum in spectra]}
     for share in SHARES[::-1]:
-        counts[f"hold {100 * share:.0f} %"] = [spectrum.ranks()[share] for spectrum in spectra]
+        counts[f"for {100 * share:.0f} %"] = [spectrum.ranks()[share] for spectrum in spectra]
     longest = max(len(spectrum.values) for spectrum in spectra)
     shares = np.stack([
         np.pad(spectrum.captured, (0, longest - len(spectrum.values)), mode="edge")
         for spectrum in spectra
     ])  # fmt: skip
     ends = (shares.min(0), shares.max(0)) if len(shares) > 1 else (None, None)
-    mean = Line("mean of layers", np.arange(1, longest + 1, dtype=float), shares.mean(0), *ends)
+    mean = Line("mean over layers", np.arange(1, longest + 1, dtype=float), shares.mean(0), *ends)
     return (
         Plot(
             "Dimensions of all heads", "Layer", "Dimensions",
             tuple(_line(layers, name, values) for name, values in counts.items()), _ticks(layers),
         ),
         Plot(
-            "What the largest hold", "Dimensions, largest first", "Share of energy", (mean,),
+            "Cumulative energy", "Dimensions, largest first", "Share of energy", (mean,),
             most=1.0,
         ),
     )  # fmt: skip
@@ -302,8 +300,8 @@ def _plots_of_maps(layers: Sequence[Redundancy]) -> tuple[Plot, ...]:
     from hgviz.figures.charts import Plot
 
     distances = {
-        "mean of two heads": [layer.mean for layer in layers],
-        "the two most alike": [layer.pairs[0][2] if layer.pairs else np.nan for layer in layers],
+        "mean of all pairs": [layer.mean for layer in layers],
+        "most similar pair": [layer.pairs[0][2] if layer.pairs else np.nan for layer in layers],
     }
     return tuple(
         Plot(

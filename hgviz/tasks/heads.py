@@ -126,13 +126,13 @@ def role_sentence(head: HeadRole) -> str:
     """What a head does, as a sentence without a full stop."""
     if head.has_role:
         does = head.context.fill(ROLES[head.name].description)
-        return does if head.share >= STRONG else f"Leans towards: {head.role}"
+        return does if head.share >= STRONG else f"Mostly: {head.role}"
     where = "this text" if head.context.texts == 1 else "these texts"
     return {
-        "uniform": "Spreads over everything it sees",
-        "one token": f"Rests on “{head.most_text}”",
-        "one key": "One key (trivial)" if head.signed else "One key, always 1 (trivial)",
-        "none": f"No single role shows on {where}",
+        "uniform": "Uniform attention",
+        "one token": f"Mostly attends to “{head.most_text}”",
+        "one key": "Single key (trivial)" if head.signed else "Single key, weight 1 (trivial)",
+        "none": f"No single role on {where}",
     }[head.name]
 
 
@@ -140,23 +140,21 @@ def role_evidence(head: HeadRole) -> str:
     """The numbers behind the role of a head."""
     if head.has_role:
         return _fit_evidence(head, RoleFit(head.name, head.share, head.chance, head.coverage, True))
-    share, chance = rounded_percent(head.share), rounded_percent(head.chance)
+    share, chance = decimals(head.share), decimals(head.chance)
     if head.name == "uniform":
-        return f"its rows are {share} as even as they could be{_rest(head)}"
+        return f"entropy {rounded_percent(head.share)} of its maximum{_rest(head)}"
     if head.name == "one token":
-        where = f"{share} of {_weight(head)}, over all rows, goes there"
-        return f"{where}; by chance {chance}{_rest(head)}"
+        return f"mean attention {share} (chance {chance}){_rest(head)}"
     if head.name == "one key":
-        whose = "its windows hold" if head.context.is_windowed else "there is"
-        return f"{whose} a single key, so there is nothing to choose"
+        where = " in each window" if head.context.is_windowed else ""
+        return f"there is only one key{where}"
     if head.closest:
         label = head.context.fill(ROLES[head.closest].label)
-        closest = f"closest: {label}, {share} of {_weight(head)}"
-        return f"{closest}; by chance {chance}{_rest(head)}"
+        return f"closest: {label}, {share} (chance {chance}){_rest(head)}"
     if head.most is not None and not head.context.is_ordered:
-        most = rounded_percent(head.most_share)
-        return f"most of {_weight(head)}, {most}, on “{head.most_text}”"
-    return "too few rows to tell"
+        most = decimals(head.most_share)
+        return f"most attention, {most}, on “{head.most_text}”"
+    return "too few rows"
 
 
 def role_words(head: HeadRole) -> tuple[RoleWords, ...]:
@@ -171,12 +169,12 @@ def role_words(head: HeadRole) -> tuple[RoleWords, ...]:
         shown.append(RoleWords(fit.name, label, _fit_evidence(head, fit), fit.share))
     share, offset = (head.metrics.get(name, 0.0) for name in ("positional", "offset"))
     if share >= POSITIONAL:
-        rows = f"{rounded_percent(share)} of its rows look most {_at(head, offset)}"
+        rows = f"{rounded_percent(share)} of its rows attend most {_at(head, offset)}"
         shown.append(RoleWords("positional", "positional", f"{rows}{_sample(head)}", share))
     if (kernel := head.kernel) is not None and kernel.is_convolution:
         unit = head.context.unit if head.context.place == head.context.unit else "position"
         evidence = (
-            f"{100 * kernel.score:.0f} % of what tells its rows apart is one kernel: "
+            f"one kernel explains {100 * kernel.score:.0f} % of the variance of its rows: "
             f"{decimals(kernel.centre, 1, signed=True)} {unit}s, ±{kernel.width:.1f}{_sample(head)}"
         )
         shown.append(RoleWords("convolution", "convolution-like", evidence, kernel.score))
@@ -218,11 +216,11 @@ def corpus_notes(corpus: CorpusRoles) -> list[str]:
         f"layers {missing} are not captured": missing,
         "no word is rare: these texts use at most 500 different words":
             corpus.texts > 1 and corpus.rare_words == 0,
-        f"heads are likened on {DISTANCE_TEXTS} texts, spread evenly over all":
+        f"similarity of heads is measured on {DISTANCE_TEXTS} texts, spread evenly over all":
             corpus.texts > DISTANCE_TEXTS,
-        "of texts above 8,192 tokens rows spread evenly are measured":
+        "evenly spaced rows are measured of texts above 8,192 tokens":
             any(head.context.rows < head.context.all_rows for head in heads),
-        "signed weights count by their size, every row divided by its sum":
+        "signed weights count by magnitude, each row divided by its sum":
             any(head.signed for head in heads),
     }  # fmt: skip
     return [note for note, applies in notes.items() if applies]
@@ -231,24 +229,24 @@ def corpus_notes(corpus: CorpusRoles) -> list[str]:
 def sample_words(rows: int, all_rows: int, texts: int = 1) -> str:
     """What is added to evidence where only some rows were measured, or many texts."""
     if texts > 1:
-        spread = ", on rows spread evenly over the long ones" if rows < all_rows else ""
+        spread = ", evenly spaced rows of long ones" if rows < all_rows else ""
         return f"; over {texts:,} texts{spread}"
     return f"; measured on {rows:,} of {all_rows:,} rows" if rows < all_rows else ""
 
 
 def _fit_evidence(head: HeadRole, fit: RoleFit) -> str:
-    covered = f" ({rounded_percent(fit.coverage)} of rows have one)"
-    where = f"{rounded_percent(fit.share)} of {_weight(head)}, on average, goes there"
-    rows = "" if fit.coverage > 0.9 else covered
-    return f"{where}; by chance {rounded_percent(fit.chance)}{rows}{_rest(head)}"
+    rows = "" if fit.coverage > 0.9 else f"; {rounded_percent(fit.coverage)} of queries"
+    return (
+        f"mean attention {decimals(fit.share)} (chance {decimals(fit.chance)}{rows}){_rest(head)}"
+    )
 
 
 def _at(head: HeadRole, offset: float) -> str:
-    """Where a head looks by position."""
+    """Where a head attends by position."""
     unit = head.context.unit
     if not offset:
         return f"at the {unit} itself" if head.context.place == unit else "at themselves"
-    way = "on" if offset > 0 else "back"
+    way = "ahead" if offset > 0 else "back"
     return f"{abs(offset):.0f} {unit}{'' if abs(offset) == 1 else 's'} {way}"
 
 
@@ -261,12 +259,8 @@ def _rest(head: HeadRole) -> str:
     if not head.signed:
         return _sample(head)
     plus, minus = (head.metrics.get(name, 0.0) for name in ("positive", "negative"))
-    sums = f"; a row adds up to {plus:.2f} above 0 and −{abs(minus):.2f} below"
+    sums = f"; row sum {plus:.2f} above 0, −{abs(minus):.2f} below"
     return f"{sums}{_sample(head)}"
-
-
-def _weight(head: HeadRole) -> str:
-    return "the size of its weights" if head.signed else "its weight"
 
 
 # --- rollout --------------------------------------------------------------------------------------

@@ -52,8 +52,8 @@ def study(
     """Measure all heads into a file; what a study of the same model and data has is kept.
 
     The file is written every few seconds and when the work is stopped. announce: as in importance.
-    Raises HgvizError, also where `out` is a study of something else, unless force, which begins
-    anew.
+    Raises HgvizError, also where `out` is a study of something else, unless force, which replaces
+    it.
     """
     known = None if force else kept_study(out, trials, seed)
     work = partial(importance, trials, needs, data, seed, permutations, known, announce)
@@ -64,7 +64,7 @@ def kept_study(
     out: str | Path,
     trials: Trials,
     seed: int | None = None,
-    do: str = "Choose another file, or use --force to begin anew",
+    do: str = "Choose another file, or use --force to replace it",
 ) -> Study | None:
     """The study in a file, None where there is no file. Raises HgvizError(do=do) for one of another
     model, other examples or other heads off, and of another seed where one is given."""
@@ -83,7 +83,7 @@ def kept_study(
     }
     for words, (old, new) in pairs.items():
         was = f"it is of {stored.spec.name} on {stored.data or 'other data'}"
-        require(old == new, f"{out} is a study of {words}: {was}, and was not touched", do)
+        require(old == new, f"{out} is a study of {words}: {was}", do)
     return stored
 
 
@@ -131,9 +131,7 @@ def importance(
     begins. Raises HgvizError where all heads are off or losses are not finite.
     """
     require_attention(trials.model.spec)
-    require(
-        trials.heads, "all heads are off: there is none left to measure", "Leave some of them on"
-    )
+    require(trials.heads, "all heads are off: none is left to measure", "Leave some heads on")
     measurement = _Measurement(trials, needs, known or _blank(trials, data, seed), permutations)
     if announce is not None:
         announce(measurement.seconds())
@@ -213,7 +211,7 @@ class _Measurement:
         total, done = sum(work for _, work, *_ in parts), 0.0
         for names, work, measure, arguments in parts:
             words = ", ".join(name for name in names if name in self.needs).replace("_", " ")
-            note = partial(self._with_study, words or "the whole model")
+            note = partial(self._with_study, words or "full model")
             with progress_within(done, done + work, total), progress_as(note):
                 measure(names, *arguments)
             done += work
@@ -226,7 +224,7 @@ class _Measurement:
         heads, count = self.trials.heads, len(self.columns)
 
         def time_of(work: Callable[..., Any], *arguments: Any) -> float:
-            progress(0, 1, "seeing how long it takes")
+            progress(0, 1, "estimating the time")
             start = time.perf_counter()
             work(*arguments)
             return time.perf_counter() - start
@@ -285,8 +283,8 @@ class _Measurement:
             loss, given = self.trials.baseline(batch)
             require(
                 np.isfinite(loss).all(),
-                "the model gives no probabilities: some of its losses are not finite",
-                "Try it in another precision, or look at its weights",
+                "the model outputs no probabilities: some losses are not finite",
+                "Try another precision, or check the weights",
             )
             self.loss[at], self.given[at] = loss, given
             progress(number + 1, count)

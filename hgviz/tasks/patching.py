@@ -68,7 +68,7 @@ def patching(
     )
     require(
         model.spec.goal in ("next", "classes") and not model.spec.two_texts,
-        "this model answers neither with the next token nor with a class of one text",
+        "this model predicts neither the next token nor a class of one text",
         "Open a language model or a classifier",
     )
     at = (slice(None),) if model.spec.goal == "classes" else (slice(None), clean.last)
@@ -84,7 +84,7 @@ def patching(
     span = ends[0] - ends[1]
     require(
         abs(span) > 1e-6 * max(1.0, abs(ends[0])),
-        "both texts give the same logit difference: there is nothing to bring back",
+        "both texts give the same logit difference: there is nothing to recover",
         "Choose answers between which the texts differ",
     )
     heads: list[HeadId] = []

@@ -166,11 +166,12 @@ def curve_times(trials: Trials, study: Study, one: PruningCurve) -> Study:
     """
     if study.spec.digest != trials.model.spec.digest:
         raise HgvizError(
-            f"the study is of another model: it measured {study.spec.name}", "Open that model"
+            f"the study is of another model: it measured {study.spec.name}",
+            "Open the model of the study",
         )
     if one.times is not None:
         return study
-    progress(0, len(one.removed), "the whole model")
+    progress(0, len(one.removed), "full model")
     from hgviz.models import pruning
 
     text = pruning.example_batches(trials.examples, trials.model.spec, 1)[0]
@@ -203,7 +204,7 @@ def _along(trials: Trials, study: Study, lines: Sequence[Along], least: int, mos
     places = len(answers.trials.examples.wanted)
     for number, removed in wanted:
         name, order = lines[number][0], lines[number][-1]
-        words = f"{name} order {number}" if name == "random" else f"the order of {name}"
+        words = f"{name} order {number}" if name == "random" else f"{name} order"
         losses = np.zeros((len(removed), places), np.float32)
         given = np.zeros((len(removed), places), np.int64)
         so_far = study
@@ -226,12 +227,12 @@ def points_of(
     _, rows = split_examples(len(study), study.seed)
     require(
         len(rows),
-        "one example is too few for a curve: its order is made from others",
-        "Take more data",
+        "one example is too few for a curve: its order needs other examples",
+        "Use more data",
     )
     if not all(line[-1] for line in lines):
         raise HgvizError(
-            f"no head can go: {least} stay in every layer", "Let fewer stay, or name no number"
+            f"no head can be removed: at least {least} stay in each layer", "Choose a lower minimum"
         )
     wanted = []
     for number, line in enumerate(lines):
@@ -400,7 +401,7 @@ def prune(
 
     require(
         not (force and Path(out).exists() and Path(out).samefile(find_path(path))),
-        f"{short_path(Path(out))} is the model itself: it would be replaced",
+        f"{short_path(Path(out))} is the model itself, which would be replaced",
         "Choose another folder",
     )
     with pruning.staged_folder(Path(out), force) as stage:
@@ -415,12 +416,12 @@ def prune(
         progress(0, 1, "reading texts")
         read = proof_texts(model, data, text_column, label_column, labels)
         if announce is not None:
-            opens = "opens wherever the original does"
+            opens = "opens in any program that opens the original"
             if form == "smaller":
                 opens = (
                     pruning.opened_by(pruning.remove_heads(checkpoint, heads)) or "opens in hgviz"
                 )
-            announce(f"{Path(out).name} {opens}; the proof reads {read.amount} from {read.source}.")
+            announce(f"{Path(out).name} {opens}; verified on {read.amount} from {read.source}.")
         changed = pruning.compensate(checkpoint, model, heads, read.batches, compensate)
         progress(0, 1, f"writing {Path(out).name}")
         weights = pruning.write_pruned(changed, heads, form, stage)
@@ -435,7 +436,7 @@ def prune(
 def heads_of_study(
     study: Study | str | Path, model: str | Path, keep: str, method: str = ""
 ) -> HeadSet:
-    """The heads that a study finds least needed, all but N or P % of them.
+    """The least important heads of a study, all but N or P % of them.
 
     method: one of analysis.importance; left out, the first that the study has measured of those
     that tell best. Errors: HgvizError for a study of another model, or one without any score.
@@ -449,21 +450,21 @@ def heads_of_study(
     if stored.spec.digest != checkpoints.read(model).digest:
         raise HgvizError(
             f"{name} is about another model: it measured {stored.spec.name}",
-            "Choose the model it was made with, or measure this one with `hgviz importance`",
+            "Choose the model of the study, or measure this one with `hgviz importance`",
         )
     return heads_to_remove(stored, keep, method)
 
 
 def heads_to_remove(study: Study, keep: str, method: str = "") -> HeadSet:
-    """All heads of a study but the N or P % that it finds most needed, see heads_of_study."""
+    """All heads of a study but the N or P % most important ones, see heads_of_study."""
     count = kept_count(keep, study.spec)
     order = _least_needed(study, method)
     going = len(study.spec.heads) - count - len(study.off)
     if going > len(order):
         raise HgvizError(
-            f"{Path(study.path).name or 'the study'} tells of {len(order)} heads, and {going} are "
-            "to go: it has not measured the others",
-            "Let `hgviz importance` finish it, or keep more heads",
+            f"{Path(study.path).name or 'the study'} has scores of {len(order)} heads: "
+            f"{going} are to be removed",
+            "Complete it with `hgviz importance`, or keep more heads",
         )
     return study.off | frozenset(order[: max(0, going)])
 
@@ -478,7 +479,7 @@ def kept_count(keep: str, spec: ModelSpec) -> int:
         value = -1
     if rest or not 0 <= value <= total:
         raise HgvizError(
-            f"{keep[:40]!r} does not say how many heads to keep: the model has {total}",
+            f"{keep[:40]!r} is not a number or share of heads: the model has {total}",
             f"Give a number up to {total}, or a share such as 50%",
         )
     return round(value)
@@ -520,7 +521,7 @@ def proof_texts(
         with suppress(HgvizError):  # a model whose tokens no text has
             prompts = [model.tokenizer.encode(row) for row in rows]
             sample = classification_examples(prompts, [0] * len(rows), (), spec.max_positions)
-            return texts_of(sample, "the sample's reviews")
+            return texts_of(sample, "the sample reviews")
     return random_texts(pruning.random_batch(spec), "tokens")
 
 
@@ -528,7 +529,7 @@ def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
     measured = [name for name in (*BEST, *METHODS) if METHODS[name].is_measured(study)]
     if not method and not measured:
         raise HgvizError(
-            "the study has no score of its heads: it was stopped before it measured one",
+            "the study has no scores: it was stopped before it measured any",
             "Measure them with `hgviz importance`",
         )
     return importance(study, method or measured[0]).least_needed

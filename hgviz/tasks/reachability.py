@@ -131,27 +131,27 @@ class Reach:
         """How far a model of this name reaches, in a sentence."""
         is_near = self.farthest < len(self.own) - 1
         if self.is_causal:
-            reach = "though not each on all before it"
+            reach = "but not each on all earlier tokens"
             if is_near:
-                reach = f"and none on one more than {self.farthest:,} before it"
+                reach = f"or on one more than {self.farthest:,} back"
             elif self.is_full:
-                reach = "and each on all up to its own"
+                reach = "and each depends on all tokens up to its own"
             parts = [f"no output depends on a later token, {reach}"]
         elif is_near:
             parts = [f"no output depends on a token more than {self.farthest:,} away"]
         else:
             each = "each" if self.is_full else "not each"
-            parts = [f"outputs depend on later tokens, too, {each} on all"]
+            parts = [f"outputs depend on later tokens, {each} on all tokens"]
         if self.lag:
-            parts.append(f"up to {self.lag:,} right before an output are not in it yet")
+            parts.append(f"outputs do not depend on up to {self.lag:,} tokens right before them")
         faded, zero = self.fades(0.01), self.fades(0.0)
         if zero is not None:
-            parts.append(f"from {zero:,} tokens on influence is exactly 0")
+            parts.append(f"influence is exactly 0 from {zero:,} tokens apart")
         elif faded is not None:
-            parts.append(f"from {faded:,} tokens on influence is below 1 % of the strongest")
+            parts.append(f"influence is below 1 % of its maximum from {faded:,} tokens apart")
         else:
             parts.append(
-                f"{self.steady - 1:,} tokens apart influence is above 1 % of the strongest"
+                f"influence is above 1 % of its maximum at {self.steady - 1:,} tokens apart"
             )
         return f"{name}: {'; '.join(parts)}."
 
@@ -206,15 +206,15 @@ def pass_times(models: Sequence[Model], lengths: Sequence[int], turns: int = TUR
     lengths = sorted(set(lengths))
     require(
         lengths and lengths[0] >= 1 and turns >= 1,
-        "there is nothing to time: a length and a turn are at least 1",
-        "Ask 1",
+        "there is nothing to time: lengths and turns are at least 1",
+        "Give 1 or more",
     )
     for model in models:
         limit = model.spec.max_positions
         require(
             limit is None or lengths[-1] <= limit,
             f"{model.spec.name} reads at most {limit} tokens: "
-            f"times of {lengths[-1]:,} were asked for",
+            f"a length of {lengths[-1]:,} cannot be timed",
             "Choose shorter lengths",
         )
     shape = len(models), len(lengths)
@@ -310,7 +310,7 @@ def reach_panel(
         squares.append(Square(name, reach.own / (reach.own.max(initial=0.0) or 1.0)))
         if (source := reach.source) is not None:
             shares = source / (source.max(initial=0.0) or 1.0)
-            squares.append(Square(f"{name}, by its source", shares, "Source token"))
+            squares.append(Square(f"{name}, by source token", shares, "Source token"))
     tokens = dict.fromkeys(f"{len(reach.main):,}" for reach in reaches)
     content = Reaches(
         tuple(squares),
@@ -340,11 +340,11 @@ def _plots(names: Sequence[str], reaches: Sequence[Reach], times: Times | None) 
     least = float(values[values > 0].min(initial=1.0))
     limits = (LEAST_SHOWN, 2.0) if least < LEAST_SHOWN else None
     plots = [
-        Plot("Influence over distance", "Tokens apart", "Gradient, share", tuple(lines),
+        Plot("Influence over distance", "Tokens apart", "Relative gradient", tuple(lines),
              limits=limits, log=(False, True))
     ]  # fmt: skip
-    notes = ["Over distance: the mean gradient at each, as a share of the largest such mean."]
-    notes += ["A line ends where it is exactly 0."] if (values == 0).any() else []
+    notes = ["Influence: mean gradient at each distance, relative to the largest mean."]
+    notes += ["Lines end where it is exactly 0."] if (values == 0).any() else []
     if times is not None:
         ticks = tuple((float(length), f"{length:,}") for length in times.lengths)
         lines = [
@@ -355,5 +355,5 @@ def _plots(names: Sequence[str], reaches: Sequence[Reach], times: Times | None) 
             Plot("Time of a forward pass", "Tokens", "Milliseconds", tuple(lines), ticks,
                  log=(True, True))
         )  # fmt: skip
-        notes.append("Times are medians of passes that the models take by turns.")
+        notes.append("Times are medians; the models are timed in turns.")
     return Plots(tuple(plots), notes=tuple(notes))

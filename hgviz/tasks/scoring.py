@@ -65,9 +65,9 @@ def evaluate(
     require_causal(model.spec, streaming)
     require(
         not (streaming.heads and model.spec.two_texts),
-        "heads of this model do not stream while it is scored: "
-        "it reads two texts, and what of both stays in its caches is not known",
-        "Leave --streaming out",
+        "streaming heads cannot be scored in this model: "
+        "it reads two texts, and what its caches keep of them is not known",
+        "Leave out --streaming",
     )
     progress(0, 1, f"reading {Path(data).name}")
     examples = examples_from(model, data, text_column, label_column, labels, limit, batch_size)
@@ -183,9 +183,9 @@ def _read(
         prompts = _encode_all(table.texts, encode)
         scored = examples.classification_examples(prompts, wanted, spec.labels, limit)
         ids = [*table.numeric_labels(spec.labels, labels).items()][:LISTED]
-        names = ", ".join(f"{label} is {spec.labels[number]}" for label, number in ids)
+        names = ", ".join(f"{label} = {spec.labels[number]}" for label, number in ids)
         scored = repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
-        return replace(scored, note=f"Labels are class ids: {names}." if ids else "")
+        return replace(scored, note=f"Labels are class IDs: {names}." if ids else "")
     if spec.goal == "tags":
         tagged = tables.read_tagged(data, text_column, label_column)
         prompts, tags = tables.tagged_prompts(tagged, spec.labels, encode, labels)
@@ -220,9 +220,9 @@ def _encode_all(names: Sequence[str], encode: Callable[[str], Prompt]) -> list[P
         size += 0 if (signal := prompts[-1].signal) is None else signal.values.nbytes
         require(
             size <= MOST_SIGNALS,
-            f"{len(names):,} images or sounds do not fit: "
-            f"the first {len(prompts):,} take {size / 1e9:.1f} GB as the model reads them",
-            "Take fewer",
+            f"{len(names):,} images or sounds do not fit in memory: "
+            f"the first {len(prompts):,} take {size / 1e9:.1f} GB",
+            "Use fewer",
         )
     return prompts
 

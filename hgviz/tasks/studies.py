@@ -81,7 +81,7 @@ def run_sweep(
     if again:
         folder.forgive()
     sweep = folder.sweep()
-    progress(0, len(cells), f"{sweep.counts['done']} of {len(cells)} cells are done", sweep)
+    progress(0, len(cells), f"{sweep.counts['done']} of {len(cells)} runs are done", sweep)
     number, parts = part
     groups = {*sorted({_group(cell) for cell in cells})[number - 1 :: parts]}
     waiting = {standing.cell.key for standing in sweep.standings if standing.state == "waiting"}
@@ -114,7 +114,7 @@ def is_sweep_file(path: str | Path) -> bool:
 def open_sweep(path: str | Path) -> Sweep:
     """The study in a folder, or of a study file: its folder, of the same name, or what would be
     computed there. Raises HgvizError for anything else."""
-    progress(0, 1, "looking at the cells")
+    progress(0, 1, "reading the runs")
     if is_sweep(path):
         return sweep_at(path)
     asked, out = read_study_file(path), Path(path).resolve().with_suffix("")
@@ -127,7 +127,7 @@ def open_sweep(path: str | Path) -> Sweep:
 def _require_own_folder(path: Path) -> None:
     require(
         path.is_dir() or not path.exists(),
-        f"{path} is a file: a study has a folder",
+        f"{path} is a file: a study needs a folder",
         "Choose another name",
     )
     names = {entry.name for entry in path.iterdir()} if path.exists() else set()
@@ -135,7 +135,7 @@ def _require_own_folder(path: Path) -> None:
     is_begun = CELLS in names and names <= {CELLS, FILE}
     require(
         not names or is_begun or is_sweep(path),
-        f"{path} holds other things: a study has a folder of its own",
+        f"{path} has other files: a study needs its own folder",
         "Choose another folder",
     )
 
@@ -156,7 +156,7 @@ def find_changes(folder: SweepFolder, cells: Sequence[Cell]) -> tuple[str, ...]:
             continue
         new = present.get((old.work, frozenset(old.place.items())))
         if new is None:
-            changes["what is asked"] = None
+            changes["requested runs"] = None
             continue
         before, after = _digests(old), _digests(new)
         files = [name for name in before if before[name] != after.get(name, before[name])]
@@ -193,8 +193,8 @@ def plan(asked: StudyFile, folder: str | Path) -> tuple[Cell, ...]:
     unique = {cell.key: cell for cell in cells}
     require(
         len(unique) <= MOST_CELLS,
-        f"this study has {len(unique):,} cells: at most {MOST_CELLS:,} are run",
-        "Ask for fewer seeds, sizes or methods",
+        f"this study has {len(unique):,} runs: at most {MOST_CELLS:,} are possible",
+        "Use fewer seeds, sizes or methods",
     )
     return tuple(unique.values())
 
@@ -263,12 +263,12 @@ class _Planner:
         except HgvizError as error:
             do = error.do
             if check_model and "knows no" in error.what and "family" not in tables["model"]:
-                do = "Give its family, such as bert: without one it is an hourglass"
+                do = "Give its family, such as bert: without one it is an Hourglass"
             raise HgvizError(f"{what}: {error.what}", do) from error
         require(
             not training.recipe.minutes,
-            "a study does not train for minutes: what comes out would depend on the machine",
-            "Give recipe.steps or recipe.epochs",
+            "a study cannot train for minutes: results would depend on the machine",
+            "Use recipe.steps or recipe.epochs",
         )
         return training
 
@@ -301,15 +301,15 @@ class _Planner:
         more = sorted(set(model) - {"name", "checkpoint"})
         require(
             not more,
-            f"{model['name']} is a checkpoint, so it takes no {''.join(more[:1])}: "
-            "a model that is there is not trained",
-            "Leave it out, or leave out checkpoint",
+            f"{model['name']} is a checkpoint, which is not trained: "
+            f"it takes no {''.join(more[:1])}",
+            "Leave this out, or leave out checkpoint",
         )
         require(
             isinstance(activation, str),
             f"a checkpoint such as {model['name']} cannot take {place['activation']}: "
-            "its activation is exchanged by a name alone",
-            "Give a name as --activation",
+            "its activation is replaced by name",
+            "Give a name, as for --activation",
         )
         path = self.path(str(model["checkpoint"]))
         digest, config = self.checkpoint(path)
@@ -411,7 +411,7 @@ def _activation_name(activation: Any) -> str:
     if isinstance(activation, str):
         return activation or "own"
     name = str(activation.get("name", ""))
-    require(name, "an activation of this study has no name: it is a table", "Give it one")
+    require(name, "an activation of this study has no name", "Add one to its table")
     return name
 
 
@@ -483,7 +483,7 @@ def compute_cell(path: str, cell: Cell, measure: Measure | None = None) -> bool:
         cause: BaseException | None = error
         while cause is not None:
             if is_full(cause):
-                what = f"the disk is full: what is done is kept in {folder.path}"
+                what = f"the disk is full: progress is saved in {folder.path}"
                 raise HgvizError(what, "Free some space, then run the same command") from error
             cause = cause.__cause__ or cause.__context__
         lines, details = to_hgviz_error(error).lines, traceback.format_exception(error)
@@ -496,7 +496,7 @@ def fail_without_worker(path: str, cell: Cell) -> bool:
     """Write that a cell failed as each worker died at it; return whether one had done it."""
     folder = SweepFolder(path)
     if not folder.is_done(cell.key) and not folder.is_failed(cell.key):
-        folder.fail(cell.key, "its worker died each time")
+        folder.fail(cell.key, "every worker that computed it died")
     return folder.is_done(cell.key)
 
 
@@ -640,9 +640,8 @@ def _require_same(path: str, digest: str, is_model: bool = False) -> None:
     """Require the file or checkpoint that the study was planned with."""
     require(
         digest == (read_checkpoint(path)[0] if is_model else digest_of_file(path)),
-        f"{path} has changed since the study was planned: "
-        "its results would be of two models or data",
-        "Put it back, or run the study again: what is of the old one is kept",
+        f"{path} has changed since the study was planned",
+        "Restore it, or run the study again: earlier results are kept",
     )
 
 

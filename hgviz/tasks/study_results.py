@@ -142,7 +142,7 @@ def _read(sweep: Sweep, work: str, kind: type[T], depth: int) -> dict[Setting, d
             results[place] = msgspec.convert(result, kind, strict=False)
         except (msgspec.ValidationError, KeyError, TypeError, ValueError) as error:
             raise HgvizError(
-                f"the result of {cell.label} is damaged: it lacks a number",
+                f"the result of {cell.label} is damaged: a number is missing",
                 f"Delete {cell.key}.json in the folder of the study and run it again",
             ) from error
     orders = [{name: at for at, name in enumerate(sweep.names(axis))} for axis in AXES]
@@ -203,8 +203,8 @@ class StudyResults:
             values["host"].add(standing.host)
         joined = {name: ", ".join(sorted(names - {""})) for name, names in values.items()}
         return {name: names for name, names in joined.items() if names} | {
-            "threads of a cell": str(self.sweep.asked.threads),
-            "seconds of computing": f"{sum(standing.seconds for standing in done):,.1f}",
+            "threads per run": str(self.sweep.asked.threads),
+            "seconds of computation": f"{sum(standing.seconds for standing in done):,.1f}",
         }
 
     @cached_property
@@ -466,11 +466,11 @@ def seeds_chart(results: StudyResults) -> Seeds:
     single_names = [data, models if is_single else (), activations if activations != (OWN,) else ()]
     subtitle = [names[0] for names in single_names if len(names) == 1 == len(data)]
     counts = sorted({len(row["seeds"]) for row in scores})
-    notes = [f"{row['data']} has another score, and is left out"
+    notes = [f"{row['data']} has another metric and is left out"
              for row in results.scores if row["metric"] != metric]  # fmt: skip
     if counts[-1] > 1:
-        mean = "a large one their mean with its interval of 95 % over seeds (Student)"
-        notes.insert(0, f"{_seeds(counts)}; a small mark is a seed, {mean}")
+        mean = "large marks: mean with 95 % interval over seeds (Student)"
+        notes.insert(0, f"{_seeds(counts)}; small marks: seeds; {mean}")
     return Seeds(
         tuple(facets), groups, series if len(series) > 1 else ("",), axis_label(metric),
         title=results.sweep.title or "Scores", more=", ".join(subtitle),
@@ -493,7 +493,7 @@ def budgets_chart(results: StudyResults, methods: Sequence[str] = ()) -> Plots:
     has_ribbons, width = bool(halves) and len(names) <= MOST_RIBBONS, ""
     if halves and not has_ribbons:
         median = float(np.median(np.concatenate(halves)))
-        width = f"; interval of 95 % of a point over seeds (Student): about ± {median:.1f}"
+        width = f"; 95 % interval of a point over seeds (Student): about ± {median:.1f}"
         for setting, row in lines.items():
             lines[setting] = [replace(line, low=None, high=None) for line in row]
     varies = [len(set(column)) > 1 for column in zip(*results.settings, strict=True)]
@@ -509,13 +509,13 @@ def budgets_chart(results: StudyResults, methods: Sequence[str] = ()) -> Plots:
     )  # fmt: skip
     counts = sorted({sum(unit[:3] == setting for unit in results.units) for setting in settings})
     has_random = any(line.label == RANDOM_LABEL for row in lines.values() for line in row)
-    random = f"; {RANDOM_LABEL}: the mean of those of a model and seed" if has_random else ""
+    random = f"; {RANDOM_LABEL}: mean for each model and seed" if has_random else ""
     notes = [f"{_seeds(counts)}{random}{width}"]
     if len(results.settings) > MOST_AXES:
         notes.append(f"the first {MOST_AXES} of {len(results.settings)} settings")
     return Plots(
         plots, title=results.sweep.title or "Scores as heads are switched off",
-        ribbon="Shaded: the interval of 95 % over seeds (Student)." if has_ribbons else "",
+        ribbon="Shaded: 95 % interval over seeds (Student)." if has_ribbons else "",
         notes=tuple(notes), about=_about(results),
     )  # fmt: skip
 
@@ -592,11 +592,11 @@ def _require_results(results: StudyResults, work: str, rows: object) -> None:
     cells = results.sweep.of(work)
     require(
         cells,
-        f'this study does not ask for it: "{work}" is not among its asks',
-        "Draw what it asks for, or add it to the study file and run it again",
+        f'"{work}" is not among the asks of this study',
+        "Draw another figure, or add it to the study file and run that again",
     )
     failed = sum(cell.state in ("failed", "blocked") for cell in cells)
-    why = f"{failed} of {len(cells)} such cells failed" if failed else "no such cell is done yet"
+    why = f"{failed} of {len(cells)} such runs failed" if failed else "no such run is done yet"
     require(rows, f"this study has nothing to draw: {why}", "See hgviz study status")
 
 
@@ -604,15 +604,15 @@ def _require_results(results: StudyResults, work: str, rows: object) -> None:
 
 TABLES = {  # lists of the JSON, in the order of the page
     "scores": "Scores over seeds: mean [95 %]",
-    "score_differences": "Differences of scores, paired by seed; p adjusted by Benjamini and "
-    "Hochberg",
+    "score_differences": "Differences of scores, paired by seed; p adjusted (Benjamini and "
+    "Hochberg)",
     "pruning": "Scores by the share of heads off, and the mean of the curve",
     "method_differences": "Differences from the first method, paired by model and seed",
     "random_differences": "Differences from random orders; p is one-sided",
-    "ranks": "Mean ranks of the methods; 1 leaves the highest score",
-    "agreement": "Answers and head metrics compared with the first activation",
-    "missing": "Unfinished cells",
-    "environment": "What the cells were computed with",
+    "ranks": "Mean ranks of the methods; 1 is the highest score",
+    "agreement": "Predictions and head metrics compared with the first activation",
+    "missing": "Unfinished runs",
+    "environment": "Environment of the runs",
 }
 
 
@@ -620,11 +620,11 @@ def read_results(path: str | Path) -> StudyResults:
     """The results in the folder of a study. Raises HgvizError where no cell is done."""
     sweep = sweep_at(path)
     failed = [standing.line for standing in sweep.standings if standing.state == "failed"]
-    why = f"all that ended failed: {failed[0]}" if failed else "no cell of it is done"
+    why = f"all finished runs failed: {failed[0]}" if failed else "no run is done"
     require(
         sweep.counts["done"],
         f"{Path(sweep.path).name} has nothing to report: {why}",
-        "See hgviz study status; hgviz study run computes what is missing",
+        "See hgviz study status; hgviz study run computes missing runs",
     )
     return StudyResults(sweep)
 

@@ -445,7 +445,7 @@ def test_a_very_long_text_is_composed_only_by_rows(monkeypatch):
     [
         ({"residual": 1.5}, "cannot be 1.5"), ({"residual": float("nan")}, "cannot be nan"),
         ({"fuse": "median"}, "median"),
-        *(({"signed": True} | more, "does not go with")
+        *(({"signed": True} | more, "cannot be combined with")
           for more in ({"fuse": "max"}, {"residual": 0.2}, {"nothing": True})),
     ],
 )  # fmt: skip
@@ -457,5 +457,5 @@ def test_options_that_cannot_be_are_said(wrong, message):
 def test_options_say_what_they_are():
     assert RolloutOptions().label == "mean of the heads, half residual"
     options = RolloutOptions(fuse="max", residual=0.3, nothing=True, heads=(HeadId(1, 2),))
-    assert "largest" in options.label and "30 %" in options.label and "1.2" in options.label
+    assert "maximum" in options.label and "30 %" in options.label and "1.2" in options.label
     assert RolloutOptions(signed=True).label == "signed product, mean of the heads"

@@ -166,11 +166,11 @@ PLANTED = {
 def test_a_planted_head_has_its_role(role):
     found = role_of(looking(PLANTED[role]))
     assert key_of(found) == role, found
-    assert found.score > 0.5 and "by chance" in role_evidence(found)
+    assert found.score > 0.5 and "(chance " in role_evidence(found)
     assert found.role and role_sentence(found) and "{" not in found.role + role_sentence(found)
     if role in ("previous token", "word start", "last punctuation", "same word"):
         half = role_of(looking(PLANTED[role], share=0.2))
-        assert key_of(half) == role and role_sentence(half) == f"Leans towards: {half.role}"
+        assert key_of(half) == role and role_sentence(half) == f"Mostly: {half.role}"
 
 
 @pytest.mark.parametrize(
@@ -225,7 +225,7 @@ def test_a_head_between_two_texts_has_the_roles_of_both(role, wanted, sentence):
     assert (key_of(found), role_sentence(found)) == (role, sentence)
     if not role:
         assert found.most == SOURCE.index("ships") and found.most_share > 0.7
-        assert "over all rows, goes there" in role_evidence(found)
+        assert "mean attention" in role_evidence(found)
 
 
 def test_the_other_text_of_a_pair_is_a_role():
@@ -273,7 +273,7 @@ def test_heads_with_a_favourite_place_have_no_meaning():
 def test_an_even_head_spreads():
     found = role_of(looking(lambda i: []))
     assert (found.role, found.clarity) == ("everything", 0.0)
-    assert role_evidence(found) == "its rows are 100 % as even as they could be"
+    assert role_evidence(found) == "entropy 100 % of its maximum"
 
 
 @pytest.mark.parametrize("text", ["", "a", "ab", "😀😀", "مرحبا بالعالم", "     ", "\n\n"])
@@ -302,7 +302,7 @@ def test_slots_and_states_are_no_words():
     levels = Level(0), Level(1, sequence="slots")
     for weights, role, sentence in (
         (looking(lambda i: [2], 0.7, count, 5), "one slot", "Rests on “slot 2”"),
-        (np.full((count, 5), 0.2), "everything", "Spreads over everything it sees"),
+        (np.full((count, 5), 0.2), "everything", "Uniform attention"),
     ):
         capture = replace(
             base, spec=replace(base.spec, levels=levels, layers=(layer,)),
@@ -377,7 +377,7 @@ def test_windows_with_a_single_key_are_trivial():
     kinds = {layer.index: layer.role for layer in capture.spec.layers}
     for head, found in roles(replace(capture, maps=tuple(maps))).items():
         if kinds[head.layer] == "up":
-            assert role_sentence(found) == "One key, always 1 (trivial)" and found.clarity == 0
+            assert role_sentence(found) == "Single key, weight 1 (trivial)" and found.clarity == 0
         if kinds[head.layer] == "down":
             assert found.role == "newest of its group"
 
@@ -394,7 +394,7 @@ def test_heads_of_one_layer_speak_each_of_its_own_sign():
     assert "of its weight," in role_evidence(plain) and "above 0" not in role_evidence(plain)
     assert "of the size of its weights" in role_evidence(both)
     below = 0.02 * (n - 1)
-    assert f"a row adds up to 0.40 above 0 and −{below:.2f} below" in role_evidence(both)
+    assert f"row sum 0.40 above 0, −{below:.2f} below" in role_evidence(both)
     assert not {"positive", "negative"} & set(plain.metrics)
     numbers = {name: both.metrics[name] for name in ("positive", "negative", "first")}
     assert numbers == pytest.approx(

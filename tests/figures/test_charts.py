@@ -138,7 +138,7 @@ def test_scores_are_drawn_from_the_most_needed_on_and_hollow_where_they_may_be_n
 def test_activations_are_drawn_with_what_must_be_known_of_them(tmp_path):
     chart = activation_chart(["softmax", "ymish", "linear", "topk"])
     notes = " ".join(chart.notes)
-    assert "of a row of two keys" in notes and "rows of length 1" in notes
+    assert "of a row of two keys" in notes and "rows of norm 1" in notes
     rows = table(Panel(Spec("activation"), chart), tmp_path / "f.csv")
     assert len(rows) == 8 * len(chart.plots[0].lines[0].x)
 
@@ -336,13 +336,13 @@ def _neurons(name, *chosen, order="text"):
         (_curve("nonsense"), "nonsense"), (_curve("nonsense", kind="scores"), "nonsense"),
         (_curve(study=lambda: replace(make_study(), curves=())), "no curve"),
         (_profile("height"), "unknown metric 'height'"), (_profile("negative"), "says nothing"),
-        (_profile("variance"), "says nothing of these heads"),
+        (_profile("variance"), "has no values for these heads"),
         (_profile("entropy", maps=False), "no heads"),
-        (_neurons("words", 0, 0, 3), "holds weights alone"),
+        (_neurons("words", 0, 0, 3), "holds only weights"),
         (_neurons("sea", 99, 0), "no layer 99"), (_neurons("sea", 0, 77), "no head 77"),
         (_neurons("sea", 0, 0, 4000), "no token 4000"),
         (_neurons("sea", 0, 0, 3, 4000), "no token 4000"),
-        (_neurons("sea", order="size"), "no order 'size'"),
+        (_neurons("sea", order="size"), "unknown order 'size'"),
     ],
 )  # fmt: skip
 def test_what_a_chart_cannot_show_is_said(make, error):
@@ -455,7 +455,7 @@ def test_completeness_what_is_not_heard_and_heads_that_are_off_are_said():
     assert said.count("off") == 1 and "Switched off: 0.1." in said
     panel = answer_panel(sea, "attention")
     assert len(panel.content.keys.spans) == MOST_SCORED
-    assert any(f"The {MOST_SCORED} keys that count most of" in note for note in panel.content.notes)
+    assert any(f"The {MOST_SCORED} most important keys of" in note for note in panel.content.notes)
 
 
 def test_letters_are_added_up_to_characters_words_and_stretches_and_nothing_is_lost():
@@ -549,11 +549,11 @@ def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
         ("attribute softmax --text a --width 9ft -o f.pdf", 1, "no width"),
         ("attribute softmax --text a -o f.gif", 2, "does not end in"),
         ("attribute softmax --text a -o nowhere/f.pdf", 1, "there is no folder"),
-        ("attribute softmax --text a -o f.json --numbers", 2, "--numbers goes with a figure"),
-        ("attribute softmax --text-file my.csv -o my.csv", 2, "my.csv is a file that is read"),
-        ("attribute softmax --text-file my.csv -o my.pdf --numbers", 2, "my.csv is a file that is"),
+        ("attribute softmax --text a -o f.json --numbers", 2, "--numbers requires a figure"),
+        ("attribute softmax --text-file my.csv -o my.csv", 2, "my.csv is also an input"),
+        ("attribute softmax --text-file my.csv -o my.pdf --numbers", 2, "my.csv is also an input"),
         ("attribute softmax --text a --target-class positive --target-class negative", 2,
-         "figure of tokens"),
+         "need --method tokens"),
         ("figure sample/first.h5 --kind attribution -o f.pdf", 2, "hgviz attribute MODEL --text T"),
     ],
 )  # fmt: skip
@@ -579,6 +579,6 @@ def test_several_answers_to_a_text_have_lines_of_their_own_and_share_one_scale()
     assert "--target-class dark --target-class bright" in " ".join(panel.content.asked)
     same = attribution_panel(spec, [(dark, ""), (dark, "")], capture, "tokens")
     assert [share.name for share in same.content.texts] == ["“dark”", "“dark, 0”"]
-    for way, error in (("layers", "not walked through"), ("attention", "no head was read")):
+    for way, error in (("layers", "not attributed"), ("attention", "no head is chosen")):
         with pytest.raises(HgvizError, match=error):
             attribution_panel(spec, [(replace(dark, layers=None), "")], capture, way)

@@ -223,7 +223,7 @@ def test_a_file_that_is_drawn_is_not_replaced_by_its_figure(files, tmp_path, ref
     mine = tmp_path / "mine.h5"
     mine.write_bytes((files / "my text.h5").read_bytes())
     error = refusal("figure", mine, "--kind", "map", "--format", "png", "-o", mine, code=2)
-    assert "mine.h5 is a file that is read" in error
+    assert "mine.h5 is also an input" in error
     error = refusal("figure", files / "s.h5", "--kind", "map", "-o", tmp_path / "x.pdf")
     assert "--kind scores" in error
     assert mine.read_bytes() == (files / "my text.h5").read_bytes()

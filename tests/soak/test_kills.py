@@ -367,7 +367,7 @@ def test_a_stopped_study_ends_soon_and_says_what_it_keeps(undisturbed, tmp_path,
         send(run.process.pid, number)
         errors = run.errors(timeout=60)
         assert run.process.returncode == 128 + number and errors.count("\n") == 1, errors
-        assert errors.startswith("Stopped. What was done is kept in")
+        assert errors.startswith("Stopped. Progress is saved in")
     assert not SweepFolder(tmp_path / "out").sweep().counts["failed"]
     StudyRun(file, tmp_path / "out", *options).errors()
     assert numbers(tmp_path / "out") == expected

@@ -152,7 +152,7 @@ class Verbs:
         code, said, error = self.run(*words)
         if code:
             assert code in (1, 2) and error.count("\n") == 1 and error.endswith((".\n", "?\n"))
-            assert "nobody foresaw" not in error and "Traceback" not in error, error
+            assert "Unexpected error" not in error and "Traceback" not in error, error
             raise Refused(f"{words[0]} {' '.join(map(str, words[2:]))}: {error}")
         assert not error
         return json.loads(said) if "--json" in words else said

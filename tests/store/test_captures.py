@@ -275,7 +275,7 @@ def test_a_text_that_is_not_there_is_one_clear_line(tmp_path, texts):
 
 
 def test_no_texts_are_refused_and_long_ones_cut_in_the_index(tmp_path, texts):
-    with pytest.raises(HgvizError, match="0 texts are not captured in one file"):
+    with pytest.raises(HgvizError, match="cannot capture 0 texts in one file"):
         CorpusWriter(tmp_path / "b.h5", texts[0], "a")
     item = Item(0, "x" * 10_000, 10_000, "y" * 1000)
     with h5py.File("cut", "w", driver="core", backing_store=False) as file:
@@ -418,7 +418,7 @@ def write_one(path, texts):
 def test_a_file_that_exists_is_replaced_only_by_force(tmp_path, texts, write):
     path = write(tmp_path / "a.h5", texts)
     before = path.read_bytes()
-    with pytest.raises(HgvizError, match="exists already"):
+    with pytest.raises(HgvizError, match="already exists"):
         write(path, texts)
     assert path.read_bytes() == before
     opened = open_capture(path)  # also by a change of itself
@@ -443,7 +443,7 @@ def test_parts_that_stay_beside_a_finished_file_are_seen_to_be_done(
         (part / name).unlink() if name else None  # removal had begun
         opened = open_capture(part)  # what it was made into
         assert opened.complete and opened.path == str(path) and describe(part)["complete"]
-    with pytest.raises(HgvizError, match="exists already"):
+    with pytest.raises(HgvizError, match="already exists"):
         write(path, texts)
     assert not part.exists() and open_capture(path).complete
 
@@ -565,7 +565,7 @@ def test_a_real_limit_is_told_like_a_full_disk(tmp_path):
     command = [sys.executable, "-c", LIMITED, str(tmp_path / "a.h5")]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
     assert done.returncode == 0 and not done.stderr
-    assert done.stdout.startswith("the disk is full") and "9 of 9 layers stay" in done.stdout
+    assert done.stdout.startswith("the disk is full") and "9 of 9 layers are saved" in done.stdout
     assert open_capture(tmp_path / "a.h5.part").complete
 
 
@@ -573,7 +573,7 @@ def test_places_where_nothing_can_be_written_are_told(tmp_path, small):
     (tmp_path / "file").touch()
     (tmp_path / "b.h5.part").write_text("mine")
     rows = {"file/a.h5": "cannot be written", "none/a.h5": "cannot be written",
-            "b.h5": "b.h5.part is in the way"}  # fmt: skip
+            "b.h5": "b.h5.part is a file"}  # fmt: skip
     for name, words in rows.items():
         with pytest.raises(HgvizError, match=words):
             write_capture(tmp_path / name, small, force=True)

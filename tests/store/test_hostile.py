@@ -56,11 +56,11 @@ ZEROS = zlib.compress(bytes(1 << 26), 9)
 WIDE = {"shape": (3, 999, 5), "dtype": "u1", "chunks": (1, 9, 5), "compression": "gzip"}
 MANY = {"shape": (2, 1 << 20, 1 << 20), "dtype": "f4"}
 LAYER_9 = said(lambda spec: spec["layers"].append(dict(spec["layers"][0], index=9)))
-LINK, OTHER, SHAPE = "a link to somewhere else", "takes its data from another file", "has the shape"
-HELD, NUMBERS, FIT = "more than the file holds", "have to be", "does not fit"
-RULE, TEXT = "a rule that this hgviz does not know", "it points at text or tokens"
-BELONGS, NAMED, WRITTEN = "is not what belongs there", "its spec says", "not what was written"
-UNLIKE, CELLS, MISSING = "disagree about a second text", "not 262144 bytes long", "is missing"
+LINK, OTHER, SHAPE = "is a link", "refers to data in another file", "has the shape"
+HELD, NUMBERS, FIT = "more than the file holds", "must be", "is invalid"
+RULE, TEXT = "a rule that this hgviz does not support", "it refers to text or tokens"
+BELONGS, NAMED, WRITTEN = "has a wrong type", "in its spec", "not match"
+UNLIKE, CELLS, MISSING = "only one of its spec and its texts", "not 262144 bytes long", "is missing"
 
 # of a sample: names (datasets, groups, group@attribute, or "" for the file), change, what is said
 ROWS = {
@@ -69,12 +69,12 @@ ROWS = {
         ("layers/001", h5py.SoftLink("/layers/001"), LINK), ("layers/000/q", MANY, HELD),
         ("prompt/text", {"shape": (24,), "dtype": "u1", "external": [("b", 0, 24)]}, OTHER),
         ("prompt/text", BOMB, "is compressed"), ("prompt/text", {"data": "text"}, "holds object"),
-        ("layers/000/stat", lambda old: {"data": old, "compression": "lzf"}, "a filter that"),
+        ("layers/000/stat", lambda old: {"data": old, "compression": "lzf"}, "unsupported filter"),
         ("@format", "hgviz-capture", BELONGS), ("@complete", 0, "it was never completed"),
         ("@format", np.bytes_("hgviz-study"), "not a capture of hgviz"),
         ("@format_version", np.array((2, 0)), "a newer hgviz is needed"),
         ("@format_version", np.array((0, 9)), "an older hgviz is needed"),
-        ("@format_version", np.array((1,)), "is 1 numbers and not 2"),
+        ("@format_version", np.array((1,)), "has 1 numbers, not 2"),
         ("off", np.frombuffer(b"[" * 200_000, "u1"), "/off is not JSON"),
         ("layers/000/q layers/000/rowmax", CUT, SHAPE), ("prompt/ids", FEWER, SHAPE),
         ("", lambda file: file["prompt/ids"].__setitem__(0, 9), f"ids is {WRITTEN}"),
@@ -88,25 +88,25 @@ ROWS = {
         ("layers/000@empty_rows", np.bytes_("full"), "to be zeros or uniform"),
         ("layers/000@norms", np.bytes_("l3 -"), "to be l2"),
         ("layers/000@crc32 layers/000@summary32", np.array([1]), "for each of 2 heads"),
-        ("layers/000@kind", np.bytes_("pickle"), "is of the kind 'pickle'"),
+        ("layers/000@kind", np.bytes_("pickle"), "has the kind 'pickle'"),
         ("layers/000@committed", 0, "was never completed"),
         ("spec", said(lambda spec: spec.pop("levels") and None), "required field `levels`"),
         ("spec", said({"layers": [{}] * 3}), FIT), ("spec", LAYER_9, f"/layers/009 {MISSING}"),
         ("spec", of_layers(heads=[0, 0]), "does not number"),
         ("spec", of_layers(level=10**9), "is on level 1000000000 of 2"),
-        ("spec", of_layers(activations=["exec", "softmax"]), "other activations"),
+        ("spec", of_layers(activations=["exec", "softmax"]), "activations that"),
         ("spec", of_layers(index=7), "says that it is number 7"),
         ("spec", of_layers(shared=0), "0 heads that share keys"),
         ("spec", of_levels(stride=0), FIT), ("spec", of_levels(shift=-1), FIT),
         ("prompt/spans levels/1/spans", LATER, TEXT),
         ("prompt/spans", lambda old: old[:, ::-1], TEXT),
         ("prompt/ids", DOUBLE, "holds float64, not i8"), ("made", said({"device": 3}), FIT),
-        ("prompt/pieces", said(["a"]), "name every token"),
-        ("prompt/text", np.array([0xFF], "u1"), "is damaged: it is cut short, or was changed"),
+        ("prompt/pieces", said(["a"]), "a piece for every token"),
+        ("prompt/text", np.array([0xFF], "u1"), "is damaged: it is truncated, or was changed"),
         ("levels/0/spans", lambda old: np.concatenate([old, old]), "24 rows for 48 positions"),
     ],
     "picture": [("prompt/signal", put(np.nan), NUMBERS), ("prompt/grid", put(99), "the patches")],
-    "sound": [("prompt/seconds", put(-1), "its sound is -1.0 s long")],
+    "sound": [("prompt/seconds", put(-1), "an invalid length of -1.0 s")],
     "both": [
         ("target/ids", None, f"/target/ids {MISSING}"), ("levels/1/spans", NEXT, TEXT),
         ("output/logits", lambda old: old[0], "1 dimensions instead of 2"),
@@ -122,18 +122,18 @@ ROWS = {
         ("layers/000/threshold", lambda old: old + np.float32(1), WRITTEN),
         ("spec", said({"labels": "no yes"}), FIT), ("spec", of_levels(0, sequence="sideways"), FIT),
     ],
-    "relative": [("layers/000/relative/bias", None, "lacks a term of its relative positions")],
+    "relative": [("layers/000/relative/bias", None, "missing or extra terms of relative")],
     "dense float32": [
         ("", packed(ZEROS), CELLS), ("", packed(zlib.compress(b"\0" * 99)), CELLS),
         ("", packed(b"\0" * 600_000), "has a chunk of 600000 bytes"),
         ("", packed(b"not zlib"), "weights is damaged"),
-        ("", packed(zlib.compress(bytes(262144))[:-2]), "weights is cut short"),
+        ("", packed(zlib.compress(bytes(262144))[:-2]), "weights is truncated"),
     ],
     "large": [
         ("", packed(ZEROS, "layers/000/q"), "q has a chunk of"),
         ("layers/000/max/9", ELSEWHERE, LINK), ("layers/000/max/4", WIDE, SHAPE),
         ("layers/000/mean/4", np.zeros((3, 257, 5), "u1"), "is not compressed"),
-        ("layers/000/ranges", put([2.0, 1.0], (0, 0)), "numbers that no map has"),
+        ("layers/000/ranges", put([2.0, 1.0], (0, 0)), "has impossible values"),
         ("layers/000/runs", lambda old: old[:, 1:], "68 runs instead of 69"),
         ("layers/000/max", np.zeros(3), "/layers/000/max is not a group"),
     ],
@@ -150,9 +150,9 @@ ROWS = {
         ("", lambda file: file["loss_change"].__setitem__((3, 4), 9), WRITTEN),
         ("loss", put(np.nan), "its losses and answers disagree"),
         ("given", put(-1), "its losses and answers disagree"),
-        ("given wanted", put(7), "other answers than its model knows"),
-        ("given", put(-2), "other answers than its model knows"),
-        ("about", said({"labels": ["only"]}), "other answers than its model knows"),
+        ("given wanted", put(7), "answers that its model cannot give"),
+        ("given", put(-2), "answers that its model cannot give"),
+        ("about", said({"labels": ["only"]}), "answers that its model cannot give"),
         ("places", put(1), "its places"), ("places", BACKWARDS, "its places"),
         ("places", lambda old: old[:1], "its places"), ("lengths", None, f"/lengths {MISSING}"),
         ("heads", put([9, 9]), "heads that its model does not have"),
@@ -165,24 +165,24 @@ ROWS = {
         ("saved_flops curves/000/values curves/000/low learned/000/runs", put(np.nan), NUMBERS),
         ("curves/000/removed curves/000/rows", BACKWARDS, NUMBERS),
         ("curves/000/times", put([0, 1]), NUMBERS),
-        ("saved_parameters", put([-1, 0, 0]), "sizes below 0"),
-        ("arrays/not-a-name", np.zeros((30, 18), "f4"), "no name that can be"),
+        ("saved_parameters", put([-1, 0, 0]), "are below 0"),
+        ("arrays/not-a-name", np.zeros((30, 18), "f4"), "an invalid name"),
         ("", lambda file: [file.create_group(f"curves/{at:03}") for at in range(2, 10_002)],
          "it has 10,002 curves"),
         ("curves/000", None, f"/curves/000 {MISSING}"),
         ("curves/000/order", put([0, 7]), "heads that its model does not have"),
-        ("curves/000/removed", put(99, -1), "not along its order"),
-        ("curves/000/rows", put(99, -1), "a curve is of other examples"),
+        ("curves/000/removed", put(99, -1), "do not match its order"),
+        ("curves/000/rows", put(99, -1), "a curve has examples that do not exist"),
         *(("about", said(about), FIT) for about in ([1], {"asked": "everything"}, {"texts": -1})),
-        ("off", said([[9, 9]]), "other heads off than there are"), ("off", said([[0, 0, 0]]), FIT),
+        ("off", said([[9, 9]]), "heads off that do not exist"), ("off", said([[0, 0, 0]]), FIT),
         *(("masks", said(masks), FIT) for masks in (
             [["a", [], [1]]], [["a", [], ["m", float("nan"), 0, 1, 3, 4]]],
             [["a", [], ["m", 10**400, 0, 1, 3, 4]]], [["a", [], ["m", 0.5, True, 1, 3, 4]]])),
         ("masks", said(lambda masks: [["a", [[9, 9]], None], *masks[1:]]), "of another model"),
         ("masks", said(lambda masks: [["a", [], ["m", 0.5, 0, 1, 5, 4]], *masks[1:]]),
          "more examples than there are"),
-        ("masks", said(lambda masks: masks[:2]), "of other masks"),
-        ("mask_changes", said([None, [0.1, -2, 0.2], None]), "no difference of two shares"),
+        ("masks", said(lambda masks: masks[:2]), "do not match the masks"),
+        ("mask_changes", said([None, [0.1, -2, 0.2], None]), "not a difference of two shares"),
     ],
 }  # fmt: skip
 DAMAGES = [
@@ -325,7 +325,7 @@ print(h5py.h5pl.size())
         [sys.executable, "-c", script, str(path)], capture_output=True, text=True, timeout=60,
         env={**os.environ, "HDF5_PLUGIN_PATH": str(tmp_path)}, cwd=Path(__file__).parents[2],
     )  # fmt: skip
-    assert "a filter that hgviz does not use" in done.stdout and done.stdout.endswith("0\n")
+    assert "unsupported filter" in done.stdout and done.stdout.endswith("0\n")
 
 
 def test_calls_that_h5py_leaves_without_its_lock_are_made_under_it(path, monkeypatch):
@@ -396,7 +396,7 @@ def test_a_changed_number_is_noticed_by_what_is_computed_from_it(tmp_path, good,
         maps.read(1, (0, 256)), maps.read(1, (512, 4100))
         assert stat[1, 300] == stat[1][300] and stat[np.int64(0), np.int64(5)] == stat[0][5]
     for rows in ((290, 291), (0, 257), None):
-        with pytest.raises(HgvizError, match="not what was written"):
+        with pytest.raises(HgvizError, match="not match"):
             maps.read(1, rows)
 
 

@@ -76,13 +76,13 @@ def test_layers_logits_and_any_names_are_kept(tmp_path, name):
     ({"q": Q, "k": K[:, :4]}, "q is (2, 5, 8) and k (2, 4, 8)"),
     ({"q": Q[:, :4], "k": K[:, :4]}, "for 5 tokens"),
     ({"q": Q * np.nan, "k": K}, "not finite"), ({"q": Q.astype(int), "k": K}, "int64"),
-    ({"q": Q, "k": K, "activation": "topk"}, "not computed from q and k alone"),
+    ({"q": Q, "k": K, "activation": "topk"}, "cannot be computed from q and k"),
     ({"q": Q, "k": K, "norm": "l3"}, "no norm 'l3'"),
     ({"q": Q, "k": K, "keep": [True]}, "keep is (1,)"), ({"q": Q, "k": K, "mask": None}, "'mask'"),
     ({"weights": np.ones((1, 4, 5))}, "weights are (1, 4, 5)"),
     ({"q": [[1.0], [2.0, 3.0]], "k": K}, "q is a list that numpy cannot read"),
-    ({"q": Q, "k": K, "scale": np.nan}, "its scale is no finite number"),
-    ({"q": Q, "k": K, "scale": None}, "its scale is no finite number"),
+    ({"q": Q, "k": K, "scale": np.nan}, "its scale is not a finite number"),
+    ({"q": Q, "k": K, "scale": None}, "its scale is not a finite number"),
     ({"q": Q, "k": K, "causal": np.ones(5)}, "causal is neither True nor False"),
     ({"q": 1e30 * Q, "k": 1e30 * K}, "too large for float32"),
     ({"weights": np.full((1, 5, 5), 1e300)}, "not finite in float32"),
@@ -99,6 +99,6 @@ def test_logits_that_are_no_row_for_each_token_and_no_tokens_are_refused(tmp_pat
     with pytest.raises(HgvizError, match="logits cannot be kept") as caught:
         write(tmp_path, {"q": Q, "k": K}, logits=logits)
     assert "\n" not in caught.value.what
-    with pytest.raises(HgvizError, match="nothing to keep"):
+    with pytest.raises(HgvizError, match="nothing to save"):
         write(tmp_path, {"q": Q, "k": K}, tokens=[])
     assert not list(tmp_path.iterdir())

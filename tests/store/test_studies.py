@@ -79,7 +79,7 @@ def test_a_file_that_is_there_is_touched_only_by_force_and_only_where_there_is_r
 ):
     path = write_study(tmp_path / "a.h5", make_study())
     before = path.read_bytes()
-    with pytest.raises(HgvizError, match="exists already"):
+    with pytest.raises(HgvizError, match="already exists"):
         write_study(path, make_study(1))
     with monkeypatch.context() as patched:
         patched.setattr(os, "write", full)
@@ -153,7 +153,7 @@ def test_a_full_disk_leaves_what_is_done(folder, one, monkeypatch):
     folder.keep(one.key, {"a": 1}, {})
     other = folder.plan().cells[1]
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(HgvizError, match="disk is full.*what is done is kept"):
+    with pytest.raises(HgvizError, match="disk is full.*finished runs are saved"):
         folder.keep(other.key, {}, {})
     with pytest.raises(HgvizError, match="disk is full"):
         folder.write_plan("", [])
@@ -194,7 +194,7 @@ def test_a_plan_that_is_endless_is_not_read(folder, monkeypatch):
     monkeypatch.setitem(studies.FOLDER, "plan.json", plan)
     with pytest.raises(HgvizError, match="is larger than"):
         folder.sweep()
-    with pytest.raises(HgvizError, match="the plan of 1 cells is larger"):
+    with pytest.raises(HgvizError, match="the plan of 1 runs is too large"):
         folder.write_plan("", [Cell("w", {"x": "x" * 100})])
 
 
