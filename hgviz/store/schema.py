@@ -566,7 +566,7 @@ def read_root(file: h5py.File) -> dict[str, Any]:
         for number, words, tokens, label in root["items"] or ()
     )
     for at, item in enumerate(items):
-        require(item.number == at, f"text {at} of its index has another number")
+        require(item.number == at, f"text {at} of its index is invalid")
     return root
 
 

@@ -59,7 +59,7 @@ LAYER_9 = said(lambda spec: spec["layers"].append(dict(spec["layers"][0], index=
 LINK, OTHER, SHAPE = "is a link", "refers to data in another file", "has the shape"
 HELD, NUMBERS, FIT = "more than the file holds", "must be", "is invalid"
 RULE, TEXT = "a rule that this hgviz does not support", "it refers to text or tokens"
-BELONGS, NAMED, WRITTEN = "has a wrong type", "in its spec", "not match"
+BELONGS, NAMED, WRITTEN = "has a wrong type", "in its spec", "not match its checksum"
 UNLIKE, CELLS, MISSING = "only one of its spec and its texts", "not 262144 bytes long", "is missing"
 
 # of a sample: names (datasets, groups, group@attribute, or "" for the file), change, what is said
@@ -77,25 +77,25 @@ ROWS = {
         ("@format_version", np.array((1,)), "has 1 numbers, not 2"),
         ("off", np.frombuffer(b"[" * 200_000, "u1"), "/off is not JSON"),
         ("layers/000/q layers/000/rowmax", CUT, SHAPE), ("prompt/ids", FEWER, SHAPE),
-        ("", lambda file: file["prompt/ids"].__setitem__(0, 9), f"ids is {WRITTEN}"),
-        ("layers/001/k", put(9, (1, 3, 4)), f"/layers/001 is {WRITTEN}"),
-        ("layers/001/rowmax", put(9, (1, 3)), f"summaries of /layers/001 are {WRITTEN}"),
+        ("", lambda file: file["prompt/ids"].__setitem__(0, 9), f"ids does {WRITTEN}"),
+        ("layers/001/k", put(9, (1, 3, 4)), f"/layers/001 does {WRITTEN}"),
+        ("layers/001/rowmax", put(9, (1, 3)), "summaries of /layers/001 do not match"),
         ("layers/000@heads", np.array([0, 5]), NAMED), ("layers/000@level", 1, NAMED),
         ("layers/000@activations", np.bytes_("tanh tanh"), NAMED),
         ("layers/000@level", "vlen", BELONGS), ("layers/000@level", [0, 0], BELONGS),
         ("layers/000@stride_k", -3, "stride_k of /layers/000 is -3"),
-        ("layers/000@scale", np.nan, "to be finite"),
-        ("layers/000@empty_rows", np.bytes_("full"), "to be zeros or uniform"),
-        ("layers/000@norms", np.bytes_("l3 -"), "to be l2"),
+        ("layers/000@scale", np.nan, "must be finite"),
+        ("layers/000@empty_rows", np.bytes_("full"), "must be zeros or uniform"),
+        ("layers/000@norms", np.bytes_("l3 -"), "must be l2"),
         ("layers/000@crc32 layers/000@summary32", np.array([1]), "for each of 2 heads"),
         ("layers/000@kind", np.bytes_("pickle"), "has the kind 'pickle'"),
         ("layers/000@committed", 0, "was never completed"),
         ("spec", said(lambda spec: spec.pop("levels") and None), "required field `levels`"),
         ("spec", said({"layers": [{}] * 3}), FIT), ("spec", LAYER_9, f"/layers/009 {MISSING}"),
-        ("spec", of_layers(heads=[0, 0]), "does not number"),
+        ("spec", of_layers(heads=[0, 0]), "invalid head numbers"),
         ("spec", of_layers(level=10**9), "is on level 1000000000 of 2"),
         ("spec", of_layers(activations=["exec", "softmax"]), "activations that"),
-        ("spec", of_layers(index=7), "says that it is number 7"),
+        ("spec", of_layers(index=7), "has the number 7"),
         ("spec", of_layers(shared=0), "0 heads that share keys"),
         ("spec", of_levels(stride=0), FIT), ("spec", of_levels(shift=-1), FIT),
         ("prompt/spans levels/1/spans", LATER, TEXT),
@@ -168,7 +168,7 @@ ROWS = {
         ("saved_parameters", put([-1, 0, 0]), "are below 0"),
         ("arrays/not-a-name", np.zeros((30, 18), "f4"), "an invalid name"),
         ("", lambda file: [file.create_group(f"curves/{at:03}") for at in range(2, 10_002)],
-         "it has 10,002 curves"),
+         "it has too many curves: 10,002"),
         ("curves/000", None, f"/curves/000 {MISSING}"),
         ("curves/000/order", put([0, 7]), "heads that its model does not have"),
         ("curves/000/removed", put(99, -1), "do not match its order"),
