@@ -62,6 +62,18 @@ def sync_folder(folder: Path) -> None:
 
 
 @contextmanager
+def file_lock(path: Path) -> Iterator[None]:
+    """Lock a file, which need not exist yet, as folder_lock does, by a file PATH.lock."""
+    lock = path.with_name(f"{path.name}.lock")
+    lock.touch()
+    with folder_lock(lock):
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
+
+
+@contextmanager
 def folder_lock(folder: Path) -> Iterator[None]:
     """Lock a folder against other processes that write into it. Raises HgvizError if one does.
 
@@ -77,7 +89,8 @@ def folder_lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            what = f"{short_path(folder)} is being written by another hgviz process"
+            name = short_path(folder).removesuffix(".lock")
+            what = f"{name} is being written by another hgviz process"
             raise HgvizError(what, "Wait until it is done, or choose another name") from None
         except OSError:  # some network disks have no locks
             pass

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from hgviz import cli, tasks
 from hgviz.analysis.importance import METHODS, importance, random_curves_beside
 from hgviz.core import HeadId, HgvizError, listening
+from hgviz.files import file_lock
 from hgviz.models import open_model, pruning
 from hgviz.models.trials import Trials
 from hgviz.store import is_study, open_study, write_capture
@@ -208,6 +209,14 @@ def test_a_study_is_saved_while_it_grows_and_when_it_is_stopped(
     with listening(lambda step: saved.append(grown.exists() and open_study(grown).answered.any())):
         tasks.study(trials, {"gradient"}, grown)
     assert any(saved)
+
+
+def test_a_second_process_that_measures_into_one_file_is_refused(trials, tmp_path):
+    out = tmp_path / "a.h5"
+    with file_lock(out), pytest.raises(HgvizError, match=r"/a\.h5 is being written by another"):
+        tasks.study(trials, {"gradient"}, out)
+    tasks.study(trials, {"gradient"}, out)
+    assert [*tmp_path.iterdir()] == [out]
 
 
 def test_a_study_of_something_else_is_not_touched(trials, data, tmp_path):

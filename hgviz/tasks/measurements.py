@@ -25,6 +25,7 @@ from hgviz.core import (
 )
 from hgviz.errors import require
 from hgviz.examples import EACH
+from hgviz.files import file_lock
 from hgviz.study import ARRAYS, NO_PREDICTION, UNKNOWN, Study, unmeasured
 from hgviz.tasks.captures import provenance, require_attention
 
@@ -89,7 +90,8 @@ def kept_study(
 
 def keeping(out: str | Path, work: Callable[[], Study]) -> Study:
     """Call a function whose progress carries the study so far, and write that every few seconds,
-    when it ends and when it is stopped. Raises HgvizError where it cannot be written."""
+    when it ends and when it is stopped. Raises HgvizError where it cannot be written, or where
+    another process writes it."""
     from hgviz.store import require_place, write_study
 
     require_place(out)
@@ -104,13 +106,14 @@ def keeping(out: str | Path, work: Callable[[], Study]) -> Study:
             due = time.monotonic() + max(SAVED, SHARE * (time.monotonic() - now))
         listener(step)
 
-    try:
-        with listening(keep):
-            newest = work()
-        return newest
-    finally:
-        if newest is not None:
-            write_study(out, newest, force=True)
+    with file_lock(Path(out)):
+        try:
+            with listening(keep):
+                newest = work()
+            return newest
+        finally:
+            if newest is not None:
+                write_study(out, newest, force=True)
 
 
 def importance(
