@@ -292,7 +292,7 @@ ACTIONS = (
            (STUDY, Need(_run_is_done, "Choose a finished run first")), 4),
     Action("close_sweep", "Close study", "close", ("Shift+F4",), "Analyse", (STUDY,), 4),
     Action("find", "Search…", "search", ("Ctrl+Shift+P", "F1", "Ctrl+?"), "Help"),
-    Action("explain", "What am I looking at?", "info", ("Shift+F1",), "Help", (), 1),
+    Action("explain", "About this pane", "info", ("Shift+F1",), "Help", (), 1),
     Action("pages", "Help topics", "info", ("Ctrl+Shift+F1",), "Help", (), 1),
     Action("guide", "User guide", "info", ("Ctrl+Shift+G",), "Help", (), 1),
     Action("log", "Show log folder", "open", ("Ctrl+Shift+J",), "Help", (), 2),

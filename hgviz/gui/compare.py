@@ -324,7 +324,7 @@ class NumberPair(QWidget):
 class NumbersView(View):
     """NUMBERS of the selected head and of the one beside it, each among all heads of its model."""
 
-    title = "Numbers"
+    title = "Head metrics"
     figureless = "The metrics of all heads have a figure"
     needs = ("capture", "capture_b", "selection")
     lane = "facts"

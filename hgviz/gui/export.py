@@ -747,7 +747,7 @@ class ExportDialog(Form):
         self.choices = FigureForm(kinds, first, session.display, *last)
         self.choices.changed.connect(self._ask)
         self.first = self.choices.kind
-        self.help = IconButton("info", tr("What am I looking at?"))
+        self.help = IconButton("info", tr("About this dialog"))
         self.help.clicked.connect(self._explain)
         self.preview = PreviewPane(self.choices, self._drafts)
         self.preview.noted.connect(self._show_notes)

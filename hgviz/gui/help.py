@@ -1,4 +1,4 @@
-"""What am I looking at? The pages of resources/help, one for each pane, and the guide."""
+"""Help: the pages of resources/help, one for each pane, and the guide."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Explanation(Form):
         self.view = QTextBrowser()
         self.view.setOpenLinks(False)
         self.view.anchorClicked.connect(self._follow)
-        self.view.setAccessibleName(tr("What am I looking at?"))
+        self.view.setAccessibleName(tr("Help page"))
         self.view.setMinimumHeight(440)
         self.list = QListWidget()
         self.list.setFixedWidth(LIST)

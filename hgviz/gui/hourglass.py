@@ -483,7 +483,7 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
     """How much of a text is captured, or how many layers and heads there are."""
     if capture is not None and not capture.complete:
         if running:
-            return tr("capturing {many}", many=counted(len(capture.main), capture.main.unit))
+            return tr("running on {many}", many=counted(len(capture.main), capture.main.unit))
         done = sum(one is not None for one in capture.maps)
         every = counted(len(capture.maps), "layer")
         return tr("{done} of {layers} captured", done=done, layers=every)

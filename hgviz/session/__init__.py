@@ -61,7 +61,7 @@ FIELDS = (
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """A job as people see it. state: waiting, running, stopping, done, stopped, failed."""
+    """A job as the window shows it; keeps: what is kept when it is stopped, or ""."""
 
     key: str
     title: str
@@ -75,7 +75,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class PatchedTexts:
-    """Two texts, and the answers whose logit difference they differ in: tokens or classes."""
+    """Two texts, and the two answers (tokens or classes) whose logit difference is patched."""
 
     clean: str = ""
     corrupted: str = ""
@@ -84,29 +84,26 @@ class PatchedTexts:
 
 
 class Session:
-    """What is open (model, spec, capture, text), chosen (selection, opened, hover) and shown.
+    """The state of a window: what is open, selected and shown.
 
-    `put` is the only way to change a field; `changed` then says its name. models: how many models
-    were opened one after the other: what was found under another number is of another model. A
-    capture and a model that do not belong together are never open at once. opened: the head last
-    opened at each level, by level index. hover: what the pointer is over, for all panes at once.
-    second: the other text of a pair, or a decoder's own. ids: the file that is captured in place
-    of a text, "" for the text. activation: what the attention of the checkpoint was exchanged for,
-    "" for its own. look: which of LOOKS is in the middle. written: the first token of the text that
-    the model wrote itself, or None. grew: whether the capture is the one before, gone on with;
-    stepped: another text of the same corpus. capture_b: a second capture, B, to compare with;
-    trial_b: what its model scores on the data;
-    comparison: how it comes to be from the one at hand. roles: what is known of all heads in depth,
-    of this text or over its corpus; shade: the metric that colours heads in place of their maps,
-    "". off: heads that are switched off, in captures and trials, as long as the model is the same.
-    undo, redo: what would be undone or redone next, in words, "" for nothing. data: the file a
-    model is tried on; trial: what it scored there without those heads, so far; study: what was
-    measured of all heads there; unsaved: more than its file has, if there is one; score: its method
-    that colours them. patching: what heads carry between two texts. masks: sets kept by name.
-    measured: the fields MEASURED of the models that were open before, by digest. recent: paths of
-    what was opened last, the newest first. sweep: many runs as they stood when they were looked at
-    last, by whomever they are run; sweep_file: the study file that asks for them; sweep_trouble:
-    why they cannot be looked at now, ""; cell: the key of the run that is chosen, "".
+    Only `put` changes fields; `changed` then emits the name of each changed field. models: number
+    of models opened so far, to recognise results of an earlier one. capture, model: always of the
+    same model. opened: the head last opened at each level, by level index. hover: the selection
+    under the pointer, shared by all panes. second: the second text of a pair, or the decoder's
+    text. ids: the file of token IDs to capture instead of the text, or "". activation: the
+    activation that replaces that of the checkpoint, or "". look: the one of LOOKS in the middle of
+    Inspect. written: the first generated token, or None. grew: whether the capture extends the
+    previous one; stepped: whether it is another text of the same corpus. capture_b: capture B of a
+    comparison; trial_b: the evaluation of its model; comparison: how B is derived from A. roles:
+    the roles of all heads, of this text or of its corpus. shade: the metric that colours heads
+    instead of their maps, or "". off: heads that are switched off in captures and trials of this
+    model. undo, redo: the next step to undo or redo, in words, or "". data: the file that the model
+    is evaluated on; trial: the evaluation with heads off, so far; study: the head importance
+    measured on it; unsaved: whether the study differs from its file; score: the importance method
+    that colours heads. patching: the result of activation patching. masks: the saved masks.
+    measured: the fields MEASURED of earlier models, by digest. recent: paths opened last, newest
+    first. sweep: the runs of a study as last read; sweep_file: its study file; sweep_trouble: why
+    its runs cannot be read now, or ""; cell: the key of the chosen run, or "".
     """
 
     changed = Signal(str)

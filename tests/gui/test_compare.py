@@ -342,7 +342,7 @@ def test_metrics_of_both_heads_stand_among_those_of_all():
         assert "A, head 1.1" in entropy.toolTip()
         focus = view.pairs["focus"]
         value = focus.lines["A"][0]._mine
-        assert f"A, head 1.1: {value:.2f}, place " in focus.words and " of 54" in focus.words
+        assert f"A, head 1.1: {value:.2f}, rank " in focus.words and " of 54" in focus.words
         assert focus.lines["A"][0]._ends == focus.lines["B"][0]._ends  # one axis for both
         session.put(selection=Selection(0, 3, 40))  # known: drawn without being asked for
         assert "A, head 0.3" in entropy.words and entropy.lines["A"][1].text() != "–"
