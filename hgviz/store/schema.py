@@ -182,7 +182,7 @@ _OF_LAYERS = (
               False, "lazy", allowed="1 or more"),
     Field("@band", "integers", "", "rule.band", "(behind, ahead): a row sees columns from i - "
               "behind to i + ahead", False, "lazy", allowed="two, 0 or more"),
-    Field("@chunk", "integer", "", "rule.chunk", "a row sees its own chunk of so many columns",
+    Field("@chunk", "integer", "", "rule.chunk", "a row attends within its chunk of c columns",
               False, "lazy", allowed="1 or more"),
     Field("@softcap", "number", "", "rule.softcap", "c: a scaled score s becomes c tanh(s / c)",
               False, "lazy", allowed="more than 0"),

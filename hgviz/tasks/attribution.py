@@ -326,7 +326,7 @@ def attribution_panel(
     from hgviz.tasks.charts import places_of
 
     first = answers[0][0]
-    what = "the layers were not attributed: each needs integrated gradients of its own"
+    what = "the layers were not attributed: each needs its own integrated gradients"
     require(method != "layers" or first.layers, what, "Attribute with layers=True")
     what = "no head is chosen to compare its attention with gradients"
     require(method != "attention" or keys is not None, what, "Name a head")
