@@ -178,7 +178,7 @@ def test_the_bundled_pair_comes_with_both_accuracies_and_ends_with_its_model(pro
     for side, trial in ((sides.a, session.trial), (sides.b, session.trial_b)):
         score = trial.scores[-1]
         assert score.seen == 2000 and f"{100 * score.value:.1f} % (" in side.words.full
-    assert "nothing in common" in program.compare.maps.head.note.full
+    assert "not related" in program.compare.maps.head.note.full
     program.commands.comparing.choose(SideB("head"), HeadId(0, 1))
     assert session.trial_b is None  # it was of the model before
     dialog = CompareDialog(program.frame, session, program.commands.opened_before, "model")

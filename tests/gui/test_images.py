@@ -136,7 +136,7 @@ def test_the_next_model_reads_the_text_at_hand_and_no_image(program, tmp_path, u
     commands.prompting.capture_text(text, "Die Glocke.")
     until(lambda: session.capture.target.text == "Die Glocke.")
     opens(short, text[:16])
-    assert "was cut: this model reads 16 bytes" in program.frame.chosen_words.full
+    assert "was truncated: this model reads at most 16 bytes" in program.frame.chosen_words.full
     assert (session.text, session.second) == (text[:16], "")
 
 

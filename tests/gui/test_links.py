@@ -176,13 +176,13 @@ def test_values_are_offered_where_they_were_kept(words):
         view.session.put(capture=words)  # the next capture has none
         view.settle()
         values = view.bar.toggles["values"]
-        assert not values.isEnabled() and "capture the text again" in values.toolTip()
+        assert not values.isEnabled() and "run the model again" in values.toolTip()
         assert view.error.isVisible() and not view.canvas.isVisible()
 
 
 def test_weights_below_zero_are_dashed_in_another_hue_and_a_head_that_is_off_says_so(words):
     with shown(kinds.bert(activations="ymish"), 1, 2, 4) as view:
-        assert view.links.signed and "dashed: below zero" in view.sentence.full
+        assert view.links.signed and "dashed: negative" in view.sentence.full
         (head,) = view.canvas.plan.scene.colours
         assert head.above != head.below
         view.session.put(capture=replace(words, off=frozenset({HeadId(1, 2)})))

@@ -184,7 +184,7 @@ def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
         scene = view.canvas.panes[0].scene
         assert not scene.signed and scene.limits[0] == 0 and scene.mass is None
         assert "of its weight on" in plain(view.canvas.sentence.text())
-    for head, legend in enumerate(("Brighter", "Red: added")):
+    for head, legend in enumerate(("Brighter", "Red: positive")):
         chosen = Selection(0, head, 3)
         with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, _):
             assert view.strip.rows[0].signed == (head == 1) and legend in view.legend.full

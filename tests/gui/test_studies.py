@@ -175,7 +175,7 @@ def test_a_study_of_another_model_opens_after_a_question(program, measured, stra
     before = session.capture
     open_file(program, measured, until)
     (dialog,) = error_dialogs(program)
-    assert dialog.error.what.endswith("it measured tiny, and stranger is open")
+    assert dialog.error.what.endswith("it measured tiny, but stranger is open")
     QTest.keyClick(dialog, Qt.Key.Key_Escape)
     assert session.capture is before and session.study is None and session.mode == "inspect"
     open_file(program, measured, until)
