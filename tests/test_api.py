@@ -114,7 +114,7 @@ def test_any_module_is_captured_by_the_names_of_its_projections():
     assert found.prompt.pieces == ("a", "b", "c")
     for wrong, said in (
         ({"q": "layers.*.q"}, "no module named 'layers"), ({"head_width": 3}, r"heads \* 3"),
-        ({"head_width": 0}, "how wide a head is"), ({"k": "blocks.0.k"}, "not of the same layers"),
+        ({"head_width": 0}, "head_width is missing"), ({"k": "blocks.0.k"}, "equally many modules"),
     ):  # fmt: skip
         with pytest.raises(HgvizError, match=said):
             hgviz.capture(Net(), x, **names | wrong)
@@ -325,7 +325,7 @@ def test_the_reach_of_models_is_shown_with_its_numbers_and_its_command(tmp_path)
         (lambda one: hgviz.figure("nowhere"), "there is no nowhere"),
         (lambda one: hgviz.figure(None), "None cannot be drawn"),
         (lambda one: hgviz.figure(one, head="first"), "'first' does not name a head"),
-        (lambda one: hgviz.figure(one, "links", queries="3:x"), "'3:x' names no tokens"),
+        (lambda one: hgviz.figure(one, "links", queries="3:x"), "'3:x' is not a token"),
         (lambda one: hgviz.figure(one, "links", queries=3), "queries cannot be 3"),
         (lambda one: hgviz.figure(one, text="b"), "takes no text"),
         (lambda one: hgviz.figure(one, "pie"), "unknown kind of figure 'pie'"),

@@ -331,7 +331,7 @@ def test_the_command_line_says_what_was_written(tmp_path, run, facts, refusal):
     assert said.splitlines()[0] == " ".join(map(str, prompt.ids[3:]))
     folder = write_bert(tmp_path / "bert")
     words = ("--text", "the cat", "--generate", 3, "-o", tmp_path / "b.h5")
-    assert "This model cannot write: it is a classifier" in refusal("capture", folder, *words)
+    assert "cannot generate text: it is a classifier" in refusal("capture", folder, *words)
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_weights_that_are_no_numbers_stay_json(run, facts, letters, tmp_path):
     assert any(one["largest"] is None and one["broken"] for one in found["heads"])
     assert found["logits"] is None
     assert found["notes"][-1] == "their logits hold what is no number"
-    assert found["notes"][-2].startswith("rows that hold what is no number are left out in ")
+    assert found["notes"][-2].startswith("rows with NaN or infinite weights are left out in ")
     code, out, _ = run("compare", *options)
     assert code == 0 and "nan" not in out
 
@@ -305,10 +305,13 @@ def test_words_that_one_side_does_not_reach_are_not_paired(run, facts, folder, t
     begun = [sum(sum(map(len, row[:at])) < 22 for at in range(len(row))) for row in texts(20)]
     assert totals[1] == sum(begun)  # of 24 positions [CLS] and [SEP] take two
     assert found["notes"] == [
-        f"answers are paired at {totals[1]:,} places that both read, of {totals[0]:,} of A and "
-        f"{totals[1]:,} of B"
+        "predictions are paired at "
+        f"{totals[1]:,} shared positions, of {totals[0]:,} in A and {totals[1]:,} in B"
     ]
-    assert "Answers are paired at" in run("compare", a, b, "--data", tagged(tmp_path, texts(20)))[1]
+    assert (
+        "Predictions are paired at"
+        in run("compare", a, b, "--data", tagged(tmp_path, texts(20)))[1]
+    )
 
 
 def asked(place, rows):
@@ -487,7 +490,7 @@ def test_other_images_are_said_and_other_grids_are_one_line(
     (tmp_path / "0.png").write_bytes((files / "1.png").read_bytes())
     tasks.capture(model, model.from_signal(tmp_path / "0.png"), tmp_path / "c.h5")
     found = facts("compare", tmp_path / "a.h5", tmp_path / "c.h5")
-    assert found["notes"] == ["both read 0.png, and these are not the same image"]
+    assert found["notes"] == ["both read 0.png, but the images differ"]
     write_capture(tmp_path / "text.h5", make_capture("0.png"))
     error = refusal("compare", tmp_path / "text.h5", tmp_path / "a.h5")
     assert "A reads a text and B an image in 4 x 4 patches" in error

@@ -235,14 +235,14 @@ def test_a_language_model_reads_the_texts_of_a_table_alone_and_says_how_many(
 
 
 READ_TEXTS = [
-    ("rows.tsv", "abc\tpos\nabcd\tneg\n", "", "does not say which column is the text"),
+    ("rows.tsv", "abc\tpos\nabcd\tneg\n", "", "the text column of"),
     ("rows.tsv", "abc\tpos\nabcd\tneg\n", "0", 2 + 3),  # a number: there is no header
     ("rows.tsv", "id\tphrase\tlabel\n1\tabc\tpos\n2\tabcd\t\n", "phrase", 2 + 3),
     ("rows.tsv", "id\tphrase\tlabel\n1\tabc\tpos\n2\tabcd\t\n", "1", 2 + 3),
     ("rows.tsv", "id\tphrase\tlabel\n1\tabc\tpos\n", "words", "has no column 'words'"),
     ("rows.tsv", "abc\nabcd\n", "", 2 + 3),  # one column is the text
     ("rows.tsv", "text\tlabel\nabc\tpos\n\tneg\n", "", "line 3, column text is missing or empty"),
-    ("rows.tsv", "text\tlabel\n", "", "has a header and no rows"),
+    ("rows.tsv", "text\tlabel\n", "", "has a header but no rows"),
     ("rows.txt", "text\tlabel\nabc\tpos\n", "", 18),  # as it stands
     ("rows.txt", "", "", "is empty"),
     ("rows.txt", "a", "", "too short to score"),
@@ -451,7 +451,7 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
     both = np.array([given[0] + given[1]])
     with torch.no_grad():
         assert np.abs(net(torch.tensor(both)).logits.numpy() - model.run(both).logits).max() < 1e-5
-    with pytest.raises(HgvizError, match="no end that this classifier could answer at"):
+    with pytest.raises(HgvizError, match="predicts at the last end token"):
         model.run(both[:, :3])
     data = tmp_path / "a.tsv"
     rows = [f"{text}\tLABEL_{row % 2}" for row, (text, _) in enumerate(PAIRS)]

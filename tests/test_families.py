@@ -210,7 +210,7 @@ def test_the_tokens_behind_slots_are_written_and_drawn(made, output, refusal, fa
     drawn = (tmp_path / "m.svg").read_text()
     assert "--kind map --layer 1 --head 1 --tokens" in drawn and ">film<" in drawn
     error = refusal("map", made("bert")[1], *asked, "-o", tmp_path / "n.npy")
-    assert "looks at tokens already" in error
+    assert "the keys of this model are tokens" in error
 
 
 def test_a_float64_capture_reads_the_states_of_an_encoder_as_they_are_written(output, tmp_path):
@@ -233,7 +233,7 @@ WRONG = [  # family, what it is given, what is said
     ("both", {"input_ids": [2]}, "decoder_input_ids"),
     ("both", ("--text", "a", "--target", "b", "--off", "6.0"), "no head 6.0"),
     ("over states", {"input_ids": [2], "encoder_hidden_states": [[1.0, 2.0]]}, "encoder states"),
-    ("over states", {"input_ids": [2], "encoder_hidden_states": [[1], []]}, "no matrix"),
+    ("over states", {"input_ids": [2], "encoder_hidden_states": [[1], []]}, "not a matrix"),
     ("over states", {"input_ids": [2]}, "encoder_hidden_states"),
     ("over states", ("--text", "a"), "--ids"),
     ("bert", {"input_ids": [2], "encoder_hidden_states": STATES}, "does not take"),

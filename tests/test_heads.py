@@ -103,7 +103,7 @@ def test_a_corpus_is_measured_alike_in_a_capture_and_by_its_model(folder, facts,
     assert code == 0 and "on 3 texts" in said and "No word is rare" in said
     rows = list(csv.DictReader(out.read_text("utf-8").splitlines()))
     assert [row["head"] for row in rows] == [one["head"] for one in captured["heads"]]
-    assert all("query" in row["examples"] for row in rows if row["role"] != "one key")
+    assert all("query" in row["examples"] for row in rows if row["role"] != "single key")
 
 
 def test_one_text_of_many_is_what_it_is_alone(folder, facts):

@@ -539,7 +539,7 @@ def wrong(home, whole_study, tmp_path_factory):
         ("curve s.h5 other --data rows.tsv", 1, "a study of another model"),
         ("curve s.h5 MODEL --data fewer/rows.tsv", 1, "other examples"),
         ("curve c.h5 MODEL --data rows.tsv", 1, "not a study"),
-        ("curve s.h5 MODEL --data rows.tsv --method shapley", 1, "Measure the heads by this"),
+        ("curve s.h5 MODEL --data rows.tsv --method shapley", 1, "Compute head importance with"),
         ("curve s.h5 MODEL --data rows.tsv --method best", 1, "Unknown score 'best'"),
         ("curve s.h5 MODEL --data rows.tsv --random 3", 2, "20"),
         ("map s.h5 --layer 0 --head 0 -o a.npy", 1, "is not a capture"),

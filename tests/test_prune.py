@@ -205,7 +205,7 @@ def test_a_zeroed_model_may_be_written_into_its_own_folder_which_has_to_be_its_o
     again = tasks.prune(path, "0.1", path / "other", form="zeroed")
     assert "half/model.safetensors" in again.left_out
     monkeypatch.setattr("hgviz.models.checkpoints.COPY_LIMIT", 5)
-    with pytest.raises(HgvizError, match="holds more than a model"):
+    with pytest.raises(HgvizError, match="contains more than a model"):
         tasks.prune(path, "0.1", tmp_path / "out", form="zeroed")
     assert not (tmp_path / "out").exists()
 
@@ -248,7 +248,7 @@ def test_an_export_that_gives_other_logits_leaves_nothing_behind(tmp_path, monke
     slice_ = pruning.remove_heads
     more = {HeadId(1, 2)}
     monkeypatch.setattr(pruning, "remove_heads", lambda found, off: slice_(found, off | more))
-    with pytest.raises(HgvizError, match=r"the export differs from the masked model by \d"):
+    with pytest.raises(HgvizError, match=r"differ from the masked model by \d"):
         tasks.prune(path, "0.1", tmp_path / "deep" / "out")
     assert [one.name for one in tmp_path.iterdir()] == ["whole"]
 
@@ -308,10 +308,10 @@ def test_no_folder_is_replaced_and_all_heads_may_go(tmp_path, run):
     out.mkdir()
     (out / "mine").touch()
     for off, where, force, message in (
-        ("0.1", out, False, "out is there and not empty"),
-        ("0.1", path, False, "whole is there and not empty"),
+        ("0.1", out, False, "out is not empty"),
+        ("0.1", path, False, "whole is not empty"),
         ("0.1", path, True, "is the model itself"),
-        ("0.1", tmp_path, True, "is there and not empty"),
+        ("0.1", tmp_path, True, "is not empty"),
         ("", tmp_path / "none", False, "no head is named"),
     ):
         with pytest.raises(HgvizError, match=message):

@@ -27,7 +27,7 @@ HELD_OUT = Path(__file__).parents[2] / "shared/data/text/wikitext2-valid.txt"
 NAMED = {  # head: its role and the least share of its weight there, as in the card
     HeadId(7, 1): ("previous position", 0.95),
     HeadId(11, 0): ("current word", 0.85),
-    HeadId(11, 2): ("last comma or full stop", 0.45),
+    HeadId(11, 2): ("previous punctuation", 0.45),
     HeadId(12, 1): ("previous token", 0.45),
     HeadId(2, 1): ("spaces", 0.85),
 }

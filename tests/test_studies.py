@@ -185,7 +185,7 @@ def test_a_model_may_have_a_recipe_of_its_own_and_a_device_that_is_not_here(fold
 
 
 SPELLED = [
-    ("d_model", "d_modle", "hgviz knows no d_modle"), ('"bert"', '"brt"', "family: it is 'brt'"),
+    ("d_model", "d_modle", "unknown key d_modle"), ('"bert"', '"brt"', "the family is 'brt'"),
     ("n_heads = 6", "n_heads = 5", "48 / 5 is not a whole number"),
     ("steps", "stepz", "unknown field `stepz` - at `$.recipe`"),
     ('"michel"', '"mitchel"', "Unknown method of a study 'mitchel'"),

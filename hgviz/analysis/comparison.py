@@ -67,6 +67,7 @@ from hgviz.core import (
     progress_within,
 )
 from hgviz.examples import EACH, IGNORE_INDEX, Example, Examples
+from hgviz.language import counted
 
 EVERY_CELL = 1 << 62
 SAME_IMAGE = 8.0  # of 255: two ways of making one image smaller differ less, on average
@@ -261,8 +262,8 @@ def _nothing_shared(a: Prompt, b: Prompt) -> HgvizError:
     """Why no position of A stands for the same as one of B."""
     if a.signal is None and b.signal is None:
         return HgvizError(
-            "these two share no token: "
-            "maps are compared where both stand for the same part of a text",
+            "A and B have no token in common: "
+            "maps are compared where both have the same tokens of a text",
             "Capture the same text with both",
         )
 
@@ -274,11 +275,11 @@ def _nothing_shared(a: Prompt, b: Prompt) -> HgvizError:
             return f"an image in {rows} x {columns} patches"
         if prompt.signal.seconds > 0:
             return f"a sound in {len(prompt):,} frames"
-        return f"{len(prompt):,} positions of its own"
+        return f"a signal of {len(prompt):,} positions"
 
     return HgvizError(
-        f"the maps of these two are not compared: A reads {describe(a)} and B {describe(b)}",
-        "Choose two models that cut the same thing alike",
+        f"the maps of A and B cannot be compared: A reads {describe(a)}, B reads {describe(b)}",
+        "Choose two models that divide the same input in the same way",
     )
 
 
@@ -501,36 +502,36 @@ def _notes(
     elif not alignment.same_tokens:
         shared, texts = alignment.tokens(), "texts" if a.main.text != b.main.text else "tokens"
         yield (
-            f"the {texts} differ: {shared.count:,} pieces are in both, "
-            f"of {len(a.main):,} tokens in A and {len(b.main):,} in B"
+            f"the {texts} differ: {counted(shared.count, 'shared token')}, "
+            f"of {len(a.main):,} in A and {len(b.main):,} in B"
         )
     if any(layer_a.name != layer_b.name for layer_a, layer_b in layers):
-        yield "layers meet by their numbers, as no names are alike"
+        yield "layers are matched by index, because their names differ"
     for name, capture in (("A", a), ("B", b)):
         if missing := [str(index) for index, maps in enumerate(capture.maps) if maps is None]:
-            yield f"{name} was interrupted: it has no layers {', '.join(missing)}"
+            yield f"the capture of {name} was interrupted: layers {', '.join(missing)} are missing"
     if unpaired:
         names = _listed(layer.name for layer in unpaired)
-        yield f"no position stands for the same tokens on both sides in {names}"
+        yield f"A and B have no positions in common in {names}"
     if sampled := [head for head in differences if head.rows + head.broken < head.of]:
         rows = max(head.rows for head in sampled)
-        yield f"of {len(sampled)} long maps at most {rows:,} rows are measured, evenly spread"
+        yield f"at most {rows:,} evenly spaced rows are measured of {len(sampled)} long maps"
     if outside := dict.fromkeys(head.layer for head in differences if max(head.outside) > 0):
-        yield f"weight on columns that the other has not is left out in {_listed(outside)}"
+        yield f"weight on tokens that only one side has is left out in {_listed(outside)}"
     if broken := [str(head.head) for head in differences if head.broken]:
-        yield f"rows that hold what is no number are left out in {', '.join(broken)}"
+        yield f"rows with NaN or infinite weights are left out in {', '.join(broken)}"
 
 
 def _signal_notes(a: Prompt, b: Prompt, alignment: Alignment) -> Iterator[str]:
     """What differs in two images or sounds, and in their positions."""
     images = [None if prompt.signal is None else prompt.signal.picture for prompt in (a, b)]
     if a.text != b.text:
-        yield f"A reads {a.text or 'what has no name'} and B {b.text or 'what has no name'}"
+        yield f"A reads {a.text or 'unnamed input'}, B reads {b.text or 'unnamed input'}"
     elif not _looks_same(*images):
-        yield f"both read {a.text}, and these are not the same image"
+        yield f"both read {a.text}, but the images differ"
     if not alignment.same_tokens:
         shared = alignment.tokens().count
-        yield f"{shared:,} positions are in both, of {len(a):,} in A and {len(b):,} in B"
+        yield f"{counted(shared, 'shared position')}, of {len(a):,} in A and {len(b):,} in B"
 
 
 def _looks_same(a: NDArray[np.uint8] | None, b: NDArray[np.uint8] | None) -> bool:
@@ -553,14 +554,14 @@ def compare_logits(alignment: Alignment) -> tuple[LogitDifference | None, str]:
         missing = [name for name, one in (("A", a), ("B", b)) if one.logits is None]
         return None, "neither has logits" if len(missing) == 2 else f"{missing[0]} has no logits"
     are_states = a.spec.goal == "states"
-    noun = "their last hidden states" if are_states else "their logits"
-    refusal = f"{noun} are not compared: they are of"
+    noun = "last hidden states" if are_states else "logits"
+    refusal = f"{noun} cannot be compared: A and B have different"
     if a.spec.goal != b.spec.goal:
-        return None, f"{refusal} other kinds, {a.spec.goal} and {b.spec.goal}"
+        return None, f"{refusal} goals, {a.spec.goal} and {b.spec.goal}"
     logits_a, logits_b = a.logits, b.logits
     sizes = logits_a.shape[-1], logits_b.shape[-1]
     if sizes[0] != sizes[1] or a.spec.labels != b.spec.labels:
-        return None, f"{refusal} {sizes[0]:,} and {sizes[1]:,} answers, not the same ones"
+        return None, f"{refusal} outputs, {sizes[0]:,} and {sizes[1]:,} of them"
     if a.spec.goal == "classes":
         logits_a, logits_b = np.atleast_2d(logits_a), np.atleast_2d(logits_b)
         rows_a = rows_b = np.zeros(1, np.int64)
@@ -575,10 +576,10 @@ def compare_logits(alignment: Alignment) -> tuple[LogitDifference | None, str]:
         rows_a, rows_b = (np.flatnonzero(np.isin(side, pieces)) for side in (shared.a, shared.b))
         total = max(len(shared.a), len(shared.b))
         if not len(pieces):
-            return None, f"{refusal} other tokens"
+            return None, f"{refusal} tokens"
         same_ids = (a.main.ids[rows_a] == b.main.ids[rows_b]).all()
         if (len(logits_a), len(logits_b)) != (len(shared.a), len(shared.b)) or not same_ids:
-            return None, f"{refusal} other vocabularies"
+            return None, f"{refusal} vocabularies"
     largest = summed = same = moved = 0.0
     for start in range(0, len(rows_a), LOGIT_ROWS):
         block = slice(start, start + LOGIT_ROWS)
@@ -594,7 +595,7 @@ def compare_logits(alignment: Alignment) -> tuple[LogitDifference | None, str]:
             cosines = (one * other).sum(-1) / np.maximum(lengths, np.finfo(float).tiny)
             moved += float((1 - cosines).sum())
     if not np.isfinite(largest):
-        return None, f"{noun} hold what is no number"
+        return None, f"{noun} contain NaN or infinite values"
     count = len(rows_a)
     mean = summed / (count * sizes[0])
     if are_states:
@@ -682,7 +683,7 @@ def compare_answers(
     evaluations = evaluation_of(asked_a, a, heads_off[0]), evaluation_of(asked_b, b, heads_off[1])
     pairs = _paired_places(asked_a, asked_b)
     if pairs is None:
-        note = "answers are not paired: the tokens are not the same"
+        note = "predictions are not paired: the tokens differ"
         return Disagreement(*evaluations, notes=(note,))
     right_a = (a.predictions == asked_a.wanted)[pairs[0]]
     right_b = (b.predictions == asked_b.wanted)[pairs[1]]
@@ -700,8 +701,8 @@ def compare_answers(
     notes: tuple[str, ...] = ()
     if (len(asked_a.wanted), len(asked_b.wanted)) != (count, count):
         notes = (
-            f"answers are paired at {count:,} places that both read, of {len(asked_a.wanted):,} "
-            f"of A and {len(asked_b.wanted):,} of B",
+            f"predictions are paired at {count:,} shared positions, of {len(asked_a.wanted):,} "
+            f"in A and {len(asked_b.wanted):,} in B",
         )
     return Disagreement(
         *evaluations,

@@ -51,7 +51,7 @@ CACHED_CELLS = 1 << 25  # cells of fused maps that are kept in memory, 256 MB
 CACHED_ROWS = 64  # single rows that are kept in memory
 BLOCK = 256  # rows that are read or composed at a time
 ENDS = 64  # values at each end of a vector that may differ from all between; see Attention
-NOTE = "composing all maps"
+NOTE = "computing attention rollout"
 SHORTENED_FORMS = ("official", "windowed", "dynamic", "patches")
 
 
@@ -406,31 +406,31 @@ def _require_composable(capture: Capture, options: RolloutOptions) -> Capture:
     """The capture, with tokens for keys where these are slots. Raises HgvizError as sums_of."""
     spec = capture.spec
     for head in options.heads:
-        reason = "it is switched off" if head in spec.heads else "this model has no such head"
+        reason = "it is switched off" if head in spec.heads else "the model does not have it"
         is_on = head in spec.heads and head not in capture.off
-        require(is_on, f"head {head} cannot be counted: {reason}", "Name heads that are on")
+        require(is_on, f"rollout cannot use head {head}: {reason}", "Choose heads that are on")
     absent = ", ".join(str(at) for at, layer_map in enumerate(capture.maps) if layer_map is None)
     require(
         not absent,
-        f"all levels together need every layer: layers {absent} are not captured yet",
-        "Capture the text to its end",
+        f"attention rollout needs every layer: layers {absent} are not captured yet",
+        "Complete the capture first",
     )
     for layer, layer_map in zip(spec.layers, capture.maps, strict=True):
         sizes = len(capture.spans[layer.level]), len(capture.spans[layer.key_level])
         shape = layer_map.shape[1:] if layer_map is not None else sizes
         require(
             layer.role not in ("self", "cross") or shape == sizes,
-            f"layer {layer.index} cannot be composed with the others: "
-            f"its maps are {shape[0]} x {shape[1]}, the text {sizes[0]} x {sizes[1]}",
+            f"rollout cannot use layer {layer.index}: its maps are {shape[0]} x {shape[1]}, "
+            f"not {sizes[0]} x {sizes[1]} as the text",
             "Capture the text again",
         )
     if has_slots(capture):
         return of_tokens(capture)
     require(
         len(spec.levels) == 1 or spec.two_texts or spec.form in SHORTENED_FORMS,
-        f"the levels of a {spec.form or spec.family} model cannot be composed: "
-        f"only those of these forms can: {', '.join(SHORTENED_FORMS)}",
-        "Look at its layers one by one",
+        f"attention rollout does not support the levels of a {spec.form or spec.family} model: "
+        f"it supports those of the forms {', '.join(SHORTENED_FORMS)}",
+        "Inspect its layers one by one",
     )
     return capture
 
@@ -618,14 +618,13 @@ def _row_bounds(rows: tuple[int, int] | None, tokens: int) -> tuple[int, int]:
     start, stop = rows or (0, tokens)
     require(
         0 <= start < stop <= tokens,
-        f"rows {start}:{stop} are not rows of this text: "
-        f"it has {tokens:,} tokens, and A:B counts from 0 and leaves B out",
-        "Choose rows within it",
+        f"rows {start}:{stop} are outside this text: it has tokens 0 to {tokens - 1:,}",
+        "Give START:END with END excluded",
     )
     require(
         stop - start <= FULL_LIMIT,
-        f"a map of {stop - start:,} by {tokens:,} tokens does not fit into memory: "
-        f"up to {FULL_LIMIT:,} rows at a time do",
+        f"a rollout of {stop - start:,} by {tokens:,} tokens is too large: "
+        f"the limit is {FULL_LIMIT:,} rows at a time",
         "Choose fewer rows",
     )
     return start, stop
@@ -642,26 +641,26 @@ def describe_shares(capture: Capture, rows: RolloutRows, row: int | None = None)
     """
     parts, levels = [], capture.spec.levels
     for level, share in zip(levels[1:], rows.level_shares, strict=False):
-        both = zip(share, ("copied back", "looked up"), strict=True)
+        both = zip(share, ("by upsampling", "by attention"), strict=True)
         ways = [f"{_percent(part)} {name}" for part, name in both if part.any()]
         more = f" ({', '.join(ways)})" if len(ways) > 1 else ""
-        parts.append(f"{_percent(share.sum(axis=0))} took the way through {level.label}{more}")
+        parts.append(f"{_percent(share.sum(axis=0))} passes through {level.label}{more}")
     if rows.source is not None:
         parts.append(f"{_percent(rows.source)} comes from the source")
     if rows.nothing is not None and rows.nothing.mean() > 1e-6:
-        parts.append(f"{_percent(rows.nothing)} from nothing, such as zeros of the causal shift")
+        parts.append(f"{_percent(rows.nothing)} comes from no token, such as the causal shift")
     unit = capture.main.unit
-    of = "Of an answer, on average" if row is None else f"Of the answer at {unit} {row:,}"
+    of = "Of an output, on average" if row is None else f"Of the output at {unit} {row:,}"
     sentence = f"{of}, {'; '.join(parts)}." if parts else ""
     if row is None or not rows.parts:
         return sentence
     distances = zip(levels, mean_distances(capture, rows.parts, row), strict=True)
     ways = [
-        f"what {'went to' if level.index else 'stayed at'} {level.label} from {distance:,.0f}"
+        f"{distance:,.0f} {'through' if level.index else 'at'} {level.label}"
         for level, distance in distances
         if not np.isnan(distance)
     ]
-    return f"{sentence} On average, in {unit}s back, {', '.join(ways)}."
+    return f"{sentence} Mean distance in {unit}s: {', '.join(ways)}."
 
 
 def mean_distances(capture: Capture, parts: Sequence[Floats], row: int) -> tuple[float, ...]:
@@ -694,7 +693,7 @@ def rollout_capture(
     main, is_pair = capture.main, capture.target is not None
     layers = [layer for layer in capture.spec.layers if capture.prompt_of(layer.level) is main]
     is_causal = not is_pair and all(layer.causal for layer in layers if layer.window is None)
-    name = "; ".join(filter(None, (f"all maps: {options.label}", sentence)))
+    name = "; ".join(filter(None, (f"rollout: {options.label}", sentence)))
     role: Role = "cross" if is_pair else "self"
     levels = (Level(0), Level(1, sequence="target"))[: 1 + is_pair]
     read = main
@@ -743,16 +742,16 @@ def of_tokens(capture: Capture) -> Capture:
         return capture
     require(
         has_slots(capture),
-        "this model looks at tokens already: "
-        "only a projected sequence has slots that are mixed of them",
-        "Look at its maps as they are",
+        "the keys of this model are tokens: "
+        "only a projected sequence (Linformer) has slots to expand into tokens",
+        "Use its maps as they are",
     )
     mixtures: list[Any] = [getattr(layer_map, "mixture", None) for layer_map in capture.maps]
     pairs = list(zip(capture.maps, mixtures, strict=True))
     require(
         all(mixture is not None for layer_map, mixture in pairs if layer_map is not None),
-        "this capture does not say which tokens its slots are mixed of: "
-        "it was made before captures kept that",
+        "this capture does not contain the projection of tokens to slots: "
+        "it was made by an earlier version",
         "Capture the text again",
     )
     maps = tuple(None if slots is None else SlotMap(slots, mixture) for slots, mixture in pairs)

@@ -175,7 +175,7 @@ METHODS: dict[str, Method] = {
         Method(
             "bertology", "Sensitivity per batch", "sum over batches of |sum of G|",
             "Hugging Face's bertology; TextPruner", "gradient", "nats", _batches,
-            stated="the size of a batch",
+            stated="the batch size",
         ),
         Method(
             "fisher", "Fisher information", "mean G^2", "Kwon et al. 2022",
@@ -191,9 +191,9 @@ METHODS: dict[str, Method] = {
             "alone", "nats", mean_over_places, needed=-1,
         ),
         Method(
-            "shapley", "Shapley value", "mean over orders of what joining does to the loss",
+            "shapley", "Shapley value", "mean over orders of the loss change when the head joins",
             "Held, Yang 2023", "shapley", "nats", mean_over_runs, needed=-1,
-            stated="how many random orders",
+            stated="number of random orders",
         ),
         Method(
             "gates", "Hard-concrete gate", "clip(1.2 sigmoid(log a) - 0.1, 0, 1)",
@@ -250,11 +250,10 @@ def importance(study: Study, method: str, rows: NDArray[Any] | None = None) -> I
     values = score_method.array(study)
     if values is None:
         raise HgvizError(
-            f"the study has nothing that {method} is made from: "
-            f"it was made without {score_method.needs}",
-            f"Train them, then: hgviz importance --method {method} --gates DIR"
+            f"this study has no {method} scores: {score_method.needs} was not measured",
+            f"Train gates, then run hgviz importance --method {method} --gates DIR"
             if score_method.learned
-            else "Measure the heads by this method first",
+            else f"Compute head importance with {method} first",
         )
     chosen = _chosen(study, rows)
     score, low, high = ratio_interval(*score_method.rows(study, values, chosen))
@@ -309,7 +308,7 @@ def _chosen(study: Study, rows: NDArray[Any] | None) -> Integers:
     """The numbers of the chosen examples."""
     numbers = np.arange(len(study))
     chosen = numbers if rows is None else numbers[np.asarray(rows)]
-    require(len(chosen), "there are no examples to score heads on", "Choose some")
+    require(len(chosen), "no examples to score heads on are selected", "Select some")
     return chosen
 
 

@@ -313,7 +313,7 @@ class Metric:
         return f"{self.label}, {self.unit}" if self.unit not in ("", "share") else self.label
 
     def named(self, unit: str) -> str:
-        """The label and its unit for a text of letters or of tokens."""
+        """The label and its unit, with {unit} filled in."""
         return self.words.format(unit=unit)
 
 
@@ -349,20 +349,20 @@ GUIDE, YMISH = "how-to/heads.md", "ymish.md"
 
 METRICS: dict[str, Metric] = {
     "focus": Metric(
-        "Focus (max)", "", "The largest weight of a row, averaged over rows",
+        "Mean max weight", "", "The largest weight of a row, averaged over rows",
         "mean_i max_j p_ij, p_ij = |a_ij| / Σ_k |a_ik|", VOITA,
         lambda sums: ratio(sums.peak, sums.mass), shown=(HEADS, PAIR),
     ),
     "entropy": Metric(
-        "Entropy", "nats", "How evenly a row spreads, averaged over rows; 0 is a single key",
+        "Entropy", "nats", "Entropy of a row, averaged over rows; 0 for a single key",
         "mean_i −Σ_j p_ij ln p_ij", CLARK, lambda sums: sums.entropy, shown=(HEADS, PAIR, REPORT),
     ),
     "distance": Metric(
-        "Distance", "{unit}s", "How far it looks on average",
+        "Mean distance", "{unit}s", "Mean distance from query to key, weighted by attention",
         "mean_i Σ_j p_ij |i − j|", "Vig and Belinkov 2019", _distance,
     ),
     "previous": Metric(
-        "Previous {unit}", "", "Weight on the position before its own, averaged over rows",
+        "Previous {unit}", "", "Weight on the previous position, averaged over rows",
         "mean_i p_i,i−1", CLARK, lambda sums: sums.share("previous token"),
     ),
     "first": Metric(
@@ -370,11 +370,11 @@ METRICS: dict[str, Metric] = {
         "mean_i p_i,0", "Xiao et al. 2024", lambda sums: sums.share("first token"),
     ),
     "same": Metric(
-        "Itself", "", "Weight on its own position, averaged over rows",
+        "Current {unit}", "", "Weight on the query's own position, averaged over rows",
         "mean_i p_ii", CLARK, lambda sums: sums.share("current token"),
     ),
     "next": Metric(
-        "Next {unit}", "", "Weight on the position after its own, averaged over rows",
+        "Next {unit}", "", "Weight on the next position, averaged over rows",
         "mean_i p_i,i+1", CLARK, lambda sums: sums.share("next token"),
     ),
     "last": Metric(
@@ -387,70 +387,70 @@ METRICS: dict[str, Metric] = {
         "mean_i Σ_j p_ij, x_j = [SEP]", CLARK, lambda sums: sums.share_where("separator"),
     ),
     "words": Metric(
-        "Focus on words", "",
-        "The largest weight of a row on a token that is not special, averaged",
+        "Max weight on words", "",
+        "The largest weight of a row on a token that is not special, averaged over rows",
         "mean_i max_j p_ij, x_j ≠ [SEP], [CLS], …", VOITA, _focus_on_words,
     ),
     "same token": Metric(
-        "Same {unit}", "", "Weight on the same {unit} elsewhere, over the rows that have one",
+        "Same {unit}", "", "Weight on the same {unit} elsewhere, averaged over rows that have one",
         "mean_i Σ_j p_ij, x_j = x_i, j ≠ i", "Wang et al. 2023", _same_token,
     ),
     "induction": Metric(
         "Induction", "",
-        "Weight on what followed the same {unit} before, over the rows that have it",
+        "Weight on what followed the same {unit} earlier, averaged over rows that have one",
         "mean_i Σ_j p_ij, x_j−1 = x_i, j < i", "Olsson et al. 2022",
         lambda sums: sums.share_where("induction"),
     ),
     "diagonal": Metric(
-        "Same place", "",
+        "Diagonal", "",
         "Weight on keys as far through their text as the query is through its own",
         "mean_i Σ_j p_ij, j / m ≈ i / n", GUIDE, lambda sums: sums.share("same place"),
     ),
     "positive": Metric(
-        "Positive sum", "", "The positive weights of a row added up, averaged over rows",
+        "Positive sum", "", "Sum of the positive weights of a row, averaged over rows",
         "mean_i Σ_j max(a_ij, 0)", "maps.md",
         lambda sums: _of_signed(sums, sums.positive),
     ),
     "negative": Metric(
-        "Negative sum", "", "The negative weights of a row added up, averaged over rows",
+        "Negative sum", "", "Sum of the negative weights of a row, averaged over rows",
         "mean_i Σ_j min(a_ij, 0)", "maps.md",
         lambda sums: _of_signed(sums, sums.positive - sums.mass),
     ),
     "positional": Metric(
-        "Positional", "", "The share of rows that look most at one and the same distance",
+        "Positional", "", "Share of rows whose largest weight is at the most common offset",
         "max_d mean_i [argmax_j p_ij − i = d]", VOITA,
     ),
     "offset": Metric(
         "Offset", "{unit}s",
-        "The distance at which most rows look most; −1 is the one before",
+        "The most common offset of the largest weight of a row; −1 is the previous position",
         "argmax_d mean_i [argmax_j p_ij − i = d]", VOITA,
     ),
     "rare": Metric(
         "Rarest word", "",
-        "The share of rows that look most at the rarest word of their sentence",
+        "Share of rows whose largest weight is on the rarest word of their sentence",
         "mean_i [argmax_j p_ij ∈ w_i]", VOITA, RowSums.is_rarest_word,
     ),
     "convolution": Metric(
         "Convolution-like", "",
-        "How much of what tells rows from even ones is one kernel of distance",
+        "Share of the deviation from uniform attention explained by one kernel over offsets",
         "1 − ‖A − T‖² / ‖A − U‖², T_ij ∝ κ(j − i), U_ij = 1 / n_i", CORDONNIER,
     ),
     "centre": Metric(
-        "Kernel centre", "{unit}s", "The mean distance of that kernel; −1 is the one before",
+        "Kernel centre", "{unit}s", "The mean offset of the kernel; −1 is the previous position",
         "c = Σ_d d κ(d) / Σ_d κ(d)", CORDONNIER,
     ),
     "width": Metric(
-        "Kernel width", "{unit}s", "How wide that kernel is: one standard deviation",
+        "Kernel width", "{unit}s", "The standard deviation of the kernel",
         "√(Σ_d (d − c)² κ(d) / Σ_d κ(d))", CORDONNIER,
     ),
     "variance": Metric(
         "Content variance", "",
-        "How much the same cell of the map varies between texts, on average",
+        "Variance of a cell of the map between texts, averaged over cells",
         "mean_ij Var(p_ij), i, j < 64", GUIDE,
     ),
     "nearest": Metric(
         "Nearest head", "",
-        "The Jensen-Shannon distance to the head most like it; 0 is the same map",
+        "The Jensen-Shannon distance to the most similar head; 0 is the same map",
         "min_h mean_i √JS₂(p_i, q_i), JS₂ = H₂((p + q) / 2) − (H₂(p) + H₂(q)) / 2", CLARK,
     ),
     "near_zero": Metric(
@@ -466,38 +466,38 @@ METRICS: dict[str, Metric] = {
     ),
     "row_sum": Metric(
         "Row sum", "",
-        "What a row of A adds up to; exactly 1 for softmax, anything for signed weights",
+        "Sum of a row of A, averaged over rows; 1 for softmax, any value for signed weights",
         "mean_i Σ_j a_ij", "maps.md", lambda sums: sums.mass - 2 * sums.negative,
         shown=(PAIR, REPORT), every_row=True,
     ),
     "rank": Metric(
         "Effective rank / n", "share",
-        "e to the entropy of the singular values, over the smaller side of the map",
+        "exp of the entropy of the singular values, divided by the smaller side of the map",
         "exp(−Σ_k s_k ln s_k) / n, s_k = σ_k / Σ_l σ_l", "Roy and Vetterli 2007",
         shown=(PAIR, REPORT),
     ),
     "apart": Metric(
         "Distance to other heads", "",
-        "Jensen-Shannon distance to the other heads of the layer, 0 alike to 1 disjoint",
+        "Jensen-Shannon distance to the other heads of the layer, 0 identical to 1 disjoint",
         "mean_h mean_i √JS₂(p_i, q_i)", CLARK, shown=(REPORT,),
     ),
     "slope": Metric(
         "Mean |dM/dS|", "nats",
-        "How much the log odds of the right answer move with a score, over the rows that they "
-        "depend on",
+        "Mean absolute gradient of the log odds of the correct answer with respect to a score, "
+        "over rows on which they depend",
         "mean_ij |∂M/∂s_ij|", YMISH, lambda sums: sums.at_scores, lambda sums: sums.asked,
         (REPORT,), True,
     ),
     "small": Metric(
-        "Vanished slopes", "share",
-        f"Share of those cells below {SMALL:g} of the largest |dM/dS| of the head",
+        "Vanished gradients", "share",
+        f"Share of cells whose |dM/dS| is below {SMALL:g} of the largest of the head",
         f"mean_ij [|∂M/∂s_ij| < {SMALL:g} max |∂M/∂s|]", YMISH,
         lambda sums: np.where(sums.top[:, None] > 0, sums.small, np.nan),
         lambda sums: sums.asked, (REPORT,), True,
     ),
     "passed": Metric(
-        "Passed by the activation", "",
-        "Sum of |dM/dS| over sum of |dM/dA|: what norm and activation let through",
+        "Gradient through activation", "",
+        "Sum of |dM/dS| divided by sum of |dM/dA|: how much passes normalisation and activation",
         "Σ_ij |∂M/∂s_ij| / Σ_ij |∂M/∂a_ij|", YMISH, lambda sums: sums.at_scores,
         lambda sums: sums.at_weights, (REPORT,), True,
     ),

@@ -100,125 +100,123 @@ class Role:
 def _every(label: str, members: Members, characters: bool = False) -> Role:
     """All tokens of a kind that the query sees."""
     keys: Keys = lambda block: block.with_member(members(block.key_tokens))  # noqa: E731
-    return Role(label, f"Looks at {label}", keys, members, cross=True, characters=characters)
+    return Role(label, f"Attends to {label}", keys, members, cross=True, characters=characters)
 
 
 def _newest(label: str, members: Members) -> Role:
     """The newest token of a kind, up to the query itself."""
     keys: Keys = lambda b: b.has_token(b.key_tokens.newest(members(b.key_tokens)))  # noqa: E731
-    return Role(label, f"Looks back to the {label}", keys, members)
+    return Role(label, f"Attends to the {label}", keys, members)
 
 
 _word_start, _sentence_start = attrgetter("starts_word"), attrgetter("starts_sentence")
 
 ROLES: dict[str, Role] = {
     "previous token": Role(
-        "previous {place}", "Looks at the previous {place}", lambda b: b.before(1)
+        "previous {place}", "Attends to the previous {place}", lambda b: b.before(1)
     ),
-    "two back": Role("two {place}s back", "Looks two {place}s back", lambda b: b.before(2)),
-    "three back": Role("three {place}s back", "Looks three {place}s back", lambda b: b.before(3)),
+    "two back": Role("two {place}s back", "Attends two {place}s back", lambda b: b.before(2)),
+    "three back": Role("three {place}s back", "Attends three {place}s back", lambda b: b.before(3)),
     "local": Role(
-        "the last few {place}s", "Stays near: itself and the four {place}s before",
+        "local", "Attends locally: the current {place} and the previous four",
         lambda b: b.before(0, 4),
     ),
     "current token": Role(
-        "the {place} itself", "Looks at the {place} itself", lambda b: b.before(0)
+        "current {place}", "Attends to the current {place}", lambda b: b.before(0)
     ),
     "next token": Role(
-        "next {place}", "Looks at the next {place}", lambda b: b.before(-1), later=True
+        "next {place}", "Attends to the next {place}", lambda b: b.before(-1), later=True
     ),
     "neighbours": Role(
-        "its neighbours", "Stays near: up to two {place}s to either side",
+        "local, both sides", "Attends locally: up to two {place}s to either side",
         lambda b: b.before(-2, 2), later=True,
     ),
     "newest of group": Role(
-        "newest of its group", "Looks at the newest position of its group",
+        "last position in group", "Attends to the last position of its group",
         Block.newest_of_group, layers="down",
     ),
     "oldest of group": Role(
-        "oldest of its group", "Looks at the oldest position of its group",
+        "first position in group", "Attends to the first position of its group",
         Block.oldest_of_group, layers="down",
     ),
     "first token": Role(
-        "first {unit}", "Rests on the first {unit} of {text}",
+        "first {unit}", "Attends to the first {unit} of {text}",
         lambda b: b.with_member(b.key_tokens.index == 0), cross=True,
     ),
     "last token": Role(
-        "last {unit}", "Rests on the last {unit} of {text}",
+        "last {unit}", "Attends to the last {unit} of {text}",
         lambda b: b.with_member(b.key_tokens.index == b.key_tokens.end), later=True, cross=True,
     ),
     "opening": Role(
-        "special tokens at the start", "Rests on the special tokens at the start",
+        "special tokens at the start", "Attends to the special tokens at the start",
         lambda b: b.with_member(b.key_tokens.opening), cross=True,
     ),
     "separator": Role(
-        "separators", "Rests on the separators",
+        "separators", "Attends to separators",
         lambda b: b.with_member(b.key_tokens.separator), cross=True,
     ),
     "special": Role(
-        "special tokens", "Rests on the special tokens",
+        "special tokens", "Attends to special tokens",
         lambda b: b.with_member(b.key_tokens.special), cross=True,
     ),
     "same place": Role(
-        "the same place", "Follows {text} in order", Block.same_place, layers="cross",
+        "diagonal", "Attends to {text} in order (diagonal)", Block.same_place, layers="cross",
     ),
     "same token": Role(
-        "the same {unit} there", "Looks at the same {unit} of {text}",
+        "same {unit}", "Attends to the same {unit} of {text}",
         Block.same_token, layers="cross",
     ),
     "other text": Role(
-        "the other text", "Looks across to the other text", Block.other_text, later=True
+        "other text", "Attends to the other text", Block.other_text, later=True
     ),
     "word start": Role(
-        "start of the word", "Looks back to the start of the word",
+        "start of the word", "Attends to the start of the word",
         lambda b: b.has_token(b.key_tokens.word_first), _word_start,
     ),
     "current word": Role(
-        "current word", "Looks within the current word",
+        "current word", "Attends within the current word",
         lambda b: b.has_token_between(b.key_tokens.word_first, b.key_tokens.word_end),
     ),
-    "previous word": Role("previous word", "Looks at the previous word", Block.previous_word),
-    "last space": _newest("last space", attrgetter("is_space")),
-    "last punctuation": _newest("last comma or full stop", attrgetter("is_stop")),
+    "previous word": Role("previous word", "Attends to the previous word", Block.previous_word),
+    "last space": _newest("previous space", attrgetter("is_space")),
+    "last punctuation": _newest("previous punctuation", attrgetter("is_stop")),
     "sentence start": _newest("start of the sentence", _sentence_start),
     "capitals": _every("capital letters", attrgetter("is_capital")),
-    "punctuation": _every("commas and full stops", attrgetter("is_stop")),
+    "punctuation": _every("punctuation", attrgetter("is_stop")),
     "spaces": _every("spaces", attrgetter("is_space")),
-    "word starts": replace(
-        _every("starts of words", _word_start), description="Looks at the starts of words"
-    ),
+    "word starts": _every("word starts", _word_start),
     "digits": _every("digits", attrgetter("is_digit")),
     "vowels": _every("vowels", attrgetter("is_vowel"), characters=True),
     "last duplicate": Role(
-        "the last same {unit}", "Looks back to the last same {unit}",
+        "previous same {unit}", "Attends to the previous occurrence of the same {unit}",
         lambda b: b.has_token(b.key_tokens.same_before),
     ),
     "duplicate token": Role(
-        "the same {unit} earlier", "Looks at the same {unit} wherever it stood before",
+        "duplicate {unit}", "Attends to earlier occurrences of the same {unit}",
         lambda b: b.same_token() & b.earlier,
     ),
     "same elsewhere": Role(
-        "the same {unit} elsewhere", "Looks at the same {unit} wherever else it stands",
+        "same {unit} elsewhere", "Attends to other occurrences of the same {unit}",
         lambda b: b.same_token() & ~b.before(0), later=True,
     ),
     "same word": Role(
-        "the same word earlier", "Looks at the same word where it stood before", Block.same_word
+        "duplicate word", "Attends to earlier occurrences of the same word", Block.same_word
     ),
     "rare word": Role(
-        "the rarest word", "Looks at the rarest word of the sentence", Block.rarest_word
+        "rarest word", "Attends to the rarest word of the sentence", Block.rarest_word
     ),
     "induction": Role(
-        "induction, one {unit}", "Looks at what followed the same {unit} before (induction)",
+        "induction, one {unit}", "Attends to what followed the same {unit} earlier (induction)",
         lambda b: b.after_same(1),
     ),
     "induction 2": Role(
         "induction, two {unit}s",
-        "Looks at what followed the same two {unit}s before (induction)",
+        "Attends to what followed the same two {unit}s earlier (induction)",
         lambda b: b.after_same(2),
     ),
     "induction 3": Role(
         "induction, three {unit}s",
-        "Looks at what followed the same three {unit}s before (induction)",
+        "Attends to what followed the same three {unit}s earlier (induction)",
         lambda b: b.after_same(3),
     ),
 }  # fmt: skip
@@ -231,8 +229,8 @@ COMMON_ROLES = (  # of any text
 
 def key_sets_for(layout: Layout) -> dict[str, Keys]:
     """The keys of the roles that make sense in a layer, and SECOND, those of every second target:
-    a head that rests on one place, which happens to be a capital letter, does not look at capital
-    letters in general."""
+    a head that attends to one token, which happens to be a capital letter, does not attend to
+    capital letters in general."""
     roles = roles_for(layout)
     sets: dict[str, Keys] = {name: role.keys for name, role in roles.items()}
     for name, role in roles.items():
@@ -602,7 +600,7 @@ class LayerRoles:
 
 
 _OTHER_LABELS = {
-    "uniform": "everything", "one token": "one {unit}", "one key": "one key", "none": "",
+    "uniform": "uniform", "one token": "single {unit}", "one key": "single key", "none": "",
 }  # fmt: skip
 
 
@@ -622,10 +620,10 @@ def roles(capture: Capture) -> dict[HeadId, HeadRole]:
             layout = Layout(capture, layer.index, readings)
             heads = LayerRoles(capture, layer, maps, layout)
             heads.kernels = None
-            with _part(layer.index, layer.index + 1, total, "Measuring heads"):
+            with _part(layer.index, layer.index + 1, total, "measuring heads"):
                 heads.add(capture, maps, layout)
             found.update((role.head, role) for role in heads.head_roles())
-        progress(layer.index + 1, total, "Measuring heads", dict(found))
+        progress(layer.index + 1, total, "measuring heads", dict(found))
     return found
 
 

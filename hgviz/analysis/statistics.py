@@ -411,7 +411,7 @@ def describe_score(score: MetricEstimate) -> str:
         part = f" of the first {score.seen:,} tokens" if score.seen < score.total else ""
         ends = f" ({score.low:.3f} to {score.high:.3f})" if math.isfinite(score.high) else ""
         return f"{score.value:.3f} bits per byte{ends}{part}"
-    distances = {METRIC_OF["states"]: "the whole model's", COSINE_TO_A: "A's"}
+    distances = {METRIC_OF["states"]: "the full model's", COSINE_TO_A: "A's"}
     if score.metric in distances:
         ends = f" ({score.low:.4f} to {score.high:.4f})" if math.isfinite(score.high) else ""
         return f"1 - cosine to {distances[score.metric]} states {score.value:.4f}{ends} on {count}"

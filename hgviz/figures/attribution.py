@@ -230,8 +230,8 @@ def _draw_element_colours(page: Page, spec: Spec, rasters: list[_Raster], y: flo
         parts += [query, (name, keys)] if query else [(name, keys)]
     limits = (float(np.abs(values).max(initial=0.0)) for _, values in parts)
     ends = [f"{name} ±{short_number(end)}" for (name, _), end in zip(parts, limits, strict=True)]
-    scale = {"sqrt": "by the square root", "log": "by the logarithm"}.get(shades.scale, "")
-    sentence = ", ".join(filter(None, ("Colours end at " + ", ".join(ends), scale))) + "."
+    scale = {"sqrt": "square-root scale", "log": "logarithmic scale"}.get(shades.scale, "")
+    sentence = ", ".join(filter(None, ("Colour ranges: " + ", ".join(ends), scale))) + "."
     base = y - 3
     for line in wrap(sentence, page.width - COLOUR_BAR - 10, SMALL):
         base += 9
@@ -306,7 +306,7 @@ class Share:
             y = zero - length if value > 0 else zero
             page.box(left + number * step, y, max(0.5, step * 0.85), length, fill=fill)
         page.lines([[(left, zero), (left + axes.width, zero)]], GREY, 0.5)
-        words = f"{self.prompt.unit.capitalize()}; a bar adds up {size:,}"
+        words = f"{self.prompt.unit.capitalize()} (each bar is the sum of {size:,})"
         page.caption(left + axes.width / 2, axes.bottom + 18, words, across="center")
         return axes.bottom + 26
 
@@ -385,8 +385,7 @@ class Answer(Chart):
         """Draw every text in lines, what its tokens add above them; returns the last baseline, and
         notes."""
         notes = [
-            f"After the first {len(share.values):,} {share.prompt.unit}s the answer is given: it "
-            "does not hear of the rest."
+            f"The output depends only on the first {len(share.values):,} {share.prompt.unit}s."
             for share in self.texts if len(share.values) < len(share.prompt)
         ]  # fmt: skip
         room, y = 1.5 * page.width / max(1, len(self.texts)), top
@@ -399,8 +398,8 @@ class Answer(Chart):
                 y = share.draw_sums(page, share.draw_name(page, y))
             return y - 6, notes
         if by_word:
-            notes.append("What the tokens of a word add is added up.")
-            page.note("tokens are added up to words")
+            notes.append("Tokens of a word are summed.")
+            page.note("tokens of a word are summed")
         values = [cell.value for lines in texts for line in lines for cell in line]
         shades = symmetric_shades(spec.display, np.array(values))
         for share, lines in zip(self.texts, texts, strict=True):
@@ -409,7 +408,7 @@ class Answer(Chart):
                 _draw_line(page, shades, line, y)
                 y += LANE + TOKENS + LINE_GAP
         reach = short_number(shades.limits[1])
-        notes.insert(0, f"Bars reach to ±{reach}: up adds to the answer, down takes away.")
+        notes.insert(0, f"Bars end at ±{reach}: up increases the output, down decreases it.")
         return _draw_colours(page, shades, 0.0, y + 3), notes
 
     def _draw_layer_names(

@@ -69,9 +69,8 @@ def map_of(capture: Capture, head: HeadId) -> Map:
     maps = capture.maps[head.layer]
     if maps is None:
         raise HgvizError(
-            f"layer {head.layer} is not in this capture: "
-            "the capture was interrupted before it got there",
-            "Capture again: it goes on where it stopped",
+            f"layer {head.layer} is not in this capture: the capture was interrupted before it",
+            "Run the capture again to resume",
         )
     if head.head not in maps.heads:
         heads = f"its heads are {', '.join(map(str, maps.heads))}" if maps.heads else "it has none"
@@ -87,7 +86,7 @@ def token_in(prompt: Prompt, token: int) -> int:
     if not 0 <= token < len(prompt):
         unit = prompt.unit if prompt.unit in ("slot", "state") else "token"
         raise HgvizError(
-            f"this capture has no {unit} {token}: there it has {len(prompt):,}, numbered from 0",
+            f"this capture has no {unit} {token}: it has {unit}s 0 to {len(prompt) - 1:,}",
             "Choose one of these",
         )
     return token
@@ -245,10 +244,10 @@ def unseen_reason(capture: Capture, heads: Iterable[HeadId]) -> str:
     reasons = {
         "causal": is_causal,
         "outside the window": is_windowed,
-        "neither among the first keys nor the latest": streams,
+        "outside sinks and window": streams,
         "padding": is_padded,
     }
-    words = ", or ".join(reason for reason, holds in reasons.items() if holds)
+    words = " or ".join(reason for reason, holds in reasons.items() if holds)
     return f"masked ({words})" if words else ""
 
 

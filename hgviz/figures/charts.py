@@ -499,7 +499,7 @@ class Seeds(Chart):
         if beyond := sum(mark.low < limits[0] or mark.high > limits[1] for mark in marks):
             notes.append(f"{counted(beyond, 'interval')} beyond the axis")
         if any(len(mark.values) == 1 for mark in marks):
-            notes.append("hollow: one seed, which has no interval")
+            notes.append("hollow: one seed, no interval")
         base = key.base if any(self.series) else y + 1
         page.close(page.footnotes(notes, left, base) + 5)
 
@@ -1061,7 +1061,7 @@ class Reaches(Chart):
             row, column = divmod(number, columns)
             x, y = start + column * (side + gap), top + row * pitch
             square.draw(page, shades, x, y, side, column == 0)
-        scale = ["Gradient, over the largest of its matrix (logarithm)"]
+        scale = ["Gradient, divided by the largest of its matrix (logarithmic)"]
         bottom = top + ceil(len(self.squares) / columns) * pitch - 2
         y = page.footnotes(scale, 0.0, bottom)
         bar = page.width - 62

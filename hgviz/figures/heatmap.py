@@ -61,7 +61,7 @@ POINTER = 3.5
 CORNER = ("Key →", "Query ↓")
 OTHER_KEYS = {"slot": "Slot →", "state": "State →"}
 BAR_GAP = 8.0
-HEAD_OFF = "off: this head is switched off"
+HEAD_OFF = "switched off"
 
 
 # --- a map with labels ----------------------------------------------------------------------------
@@ -175,22 +175,20 @@ class Rollout(CaptureFigure):
     """The one map of a composed capture (Abnar and Zuidema 2020)."""
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the map; a note says which way answers took. Raises HgvizError for a capture that
-        is not composed."""
+        """Place the map and a note on the share of each level. Raises HgvizError for a capture that
+        is not a rollout."""
         layers = self.capture.spec.layers
-        if len(layers) != 1 or not layers[0].name.startswith("all maps"):
+        if len(layers) != 1 or not layers[0].name.startswith("rollout"):
             raise HgvizError(
-                "this capture is not composed: "
-                "a figure of all maps is drawn of what composing them gave",
-                "Compose it first: tasks.figure does so",
+                "this capture is not an attention rollout: this figure draws the result of one",
+                "Compute it first, as tasks.figure does",
             )
-        name, _, details = layers[0].name.partition(": ")
-        recipe, _, ways = details.partition("; ")
+        recipe, _, ways = layers[0].name.partition(": ")[2].partition("; ")
         spec = replace(spec, selection=replace(spec.selection, layer=0, head=0))
         if spec.display.limits is None:
             limits = self._limits(page)
             spec = replace(spec, display=replace(spec.display, limits=limits))
-        top = page.heading(f"{name.capitalize()} composed", recipe)
+        top = page.heading("Attention rollout", recipe)
         _draw_map(page, spec, self.capture, top, ways)
 
     def rows(self, spec: Spec) -> Iterator[Row]:
@@ -462,7 +460,7 @@ class Wall(CaptureFigure):
         capture = self.capture
         layers = [layer for layer in capture.spec.layers if layer.heads]
         if not layers:
-            raise HgvizError("this capture has no heads: every one was removed from the model")
+            raise HgvizError("this capture has no heads: all were removed from the model")
         maps = {row.index: map_of(capture, HeadId(row.index, row.heads[0])) for row in layers}
         heads = [HeadId(layer, head) for layer, row in maps.items() for head in row.heads]
         count = 1 + max(head.head for head in heads)
@@ -506,13 +504,13 @@ class Wall(CaptureFigure):
             edge = middle + places[0] - side / 2
             bottom = shades.draw_level(page, edge, bottom, page.width - edge) + 2
         else:
-            notes.append(f"each map is coloured up to its own {100 * QUANTILE:.3g} % quantile")
+            notes.append(f"colours of each map end at its {100 * QUANTILE:.3g} % quantile")
             if any(is_signed(capture, head) for head in heads):
-                notes.append("blue and red: weights below and above 0")
+                notes.append("blue: weights below 0, red: above 0")
         if capture.off:
             notes.append("hatched and framed: switched off")
         if any(zooms := max((row.zooms for row in rows), key=sum)):
-            page.note(f"{reduction_note(zooms)}, or of fewer")
+            page.note(f"{reduction_note(zooms)} or fewer")
         page.close(page.legend(notes, 0, bottom, page.width, is_hatched=False) + 2)
 
     def _rows(self, maps: dict[int, Map], side: float, top: float, page: float) -> list[_WallRow]:
@@ -623,15 +621,15 @@ class PatchWeights:
 
 
 class ImagePatches(CaptureFigure):
-    """Where one query looks in its image, as in Caron et al. 2021 (DINO), but for the patches
-    themselves: no weight is smoothed."""
+    """Attention of one query over its image, as in Caron et al. 2021 (DINO), but patch by patch:
+    weights are not interpolated."""
 
     def signal(self) -> Signal:
         """The image with its patches. Raises HgvizError where there is none."""
         signal = self.capture.prompt.signal
         if signal is None or signal.grid is None or signal.picture is None:
             raise HgvizError(
-                "this capture is not of an image in patches: "
+                "this capture is not of an image with patches: "
                 f"it has {len(self.capture.prompt):,} tokens",
                 "Choose another kind, such as map",
             )
@@ -653,7 +651,7 @@ class ImagePatches(CaptureFigure):
             maps = map_of(self.capture, head)
             if maps.shape[1:] != (len(self.capture.prompt),) * 2:
                 raise HgvizError(
-                    f"layer {head.layer} does not look at the image from itself: "
+                    f"layer {head.layer} does not attend from the image to the image: "
                     f"its maps are {maps.shape[1]:,} × {maps.shape[2]:,}",
                     "Choose another layer",
                 )
@@ -722,7 +720,7 @@ class ImagePatches(CaptureFigure):
             more = f" and {len(on) - NAMED_HEADS} more" if len(on) > NAMED_HEADS else ""
             added = capture.prompt.pieces[: len(on[0].added)]
             names = ", ".join((*added[:2], *(["…"] if len(added) > 2 else [])))
-            notes = [f"on {names}, which is no patch: {', '.join(shares)}{more}"]
+            notes = [f"weight outside the patches, on {names}: {', '.join(shares)}{more}"]
         page.close(page.footnotes(notes, 0.0, end + 2) + 3)
 
 

@@ -41,8 +41,8 @@ def write_html(panel: Panel, path: Path) -> Path:
         content = CaptureFacts(content)
     require(
         spec.kind == "map" and isinstance(content, CaptureFacts),
-        f"a page of HTML shows the map of one head, and this figure is of kind {spec.kind}",
-        "Give the file a name that ends in .pdf, .svg or .png",
+        f"HTML export supports the map of one head only: this figure is of kind {spec.kind}",
+        "Use a file name ending in .pdf, .svg or .png",
     )
     assert isinstance(content, CaptureFacts)
     require_folder(path)
@@ -51,7 +51,7 @@ def write_html(panel: Panel, path: Path) -> Path:
     rows, columns = maps.shape[1:]
     require(
         max(rows, columns) <= MOST,
-        f"this map has {rows:,} × {columns:,} weights: a page holds up to {MOST} × {MOST}",
+        f"this map has {rows:,} × {columns:,} weights: the limit for HTML is {MOST} × {MOST}",
         "Export it as a PDF, or capture a shorter text",
     )
     weights = read_cells(maps, head.head, (0, 0))

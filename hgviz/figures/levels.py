@@ -110,7 +110,7 @@ def stages_of(capture: Capture) -> list[list[int]]:
             before = layer.level
         elif layer.role in ("down", "up") and before != layer.level:
             before = None
-    require(stages, "this capture has no heads to follow a token through: all were removed")
+    require(stages, "this capture has no heads: all were removed from the model")
     return stages
 
 
@@ -221,7 +221,7 @@ class Levels(CaptureFigure):
             bottom = max(bottom, last.draw_words_below(selected))
         dots = dots_per_inch(page.width) / POINTS
         if any(len(strip.stage.spans) > strip.width * dots for strip in strips):
-            page.note("where positions are finer than dots, the largest of them is shown")
+            page.note("where positions are narrower than a dot, the largest weight is shown")
         notes = [unseen_reason(capture, (stage.head for stage in stages))]
         layers = len(_attending_layers(capture))
         if not is_hourglass(capture) and len(stages) < layers:

@@ -86,8 +86,7 @@ class TokenLinks(CaptureFigure):
         notes = [*spec.links.captions, *_notes(links, layout.missing)]
         off = [str(head) for head in links.heads if head in capture.off]
         if off:
-            verb = "is" if len(off) == 1 else "are"
-            notes.insert(0, f"off: {', '.join(off)} {verb} switched off")
+            notes.insert(0, f"switched off: {', '.join(off)}")
         page.notes += notes
         lines = notes[:1]  # short notes beside each other, a dot between
         for note in notes[1:]:
@@ -112,14 +111,14 @@ def _notes(links: Links, missing: int) -> Iterator[str]:
     total = sum(strand.total for strand in strands) or 1
     hidden = sum(strand.hidden for strand in strands) / total
     if not links.strands:
-        yield "the query is a special token, which are left out"
+        yield "no links: the query is a special token, and special tokens are hidden"
     if hidden > 0:
-        yield f"{100 * hidden:.0f} % of the weight lies on special tokens, left out"
+        yield f"{100 * hidden:.0f} % of the weight is on hidden special tokens"
     if missing:
         ends = "1 link ends" if missing == 1 else f"{missing} links end"
-        yield f"{ends} outside of what is shown"
+        yield f"{ends} outside the figure"
     if links.signed:
-        yield "dashed: below zero"
+        yield "dashed: negative weights"
 
 
 # --- what is shown of a long text -----------------------------------------------------------------

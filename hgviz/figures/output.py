@@ -98,7 +98,7 @@ def draw(panel: Panel, path: str | Path) -> Path:
         names = ", ".join(f"U+{ord(character):04X}" for character in sorted(missing)[:LISTED])
         more = f" and {len(missing) - LISTED} more" if len(missing) > LISTED else ""
         line = f"{path.name}: no installed font has {names}{more}; printed as {BOX}."
-        warnings.warn(f"{line} Install a font that has them.", HgvizWarning, stacklevel=3)
+        warnings.warn(f"{line} Install a font with these.", HgvizWarning, stacklevel=3)
     return path
 
 
@@ -389,7 +389,7 @@ def raster_name(path: Path, number: int) -> str:
 def render_pgf(figure: Figure, path: Path, record: Mapping[str, str]) -> dict[str, bytes]:
     """The .pgf of a figure, headed by its record, and the .png files that it names."""
     lines = [f"% {key}: {' '.join(value.split())}" for key, value in record.items()]
-    lines += [r"% \usepackage{pgf} and \input this file; its pictures lie beside it", ""]
+    lines += [r"% \usepackage{pgf}, then \input this file; keep its .png files next to it", ""]
     width, height = figure.get_size_inches()
     file = StringIO()
     file.write("\n".join(lines) + "\\begingroup%\n" + MACROS)
@@ -560,13 +560,10 @@ def _csv_text(value: str | int) -> str:
 def require_folder(path: Path) -> None:
     """Raise HgvizError where a file of this name cannot be."""
     if os.path.isdir(path):  # False also for names that no system takes
-        raise HgvizError(
-            f"{path.name} is a folder: a figure is a file", "Give the figure another name"
-        )
+        raise HgvizError(f"{path.name} is a folder", "Choose another file name")
     if not os.path.isdir(path.absolute().parent):
         raise HgvizError(
-            f"there is no folder {path.parent}: a figure is written into a folder that exists",
-            "Make it first, or choose another",
+            f"the folder {path.parent} does not exist", "Create it first, or choose another folder"
         )
 
 
@@ -630,8 +627,8 @@ def require_page(path: Path) -> None:
     name = path.suffix.lower() or path.name
     require(
         name == ".html",
-        f"a report cannot be written as {name!r}: it is an HTML page",
-        "Give the file a name that ends in .html",
+        f"a report cannot be saved as {name!r}: reports are HTML pages",
+        "Use a file name ending in .html",
     )
     require_folder(path)
 

@@ -110,20 +110,20 @@ FIGURES: dict[str, Kind] = {
              f"{HEAD} selection.query heads tokens {SHADES}", "levels.Levels"),
         Kind("rollout", "Attention rollout", "capture",
              f"selection.query selection.key {RECIPE} {SHADES}", "heatmap.Rollout"),
-        Kind("image", "Attention of one query over its image", "capture",
+        Kind("image", "Attention of one query over an image", "capture",
              f"{HEAD} selection.query heads {SHADES}", "heatmap.ImagePatches"),
         Kind("compare", "Two heads and their difference", "pair",
              f"{HEAD} selection.beside tokens {SHADES}"),
-        Kind("neurons", "One query and its keys, element by element", "capture",
+        Kind("neurons", "One query and its keys, per dimension", "capture",
              f"{HEAD} selection.query selection.key order display.palette display.scale"),
-        Kind("profile", "Metrics of heads, layer by layer", "captures", "tokens metrics"),
-        Kind("activation", "Attention activations", "captures", "display.limits"),
+        Kind("profile", "Head metrics by layer", "captures", "tokens metrics"),
+        Kind("activation", "Activations of attention", "captures", "display.limits"),
         Kind("spectrum", "Singular values of an attention map", "captures",
              f"{HEAD} tokens display.limits"),
         Kind("curve", "Pruning curve", "studies", "methods axis display.limits"),
         Kind("scores", "Head importance", "study", "methods display.limits"),
         Kind("seeds", "Scores over seeds", "sweep", "display.limits"),
-        Kind("budgets", "Scores at each share of heads kept", "sweep", "methods display.limits"),
+        Kind("budgets", "Scores by share of heads kept", "sweep", "methods display.limits"),
     )
 }  # fmt: skip
 
@@ -131,7 +131,7 @@ FIGURES: dict[str, Kind] = {
 ANSWERS: dict[str, Kind] = {
     row.name: row
     for row in (
-        Kind("attribution", "Attribution of an answer", "answer", verb="attribute"),
+        Kind("attribution", "Attribution of an output", "answer", verb="attribute"),
         Kind("reach", "Reach of outputs", "answer", verb="reach"),
         Kind("redundancy", "Similarity of heads", "answer", verb="redundancy"),
     )
@@ -231,16 +231,15 @@ def points(width: str) -> float:
     match = re.fullmatch(r"(\d+(?:\.\d*)?|\.\d+)\s*([a-z]*)", text.strip().lower())
     if not match or match[2] not in UNITS:
         raise HgvizError(
-            f"{width!r} is no width for a figure: "
-            f"it is a number with in, mm, cm or pt, or one of {', '.join(WIDTHS)}",
+            f"{width!r} is not a figure width: "
+            f"give a number with in, mm, cm or pt, or one of {', '.join(WIDTHS)}",
             "Try 3.25in or 89mm",
         )
     length = float(match[1]) * UNITS[match[2]]
     if not NARROWEST <= length <= WIDEST:
         raise HgvizError(
-            f"a figure cannot be {width} wide: "
-            f"nothing legible fits below {NARROWEST / POINTS:.3g} in, and pages end at "
-            f"{WIDEST / POINTS:.3g} in",
+            f"the width {width} is out of range: "
+            f"it must be {NARROWEST / POINTS:.3g} in to {WIDEST / POINTS:.3g} in",
             "Try 3.25in or 89mm",
         )
     return length
@@ -251,9 +250,9 @@ def format_of(path: str | Path, asked: str = "") -> str:
     name = (asked or Path(path).suffix).lower().removeprefix(".")
     if name not in FORMATS:
         raise HgvizError(
-            f"a figure cannot be written as {name or Path(path).name!r}: "
+            f"a figure cannot be saved as {name or Path(path).name!r}: "
             f"the formats are {', '.join(FORMATS)}",
-            "Give the file a name that ends in one of these, such as figure.pdf",
+            "Use a file name ending in one of these, such as figure.pdf",
         )
     return name
 
@@ -331,8 +330,8 @@ def _limits(value: Any, *_: Any) -> tuple[float, float]:
     if not low < high:
         raise HgvizError(
             f"limits cannot be {shortest_number(low)}:{shortest_number(high)}: "
-            "they are from where to where, the lower first",
-            "Try 0:0.5, or -1:1 where weights can be negative",
+            "in MIN:MAX, MIN must be below MAX",
+            "Try 0:0.5, or -1:1 for negative weights",
         )
     return low, high
 
@@ -359,7 +358,7 @@ def _head_of_b(value: Any, _: Spec, captures: Sequence[Capture]) -> HeadId:
     name = _head_name(value)
     heads = parse_heads(name, captures[-1].spec.layers)
     if len(heads) != 1:
-        raise HgvizError(f"{name!r} names {len(heads)} heads: one is drawn beside A", "Name one")
+        raise HgvizError(f"{name!r} names {len(heads)} heads: A is compared with one", "Name one")
     return next(iter(heads))
 
 
@@ -372,15 +371,15 @@ def _tokens(value: Any, spec: Spec, captures: Sequence[Capture]) -> tuple[int, .
 
 
 def parse_tokens(text: str, count: int) -> tuple[int, ...]:
-    """3,5:8 as 3, 5, 6, 7; of an interval that leaves the count of tokens only where it ends.
+    """3,5:8 as 3, 5, 6, 7; of a range beyond the count of tokens only its last one.
     Raises HgvizError."""
     tokens: list[int] = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         first, between, last = part.partition(":")
         if not first.isdecimal() or (between and not (last.isdecimal() and int(first) < int(last))):
             raise HgvizError(
-                f"{part!r} names no tokens: tokens are 3, or 5:8 from 5 up to 8, or all",
-                "Separate several by commas",
+                f"{part!r} is not a token or a range: write 3, or 5:8 for 5 to 7, or all",
+                "Separate several with commas",
             )
         interval = range(int(first), int(last) if between else int(first) + 1)
         tokens += interval if interval.stop <= count else interval[-1:]
@@ -396,12 +395,12 @@ def _write_tokens(numbers: Iterable[int]) -> str:
     )
 
 
-WHOLE = Form("a whole number from 0", _whole, int)
+WHOLE = Form("a whole number, 0 or more", _whole, int)
 NUMBER = Form("a number", _number, float)
 FLAG = Form("true or false", _instance(bool), bool)
-TEXT = Form("a text", _instance(str), str)
-TEXTS = Form("a text, or a list of texts", _texts, list)
-LIMITS = Form("from where to where, such as 0:0.5", _limits,
+TEXT = Form("text", _instance(str), str)
+TEXTS = Form("text, or a list of texts", _texts, list)
+LIMITS = Form("a range MIN:MAX, such as 0:0.5", _limits,
               lambda limits: ":".join(map(shortest_number, limits)))  # fmt: skip
 HEADS = Form("heads, such as 3.5,4.*", _heads, lambda heads: ",".join(map(str, heads)))
 HEAD_OF_B = Form("a head, such as 3.5", _head_of_b, str)
@@ -501,8 +500,8 @@ def spec_of(kind: str, options: Mapping[str, Any], captures: Sequence[Capture] =
                 value = option.form.read(options[name], spec, captures)
             except (TypeError, ValueError, OverflowError):
                 raise HgvizError(
-                    f"{name} cannot be {options[name]!r}: it takes {option.form.takes}",
-                    "Choose another",
+                    f"{name} cannot be {options[name]!r}: it must be {option.form.takes}",
+                    "Choose another value",
                 ) from None
         spec = option.put(spec, value)
     return spec

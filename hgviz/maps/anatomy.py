@@ -173,7 +173,7 @@ def dissect(maps: LazyMap, head: int, row: int) -> Anatomy:
         if (far := query.with_distances(columns)) is not None:
             positions[start : columns.stop] = far.products.sum(axis=1)
         parts.append(part)
-        progress(columns.stop, keys, "Multiplying the query with its keys")
+        progress(columns.stop, keys, "computing products of query and keys")
     whole = np.concatenate(parts) if parts else np.zeros((0, factors.k.shape[2]))
     return _compute_stages(factors, query, whole, products, positions)
 
@@ -190,7 +190,7 @@ def _compute_stages(
     stages, scores = _scores_of(query, products, positions)
     seen = rule.of(place).sees(np.array([row]), np.arange(len(keys)))[0]
     values = np.where(seen, scores, np.nan)
-    stages.append(Stage("seen", "Seen", "The score, where the mask lets the query see", values))
+    stages.append(Stage("seen", "Masked score", "The score of keys that are not masked", values))
     if factors.threshold is not None and rule.top_k_of(place) is not None:
         kept = _largest_keys(
             factors, place, row, scores if act.statistic == "lse" else np.abs(scores)
@@ -207,13 +207,13 @@ def _compute_stages(
             if norm == "l2-literal"
             else values / (length + NORM_EPSILON)
         )
-        says = "The score over the length of the row's scores"
-        stages.append(Stage("normed", "÷ length", says, values))
+        says = "The score divided by the norm of the row's scores"
+        stages.append(Stage("normed", "÷ norm", says, values))
     if act.statistic == "lse":
         power, _ = act.split(values, np)
         if power is not values:
             values = np.where(np.isfinite(power), power, np.nan)
-            says = "The logarithm of e to the score, less 1; of a score that is not above 0, none"
+            says = "ln(exp(score) − 1); undefined for scores of 0 or less"
             stages.append(Stage("rectified", "ln(e^s − 1)", says, values))
         values = values - stat
         kind, title, says = LESS.get(act.name, LESS["softmax"])
@@ -233,14 +233,14 @@ def _compute_stages(
 
 
 LESS = {
-    "softmax": ("exponent", "− log-sum", "Less the log-sum-exp of the row: what e is raised to"),
-    "sigmoid": ("biased", "− ln n", "Less the logarithm of the number of keys that the query sees"),
+    "softmax": ("exponent", "ln weight", "Minus the log-sum-exp of the row: the log of the weight"),
+    "sigmoid": ("biased", "− ln n", "Minus the logarithm of the number of keys not masked"),
 }
 WEIGHED = {
-    "lse": "e to that power: the weight of the map",
-    "sum": "The score over the sum of the row: the weight of the map",
-    "squares": "The square of the score over the sum of those of the row: the weight of the map",
-    "none": "{} of that: the weight of the map",
+    "lse": "exp of the previous value: the weight of the map",
+    "sum": "The score divided by the sum of the row: the weight of the map",
+    "squares": "The squared score divided by the row's sum of squares: the weight of the map",
+    "none": "{} of the previous value: the weight of the map",
 }
 
 
@@ -248,31 +248,31 @@ def _scores_of(query: Query, products: Doubles, positions: Doubles) -> tuple[lis
     """What the products add up to, and the scores that come of it."""
     act, scale = query.activation, query.rule.scale_of(query.place)
     if act.features is not None:
-        says = "Features of query and key, multiplied element by element and added up"
+        says = "Dot product of the features of query and key"
         return [Stage("product", "φ(q)·φ(k)", says, products)], products
     left, right = query.names
     title = f"({left})·{right}" if len(left) > 1 else f"{left}·{right}"
-    says = "Query and key, multiplied element by element and added up"
+    says = "Dot product of query and key"
     if left == "q+u":
-        says = "The query with the bias u, times the key, element by element, added up"
+        says = "Dot product of the query plus bias u with the key"
     if act.of_keys is not None:
-        title, says = f"{title} − ½|k|²", f"{says}; less half the square of the key's length"
+        title, says = f"{title} − ½|k|²", f"{says}, minus half the squared norm of the key"
     stages = [Stage("product", title, says, products)]
     if query.position is not None:
         left, right = query.position_names
-        title, says = right, "What the distance from the centre takes away, by its square"
+        title, says = right, "Quadratic penalty for the distance from the centre"
         if isinstance(query.rule.relative, Diagonals):
-            says = "What the model adds for the distance of the two"
+            says = "Bias for the distance from query to key"
         if left != "1":
             title = f"({left})·{right}"
-            says = "The query with the bias v, times what stands for the distance, added up"
+            says = "Dot product of the query plus bias v with the position embedding"
         stages.append(Stage("position", title, says, positions))
         products = products + positions
     scores = products * scale
-    says = f"What is added up, times {scale:.6g}: the score before the mask"
+    says = f"The sum so far, times {scale:.6g}: the score before the mask"
     if (cap := query.rule.softcap) is not None:
         scores = np.tanh(scores / cap) * cap
-        says = f"What is added up, times {scale:.6g}, capped: {cap:g} tanh(s / {cap:g})"
+        says = f"The sum so far, times {scale:.6g}, soft-capped: {cap:g} tanh(s / {cap:g})"
     stages.append(Stage("score", "Score", says, scores))
     return stages, scores
 

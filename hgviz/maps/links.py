@@ -168,7 +168,7 @@ Fuse = Literal["each", "mean", "sum", "max"]
 FUSES: tuple[Fuse, ...] = get_args(Fuse)
 CELLS = 1 << 22  # of one head that are held at once, but for at least a row
 
-AGAIN = "Capture the text again: new captures have them"
+AGAIN = "Capture the text again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,18 +201,18 @@ class LinkOptions:
         if self.most:
             limits.append(f"the {self.most} strongest" if self.most > 1 else "the strongest")
         if self.mass:
-            limits.append(f"as few as have {100 * self.mass:g} % of the weight")
+            limits.append(f"the fewest with {100 * self.mass:g} % of the weight")
         if self.least:
-            limits.append(f"those of at least {self.least:g}")
+            limits.append(f"weights of at least {self.least:g}")
         drawn = ", ".join(limits) or "all"
-        parts = [f"links: {drawn} of each query" + (" and head" if self.fuse == "each" else "")]
+        parts = [f"links: {drawn} per query" + (" and head" if self.fuse == "each" else "")]
         if self.fuse != "each":
             parts.append(f"the {self.fuse} over heads" if self.fuse != "max" else
                          "the largest magnitude over heads")  # fmt: skip
         if self.words:
-            parts.append("words: rows averaged, columns added")
+            parts.append("words: rows averaged, columns summed")
         if self.values:
-            parts.append("weight × |v·W_O|, what a key has to give")
+            parts.append("weight × |v·W_O|, the norm of the value")
         return tuple(parts)
 
 
@@ -332,9 +332,9 @@ def comparable_layers(capture: Capture, layer: int) -> tuple[int, ...]:
 
 
 def heads_of(capture: Capture, chosen: Selection, linking: LinkOptions) -> tuple[HeadId, ...]:
-    """The heads whose links are looked for; without those that are off where heads are combined.
+    """The heads whose links are drawn; without those that are off where heads are combined.
 
-    Errors: HgvizError for heads that are not there, or look between other positions.
+    Raises HgvizError for heads that do not exist, or attend between other levels or texts.
     """
     heads = linking.heads or (chosen.head_id,)
     _map(capture, chosen.head_id)
@@ -343,8 +343,8 @@ def heads_of(capture: Capture, chosen: Selection, linking: LinkOptions) -> tuple
         _map(capture, one)
         if one.layer not in there:
             raise HgvizError(
-                f"head {one} cannot be drawn with head {chosen.head_id}: "
-                "they look between other positions: another level, or another text",
+                f"heads {one} and {chosen.head_id} cannot be drawn together: "
+                "they attend between different levels or texts",
                 f"Choose heads of layers {', '.join(map(str, there))}",
             )
     if linking.fuse == "each":
@@ -366,7 +366,7 @@ def places_of(
         if not 0 <= token <= last:
             raise HgvizError(
                 f"there is no {queries.prompt.unit} {token}: "
-                f"the text has {last + 1:,}, numbered from 0",
+                f"the text has {queries.prompt.unit}s 0 to {last:,}",
                 "Choose one of these",
             )
         place = queries.place(capture.row(chosen.layer, token))
@@ -380,18 +380,14 @@ def places_of(
 
 def _require_limits(linking: LinkOptions) -> None:
     good = {
-        "the number of links": linking.most >= 0,
-        "the share of the weight": 0 <= linking.mass <= 1,
-        "the least weight": linking.least >= 0,
-        "the way heads are put together": linking.fuse in FUSES,
+        "the number of links must be 0 or more": linking.most >= 0,
+        "the share of the weight must be between 0 and 1": 0 <= linking.mass <= 1,
+        "the minimum weight must be 0 or more": linking.least >= 0,
+        f"heads are combined by one of {', '.join(FUSES)}": linking.fuse in FUSES,
     }
-    for name, fine in good.items():
+    for rule, fine in good.items():
         if not fine:
-            raise HgvizError(
-                f"{name} is none that links can have: "
-                f"a number from 0, a share up to 1, a weight from 0, one of {', '.join(FUSES)}",
-                "Choose another",
-            )
+            raise HgvizError(rule, "Choose another value")
 
 
 def _map(capture: Capture, head: HeadId) -> Map:
@@ -463,14 +459,14 @@ def value_norms_of(one: Map, head: HeadId) -> Floats:
     kept = getattr(one, "value_norms", None)
     if kept is None:
         raise HgvizError(
-            "this capture does not say how much its values have to give: "
-            "it was made before hgviz kept their norms, or by another program",
+            "this capture has no norms of values: "
+            "it was made by an earlier version or by another program",
             AGAIN,
         )
     norms: Floats = np.asarray(kept[one.heads.index(head.head)], np.float32)
     if not (np.isfinite(norms).all() and (norms >= 0).all()):
         raise HgvizError(
-            f"the norms of the values of head {head} are none: some are negative, or no numbers",
+            f"the value norms of head {head} are invalid: some are negative or not finite",
             AGAIN,
         )
     return norms

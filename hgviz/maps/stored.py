@@ -77,7 +77,7 @@ class Difference(Tiled):
         off: tuple[bool, bool] = (False, False),
     ) -> None:
         if a.shape[1:] != b.shape[1:]:
-            raise ValueError(f"no cell of {a.shape[1:]} is the same as one of {b.shape[1:]}")
+            raise ValueError(f"maps of {a.shape[1:]} and {b.shape[1:]} cannot be subtracted")
         super().__init__((len(heads), *a.shape[1:]), tuple(heads), signed=True)
         self.a, self.b, self._pairs, self._both = a, b, tuple(heads.items()), both
         self.off = off
@@ -242,7 +242,7 @@ class SlotMap(Tiled):
     def __init__(self, whole: Map, mixture: NDArray[Any]) -> None:
         heads, queries, slots = whole.shape
         if mixture.shape[0] not in (1, heads) or mixture.shape[1] != slots:
-            raise ValueError(f"a mixture {mixture.shape} is none of maps {whole.shape}")
+            raise ValueError(f"a mixture {mixture.shape} does not fit maps {whole.shape}")
         super().__init__((heads, queries, mixture.shape[2]), whole.heads, signed=True)
         self.whole, self.mixture = whole, mixture
         self._rows = Cache(KEPT)

@@ -274,7 +274,7 @@ class Tiled(ABC):
         """
         place = self.place(head)
         if zoom < 0 or reduce not in ("max", "mean"):
-            raise ValueError(f"no such reading: zoom {zoom}, reduce {reduce!r}")
+            raise ValueError(f"zoom must be 0 or more, reduce max or mean: got {zoom}, {reduce!r}")
         zoom = min(zoom, max(self.shape[1:]).bit_length())  # from there on all is one cell
         top, bottom = round_outwards(rows, self.shape[1], zoom)
         left, right = round_outwards(columns, self.shape[2], zoom)
@@ -410,7 +410,7 @@ def round_outwards(interval: Interval, size: int, zoom: int) -> tuple[int, int]:
         interval = slice(interval.start, interval.stop, interval.step)
     start, stop, step = (interval or slice(None)).indices(size)
     if step != 1:
-        raise ValueError(f"rows and columns are read one after another, not by steps of {step}")
+        raise ValueError(f"rows and columns cannot have a step: got {step}")
     if stop <= start:
         return 0, 0
     return start >> zoom << zoom, min(-(-stop >> zoom) << zoom, size)

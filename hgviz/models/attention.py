@@ -68,7 +68,7 @@ def weigh(
     """
     row = ACTIVATIONS[choose(activation, ACTIVATIONS, "attention activation")]
     if keep is not None and keep.is_floating_point():
-        raise HgvizError(f"a mask of keys is boolean: this one holds {keep.dtype}", "Give bools")
+        raise HgvizError(f"a mask of keys must be boolean: this one is {keep.dtype}", "Use bool")
     seen = torch.ones_like(scores, dtype=torch.bool) if keep is None else keep.bool()
     scores = torch.where(seen, scores, 0.0)
     chosen = seen

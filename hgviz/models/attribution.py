@@ -110,21 +110,20 @@ class AnswerLogit:
         spec = model.spec
         require(
             spec.goal != "states",
-            "this model gives hidden states, no answer: "
-            "an attribution says where one number comes from",
-            "Open the model with its classifier or its language model",
+            "this model outputs hidden states, not predictions: attribution needs one number",
+            "Open the model with its classifier or language model head",
         )
         count, noun = (
             (len(spec.labels), "class") if spec.goal == "classes" else (spec.vocabulary, "token")
         )
         require(
             spec.goal == "classes" or (self.position is not None and 0 <= self.position < length),
-            f"there is no position {self.position}: the text has {length:,} tokens",
-            "Choose one of them, from 0",
+            f"there is no position {self.position}: the text has tokens 0 to {length - 1:,}",
+            "Choose one of these",
         )
         require(
             0 <= self.number < count,
-            f"there is no {noun} {self.number}: there are {count:,}, from 0",
+            f"there is no {noun} {self.number}: the last one is {count - 1:,}",
         )
 
 
@@ -186,9 +185,9 @@ class AttributionPath:
         for layer in attention_layers(model.module):
             if layer.heads and layer.index not in {part.layer.index for part in self.layers}:
                 raise HgvizError(
-                    f"layer {layer.index} of this model cannot be followed back: "
-                    "hgviz did not see what its heads are put together by",
-                    "Choose another",
+                    f"layer {layer.index} of this model cannot be attributed: "
+                    "hgviz did not find the output projection of its heads",
+                    "Choose another model",
                 )
         self.layers = [part for part in self.layers if part.layer.heads]
         self._points = max(1, POINTS_TOKENS // max(1, sum(end.shape[1] for end in self.ends)))
@@ -235,7 +234,7 @@ class AttributionPath:
                 steps_along = (slope[:-1] * context.diff(dim=0)).double()
                 total += steps_along.unflatten(-1, (-1, layer.d_head)).sum((0, 1, 3)).cpu()
             last = [(slope[-1:], context[-1:]) for slope, context in pairs]
-            progress(min(first + self._points, steps), steps, "Integrating from the baseline")
+            progress(min(first + self._points, steps), steps, "integrating from the baseline")
         with torch.no_grad():
             value, baseline = (float(self.answers(*at)[0]) for at in (self.ends, self.starts))
         tokens, *source = (
@@ -274,7 +273,7 @@ class AttributionPath:
                 sums[at] = float(attributions.double().sum())
                 if _share(sums[at], change, value - baseline) < COMPLETE:
                     break
-            progress(at + 1, len(self.layers), f"Integrating layer {layer.layer.index}")
+            progress(at + 1, len(self.layers), f"integrating layer {layer.layer.index}")
         return sums
 
     def _answer_without(self, module: nn.Module) -> float:
@@ -336,7 +335,7 @@ def _share(total: float, change: float, of: float) -> float:
 
 
 def _require_steps(steps: int) -> None:
-    require(steps >= 2, f"a path of {steps} steps is none", "Take 2 or more")
+    require(steps >= 2, f"{steps} steps are too few to integrate", "Use 2 or more")
 
 
 def _read_by(model: Model, prompt: Prompt, target: Prompt | None, answer: AnswerLogit) -> Prompt:
@@ -408,13 +407,13 @@ def log_odds(wanted: Any) -> Quantity:
         labels = torch.as_tensor(np.atleast_1d(np.asarray(wanted, np.int64)), device=flat.device)
         require(
             len(flat) == len(labels),
-            f"{len(labels):,} answers are wanted: the model gives {len(flat):,}",
-            "Give each",
+            f"there are {len(labels):,} labels, but the model makes {len(flat):,} predictions",
+            "Give one label for each",
         )
         noun, count = "class" if len(flat) == 1 else "token", flat.shape[-1]
         require(
             IGNORE_INDEX <= int(labels.max()) < count,
-            f"this model gives no {noun} {int(labels.max())}: it gives {count:,}",
+            f"there is no {noun} {int(labels.max())}: the last one is {count - 1:,}",
         )
         flat, labels = flat[labels != IGNORE_INDEX], labels[labels != IGNORE_INDEX][:, None]
         others = flat.scatter(1, labels, -torch.inf)
@@ -477,9 +476,9 @@ class ScoreGradients:
         and for a layer without scores."""
         require(
             head.layer in self._calls or head.layer not in self._slopes,
-            f"there are no slopes of head {head}: "
-            "its model adds numbers to scores that no mask says",
-            "Name a head of another layer",
+            f"there are no gradients for head {head}: "
+            "the model adds values to its scores that are not a mask",
+            "Choose a head of another layer",
         )
         heads = self._heads[head.layer] if head.layer in self._calls else ()
         if head.head not in heads:
@@ -494,7 +493,7 @@ class ScoreGradients:
     def _require_rows(self, layer: int, rows: range) -> None:
         queries = self.shape(layer)[1]
         if rows.step != 1 or rows.start < 0 or not rows.start < rows.stop <= queries:
-            raise HgvizError(f"rows {rows.start}:{rows.stop} are not there: 0:{queries} are")
+            raise HgvizError(f"rows {rows.start}:{rows.stop} do not exist: there are 0:{queries}")
 
     def _groups(self, layer: int) -> Iterator[HeadGroup]:
         call = self._calls[layer]
@@ -576,17 +575,16 @@ def measure_reach(model: Model, prompt: Prompt, target: Prompt | None = None) ->
     tokens = model.tokens(prompt, target)
     require(
         model.spec.form != "base",
-        "the outputs of this model are no tokens: "
-        "it ends with positions of several, and reach is from token to token",
-        "Choose a model that comes back to all tokens, such as a Funnel with its decoder",
+        "reach needs one output per token: this model ends with positions of several tokens",
+        "Choose a model that upsamples to all tokens, such as a Funnel with its decoder",
     )
     length = len(prompt if target is None else target)
     longest = max(length, len(prompt))
     require(
         longest <= MAX_REACH,
-        f"the text has {longest:,} tokens: "
-        f"every output is followed back by itself, and that is done for up to {MAX_REACH:,}",
-        "Give a shorter text, or --tokens",
+        f"the text has {longest:,} tokens: reach computes one backward pass per output and is "
+        f"limited to {MAX_REACH:,}",
+        "Use a shorter text, or --tokens",
     )
     spec = model.spec
     depth = len(spec.layers) or getattr(model.config, "n_layers", 1)

@@ -88,8 +88,8 @@ class WindowConfig(Configuration, frozen=True, kw_only=True, forbid_unknown_fiel
     def __post_init__(self) -> None:
         require(
             self.causal or self.window % 2,
-            f"a window of {self.window} positions has no middle: "
-            "as many of its neighbours lie on either side of a position",
+            f"a window of {self.window} positions has no centre: "
+            "it must have equally many neighbours on either side",
             "Choose an odd window, or causal = true",
         )
 

@@ -156,14 +156,12 @@ def read(path: str | Path, modality: Modality = "text") -> Checkpoint:
         if not where.is_file():
             require_no_adapter(where.parent)
             raise HgvizError(
-                f"{short_path(where)} is missing: "
-                "the weights alone do not say how the model computes",
-                f'Write one with its "model_type": {quoted_names}, '
-                "or that of a model of transformers",
+                f"{short_path(where)} is missing: the architecture cannot be read from weights",
+                f'Create one with its "model_type": {quoted_names}, or one of transformers',
             )
     raise HgvizError(
-        f"{short_path(where)} is of a model that hgviz cannot run: its model_type is "
-        f"{quoted(read_object(where).get('model_type'))}, and hgviz runs {', '.join(names)}",
+        f"{short_path(where)} has an unsupported architecture: its model_type is "
+        f"{quoted(read_object(where).get('model_type'))}, and hgviz supports {', '.join(names)}",
         CAPTURE_ADVICE,
     )
 
@@ -260,7 +258,7 @@ def convert(checkpoint: Checkpoint, out: Path) -> ModelSpec:
     with path_errors(out, "could not be written"):
         require(
             not (out.exists() and out.samefile(folder)),
-            f"{short_path(out)} is the model itself: converting it would overwrite it",
+            f"{short_path(out)} is the model itself and would be overwritten",
             "Choose another folder",
         )
     if is_of_transformers(checkpoint.config):
@@ -311,10 +309,10 @@ def require_free(
     """Raise HgvizError where there is something that a new folder would replace."""
     with path_errors(out):
         exists, name = os.path.lexists(out), short_path(out)
-        is_folder = f"{name} is no folder: a checkpoint is one"
-        require(not exists or out.is_dir(), is_folder, "Choose another")
+        what = f"{name} is a file, and a checkpoint is written to a folder"
+        require(not exists or out.is_dir(), what, "Choose a folder")
         is_empty = not exists or force or not any(out.iterdir())
-        require(is_empty, f"{name} is there and not empty: nothing is replaced unasked", do)
+        require(is_empty, f"the folder {name} is not empty", do)
 
 
 # --- written again as it was ----------------------------------------------------------------------
@@ -329,8 +327,8 @@ def rewrite(checkpoint: Checkpoint, out: Path) -> Path:
     """
     require(
         checkpoint.sources,
-        f"{short_path(checkpoint.weights)} is not written again as it is: "
-        "it holds more than tensors",
+        f"{short_path(checkpoint.weights)} cannot be rewritten in its own format: "
+        "it contains more than tensors",
         "Choose --form smaller, or convert it first with hgviz convert",
     )
     with weight_errors(out):
@@ -372,9 +370,9 @@ def files_beside(checkpoint: Checkpoint, out: Path) -> tuple[tuple[Path, ...], t
                 (copied if is_part and (top / file).is_file() else left_out).append(file)
             require(
                 len(copied) <= COPY_LIMIT,
-                f"{short_path(top)} holds more than a model: "
-                f"there are over {COPY_LIMIT:,} files in it, and all would be copied",
-                "Move the model into a folder of its own",
+                f"{short_path(top)} contains more than a model: "
+                f"it has over {COPY_LIMIT:,} files, and all would be copied",
+                "Move the model to a separate folder",
             )
     return tuple(copied), tuple(sorted(left_out))
 

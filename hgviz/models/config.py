@@ -43,8 +43,8 @@ def parse_config(data: Mapping[str, Any], where: str = CONFIG) -> Configuration:
     kind = FAMILIES.get(family) if isinstance(family, str) else None
     if kind is None:
         raise HgvizError(
-            f"{where} does not describe a model hgviz can build: "
-            f"family: it is {quoted(family)}, and hgviz knows {', '.join(FAMILIES)}",
+            f"{where} is invalid: the family is {quoted(family)}, "
+            f"and hgviz supports {', '.join(FAMILIES)}",
             f"Correct {where}",
         )
     config = parse_keys({**PRESETS.get(family, {}), **data}, kind, where)
@@ -67,13 +67,11 @@ def parse_keys(data: Mapping[str, Any], kind: type[Keys], where: str) -> Keys:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
         why, _, key = str(error).replace("`", "").partition(" - at $")
-        why = why.replace("Object missing required field", "it lacks")
-        why = why.replace("Object contains unknown field", "hgviz knows no")
+        why = why.replace("Object missing required field", "missing key")
+        why = why.replace("Object contains unknown field", "unknown key")
         place = f"{key.strip('.')}: " if key else ""
-        raise HgvizError(
-            f"{where} does not describe a model hgviz can build: {place}{printable(why)}",
-            f"Correct {where}",
-        ) from None
+        what = f"{where} is invalid: {place}{printable(why)}"
+        raise HgvizError(what, f"Correct {where}") from None
 
 
 def require_activations(config: Any, where: str) -> None:
@@ -89,14 +87,14 @@ def require_activations(config: Any, where: str) -> None:
     faults = {
         f"a list of lists needs one list for each of the {layers} layers":
             by_layer and len(lists) != layers,
-        f"a list needs a number of names that divides the {heads} heads": not fitting,
-        f"there is no activation {''.join(unknown[:1])[:40]!r}": unknown,
-        f"there is no norm {''.join(norms[:1])[:40]!r}; norms are {', '.join(NORMS)}": norms,
+        f"the number of names must divide the {heads} heads": not fitting,
+        f"unknown activation {''.join(unknown[:1])[:40]!r}": unknown,
+        f"unknown norm {''.join(norms[:1])[:40]!r}; norms are {', '.join(NORMS)}": norms,
         "topk needs top_k, the number of keys each query keeps":
             "topk" in names and not config.top_k,
     }  # fmt: skip
     for why, is_wrong in faults.items():
-        what = f"the activations in {where} cannot be used: {why}"
+        what = f"the activations in {where} are invalid: {why}"
         require(not is_wrong, what, f"Choose from {', '.join(ACTIVATIONS)}")
 
 
@@ -107,9 +105,9 @@ def outline(config: Configuration) -> Network:
     """
     if isinstance(config, TransformersConfig):
         raise HgvizError(
-            f"this is not done with {config.family} so far: "
-            "it asks for modules of hgviz's own, and this model runs through transformers",
-            "Look at it, score it, switch heads off, and prune it with --form smaller or zeroed",
+            f"this is not supported for {config.family}: "
+            "it needs a model that hgviz builds itself, and this one runs in transformers",
+            "Inspect it, score it, switch heads off, or prune it with --form smaller or zeroed",
         )
     with torch.device("meta"), _WithoutInitialization():
         return config.build()

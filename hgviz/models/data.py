@@ -83,7 +83,7 @@ class Table:
     def below(self, has_header: bool, needed: str = "texts") -> list[tuple[int, Any]]:
         """The rows below the header, if there is one. Raises HgvizError where there are none."""
         rows = self.rows[1:] if has_header else self.rows
-        require(rows, f"{self.name} has a header and no rows", f"Choose a file with {needed}")
+        require(rows, f"{self.name} has a header but no rows", f"Choose a file with {needed}")
         return rows
 
 
@@ -136,7 +136,7 @@ def _csv_rows(lines: Iterator[tuple[int, str]], name: str) -> Iterator[tuple[int
     except csv.Error as error:
         raise HgvizError(
             f"{name}, line {start + 1:,} cannot be read as CSV: "
-            f"{error}; is a quotation mark never closed?",
+            f"{error}; a quotation mark may not be closed",
             "Correct the line, or save the file as TSV",
         ) from None
 
@@ -148,8 +148,8 @@ def _json_rows(lines: Iterator[tuple[int, str]], name: str) -> Iterator[tuple[in
             yield line, decoder.decode(text)
         except (msgspec.DecodeError, RecursionError) as error:
             raise HgvizError(
-                f"{name}, line {line:,} is no JSON object: {first_line(error)}",
-                'Write one a line, such as {"text": "...", "label": "..."}',
+                f"{name}, line {line:,} is not a JSON object: {first_line(error)}",
+                'Write one per line, such as {"text": "...", "label": "..."}',
             ) from None
 
 
@@ -162,14 +162,14 @@ def _text_lines(path: Path) -> Iterator[tuple[int, str]]:
             place = f"{name}, line {number:,}"
             if len(data) > LINE_LIMIT:
                 what = f"{place} is too long: it has more than {LINE_LIMIT:,} bytes"
-                raise HgvizError(what, "Give one text a line; is this the right file?")
+                raise HgvizError(what, "Write one text per line, or choose another file")
             if b"\0" in data:
-                what = f"{place} holds a NUL byte: a text has none: the file is binary, or UTF-16"
+                what = f"{place} contains a NUL byte: the file is binary, or UTF-16"
                 raise HgvizError(what, "Save it as UTF-8")
             try:
                 line = data.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
             except UnicodeDecodeError as error:
-                byte = f"byte {error.start:,} of it (0x{data[error.start]:02X})"
+                byte = f"its byte {error.start:,} (0x{data[error.start]:02X})"
                 what = f"{place} is not UTF-8: {byte} cannot be decoded"
                 raise HgvizError(what, "Save the file as UTF-8") from None
             if line.strip():
@@ -183,7 +183,7 @@ def _text(value: Any, name: str, line: int, column: str) -> str:
     if isinstance(value, str) and value.strip():
         return value.strip()
     what = f"{name}, line {line:,}, column {column} is missing or empty: every row needs one"
-    raise HgvizError(what, "Fill it in, or take the line out")
+    raise HgvizError(what, "Fill it in, or delete the line")
 
 
 def _label_text(value: Any) -> Any:
@@ -289,7 +289,7 @@ def _label_columns(table: Table, text: str, label: str) -> tuple[int, int, bool]
     if table.is_json:
         return *_named_columns(table, text, label), False
     what = f"{table.name}, line {table.rows[0][0]:,} has one column"
-    do = "Separate texts and labels by a tab in a .tsv, or by a comma in a .csv"
+    do = "Separate text and label with a tab in a .tsv, or a comma in a .csv"
     require(len(columns) > 1, what, do)
     numbers = [int(name) for name in named if _is_index(name, columns)]
     is_usual = bool(_find_name(columns, TEXTS) and _find_name(columns, LABELS))
@@ -326,9 +326,10 @@ def _named_columns(table: Table, text: str, label: str) -> tuple[int, int]:
 
 def _unclear_columns(table: Table) -> HgvizError:
     return HgvizError(
-        f"{table.name} does not say which columns are the text and the label: "
+        f"the text and label columns of {table.name} are unclear: "
         f"its columns are {list_names(table.columns)}",
-        "Name them: --text-column and --label-column, or text_column and label_column in [data]",
+        "Name them with --text-column and --label-column, or text_column and label_column in "
+        "[data]",
     )
 
 
@@ -371,8 +372,8 @@ def label_indices(classes: Sequence[str], names: LabelNames = None) -> dict[str,
     if all(name == f"LABEL_{index}" for index, name in enumerate(classes)):
         indices |= _by_index(classes)
     for label, name in (names or {}).items():
-        what = f"the model has no label {quote_name(name)}: it knows {list_names(classes)}"
-        require(name in indices, what, f"Say which of them {quote_name(label)} is")
+        what = f"the model has no label {quote_name(name)}: its labels are {list_names(classes)}"
+        require(name in indices, what, f"Map {quote_name(label)} to one of these")
         indices[label] = indices[name]
     return indices
 
@@ -420,8 +421,8 @@ def read_tagged(path: str | Path, word_column: str = "", tag_column: str = "") -
         is_good = isinstance(tokens, list) and isinstance(marks, list)
         is_good = is_good and len(tokens) == len(marks) > 0
         if not is_good or not all(isinstance(token, str) and token.strip() for token in tokens):
-            what = f"{table.name}, line {line:,} has no words with a tag each"
-            do = "Write two lists of one length: tokens, and ner_tags or tags"
+            what = f"{table.name}, line {line:,} is not a list of words with one tag each"
+            do = "Write two lists of equal length: tokens, and ner_tags or tags"
             raise HgvizError(f"{what}: it has {list_names(row)}", do)
         words.append(tuple(tokens))
         tags.append(tuple(map(str, marks)))
@@ -486,7 +487,7 @@ def read_questions(path: str | Path) -> tuple[Question, ...]:
         except (TypeError, KeyError, IndexError, ValueError):
             is_good = False
         if not is_good:
-            what = f"{table.name}, line {line:,} is no question with an answer in its context"
+            what = f"{table.name}, line {line:,} is not a question with an answer in its context"
             do = f"Write lines such as {QUESTION_ROW}"
             raise HgvizError(f"{what}: it has {list_names(row)}", do)
         questions.append(Question(question, context, start, end))
@@ -496,7 +497,7 @@ def read_questions(path: str | Path) -> tuple[Question, ...]:
 def _read_objects(path: Path, example: str) -> Table:
     """Read a JSONL file. Raises HgvizError with an example of a row for other tables."""
     table = read_table(path)
-    what = f"{table.name} is not what this model is scored on: it needs a .jsonl, an object a line"
+    what = f"{table.name} cannot be used for this model: it needs a .jsonl, one object per line"
     require(table.is_json, what, f"Write lines such as {example}")
     return table
 
@@ -539,9 +540,8 @@ def read_texts(path: str | Path, text_column: str = "") -> tuple[str, ...]:
         name = text_column and table.require_column(text_column) or _find_name(columns, TEXTS)
         require(
             name or len(columns) == 1,
-            f"{table.name} does not say which column is the text: "
-            f"its first row is {list_names(columns)}",
-            "Name it: --text-column 0 is the first; or give the columns a header with `text`",
+            f"the text column of {table.name} is unclear: its first row is {list_names(columns)}",
+            "Use --text-column (0 is the first), or add a header with `text`",
         )
         column = columns.index(name) if name else 0
         has_header = bool(text_column or _find_name(columns, (*TEXTS, *LABELS)))
@@ -607,16 +607,16 @@ def read_corpus(
 
     path = Path(path)
     name, kind = short_path(path), path.suffix.lower()
-    what = f"{name} is not read as a corpus: a corpus ends in .txt, .tsv, .csv or .jsonl"
-    do, texts = "Give one text a line in a .txt, or a table with a column of texts", []
+    what = f"{name} cannot be read as a corpus: supported are .txt, .tsv, .csv and .jsonl"
+    do, texts = "Use a .txt with one text per line, or a table with a text column", []
     require(kind in (".txt", *TABLES), what, do)
     if kind == ".txt":
         texts = [CorpusText(line, text.strip()) for line, text in _text_lines(path)]
     else:
         for line, row, columns in _corpus_rows(read_table(path), find, two_texts):
             if not columns[0]:
-                what = f"{name}, line {line:,} does not say which column is the text"
-                do = f"Name it {TEXTS[1]}, and that of the labels {LABELS[0]}"
+                what = f"the text column of {name}, line {line:,}, is unclear"
+                do = f"Name it {TEXTS[1]}, and the label column {LABELS[0]}"
                 raise HgvizError(f"{what}: its columns are {list_names(row)}", do)
             text, target, pair = (
                 _text(row.get(column), name, line, column) if column else None
@@ -627,8 +627,8 @@ def read_corpus(
             texts.append(CorpusText(line, text or "", label, pair, target))
     if (files or two_texts) and texts[0].target is None:
         needed = "image or audio, and text" if files else "text and target"
-        what = f"{name} has no targets: this model needs the decoder's text with every row"
-        raise HgvizError(what, f"Give a table with the columns {needed}")
+        what = f"{name} has no targets: this model needs a decoder text in every row"
+        raise HgvizError(what, f"Use a table with the columns {needed}")
     return Corpus(name, tuple(texts))
 
 

@@ -28,12 +28,12 @@ def device_of(name: str) -> str:
     """
     source = "HGVIZ_DEVICE" if name == "auto" else "device"
     name = os.environ.get("HGVIZ_DEVICE", "auto") if name == "auto" else name
-    what = f"there is no {source} {name!r}: it is one of {', '.join(DEVICES)}"
+    what = f"unknown {source} {name!r}: choose from {', '.join(DEVICES)}"
     require(name in DEVICES, what)
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         return next((device for device, is_here in here.items() if is_here), "cpu")
-    what = f"this machine has no {name}: torch {torch.__version__} finds none"
+    what = f"{name} is not available: torch {torch.__version__} finds no such device"
     require(here.get(name, True), what, "Use cpu")
     return name
 
@@ -68,7 +68,7 @@ def room(device: str, why: str) -> Iterator[None]:
         if not out_of_memory(error):
             raise
         do = "Shorten the text" if device == "cpu" else "Shorten the text, or use --device cpu"
-        raise HgvizError(f"the {device} has too little memory: {why}", do) from None
+        raise HgvizError(f"out of memory on {device}: {why}", do) from None
 
 
 def out_of_memory(error: BaseException) -> bool:
@@ -85,8 +85,8 @@ def require_room(what: str, needed: int, do: str) -> None:
     """
     free = free_memory()
     if free is not None and needed > free:
-        sizes = f"it takes {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
-        raise HgvizError(f"{what} does not fit the memory: {sizes}", do)
+        sizes = f"it needs {needed / 1e9:.1f} GB, and {free / 1e9:.1f} GB are free"
+        raise HgvizError(f"{what} does not fit in memory: {sizes}", do)
 
 
 def free_memory() -> int | None:

@@ -76,14 +76,14 @@ class DynamicConfig(AttentionConfiguration, frozen=True, kw_only=True, forbid_un
         space = self.whitespace_id
         self.refuse((
             (len(counts) not in (1, 3),
-             "n_layers needs three numbers, the layers before, between and after, or one"),
+             "n_layers needs one number, or three: layers before, inside and after shortening"),
             (not sum(counts) or (len(counts) == 3 and not counts[1] and counts[2]),
-             "n_layers needs a layer, and none comes after segments that no layer reads"),
+             "n_layers needs at least one layer, and one inside if any come after"),
             (self.d_model % 2, f"relative positions need an even width, not {self.d_model}"),
             (self.boundaries == "whitespace" and space is None,
              "whitespace needs whitespace_id, the token that closes a segment"),
             (space is not None and space >= self.vocab_size,
-             f"whitespace_id is {space}, and ids end at {self.vocab_size - 1:,}"),
+             f"whitespace_id is {space}, but the largest id is {self.vocab_size - 1:,}"),
         ))  # fmt: skip
 
     @property
@@ -321,8 +321,8 @@ class Dynamic(Network):
             return logits, F.binary_cross_entropy_with_logits(scores, target)
         require(
             config.boundaries != "unigram",
-            "boundaries of a unigram tokenizer cannot be learned here: "
-            "they are learned from a tokenizer that the model does not have",
+            "unigram boundaries cannot be trained: "
+            "they need a unigram tokenizer, which the model does not have",
             'Choose boundaries = "learned", "entropy", "whitespace" or "fixed"',
         )
         count = ids.shape[1]

@@ -66,7 +66,7 @@ from hgviz.models.text import (
 
 LUCIDRAINS = "hourglass-transformer-pytorch"
 EXAMPLES = {
-    "heads": "8 (or as many as there were)", "causal": "true or false",
+    "heads": "8 (or the actual number)", "causal": "true or false",
     "shorten_factor": "2, or [3, 2] for one per level",
 }  # fmt: skip
 LUCIDRAINS_NAMES = {
@@ -117,7 +117,7 @@ def read_lucidrains(path: Path) -> Checkpoint:
     require(
         len(table) == 2 and min(table) > 0,
         "these weights are of another model: "
-        f"they hold no token_emb.weight, as every state dict of {LUCIDRAINS} does",
+        f"they have no token_emb.weight, unlike every state dict of {LUCIDRAINS}",
         "Choose another file",
     )
     keys = parse_keys(read_object(where), LucidrainsKeys, short_path(where))
@@ -178,7 +178,7 @@ def _lucidrains_config(stated: Mapping[str, Any], shapes: Shapes, where: str) ->
             require(
                 inner % keys[other] == 0,
                 f"{other} {keys[other]} does not divide the width of the heads: "
-                f"to_q.weight has {inner} rows, {keys[other]} times nothing whole",
+                f"to_q.weight has {inner} rows, not a multiple of {keys[other]}",
                 f"Correct {other} in {where}",
             )
             keys[key] = inner // keys[other]
@@ -194,8 +194,7 @@ def _lucidrains_config(stated: Mapping[str, Any], shapes: Shapes, where: str) ->
     missing = [key for key, value in keys.items() if value is None and key not in needless]
     require(
         not missing,
-        f"{where} does not say {join_words(missing)}: the weights do not show "
-        + ("it" if len(missing) == 1 else "them"),
+        f"{where} does not state {join_words(missing)}, which weights do not show",
         "Add " + ", ".join(f'"{key}": {EXAMPLES.get(key, 512)}' for key in missing),
     )
     down, up = ("linear", "linear") if keys["updown_sample_type"] == "linear" else (
@@ -242,7 +241,7 @@ def _lucidrains_source(name: str, levels: int) -> Source:
 
 NAWROT = "dynamic-pooling"
 NAWROT_FILE, NAWROT_MARKS = "checkpoint_last.pt", (b"model_config", b"model_state")
-NAWROT_ADVICE = "Open a checkpoint that dynamic-pooling saved, or convert it with its own program"
+NAWROT_ADVICE = "Open a checkpoint saved by dynamic-pooling, or convert it with that program"
 BOUNDARIES = {  # none: no layer reads them
     "none": "learned", "fixed": "fixed", "whitespaces": "whitespace", "entropy": "entropy",
     "unigram": "unigram", "gumbel": "learned",
@@ -337,18 +336,18 @@ def _nawrot_config(file: Path, content: Mapping[Any, Any], symbols: Any) -> Dyna
     depth = said.get("model_config")
     known = isinstance(kind, str) and kind in BOUNDARIES
     kinds = ", ".join(BOUNDARIES)
-    unknown = f"its boundaries_type is {quoted(kind)}, and hgviz knows {kinds}"
+    unknown = f"its boundaries_type is {quoted(kind)}, and hgviz supports {kinds}"
     _require_nawrot(known, file, unknown)
-    pre_norm = "pre_lnorm is set, and its own program cannot run such a model"
+    pre_norm = "pre_lnorm is set, which dynamic-pooling itself cannot run"
     _require_nawrot(not said.get("pre_lnorm"), file, pre_norm)
     text = depth.replace(" ", "") if isinstance(depth, str) else ""
     match = re.fullmatch(r"\[(\d{1,10}),\((\d{1,10}),\),(\d{1,10})\]", text)
-    form = f'its model_config is {quoted(depth)}, and has the form "[2, (8,), 2]"'
+    form = f'its model_config is {quoted(depth)}, not of the form "[2, (8,), 2]"'
     _require_nawrot(match, file, form)
     assert match is not None
     before, between, after = map(int, match.groups())
     layers = [before, between, after] if between or after else [before]
-    unlike = f"its boundaries_type is {kind}, and its model_config {layers}"
+    unlike = f"its boundaries_type {kind} contradicts its model_config {layers}"
     _require_nawrot((kind == "none") == (len(layers) == 1), file, unlike)
     keys = {key: said[name] for name, key in NAWROT_KEYS.items() if said.get(name) is not None}
     unsized = "it has no fixed_sf, the number of tokens in a segment"
@@ -379,7 +378,7 @@ def _nawrot_source(name: str, shortens: bool) -> Source:
 
 
 def _require_nawrot(condition: object, file: Path, why: str) -> None:
-    what = f"{short_path(file)} does not describe a model hgviz can build: {why}"
+    what = f"{short_path(file)} cannot be read as a dynamic-pooling model: {why}"
     require(condition, what, NAWROT_ADVICE)
 
 
@@ -408,8 +407,8 @@ def read_trax(
     shapes = {name: tuple(tensor.shape) for name, tensor in tensors.items()}
     config = _trax_config(path, shapes, hierarchy, attention_upsampling)
     return fit_checkpoint(
-        config, tensors, path, said_by="the model of its names",
-        do="Export it again as docs/reference/opens.md says", rewritable=False,
+        config, tensors, path, said_by="the model that its names describe",
+        do="Export it again as described in docs/reference/opens.md", rewritable=False,
         tokenizer=_trax_tokenizer(path.parent, tokenizer, config.vocab_size),
     )  # fmt: skip
 
@@ -421,9 +420,9 @@ def _trax_config(
     for name, axes in TRAX_NEEDED.items():
         require(
             len(shapes.get(name, ())) == axes,
-            f"{short_path(path)} holds no Hourglass of trax: "
-            f"{name} is {dims(shapes[name]) if name in shapes else 'not there'}",
-            "Export the weights under the names of docs/reference/opens.md",
+            f"{short_path(path)} is not a trax Hourglass: "
+            f"{name} is {dims(shapes[name]) if name in shapes else 'missing'}",
+            "Export the weights under the names in docs/reference/opens.md",
         )
     (vocabulary, width), (heads, d_head) = shapes["embed.token.weight"], shapes["rel.content_bias"]
     inner = (shape[0] for name, shape in shapes.items() if name.endswith(".ff.in.weight") and shape)
@@ -441,24 +440,23 @@ def _trax_config(
     require(
         is_open or not attention_upsampling,
         f"{short_path(path)} does not fit --attention-upsampling {attention_upsampling}: "
-        + ("a linear map comes first there" if attends else "nothing attends there"),
-        "Leave it out",
+        + ("its upsampling starts with a linear map" if attends else "it has no attention there"),
+        "Leave this option out",
     )
     shown, keys["hierarchy"] = _trax_hierarchy(path, shapes, width, hierarchy)
     missing = {}
     if "K" in keys["hierarchy"]:
-        missing["how far it shortens"] = f'--hierarchy "{shown}" with a number for each K'
+        missing["the shortening factors"] = f'--hierarchy "{shown}" with a number for each K'
     if attention_upsampling:
         keys["attention_upsampling"] = attention_upsampling
     elif is_open:
-        missing["what attention on the way up begins with"] = (
+        missing["the input of attention upsampling"] = (
             "--attention-upsampling repeat (NaiveUpsampling) or none (NoUpsampling)"
         )
     require(
         not missing,
-        f"{short_path(path)} does not show all of its model: "
-        f"its weights do not tell {' and '.join(missing)}",
-        f"Give hgviz convert {' and '.join(missing.values())}",
+        f"the weights of {short_path(path)} do not show {' and '.join(missing)}",
+        f"Run hgviz convert with {' and '.join(missing.values())}",
     )
     return parse_config(keys, short_path(path))
 
@@ -496,8 +494,7 @@ def _trax_hierarchy(path: Path, shapes: Shapes, width: int, said: str | None) ->
     pairs = zip(factors, meant.factors, strict=False)
     require(
         fits and all(known in (0, factor) for known, factor in pairs),
-        f"{short_path(path)} does not fit the hierarchy {str(meant)!r}: "
-        f"its weights are of {shown!r}",
+        f"{short_path(path)} does not fit the hierarchy {str(meant)!r}: its weights have {shown!r}",
         "Correct --hierarchy",
     )
     return shown, str(meant)
@@ -510,8 +507,8 @@ def _trax_tokenizer(folder: Path, path: Path | None, vocabulary: int) -> bytes |
 
     place = path or folder
     file = tokenizer_file(place) if place.is_dir() else place
-    missing = f"{short_path(place)} has no {TOKENIZER}: there is none in the folder"
-    require(file or path is None, missing, "Name the file")
+    missing = f"the folder {short_path(place)} has no {TOKENIZER}"
+    require(file or path is None, missing, "Give the file itself")
     if file is None and vocabulary != 256:
         return None
     if file is None:  # one token for each byte, but for 0
@@ -527,8 +524,8 @@ def _trax_tokenizer(folder: Path, path: Path | None, vocabulary: int) -> bytes |
         pieces.require_fit()
         tokenizer = Tokenizer.from_buffer(pieces.json)
     name = tokenizer.id_to_token(0)
-    what = f"{short_path(place)} has no token 0: texts of trax begin with it"
-    require(name is not None, what, "Choose the model's own")
+    what = f"{short_path(place)} has no token 0, with which texts of trax begin"
+    require(name is not None, what, "Use the model's own tokenizer")
     begin = {"SpecialToken": {"id": name, "type_id": 0}}
     first, second = ({"Sequence": {"id": text, "type_id": 0}} for text in "AB")
     processor = {

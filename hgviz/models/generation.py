@@ -39,11 +39,11 @@ class Writing:
         masked = 0 if mask is None else int((~mask).sum())
         require(
             not masked,
-            f"a text with padding cannot be gone on with: {masked:,} of its tokens are masked",
-            "Leave them and the attention_mask out",
+            f"a text with padding cannot be continued: {masked:,} of its tokens are masked",
+            "Remove them and the attention_mask",
         )
-        what = "a text with position_ids cannot be gone on with"
-        require(self.start.position_ids is None, what, "Leave the position_ids out")
+        what = "a text with position_ids cannot be continued"
+        require(self.start.position_ids is None, what, "Remove the position_ids")
         self.added: list[int] = []
         self._cache = Cache() if getattr(model.module, "can_cache", False) else None
         self.logits = self._read_text()
@@ -145,7 +145,7 @@ def choose_token(
     """
     require(
         np.isfinite(logits.max()),
-        "this model does not say what comes next: what it gives are no numbers",
+        "the next token cannot be chosen: the logits are NaN or infinite",
         "Try --dtype float32, or another checkpoint",
     )
     if random is None:
@@ -160,20 +160,18 @@ def require_writer(model: Model) -> None:
     """Raise HgvizError for a model that does not predict the next token."""
     config, goal = model.config, model.spec.goal
     is_own = isinstance(config, TransformerConfig)
-    both_ways = "it reads both ways, so that no token is the next"
-    classifier = "it is a classifier: it gives classes and no tokens"
+    both_ways = "it is bidirectional"
+    classifier = "it is a classifier, which outputs classes, not tokens"
     why = ""
     if not is_own and not isinstance(config, TransformersConfig):
         why = "" if getattr(config, "causal", False) else both_ways
     elif isinstance(config, TransformerConfig) and config.slots:
-        why = "projected sequences cannot write: every row of theirs mixes later tokens"
+        why = "each row of a projected sequence mixes in later tokens"
     elif goal == "classes":
         why = classifier
     elif is_own and config.form == "encoder":
         why = both_ways
     elif goal != "next":
-        why = (
-            "it gives hidden states and no tokens" if is_own else "it does not give the next token"
-        )
-    do = "Choose a model that was trained to say the next token, such as GPT-2"
-    require(not why, f"this model cannot write: {why}", do)
+        why = "it outputs hidden states" if is_own else "it does not predict the next token"
+    do = "Choose a model trained to predict the next token, such as GPT-2"
+    require(not why, f"this model cannot generate text: {why}", do)

@@ -59,14 +59,14 @@ def _own_head_cost(attention: Attention) -> HeadCost:
 def _external_head_costs(network: Transformers) -> tuple[HeadCost, ...]:
     config = network.config
     if not config.uses_interface:
-        _refuse(config, "its class has attention code of its own")
+        _refuse(config, "its class has its own attention code")
     if len({*config.output_weights}) < len(config.output_weights):
         _refuse(config, "its layers share their weights")
     known, costs = dict[Any, HeadCost](), []
     for layer in config.layers:
         module, output = network.net.get_submodule(layer.name), network.projections[layer.index]
         if output is None:
-            _refuse(config, f"hgviz did not see what the heads of {layer.name} are put together by")
+            _refuse(config, f"hgviz did not find the output projection of {layer.name}")
         kind = type(module), len(layer.heads), *(one.shape for one in module.parameters())
         if kind not in known:
             known[kind] = _external_head_cost(network, layer, output) if layer.heads else NO_COST
@@ -91,7 +91,7 @@ def _external_head_cost(network: Transformers, layer: Layer, output: nn.Linear) 
 
 def _refuse(config: TransformersConfig, why: str) -> NoReturn:
     raise HgvizError(
-        f"this {config.family} is not written without heads: {why}", "Choose --form zeroed"
+        f"heads of this {config.family} cannot be removed: {why}", "Choose --form zeroed"
     )
 
 
@@ -135,7 +135,7 @@ def slice_layers(
     if not off:
         return config, dict(tensors)
     if not config.uses_interface:
-        _refuse(config, "its class has attention code of its own")
+        _refuse(config, "its class has its own attention code")
     network, sliced, remaining = build(config, tensors, "cpu", torch.float32), dict(tensors), []
     for layer in config.layers:
         if config.remaining:
@@ -170,7 +170,7 @@ def _slice_layer(
             continue
         own, shape = name_among(network.net, name, tensors), network.net.get_parameter(name).shape
         if not own or tensors[own].shape != shape:
-            _refuse(config, f"{name} is not in its file as it is computed with")
+            _refuse(config, f"{name} has another shape in its file")
         left = (~torch.stack(removed).any(0)).nonzero()[:, 0]
         tensors[own] = tensors[own].index_select(axis, left).contiguous()
     output = name_among(network.net, config.output_weights[layer.index], tensors)
@@ -205,7 +205,7 @@ def _probe(network: Transformers, layer: Layer) -> _ProbedLayer:
     finally:
         hook.remove()
     if not found or found[0].module is not module or not found[0].inputs:
-        _refuse(network.config, f"hgviz did not see what the heads of {layer.name} are made of")
+        _refuse(network.config, f"hgviz did not find the heads of {layer.name}")
     return found[0]
 
 
@@ -237,7 +237,7 @@ def _rows_by_head(
                 queries_by_head |= min(owners) < probed.heads and dimensions > 1
                 break
     if not queries_by_head:
-        _refuse(config, f"the queries of {layer.name} are not made head by head")
+        _refuse(config, f"the queries of {layer.name} are not separate for each head")
     return rows
 
 
@@ -317,10 +317,10 @@ def query_key_products(checkpoint: Checkpoint) -> tuple[QueryKeyProducts, ...]:
         q, k = (array(tensors[f"{name}.{side}.weight"]) for side in "qk")
         features = any(ACTIVATIONS[activation].features for activation in part.rule.activations)
         notes = {
-            "queries and keys are as they are before rotary positions turn them": part.rotary,
-            "scores by positions come on top": part.relative or part.places is not None,
-            "other scores are mixed in": part.synthesis is not None,
-            "linear attention weighs features of them": features,
+            "queries and keys are taken before the rotary position embedding": part.rotary,
+            "position scores are not included": part.relative or part.places is not None,
+            "synthesised scores are not included": part.synthesis is not None,
+            "linear attention uses features of queries and keys": features,
         }
         left_out = tuple(note for note, holds in notes.items() if holds)
         products.append(QueryKeyProducts(part.layer, q, mix, k, heads * part.d_head, left_out))

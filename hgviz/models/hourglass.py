@@ -44,7 +44,7 @@ from hgviz.models.run import Run
 
 _STAGE = re.compile(r"([0-9]{1,7})@([0-9]{1,7})")
 MOST_LAYERS, MOST_FACTOR = 1000, 2**16  # limits for untrusted files
-_EXAMPLE = 'Write "LAYERS@FACTOR" down to the waist and back up, such as "2@1 1@2 3@4 1@2 2@1"'
+_EXAMPLE = 'Write LAYERS@FACTOR for each stage, such as "2@1 1@2 3@4 1@2 2@1"'
 _DEPTH_EXAMPLE = "Give depth as (2, (1, 4, 1), 2) with shorten_factor (3, 2), or as a number"
 
 
@@ -87,31 +87,33 @@ def parse_hierarchy(text: str, vanilla: Sequence[int] | None = None) -> Hierarch
     """Parse a hierarchy such as "2@1 1@2 3@4 1@2 2@1".
 
     vanilla: the full-resolution layers (before, after), where text gives the shortened stages only.
-    Raises HgvizError unless the factors mirror around the waist, each a multiple of the next outer.
+    Raises HgvizError unless the factors mirror around the bottleneck, each a multiple of the next
+    outer one.
     """
     matches = [_STAGE.fullmatch(part) for part in text.split()]
     if not matches or None in matches:
-        raise _illegal(text, "it is not a row of LAYERS@FACTOR")
+        raise _illegal(text, "it is not a list of LAYERS@FACTOR")
     counts = [int(match[1]) for match in matches if match]
     totals = [int(match[2]) for match in matches if match]
     if len(counts) % 2 == 0:
-        raise _illegal(text, "it has no single waist: the number of stages is even")
+        raise _illegal(text, "the number of stages must be odd")
     if totals[0] != 1:
         if vanilla is None or len(vanilla) != 2:
             raise _illegal(
-                text, "it starts shortened and vanilla_layers (before, after) is missing"
+                text,
+                "it starts with a shortened stage, but vanilla_layers (before, after) is unset",
             )
         counts, totals = [vanilla[0], *counts, vanilla[1]], [1, *totals, 1]
     elif vanilla is not None and list(vanilla) != [counts[0], counts[-1]]:
         raise _illegal(text, f"its full-resolution layers differ from vanilla_layers {vanilla}")
     if totals != totals[::-1]:
-        raise _illegal(text, "its factors do not mirror around the waist")
+        raise _illegal(text, "its factors are not symmetric")
     waist = len(counts) // 2
     factors = []
     for outer, inner in pairwise(totals[: waist + 1]):
         if inner <= outer or inner % outer:
             raise _illegal(
-                text, f"factor {inner} is not 2, 3, ... times the factor {outer} around it"
+                text, f"factor {inner} is not a multiple of the factor {outer} around it"
             )
         factors.append(inner // outer)
     return _hierarchy(text, counts[:waist], counts[waist], counts[waist + 1 :][::-1], factors)
@@ -127,20 +129,20 @@ def hierarchy_from_depth(depth: Any, shorten_factor: Any = None) -> Hierarchy:
     inner = depth
     while isinstance(inner, (tuple, list)):
         if len(inner) != 3 or not all(_is_count(inner[i]) for i in (0, 2)):
-            raise _illegal(depth, "a depth is a number or (before, inner, after)")
+            raise _illegal(depth, "a depth must be a number or (before, inner, after)")
         pre.append(inner[0])
         post.append(inner[2])
         inner = inner[1]
         if len(pre) > 16:
-            raise _illegal(depth, "it is nested more than 16 deep")
+            raise _illegal(depth, "it is nested more than 16 levels deep")
     if not _is_count(inner):
-        raise _illegal(depth, "a depth is a number or (before, inner, after)")
+        raise _illegal(depth, "a depth must be a number or (before, inner, after)")
     single = not isinstance(shorten_factor, (tuple, list))
     factors = [shorten_factor] * len(pre) if single else list(shorten_factor)
     if pre and (len(factors) != len(pre) or not all(_is_count(k) and k >= 2 for k in factors)):
         raise _illegal(
             depth,
-            f"shorten_factor {str(shorten_factor)[:40]} is no number >= 2 for each of its "
+            f"shorten_factor {str(shorten_factor)[:40]} must be a number >= 2 for each of its "
             f"{len(pre)} levels",
         )
     return _hierarchy(depth, pre, inner, post, factors if pre else [])
@@ -155,7 +157,9 @@ def _hierarchy(
 ) -> Hierarchy:
     counts = [*pre, middle, *post]
     if min(counts) < 0 or sum(counts) > MOST_LAYERS or middle < 1:
-        raise _illegal(source, f"the innermost needs a layer; all have at most {MOST_LAYERS:,}")
+        raise _illegal(
+            source, f"it needs an innermost layer, and at most {MOST_LAYERS:,} layers in all"
+        )
     if math.prod(factors) > MOST_FACTOR:
         raise _illegal(source, f"it shortens by more than {MOST_FACTOR:,}")
     return Hierarchy(tuple(pre), middle, tuple(post), tuple(factors))
@@ -163,7 +167,7 @@ def _hierarchy(
 
 def _illegal(source: Any, why: str) -> HgvizError:
     do = _EXAMPLE if isinstance(source, str) else _DEPTH_EXAMPLE
-    return HgvizError(f"the hierarchy {repr(source)[:80]} cannot be built: {why}", do)
+    return HgvizError(f"the hierarchy {repr(source)[:80]} is invalid: {why}", do)
 
 
 def level_spans(tokens: int, strides: Sequence[int], causal: bool) -> tuple[Integers, ...]:
@@ -217,7 +221,7 @@ class HourglassConfig(
         levels = len(self.shape.factors) + 1
         require(
             not self.widths or (len(self.widths) == levels and self.widths[0] == self.d_model),
-            f"widths needs a number for each of the {levels} levels, the first d_model",
+            f"widths needs a number for each of the {levels} levels, starting with d_model",
         )
         odd = [width for width in map(self.width, range(levels)) if width % 2]
         require(
@@ -226,7 +230,7 @@ class HourglassConfig(
         )
         require(
             self.positions != "learned" or self.max_positions,
-            "learned positions need max_positions, the longest text",
+            "learned positions need max_positions, the maximum length",
         )
         self.refuse(())
 

@@ -56,28 +56,29 @@ MODALITIES: dict[str, Modality] = {  # by what a class calls such an input
 }  # fmt: skip
 OUTPUTS = ("logits", "prediction_logits", "last_hidden_state")  # the first that a model gives
 SUBTRACTS = "the map of its heads is the difference of two softmaxes"
-ADDS = "its model adds numbers to scores that no mask says"
-LENGTH_DEPENDENT = "it attends to short texts otherwise than to long ones"
+ADDS = "the model adds values to its scores that are not a mask"
+LENGTH_DEPENDENT = "its attention differs between short and long texts"
 CAPTURE_ADVICE = (  # for a model that hgviz cannot run
-    "To look at its attention, run it yourself and write its queries and keys with "
-    "hgviz.write_capture"
+    "To inspect its attention, run it yourself and save queries and keys with hgviz.write_capture"
 )
 
 
 def unseen(family: str, why: str) -> HgvizError:
     """The error for a model whose attention hgviz cannot find."""
-    return HgvizError(f"hgviz does not see the attention of {family}: {why}", CAPTURE_ADVICE)
+    return HgvizError(f"hgviz cannot record the attention of {family}: {why}", CAPTURE_ADVICE)
 
 
 def streaming_error(layer: int, why: str) -> HgvizError:
     """The error for heads that cannot be limited to the first and the latest keys."""
-    return HgvizError(f"heads of layer {layer} cannot stream: {why}", "Name heads of other layers")
+    return HgvizError(
+        f"heads of layer {layer} cannot stream: {why}", "Choose heads of other layers"
+    )
 
 
 def activation_error(why: str) -> HgvizError:
     """The error for a layer whose softmax cannot be exchanged for another activation."""
     return HgvizError(
-        f"the activation of this layer cannot be exchanged: {why}", "Exchange that of another model"
+        f"the activation of this layer cannot be replaced: {why}", "Choose another model"
     )
 
 
@@ -266,7 +267,7 @@ def _mask_of_indexer(
     if keys is None and blocks is None:
         return mask
     if active.cached:
-        raise unseen(type(module).__name__, "an indexer chooses among keys that a cache has")
+        raise unseen(type(module).__name__, "its indexer selects keys from a cache")
     if blocks is not None:
         positions = more.get("position_ids")
         if positions is None:
@@ -288,10 +289,10 @@ def _remaining_heads(
 
     Raises HgvizError where the layer computes other heads.
     """
-    words = "{} heads in {} groups of keys"
+    words = "{} heads in {} key groups"
     require(
         (q.shape[1], k.shape[1]) == left.sizes,
-        "the heads that config.json says are left do not fit the weights: "
+        "the remaining heads in config.json do not fit the weights: "
         f"{printable(left.name)} has {words.format(q.shape[1], k.shape[1])}, and "
         f"{words.format(*left.sizes)} by config.json",
         "Use the config.json that came with these weights",
@@ -453,7 +454,7 @@ class SoftmaxMode(TorchFunctionMode):
         active.context_size = -heads  # the width of values is not known here
         if run.streaming.places(index, range(heads)):
             raise streaming_error(
-                index, "its model weighs by code of its own, which is only looked at"
+                index, "its model has its own attention code, which is only observed"
             )
         call = WeightedCall(index, weights, causal=causal)
         weights = run.apply_weighted(call, weights, active.heads(index))
@@ -713,7 +714,7 @@ class Transformers(Network):
                     raise HgvizError(
                         f"this {config.family} cannot read this text: "
                         f"transformers says: {first_line(error)}",
-                        "Give another text, or set in its config.json what it asks for",
+                        "Use another text, or correct its config.json as the message says",
                     ) from error
                 raise
         if active.network is not None and active.layers != len(config.own_layers):
@@ -734,7 +735,7 @@ class Transformers(Network):
         if config.cross:
             require(
                 source is not None and source.states is not None,
-                "this model needs the states of an encoder: it is a decoder that attends to them",
+                "this model is a decoder that needs the hidden states of an encoder",
                 "Give them with the text",
             )
             assert source is not None
@@ -940,9 +941,9 @@ class Transformers(Network):
         net, end = cast(Any, self.net), cast(Any, self.net.config).eos_token_id
         require(
             not answers_at_end(net) or bool((ids == end).any(1).all()),
-            "the text has no end that this classifier could answer at: "
-            f"it answers at the last token {end}, the eos_token_id of its config.json",
-            "Give ids with it, or a tokenizer that adds it",
+            "this classifier predicts at the last end token: "
+            f"the text has no token {end}, the eos_token_id in config.json",
+            "Use token IDs with it, or a tokenizer that adds it",
         )
         if hasattr(net, "_shift_right"):
             return cast(Tensor, net._shift_right(ids))
@@ -1056,7 +1057,7 @@ def vocabulary_table(net: nn.Module) -> nn.Embedding:
     for module in (*inside, *net.modules()):
         if isinstance(module, nn.Embedding):
             return module
-    raise unseen(type(net).__name__, "it has no table of tokens, so it reads no texts")
+    raise unseen(type(net).__name__, "it has no token embedding")
 
 
 def _position_tables(net: nn.Module) -> list[nn.Embedding]:
@@ -1094,7 +1095,7 @@ def library() -> Any:
     except ImportError as error:
         raise HgvizError(
             f"this model needs the package transformers, version 5 or later: {first_line(error)}",
-            "Install it: pip install 'transformers>=5'",
+            "Install it with pip install 'transformers>=5'",
         ) from None
 
     transformers.utils.logging.disable_progress_bar()

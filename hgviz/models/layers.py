@@ -141,9 +141,9 @@ class AttentionConfiguration(Configuration, frozen=True, kw_only=True, forbid_un
             self._set("activations", (self.activations,))
         require(
             self.d_head or self.d_model % self.n_heads == 0,
-            f"{self.n_heads} heads do not divide the width {self.d_model}: "
+            f"the number of heads must divide the width: "
             f"{self.d_model} / {self.n_heads} is not a whole number",
-            "Change n_heads or d_model, or give d_head",
+            "Change n_heads or d_model, or set d_head",
         )
         self._set("d_head", self.d_head or self.d_model // self.n_heads)
         self._set("d_ff", self.d_ff or 4 * self.d_model)
@@ -158,9 +158,9 @@ class AttentionConfiguration(Configuration, frozen=True, kw_only=True, forbid_un
         faults = (
             *faults,
             (self.kept and len(self.kept) != layers,
-             f"kept needs the heads of each of the {layers} layers that attend"),
+             f"kept needs the heads of each of the {layers} attention layers"),
             (any(list(left) != sorted({*left} & {*heads}) for left in self.kept),
-             f"kept lists the numbers of heads, each once, from 0 to {self.n_heads - 1}"),
+             f"kept must list each head once, from 0 to {self.n_heads - 1}"),
         )  # fmt: skip
         for failed, what in faults:
             require(not failed, f"this model cannot be built: {what}", "Correct its configuration")
@@ -228,7 +228,7 @@ def require_even_heads(positions: str, d_head: int) -> None:
     """Raise HgvizError for rotary positions in heads of odd width."""
     require(
         positions != "rotary" or d_head % 2 == 0,
-        f"rotary positions cannot turn heads of width {d_head}: they turn pairs of numbers",
+        f"rotary positions need an even head width, not {d_head}",
         "Choose an even width per head",
     )
 
@@ -572,8 +572,7 @@ def require_length(length: int, limit: int | None) -> None:
     """Raise HgvizError for a text longer than the limit, None for no limit."""
     if limit is not None and length > limit:
         raise HgvizError(
-            f"the text has {length:,} tokens and this model reads at most {limit:,}: "
-            "its positions end there",
+            f"the text has {length:,} tokens, and the maximum length of this model is {limit:,}",
             "Shorten the text",
         )
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:  # transformers takes seconds to load
 
 MASKINGS = ("compat", "strict")
 READS = {"text": "text", "image": "images", "audio": "sound"}
-TAKEN = "Use `hgviz capture` or `hgviz compare`, which take --{0} FILE"
+TAKEN = "Use `hgviz capture` or `hgviz compare` with --{0} FILE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Model:
         """
         require(
             pair is None or self._kinds or self.spec.goal == "ends" or self.spec.reads_twice,
-            "this model does not read pairs of texts: it has no token types to tell them apart",
+            "this model does not read text pairs: it has no token types",
             "Give one text",
         )
         prompt = self.encode(text, pair)
@@ -196,9 +196,8 @@ class Model:
         """
         require(
             self.decoder_start is not None,
-            "this model needs a beginning for its decoder: "
-            "its config.json has no decoder_start_token_id",
-            "Give it with --target",
+            "the decoder has no start token: config.json has no decoder_start_token_id",
+            "Give a target with --target",
         )
         return self.from_ids([self.decoder_start])
 
@@ -215,7 +214,7 @@ class Model:
         Warns where they begin with padding and the model has learned positions.
         """
         values, mask, kinds = self._arrays(ids, attention_mask, token_type_ids)
-        what = f"a prompt is one text: these ids have the shape {values.shape}"
+        what = f"a prompt must be one text: these ids have the shape {values.shape}"
         require(values.ndim == 1, what)
         if position_ids is not None:
             limit = getattr(self.module, "most_positions", None)
@@ -237,13 +236,13 @@ class Model:
         if getattr(self.module, "first_position", None) is not None:
             words = (
                 "Positions count from the first real token, as transformers' generate() does; "
-                'give "position_ids" to count otherwise.'
+                'give "position_ids" to change this.'
             )
         elif getattr(self.module, "counts_padding", False) or (
             getattr(self.config, "positions", "none") in ("learned", "sinusoidal")
         ):
             words = (
-                "Positions count from the first token, padding included; leave the padding out to "
+                "Positions count from the first token, including padding; remove the padding to "
                 "count from the first real token."
             )
         else:
@@ -298,13 +297,13 @@ class Model:
     @property
     def _reader(self) -> Processor:
         if self.processor is None:
-            raise HgvizError("this model reads text: it takes no image or sound", "Give --text T")
+            raise HgvizError("this model reads text, not images or sound", "Use --text")
         return self.processor
 
     def from_states(self, states: Any, attention_mask: Any = None) -> Prompt:
         """A prompt of an encoder's states (n, width). Raises HgvizError as run."""
         values = self._states(states)
-        what = f"one text is captured at a time: states have {values.ndim} axes"
+        what = f"only one text can be captured at a time: the states have {values.ndim} axes"
         require(values.ndim == 2, what)
         mask = None
         if attention_mask is not None:
@@ -362,16 +361,16 @@ class Model:
             assert tokens.ids is not None
             tokens = Tokens(module.shifted(tokens.ids), keep, source=tokens)
         elif has_encoder:
-            what = "this model needs decoder_ids: it reads one text and writes another"
-            raise HgvizError(what, "Give both")
+            what = "this model has an encoder and a decoder, and decoder_ids are missing"
+            raise HgvizError(what, "Give ids and decoder_ids")
         elif self.takes_states and encoder_states is not None:
             tokens = replace(tokens, source=self._state_tokens(encoder_states, encoder_mask))
         if tokens.source is not None:
             counts = tokens.source.shape[0], tokens.shape[0]
             require(
                 counts[0] == counts[1],
-                "the two texts differ in number: "
-                f"there are {counts[0]} on the encoder's side and {counts[1]} on the decoder's",
+                "the batch sizes differ: "
+                f"{counts[0]} for the encoder and {counts[1]} for the decoder",
             )
         logits = self.logits(tokens, Run(self._heads(off)))
         return Result(logits if np.ndim(ids) == 2 else logits[0])
@@ -453,9 +452,9 @@ class Model:
             return self._state_tokens(prompt.states, prompt.attention_mask)
         require(
             (prompt.signal is not None) == is_signal,
-            f"this model reads {READS[self.spec.modality]}: "
-            f"and it was given {'a text' if prompt.signal is None else 'something else'}",
-            "Give what it reads",
+            f"this model reads {READS[self.spec.modality]}, but the input is "
+            f"{'text' if prompt.signal is None else 'something else'}",
+            f"Use {READS[self.spec.modality]}",
         )
         if prompt.signal is not None:
             values = torch.tensor(prompt.signal.values, device=self.device, dtype=self._float)
@@ -504,15 +503,14 @@ class Model:
         require_room(values.shape[-1] if values.size else 0, spec.max_positions)
         require(
             spec.vocabulary,
-            f"this model reads {READS[spec.modality]} and no token ids: "
-            f"its family is {spec.family}",
+            f"this model reads {READS[spec.modality]}, not token ids: its family is {spec.family}",
             TAKEN.format(spec.modality),
         )
         low, high = int(values.min()), int(values.max())
         require(
             low >= 0 and high < spec.vocabulary,
             f"there is no token {low if low < 0 else high}: "
-            f"this model's ids go from 0 to {spec.vocabulary - 1:,}",
+            f"the ids of this model are 0 to {spec.vocabulary - 1:,}",
             "Use the tokenizer the model was trained with",
         )
         mask, kinds = None, None
@@ -533,8 +531,8 @@ class Model:
         require(
             is_good,
             "the encoder states do not fit this model: "
-            f"it needs finite numbers (positions, {width}), "
-            f"these are {values.dtype} {values.shape}",
+            f"they must be finite numbers of shape (positions, {width}), "
+            f"not {values.dtype} {values.shape}",
         )
         return values
 
@@ -553,7 +551,7 @@ class Model:
 def require_none(arguments: dict[str, Any], family: str) -> None:
     """Raise HgvizError for the first argument that is not None: the model does not take it."""
     for name, value in arguments.items():
-        what = f"this model does not take {name}: its family is {family}"
+        what = f"this model does not accept {name}: its family is {family}"
         require(value is None, what, f"Leave {name} out")
 
 
@@ -567,7 +565,7 @@ def _align(values: Any, name: str, shape: tuple[int, ...], limit: int) -> Intege
     require(
         array.shape == shape and (not array.size or 0 <= array.min() <= array.max() < limit),
         f"the {name} {'do' if name.endswith('s') else 'does'} not fit the ids: "
-        f"each id needs one from 0 to {limit - 1:,}: ids {shape}, {name} {array.shape}",
+        f"each id needs a value from 0 to {limit - 1:,}: ids {shape}, {name} {array.shape}",
     )
     return array
 
@@ -576,10 +574,10 @@ def _integers(values: Any, name: str) -> Integers:
     try:
         array = np.asarray(values)
     except ValueError:
-        raise HgvizError(f"the {name} are no array: their rows differ in length") from None
+        raise HgvizError(f"the {name} are not an array: their rows differ in length") from None
     is_integer = not array.size or array.dtype.kind in "iub"
-    require(is_integer, f"the {name} are no integers: they are {array.dtype}")
-    require(array.ndim in (1, 2), f"the {name} are no sequence: they have {array.ndim} dimensions")
+    require(is_integer, f"the {name} must be integers, not {array.dtype}")
+    require(array.ndim in (1, 2), f"the {name} must have 1 or 2 dimensions, not {array.ndim}")
     return array.astype(np.int64)
 
 
@@ -604,7 +602,7 @@ def open_model(
     """
     place, kind = device_of(device), dtype_of(dtype)
     is_possible = place != "mps" or kind != torch.float64
-    require(is_possible, "mps has no float64", "Use --dtype float32, or --device cpu")
+    require(is_possible, "mps does not support float64", "Use --dtype float32, or --device cpu")
     checkpoint, name = read(path, reads), ""
     if activation is not None:
         changed = with_activation(checkpoint.config, activation)
@@ -665,8 +663,8 @@ def _with_masking(config: Any, masking: str | None) -> Any:
     choose(masking, MASKINGS, "masking")
     require(
         masking == "strict" or config.form == "windowed",
-        "this model is always masked strictly: "
-        "compat masking repeats what hourglass-transformer-pytorch does",
+        "this model only supports strict masking: "
+        "compat masking is that of hourglass-transformer-pytorch",
         "Leave masking out",
     )
     return config.replace(masking=masking) if config.form == "windowed" else config

@@ -30,10 +30,9 @@ def layers_of_module(
     queries, keys = _modules_like(module, q, "q"), _modules_like(module, k, "k")
     require(
         len(queries) == len(keys),
-        f"q and k are not of the same layers: {q!r} names {len(queries)} modules, {k!r} "
-        f"{len(keys)}",
+        f"q and k must name equally many modules: {q!r} names {len(queries)}, {k!r} {len(keys)}",
     )
-    require(head_width > 0, "nothing says how wide a head is", "Give head_width, such as 64")
+    require(head_width > 0, "head_width is missing", "Give head_width, such as 64")
     found: dict[nn.Module, Tensor] = {}
 
     def keep(one: nn.Module, _: Any, output: Tensor) -> None:

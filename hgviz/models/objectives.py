@@ -622,8 +622,8 @@ def make_objective(
             require(
                 not short,
                 f"{rows.name}, line {(*short, 0)[0]:,}: the second text is too short: "
-                "its first token is given, and no other follows",
-                "Use a tokenizer, whose texts begin and end with special tokens",
+                "it needs a token after the first",
+                "Use a tokenizer that adds special tokens at both ends",
             )
         return Pairs(recipe, sides[0], sides[1], pad or 0)
     if goal == "classes":
@@ -634,8 +634,8 @@ def make_objective(
         return Classes(recipe, train, valid, pad or 0, unknown, tokenizer.specials)
     require(
         goal != "states" and not getattr(config, "two_texts", False),
-        "this model cannot be trained by itself: "
-        "it needs the states of an encoder, or answers nothing that could be right or wrong",
+        "this model cannot be trained alone: "
+        "it needs the states of an encoder, or makes no predictions",
         'Choose form = "encoder-decoder", or the goal next, masked or classes',
     )
     frame = tokenizer.frame() if goal == "masked" else ((), ())
@@ -652,8 +652,8 @@ def make_objective(
         require(
             len(ids) > window + 1,
             f"{path} is too short to train on: "
-            f"it has {len(ids):,} {unit} and the longest window is {window:,}",
-            "Give a longer text or a shorter window",
+            f"it has {len(ids):,} {unit}, and the longest window is {window:,}",
+            "Use a longer text or a shorter window",
         )
         streams.append(torch.from_numpy(ids))
     if goal != "masked":

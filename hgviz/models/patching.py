@@ -60,8 +60,8 @@ def patch_each(
     for layer in attention_layers(module):
         require(
             layer.index in clean.contexts,
-            f"layer {layer.index} computes its context by code of its own, which cannot be patched",
-            "Use a model whose attention hgviz computes, such as a GPT-2, BERT or Llama",
+            f"layer {layer.index} cannot be patched: it computes its context with its own code",
+            "Use a model whose attention hgviz computes, such as GPT-2, BERT or Llama",
         )
         places = [
             place for place, head in enumerate(layer.heads)

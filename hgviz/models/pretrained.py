@@ -79,7 +79,7 @@ PROVED, TOLERANCE = 33, 1e-3  # tokens of the proof that outputs are those of ea
 PART_LIMIT = 2**14  # layers, heads or experts that a model may have besides one for each tensor
 LABEL_LIMIT = 100_000
 OWN_CONFIG = "Use the config.json that came with these weights"
-LARGER = "Open it on a machine with more"
+LARGER = "Open it on a machine with more memory"
 SIZE_LIMIT = 2**24  # of positions, frames and windows; no known model has more than 10,485,760
 DEPTHS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
 HEADS = ("num_heads", "n_heads", "num_attention_heads")  # of a module or its configuration
@@ -153,8 +153,8 @@ def read(path: Path, modality: Modality = "text") -> Checkpoint:
     class_kind = getattr(model_class.config_class, "model_type", folder.kind)
     require(
         class_kind == folder.kind or model_class.__name__ in _classes(folder.kind),
-        f"{short_path(folder.config)} says two things: its model_type is {quoted(folder.kind)}, "
-        f"and {model_class.__name__} is of the type {class_kind}",
+        f"{short_path(folder.config)} is contradictory: its model_type is {quoted(folder.kind)}, "
+        f"but {model_class.__name__} is of type {class_kind}",
         OWN_CONFIG,
     )
 
@@ -174,7 +174,7 @@ def read(path: Path, modality: Modality = "text") -> Checkpoint:
     )  # fmt: skip
     tensors = to_file_layout(config, folder.tensors)
     if remaining and not config.uses_interface:
-        raise folder.misfit(f"it lists heads that are left, and no {folder.kind} lacks any")
+        raise folder.misfit(f"it lists remaining heads, which {folder.kind} does not support")
     with _explain_errors(folder.config, folder.keys):
         network, unused = _open_network(folder, config, tensors)
         config = _find_layers(network, tensors)
@@ -202,8 +202,8 @@ def _read_folder(path: Path) -> tuple[_Folder, Entry]:
     signs = [f"{key} {value}" for key, value in marks.items() if data.get(key) == value]
     require(
         kind != "bert" or len(signs) < 2,
-        f"{short_path(where)} says bert, and describes RoBERTa: {' and '.join(signs)} are "
-        "RoBERTa's, whose positions begin behind the padding token",
+        f"{short_path(where)} says bert but describes RoBERTa: {' and '.join(signs)} are "
+        "RoBERTa's, whose positions are offset",
         OWN_CONFIG,
     )
     stored = read_weights(weights, lambda name: name.endswith(BUFFERS))
@@ -230,7 +230,7 @@ def _open_network(
         config = config.replace(uses_interface=False)
         net, missing, unused = _load(config, tensors, torch.float32)
     if missing and len(unused) == len(tensors):
-        raise folder.misfit(f"none of its tensors is one of {config.class_name}")
+        raise folder.misfit(f"none of its tensors belongs to {config.class_name}")
     # older files keep what modelling code makes: frequencies of rotary positions and masks
     masks = {name for name, tensor in tensors.items() if tensor.dim() == 4 and tensor.numel()
              and tensor.shape[:2] == (1, 1)}  # fmt: skip
@@ -241,10 +241,10 @@ def _open_network(
     stacks = (name for name, part in net.named_modules() if isinstance(part, nn.ModuleList))
     places = tuple(f"{bare_name(net, name)}." for name in stacks)
     if inside := [name for name in unused if bare_name(net, name).startswith(places)]:
-        raise folder.misfit(f"{config.class_name} has no use for {_first_name(inside)}")
+        raise folder.misfit(f"{config.class_name} does not use {_first_name(inside)}")
     network = Transformers(net, config)
     if missing and (needed := _required_parameters(network, missing)):
-        raise folder.misfit(f"the file lacks {_first_name(needed)}")
+        raise folder.misfit(f"{_first_name(needed)} is missing")
     return network, unused
 
 
@@ -280,9 +280,9 @@ def _require_once(folder: _Folder, model_class: Any) -> None:
         bare = bare_name(model_class, name)
         require(
             bare == name or bare not in folder.names,
-            f"{short_path(folder.weights)} holds one tensor twice: "
-            f"{printable(bare)} and {printable(name)} are the same to this model",
-            "Leave out the one that is not meant",
+            f"{short_path(folder.weights)} contains one tensor twice: "
+            f"{printable(bare)} and {printable(name)} are the same in this model",
+            "Remove one of them",
         )
 
 
@@ -293,9 +293,9 @@ def _model_type(data: Mapping[str, Any], where: str) -> str:
     """The model type of a config.json. Raises HgvizError for unknown ones and code of its own."""
     require(
         not data.get("auto_map"),
-        f"{where} asks for code of its own: "
-        "its auto_map names Python files, and hgviz runs nothing that comes with a model",
-        "Use a model of an architecture that transformers itself has",
+        f"{where} needs custom code: "
+        "its auto_map names Python files, and hgviz does not run code from model folders",
+        "Use an architecture that transformers itself supports",
     )
     kind, known = data.get("model_type"), [*library().CONFIG_MAPPING.keys()]
     if kind is None:  # BERT's first files say it by their class alone
@@ -304,8 +304,8 @@ def _model_type(data: Mapping[str, Any], where: str) -> str:
         return kind
     near = difflib.get_close_matches(str(kind), known, 1, 0.6)
     raise HgvizError(
-        f"{where} is of a model that hgviz cannot run: its model_type is {quoted(kind)}, which "
-        f"transformers {library().__version__} does not know",
+        f"{where} has an unsupported architecture: its model_type is {quoted(kind)}, which "
+        f"transformers {library().__version__} does not support",
         f"Did you mean {near[0]!r}?" if near else CAPTURE_ADVICE,
     )
 
@@ -342,8 +342,8 @@ def _class_name(folder: _Folder) -> str:
     bare = library().models.auto.modeling_auto.MODEL_MAPPING_NAMES.get(kind)
     require(
         isinstance(bare, str),
-        f"hgviz does not know which model {kind} is: its config.json names {quoted(name)}",
-        "Save it again by transformers, as one of its own classes",
+        f"the class of this {kind} model is unknown: its config.json names {quoted(name)}",
+        "Save it again with transformers, as one of its classes",
     )
     if name is not None:
         return str(bare)
@@ -420,10 +420,10 @@ def _checked_config(folder: _Folder) -> Any:
         if type(value) is int and "label2id." not in key and re.search(COUNTS, name):
             limit = count if name in DEPTHS else max(PART_LIMIT, count)
             if value > limit:
-                raise folder.misfit(f"it holds {count:,} tensors, and {name} is {value:,}")
+                raise folder.misfit(f"it has {count:,} tensors, but {name} is {value:,}")
     labels = folder.keys.get("num_labels")
     if type(labels) is int and labels > LABEL_LIMIT:
-        raise folder.misfit(f"num_labels is {labels:,}, and up to {LABEL_LIMIT:,} are read")
+        raise folder.misfit(f"num_labels is {labels:,}, and the limit is {LABEL_LIMIT:,}")
     known: set[str] = set()
     with suppress(Exception):  # some types have no configuration without arguments
         fields = _fields(_net_config(folder.kind, {}).to_dict())
@@ -458,7 +458,7 @@ def require_sizes(data: Mapping[str, Any], known: Collection[str], where: Path) 
         require(
             not is_size or largest <= SIZE_LIMIT,
             f"{short_path(where)} describes a model that is too large: "
-            f"{printable(key)} is {largest:,}, and up to {SIZE_LIMIT:,} are read",
+            f"{printable(key)} is {largest:,}, and the limit is {SIZE_LIMIT:,}",
             f"Correct {printable(key)} in {short_path(where)}",
         )
 
@@ -485,8 +485,8 @@ def _pruned_heads(net: nn.Module, folder: _Folder) -> tuple[RemainingHeads, ...]
         gone[name] = {*heads}
         require(
             gone[name] <= {*range(heads_of.get(name, 0))},
-            f"the pruned_heads in {short_path(folder.config)} cannot be used: "
-            f"the model has no such heads as {printable(layer)}: {quoted(heads)}",
+            f"the pruned_heads in {short_path(folder.config)} are invalid: "
+            f"the model has no heads {printable(layer)}: {quoted(heads)}",
             OWN_CONFIG,
         )
     return tuple(
@@ -556,7 +556,7 @@ def build(
     the model has attention code of its own.
     """
     if not config.uses_interface and config.exchanged:
-        raise activation_error("its model has attention code of its own")
+        raise activation_error("its model has its own attention code")
     if network is None or dtype != torch.float32:
         network = Transformers(_load(config, tensors, dtype)[0], config)
     network.config = config
@@ -690,9 +690,7 @@ def _require_shapes(folder: _Folder, net: nn.Module, remaining: Sequence[Remaini
         fewer = [a < b for a, b in zip(stored, shape, strict=False) if a != b]
         if not remaining or fewer != [True] or len(stored) != len(shape):
             sizes = " x ".join(map(str, stored)), " x ".join(map(str, shape))
-            raise folder.misfit(
-                f"{printable(name)} is {sizes[0]} in it, and {sizes[1]} by config.json"
-            )
+            raise folder.misfit(f"{printable(name)} is {sizes[0]}, and config.json says {sizes[1]}")
         is_smaller = True
     return why_hgviz_only(remaining, folder.tensors) if is_smaller else ""
 
@@ -741,9 +739,9 @@ def rename_tensors(checkpoint: Checkpoint) -> Checkpoint:
     config, tensors = cast(TransformersConfig, checkpoint.config), checkpoint.tensors
     require(
         not config.hgviz_only,
-        f"{short_path(checkpoint.folder)} opens in hgviz alone, since some of its heads are gone: "
+        f"{short_path(checkpoint.folder)} is pruned in a way that only hgviz can open: "
         f"{config.hgviz_only}",
-        "Open it as it is, or convert the whole model",
+        "Open it directly, or convert the full model",
     )
     widest = reduce(torch.promote_types, {tensor.dtype for tensor in tensors.values()})
     net, report = _from_pretrained(config, tensors, widest, "eager")
@@ -861,10 +859,10 @@ def _find_layers(network: Transformers, tensors: Mapping[str, Tensor]) -> Transf
     unattending, layers, calls = dict(probe.unattending), list[Layer](), list[int]()
     for call, (shape, place) in enumerate(zip(shapes, _places(config, shapes), strict=True)):
         if place is None:
-            unattending[paths[call]] = "attention to something else than the tokens of a text"
+            unattending[paths[call]] = "attention to something other than tokens"
             continue
         if shape.batch > 1:
-            raise unseen(config.family, f"{paths[call]} attends within parts of what it reads")
+            raise unseen(config.family, f"{paths[call]} attends within parts of its input")
         left = remaining[len(layers)] if len(layers) < len(remaining) else None
         heads = tuple(range(shape.heads)) if left is None else left.heads
         patches = config.patches
@@ -879,14 +877,14 @@ def _find_layers(network: Transformers, tensors: Mapping[str, Tensor]) -> Transf
         )  # fmt: skip
         calls.append(call)
     if not layers:
-        why = "it neither asks transformers for it nor weighs by a softmax"
+        why = "it uses neither the attention interface of transformers nor a softmax"
         if shapes:
-            why = f"{paths[0]} weighs other keys than those of its text"
+            why = f"{paths[0]} attends to keys that are not tokens of its text"
         raise unseen(config.family, why)
     names = [layer.name for layer in layers]
     require(
         not remaining or [layer.name for layer in remaining] == names,
-        f"what config.json says under {ENTRY} is of another model: "
+        f"the entry {ENTRY} in config.json belongs to another model: "
         f"the layers of this one are {_first_name(names)}",
         OWN_CONFIG,
     )
@@ -995,8 +993,7 @@ def _require_same_outputs(network: Transformers) -> None:
     difference, largest = float((ours - eager).abs().max()), float(eager.abs().max())
     if not difference <= TOLERANCE * max(1.0, largest):
         raise unseen(
-            config.family, f"by hgviz's attention its outputs are {difference:.1e} off, so it has "
-            "more to it than hgviz knows",
+            config.family, f"recomputed by hgviz, its outputs differ by {difference:.1e}",
         )  # fmt: skip
 
 
@@ -1045,13 +1042,13 @@ def require_own_projections(config: TransformersConfig, layers: Iterable[int]) -
     its alone."""
     for layer in sorted({*layers}):
         module = config.output_modules[layer]
-        why = f"no product behind the heads of layer {layer} was seen"
+        why = f"the output projection of layer {layer} was not found"
         if module:
             why = f"layer {layer} shares its weights with other layers"
         require(
             module and config.output_modules.count(module) == 1,
-            f"this model cannot be stored with heads off or weaker: {why}",
-            "Take [gates] and model.off out of the training file",
+            f"this model cannot be saved with heads off or scaled: {why}",
+            "Remove [gates] and model.off from the training file",
         )
 
 
@@ -1068,7 +1065,7 @@ def set_goal(
     advice = "Choose another goal, or a model of another type"
     refusal = f"a {config.family} cannot be trained for the goal {printable(goal)}: "
     model_class = _class_for(config, goal)
-    require(model_class, f"{refusal}transformers has no such class of this type", advice)
+    require(model_class, f"{refusal}transformers has no class for it", advice)
     data = {**config.data, "architectures": [model_class.__name__]}
     has_new_labels = goal == "classes" and tuple(labels) != config.labels
     if has_new_labels:
@@ -1118,7 +1115,7 @@ def set_goal(
         raise
     except Exception as error:  # transformers raises whatever its parts do
         raise HgvizError(f"{refusal}transformers says: {first_line(error)}", advice) from None
-    require(changed.goal == goal, f"{refusal}each of its tokens sees those after it", advice)
+    require(changed.goal == goal, f"{refusal}it is bidirectional", advice)
     changed = changed.replace(**config.entry.exchanged())
     return replace(checkpoint, config=changed, tensors=tensors, network=None), tuple(missing)
 
@@ -1154,18 +1151,18 @@ def _explain_errors(
     except Exception as error:  # transformers raises whatever its parts do
         name, fault, value = short_path(where), "", None
         what = f"transformers cannot run the model of {name}: "
-        says, do = str(error).strip(), "Install the package that it names"
+        says, do = str(error).strip(), "Install the package named here"
         if not isinstance(error, ImportError):  # whose last line is of how to start again
             says = says.rpartition("\n")[2].lstrip(" )")  # what it is about stands above it
             fault = _field_named_by(error, keys)
             do = f"Correct {fault} in {name}"
             if build is not None:
-                what = f"{name} does not describe a model that can be built: "
+                what = f"{name} is invalid: "
                 if not fault:
                     fault, value = _field_at_fault(keys, build)
-                do = f"Correct {fault or 'what it names'} in {name}"
+                do = f"Correct {fault or 'this'} in {name}"
             elif not fault:
-                do = "Run it by transformers alone to see whether the model or hgviz is at fault"
+                do = "Run it in transformers alone to see whether the model or hgviz is at fault"
         what += f"{fault} is {quoted(value)}; " if value is not None else ""
         reason = first_line(ValueError(says) if says else error)
         raise HgvizError(f"{what}transformers says: {reason}", do) from None

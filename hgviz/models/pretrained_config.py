@@ -39,9 +39,9 @@ class RemainingHeads(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         """Raise ValueError for numbers that no layer has."""
         if self.of % self.groups:
-            raise ValueError(f"{self.of} heads do not share {self.groups} groups of keys")
+            raise ValueError(f"{self.of} heads cannot share {self.groups} key groups")
         if list(self.heads) != sorted({*self.heads} & {*range(self.of)}):
-            raise ValueError(f"its heads are not numbers of {self.of}, each once and in order")
+            raise ValueError(f"its heads are not in order, each once, from 0 to {self.of - 1}")
 
     @property
     def shared(self) -> int:
@@ -73,10 +73,10 @@ def why_hgviz_only(remaining: Sequence[RemainingHeads], names: Collection[str]) 
     if len({layer.sizes for layer in remaining}) > 1:
         return "layers keep different numbers of heads"
     if not all(layer.is_even for layer in remaining):
-        return "groups of keys keep different numbers of heads"
+        return "key groups keep different numbers of heads"
     if any(name.endswith("relative_attention_bias.weight") for name in names):
-        return "its table of relative positions keeps all heads, which several layers read"
-    return "its class has no such number of heads of this width"
+        return "its relative position table covers all heads and is shared between layers"
+    return "its class does not support this number of heads of this width"
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -23,11 +23,8 @@ from hgviz.models.text import decode_utf8, read_bytes
 Prompts = tuple[Prompt, Prompt | None]  # the second is what a decoder reads
 
 MOST_TEXT, MOST_IDS = 64 * 2**20, 256 * 2**20  # bytes
-NO_ENCODER = "it is a decoder that looks at the states of an encoder which is not part of it"
-STATES = (
-    'Give --ids F.json with "input_ids", its own tokens, and "encoder_hidden_states", what it '
-    "looks at"
-)
+NO_ENCODER = "it is a decoder that attends to the states of a separate encoder"
+STATES = 'Use --ids F.json with "input_ids" (its own tokens) and "encoder_hidden_states"'
 
 
 def read_prompts(
@@ -73,14 +70,14 @@ def from_text(
     spec = model.spec
     require(
         spec.modality == "text",
-        f"this model reads {READS[spec.modality]} and no text: its family is {spec.family}",
+        f"this model reads {READS[spec.modality]}, not text: its family is {spec.family}",
         TAKEN.format(spec.modality),
     )
-    what = f"this model cannot start from a text alone: {NO_ENCODER}"
+    what = f"this model cannot run on text alone: {NO_ENCODER}"
     require(not model.takes_states, what, STATES)
     require(
         target is not None or not spec.needs_target,
-        "this model needs a second text: its encoder reads one and its decoder writes another",
+        "this model needs a second text: it has an encoder and a decoder",
         "Give the decoder's text with --target",
     )
     if target is None:
@@ -89,8 +86,8 @@ def from_text(
     if not spec.two_texts or spec.goal == "classes":
         why = "its decoder reads the same text"
         if not spec.two_texts:
-            why = "it reads one text, as only an encoder-decoder has two"
-        raise HgvizError(f"this model has no use for a target: {why}", "Leave --target out")
+            why = "it reads one text, and only an encoder-decoder reads two"
+        raise HgvizError(f"this model does not accept a target: {why}", "Leave --target out")
     return model.tokenize(text, pair), _tokenize_target(model, target)
 
 
@@ -108,8 +105,8 @@ def _from_signal(
     require(
         target is not None or writes,
         "this model needs a text for its decoder: "
-        f"its encoder reads {READS[model.spec.modality]}, and its decoder writes",
-        "Give it with --target or --ids, or let the model write it: --generate N",
+        f"its encoder reads {READS[model.spec.modality]}, and its decoder reads text",
+        "Give it with --target or --ids, or generate it with --generate N",
     )
     return own, model.beginning() if target is None else _tokenize_target(model, target)
 
@@ -118,7 +115,7 @@ def _tokenize_target(model: Model, text: str) -> Prompt:
     try:
         return model.tokenize_target(text)
     except HgvizError as error:
-        raise HgvizError(f"the target: {error.what}", error.do) from None
+        raise HgvizError(f"the target is invalid: {error.what}", error.do) from None
 
 
 def from_file(model: Model, path: str | Path) -> Prompts:
@@ -147,9 +144,8 @@ def from_file(model: Model, path: str | Path) -> Prompts:
         return own, model.twice(own)
     require(
         content.decoder_input_ids is not None,
-        "this model needs decoder_input_ids: "
-        "its encoder reads the input_ids and its decoder writes a second text",
-        'Give --ids F.json with "input_ids" and "decoder_input_ids"',
+        "this model needs decoder_input_ids: it has an encoder and a decoder",
+        'Use --ids F.json with "input_ids" and "decoder_input_ids"',
     )
     return own, model.from_ids(content.decoder_input_ids, content.decoder_attention_mask)
 
@@ -165,9 +161,9 @@ def read_corpus_for(model: Model, path: str | Path) -> Corpus:
     if (modality := model.spec.modality) != "text":
         target = " --target TEXT" if model.spec.two_texts else ""
         raise HgvizError(
-            f"this model reads {READS[modality]}, and no corpus of texts: "
+            f"this model reads {READS[modality]}, not a corpus of texts: "
             f"its family is {model.spec.family}",
-            f"Use `hgviz capture` on one at a time, with --{modality} FILE{target}",
+            f"Use `hgviz capture` with --{modality} FILE{target}, one at a time",
         )
     return read_corpus(path, model.spec.needs_target, model.reads_pairs)
 
@@ -201,9 +197,9 @@ def prompts_like(model: Model, like: Capture) -> Prompts:
         return main, _read_again(model, target)
     require(
         (main.signal is None) == (model.spec.modality == "text"),
-        "B cannot read what A read: "
-        f"A reads {READS[like.spec.modality]} and B {READS[model.spec.modality]}",
-        "Choose two models of one kind",
+        "B cannot read the input of A: "
+        f"A reads {READS[like.spec.modality]}, B reads {READS[model.spec.modality]}",
+        "Choose two models of the same kind",
     )
     if main.signal is not None:
         own = model.again(main)
@@ -248,8 +244,8 @@ def _tokenize_again(model: Model, prompt: Prompt, pair: str = "") -> Prompt:
     """A text, or a pair, as the model's own tokenizer splits it; the ids where there is no text."""
     require(
         prompt.states is None,
-        "B cannot read the text of A: there is none: A was given the states of an encoder",
-        "Choose a model that takes states, or open a capture",
+        "B cannot read the input of A, which is the states of an encoder",
+        "Choose a model that accepts states, or open a capture",
     )
     if not prompt.text:
         return model.from_ids(prompt.ids, prompt.attention_mask)
@@ -264,7 +260,7 @@ def _tokenize_again(model: Model, prompt: Prompt, pair: str = "") -> Prompt:
 def read_text(path: str | Path) -> str:
     """The text of a UTF-8 file. Raises HgvizError for anything else, and for an empty one."""
     data = read_bytes(Path(path), MOST_TEXT)
-    require(data, f"{Path(path).name} is empty: there is nothing to attend to", "Give some text")
+    require(data, f"{Path(path).name} is empty", "Choose a file with text")
     return decode_utf8(Path(path), data)
 
 
@@ -272,7 +268,7 @@ def read_standard_input() -> str:
     """The text on standard input. Raises HgvizError as read_text does."""
     source = Path("standard input")
     data = sys.stdin.buffer.read(MOST_TEXT + 1)
-    require(data, f"{source} is empty: there is nothing to attend to", "Give some text")
+    require(data, f"{source} is empty", "Give some text")
     require(len(data) <= MOST_TEXT, f"{source} is too long: the limit is {MOST_TEXT >> 20} MB")
     return decode_utf8(source, data)
 
@@ -314,8 +310,8 @@ def read_ids(path: str | Path) -> Ids:
         ids = msgspec.json.decode(read_bytes(path, MOST_IDS), type=Ids)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise HgvizError(
-            f"{path.name} does not hold token ids: {first_line(error)}",
-            'Write {"input_ids": [1, 2, 3]}, with "attention_mask" where tokens are padding',
+            f"{path.name} does not contain token ids: {first_line(error)}",
+            'Write {"input_ids": [1, 2, 3]}, with "attention_mask" if tokens are padding',
         ) from None
     for name, other in _ALIGNED.items():
         values, others = getattr(ids, name), getattr(ids, other)
@@ -324,7 +320,7 @@ def read_ids(path: str | Path) -> Ids:
         require(is_aligned, f"the {name} in {path.name} does not fit: it needs {need}")
     require(
         len({len(row) for row in ids.encoder_hidden_states or ()}) < 2,
-        f"the encoder_hidden_states in {path.name} are no matrix: their rows differ in length",
+        f"the encoder_hidden_states in {path.name} are not a matrix: their rows differ in length",
     )
     return ids
 
@@ -345,7 +341,7 @@ def with_boundaries(model: Model, prompt: Prompt, boundaries: str) -> Prompt:
     if name == "fixed" and colon:
         require(
             count.isascii() and count.isdecimal() and len(count) < 9 and int(count),
-            f"the boundaries {boundaries[:80]!r} cannot be used: fixed needs a number of tokens, "
+            f"the boundaries {boundaries[:80]!r} are invalid: fixed needs a number of tokens, "
             "at least 1",
             "Write it as fixed:3",
         )
@@ -354,8 +350,8 @@ def with_boundaries(model: Model, prompt: Prompt, boundaries: str) -> Prompt:
     if boundaries == "whitespace":
         require(
             (prompt.spans[:, 0] >= 0).any(),
-            "these ids have no text: such boundaries are found by characters",
-            "Give a text, or the boundaries themselves",
+            "whitespace boundaries need text, and these ids have none",
+            "Use a text, or give the boundaries themselves",
         )
         labels = map(prompt.label, range(len(prompt)))
         return model.cut(prompt, np.array([label[-1:].isspace() for label in labels], bool))
@@ -370,8 +366,8 @@ def read_boundaries(path: str | Path) -> NDArray[np.int64]:
     path = Path(path)
     require(
         path.exists(),
-        f"there are no boundaries {str(path)[:80]!r}: no file has that name",
-        "Name a file of 0 and 1 for each token, or fixed:K, whitespace",
+        f"there is no boundaries file {str(path)[:80]!r}",
+        "Use a file with 0 or 1 for each token, fixed:K or whitespace",
     )
     data = read_bytes(path, MOST_IDS)
     try:
@@ -379,10 +375,10 @@ def read_boundaries(path: str | Path) -> NDArray[np.int64]:
             return np.array(msgspec.json.decode(data, type=list[int]), np.int64)
         digits = b"".join(data.split())
         if others := {*digits} - {*b"01"}:
-            raise ValueError(f"it holds {chr(min(others))!r}, which is neither 0 nor 1")
+            raise ValueError(f"it contains {chr(min(others))!r}, which is neither 0 nor 1")
         return np.frombuffer(digits, np.uint8).astype(np.int64) - ord("0")
     except (msgspec.DecodeError, ValueError, OverflowError) as error:
         raise HgvizError(
-            f"{path.name} does not hold boundaries: {first_line(error)}",
+            f"{path.name} does not contain boundaries: {first_line(error)}",
             "Write [1, 0, 0, 1] or 1001",
         ) from None

@@ -109,7 +109,7 @@ def zero_heads(checkpoint: Checkpoint, off: HeadSet) -> Checkpoint:
             for other, name in enumerate(outputs):
                 require(
                     name != outputs[head.layer] or (other, head.head) in off,
-                    f"head {head} of this model is not removed alone: "
+                    f"head {head} of this model cannot be removed alone: "
                     f"layer {head.layer} shares its weights with layer {other}",
                     f"Remove {other}.{head.head} too",
                 )
@@ -143,9 +143,9 @@ def add_to_biases(checkpoint: Checkpoint, contexts: Mapping[HeadId, Tensor]) -> 
         weight, bias = tensors[f"{output}weight"], tensors.get(f"{output}bias")
         if bias is None:
             raise HgvizError(
-                "what heads give on the mean cannot be kept: "
-                f"layer {layer.index} has no bias behind its heads that could say it",
-                "Choose --compensate lsq, or none",
+                "the mean output of heads cannot be added to a bias: "
+                f"the output projection of layer {layer.index} has none",
+                "Choose --compensate lsq or none",
             )
         columns = weight.double().unflatten(1, (len(layer.heads), -1))
         added = sum(
@@ -167,8 +167,8 @@ def _output_weights(
             {head.layer for head in heads if not config.output_weights[head.layer]}
         ):
             raise HgvizError(
-                f"layer {unseen[0]} of this model is not changed: "
-                "hgviz did not see what its heads are put together by",
+                f"layer {unseen[0]} of this model cannot be changed: "
+                "hgviz did not find the output projection of its heads",
                 "Leave its heads on",
             )
         names = {
@@ -245,7 +245,7 @@ def mean_contexts(
                     head_id = HeadId(layer.index, head)
                     sums[head_id] = sums[head_id] + contexts[:, place].double().sum(0)
                     counts[head_id] += len(contexts)
-        progress(done, len(texts), "taking means")
+        progress(done, len(texts), "computing means")
     return {head: total / max(1, counts[head]) for head, total in sums.items()}
 
 
@@ -337,8 +337,8 @@ def _own_projections(module: Network, layers: Sequence[int]) -> list[Attention |
 
 def _not_compensated(layer: int) -> HgvizError:
     return HgvizError(
-        f"what layer {layer} loses is not made up for: "
-        "hgviz did not see a product behind its heads that is this layer's alone",
+        f"layer {layer} cannot be compensated: "
+        "hgviz did not find an output projection of this layer alone",
         "Choose --compensate none",
     )
 
@@ -414,7 +414,7 @@ def staged_folder(out: Path, force: bool = False) -> Iterator[Path]:
     """
     out = out.absolute()
     replaces = force and (out / CONFIG).is_file()
-    do = "Choose another folder" if force else "Choose another folder, or replace it by --force"
+    do = "Choose another folder" if force else "Choose another folder, or replace it with --force"
     checkpoints.require_free(out, replaces, do)
     stage = out.with_name(f".{out.name}.new")
     missing = [parent for parent in out.parents if not parent.exists()]
@@ -570,9 +570,9 @@ def prove(
         rough = rough or difference  # float32 adds up in another order
     require(
         difference <= MAX_DIFFERENCE,
-        f"the export differs from the masked model by {difference:.1e}: "
-        f"its logits may be {MAX_DIFFERENCE:.0e} off, so nothing was kept",
-        "Report this model",
+        f"the logits of the pruned model differ from the masked model by {difference:.1e}, "
+        f"more than {MAX_DIFFERENCE:.0e}: nothing was saved",
+        "Report this model as a bug",
     )
     try:
         left = before if form == "zeroed" else remove_heads(before, off)
@@ -581,7 +581,7 @@ def prove(
     latency: tuple[Latency, ...] = ()
     if form == "smaller":  # zeros are multiplied like other numbers
         whole = runner(model.module)
-        note = "measuring how fast it is"
+        note = "measuring speed"
         for count in TIMED_BATCHES:
             batch = timed_batch(texts.batches[0], count)
             latency += (measure_latency(whole, exported, batch, note),)
@@ -598,7 +598,7 @@ def prove(
                     if {HeadId(layer.index, head) for head in layer.heads} <= off),
         opens=opens, left_out=tuple(map(str, left_out)), rough=rough,
     )  # fmt: skip
-    progress(1, 1, "keeping it")  # cancelled here, it is not: the folder has no name yet
+    progress(1, 1, "saving")  # cancelled here, nothing is saved: the folder has no name yet
     return proof
 
 
@@ -699,8 +699,8 @@ def opened_by(left: Checkpoint) -> str:
         return ""
     why = left.config.hgviz_only
     if not why and left.config.exchanged:
-        why = "transformers would weigh by softmax"
-    return f"opens in hgviz alone: {why}" if why else "opens in transformers"
+        why = "transformers would use softmax"
+    return f"opens in hgviz only: {why}" if why else "opens in transformers"
 
 
 # --- texts that models are compared on ------------------------------------------------------------

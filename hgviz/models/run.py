@@ -352,7 +352,7 @@ def _require_memory(shape: tuple[int, ...], itemsize: int) -> None:
     needed, free = heads * queries * keys * itemsize, free_memory()
     if free is not None and needed > free:
         raise HgvizError(
-            f"the maps of a layer take {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free: "
+            f"the maps of a layer need {needed / 1e9:,.1f} GB, and {free / 1e9:,.1f} GB are free: "
             f"{heads} heads have {queries:,} x {keys:,} weights",
-            "Leave --dense out: q and k are kept then, from which any weight is computed",
+            "Leave --dense out to store q and k, from which weights are computed",
         )

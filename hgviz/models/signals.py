@@ -112,9 +112,9 @@ class Processor:
         image = self.network.config.modality == "image"
         if file is None:
             raise HgvizError(
-                f"{model_name(self.folder)} has no {names[0]}: "
-                f"so nothing says how {'an image' if image else 'a sound'} becomes numbers",
-                "Save the model's processor into its folder, or give a .npy of what it makes",
+                f"{model_name(self.folder)} has no {names[0]}, "
+                f"which is needed to process {'an image' if image else 'a sound'}",
+                "Save the model's processor to its folder, or give its output as .npy",
             )
         _require_bounded(read_object(file), short_path(file))
         made = library()
@@ -175,7 +175,7 @@ def _require_bounded(data: Mapping[str, Any], where: str) -> None:
             _require_bounded(value, where)
         elif isinstance(value, int) and abs(value) > (MOST_SIDE if key in SIDES else MOST_COUNT):
             raise HgvizError(
-                f"{where} does not describe a processor: {printable(key)} is {value:,}",
+                f"{where} is not a valid processor: {printable(key)} is {value:,}",
                 f"Correct {printable(key)} in {where}",
             )
 
@@ -190,14 +190,14 @@ def _fits(path: Path, family: str) -> Iterator[None]:
     except (RuntimeError, ValueError, IndexError, TypeError) as error:
         raise HgvizError(
             f"{short_path(path)} does not fit this model: {family} says: {first_line(error)}",
-            "Give what its own processor makes",
+            "Use the output of the model's own processor",
         ) from None
 
 
 def _processor_error(file: Path, error: Exception) -> HgvizError:
     return HgvizError(
         f"{short_path(file)} cannot be used: transformers says: {first_line(error)}",
-        "Save the model's processor again, or give a .npy of what it makes",
+        "Save the model's processor again, or give its output as .npy",
     )
 
 
@@ -219,7 +219,7 @@ def picture_at(path: Path) -> NDArray[np.uint8]:
                     raise HgvizError(
                         f"{short_path(path)} is too large: "
                         f"it has {image.width:,} x {image.height:,} pixels",
-                        "Make it smaller first",
+                        "Resize it first",
                     )
                 turned = ImageOps.exif_transpose(image)
                 if turned.has_transparency_data:
@@ -238,7 +238,7 @@ def picture_at(path: Path) -> NDArray[np.uint8]:
 def _no_image(path: Path, error: Exception) -> HgvizError:
     return HgvizError(
         f"{short_path(path)} cannot be read as an image: {first_line(error)}",
-        f"Choose a file of {', '.join(one[1:].upper() for one in IMAGE_SUFFIXES[:4])}",
+        f"Use a {', '.join(one[1:].upper() for one in IMAGE_SUFFIXES[:4])} file",
     )
 
 
@@ -259,7 +259,7 @@ def samples_at(path: Path, rate: int) -> Floats:
                     raise wave.Error(f"{channels} channels of {8 * width} bits at {own} Hz")
                 if count / own > MOST_SECONDS:
                     raise HgvizError(
-                        f"{short_path(path)} is too long: it lasts {count / own:,.0f} seconds",
+                        f"{short_path(path)} is too long: {count / own:,.0f} seconds",
                         f"Cut it to {MOST_SECONDS:,} seconds",
                     )
                 data = file.readframes(count)
@@ -267,7 +267,7 @@ def samples_at(path: Path, rate: int) -> Floats:
             raise HgvizError(
                 f"{short_path(path)} cannot be read as a sound: "
                 + (first_line(error) if str(error) else "it ends too early"),
-                "Save it as a WAV file of 8 to 32 bits PCM",
+                "Save it as a PCM WAV file of 8 to 32 bits",
             ) from None
     mono = _samples(data[: len(data) // (width * channels) * width * channels], width, channels)
     if not len(mono):
@@ -307,17 +307,17 @@ def values_at(path: Path) -> Floats:
         except (ValueError, EOFError) as error:
             raise HgvizError(
                 f"{short_path(path)} cannot be read as an array: {first_line(error)}",
-                "Save it by numpy.save",
+                "Save it with numpy.save",
             ) from None
     good = isinstance(found, np.ndarray) and found.dtype.kind == "f" and found.size > 0
     if good and found.ndim > 1 and found.shape[0] == 1:
         found = found[0]
     if not good or not 1 <= found.ndim <= 3 or not np.isfinite(found).all():
         raise HgvizError(
-            f"{short_path(path)} is not what a model reads: "
-            "it needs finite numbers: pixels (channels, height, width), frames (mel bins, frames) "
+            f"{short_path(path)} is not a valid model input: "
+            "it must contain finite pixels (channels, height, width), frames (mel bins, frames) "
             "or samples (samples,)",
-            "Save what the model's processor gives",
+            "Save the output of the model's processor",
         )
     return np.array(found, np.float32)
 

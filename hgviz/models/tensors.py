@@ -59,7 +59,7 @@ PACKING_LIMIT = 16  # weights hardly get smaller when they are packed
 TABLE_ROWS = 3  # tensors that an error lists where weights do not fit
 STATE_DICT_ADVICE = "Save the state dict alone, torch.save(model.state_dict(), ...)"
 DOWNLOAD_ADVICE = "Copy or download it again"
-NO_INDEX, NO_STATE_DICT = "is no index of weights", "is no state dict"
+NO_INDEX, NO_STATE_DICT = "is not a valid index of weights", "is not a state dict"
 ADVICE = {  # by what is wrong with a file
     "is damaged": DOWNLOAD_ADVICE, NO_INDEX: DOWNLOAD_ADVICE, NO_STATE_DICT: STATE_DICT_ADVICE,
 }  # fmt: skip
@@ -149,8 +149,8 @@ def fit_checkpoint(
     """
     require(  # before a module of all the layers is made, which takes seconds
         len(config.layers) <= len(stored),
-        f"{short_path(weights)} does not fit its config.json: it holds {len(stored):,} tensors, "
-        f"and config.json says {len(config.layers):,} layers",
+        f"{short_path(weights)} does not fit its config.json: it has {len(stored):,} tensors, "
+        f"but config.json says {len(config.layers):,} layers",
         "Correct config.json, or choose another file",
     )
     wanted = shapes_of(config)
@@ -228,8 +228,8 @@ def require_finite(path: Path, tensors: Mapping[str, Tensor]) -> None:
         if not torch.isfinite(tensor).all():
             count = int((~torch.isfinite(tensor)).sum())
             raise HgvizError(
-                f"{short_path(path)} holds weights that are no numbers: "
-                f"{name} has {count:,} NaN or infinite values of {tensor.numel():,}",
+                f"{short_path(path)} contains NaN or infinite weights: "
+                f"{count:,} of {tensor.numel():,} values of {name}",
                 "Choose a checkpoint from before the training diverged",
             )
 
@@ -249,12 +249,13 @@ def config_file(path: Path) -> Path:
             return path / CONFIG
         require(
             path.exists(),
-            f"{short_path(path)} could not be opened: there is no such file",
+            f"{short_path(path)} does not exist",
             "Check the path",
         )
     require(
         path.name == CONFIG or path.name.endswith((*WEIGHT_SUFFIXES, INDEX_SUFFIX)),
-        f"{short_path(path)} is no checkpoint: weights are in {' or '.join(WEIGHT_SUFFIXES)} files",
+        f"{short_path(path)} is not a checkpoint: "
+        f"weights are in {' or '.join(WEIGHT_SUFFIXES)} files",
         "Open a checkpoint's folder, its weights file or its config.json",
     )
     return path.parent / CONFIG
@@ -287,13 +288,13 @@ def weights_of(path: Path) -> Path:
         require_no_adapter(folder)
     model, unread = model_name(folder), unread_files(folder / WEIGHTS)
     if files:
-        what = f"{model} holds {len(files)} weights files: such as {files[0].name} and "
-        raise HgvizError(what + files[1].name, "Open the one you mean")
+        what = f"{model} contains {len(files)} weights files, such as {files[0].name} and "
+        raise HgvizError(what + files[1].name, "Open one of them directly")
     if unread:
-        what = f"{model} holds no weights: it holds {unread[0]}, which hgviz does not read"
+        what = f"{model} contains {unread[0]}, a weights format that hgviz does not support"
         raise HgvizError(what, f"Convert it to {WEIGHTS}")
-    what = f"{model} holds no weights: there is no {WEIGHTS}, pytorch_model.bin or .pt file"
-    raise HgvizError(f"{what} beside its config.json", "Copy or download the weights into it")
+    what = f"{model} contains no weights: there is no {WEIGHTS}, pytorch_model.bin or .pt file"
+    raise HgvizError(f"{what} next to its config.json", "Copy or download the weights into it")
 
 
 def require_no_adapter(folder: Path) -> None:
@@ -302,9 +303,9 @@ def require_no_adapter(folder: Path) -> None:
         return
     base = read_object(folder / ADAPTER).get("base_model_name_or_path")
     raise HgvizError(
-        f"{model_name(folder)} is an adapter of PEFT, not a whole model"
+        f"{model_name(folder)} is a PEFT adapter, not a full model"
         + (f": its base model is {quoted(base)}" if base else ""),
-        "Merge the two and open the result: AutoPeftModelForCausalLM.from_pretrained(DIR)"
+        "Merge them and open the result: AutoPeftModelForCausalLM.from_pretrained(DIR)"
         ".merge_and_unload().save_pretrained(OUT)",
     )
 
@@ -337,22 +338,22 @@ def read_weights(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
         require(
             not places or file.exists(),
             f"{short_path(file)} is missing: "
-            f"{path.name} names it, one of {len(files)} files of weights",
+            f"{path.name} lists it as one of {len(files)} weights files",
             "Copy or download it again",
         )
     with path_errors(path):
         size = sum(file.stat().st_size for file in files if file.is_file())
-    require_room(f"the model of {short_path(path)}", size, "Open it on a machine with more")
+    require_room(f"the model of {short_path(path)}", size, "Use a machine with more memory")
     tensors: dict[str, Tensor] = {}
     for file in files:
         shard = read_tensors(file, skip)
         for name in shard if places else ():
             place = printable(places.get(name, "no file"))
-            why = f"{file.name} holds {name}, which it places in {place}"
+            why = f"{file.name} contains {name}, which it lists in {place}"
             _require(place == file.name, path, why, NO_INDEX)
         tensors |= shard
     for name, place in places.items():
-        why = f"it places {printable(name)} in {place}, which lacks it"
+        why = f"it lists {printable(name)} in {place}, which does not contain it"
         _require(name in tensors or (skip and skip(name)), path, why, NO_INDEX)
     return tensors
 
@@ -364,7 +365,7 @@ def shard_places(index: Path) -> dict[str, str]:
     shards = {shard if isinstance(shard, str) else "" for shard in places.values()}
     for shard in shards:
         is_name = shard.isprintable() and len(shard) <= 255 and shard.endswith(WEIGHT_SUFFIXES)
-        why = f"it names {quoted(shard)}, which is no weights file beside it"
+        why = f"it names {quoted(shard)}, which is not a weights file in the same folder"
         _require(is_name and not re.search(r"^\.|[/\\:]", shard), index, why, NO_INDEX)
     too_many = f"it names more than {SHARD_LIMIT:,} files"
     _require(len(shards) <= SHARD_LIMIT, index, too_many, NO_INDEX)
@@ -383,7 +384,7 @@ def read_tensors(path: Path, skip: Skip | None = None) -> dict[str, Tensor]:
     """
     skip = skip or (lambda name: False)
     with path_errors(path):
-        require(path.is_file(), f"{short_path(path)} could not be read: it is no file")
+        require(path.is_file(), f"{short_path(path)} is not a file")
         if path.suffix == ".safetensors":
             return _read_safetensors(path, skip)
         if path.suffix == ".npz":
@@ -404,7 +405,7 @@ def _read_safetensors(path: Path, skip: Skip) -> dict[str, Tensor]:
         length = int.from_bytes(file.read(8), "little")
         available = path.stat().st_size - 8 - length
         is_long = length >= 2 and available >= 0
-        _require(is_long, path, "it is cut short, or is no safetensors file")
+        _require(is_long, path, "it is truncated, or not a safetensors file")
         too_large = f"its header of {length:,} bytes is too large"
         _require(length <= HEADER_LIMIT, path, too_large)
         try:
@@ -415,7 +416,7 @@ def _read_safetensors(path: Path, skip: Skip) -> dict[str, Tensor]:
                 if name != "__metadata__" and not skip(name)
             }
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            why = f"its header is wrong: {first_line(error)}"
+            why = f"its header is invalid: {first_line(error)}"
             raise HgvizError(f"{short_path(path)} is damaged: {why}", DOWNLOAD_ADVICE) from None
         entries = {
             name: entry
@@ -437,9 +438,9 @@ def _check_entry(path: Path, name: str, entry: _Entry, available: int) -> None:
     _require(is_bounded, path, f"{name} has the shape {entry.shape[:DIMENSION_LIMIT]}")
     start, end = entry.data_offsets
     needed, stored = math.prod(entry.shape) * _DTYPES[entry.dtype].itemsize, end - start
-    unlike = f"{name} needs {needed:,} bytes and {stored:,} are stored"
+    unlike = f"{name} needs {needed:,} bytes, and {stored:,} are stored"
     _require(0 <= start <= end and stored == needed, path, unlike)
-    beyond = f"it is cut short: {name} ends after {end:,} bytes of {available:,}"
+    beyond = f"it is truncated: {name} ends at byte {end:,} of {available:,}"
     _require(end <= available, path, beyond)
 
 
@@ -450,7 +451,7 @@ def _read_entry(path: Path, file: BinaryIO, base: int, entry: _Entry) -> Tensor:
     data = bytearray(end - start)
     file.seek(base + start)
     count = file.readinto(data)  # type: ignore[attr-defined]
-    _require(count == len(data), path, "it changed while it was read")
+    _require(count == len(data), path, "it changed while being read")
     return torch.frombuffer(data, dtype=_DTYPES[entry.dtype]).reshape(entry.shape)
 
 
@@ -467,9 +468,7 @@ def read_pickle(path: Path, stubs: Sequence[Any] = ()) -> Any:
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError):
         with path.open("rb") as file:
             is_old = file.read(2) == b"\x80\x02"
-        why = (
-            "it was written by torch before 1.6" if is_old else "it is cut short, or no torch file"
-        )
+        why = "it was written by torch before 1.6" if is_old else "truncated, or not a torch file"
         raise HgvizError(f"{unread}: {why}", "Save it again with a newer torch") from None
     declared, size = sum(entry.file_size for entry in entries), path.stat().st_size
     too_much = f"it declares {declared:,} bytes in a file of {size:,}"
@@ -482,7 +481,7 @@ def read_pickle(path: Path, stubs: Sequence[Any] = ()) -> Any:
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises many kinds for what it will not read
         is_object = "weights_only" in str(error) or "Unsupported" in str(error)
-        why = "it holds more than tensors, and only tensors are loaded"
+        why = "it contains more than tensors, and only tensors are loaded"
         what = f"{unread}: {why if is_object else first_line(error)}"
         raise HgvizError(what, f"{STATE_DICT_ADVICE}, or as safetensors") from None
 
@@ -494,10 +493,10 @@ def state_dict(path: Path, content: Any, skip: Skip | None = None) -> dict[str, 
     than the file.
     """
     is_filled = isinstance(content, Mapping) and content
-    _require(is_filled, path, f"it holds {type(content).__name__}", NO_STATE_DICT)
+    _require(is_filled, path, f"it contains {type(content).__name__}", NO_STATE_DICT)
     tensors: dict[str, Tensor] = {}
     for name, tensor in content.items():
-        _require(isinstance(name, str), path, "it holds keys that are no names", NO_STATE_DICT)
+        _require(isinstance(name, str), path, "it has keys that are not names", NO_STATE_DICT)
         is_tensor = isinstance(tensor, Tensor)
         if is_tensor and (
             (skip is not None and skip(name))
@@ -505,12 +504,12 @@ def state_dict(path: Path, content: Any, skip: Skip | None = None) -> dict[str, 
         ):
             continue
         _check_name(path, name)
-        _require(is_tensor, path, f"it holds {name[:50]}, which is no tensor", NO_STATE_DICT)
+        _require(is_tensor, path, f"{name[:50]} is not a tensor", NO_STATE_DICT)
         is_floating = tensor.layout == torch.strided and tensor.dtype in _DTYPES.values()
         _require_floating(is_floating, path, name, str(tensor.dtype).removeprefix("torch."))
         stored = tensor.untyped_storage().nbytes() if tensor.device.type == "cpu" else 0
         is_stored = _is_bounded(tensor.shape) and tensor.nbytes <= stored and not tensor.is_meta
-        larger = f"{name} needs {tensor.nbytes:,} bytes and {stored:,} are stored"
+        larger = f"{name} needs {tensor.nbytes:,} bytes, and {stored:,} are stored"
         _require(is_stored, path, larger)
         tensors[name] = tensor.detach()
     # tied tensors have one storage and several names
@@ -531,16 +530,16 @@ def _read_npz(path: Path, skip: Skip) -> dict[str, Tensor]:
             _require(declared <= PACKING_LIMIT * size, path, too_much)
             for entry in entries:
                 is_numpy = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
-                _require(is_numpy, path, "it is packed as numpy packs nothing")
+                _require(is_numpy, path, "it is compressed in a way that numpy does not use")
                 name = entry.filename.removesuffix(".npy")
                 _check_name(path, name)
-                _require(name not in arrays, path, f"it holds {name} twice")
+                _require(name not in arrays, path, f"it contains {name} twice")
                 if not skip(name):
                     arrays[name] = _read_npy(path, name, archive.read(entry))
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, RuntimeError, KeyError):
-        why = "it is cut short, or no .npz file of numpy"
+        why = "it is truncated, or not a .npz file"
         raise HgvizError(f"{short_path(path)} is damaged: {why}", DOWNLOAD_ADVICE) from None
-    _require(arrays, path, "it holds no arrays")
+    _require(arrays, path, "it contains no arrays")
     return arrays
 
 
@@ -554,7 +553,7 @@ def _read_npy(path: Path, name: str, data: bytes) -> Tensor:
     _require_floating(is_floating, path, name, kind)
     needed, stored = math.prod(shape) * dtype.itemsize, len(data) - stream.tell()
     is_sound = len(shape) <= DIMENSION_LIMIT and min(shape, default=1) >= 1 and needed == stored
-    _require(is_sound, path, f"{name} needs {needed:,} bytes and {stored:,} are stored")
+    _require(is_sound, path, f"{name} needs {needed:,} bytes, and {stored:,} are stored")
     array = np.frombuffer(data, dtype, offset=stream.tell())
     array = array.reshape(shape, order="F" if is_fortran else "C")
     return torch.from_numpy(array.astype(dtype.newbyteorder("="), order="C"))
@@ -576,8 +575,8 @@ def _check_name(path: Path, name: str) -> None:
 
 def _require_floating(condition: object, path: Path, name: str, dtype: str) -> None:
     kinds = "float64, float32, float16 or bfloat16"
-    why = f"{name} is {printable(dtype)[:20]}, and weights are {kinds}"
-    _require(condition, path, why, "holds something else than weights")
+    why = f"{name} is {printable(dtype)[:20]}, and weights must be {kinds}"
+    _require(condition, path, why, "contains more than weights")
 
 
 def _require(condition: object, path: Path, why: str, fault: str = "is damaged") -> None:

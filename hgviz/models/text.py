@@ -55,8 +55,8 @@ VOCABULARIES = (  # what transformers makes tokenizers of: each a file, and what
 READ_BY = ("sentencepiece", "tiktoken")  # packages that read .model files
 TOKENS = ("added_tokens.json", "special_tokens_map.json")  # and what else it reads of them
 CLASSES = {"vocab.txt": "BertTokenizer", "vocab.json": "GPT2Tokenizer"}  # where nobody says which
-ADVICE = "Use the tokenizer.json the model came with"
-OTHERWISE = "Put a tokenizer.json beside it, or give token ids with --ids"
+ADVICE = "Use the tokenizer.json that came with the model"
+OTHERWISE = "Add a tokenizer.json to this folder, or give token ids with --ids"
 LAST_LATIN = 0x2FF  # the last character before those that compose with the one before them
 CONTEXT = 6  # how many tokens a decoder is shown before the first that it is asked about
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
@@ -151,16 +151,15 @@ class Bytes:
 
     def encode(self, text: str, pair: str | None = None) -> Prompt:
         """The prompt of a text. Raises HgvizError for an empty text, surrogates and pairs."""
-        what = "bytes have no pairs of texts: no byte stands between the two"
+        what = "a model of bytes cannot read text pairs: there is no separator"
         require(pair is None, what, "Give one text")
-        require(text, "the text is empty: there is nothing to attend to", "Give some text")
+        require(text, "the text is empty", "Give some text")
         try:
             return self._prompt(text, [char.encode() for char in text])
         except UnicodeEncodeError:
             raise HgvizError(
-                "the text is not Unicode: "
-                "it holds bytes that no character has, as a wrongly decoded file does",
-                "Give it as UTF-8",
+                "the text is not valid Unicode, as of a wrongly decoded file",
+                "Use UTF-8",
             ) from None
 
     def decode(self, ids: Integers) -> Prompt:
@@ -241,9 +240,9 @@ class Pieces:
             token = json.dumps((self._tokenizer.id_to_token(last) or "")[:40], ensure_ascii=False)
             raise HgvizError(
                 f"the model has no embedding for the token {printable(token)}: "
-                f"its id in {self._name} is {last:,}, the model's ids end at "
+                f"its id in {self._name} is {last:,}, and the largest id of the model is "
                 f"{self._vocabulary - 1:,}",
-                "Leave this token out, or use the tokenizer that the model was trained with",
+                "Remove this token, or use the tokenizer that the model was trained with",
             )
 
     def encode(self, text: str, pair: str | None = None) -> Prompt:
@@ -277,7 +276,7 @@ class Pieces:
 
     def text_of(self, ids: Sequence[int]) -> str:
         """The text that its own decoder makes of some ids; special tokens have none."""
-        with _tokenizer_errors(f"{self._name} could not say what tokens mean"):
+        with _tokenizer_errors(f"{self._name} could not decode tokens"):
             return self._tokenizer.decode_batch([list(ids)], skip_special_tokens=True)[0]
 
     def id_of(self, token: str) -> int | None:
@@ -335,9 +334,8 @@ class Bare:
     def encode(self, text: str, pair: str | None = None) -> Prompt:
         """Raises HgvizError always."""
         raise self.error or HgvizError(
-            "this model cannot read text: "
-            "there is no tokenizer.json beside it, and only a vocabulary of 256 is read as bytes",
-            "Put its tokenizer.json into the folder, or give token ids with --ids",
+            "this model cannot read text: its folder has no tokenizer.json",
+            "Add its tokenizer.json to the folder, or give token ids with --ids",
         )
 
     def decode(self, ids: Integers) -> Prompt:
@@ -354,7 +352,7 @@ def require_room(tokens: int, limit: int | None, unit: str = "token") -> None:
     """Raise HgvizError where there are no tokens, or more than the model has positions for."""
     require(tokens != 0, "the text is empty: it has no tokens", "Give some text")
     if limit is not None and tokens > limit:
-        what = f"the text is too long: {tokens:,} {unit}s: this model has positions for {limit:,}"
+        what = f"the text is too long: {tokens:,} {unit}s, and the maximum is {limit:,}"
         raise HgvizError(what, f"Shorten the text to {limit:,} {unit}s")
 
 
@@ -493,7 +491,7 @@ def _make_tokenizer(file: Path) -> tokenizers.Tokenizer:
     from hgviz.models.huggingface import library, quiet
 
     def check(condition: object, why: str) -> None:
-        require(condition, f"{file.name} makes no tokenizer: {why}", OTHERWISE)
+        require(condition, f"{file.name} cannot be used as a tokenizer: {why}", OTHERWISE)
 
     folder, auto = file.parent, library().models.auto.tokenization_auto
     config, settings = (
@@ -501,15 +499,15 @@ def _make_tokenizer(file: Path) -> tokenizers.Tokenizer:
         for name in (CONFIG, SETTINGS)
     )
     code = settings.get("auto_map")
-    check(not code, f"{SETTINGS} asks for code of its own, and nothing in a folder is run")
+    check(not code, f"{SETTINGS} needs custom code, and code in model folders is not run")
     is_readable = file.suffix != ".model" or any(map(find_spec, READ_BY))
-    check(is_readable, f"it is read by the package {' or '.join(READ_BY)}, which is not there")
+    check(is_readable, f"it needs the package {' or '.join(READ_BY)}, which is not installed")
     kind = config.get("model_type")
     name = settings.get("tokenizer_class") or config.get("tokenizer_class")
     if not name and kind not in auto.TOKENIZER_MAPPING_NAMES:
         name = CLASSES.get(file.name)
     is_known = any(auto.tokenizer_class_from_name(f"{name}{end}") for end in ("", "Fast"))
-    check(is_known or not name, f"transformers knows no class {printable(str(name))[:60]} for it")
+    check(is_known or not name, f"transformers has no class {printable(str(name))[:60]}")
     unsafe = ("vocab", "merges", "gguf_file", "tokenizer_object", "init_inputs")
     settings = {key: value for key, value in settings.items() if key not in unsafe}
     stated = {"model_type": kind} if kind in auto.CONFIG_MAPPING_NAMES else {}
@@ -523,16 +521,16 @@ def _make_tokenizer(file: Path) -> tokenizers.Tokenizer:
         (Path(copies) / SETTINGS).write_text(json.dumps({**settings, "tokenizer_class": name}))
         tokenizer = library().AutoTokenizer.from_pretrained(copies, local_files_only=True)
     class_name, backend = type(tokenizer).__name__, getattr(tokenizer, "backend_tokenizer", None)
-    check(backend is not None, f"{class_name} of transformers has no tokenizer.json")
+    check(backend is not None, f"{class_name} of transformers has no fast tokenizer")
     files = tokenizer.vocab_files_names
     lacking = {files[key] for key in ("vocab_file", "merges_file") if key in files} - names
     is_complete = {TOKENIZER, "tokenizer.model", "tiktoken.model", "tekken.json"} & names
-    reads = f"{class_name} reads {min(lacking, default='')}, which is not there"
+    reads = f"{class_name} needs {min(lacking, default='')}, which is missing"
     check(is_complete or not lacking, reads)
     model = cast("tokenizers.Tokenizer", backend).model
     unknown = getattr(model, "unk_token", None)
     is_named = unknown is None or model.token_to_id(unknown) is not None
-    check(is_named, f"it lacks {printable(str(unknown))[:40]}, its unk_token")
+    check(is_named, f"its unk_token {printable(str(unknown))[:40]} is missing")
     return cast("tokenizers.Tokenizer", backend)
 
 
@@ -590,7 +588,7 @@ def run_with_timeout(seconds: float, what: str, work: Callable[[], Result]) -> R
     thread.join(seconds)
     if failures:
         raise failures[0]
-    why = f"it was not done after {seconds:.0f} seconds, as with a pattern that runs away"
+    why = f"it took more than {seconds:.0f} seconds"
     require(results, f"{what}: {why}", f"{ADVICE}, or a shorter text")
     return results[0]
 
@@ -635,7 +633,7 @@ def continue_prompt(tokenizer: Tokenizer, prompt: Prompt, ids: Sequence[int]) ->
 
 def _decode_after(tokenizer: Pieces, before: list[int], new: list[int]) -> tuple[str, Integers]:
     """The text of new ids after others, by the tokenizer's own decoder, and spans (ids, 2)."""
-    what, limit = "the tokenizer could not say what tokens mean", TIMEOUT + len(new) / 100
+    what, limit = "the tokenizer could not decode tokens", TIMEOUT + len(new) / 100
     runs = run_with_timeout(limit, what, lambda: [*_text_runs(tokenizer, before, new)])
     spans, text = np.full((len(new), 2), -1, np.int64), ""
     for first, stop, more in runs:
@@ -750,8 +748,8 @@ def read_tokenizer(path: Path, cls: int = 1, vocabulary: int | None = None) -> P
     """
     file = tokenizer_file(path) if path.is_dir() else path
     if file is None:
-        what = f"{short_path(path)} has no {TOKENIZER}: training needs to know how texts become ids"
-        raise HgvizError(what, "Put the model's own tokenizer.json there")
+        what = f"{short_path(path)} has no {TOKENIZER}, which training needs"
+        raise HgvizError(what, "Add the model's tokenizer.json")
     pieces = Pieces(file, vocabulary)
     pieces.require_fit()
     tokenizer = pieces._tokenizer
@@ -767,8 +765,8 @@ def _frame_texts(tokenizer: tokenizers.Tokenizer, leading: list[str]) -> Pieces:
     ids = [(name, tokenizer.token_to_id(name)) for name in dict.fromkeys([*leading, SEP])]
     require(
         all(number is not None for _, number in ids),
-        "the tokenizer has no [CLS] and [SEP]: a classifier's texts begin and end with them",
-        "Train one, or choose a BERT's",
+        "the tokenizer has no [CLS] and [SEP], which a classifier needs",
+        "Train a tokenizer, or use that of a BERT",
     )
     single = f"{' '.join(f'{name}:0' for name in leading)} $A:0 {SEP}:0"
     tokenizer.post_processor = processors.TemplateProcessing(
@@ -790,7 +788,7 @@ def decode_utf8(path: Path, data: bytes) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise HgvizError(
-            f"{path.name} is not a UTF-8 text: "
+            f"{path.name} is not UTF-8 text: "
             f"byte {error.start:,} (0x{data[error.start]:02X}) cannot be decoded",
             "Save it as UTF-8",
         ) from None
@@ -810,5 +808,5 @@ def read_bytes(path: Path, most: int) -> bytes:
 def read_regular(path: Path, most: int) -> bytes:
     """As read_bytes, and nothing but a regular file: to open a pipe is to wait for its writer."""
     if path.exists() and not path.is_file():
-        raise HgvizError(f"{path.name} could not be read: it is no file", "Put a file there")
+        raise HgvizError(f"{path.name} is not a file", "Replace it with a file")
     return read_bytes(path, most)

@@ -124,19 +124,18 @@ def parse_plan(tables: dict[str, Any], folder: Path, name: str = "this") -> Plan
     rules = [
         (data.train, "data.train names no file"),
         (len(data.weights) in (0, len(data.train)), "data.weights needs one per file"),
-        (sum(map(bool, lengths)) == 1, "recipe needs either steps or minutes or epochs"),
+        (sum(map(bool, lengths)) == 1, "recipe needs one of steps, minutes and epochs"),
         (recipe.stages and recipe.stages[0].start == 0, "recipe.stages must begin at start 0"),
-        (isinstance(model.get("from", ""), str), "model.from is the path of a checkpoint"),
-        (not plan.tokenizer or "from" not in model, "model.from brings its own tokenizer"),
-        (isinstance(model.get("off", ""), str), 'model.off names heads as "3.5,4.*", or a '
+        (isinstance(model.get("from", ""), str), "model.from must be the path of a checkpoint"),
+        (not plan.tokenizer or "from" not in model, "[tokenizer] cannot be used with model.from"),
+        (isinstance(model.get("off", ""), str), 'model.off must be heads such as "3.5,4.*", or a '
          'mask file as "@FILE"'),
         ("off" not in model or "from" in model, "model.off needs model.from"),
-        (not gates or gates.method == "gates", 'gates.method is "gates"'),
-        (not gates or "from" in model, "gates are learned for a model that is there: "
-         "give model.from"),
+        (not gates or gates.method == "gates", 'gates.method must be "gates"'),
+        (not gates or "from" in model, "gates need model.from"),
     ]  # fmt: skip
     for condition, why in rules:
-        require(condition, f"this training file cannot be used: {why}", "Change it and start again")
+        require(condition, f"this training file is invalid: {why}", "Correct it and start again")
 
     def locate(key: str, name: str) -> str:
         path = folder / name
@@ -182,7 +181,7 @@ def _locate_files(plan: Plan, locate: Callable[[str, str], str]) -> Plan:
 def _not_a_plan(name: str, error: Exception) -> HgvizError:
     return HgvizError(
         f"{name} is not a training file: {str(error)}",
-        "It has the tables [model], [data] and [recipe]; see docs/how-to/train.md",
+        "Use the tables [model], [data] and [recipe]; see docs/how-to/train.md",
     )
 
 
@@ -246,13 +245,13 @@ def begin(plan: Plan, out: Path, before: Mapping[str, Figures] | None = None) ->
     config = parse_config(keys, "[model]")
     require(
         isinstance(tokenizer, Pieces) or config.vocab_size == 256,
-        f"there is no tokenizer for {config.vocab_size:,} ids: a model without one reads 256 bytes",
+        f"a vocabulary of {config.vocab_size:,} needs a tokenizer: without one it is 256 bytes",
         "Add the table [tokenizer], or set vocab_size = 256",
     )
     require(
         config.vocab_size >= tokenizer.size,
-        f"the tokenizer has {tokenizer.size:,} ids and the model {config.vocab_size:,}",
-        "Leave vocab_size out of [model]",
+        f"the tokenizer has {tokenizer.size:,} ids, but the model has {config.vocab_size:,}",
+        "Remove vocab_size from [model]",
     )
     objective = make_objective(plan.recipe, plan.data, goal, data, config, tokenizer, tokenizer.pad)
     model = config.build()
@@ -268,9 +267,9 @@ def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
     unknown = sorted(keys.keys() - known)
     require(
         not unknown,
-        f"a checkpoint's {''.join(unknown[:1])} cannot be changed: "
-        f"with model.from, [model] may exchange {', '.join(known)}",
-        "Take it out, or train a new model without model.from",
+        f"{''.join(unknown[:1])} of a checkpoint cannot be changed: "
+        f"with model.from, [model] may set {', '.join(known)}",
+        "Remove it, or train a new model without model.from",
     )
     goal = keys.get("goal", getattr(checkpoint.config, "goal", "next"))
     if isinstance(checkpoint.config, TransformersConfig):
@@ -295,7 +294,7 @@ def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
     objective = make_objective(recipe, plan.data, goal, data, config, tokenizer, pad)
     heads = TrainedHeads(config.layers, off)
     if plan.gates is not None:
-        require(heads.on, "no gates can be learned for no heads: 0 are on", "Take model.off out")
+        require(heads.on, "gates cannot be trained: all heads are off", "Remove model.off")
         heads = replace(heads, gates=HardConcrete(len(heads.on), plan.gates.cost))
     if isinstance(config, TransformersConfig):
         pretrained.require_own_projections(config, [head.layer for head in heads.factors()])
@@ -355,15 +354,15 @@ def _measure_original(checkpoint: Checkpoint, model: Network, objective: Objecti
 
 
 def _require_trainable(config: TransformersConfig, goal: str) -> None:
-    why = "" if goal in ("next", "masked", "classes") else f"its answers are {goal}"
+    why = "" if goal in ("next", "masked", "classes") else f"its goal is {goal}"
     if config.modality != "text":
-        why = "it reads no texts"
+        why = "it does not read text"
     elif config.form == "encoder-decoder" and (config.goal, goal) != ("next", "next"):
-        why = "of models that read one text and write another only those that write are trained"
+        why = "encoder-decoders are only trained to predict the next token"
     require(
         not why,
         f"this {config.family} cannot be trained: {why}",
-        "Choose a model of texts, and a goal of next, masked or classes",
+        "Choose a text model, and the goal next, masked or classes",
     )
 
 
@@ -480,8 +479,8 @@ def _train(plan: Plan, out: Path, missing: list[Path], keep_state: bool) -> Repo
         if plan.recipe.threads:
             torch.set_num_threads(plan.recipe.threads)
         if plan.recipe.autocast and not has_bfloat16(plan.recipe.device):
-            what = "this processor computes bfloat16 many times as slowly as float32"
-            warnings.warn(f"{what}; leave autocast out", HgvizWarning, stacklevel=2)
+            what = "bfloat16 is much slower than float32 on this processor"
+            warnings.warn(f"{what}; turn autocast off", HgvizWarning, stacklevel=2)
         snapshot = _read_snapshot(out, plan)
         progress(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
         start = begin(plan, out, snapshot["state"]["before"] if snapshot else None)
@@ -503,7 +502,7 @@ def _train(plan: Plan, out: Path, missing: list[Path], keep_state: bool) -> Repo
         if start.before or start.fresh:
             _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})
     _run_steps(plan, out, start, optimiser, state)
-    progress(1, 1, "measuring the stored file on all held-out data")
+    progress(1, 1, "evaluating the saved model on all held-out data")
     report = _store(plan, out, start, state)
     for leftover in out.glob(f".*{TEMPORARY}"):  # of runs that were killed while they wrote it
         leftover.unlink(missing_ok=True)
@@ -530,7 +529,7 @@ def _run_steps(
         nn.utils.clip_grad_norm_(parameters, recipe.clip)
         require(
             torch.isfinite(loss),
-            "training has diverged: the loss is no longer a number: "
+            "training has diverged: the loss is NaN or infinite; "
             f"the learning rate {recipe.rate} may be too high",
             "Lower recipe.rate and start again",
         )
@@ -648,13 +647,12 @@ def _read_snapshot(out: Path, plan: Plan) -> dict[str, Any] | None:
         snapshot: dict[str, Any] = torch.load(path, weights_only=True, map_location="cpu")
     except Exception as error:  # zip files, pickles and streams each fail in their own way
         raise HgvizError(
-            f"{path} is damaged: {first_line(error)}", "Delete it to begin again from the start"
+            f"{path} is damaged: {first_line(error)}", "Delete it to start again"
         ) from None
     require(
         isinstance(snapshot, dict) and snapshot.get("plan") == msgspec.json.encode(plan).decode(),
-        f"{path} belongs to a training with other settings: "
-        "it can only be continued as it was begun",
-        "Put the settings back, or choose another folder with -o",
+        f"{path} is of a run with other settings: it can only be resumed with the same",
+        "Restore the settings, or choose another folder with -o",
     )
     return snapshot
 
@@ -707,12 +705,12 @@ def read_learned(
         except OSError as error:
             raise file_error(f"cannot read {file}", error) from error
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            what = f"{file} holds no gates: {str(error)}"
-            raise HgvizError(what, f"Choose the {GATES} that hgviz train wrote") from error
+            what = f"{file} contains no gates: {str(error)}"
+            raise HgvizError(what, f"Choose a {GATES} written by hgviz train") from error
         require(
             content.heads == [*map(str, spec.heads)] and spec.digest in content.models,
-            f"{file} is of another model: its gates are of other weights or heads",
-            "Choose the gates.json of this model, or the model that it was learnt for",
+            f"{file} belongs to another model: its gates are of other weights or heads",
+            "Choose the gates.json of this model, or the model it was trained for",
         )
         runs.append([content.learned.gates.get(head, np.nan) for head in content.heads])
         notes.append(f"{file.parent.name} (seed {content.seed})")

@@ -126,50 +126,42 @@ class TransformerConfig(
         by_tokens = any(row.features or row.of_keys for row in activations)
         return [
             (bounded and not self.max_positions,
-             "learned positions, a projected sequence and scores that are synthesised need "
-             "max_positions, the longest text"),
-            (self.slots and not encoder,
-             "a projected sequence mixes all tokens and is never causal: only an encoder has it"),
-            (self.slots and rotary,
-             "rotary positions have no angle for the rows of a projected sequence"),
+             "learned positions, slots and synthesised scores need max_positions, the maximum "
+             "length"),
+            (self.slots and not encoder, "slots mix all tokens, so they need an encoder"),
+            (self.slots and rotary, "rotary positions cannot be used with slots"),
             (self.slots > (self.max_positions or self.slots),
-             "a sequence is projected to at most max_positions rows"),
+             "slots must be at most max_positions"),
             (not self.slots and (linformer or self.slots_bias),
-             "slots_sharing and slots_bias say how a sequence is projected: give slots as well"),
-            (self.slots_bias and not linformer,
-             "slots_bias belongs to keys and values that are projected: choose a slots_sharing"),
-            (unknown, f"there are no scores {', '.join(unknown)[:40]!r}; "
+             "slots_sharing and slots_bias need slots"),
+            (self.slots_bias and not linformer, "slots_bias needs slots_sharing"),
+            (unknown, f"unknown scores {', '.join(unknown)[:40]!r}; "
              f"scores are {', '.join(SCORES)}, or several joined by +"),
             (any(len(set(parts)) < len(parts) for parts in (mix.split("+") for mix in self.scores)),
-             "a mixture names each of its scores once"),
+             "a mixture must name each of its scores once"),
             (len(self.scores) not in (1, layers),
-             f"scores needs one name, or one for each of the {layers} layers that attend to their "
-             "own text"),
-            (synthesised and self.slots,
-             "a projected sequence has no places for scores that are synthesised"),
+             f"scores needs one name, or one for each of the {layers} self-attention layers"),
+            (synthesised and self.slots, "synthesised scores cannot be used with slots"),
             (synthesised and by_tokens,
-             "linear attention and rbf weigh what tokens are, and synthesised scores have none"),
-            (quadratic and self.slots,
-             "quadratic positions have no distance to the rows of a projected sequence"),
+             "synthesised scores cannot be used with linear attention or rbf"),
+            (quadratic and self.slots, "quadratic positions cannot be used with slots"),
             (quadratic and by_features,
-             "linear attention weighs features of tokens, and quadratic positions add to scores"),
+             "quadratic positions cannot be used with linear attention"),
             (not self.content and (not quadratic or synthesised),
-             "without content there are only quadratic positions to attend by"),
-            (shared and rotary,
-             "rotary positions turn the queries and keys of each head by itself"),
+             "without content only quadratic positions can be used"),
+            (shared and rotary, "rotary positions cannot be used with shared_width"),
             (shared and (synthesised or not self.content),
-             "there are layers without queries and keys to share"),
+             "shared_width needs queries and keys in every layer"),
             (shared and by_tokens,
-             "linear attention and the Gaussian kernel see queries and keys, not only products"),
-            (shared and self.slots_bias, "slots_bias adds to every number of a key of each head"),
+             "linear attention and rbf cannot be used with shared_width"),
+            (shared and self.slots_bias, "slots_bias cannot be used with shared_width"),
             (self.cross and self.form != "decoder",
-             "cross belongs to a decoder alone; an encoder-decoder always has it"),
+             "cross is only for a decoder; an encoder-decoder always has it"),
             (self.goal == "classes" and not (encoder and self.labels),
-             "a classifier is an encoder with labels"),
-            (self.cls_width and self.goal != "classes",
-             "cls_width is the width of the tokens that a classifier reads: choose goal classes"),
-            (self.goal == "masked" and not encoder, "only an encoder fills in masked tokens"),
-            (self.goal == "next" and encoder, "an encoder sees later tokens, so none is the next"),
+             "a classifier must be an encoder with labels"),
+            (self.cls_width and self.goal != "classes", "cls_width needs the goal classes"),
+            (self.goal == "masked" and not encoder, "the goal masked needs an encoder"),
+            (self.goal == "next" and encoder, "the goal next needs a decoder"),
         ]  # fmt: skip
 
     @property
@@ -494,9 +486,9 @@ class Transformer(Network):
         run = run or Run()
         if self.config.goal == "classes" and x.shape[1] < self.config.cls:
             raise HgvizError(
-                f"the text has {x.shape[1]} tokens and this classifier reads {self.config.cls}: "
-                "its first tokens are put side by side",
-                "Begin the text with its special tokens, as its tokenizer does",
+                f"this classifier needs at least {self.config.cls} tokens: "
+                f"the text has {x.shape[1]}",
+                "Begin the text with special tokens, as its tokenizer does",
             )
         memory = self._memory(tokens.source, run)
         stack = self.decoder if self.config.form == "encoder-decoder" else self.middle
@@ -522,7 +514,7 @@ class Transformer(Network):
             return None
         if source is None:
             raise HgvizError(
-                "this decoder looks at a second text, and there is none: "
+                "this decoder attends to a second text, which is missing: "
                 f"its family is {self.config.family}, its form {self.config.form}",
                 "Give the decoder's text as well, or the states of an encoder",
             )

@@ -520,9 +520,9 @@ class Trials:
         for layer in attention_layers(self.model.module):
             require(
                 layer.index in recorder.contexts,
-                f"heads of layer {layer.index} can only be set to zero: the layer computes its "
-                "context by code of its own",
-                "Leave the ablation at zero",
+                f"heads of layer {layer.index} can only be set to zero: "
+                "the layer computes its context with its own code",
+                "Use zero ablation",
             )
             context = recorder.contexts[layer.index]
             real = self._real_queries(batch, layer, context.shape[2])
@@ -564,8 +564,8 @@ class Trials:
         """(examples,): another example for each, along a circle in random order."""
         require(
             len(self.examples) > 1,
-            "there is one example, and no other whose contexts could take the place of its own",
-            "Take more data, or another ablation",
+            "resampling needs at least two examples",
+            "Use more data, or another ablation",
         )
         order = np.random.default_rng(self.seed).permutation(len(self.examples))
         partners = np.empty_like(order)
@@ -602,9 +602,8 @@ class Trials:
         tokens of the sizes of its parts, see GateGradients. Raises HgvizError for hidden states."""
         require(
             self.examples.asked != "states",
-            "this model has no slopes to score heads by: "
-            "it gives hidden states, which move from the whole model's by nothing where all "
-            "heads are on, and by as little around there",
+            "gradient scores are undefined for this model: it outputs hidden states, "
+            "and their distance to the full model's has gradient 0 with all heads on",
             "Choose --method loo, all-but-one or shapley",
         )
         wanted = torch.tensor(batch.wanted, device=self.model.device).flatten()
@@ -632,8 +631,8 @@ class Trials:
         layer = self._ablation.find_unused_layer(tokens)
         require(
             layer is None,
-            f"switching off layer {layer} changes nothing: so no head of it can be tried",
-            "Report this model: its heads are not where hgviz looks for them",
+            f"switching off the heads of layer {layer} has no effect: hgviz did not find them",
+            "Report this model as a bug",
         )
 
     @torch.inference_mode()

@@ -121,7 +121,7 @@ def test_layers_meet_by_name_and_order_or_by_number():
     found = compare(dense(weights), dense(weights, name="block 0"))
     assert found.heads[0].largest == 0
     assert found.notes == (
-        "layers meet by their numbers, as no names are alike", "neither has logits",
+        "layers are matched by index, because their names differ", "neither has logits",
     )  # fmt: skip
 
 
@@ -175,7 +175,7 @@ def test_what_only_one_side_has_is_never_dropped_in_silence():
     assert found.only_a == gone and found.only_b == ()
     assert {head.head for head in found.heads} == {*one.spec.heads} - {*gone}
     assert all(head.largest == 0 for head in found.heads)
-    assert "B was interrupted: it has no layers 4" in found.notes
+    assert "the capture of B was interrupted: layers 4 are missing" in found.notes
     assert "B has no logits" in found.notes and found.logits is None
 
 
@@ -192,7 +192,7 @@ def test_levels_that_never_meet_are_named():
     ]
     found = compare(*sides)
     assert found.heads == found.only_a == found.only_b == ()
-    assert found.notes[0] == "no position stands for the same tokens on both sides in layer.0"
+    assert found.notes[0] == "A and B have no positions in common in layer.0"
 
 
 @pytest.mark.parametrize("size", [1, 5])
@@ -223,7 +223,7 @@ def test_rows_that_are_no_numbers_are_left_out_and_told():
     found = compare(dense(weights), dense(other))
     assert (found.heads[1].rows, found.heads[1].broken) == (3, 1)
     assert found.heads[1].largest == 0 and found.heads[1].rank_rows == 3
-    assert "rows that hold what is no number are left out in 0.1" in found.notes
+    assert "rows with NaN or infinite weights are left out in 0.1" in found.notes
     nothing = compare(dense(weights), dense(other * np.nan))
     json.dumps(nothing.to_dict(), allow_nan=False)
     assert nothing.to_dict()["heads"][0]["largest"] is None
@@ -320,7 +320,7 @@ def test_of_longer_maps_rows_are_spread_and_the_output_says_so(monkeypatch):
     sides = [long_capture(seed, 2048, "softmax") for seed in (0, 1)]
     found = compare(*sides)
     assert (found.heads[0].rows, found.heads[0].of) == (768, 2048)
-    assert "of 1 long maps at most 768 rows are measured, evenly spread" in found.notes
+    assert "at most 768 evenly spaced rows are measured of 1 long maps" in found.notes
     (every,) = compare(*sides, every_row=True).heads
     assert (every.rows, every.of) == (2048, 2048)
 
@@ -480,7 +480,7 @@ def test_tokens_are_paired_and_bits_have_an_interval_over_windows():
     other = examples.next_token_examples([byte_prompt(text * 20)], None, 60)
     found = compare_answers((asked, other), (answers(asked.wanted), answers(other.wanted)), chr)
     assert found.difference is None and found.p is None and found.differing == ()
-    assert found.notes == ("answers are not paired: the tokens are not the same",)
+    assert found.notes == ("predictions are not paired: the tokens differ",)
     assert found.to_dict()["differing"] is None
     window = examples.next_token_examples([byte_prompt("to be or not")])
     sides = answers(window.wanted), answers(0 * window.wanted)

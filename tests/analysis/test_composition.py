@@ -1,5 +1,6 @@
 """All maps composed, against whole matrices, for every form of model and every choice."""
 
+import re
 import tempfile
 import tracemalloc
 from dataclasses import replace
@@ -380,13 +381,13 @@ def test_a_rollout_is_a_capture_of_one_head_that_says_which_way_it_took():
     capture = hourglass(text(12), (1, 3), form="windowed", counts=(0, 0), down=False)
     composing = Rollout(capture)
     said = describe_shares(capture, composing.all_rows())
-    share = "75 % took the way through 1:3 (25 % copied back, 50 % looked up)"
-    assert said == f"Of an answer, on average, {share}."
+    share = "75 % passes through 1:3 (25 % by upsampling, 50 % by attention)"
+    assert said == f"Of an output, on average, {share}."
     of_row = describe_shares(capture, composing.row(7), 7)
-    assert of_row.startswith(f"Of the answer at token 7, {share}. On average, in tokens back, ")
-    assert "what stayed at 1:1 from 0, what went to 1:3 from" in of_row
+    assert of_row.startswith(f"Of the output at token 7, {share}. Mean distance in tokens: ")
+    assert re.search(r"0 at 1:1, \d+ through 1:3", of_row)
     found = tasks.rollout_capture(capture, row=7)
-    assert found.spec.layers[0].name == f"all maps: mean of the heads, half residual; {of_row}"
+    assert found.spec.layers[0].name == f"rollout: mean of the heads, half residual; {of_row}"
     np.testing.assert_array_equal(found.maps[0].read(0), rollout(capture))
     pair = translated(text(6), text(4))
     found = rollout_capture(pair, rollout(pair), RolloutOptions())
@@ -415,10 +416,10 @@ SMALL = hourglass(text(12), (1, 2))
     [
         (replace(SMALL, maps=(SMALL.maps[0], None, *SMALL.maps[2:])), {}, "layers 1 are not"),
         (SMALL, {"rows": (4, 13)}, "it has 12 tokens"),
-        (SMALL, {"rows": (4, 4)}, "are not rows of this text"),
+        (SMALL, {"rows": (4, 4)}, "outside this text"),
         (translated(text(7), text(4)), {"rows": (0, 5)}, "it has 4 tokens"),
         (replace(SMALL, spec=replace(SMALL.spec, form="strange")), {}, "levels of a strange model"),
-        (funnel((1, 1)), {}, "levels of a funnel model cannot be composed"),
+        (funnel((1, 1)), {}, "does not support the levels of a funnel model"),
         (replace(SMALL, spans=(SMALL.spans[0][:11], *SMALL.spans[1:])), {},
          "its maps are 12 x 12, the text 11 x 11"),
         (SMALL, {"options": RolloutOptions(heads=(HeadId(9, 0),))}, r"head 9\.0 cannot be counted"),

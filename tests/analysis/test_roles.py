@@ -182,9 +182,9 @@ def test_a_planted_head_has_its_role(role):
         ("last token", lambda i: [19], "last token"),
         ("previous token", lambda i: [i - 1], "previous token"),
         ("next token", lambda i: [i + 1], "next token"),
-        ("neighbours", lambda i: range(i - 2, i + 3), "its neighbours"),
+        ("neighbours", lambda i: range(i - 2, i + 3), "local, both sides"),
         ("same elsewhere", lambda i: [j for j in range(COUNT) if PARTS[j] == PARTS[i] and j != i],
-         "the same token elsewhere"),
+         "same token elsewhere"),
     ],
 )  # fmt: skip
 def test_word_pieces_are_tokens_and_special_ones_are_told_apart(role, wanted, label):
@@ -212,11 +212,11 @@ def crossing(wanted):
 @pytest.mark.parametrize(
     ("role", "wanted", "sentence"),
     [
-        ("same place", same_place, "Follows the source in order"),
+        ("same place", same_place, "Attends to the source in order (diagonal)"),
         ("same token", lambda i: [j for j, word in enumerate(SOURCE) if word == TARGET[i]],
-         "Looks at the same token of the source"),
-        ("first token", lambda i: [0], "Rests on the first token of the source"),
-        ("last token", lambda i: [len(SOURCE) - 1], "Rests on the last token of the source"),
+         "Attends to the same token of the source"),
+        ("first token", lambda i: [0], "Attends to the first token of the source"),
+        ("last token", lambda i: [len(SOURCE) - 1], "Attends to the last token of the source"),
         ("", lambda i: [SOURCE.index("ships")], "Rests on “ships”"),
     ],
 )  # fmt: skip
@@ -232,7 +232,7 @@ def test_the_other_text_of_a_pair_is_a_role():
     kinds = np.repeat([0, 1], [len(SOURCE), len(TARGET)])
     prompt = replace(spaced(SOURCE + TARGET), token_type_ids=kinds)
     weights = looking(lambda i: np.flatnonzero(kinds != kinds[i]), 0.9, len(kinds), len(kinds))
-    assert role_of(weights, prompt, causal=False).role == "the other text"
+    assert role_of(weights, prompt, causal=False).role == "other text"
 
 
 def test_one_place_near_by_comes_before_its_neighbourhood():
@@ -257,7 +257,7 @@ def test_heads_that_look_at_random_have_no_role(sharpness):
     maps = softmax(sharpness * random.normal(size=(40, N, N)))
     found = roles(plant(letters(TEXT), [maps]))
     assert {key_of(head) for head in found.values()} == {""}
-    assert {head.role for head in found.values()} <= {"", "everything"}
+    assert {head.role for head in found.values()} <= {"", "uniform"}
     assert notable_heads(found) == []
 
 
@@ -272,7 +272,7 @@ def test_heads_with_a_favourite_place_have_no_meaning():
 
 def test_an_even_head_spreads():
     found = role_of(looking(lambda i: []))
-    assert (found.role, found.clarity) == ("everything", 0.0)
+    assert (found.role, found.clarity) == ("uniform", 0.0)
     assert role_evidence(found) == "entropy 100 % of its maximum"
 
 
@@ -293,7 +293,7 @@ def test_the_shortest_pairs_of_texts_have_no_roles(n, m):
         assert key_of(head) == "" and np.isfinite(list(head.metrics.values())).all()
     if n == 1:
         alone = found[HeadId(3, 0)]
-        assert alone.role == "one key" and "there is a single key" in role_evidence(alone)
+        assert alone.role == "single key" and "there is a single key" in role_evidence(alone)
 
 
 def test_slots_and_states_are_no_words():
@@ -301,8 +301,8 @@ def test_slots_and_states_are_no_words():
     base, at = plant(spaced(SOURCE), [np.eye(count)[None]], causal=False), np.arange(5)
     levels = Level(0), Level(1, sequence="slots")
     for weights, role, sentence in (
-        (looking(lambda i: [2], 0.7, count, 5), "one slot", "Rests on “slot 2”"),
-        (np.full((count, 5), 0.2), "everything", "Uniform attention"),
+        (looking(lambda i: [2], 0.7, count, 5), "single slot", "Rests on “slot 2”"),
+        (np.full((count, 5), 0.2), "uniform", "Uniform attention"),
     ):
         capture = replace(
             base, spec=replace(base.spec, levels=levels, layers=(layer,)),
@@ -313,7 +313,10 @@ def test_slots_and_states_are_no_words():
         assert set(found.metrics) == {"focus", "entropy"}
     states = replace(slot_prompt(9), pieces=tuple(f"state {i}" for i in range(9)),
                      states=np.zeros((9, 4), np.float32))  # fmt: skip
-    for key, sentence in ((0, "Rests on the first state of the source"), (4, "Rests on “state 4”")):
+    for key, sentence in (
+        (0, "Attends to the first state of the source"),
+        (4, "Rests on “state 4”"),
+    ):
         weights = np.stack([looking(lambda i, key=key: [key], 0.7, len(TARGET), 9)] * 2)
         maps = {"decoder.0.cross": weights}
         capture = translated(states, spaced(TARGET), maps, encoder=0)
@@ -331,7 +334,7 @@ def test_padding_does_not_count():
     maps[3] = Planted(even_rows(maps[3].weights * mask))
     source = replace(capture.prompt, attention_mask=mask)
     found = roles(replace(capture, prompt=source, maps=tuple(maps)))[HeadId(3, 1)]
-    assert found.role == "everything"  # even over what there is
+    assert found.role == "uniform"  # even over what there is
 
 
 # --- levels, signs, words -------------------------------------------------------------------------
@@ -379,7 +382,7 @@ def test_windows_with_a_single_key_are_trivial():
         if kinds[head.layer] == "up":
             assert role_sentence(found) == "Single key, weight 1 (trivial)" and found.clarity == 0
         if kinds[head.layer] == "down":
-            assert found.role == "newest of its group"
+            assert found.role == "last position in group"
 
 
 def test_heads_of_one_layer_speak_each_of_its_own_sign():
@@ -408,7 +411,7 @@ def test_heads_of_one_layer_speak_each_of_its_own_sign():
 def test_tokens_are_called_tokens_and_letters_letters():
     words = [f" {word}" for word in TEXT.split()]
     found = role_of(looking(lambda i: [i - 1], rows=len(words)), pieces(*words))
-    assert (found.role, role_sentence(found)) == ("previous token", "Looks at the previous token")
+    assert (found.role, role_sentence(found)) == ("previous token", "Attends to the previous token")
     assert METRICS["distance"].named("token") == "Distance, tokens"
     later = role_of(np.eye(N, k=1) * 0.9 + 0.1 / N, causal=False)
     assert later.role == "next token" and ROLES["next token"].later

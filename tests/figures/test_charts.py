@@ -466,7 +466,7 @@ def test_letters_are_added_up_to_characters_words_and_stretches_and_nothing_is_l
         assert sum(cell.value for cell in share.cells(by_word)) == approx(values.sum())
     assert [cell.words for cell in share.cells(True)] == ["모래시계는", "a"]
     page = page_of(answer_panel(make_capture(SEA * 6), "tokens"))
-    assert "hourglass" in words(page) and page.notes == ["tokens are added up to words"]
+    assert "hourglass" in words(page) and page.notes == ["tokens of a word are summed"]
     long = replace(plain(["a"]), prompt=byte_prompt("word " * 820))  # 4,100 letters
     page = page_of(answer_panel(long, "tokens"))
     assert page.height < 2 * page.width

@@ -163,7 +163,7 @@ def test_a_wall_gives_each_head_its_own_range_or_says_what_the_colours_mean():
     own, shared = (rasters(page_of("wall", capture, display=Display(shared=shared)))[0].astype(int)
                    for shared in (False, True))  # fmt: skip
     assert own.sum() > shared.sum()
-    assert "blue and red: weights below and above 0" in words(page_of("wall", mixed(["a"])))
+    assert "blue: weights below 0, red: above 0" in words(page_of("wall", mixed(["a"])))
 
 
 @pytest.mark.parametrize(("head", "more"), [(0, ""), (1, "ymish, x·tanh|x|")])
@@ -480,10 +480,10 @@ PHRASE = letters("The hourglass was used ")
 @pytest.mark.parametrize(
     ("spec", "signed", "said"),
     [
-        (Spec("rollout"), None, ["All maps composed", "mean of the heads, half residual",
-         "Of an answer, on average", "took the way through 1:2", "masked (causal)"]),
+        (Spec("rollout"), None, ["Attention rollout", "mean of the heads, half residual",
+         "Of an output, on average", "passes through 1:2", "masked (causal)"]),
         (Spec("rollout", Selection(0, 0, 9), recipe=RolloutOptions(fuse="max", residual=0.3)), None,
-         ["largest of the heads, 30 % residual", "Of the answer at token 9",
+         ["largest of the heads, 30 % residual", "Of the output at token 9",
           "--query 9 --fuse max --residual 0.3"]),
         (Spec("rollout", recipe=RolloutOptions(signed=True)), True,
          ["signed product", "Row sum", "Source →"]),

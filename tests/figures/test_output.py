@@ -221,8 +221,8 @@ def test_folders_are_left_out_of_a_command():
         (Spec("map"), "no/such/folder/f.pdf", "no folder"),
         (Spec("map"), "no/such/folder/f.csv", "no folder"),
         (Spec("map"), "folder.pdf", "is a folder"),
-        (Spec("rollout"), "f.pdf", "is not composed"),
-        (Spec("image"), "f.pdf", "not of an image in patches"),
+        (Spec("rollout"), "f.pdf", "is not an attention rollout"),
+        (Spec("image"), "f.pdf", "not of an image with patches"),
         *((Spec(kind, Selection(13, 0)), "f.pdf", "layer 13 is not in this capture")
           for kind in OF_CAPTURE),
     ],

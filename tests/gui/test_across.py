@@ -139,7 +139,7 @@ def test_what_cannot_be_composed_is_said_in_the_pane(shown):
     partial = replace(capture, maps=(*capture.maps[:-1], None))
     view, _ = shown(partial)
     words = [label.text() for label in view._notice.findChildren(QLabel)]
-    assert any("levels together need every layer" in one for one in words)
+    assert any("rollout needs every layer" in one for one in words)
     empty, _ = shown(None)
     assert empty._notice.said[0][0] == "No attention rollout yet"
 

@@ -96,7 +96,7 @@ def test_the_table_sorts_and_opens(view, session, qtbot):
     assert session.selection.head_id == table.chosen.head == HeadId(0, 1)
     first = [table.model().index(row, 0).data() for row in range(4)]
     assert first == ["0.0", "0.1", "0.2", "1.0"]
-    table.sortByColumn(titles_of(view).index("Focus (max)"), Qt.SortOrder.DescendingOrder)
+    table.sortByColumn(titles_of(view).index("Mean max weight"), Qt.SortOrder.DescendingOrder)
     best = max(facts.values(), key=lambda one: one.metrics["focus"])
     table.setCurrentIndex(table.model().index(0, 0))
     assert session.selection.head_id == view.chart.chosen == best.head
@@ -105,15 +105,15 @@ def test_the_table_sorts_and_opens(view, session, qtbot):
 def test_fifteen_rows_are_seen_and_sorted_by_what_was_plotted_last(session):
     with showing(HeadsView, session, 704, 690) as view:
         assert view.table.viewport().height() >= 15 * view.table.rowHeight(0)
-        assert titles_of(view)[1:3] == ["Distance, tokens", "Focus (max)"]
+        assert titles_of(view)[1:3] == ["Mean distance, tokens", "Mean max weight"]
         choose(view.up, "entropy")
-        assert titles_of(view)[1:3] == ["Distance, tokens", "Entropy, nats"]
+        assert titles_of(view)[1:3] == ["Mean distance, tokens", "Entropy, nats"]
         entropies = [head.metrics["entropy"] for head in view.table.rows]
         assert entropies == sorted(entropies, reverse=True)
 
 
 def test_missing_numbers_are_dashes_sort_last_and_all_are_copied_in_full(view, session):
-    for title, dash in (("Convolution-like", "–"), ("Focus (max)", None)):
+    for title, dash in (("Convolution-like", "–"), ("Mean max weight", None)):
         column = titles_of(view).index(title)
         view.table.sortByColumn(column, Qt.SortOrder.DescendingOrder)
         said = [view.table.model().index(row, column).data() for row in range(len(session.facts))]

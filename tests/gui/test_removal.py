@@ -192,10 +192,10 @@ def _other(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [
-        (_taken, "is there and not empty"),
+        (_taken, "is not empty"),
         (_unwritable, "is no folder"),
         (_full, "no space left on device"),
-        (_other, "differs from the masked model"),
+        (_other, "differ from the masked model"),
     ],
 )
 def test_an_error_is_one_line_in_the_dialog_which_asks_again(

@@ -251,7 +251,7 @@ def test_a_folder_that_is_opened_shows_its_cells(program, begun, until):
     page = program.sweep
     assert page.summary.head.title.text() == "Which activation, which heads"
     assert page.summary.counts.full == "11 done, 5 waiting, 1 failed, 5 blocked"
-    assert "the loss is no number" in page.cells.as_text()
+    assert "the loss is NaN" in page.cells.as_text()
 
 
 def test_cells_are_sorted_walked_and_opened_by_keys(studied):

@@ -237,7 +237,7 @@ def test_values_multiply_weights_before_words_are_merged(capture):
 
 
 def test_values_nobody_kept_and_damaged_ones_are_said(capture):
-    with pytest.raises(HgvizError, match="how much its values"):
+    with pytest.raises(HgvizError, match="no norms of values"):
         links_of(capture, Selection(0, 0, 3), LinkOptions(values=True))
     bad = np.full((3, len(TEXT)), np.nan, np.float32)
     one = LazyMap(replace(capture.maps[0].factors, value_norms=bad), capture.maps[0].heads)
@@ -251,15 +251,15 @@ def test_values_nobody_kept_and_damaged_ones_are_said(capture):
 @pytest.mark.parametrize(
     ("chosen", "linking", "said"),
     [
-        (Selection(0, 0, 3), LinkOptions(heads=(HeadId(3, 0),)), "cannot be drawn with"),
+        (Selection(0, 0, 3), LinkOptions(heads=(HeadId(3, 0),)), "cannot be drawn together"),
         (Selection(0, 0, 3), LinkOptions(heads=(HeadId(0, 7),)), "no head 0.7"),
         (Selection(0, 0, 3), LinkOptions(heads=(HeadId(99, 0),)), "no head 99.0"),
         (Selection(0, 0, 3), LinkOptions(queries=(999,)), "no token 999"),
         (Selection(0, 0, 3), LinkOptions(queries=(-1,)), "no token -1"),
         (Selection(0, 0, 3), LinkOptions(most=-1), "the number of links"),
         (Selection(0, 0, 3), LinkOptions(mass=1.5), "the share"),
-        (Selection(0, 0, 3), LinkOptions(least=float("nan")), "the least weight"),
-        (Selection(0, 0, 3), LinkOptions(fuse="median"), "put together"),
+        (Selection(0, 0, 3), LinkOptions(least=float("nan")), "the minimum weight"),
+        (Selection(0, 0, 3), LinkOptions(fuse="median"), "combined by"),
         (Selection(77, 0, 3), LinkOptions(), "no head 77.0"),
     ],
 )

@@ -303,7 +303,7 @@ REFUSED = {
     "unknown norm 'l3'. Choose from l2, l2-literal": lambda: weigh(SCORES, None, "tanh", "l3"),
     "topk needs k": lambda: weigh(SCORES, None, "topk"),
     "topk needs k, the": lambda: weigh(SCORES, None, "topk", None, 0),
-    "a mask of keys is boolean": lambda: weigh(SCORES, SCORES, "softmax"),
+    "a mask of keys must be boolean": lambda: weigh(SCORES, SCORES, "softmax"),
     "only one text can be captured": lambda: factors(*TEXTS[:2], RULE, None, None),
     "one text can be captured at a time": lambda: captured_layer(*TEXTS, RULE, dense=True),
     "take 43.2 GB, and 1.0 GB are free": lambda: attend_by_maps(

@@ -93,24 +93,24 @@ def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, mo
     folder, theirs = write_checkpoint(tmp_path / "a"), write_gpt2(tmp_path / "b", n_layer=1)
     monkeypatch.setattr("hgviz.models.tensors.shapes_of", None)
     configured(folder, hierarchy="400@1 1@2 400@1")
-    assert "tensors, and config.json says 803 layers" in str(refusal(folder))
+    assert "tensors, but config.json says 803 layers" in str(refusal(folder))
     monkeypatch.setattr("hgviz.models.pretrained.outline", None)
     assert "16 tensors, and n_layer is 1,000" in str(refusal(configured(theirs, n_layer=1000)))
 
 
 CONFIGURATIONS = [
-    ({"n_heads": 5, "d_head": 0}, "5 heads do not divide the width 12"),
-    ({"hierarchy": "1000000@1"}, "all have at most 1,000"),
-    ({"hierarchy": "1@1 " * 9_999}, "is not 2, 3, ... times"),
+    ({"n_heads": 5, "d_head": 0}, "12 / 5 is not a whole number"),
+    ({"hierarchy": "1000000@1"}, "at most 1,000 layers"),
+    ({"hierarchy": "1@1 " * 9_999}, "is not a multiple of"),
     ({"hierarchy": 3}, "hierarchy: Expected str"),
     ({"d_model": 1e9}, "d_model: Expected int"),
     ({"vocab_size": -1}, "vocab_size: Expected int >= 1"),
     ({"form": "b" * 10**5}, "form: Invalid enum value 'bbb"),
     ({"activations": [["tanh"]]}, "one list for each of the 5 layers"),
-    ({"a\x1b[2J\u202e": 1}, "hgviz knows no a\ufffd[2J\ufffd"),
+    ({"a\x1b[2J\u202e": 1}, "unknown key a\ufffd[2J\ufffd"),
     ({"d_model": None}, "it lacks d_model"),
-    ({"model_type": "bert"}, "none of its tensors is one of BertModel"),
-    ({"model_type": None}, "its model_type is not there, and hgviz runs hgviz, hourglass"),
+    ({"model_type": "bert"}, "none of its tensors belongs to BertModel"),
+    ({"model_type": None}, "its model_type is not there, and hgviz supports hgviz, hourglass"),
     *((data, "is not a JSON object") for data in (
         b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000, b"null", b'{"model_type": NaN}')),
     (b" " * (2**20 + 1), "is too large"),
@@ -134,11 +134,11 @@ HEADERS = [  # of a .safetensors file with 64 bytes of data, or only their lengt
     ({"../../etc/passwd": entry([16], 0, 64)}, "does not fit"),
     ({"a\nb": entry([16], 0, 64)}, "a tensor named"),
     ({"a": {"dtype": "F32", "shape": [float("1e9")], "data_offsets": [0, 64]}}, "its header"),
-    ({"a": {"dtype": "F32"}}, "its header is wrong"),
-    ({"a": None}, "its header is wrong"),
-    (b'{"a": {"dtype": "F32", "shape": [NaN], "data_offsets": [0, 4]}}', "its header is wrong"),
-    (b"[" * 50_000, "its header is wrong"),
-    (b"\xff" * 20, "its header is wrong"),
+    ({"a": {"dtype": "F32"}}, "its header is invalid"),
+    ({"a": None}, "its header is invalid"),
+    (b'{"a": {"dtype": "F32", "shape": [NaN], "data_offsets": [0, 4]}}', "its header is invalid"),
+    (b"[" * 50_000, "its header is invalid"),
+    (b"\xff" * 20, "its header is invalid"),
     *((length, "is damaged") for length in (2**63, 10_000, 0, 1)),
 ]  # fmt: skip
 
@@ -158,9 +158,9 @@ PICKLES = [  # what is saved as model.pt
     ([ZEROS], "it holds list"),
     (ZEROS, "it holds Tensor"),
     ({}, "it holds dict"),
-    ({"a": 3}, "it holds a, which is no tensor"),
-    ({"model": {"a": ZEROS}}, "it holds model, which is no tensor"),
-    ({3: ZEROS}, "keys that are no names"),
+    ({"a": 3}, "a is not a tensor"),
+    ({"model": {"a": ZEROS}}, "model is not a tensor"),
+    ({3: ZEROS}, "keys that are not names"),
     ({"a": torch.zeros(3, dtype=torch.int64)}, "a is int64"),
     ({"a": torch.zeros(3, dtype=torch.complex64)}, "a is complex64"),
     ({"a": torch.eye(3).to_sparse()}, "a is float32"),
@@ -242,7 +242,7 @@ def test_what_is_not_there_is_said(tmp_path, mine):
     (tmp_path / "empty").mkdir()
     for name, words in (
         ("nowhere", "there is no such file"), ("empty", "config.json is missing"),
-        ("a.txt", "is no checkpoint"),
+        ("a.txt", "is not a checkpoint"),
     ):  # fmt: skip
         assert words in str(refusal(tmp_path / name)) and not recognises(tmp_path / name)
     (mine / SAFE).rename(mine / "a.pt")
@@ -250,7 +250,7 @@ def test_what_is_not_there_is_said(tmp_path, mine):
     assert "holds 2 weights files: such as a.pt and b.pt" in str(refusal(mine))
     (mine / "a.pt").unlink()
     (mine / "b.pt").rename(mine / "b.gguf")
-    assert "it holds b.gguf, which hgviz does not read" in str(refusal(mine))
+    assert "contains b.gguf, a weights format that hgviz does not support" in str(refusal(mine))
     (mine / "b.gguf").unlink()
     assert "mine holds no weights" in str(refusal(mine))
     os.mkfifo(mine / SAFE)
@@ -391,7 +391,7 @@ def test_nothing_is_replaced_unasked_and_nothing_is_left_behind(tmp_path):
     out = tmp_path / "out"
     out.mkdir()
     tasks.convert(bert, out)
-    with pytest.raises(HgvizError, match="out is there and not empty"):
+    with pytest.raises(HgvizError, match="out is not empty"):
         tasks.convert(gpt2, out)
     assert open_model(out).spec.family == "bert"
     tasks.convert(gpt2, out, force=True)
@@ -547,7 +547,7 @@ def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path, write,
     assert not np.allclose(logits_of(other), expected)
     assert open_model(other).spec.parameters > parameters
     untied = configured(write(tmp_path / "c", **more), tie_word_embeddings=False)
-    assert f"the file lacks {head.rpartition('.')[0]}" in refusal(untied).what
+    assert f"{head.rpartition('.')[0]}.weight is missing" in refusal(untied).what
 
 
 @pytest.mark.parametrize(
@@ -591,7 +591,7 @@ REFUSED = [  # kind, changes of config.json, what is said
     *(("bert", {"pruned_heads": x}, "pruned_heads")
       for x in ({"5": [0]}, {"0": [7]}, {"x": [0]}, {"0": [-1]}, {"0": 1}, [1])),
     ("bert", {"pruned_heads": {"0": [1]}}, "0.attention.self has 3 heads"),
-    ("bert", {"architectures": ["BertForQuestionAnswering"]}, "the file lacks qa_outputs.bias"),
+    ("bert", {"architectures": ["BertForQuestionAnswering"]}, "qa_outputs.bias is missing"),
     ("bert", {"model_type": "roberta"}, "BertForSequenceClassification is of the type bert"),
     ("bert", {"hidden_act": "x" * 10**5}, "transformers says: 'xxx"),
     ("bert", {"hidden_act": "geluu"}, "is 'geluu'; transformers says: 'geluu'. Correct hidden_act"),
@@ -607,10 +607,10 @@ REFUSED = [  # kind, changes of config.json, what is said
     ("bert", {"add_cross_attention": True}, "should be used as a decoder model"),
     ("bert", {"id2label": {"0": "a", "1": "b", "2": "c"}}, "classifier.bias is 2 in it, and 3"),
     ("bert", {"id2label": None, "num_labels": 10**9}, "num_labels is 1,000,000,000"),
-    ("bert", {"auto_map": {"AutoModel": "code.Model"}}, "asks for code of its own"),
+    ("bert", {"auto_map": {"AutoModel": "code.Model"}}, "needs custom code"),
     ("bert", {"model_type": "bret"}, "Did you mean 'bert'?"),
     ("bert", {"model_type": "nothing like it"}, "does not know"),
-    ("gpt2", {"architectures": ["GPT2ForSequenceClassification"]}, "the file lacks score.weight"),
+    ("gpt2", {"architectures": ["GPT2ForSequenceClassification"]}, "score.weight is missing"),
     ("gpt2", {"n_positions": 65}, "wpe.weight is 64 x 24 in it, and 65 x 24"),
     ("gpt2", {"add_cross_attention": True}, "crossattention"),
     ("llama", {"num_attention_heads": -1}, ""), ("llama", {"hidden_act": "nothing"}, "be built"),
@@ -686,7 +686,7 @@ def test_roberta_under_the_name_of_bert_is_refused(tmp_path):
 def test_a_model_that_does_not_fit_is_refused_before_it_is_read(untouched, monkeypatch, free):
     monkeypatch.setattr(devices, "free_memory", lambda: free)
     monkeypatch.setattr(tensors, "read_tensors", lambda *_: pytest.fail("it was read"))
-    assert "does not fit the memory: it takes" in refusal(untouched / "llama").what
+    assert "does not fit in memory: it needs" in refusal(untouched / "llama").what
 
 
 SHARDS = (
@@ -702,7 +702,7 @@ def test_a_shard_is_never_a_path_and_an_index_that_is_none_is_refused(tmp_path):
     for shard in SHARDS:
         data["weight_map"][next(iter(data["weight_map"]))] = shard
         index.write_text(json.dumps(data))
-        assert "which is no weights file beside it" in str(refusal(index.parent))
+        assert "which is not a weights file in the same folder" in str(refusal(index.parent))
     for content in INDICES:
         index.write_bytes(content)
         assert "model.safetensors.index.json is n" in str(refusal(index.parent))
@@ -716,9 +716,9 @@ def test_tensors_that_are_not_where_the_index_says_are_named(tmp_path):
     other = next(one for one in places.values() if one != shard)
     for changed in ({**places, name: other}, {k: v for k, v in places.items() if k != name}):
         index.write_text(json.dumps({"weight_map": changed}))
-        assert f"{shard} holds {name}, which it places in" in str(refusal(folder))
+        assert f"{shard} contains {name}, which it lists in" in str(refusal(folder))
     index.write_text(json.dumps({"weight_map": {**places, "ghost": shard}}))
-    assert f"places ghost in {shard}, which lacks it" in str(refusal(folder))
+    assert f"lists ghost in {shard}, which does not contain it" in str(refusal(folder))
     (folder / other).unlink()
     index.write_text(json.dumps(data))
     assert f"theirs/{other} is missing" in str(refusal(folder))

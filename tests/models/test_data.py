@@ -85,17 +85,17 @@ def test_what_was_written_is_read(tmp_path_factory, rows):
 
 NO_TABLES = [  # name, content, columns, what is said
     ("a.tsv", b"", (), "is empty"),
-    ("a.tsv", b"sentence\tlabel\n", (), "a header and no rows"),
+    ("a.tsv", b"sentence\tlabel\n", (), "a header but no rows"),
     ("a.tsv", b"one text\n", (), "line 1 has one column"),
     ("a.tsv", b"sentence\tlabel\na\t1\nb\n", (), "line 3, column label is missing"),
     ("a.tsv", b"a\t1\nb\t\n", ("0", "1"), "line 2, column 1 is missing"),
-    ("a.tsv", b"a\t1\nb\0\t1\n", (), "line 2 holds a NUL byte"),
+    ("a.tsv", b"a\t1\nb\0\t1\n", (), "line 2 contains a NUL byte"),
     ("a.tsv", b"a\t1\n\xe9\t0\n", (), "line 2 is not UTF-8: byte 0 of it"),
-    ("a.tsv", b"a\tb\tc\n1\t2\t3\n", (), "does not say which columns"),
+    ("a.tsv", b"a\tb\tc\n1\t2\t3\n", (), "text and label columns"),
     ("a.tsv", b"one film\tgood\nanother\tbad\n", ("0", "mood"), "has no column 'mood'"),
     ("a.tsv", b"x" * (LINE_LIMIT + 1), (), "line 1 is too long"),
     ("a.csv", b'text,label\n"never closed,1\n', (), "line 2 cannot be read as CSV"),
-    ("a.jsonl", b'{"text": "a", "label": 1}\n{"text"', (), "line 2 is no JSON object"),
+    ("a.jsonl", b'{"text": "a", "label": 1}\n{"text"', (), "line 2 is not a JSON object"),
     ("a.jsonl", b'{"text": "a", "label": 1}\n{"text": "b"}\n', (), "line 2, column label is miss"),
 ]
 
@@ -162,13 +162,13 @@ CORPORA = [  # name, content, options, (line, text, label, pair, target) of each
 ]  # fmt: skip
 NO_CORPORA = [  # name, content, options, what is said
     ("a.txt", " \n\n", {}, "a.txt is empty"),
-    ("a.tsv", "text\tlabel\n", {}, "a.tsv has a header and no rows"),
-    ("a.doc", "One.", {}, "a corpus ends in .txt"), ("a.txt", "a\0b", {}, "holds a NUL byte"),
+    ("a.tsv", "text\tlabel\n", {}, "a.tsv has a header but no rows"),
+    ("a.doc", "One.", {}, "supported are .txt"), ("a.txt", "a\0b", {}, "contains a NUL byte"),
     ("a.tsv", "a\tb\tc\n", {}, "'a', 'b', 'c'"),
     ("a.tsv", "text\tlabel\nx\ty\n\tz\n", {}, "line 3, column text is missing or empty"),
     ("a.jsonl", '{"text": 5}\n', {}, "line 1, column text is missing"),
     ("a.txt", b"\xff\xfe\x00\x80", {}, "line 1"), ("a.txt", "One\n", TWO, "has no targets"),
-    ("a.tsv", "text\nOne\n", TWO, "Give a table with the columns text and target"),
+    ("a.tsv", "text\nOne\n", TWO, "Use a table with the columns text and target"),
     ("a.tsv", "text\ttarget\nSource\t\n", TWO, "line 2, column target is missing"),
     ("a.csv", "image\n1.png\n", {**TWO, "files": True}, "image or audio, and text"),
 ]  # fmt: skip
@@ -298,7 +298,7 @@ def test_a_question_stands_beside_its_text_without_token_types_too(folder):
     # where GPT-2 is given some, it adds the words of these numbers
     prompt = open_model(folder("gpt2", "GPT2ForQuestionAnswering")).tokenize("who ?", "she did it")
     assert prompt.token_type_ids is None and len(prompt) == 8
-    with pytest.raises(HgvizError, match="does not read pairs of texts"):
+    with pytest.raises(HgvizError, match="does not read text pairs"):
         open_model(folder("gpt2", "GPT2LMHeadModel")).tokenize("who ?", "she did it")
 
 
@@ -366,7 +366,7 @@ QUESTIONS = ("electra", "ElectraForQuestionAnswering")
 
 
 @pytest.mark.parametrize("model, row, words", [
-    (TAGS, {"tokens": ["a"], "ner_tags": []}, "line 1.* no words with a tag each"),
+    (TAGS, {"tokens": ["a"], "ner_tags": []}, "line 1.* not a list of words"),
     (TAGS, {"tokens": ["the"], "ner_tags": ["B-PER"]}, "line 1: the tag 'B-PER' is unknown"),
     (QUESTIONS, {"question": "who", "context": "she did",
                  "answers": {"text": ["he"], "answer_start": [0]}}, "line 1 is no question"),

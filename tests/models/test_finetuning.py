@@ -221,13 +221,13 @@ def test_gates_are_learned_and_folded(tmp_path):
 
 
 REFUSED = [
-    ("roberta", "RobertaForMaskedLM", {"goal": "next"}, {}, "sees those after it"),
+    ("roberta", "RobertaForMaskedLM", {"goal": "next"}, {}, "it is bidirectional"),
     ("llama", "LlamaForCausalLM", {"goal": "masked"}, {}, "transformers has no such class"),
     ("roberta", "RobertaForTokenClassification", {"goal": "tags"}, {}, "its answers are tags"),
     ("deberta-v2", "DebertaV2ForSequenceClassification", {"activations": "ymish"}, {},
      "cannot be exchanged"),
     ("bart", "BartForConditionalGeneration", {"goal": "classes"}, {}, "cannot be trained"),
-    ("vit", "ViTForImageClassification", {"goal": "classes"}, {}, "it reads no texts"),
+    ("vit", "ViTForImageClassification", {"goal": "classes"}, {}, "it does not read text"),
     ("llama", "LlamaForCausalLM", {"goal": "classes"}, {"pad_token_id": None}, "no padding token"),
     ("llama", "LlamaForCausalLM", {}, {"vocab_size": 9}, "no embedding for the token"),
     ("llama", "LlamaForCausalLM", {}, None, r"theirs has no tokenizer\.json"),
@@ -254,7 +254,7 @@ def test_a_smaller_model_gets_a_goal_and_keeps_its_heads_and_activations(tmp_pat
     whole = replace(whole, config=with_activation(whole.config, "softmax,ymish"))
     small = remove_heads(whole, frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 3)}))
     checkpoints.rewrite(small, tmp_path / "small")
-    assert opened_by(small) == "opens in hgviz alone: layers keep different numbers of heads"
+    assert opened_by(small) == "opens in hgviz only: layers keep different numbers of heads"
     (tmp_path / "theirs").rename(tmp_path / "whole")
     (tmp_path / "small").rename(tmp_path / "theirs")
     assert not train(start, tmp_path / "ours").before

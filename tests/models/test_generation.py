@@ -68,7 +68,7 @@ def test_the_likeliest_token_follows_or_one_is_drawn():
     ({"family": "bert", "goal": "classes", "labels": ["a", "b"]}, None, "classifier"),
     ({"family": "bert", "goal": "masked"}, None, "both ways"),
     ({**DECODER, "goal": "states"}, None, "hidden states"),
-    (FAMILIES["slots"], None, "projected sequences cannot write"),
+    (FAMILIES["slots"], None, "a projected sequence mixes in later tokens"),
     ("bidirectional", None, "both ways"), ("decoder", [0, 0, 1], "2 of its tokens are masked"),
 ])  # fmt: skip
 def test_what_cannot_be_continued_is_one_error(tmp_path, keys, mask, why):

@@ -520,7 +520,7 @@ def test_slopes_towards_the_mean_are_the_change_of_the_loss_with_a_gate(case):
 def test_what_cannot_be_replaced_is_said_in_one_line(case, tmp_path):
     model, examples = case
     single = Trials(model, examples.part(np.arange(1)), ablation="resample")
-    with pytest.raises(HgvizError, match="there is one example"):
+    with pytest.raises(HgvizError, match="at least two examples"):
         single.without(batches(single)[0], {single.heads[0]})
     bloom = open_model(write(tmp_path / "bloom", "bloom", "BloomForCausalLM", vocab_size=256))
     own = Trials(bloom, next_token_examples([Bytes().encode(TEXT)], length=32), ablation="mean")

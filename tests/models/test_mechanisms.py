@@ -285,22 +285,22 @@ def test_rewritten_with_one_query_and_key_for_all_heads_a_model_stays_what_it_wa
 # --- what cannot be -------------------------------------------------------------------------------
 
 REFUSED = [
-    ({"positions": "quadratic", "activations": "linear"}, "features of tokens"),
-    ({**KEYS, "positions": "quadratic"}, "no distance to"),
+    ({"positions": "quadratic", "activations": "linear"}, "cannot be used with linear attention"),
+    ({**KEYS, "positions": "quadratic"}, "cannot be used with slots"),
     ({"positions": "rotary", "content": False}, "without content"),
-    ({**KEYS, "slots_sharing": "kv", "slots": 0}, "give slots as well"),
-    ({**KEYS, "slots_bias": True}, "choose a slots_sharing"),
-    ({**KEYS, "form": "decoder", "goal": "next"}, "never causal"),
-    ({**KEYS, "slots_sharing": "none", "positions": "rotary"}, "no angle"),
-    ({"shared_width": 12, "positions": "rotary"}, "of each head by itself"),
-    ({"shared_width": 12, "activations": "linear"}, "not only products"),
+    ({**KEYS, "slots_sharing": "kv", "slots": 0}, "need slots"),
+    ({**KEYS, "slots_bias": True}, "needs slots_sharing"),
+    ({**KEYS, "form": "decoder", "goal": "next"}, "need an encoder"),
+    ({**KEYS, "slots_sharing": "none", "positions": "rotary"}, "cannot be used with slots"),
+    ({"shared_width": 12, "positions": "rotary"}, "cannot be used with shared_width"),
+    ({"shared_width": 12, "activations": "linear"}, "cannot be used with shared_width"),
     *(({"form": "decoder", "max_positions": 9, **keys}, words) for keys, words in (
-        ({"scores": "dence"}, "no scores 'dence'"), ({"scores": "dot+"}, "no scores ''"),
+        ({"scores": "dence"}, "unknown scores 'dence'"), ({"scores": "dot+"}, "unknown scores ''"),
         ({"scores": "dense", "max_positions": None}, "need max_positions"),
         ({"scores": ["dense"] * 3}, "each of the 2 layers"),
-        ({"scores": "dense", "activations": "linear"}, "synthesised scores have"),
+        ({"scores": "dense", "activations": "linear"}, "synthesised scores cannot be used"),
         ({"scores": 3}, "scores"), ({"scores": "factorised", "rank": 0}, "rank"),
-        ({"scores": "dense", "slots": 3, "form": "encoder", "goal": "states"}, "no places"),
+        ({"scores": "dense", "slots": 3, "form": "encoder", "goal": "states"}, "used with slots"),
     )),
 ]  # fmt: skip
 

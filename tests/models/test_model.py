@@ -98,11 +98,11 @@ def test_a_byte_model_reads_texts_and_ids(tmp_path):
 
 REFUSED = [
     ({"ids": []}, "the text is empty"),
-    ({"ids": [1, 23]}, "there is no token 23: this model's ids go from 0 to 22"),
-    ({"ids": [1.0, 2.0]}, "the ids are no integers: they are float64"),
+    ({"ids": [1, 23]}, "there is no token 23: the ids of this model are 0 to 22"),
+    ({"ids": [1.0, 2.0]}, "the ids must be integers, not float64"),
     ({"ids": [10**30]}, "the ids are no integers"),
     ({"ids": 3}, "the ids are no sequence: they have 0 dimensions"),
-    ({"ids": [[1, 2], [3]]}, "the ids are no array: their rows differ in length"),
+    ({"ids": [[1, 2], [3]]}, "the ids are not an array: their rows differ in length"),
     ({"ids": [1, 2], "attention_mask": [1]}, "the attention_mask does not fit the ids"),
     ({"ids": [1, 2], "attention_mask": [1, 2]}, "the attention_mask does not fit the ids"),
     ({"ids": [1], "token_type_ids": [0]}, "this model does not take token_type_ids"),
@@ -158,11 +158,11 @@ def test_auto_takes_the_best_device_there_is(no_gpu, monkeypatch):
 
 ABSENT = [  # options, HGVIZ_DEVICE, what is said
     ({"device": "tpu"}, "", "there is no device 'tpu': it is one of auto, cpu, cuda, mps."),
-    ({"device": "cuda"}, "", "this machine has no cuda: torch "),
+    ({"device": "cuda"}, "", "cuda is not available: torch "),
     ({"device": "auto"}, "gpu", "there is no HGVIZ_DEVICE 'gpu': it is one of auto, cpu"),
     ({"dtype": "int8"}, "", "unknown dtype 'int8'. Choose from float64"),
     ({"masking": "loose"}, "", "unknown masking 'loose'. Choose from compat, strict"),
-    ({"masking": "compat"}, "", "this model is always masked strictly"),
+    ({"masking": "compat"}, "", "this model only supports strict masking"),
 ]
 
 

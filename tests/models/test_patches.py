@@ -186,7 +186,7 @@ def test_boundaries_are_given_in_words_and_files(dynamic, folders, tmp_path):
 
 
 FILES = [b"[1, 2]", b"[1", b"01x1", b"[]", b"", b"\xff\x00", b"[1e99]", b"{}"]
-WORDS = {"fixed:0": "at least 1", "fixed": "no file has that name", "fixed:": "at least 1",
+WORDS = {"fixed:0": "at least 1", "fixed": "there is no boundaries file", "fixed:": "at least 1",
          "words": "whitespace"}  # fmt: skip
 
 

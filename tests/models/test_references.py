@@ -375,7 +375,7 @@ def test_entropy_rises_where_it_is_above_all_of_the_tokens_before():
     _, cost = model.learn(torch.as_tensor(IDS))
     cost.backward()
     assert model.down[0].boundary["out"].bias.grad is not None and cost > 0
-    with pytest.raises(HgvizError, match="cannot be learned"):
+    with pytest.raises(HgvizError, match="cannot be trained"):
         make_segments("unigram").train().learn(torch.as_tensor(IDS))
 
 
@@ -446,17 +446,20 @@ def test_every_hierarchy_comes_back_from_its_string(inner, middle, first, last):
 
 
 ILLEGAL = [  # a hierarchy, or a depth and factors; what is wrong
-    (("2@1 1-2 2@1",), "it is not a row of LAYERS@FACTOR"),
-    (("1@2 1@2",), "it has no single waist: the number of stages is even"),
-    (("1@3 4@6 1@3",), "it starts shortened and vanilla_layers (before, after) is missing"),
-    (("1@1 1@2 1@3",), "its factors do not mirror around the waist"),
-    (("1@1 1@2 1@3 1@2 1@1",), "factor 3 is not 2, 3, ... times the factor 2 around it"),
-    (("1@1 0@2 1@1",), "the innermost needs a layer; all have at most 1,000"),
+    (("2@1 1-2 2@1",), "it is not a list of LAYERS@FACTOR"),
+    (("1@2 1@2",), "the number of stages must be odd"),
+    (
+        ("1@3 4@6 1@3",),
+        "vanilla_layers (before, after) is unset",
+    ),
+    (("1@1 1@2 1@3",), "its factors are not symmetric"),
+    (("1@1 1@2 1@3 1@2 1@1",), "factor 3 is not a multiple of the factor 2 around it"),
+    (("1@1 0@2 1@1",), "it needs an innermost layer, and at most 1,000 layers in all"),
     (("1@1 1@131072 1@1",), "it shortens by more than 65,536"),
-    (((1, 2), 2), "a depth is a number or (before, inner, after)"),
-    (((1, (1, 2, 1), 1), (2,)), "shorten_factor (2,) is no number >= 2 for each of its 2 levels"),
-    (((1, 1, 1), None), "shorten_factor None is no number >= 2 for each of its 1 levels"),
-    (((1, 0, 1), 2), "the innermost needs a layer; all have at most 1,000"),
+    (((1, 2), 2), "a depth must be a number or (before, inner, after)"),
+    (((1, (1, 2, 1), 1), (2,)), "shorten_factor (2,) must be a number >= 2 for each"),
+    (((1, 1, 1), None), "shorten_factor None must be a number >= 2 for each"),
+    (((1, 0, 1), 2), "it needs an innermost layer, and at most 1,000 layers in all"),
 ]
 
 
@@ -501,33 +504,33 @@ ENCODER, DECODER = {"form": "encoder", "goal": "states"}, {"form": "decoder"}
 SLOTS = {"slots": 4, "max_positions": 9}
 REFUSED = [
     *((make_config, *row) for row in (
-        ({"widths": (12,)}, "each of the 2 levels"), ({"widths": (8, 12)}, "the first"),
+        ({"widths": (12,)}, "each of the 2 levels"), ({"widths": (8, 12)}, "starting with"),
         ({"widths": (12, 7)}, "an even width, not 7"), ({"widths": (12, 0)}, "widths"),
     )),
     *((make_transformer, *row) for row in (
-        ({**DECODER, **SLOTS}, "never causal"),
+        ({**DECODER, **SLOTS}, "need an encoder"),
         ({**ENCODER, **SLOTS, "slots": 99}, "at most max"),
-        ({**ENCODER, **SLOTS, "positions": "rotary"}, "rotary positions have no angle"),
-        ({"form": "encoder"}, "none is the next"),
-        ({**DECODER, "goal": "masked"}, "only an encoder fills in"),
-        ({"form": "encoder", "goal": "classes"}, "a classifier is an encoder with labels"),
-        ({**ENCODER, "cross": True}, "cross belongs to a decoder"),
+        ({**ENCODER, **SLOTS, "positions": "rotary"}, "rotary positions cannot be used with slots"),
+        ({"form": "encoder"}, "the goal next needs a decoder"),
+        ({**DECODER, "goal": "masked"}, "the goal masked needs an encoder"),
+        ({"form": "encoder", "goal": "classes"}, "a classifier must be an encoder with labels"),
+        ({**ENCODER, "cross": True}, "cross is only for a decoder"),
         ({**DECODER, "kept": [[0], [2]]}, "from 0 to 1"),
-        ({**DECODER, "d_model": 13}, "2 heads do not divide"),
-        ({**DECODER, "activations": "ymisch"}, "no activation 'ymisch'"),
+        ({**DECODER, "d_model": 13}, "13 / 2 is not a whole number"),
+        ({**DECODER, "activations": "ymisch"}, "unknown activation 'ymisch'"),
         ({**DECODER, "activations": "topk"}, "needs top_k"),
         ({**DECODER, "n_layers": 10**9}, "n_layers"),
-        ({**ENCODER, "cls_width": 20}, "choose goal classes"), ({"cls_width": -1}, "cls_width"),
+        ({**ENCODER, "cls_width": 20}, "needs the goal classes"), ({"cls_width": -1}, "cls_width"),
         ({**DECODER, "family": "bard"}, "family"),
     )),
     *((lambda **keys: make_segments("learned", **keys), *row) for row in (
-        ({"n_layers": [1, 2]}, "three numbers"), ({"n_layers": [0, 0, 0]}, "a layer"),
-        ({"n_layers": [2, 0, 1]}, "no layer reads"), ({"d_model": 9, "n_heads": 3}, "even width"),
+        ({"n_layers": [1, 2]}, "or three"), ({"n_layers": [0, 0, 0]}, "at least one layer"),
+        ({"n_layers": [2, 0, 1]}, "if any come"), ({"d_model": 9, "n_heads": 3}, "even width"),
         ({"boundaries": "whitespace", "whitespace_id": None}, "whitespace_id"),
-        ({"whitespace_id": 23}, "ids end at 22"), ({"prior": 1.5}, "prior"),
+        ({"whitespace_id": 23}, "the largest id is 22"), ({"prior": 1.5}, "prior"),
     )),
     *((make_unattending, *row) for row in (
-        ({"family": "window", "window": 4, "causal": False}, "no middle"),
+        ({"family": "window", "window": 4, "causal": False}, "no centre"),
         ({"family": "window"}, "window"), ({"family": "lstm", "n_heads": 2}, "n_heads"),
         ({"family": "lstm", "causal": False}, "causal"),
     )),
@@ -550,7 +553,7 @@ def test_a_model_that_cannot_be_is_refused_in_one_line(make, keys, words):
     ("ymish:", "has no norm"),
     ("topk:2,topk:3,tanh,tanh", "topk is given in two variants"),
     ("ymish,ymish:none", "ymish is given in two variants"),
-    ("tanh,ymish,elu", "a number of names that divides the 4 heads"),
+    ("tanh,ymish,elu", "the number of names must divide the 4 heads"),
     ("x" * 10_000, "there is no activation 'xxx"),
 ])  # fmt: skip
 def test_a_text_that_names_no_activation_is_one_error(text, words):

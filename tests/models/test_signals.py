@@ -250,7 +250,7 @@ def test_files_that_are_nothing_of_the_kind_are_one_clear_line(tmp_path, picture
         (lambda one: samples_at(one, 8000), empty, "as a sound"),
         (lambda one: samples_at(one, 8000), picture, "as a sound"),
         (lambda one: samples_at(one, 8000), silent, "is empty"),
-        (values_at, array, "not what a model reads"), (values_at, words, "as an array"),
+        (values_at, array, "not a valid model input"), (values_at, words, "as an array"),
         (values_at, picture, "as an array"),
     ]:  # fmt: skip
         with pytest.raises(HgvizError, match=said) as error:
@@ -265,7 +265,7 @@ def test_processors_that_are_missing_or_enormous_are_refused(folder, picture, tm
     data = json.loads(file.read_text())
     for changes in ({"size": {"height": 10**6, "width": 32}}, {"crop_size": 10**6}):
         file.write_text(json.dumps({**data, **changes}))
-        with pytest.raises(HgvizError, match="does not describe a processor"):
+        with pytest.raises(HgvizError, match="is not a valid processor"):
             open_model(copy).from_signal(picture)
     file.write_text(json.dumps({**data, "image_processor_type": "Nothing"}))
     with pytest.raises(HgvizError, match="cannot be used"):

@@ -165,7 +165,7 @@ def test_a_damaged_tokenizer_is_one_error(tmp_path):
 def test_a_pattern_that_never_ends_is_waited_for_only_so_long(tmp_path, monkeypatch):
     tokenizer = Pieces(words(tmp_path, pattern=r"a*a*a*\d\b"), 10)
     monkeypatch.setattr("hgviz.models.text.TIMEOUT", 0.05)
-    with pytest.raises(HgvizError, match="it was not done after 0 seconds"):
+    with pytest.raises(HgvizError, match="it took more than 0 seconds"):
         tokenizer.encode("a" * 300)
     for thread in threading.enumerate():
         if thread.name == "with a timeout":
@@ -204,7 +204,7 @@ TEXTS = (
     "", "the cat sat.", "The CAT, unaffables", "나는 이, 있.", "a [MASK] of\tthe [SEP]",
     "cafe\u0301 é", "中文 x", "zzz 😀", "\u200bthe\u00a0cat\n", "the<|endoftext|> <s> the",
 )  # fmt: skip
-OTHERWISE = "Put a tokenizer.json beside it, or give token ids with --ids"
+OTHERWISE = "Add a tokenizer.json to this folder, or give token ids with --ids"
 
 
 def written(folder, **settings):
@@ -333,9 +333,9 @@ def test_a_model_without_a_fast_tokenizer_opens_and_takes_ids(tmp_path):
 
 
 SETTINGS = [
-    ({"auto_map": {"AutoTokenizer": ["code.Tokens", None]}}, "asks for code of its own"),
-    ({"tokenizer_class": "TokensOfMine"}, "knows no class TokensOfMine"),
-    ({"tokenizer_class": "T5Tokenizer"}, "T5Tokenizer reads spiece.model, which is not there"),
+    ({"auto_map": {"AutoTokenizer": ["code.Tokens", None]}}, "needs custom code"),
+    ({"tokenizer_class": "TokensOfMine"}, "has no class TokensOfMine"),
+    ({"tokenizer_class": "T5Tokenizer"}, "T5Tokenizer needs spiece.model, which is missing"),
     ({"unk_token": "<what>"}, "it lacks <what>, its unk_token"),
     ({"do_lower_case": "yes"}, "could not be read"),
 ]

@@ -119,17 +119,17 @@ def test_a_training_is_continued_only_as_it_was_begun(folder):
 # --- training files -------------------------------------------------------------------------------
 
 WRONG = [
-    ("next", {"recipe": {"steps": 0}}, "either steps or minutes"),
+    ("next", {"recipe": {"steps": 0}}, "one of steps, minutes"),
     ("next", {"date": {}}, "not a training file"),
-    ("next", {"model": {"n_heads": 3}}, "3 heads do not divide"),
+    ("next", {"model": {"n_heads": 3}}, "is not a whole number"),
     ("next", {"data": {"train": ["none.txt"]}}, "cannot read"),
     ("next", {"data": {"weights": [1.0, 2.0]}}, "weights needs one per file"),
     ("next", {"recipe": {"stages": [{"start": 0, "length": 9999, "batch": 1}]}}, "is too short"),
     ("next", {"recipe": {"stages": [{"start": 0.5, "length": 9, "batch": 1}]}}, "begin at start 0"),
     ("next", {"model": {"vocab_size": 99}}, "no tokenizer for 99 ids"),
     ("masked", {"tokenizer": None}, r"needs a tokenizer with \[MASK\]"),
-    ("pairs", {"model": {"form": "decoder", "cross": True}}, "cannot be trained by itself"),
-    ("segments", {"model": {"boundaries": "unigram"}}, "cannot be learned"),
+    ("pairs", {"model": {"form": "decoder", "cross": True}}, "cannot be trained alone"),
+    ("segments", {"model": {"boundaries": "unigram"}}, "cannot be trained"),
     ("classes", {"recipe": {"dropout": 1.5}}, r"< 1\.0 - at `\$\.recipe\.dropout`"),
     ("classes", {"recipe": {"device": "abacus"}}, "no device 'abacus'"),
     ("classes", {"data": {"label_column": "mood"}}, "no column 'mood'"),
@@ -138,7 +138,7 @@ WRONG = [
     ("classes", {"tokenizer": {"size": 2}}, r">= 8 - at `\$\.tokenizer\.size`"),
     ("classes", {"model": {"vocab_size": 5}}, "ids and the model 5"),
     ("classes", {"model": {"labels": ["ann"]}}, "label 'bob' is unknown"),
-    ("masked", {"data": {"valid": "binary.txt"}}, "is not a UTF-8 text"),
+    ("masked", {"data": {"valid": "binary.txt"}}, "is not UTF-8 text"),
 ]
 
 
@@ -443,12 +443,12 @@ NAN = {**GATES, "lambda": float("nan")}
 
 
 @pytest.mark.parametrize("gates, model, message", [
-    ({"method": "subset", "lambda": 1}, {}, 'gates.method is "gates"'),
+    ({"method": "subset", "lambda": 1}, {}, 'gates.method must be "gates"'),
     ({"method": "gates"}, {}, "missing required field `lambda`"),
     ({**GATES, "keep": 3}, {}, "unknown field `keep`"),
-    (NAN, {}, r"> 0\.0 - at `\$\.gates\.lambda`"), (GATES, {"off": "0.*"}, "for no heads"),
+    (NAN, {}, r"> 0\.0 - at `\$\.gates\.lambda`"), (GATES, {"off": "0.*"}, "all heads are off"),
     (None, {"off": "7.1"}, r"no head 7\.1"), (None, {"off": "seven"}, "does not name a head"),
-    (None, {"off": ["0.1"]}, r"model\.off names heads as"),
+    (None, {"off": ["0.1"]}, r"model\.off must be heads"),
 ])  # fmt: skip
 def test_what_gates_cannot_be_is_one_clear_line(planted, gates, model, message):
     with pytest.raises(HgvizError, match=message) as caught:
@@ -462,8 +462,8 @@ CONTENT = '{"gates_version": 1, "heads": ["0.0"], "learned": {"gates": {}}, "mod
 def test_a_file_that_holds_no_gates_of_a_model_is_one_clear_line(planted):
     spec = open_model(planted / "model").spec
     for text, message in (
-        (None, "cannot read"), ("{}", "holds no gates"), ("not json", "holds no gates"),
-        (CONTENT.replace("1", "9"), "holds no gates"), (CONTENT, "of another model"),
+        (None, "cannot read"), ("{}", "contains no gates"), ("not json", "contains no gates"),
+        (CONTENT.replace("1", "9"), "contains no gates"), (CONTENT, "to another model"),
     ):  # fmt: skip
         if text is not None:
             (planted / "gates.json").write_text(text)

@@ -65,7 +65,7 @@ CHANGES = {  # of a configuration
 }  # fmt: skip
 REFUSED = [  # families or classes, what they do not do, and how that is said
     # levels that are not composed
-    ("funnel", "rollout", "Look at its layers one by one"),
+    ("funnel", "rollout", "Inspect its layers one by one"),
     # its heads are put together by numbers of its own, not by a linear layer
     ("xlnet", "smaller|zeroed", "Leave its heads on"),
     # attention code of their own, of which the sizes are not known
