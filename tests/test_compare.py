@@ -113,10 +113,10 @@ def test_other_texts_and_other_tokenizers_meet_where_they_can(facts, letters, wo
         "compare", captured(letters[0], TEXT, tmp_path / "a.h5"),
         captured(letters[0], "the old cat sat", tmp_path / "b.h5"),
     )  # fmt: skip
-    assert "texts differ: 11 pieces are in both, of 22 tokens in A and 15" in found["notes"][0]
+    assert "texts differ: 11 shared tokens, of 22 in A and 15" in found["notes"][0]
     found = facts("compare", letters[0], words[0], "--text", TEXT)
-    assert "tokens differ: 6 pieces are in both, of 22 tokens in A and 8" in found["notes"][0]
-    assert found["logits"] is None and "other kinds, next and classes" in found["notes"][-1]
+    assert "tokens differ: 6 shared tokens, of 22 in A and 8" in found["notes"][0]
+    assert found["logits"] is None and "different goals, next and classes" in found["notes"][-1]
     assert all(one["of"] <= 6 for one in found["heads"])
 
 

@@ -110,14 +110,14 @@ def test_a_role_is_one_row(monkeypatch):
     weights /= weights.sum(1, keepdims=True)
     capture = plant(letters("x" * 60), [weights[None]], causal=False)
     row = Role(
-        "every fourth", "Looks at every fourth {place}",
+        "every fourth", "Attends to every fourth {place}",
         lambda block: np.broadcast_to(block.columns % 4 == 1, block.seen.shape),
     )  # fmt: skip
     monkeypatch.setitem(ROLES, "fourth", row)
     (head,) = roles(capture).values()
     assert (head.name, head.role) == ("fourth", "every fourth")
     assert head.share > 0.9 and head.chance == 0.25 and head.coverage == 1
-    assert role_sentence(head) == "Looks at every fourth token"
+    assert role_sentence(head) == "Attends to every fourth token"
 
 
 class _Distances(CaptureFigure):

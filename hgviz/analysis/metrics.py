@@ -496,7 +496,7 @@ METRICS: dict[str, Metric] = {
         lambda sums: sums.asked, (REPORT,), True,
     ),
     "passed": Metric(
-        "Gradient through activation", "",
+        "Gradient passed by the activation", "",
         "Sum of |dM/dS| divided by sum of |dM/dA|: how much passes normalisation and activation",
         "Σ_ij |∂M/∂s_ij| / Σ_ij |∂M/∂a_ij|", YMISH, lambda sums: sums.at_scores,
         lambda sums: sums.at_weights, (REPORT,), True,

@@ -244,7 +244,7 @@ def _open_network(
         raise folder.misfit(f"{config.class_name} does not use {_first_name(inside)}")
     network = Transformers(net, config)
     if missing and (needed := _required_parameters(network, missing)):
-        raise folder.misfit(f"{_first_name(needed)} is missing")
+        raise folder.misfit(f"missing tensor {_first_name(needed)}")
     return network, unused
 
 

@@ -134,7 +134,7 @@ def test_positions_of_one_piece_are_put_together():
     names = tuple(text[a:b] for a, b in spans)
     prompt = Prompt(text, np.arange(5), names, spans)
     found = compare(dense(letters, byte_prompt(text)), dense(pairs, prompt))
-    assert "5 pieces are in both, of 10 tokens in A and 5 in B" in found.notes[0]
+    assert "5 shared tokens, of 10 in A and 5 in B" in found.notes[0]
     for head, one in enumerate(found.heads):
         a = letters[head].reshape(5, 2, 5, 2).mean(1).sum(-1)
         hand = reference(a, pairs[head], np.ones((5, 5), bool))
@@ -232,7 +232,7 @@ def test_rows_that_are_no_numbers_are_left_out_and_told():
 def test_texts_without_a_common_token_are_refused_in_a_line():
     weights = rows_of(np.random.default_rng(0), 1, 3, 3)
     pair = dense(weights, byte_prompt("abc")), dense(weights, byte_prompt("xyz"))
-    with pytest.raises(HgvizError, match="share no token"):
+    with pytest.raises(HgvizError, match="no token in common"):
         compare(*pair)
 
 
@@ -255,7 +255,7 @@ def test_logits_are_compared_where_both_speak_of_one_token():
     ]  # fmt: skip
     found = compare(*classes).logits
     assert (found.largest, found.same, found.of) == (2, 0, 1)
-    assert compare(sides[0], classes[1]).notes[-1].endswith("other kinds, next and classes")
+    assert compare(sides[0], classes[1]).notes[-1].endswith("different goals, next and classes")
 
 
 def long_capture(seed, count, name):

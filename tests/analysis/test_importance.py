@@ -284,8 +284,8 @@ def test_changes_are_counted_and_tested_head_by_head_where_they_were_measured():
 @pytest.mark.parametrize(
     ("name", "rows", "message"),
     [
-        ("signed", None, "nothing that"), ("shapley", None, "nothing that"),
-        ("gates", None, "nothing that"), ("magic", None, "unknown score 'magic'"),
+        ("signed", None, "was not measured"), ("shapley", None, "was not measured"),
+        ("gates", None, "was not measured"), ("magic", None, "unknown score 'magic'"),
         ("loo", np.zeros(5, bool), "no examples"),
     ],
 )  # fmt: skip

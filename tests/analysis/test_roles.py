@@ -217,7 +217,7 @@ def crossing(wanted):
          "Attends to the same token of the source"),
         ("first token", lambda i: [0], "Attends to the first token of the source"),
         ("last token", lambda i: [len(SOURCE) - 1], "Attends to the last token of the source"),
-        ("", lambda i: [SOURCE.index("ships")], "Rests on “ships”"),
+        ("", lambda i: [SOURCE.index("ships")], "Mostly attends to “ships”"),
     ],
 )  # fmt: skip
 def test_a_head_between_two_texts_has_the_roles_of_both(role, wanted, sentence):
@@ -301,7 +301,7 @@ def test_slots_and_states_are_no_words():
     base, at = plant(spaced(SOURCE), [np.eye(count)[None]], causal=False), np.arange(5)
     levels = Level(0), Level(1, sequence="slots")
     for weights, role, sentence in (
-        (looking(lambda i: [2], 0.7, count, 5), "single slot", "Rests on “slot 2”"),
+        (looking(lambda i: [2], 0.7, count, 5), "single slot", "Mostly attends to “slot 2”"),
         (np.full((count, 5), 0.2), "uniform", "Uniform attention"),
     ):
         capture = replace(
@@ -315,7 +315,7 @@ def test_slots_and_states_are_no_words():
                      states=np.zeros((9, 4), np.float32))  # fmt: skip
     for key, sentence in (
         (0, "Attends to the first state of the source"),
-        (4, "Rests on “state 4”"),
+        (4, "Mostly attends to “state 4”"),
     ):
         weights = np.stack([looking(lambda i, key=key: [key], 0.7, len(TARGET), 9)] * 2)
         maps = {"decoder.0.cross": weights}
@@ -355,7 +355,7 @@ def test_shortened_levels_speak_of_positions_and_groups():
         place = "token" if layer.level == 0 else "position"
         place = place if layer.role == "self" else "group"
         assert found[HeadId(layer.index, 0)].role == f"previous {place}", layer.name
-        assert found[HeadId(layer.index, 1)].role == f"the {place} itself", layer.name
+        assert found[HeadId(layer.index, 1)].role == f"current {place}", layer.name
 
 
 def test_what_a_shortened_position_stands_for_decides():
@@ -412,7 +412,7 @@ def test_tokens_are_called_tokens_and_letters_letters():
     words = [f" {word}" for word in TEXT.split()]
     found = role_of(looking(lambda i: [i - 1], rows=len(words)), pieces(*words))
     assert (found.role, role_sentence(found)) == ("previous token", "Attends to the previous token")
-    assert METRICS["distance"].named("token") == "Distance, tokens"
+    assert METRICS["distance"].named("token") == "Mean distance, tokens"
     later = role_of(np.eye(N, k=1) * 0.9 + 0.1 / N, causal=False)
     assert later.role == "next token" and ROLES["next token"].later
 

@@ -73,7 +73,7 @@ def test_every_number_is_copied_in_full(app, capture):
         assert np.array_equal(weights, one.weights)
         products = np.array([row[titles.index("q·k 0") :] for row in rows], float)
         assert np.allclose(products.sum(1), one.stage("product"), rtol=0, atol=1e-12)
-        assert rows[31][titles.index("Seen")] == ""
+        assert rows[31][titles.index("Masked score")] == ""
 
 
 def test_a_stranger_s_text_does_not_break_the_table(app):

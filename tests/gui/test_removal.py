@@ -193,7 +193,7 @@ def _other(tmp_path, monkeypatch):
     ("spoil", "says"),
     [
         (_taken, "is not empty"),
-        (_unwritable, "is no folder"),
+        (_unwritable, "is a file"),
         (_full, "no space left on device"),
         (_other, "differ from the masked model"),
     ],

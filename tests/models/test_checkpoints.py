@@ -95,7 +95,7 @@ def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, mo
     configured(folder, hierarchy="400@1 1@2 400@1")
     assert "tensors, but config.json says 803 layers" in str(refusal(folder))
     monkeypatch.setattr("hgviz.models.pretrained.outline", None)
-    assert "16 tensors, and n_layer is 1,000" in str(refusal(configured(theirs, n_layer=1000)))
+    assert "16 tensors, but n_layer is 1,000" in str(refusal(configured(theirs, n_layer=1000)))
 
 
 CONFIGURATIONS = [
@@ -108,7 +108,7 @@ CONFIGURATIONS = [
     ({"form": "b" * 10**5}, "form: Invalid enum value 'bbb"),
     ({"activations": [["tanh"]]}, "one list for each of the 5 layers"),
     ({"a\x1b[2J\u202e": 1}, "unknown key a\ufffd[2J\ufffd"),
-    ({"d_model": None}, "it lacks d_model"),
+    ({"d_model": None}, "missing key d_model"),
     ({"model_type": "bert"}, "none of its tensors belongs to BertModel"),
     ({"model_type": None}, "its model_type is not there, and hgviz supports hgviz, hourglass"),
     *((data, "is not a JSON object") for data in (
@@ -127,7 +127,7 @@ HEADERS = [  # of a .safetensors file with 64 bytes of data, or only their lengt
     ({"a": entry([2**62], 0, 2**64)}, "a has the shape"),
     ({"a": entry([-4], 0, 64)}, "a has the shape"),
     ({"a": entry([1] * 5000, 0, 4)}, "a has the shape"),
-    ({"a": entry([16], 16, 80)}, "a ends after 80 bytes of 64"),
+    ({"a": entry([16], 16, 80)}, "a ends at byte 80 of 64"),
     ({"a": entry([16], 0, 64), "b": entry([16], 0, 64)}, "its tensors overlap"),
     ({"a": entry([8], 0, 64, "I64")}, "a is I64"),
     ({"a": entry([16], 0, 64, "\n\0\u202e")}, "a is \ufffd\ufffd\ufffd, and"),
@@ -155,9 +155,9 @@ class Evil:
 
 ZEROS = torch.zeros(3)
 PICKLES = [  # what is saved as model.pt
-    ([ZEROS], "it holds list"),
-    (ZEROS, "it holds Tensor"),
-    ({}, "it holds dict"),
+    ([ZEROS], "it contains list"),
+    (ZEROS, "it contains Tensor"),
+    ({}, "it contains dict"),
     ({"a": 3}, "a is not a tensor"),
     ({"model": {"a": ZEROS}}, "model is not a tensor"),
     ({3: ZEROS}, "keys that are not names"),
@@ -166,7 +166,7 @@ PICKLES = [  # what is saved as model.pt
     ({"a": torch.eye(3).to_sparse()}, "a is float32"),
     ({"a": torch.zeros(3, device="meta")}, "a needs"),
     ({"a": torch.zeros(0, 2**40)}, "a needs"),
-    ({"a": torch.zeros(1).expand(2**40)}, "a needs 4,398,046,511,104 bytes and 4 are stored"),
+    ({"a": torch.zeros(1).expand(2**40)}, "a needs 4,398,046,511,104 bytes, and 4 are stored"),
     ({f"a{i}": one for one in [torch.zeros(10_000)] for i in range(1000)},
      "its tensors are larger than the file"),
 ]  # fmt: skip
@@ -241,7 +241,7 @@ def test_what_is_not_there_is_said(tmp_path, mine):
     (tmp_path / "a.txt").write_bytes(b"a")
     (tmp_path / "empty").mkdir()
     for name, words in (
-        ("nowhere", "there is no such file"), ("empty", "config.json is missing"),
+        ("nowhere", "does not exist"), ("empty", "config.json is missing"),
         ("a.txt", "is not a checkpoint"),
     ):  # fmt: skip
         assert words in str(refusal(tmp_path / name)) and not recognises(tmp_path / name)
@@ -252,7 +252,7 @@ def test_what_is_not_there_is_said(tmp_path, mine):
     (mine / "b.pt").rename(mine / "b.gguf")
     assert "contains b.gguf, a weights format that hgviz does not support" in str(refusal(mine))
     (mine / "b.gguf").unlink()
-    assert "mine holds no weights" in str(refusal(mine))
+    assert "mine contains no weights" in str(refusal(mine))
     os.mkfifo(mine / SAFE)
     assert "it is no file" in str(refusal(mine))
     (mine / "config.json").unlink()
@@ -322,7 +322,7 @@ def test_models_are_opened_by_their_names_in_the_cache(hub, tmp_path):
     (store / "refs" / "main").write_text("1" * 40)
     assert open_model("a/b").spec.digest == first
     (store / "snapshots" / ("1" * 40) / SAFE).unlink()
-    assert str(refusal("a/b")).startswith("a/b holds no weights")
+    assert str(refusal("a/b")).startswith("a/b contains no weights")
     write_gpt2(tmp_path / "a" / "b")  # a folder of that name comes first
     assert open_model("a/b").spec.family == "gpt2"
     # one that moved into an organisation is found by its old name
@@ -400,7 +400,7 @@ def test_nothing_is_replaced_unasked_and_nothing_is_left_behind(tmp_path):
     (tmp_path / "file").write_text("")
     tensors = load_file(bert / SAFE)
     for path, words in (
-        (tmp_path / "link", "is the model itself"), (tmp_path / "file", "file is no folder"),
+        (tmp_path / "link", "is the model itself"), (tmp_path / "file", "file is a file"),
     ):  # fmt: skip
         with pytest.raises(HgvizError, match=words):
             tasks.convert(bert, path, force=True)
@@ -547,7 +547,7 @@ def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path, write,
     assert not np.allclose(logits_of(other), expected)
     assert open_model(other).spec.parameters > parameters
     untied = configured(write(tmp_path / "c", **more), tie_word_embeddings=False)
-    assert f"{head.rpartition('.')[0]}.weight is missing" in refusal(untied).what
+    assert f"missing tensor {head.rpartition('.')[0]}" in refusal(untied).what
 
 
 @pytest.mark.parametrize(
@@ -591,8 +591,8 @@ REFUSED = [  # kind, changes of config.json, what is said
     *(("bert", {"pruned_heads": x}, "pruned_heads")
       for x in ({"5": [0]}, {"0": [7]}, {"x": [0]}, {"0": [-1]}, {"0": 1}, [1])),
     ("bert", {"pruned_heads": {"0": [1]}}, "0.attention.self has 3 heads"),
-    ("bert", {"architectures": ["BertForQuestionAnswering"]}, "qa_outputs.bias is missing"),
-    ("bert", {"model_type": "roberta"}, "BertForSequenceClassification is of the type bert"),
+    ("bert", {"architectures": ["BertForQuestionAnswering"]}, "missing tensor qa_outputs.bias"),
+    ("bert", {"model_type": "roberta"}, "BertForSequenceClassification is of type bert"),
     ("bert", {"hidden_act": "x" * 10**5}, "transformers says: 'xxx"),
     ("bert", {"hidden_act": "geluu"}, "is 'geluu'; transformers says: 'geluu'. Correct hidden_act"),
     ("bert", {"num_attention_heads": 0}, "Correct num_attention_heads in theirs/config.json"),
@@ -603,20 +603,20 @@ REFUSED = [  # kind, changes of config.json, what is said
     ("bert", {"hidden_size": -1}, "negative dimension -1"),
     ("bert", {"num_hidden_layers": 10**9}, "num_hidden_layers is 1,000,000,000"),
     ("bert", {"num_hidden_layers": 3}, "layer.2."), ("bert", {"num_hidden_layers": 1}, "layer.1."),
-    ("bert", {"vocab_size": 2**40}, "ings.weight is 43 x 24 in it, and 1099511627776 x 24"),
+    ("bert", {"vocab_size": 2**40}, "43 x 24, and config.json says 1099511627776 x 24"),
     ("bert", {"add_cross_attention": True}, "should be used as a decoder model"),
-    ("bert", {"id2label": {"0": "a", "1": "b", "2": "c"}}, "classifier.bias is 2 in it, and 3"),
+    ("bert", {"id2label": {"0": "a", "1": "b", "2": "c"}}, "classifier.bias is 2, and config"),
     ("bert", {"id2label": None, "num_labels": 10**9}, "num_labels is 1,000,000,000"),
     ("bert", {"auto_map": {"AutoModel": "code.Model"}}, "needs custom code"),
     ("bert", {"model_type": "bret"}, "Did you mean 'bert'?"),
-    ("bert", {"model_type": "nothing like it"}, "does not know"),
-    ("gpt2", {"architectures": ["GPT2ForSequenceClassification"]}, "score.weight is missing"),
-    ("gpt2", {"n_positions": 65}, "wpe.weight is 64 x 24 in it, and 65 x 24"),
+    ("bert", {"model_type": "nothing like it"}, "does not support"),
+    ("gpt2", {"architectures": ["GPT2ForSequenceClassification"]}, "missing tensor score.weight"),
+    ("gpt2", {"n_positions": 65}, "wpe.weight is 64 x 24, and config.json says 65 x 24"),
     ("gpt2", {"add_cross_attention": True}, "crossattention"),
-    ("llama", {"num_attention_heads": -1}, ""), ("llama", {"hidden_act": "nothing"}, "be built"),
+    ("llama", {"num_attention_heads": -1}, ""), ("llama", {"hidden_act": "nothing"}, "is invalid"),
     ("funnel", {"pooling_type": "min"}, "pooling_type"),
     ("funnel", {"block_sizes": [0, 1]}, "block_sizes"),
-    ("llama", {"rope_parameters": 7}, "be built"), ("llama", {"num_hidden_layers": 3}, "layers.2"),
+    ("llama", {"rope_parameters": 7}, "invalid"), ("llama", {"num_hidden_layers": 3}, "layers.2"),
 ]  # fmt: skip
 
 

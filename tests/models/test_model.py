@@ -126,7 +126,7 @@ LACKING = (
 
 def test_too_little_memory_is_one_error_with_a_way_out_and_other_faults_are_not(model, monkeypatch):
     for error, raised, words in (
-        *((error, HgvizError, "the cpu has too little memory: the text has 3 tokens")
+        *((error, HgvizError, "out of memory on cpu: the text has 3 tokens")
           for error in LACKING),
         (RuntimeError("a bug"), RuntimeError, "a bug"),
     ):  # fmt: skip
