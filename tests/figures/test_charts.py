@@ -548,17 +548,10 @@ def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
     [
         ("attribute softmax --text a --width 9ft -o f.pdf", 1, "no width"),
         ("attribute softmax --text a -o f.gif", 2, "does not end in"),
-<<<<<<< HEAD
-        ("attribute softmax --text a -o nowhere/f.pdf", 1, "there is no folder"),
+        ("attribute softmax --text a -o nowhere/f.pdf", 1, "does not exist"),
         ("attribute softmax --text a -o f.json --numbers", 2, "--numbers requires a figure"),
         ("attribute softmax --text-file my.csv -o my.csv", 2, "my.csv is also an input"),
         ("attribute softmax --text-file my.csv -o my.pdf --numbers", 2, "my.csv is also an input"),
-=======
-        ("attribute softmax --text a -o nowhere/f.pdf", 1, "does not exist"),
-        ("attribute softmax --text a -o f.json --numbers", 2, "--numbers goes with a figure"),
-        ("attribute softmax --text-file my.csv -o my.csv", 2, "my.csv is a file that is read"),
-        ("attribute softmax --text-file my.csv -o my.pdf --numbers", 2, "my.csv is a file that is"),
->>>>>>> 7e600cdb (Quote the new messages of models, figures and roles in tests and pages)
         ("attribute softmax --text a --target-class positive --target-class negative", 2,
          "need --method tokens"),
         ("figure sample/first.h5 --kind attribution -o f.pdf", 2, "hgviz attribute MODEL --text T"),

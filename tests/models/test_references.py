@@ -549,17 +549,10 @@ def test_a_model_that_cannot_be_is_refused_in_one_line(make, keys, words):
     ("", "there is no activation ''"), ("softmax,", "there is no activation ''"),
     *((text, "needs a number of keys")
       for text in ("topk", "topk:0", "topk:-1", "topk:1e9", "topk:9999999999")),
-<<<<<<< HEAD
-    ("ymish:l3", "there is no norm 'l3'; norms are none, l2, l2-literal"),
+    ("ymish:l3", "unknown norm 'l3'; norms are none, l2, l2-literal"),
     ("ymish:", "has no norm"),
     ("topk:2,topk:3,tanh,tanh", "topk is given in two variants"),
     ("ymish,ymish:none", "ymish is given in two variants"),
-=======
-    ("ymish:l3", "unknown norm 'l3'; norms are none, l2, l2-literal"),
-    ("ymish:", "names no norm"),
-    ("topk:2,topk:3,tanh,tanh", "topk stands there in two ways"),
-    ("ymish,ymish:none", "ymish stands there in two ways"),
->>>>>>> 7e600cdb (Quote the new messages of models, figures and roles in tests and pages)
     ("tanh,ymish,elu", "the number of names must divide the 4 heads"),
     ("x" * 10_000, "there is no activation 'xxx"),
 ])  # fmt: skip
