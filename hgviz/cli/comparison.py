@@ -346,7 +346,7 @@ def _verdict(models: tuple[Model, Model], answers: Disagreement) -> list[str]:
     value, low, high = answers.difference
     bits = answers.a.score.metric == "bits_per_byte"
     scale, unit = (1.0, " bits per byte") if bits else (100.0, " points")
-    ends = f" [{scale * low:+.3g}, {scale * high:+.3g}]" if abs(low) < 1e9 else ""
+    ends = f" ({scale * low:+.3g} to {scale * high:+.3g})" if abs(low) < 1e9 else ""
     p = "< 0.0001" if answers.p < 0.0001 else f"= {answers.p:.3g}"
     return [
         *lines,

@@ -31,7 +31,7 @@ CACHE_NUMBERS = 1 << 26  # of the captures that are kept for the second pass
 CACHE_CAPTURES = 512
 INDEX_CHARACTERS = 40  # a corpus file's index keeps at least this much of each text
 OTHER_ROLES = 3  # that are named beside the strongest
-STRONG = 0.3  # share of attention from which a sentence states a role without "Leans towards"
+STRONG = 0.3  # share of attention from which a sentence states a role without "Partly"
 
 
 # --- measured -------------------------------------------------------------------------------------
@@ -126,7 +126,7 @@ def role_sentence(head: HeadRole) -> str:
     """What a head does, as a sentence without a full stop."""
     if head.has_role:
         does = head.context.fill(ROLES[head.name].description)
-        return does if head.share >= STRONG else f"Mostly: {head.role}"
+        return does if head.share >= STRONG else f"Partly: {head.role}"
     where = "this text" if head.context.texts == 1 else "these texts"
     return {
         "uniform": "Uniform attention",
@@ -144,7 +144,7 @@ def role_evidence(head: HeadRole) -> str:
     if head.name == "uniform":
         return f"entropy {rounded_percent(head.share)} of its maximum{_rest(head)}"
     if head.name == "one token":
-        return f"mean attention {share} (chance {chance}){_rest(head)}"
+        return f"{_weight(head)} {share} (chance {chance}){_rest(head)}"
     if head.name == "one key":
         where = " in each window" if head.context.is_windowed else ""
         return f"there is only one key{where}"
@@ -237,7 +237,7 @@ def sample_words(rows: int, all_rows: int, texts: int = 1) -> str:
 def _fit_evidence(head: HeadRole, fit: RoleFit) -> str:
     rows = "" if fit.coverage > 0.9 else f"; {rounded_percent(fit.coverage)} of queries"
     return (
-        f"mean attention {decimals(fit.share)} (chance {decimals(fit.chance)}{rows}){_rest(head)}"
+        f"{_weight(head)} {decimals(fit.share)} (chance {decimals(fit.chance)}{rows}){_rest(head)}"
     )
 
 
@@ -295,3 +295,7 @@ def tokens_or_slots(capture: Capture) -> Capture:
     """
     is_of_tokens = composition.is_of_tokens(capture)
     return (composition.of_slots if is_of_tokens else composition.of_tokens)(capture)
+
+
+def _weight(head: HeadRole) -> str:
+    return "mean |attention|" if head.signed else "mean attention"

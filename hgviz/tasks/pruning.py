@@ -421,7 +421,7 @@ def prune(
                 opens = (
                     pruning.opened_by(pruning.remove_heads(checkpoint, heads)) or "opens in hgviz"
                 )
-            announce(f"{Path(out).name} {opens}; verified on {read.amount} from {read.source}.")
+            announce(f"{Path(out).name} {opens}; verified with {read.amount} of {read.source}.")
         changed = pruning.compensate(checkpoint, model, heads, read.batches, compensate)
         progress(0, 1, f"writing {Path(out).name}")
         weights = pruning.write_pruned(changed, heads, form, stage)

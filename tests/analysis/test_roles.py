@@ -170,7 +170,7 @@ def test_a_planted_head_has_its_role(role):
     assert found.role and role_sentence(found) and "{" not in found.role + role_sentence(found)
     if role in ("previous token", "word start", "last punctuation", "same word"):
         half = role_of(looking(PLANTED[role], share=0.2))
-        assert key_of(half) == role and role_sentence(half) == f"Mostly: {half.role}"
+        assert key_of(half) == role and role_sentence(half) == f"Partly: {half.role}"
 
 
 @pytest.mark.parametrize(
@@ -394,8 +394,8 @@ def test_heads_of_one_layer_speak_each_of_its_own_sign():
     capture = replace(capture, spec=replace(capture.spec, layers=(layer,)))
     plain, both = roles(capture).values()
     assert (key_of(plain), key_of(both)) == ("first token", "first token")
-    assert "of its weight," in role_evidence(plain) and "above 0" not in role_evidence(plain)
-    assert "of the size of its weights" in role_evidence(both)
+    assert "mean attention" in role_evidence(plain) and "above 0" not in role_evidence(plain)
+    assert "mean |attention|" in role_evidence(both)
     below = 0.02 * (n - 1)
     assert f"row sum 0.40 above 0, −{below:.2f} below" in role_evidence(both)
     assert not {"positive", "negative"} & set(plain.metrics)

@@ -445,8 +445,8 @@ def test_bars_go_up_for_what_adds_and_down_for_what_takes_away():
 def test_completeness_what_is_not_heard_and_heads_that_are_off_are_said():
     sea = capture_of("sea")
     said = " ".join(words(page_of(answer_panel(sea, "tokens"))))
-    assert "the answer changes by +3.500" in said
-    assert f"{100 * answer_of(sea).error:,.0f} % is missing" in said
+    assert "the output changes by +3.500" in said
+    assert f"completeness error {100 * answer_of(sea).error:,.0f} %" in said
     panel = answer_panel(sea, "tokens", found=answer_of(sea, position=20))
     assert len(panel.content.texts[0].values) == 21
     assert "does not hear of the rest" in " ".join(words(page_of(panel)))

@@ -545,8 +545,8 @@ def test_a_model_that_cannot_be_is_refused_in_one_line(make, keys, words):
 
 
 @pytest.mark.parametrize("text, words", [
-    ("relu", "there is no activation 'relu'; there are softmax"),
-    ("", "there is no activation ''"), ("softmax,", "there is no activation ''"),
+    ("relu", "'relu' is unknown; choose from softmax"),
+    ("", "'' is unknown"), ("softmax,", "'' is unknown"),
     *((text, "needs a number of keys")
       for text in ("topk", "topk:0", "topk:-1", "topk:1e9", "topk:9999999999")),
     ("ymish:l3", "unknown norm 'l3'; norms are none, l2, l2-literal"),

@@ -536,13 +536,13 @@ def test_a_full_disk_says_what_stays_and_loses_nothing(tmp_path, small, monkeypa
                 what, do = error.what, error.do
         lines.add(what)
         assert "the disk is full" in what and str(tmp_path) in do and not target.exists()
-        kept = re.search(r"(\d+) of \d+ layers stay", what)
+        kept = re.search(r"(\d+) of \d+ layers are saved", what)
         stay = 0 if kept is None else int(kept[1])
         assert part.exists() == (stay > 0)
         opened = open_capture(part) if part.exists() else replace(small, maps=())
         assert sum(one is not None for one in opened.maps) == stay
         same(small, open_capture(write_capture(target, small)))
-    assert any("nothing was written" in words for words in lines) and len(lines) > 3
+    assert any("nothing was saved" in words for words in lines) and len(lines) > 3
 
 
 LIMITED = """

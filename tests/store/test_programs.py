@@ -72,12 +72,12 @@ def test_layers_logits_and_any_names_are_kept(tmp_path, name):
 
 
 @pytest.mark.parametrize(("layer", "words"), [
-    ({}, "it lacks 'q'"), ({"q": Q}, "it lacks 'k'"), (None, "it is a NoneType"),
+    ({}, "it has no 'q'"), ({"q": Q}, "it has no 'k'"), (None, "it is a NoneType"),
     ({"q": Q, "k": K[:, :4]}, "q is (2, 5, 8) and k (2, 4, 8)"),
     ({"q": Q[:, :4], "k": K[:, :4]}, "for 5 tokens"),
     ({"q": Q * np.nan, "k": K}, "not finite"), ({"q": Q.astype(int), "k": K}, "int64"),
     ({"q": Q, "k": K, "activation": "topk"}, "cannot be computed from q and k"),
-    ({"q": Q, "k": K, "norm": "l3"}, "no norm 'l3'"),
+    ({"q": Q, "k": K, "norm": "l3"}, "unknown norm 'l3'"),
     ({"q": Q, "k": K, "keep": [True]}, "keep is (1,)"), ({"q": Q, "k": K, "mask": None}, "'mask'"),
     ({"weights": np.ones((1, 4, 5))}, "weights are (1, 4, 5)"),
     ({"q": [[1.0], [2.0, 3.0]], "k": K}, "q is a list that numpy cannot read"),
@@ -90,13 +90,13 @@ def test_layers_logits_and_any_names_are_kept(tmp_path, name):
 def test_a_layer_that_does_not_fit_is_named(tmp_path, layer, words):
     with pytest.raises(HgvizError) as caught:
         write(tmp_path, layer)
-    assert caught.value.what.startswith("layer 0 cannot be kept") and words in str(caught.value)
+    assert caught.value.what.startswith("layer 0 cannot be saved") and words in str(caught.value)
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("logits", ["x", 5.0, np.ones((7, 3)), np.ones((1, 5, 3)), [[1], [2, 3]]])
 def test_logits_that_are_no_row_for_each_token_and_no_tokens_are_refused(tmp_path, logits):
-    with pytest.raises(HgvizError, match="logits cannot be kept") as caught:
+    with pytest.raises(HgvizError, match="logits cannot be saved") as caught:
         write(tmp_path, {"q": Q, "k": K}, logits=logits)
     assert "\n" not in caught.value.what
     with pytest.raises(HgvizError, match="nothing to save"):
