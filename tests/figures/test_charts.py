@@ -138,7 +138,7 @@ def test_scores_are_drawn_from_the_most_needed_on_and_hollow_where_they_may_be_n
 def test_activations_are_drawn_with_what_must_be_known_of_them(tmp_path):
     chart = activation_chart(["softmax", "ymish", "linear", "topk"])
     notes = " ".join(chart.notes)
-    assert "of a row of two keys" in notes and "rows of norm 1" in notes
+    assert "a row of two keys" in notes and "rows of norm 1" in notes
     rows = table(Panel(Spec("activation"), chart), tmp_path / "f.csv")
     assert len(rows) == 8 * len(chart.plots[0].lines[0].x)
 
@@ -279,7 +279,7 @@ def test_of_many_keys_the_strongest_are_drawn_and_the_chosen_one_is_framed():
     strongest = np.argsort(-weights, kind="stable")[:MOST_KEYS]
     assert set(chart.columns.tolist()) == set(strongest.tolist())
     share = 100 * weights[chart.columns].sum() / weights.sum()
-    assert any(f"{share:.3g} % of all" in note for note in chart.notes)
+    assert any(f"{share:.3g} % of the total" in note for note in chart.notes)
     by_weight = neurons_chart(capture, chosen, "weight")
     assert (np.diff(np.abs(by_weight.stages[-1].values)) <= 1e-9).all() and by_weight.marked == 0
     framed = neurons_chart(capture, Selection(0, 0, 20, 7))

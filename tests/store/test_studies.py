@@ -170,7 +170,7 @@ HEAD = {"format": "hgviz-sweep", "format_version": [1, 0]}
 
 @pytest.mark.parametrize(("content", "why"), [
     (b"", "damaged"), (b"{", "damaged"), (b"\xff\xfe\x00", "damaged"), (b"[]", "damaged"),
-    (b"{}", "no plan"), (b'{"format": 3}', "damaged"), (b"[" * 100_000, "damaged"),
+    (b"{}", "not the plan"), (b'{"format": 3}', "damaged"), (b"[" * 100_000, "damaged"),
     ({"format": "hgviz-sweep"}, "version 0"), ({**HEAD, "format_version": [2, 0]}, "version 2"),
     ({**HEAD, "format_version": "1"}, "damaged"), (HEAD, "damaged.*cells"),
     ({**HEAD, "cells": [3]}, "damaged"), ({**HEAD, "cells": [{}]}, "damaged.*work"),
@@ -226,7 +226,7 @@ def test_nothing_outside_of_the_folder_is_read_and_nothing_is_waited_for(tmp_pat
         folder.sweep()
     result.unlink()
     os.mkfifo(result)
-    with pytest.raises(HgvizError, match="it is no file"):
+    with pytest.raises(HgvizError, match="it is not a regular file"):
         folder.sweep()
     result.unlink()
     result.parent.rmdir()
