@@ -182,7 +182,7 @@ def test_heads_are_patched_between_two_texts(model):
     direct = tasks.patching(model, *map(model.tokenize, texts.values()), 1, 0)
     assert {model.spec.labels[1]: 1, model.spec.labels[0]: 0} == {"positive": 1, "negative": 0}
     assert [*rows] == direct.to_rows() and rows.of.clean > rows.of.corrupted
-    with pytest.raises(HgvizError, match="what heads are scored on"):
+    with pytest.raises(HgvizError, match="no data to score heads on"):
         hgviz.importance(model)
     with pytest.raises(HgvizError, match="two texts and two answers"):
         hgviz.importance(model, method="patching", clean="a film")
@@ -336,7 +336,7 @@ def test_the_reach_of_models_is_shown_with_its_numbers_and_its_command(tmp_path)
         (lambda one: hgviz.figure(one, palette="jet"), "palette cannot be 'jet'"),
         (lambda one: hgviz.figure(one, "links", queries=[999]).facts, "no token 999"),
         (lambda one: hgviz.figure(one, width="far")._repr_svg_(), "no width"),
-        (lambda one: hgviz.figure(one).save("/nowhere/at/all.pdf"), "no folder"),
+        (lambda one: hgviz.figure(one).save("/nowhere/at/all.pdf"), "does not exist"),
         (lambda one: hgviz.compare(one, 7), "7 cannot be drawn"),
         (lambda one: hgviz.compare(SOFTMAX, YMISH), "needs a text"),
         (lambda one: hgviz.compare(SOFTMAX, YMISH, TEXT, data=REVIEWS), "data without a text"),

@@ -717,7 +717,7 @@ def place(letters, words, folder, seers, pictures, tmp_path_factory):
         ("states states --image a.png --text a", 2, ""),
         ("states states --labels a=b", 2, ""),
         ("states states --data a.txt --labels cat=X,cat=Y", 2, "'cat' is mapped to two labels"),
-        ("words words --data rows.csv -o nowhere/x.html", 1, "no folder"),
+        ("words words --data rows.csv -o nowhere/x.html", 1, "does not exist"),
         ("nowhere model --text a", 1, "nowhere"),
         ("model study.h5 --text a", 1, "is a study"),
         ("model model --text=", 1, "text"),

@@ -427,7 +427,7 @@ def test_masks_are_written_and_read_again(facts, refusal, mask, tmp_path):
         (("--keep", "25%"), "--keep and --mask require each other", 2),
         (("--keep", "25%", "--mask", "notes.json"), "is not a JSON object", 1),
         (("--keep", "99", "--mask", "x.json"), "24", 1),
-        (("--keep", "25%", "--mask", "no/x.json"), "there is no folder", 1),
+        (("--keep", "25%", "--mask", "no/x.json"), "does not exist", 1),
     ):
         assert said in refusal(*asked, *words, code=code)
     assert (tmp_path / "notes.json").read_text() == "{}\n[]"

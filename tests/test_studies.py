@@ -236,7 +236,7 @@ def test_what_is_right_can_be_planned(folder, monkeypatch):
     with pytest.raises(HgvizError, match="knows no n_layers. Give its family"):
         planned(folder, model + keys + data)
     monkeypatch.setattr("hgviz.tasks.studies.MOST_CELLS", 1)
-    with pytest.raises(HgvizError, match="has 2 cells.*at most 1"):
+    with pytest.raises(HgvizError, match="has 2 runs.*at most 1"):
         planned(folder, f"{model}family = 'yubert'\n{keys}{data}")
 
 
@@ -313,7 +313,7 @@ def test_what_changed_is_named_where_it_changed(folder):
     out = folder_of(folder / "out", cells())
     for now, changes in (
         (cells(), ()), (cells(file="x"), ("dev.tsv",)), (cells(rate=2), ("settings of train",)),
-        (cells(columns=["a"]), ("settings of score",)), (cells()[:1], ("what is asked",)),
+        (cells(columns=["a"]), ("settings of score",)), (cells()[:1], ("requested runs",)),
     ):  # fmt: skip
         assert find_changes(out, now) == changes
 
@@ -381,8 +381,8 @@ def test_wrong_folders_and_parts_are_refused(file, refusal):
             run_sweep(file, out)
     out = file.parent / "out"
     for part in ("0/2", "3/2", "x", "1", "1/", "/2", "-1/2"):
-        assert "is no part" in refusal("study", "run", file, "-o", out, "--part", part, code=2)
-    assert "no scheduler" in refusal("study", "run", file, "-o", out, "--scheduler", "ray")
+        assert "is not a part" in refusal("study", "run", file, "-o", out, "--part", part, code=2)
+    assert "is not a scheduler" in refusal("study", "run", file, "-o", out, "--scheduler", "ray")
     assert not out.exists()
 
 
@@ -399,7 +399,7 @@ def test_how_a_study_stands_is_a_table_and_lines(tmp_path, run, facts):
     assert code == 0 and not error
     assert "4 runs: 1 done, 1 waiting, 1 failed, 1 blocked." in printed
     assert "Failed: do: seed 2. It cannot be done." in printed
-    assert "Blocked: 1 cell, since do: seed 2 failed." in printed and "--again" in printed
+    assert "Blocked: 1 run, because do: seed 2 failed." in printed and "--again" in printed
     states = facts("study", "status", tmp_path)
     assert states["counts"] == {"done": 1, "waiting": 1, "failed": 1, "blocked": 1}
     assert [one["state"] for one in states["cells"]] == ["done", "waiting", "failed", "blocked"]
@@ -412,7 +412,7 @@ def test_a_study_file_is_opened_with_the_folder_of_its_name(file, refusal):
     run_sweep(file, out)
     assert open_sweep(file).complete and open_sweep(out).complete
     line = refusal("evaluate", out, "--data", "sample/reviews.tsv")
-    assert "is the folder of a study of many runs" in line
+    assert "is the folder of a study with many runs" in line
     file.write_text(STUDY)
     assert "hgviz study run" in refusal("info", file)
 
@@ -577,7 +577,7 @@ def test_what_is_not_done_is_said(state, tmp_path, refusal, sweep):
     write(tmp_path / "some", study_file(), some.standings)
     missing = tasks.study_report(tmp_path / "some", tmp_path / "some.html")["missing"]
     page = (tmp_path / "some.html").read_text("utf-8")
-    assert "Unfinished cells" in page and len(missing) == 6
+    assert "Unfinished runs" in page and len(missing) == 6
     assert page.count("no room") == 6 * (state == "failed")
     every = [one.cell.key for one in sweep.standings]
     none = without(sweep, *every, state=state, line="no room")
@@ -748,7 +748,7 @@ def test_a_full_disk_ends_the_run_and_fails_no_cell(tmp_path, scheduler):
     cells = [cell(1), cell(2, "full"), cell(3, needs=(cell(2, "full"),))]
     folder = folder_of(tmp_path, cells)
     for _ in range(2):
-        with pytest.raises(HgvizError, match="the disk is full.*is kept in"):
+        with pytest.raises(HgvizError, match="the disk is full.*is saved in"):
             compute(folder, cells, scheduler)
     assert {one.state for one in folder.sweep().standings} <= {"done", "waiting"}
     (tmp_path / "room").touch()

@@ -110,7 +110,7 @@ def ends_in(*endings: str, or_stdout: bool = False) -> Callable[[Path | None], P
             raise typer.BadParameter(f"{path.name} does not end in {' or '.join(endings)}.")
         require(
             path is None or path.parent.is_dir(),
-            f"{path} cannot be written: there is no folder {path and path.parent}",
+            f"{path} cannot be written: the folder {path and path.parent} does not exist",
             "Create it first, or choose another one",
         )
         return path

@@ -293,7 +293,7 @@ def test_the_shortest_pairs_of_texts_have_no_roles(n, m):
         assert key_of(head) == "" and np.isfinite(list(head.metrics.values())).all()
     if n == 1:
         alone = found[HeadId(3, 0)]
-        assert alone.role == "single key" and "there is a single key" in role_evidence(alone)
+        assert alone.role == "single key" and "there is only one key" in role_evidence(alone)
 
 
 def test_slots_and_states_are_no_words():

@@ -334,8 +334,8 @@ def _neurons(name, *chosen, order="text"):
     [
         (_untimed, "signed has no times"), (_curve("gates"), "gates"),
         (_curve("nonsense"), "nonsense"), (_curve("nonsense", kind="scores"), "nonsense"),
-        (_curve(study=lambda: replace(make_study(), curves=())), "no curve"),
-        (_profile("height"), "unknown metric 'height'"), (_profile("negative"), "says nothing"),
+        (_curve(study=lambda: replace(make_study(), curves=())), "no pruning curve"),
+        (_profile("height"), "unknown metric 'height'"), (_profile("negative"), "has no values"),
         (_profile("variance"), "has no values for these heads"),
         (_profile("entropy", maps=False), "no heads"),
         (_neurons("words", 0, 0, 3), "holds only weights"),

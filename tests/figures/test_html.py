@@ -59,7 +59,7 @@ def test_what_no_page_can_show_is_refused(tmp_path, monkeypatch):
     other = replace(panel, spec=replace(panel.spec, kind="links"))
     for one, path, said in (
         (other, tmp_path / "l.html", "of kind links"),
-        (panel, tmp_path / "none" / "m.html", "no folder"),
+        (panel, tmp_path / "none" / "m.html", "does not exist"),
     ):
         with pytest.raises(HgvizError, match=said):
             tasks.draw(one, path)

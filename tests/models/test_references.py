@@ -554,7 +554,7 @@ def test_a_model_that_cannot_be_is_refused_in_one_line(make, keys, words):
     ("topk:2,topk:3,tanh,tanh", "topk is given in two variants"),
     ("ymish,ymish:none", "ymish is given in two variants"),
     ("tanh,ymish,elu", "the number of names must divide the 4 heads"),
-    ("x" * 10_000, "there is no activation 'xxx"),
+    ("x" * 10_000, "the activation 'xxx"),
 ])  # fmt: skip
 def test_a_text_that_names_no_activation_is_one_error(text, words):
     with pytest.raises(HgvizError) as error:

@@ -132,7 +132,7 @@ def test_a_score_is_of_what_streams_and_tells_what_the_cache_keeps(own, text, fa
     assert told["loss"] == pytest.approx(score.loss, rel=1e-5)
     assert told["streaming"] == ["0.1", "1.0"] and (told["sink"], told["recent"]) == (3, 9)
     said = output("evaluate", own, *options, "--off", "0.0")
-    assert "Heads that stream: 2. Of 60 tokens the cache keeps 0.350 of its keys" in said
+    assert "Streaming heads: 2. At 60 tokens the cache keeps 0.350 of its keys" in said
 
 
 @pytest.mark.parametrize("off, streams, share", [
@@ -152,10 +152,10 @@ def test_layers_that_cannot_stream_are_refused_in_one_line(tmp_path, text, folde
     error = refusal("evaluate", encoder, "--data", text, "--streaming", "1.0")
     assert "layer 1 cannot be streaming heads: it is not causal" in error
     nested = write_checkpoint(tmp_path / "both", causal=False, vocab_size=256)
-    with pytest.raises(HgvizError, match="cannot stream"):
+    with pytest.raises(HgvizError, match="cannot be streaming"):
         tasks.evaluate(open_model(nested), text, streaming=Streaming({HeadId(0, 0)}))
     options = ("--text", "the cat", "--streaming", "0.0", "-o", tmp_path / "a.h5")
-    assert "cannot stream" in refusal("capture", nested, *options)
+    assert "cannot be streaming" in refusal("capture", nested, *options)
     assert not (tmp_path / "a.h5.part").exists()
     module = open_model(folder("gptj", "GPTJForCausalLM")).module
     with pytest.raises(HgvizError, match="layer 1 cannot stream.*\\n?.*code of its own"):
