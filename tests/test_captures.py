@@ -115,7 +115,7 @@ def test_the_command_captures_shows_and_says_so(tmp_path, monkeypatch, output, r
     write_checkpoint(tmp_path / "model", **KEYS)
     (tmp_path / "a.tsv").write_text("text\tlabel\nOne text.\tpos\nAnother.\tneg\n")
     said = output("capture", "model", "--corpus", "a.tsv", "-o", "o.h5")
-    assert said == "o.h5: 10 heads in 5 layers on 2 texts, 17 tokens together.\n"
+    assert said == "o.h5: 10 heads in 5 layers on 2 texts, 17 tokens in total.\n"
     told = facts("info", "o.h5")
     assert (told["items"], told["complete"]) == (2, True)
     at = ("--layer", 0, "--head", 0)
@@ -317,7 +317,7 @@ def test_the_command_line_says_what_was_written(tmp_path, run, facts, refusal):
     asked = ("capture", folder, "--text", "the ", "-o", out, "--generate", 6)
     code, said, error = run(*asked)
     assert (code, error) == (0, "") and len(open_capture(out).prompt) == 10
-    assert said.endswith("on 10 tokens; the model wrote 6 tokens after 4, greedy.\n")
+    assert said.endswith("on 10 tokens; generated: 6 tokens after 4, greedy.\n")
     assert "\x1b" not in said and "\0" not in said
     code, said, _ = run(*asked, "--force", "--seed", 4, "--temperature", 0.5)
     assert code == 0 and "6 tokens after 4, seed 4, temperature 0.5.\n" in said
@@ -348,9 +348,9 @@ def test_the_command_line_says_what_was_written(tmp_path, run, facts, refusal):
         ("--corpus a --text x", "corpus"),
         ("--corpus a --target x", "corpus"),
         ("--corpus a --generate 3", "corpus"),
-        ("--corpus a --force -o a", "names the file that is read"),
-        ("--text-file a --force -o a", "names the file that is read"),
-        ("--ids a --force -o a", "names the file that is read"),
+        ("--corpus a --force -o a", "is also an input"),
+        ("--text-file a --force -o a", "is also an input"),
+        ("--ids a --force -o a", "is also an input"),
     ],
 )
 def test_wrong_use_is_one_line(tmp_path, monkeypatch, refusal, options, said):

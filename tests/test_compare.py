@@ -85,7 +85,7 @@ def test_two_models_on_one_text_by_name_and_by_their_captures(run, facts, letter
     assert [one["head"] for one in table] == [one["head"] for one in found["heads"]]
     code, out, err = run("compare", letters[0], letters[0], "--text", TEXT)
     assert (code, err) == (0, "") and "largest 0; relative 0; mean 0; JS 0; below 0 0 0" in out
-    assert f"Logits at {len(TEXT)} of {len(TEXT)} places: at most 0 apart" in out
+    assert f"Logits at {len(TEXT)} of {len(TEXT)} positions: at most 0 apart" in out
 
 
 def test_another_activation_heads_off_and_pruned_heads_change_b(

@@ -69,7 +69,7 @@ def test_a_classifier_is_scored_as_by_hand_and_its_interval_narrows(run, facts, 
     assert (said["metric"], said["seen"], said["off"]) == ("accuracy", 700, ["0.1"])
     code, out, _ = run("evaluate", folder, "--data", path)
     assert code == 0 and out.startswith("model: accuracy ")
-    assert " on 700; loss " in out and "Matthews" in out
+    assert " on 700; loss " in out and "MCC" in out
 
 
 def test_a_limit_draws_the_same_examples_and_batches_have_at_most_so_many(facts, tmp_path):

@@ -347,7 +347,7 @@ def test_heads_are_scored_switched_off_taken_away_compared_and_traced_back(
         assert scaled_error(open_model(out).run(ids).logits, wanted) < 1e-5
     assert "11 layers" in output("capture", out, "--text", RIVER, "-o", tmp_path / "c.h5")
     pair = captured(), captured("two", RIVER, "--boundaries", "whitespace")
-    assert "Logits at 26 of 26 places" in output("compare", *pair)
+    assert "Logits at 26 of 26 positions" in output("compare", *pair)
     assert "." in output("attribute", model, "--text", "The river.")
     assert "no output depends on a later token" in output("reach", model, "--text", RIVER)
 

@@ -74,8 +74,8 @@ def folder(tmp_path_factory):
         ("attribute sample/softmax --text a --steps 1", 2, "steps"),
         ("attribute sample/softmax --text a --method attention --query 9", 2, "no token 9"),
         ("attribute sample/hourglass --text=", 1, "text"),
-        ("attribute sample/softmax --ids ids.json -o ids.json", 2, "it would be replaced"),
-        ("attribute model --text a -o model/config.json", 2, "it would be replaced"),
+        ("attribute sample/softmax --ids ids.json -o ids.json", 2, "would be replaced"),
+        ("attribute model --text a -o model/config.json", 2, "would be replaced"),
     ],
 )
 def test_wrong_use_is_one_line(folder, refusal, monkeypatch, words, code, message):
