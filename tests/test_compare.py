@@ -193,7 +193,7 @@ def test_two_classifiers_on_labelled_rows(run, facts, words, tmp_path):
         assert (one["text"], one["wanted"]) == (text, label)
         assert one["a"] != one["b"] and label in (one["a"], one["b"])
     code, out, _ = run("compare", *pair, "--data", data, "-o", tmp_path / "out.csv")
-    assert code == 0 and "B less A: " in out and "McNemar's p" in out and "examples" in out
+    assert code == 0 and "B minus A: " in out and "McNemar's p" in out and "examples" in out
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 1 + found["differing"]
     same = run("compare", pair[0], pair[0], "--data", data)[1]
     assert "B less A: +0 points" in same and "100.0 %; 0 differ." in same

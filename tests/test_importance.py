@@ -446,7 +446,7 @@ def test_an_interrupted_study_is_kept_and_gone_on_with(
     command = ("importance", home / "wide", "--data", data, "-o", out)
     code, printed, said = run(*command, "--quiet")
     assert code == 130 and not printed and said.count("\n") == 1
-    assert "kept in" in said and is_study(out) and open_study(out).answered.all()
+    assert "saved in" in said and is_study(out) and open_study(out).answered.all()
     monkeypatch.setattr(Trials, "gate_gradients", old)
     _, _, said = run(*command)
     assert said.startswith("Measuring gradient") and " of 8 heads on 60 examples: about " in said
