@@ -335,7 +335,7 @@ def test_the_reach_of_models_is_shown_with_its_numbers_and_its_command(tmp_path)
         (lambda one: hgviz.figure(one, scale="wide"), "scale cannot be 'wide'"),
         (lambda one: hgviz.figure(one, palette="jet"), "palette cannot be 'jet'"),
         (lambda one: hgviz.figure(one, "links", queries=[999]).facts, "no token 999"),
-        (lambda one: hgviz.figure(one, width="far")._repr_svg_(), "no width"),
+        (lambda one: hgviz.figure(one, width="far")._repr_svg_(), "not a figure width"),
         (lambda one: hgviz.figure(one).save("/nowhere/at/all.pdf"), "does not exist"),
         (lambda one: hgviz.compare(one, 7), "7 cannot be drawn"),
         (lambda one: hgviz.compare(SOFTMAX, YMISH), "needs a text"),
@@ -345,7 +345,7 @@ def test_the_reach_of_models_is_shown_with_its_numbers_and_its_command(tmp_path)
         (lambda one: hgviz.capture(SOFTMAX), "needs a text"),
         (lambda one: hgviz.roles(SOFTMAX), "needs a text"),
         (lambda one: hgviz.importance(SOFTMAX, REVIEWS, method="best"), "unknown score 'best'"),
-        (lambda one: hgviz.importance(SOFTMAX), "what heads are scored on"),
+        (lambda one: hgviz.importance(SOFTMAX), "no data to score heads on"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(small, call, said):

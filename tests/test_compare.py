@@ -131,7 +131,7 @@ def test_weights_that_are_no_numbers_stay_json(run, facts, letters, tmp_path):
     assert found["heads"][0]["largest"] == 0
     assert any(one["largest"] is None and one["broken"] for one in found["heads"])
     assert found["logits"] is None
-    assert found["notes"][-1] == "their logits hold what is no number"
+    assert found["notes"][-1] == "logits contain NaN or infinite values"
     assert found["notes"][-2].startswith("rows with NaN or infinite weights are left out in ")
     code, out, _ = run("compare", *options)
     assert code == 0 and "nan" not in out
@@ -486,7 +486,7 @@ def test_other_images_are_said_and_other_grids_are_one_line(
         model = open_model(path)
         tasks.capture(model, model.from_signal(files / image), tmp_path / f"{name}.h5")
     found = facts("compare", tmp_path / "a.h5", tmp_path / "b.h5")
-    assert found["notes"] == ["A reads 0.png and B 1.png"] and found["heads"]
+    assert found["notes"] == ["A reads 0.png, B reads 1.png"] and found["heads"]
     (tmp_path / "0.png").write_bytes((files / "1.png").read_bytes())
     tasks.capture(model, model.from_signal(tmp_path / "0.png"), tmp_path / "c.h5")
     found = facts("compare", tmp_path / "a.h5", tmp_path / "c.h5")
@@ -609,7 +609,7 @@ def test_models_of_bytes_are_reported_and_long_texts_are_cut(words, letters, tmp
     data.write_text("sentence\tlabel\n" + "".join(f"{n} {'so long ' * 9}\tyes\n" for n in range(3)))
     found = tasks.compare_models(short, other, data, texts=2)
     assert len(found.captures[0].prompt) == 16
-    assert any("is cut to the positions of both models" in one for one in found.notes)
+    assert any("is truncated to the maximum length of both" in one for one in found.notes)
     (tmp_path / "data.txt").write_text(f"{TEXT}, and so it went on. " * 12)
     page = blocks(*map(open_model, letters), tmp_path / "data.txt", text="the cat")
     assert page["Scores"].columns[1] == "Bits per byte"
@@ -722,14 +722,14 @@ def place(letters, words, folder, seers, pictures, tmp_path_factory):
         ("model study.h5 --text a", 1, "is a study"),
         ("model model --text=", 1, "text"),
         ("model model --text-file empty.txt", 1, "is empty"),
-        ("model words --data rows.csv", 1, "A gives the next token and B a class"),
+        ("model words --data rows.csv", 1, "A outputs the next token, B a class"),
         ("words words --data gap.tsv", 1, "line 2, column label is missing or empty"),
         ("model model --text a --off 9.9", 1, "no head"),
-        ("a.h5 alien.h5", 1, "share no token"),
+        ("a.h5 alien.h5", 1, "no token in common"),
         ("states wide --data a.txt", 1, "their width is 32 in A and 64 in B"),
-        ("states tags --data a.txt", 1, "A gives hidden states and B classes of tokens"),
-        ("tags ends --data a.txt", 1, "A gives classes of tokens and B ends of answers"),
-        ("seer tags --data a.txt", 1, "A reads images and B text"),
+        ("states tags --data a.txt", 1, "A outputs hidden states, B classes of tokens"),
+        ("tags ends --data a.txt", 1, "A outputs classes of tokens, B ends of answers"),
+        ("seer tags --data a.txt", 1, "A reads images, B text"),
         ("states states --data empty.txt", 1, "is empty"),
         ("tags tags --data empty.jsonl", 1, "is empty"),
         ("tags tags --data a.txt", 1, "it needs a .jsonl"),
@@ -738,10 +738,10 @@ def place(letters, words, folder, seers, pictures, tmp_path_factory):
         ("seer vit --data empty.csv", 1, "is empty"),
         ("seer vit --data gone.csv", 1, "no.png"),
         ("seer vit --data a.txt", 1, "line 1 has one column"),
-        ("seer vit --text a", 1, "this model reads images and no text"),
-        ("states states --image images/0.png", 1, "this model reads no images"),
+        ("seer vit --text a", 1, "this model reads images, not text"),
+        ("states states --image images/0.png", 1, "this model does not read images"),
         ("seer vit --image a.txt", 1, "cannot be read as an image"),
-        ("states states --data a.txt -o a.html", 1, "give hidden states"),
+        ("states states --data a.txt -o a.html", 1, "output hidden states"),
     ],
 )
 def test_what_cannot_be_compared_is_one_line(refusal, place, monkeypatch, line, code, message):

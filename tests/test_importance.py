@@ -490,7 +490,7 @@ def test_a_curve_is_printed_kept_and_timed(
     assert all(one["ms"] > 0 and one["whole_ms"] > 0 for one in points)
     output(*draw)
     drawn = csv.DictReader((tmp_path / "f.csv").read_text().splitlines())
-    assert [float(row["Milliseconds of one pass"]) for row in drawn] == pytest.approx(
+    assert [float(row["Milliseconds per pass"]) for row in drawn] == pytest.approx(
         [one["ms"] for one in points]
     )  # and no random order
     for least, heads in (("1", 6), ("0", 8)):  # the one asked for, not the newest

@@ -256,7 +256,7 @@ def require_alike(a: Model, b: Model) -> None:
 
     for what, in_a, in_b in (
         ("reads", READS[a.spec.modality], READS[b.spec.modality]),
-        ("predicts", GOALS[a.spec.goal], GOALS[b.spec.goal]),
+        ("outputs", GOALS[a.spec.goal], GOALS[b.spec.goal]),
     ):
         require(
             in_a == in_b,

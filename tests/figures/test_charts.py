@@ -381,7 +381,7 @@ def test_weights_below_zero_are_dashed_and_every_head_is_named():
     page, below = linked(signed, LinkOptions(most=0), 0, 1, 4), int((random[1, 4] < 0).sum())
     dashed = [one for one in page.axes.patches if one.get_linestyle() not in ("-", "solid")]
     assert below and len(dashed) == below < len(page.axes.patches)
-    assert any("dashed: below zero" in text for text in words(page))
+    assert any("dashed: negative weights" in text for text in words(page))
     heads = tuple(HeadId(layer, n) for layer in range(2) for n in range(4))
     page = linked(signed, LinkOptions(queries=(3, 4), heads=heads, most=4), 0, 1, 4)
     assert {str(head) for head in heads} <= set(words(page)) and not overlaps(texts(page))
@@ -449,7 +449,7 @@ def test_completeness_what_is_not_heard_and_heads_that_are_off_are_said():
     assert f"completeness error {100 * answer_of(sea).error:,.0f} %" in said
     panel = answer_panel(sea, "tokens", found=answer_of(sea, position=20))
     assert len(panel.content.texts[0].values) == 21
-    assert "does not hear of the rest" in " ".join(words(page_of(panel)))
+    assert "depends only on the first 21 tokens" in " ".join(words(page_of(panel)))
     off = replace(sea, off=frozenset({HeadId(0, 1)}))
     said = words(page_of(answer_panel(off, "heads", "neurips")))
     assert said.count("off") == 1 and "Switched off: 0.1." in said
@@ -546,7 +546,7 @@ def test_a_shell_reads_the_text_in_a_command_as_it_was(text):
 @pytest.mark.parametrize(
     ("asked", "code", "error"),
     [
-        ("attribute softmax --text a --width 9ft -o f.pdf", 1, "no width"),
+        ("attribute softmax --text a --width 9ft -o f.pdf", 1, "not a figure width"),
         ("attribute softmax --text a -o f.gif", 2, "does not end in"),
         ("attribute softmax --text a -o nowhere/f.pdf", 1, "does not exist"),
         ("attribute softmax --text a -o f.json --numbers", 2, "--numbers requires a figure"),

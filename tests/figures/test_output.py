@@ -209,7 +209,7 @@ def test_folders_are_left_out_of_a_command():
         (Spec("pie"), "f.pdf", "unknown kind of figure .*map, links, wall, levels"),
         (Spec("map"), "f.gif", "the formats are pdf"),
         (Spec("map"), "figure", "the formats are pdf"),
-        (Spec("map", width="wide"), "f.pdf", "no width"),
+        (Spec("map", width="wide"), "f.pdf", "not a figure width"),
         (Spec("map", Selection(99, 0)), "f.pdf", "no layer 99"),
         (Spec("map", Selection(0, 99)), "f.pdf", "no head 99"),
         (Spec("map", Selection(0, 0, 10_000)), "f.pdf", "no token 10000"),

@@ -450,7 +450,7 @@ ILLEGAL = [  # a hierarchy, or a depth and factors; what is wrong
     (("1@2 1@2",), "the number of stages must be odd"),
     (
         ("1@3 4@6 1@3",),
-        "vanilla_layers (before, after) is unset",
+        "it starts with a shortened stage, but vanilla_layers (before, after) is unset",
     ),
     (("1@1 1@2 1@3",), "its factors are not symmetric"),
     (("1@1 1@2 1@3 1@2 1@1",), "factor 3 is not a multiple of the factor 2 around it"),

@@ -215,7 +215,7 @@ def test_an_interrupted_capture_goes_on_with_the_same_heads_alone(tmp_path, llam
 
 # --- hostile files --------------------------------------------------------------------------------
 
-UNKNOWN = "a rule that this hgviz does not know"
+UNKNOWN = "a rule that this hgviz does not support"
 WRONG = [  # attribute of a layer, its value, None for none
     *(("near", near, UNKNOWN) for near in (
         [2, 5], [2, 5] * 5, [-1, 5] * 4, [2, 0] * 4, [0, -5] * 4, [1 << 40, 1] * 4, [1 << 31, 1],
