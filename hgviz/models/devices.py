@@ -28,8 +28,7 @@ def device_of(name: str) -> str:
     """
     source = "HGVIZ_DEVICE" if name == "auto" else "device"
     name = os.environ.get("HGVIZ_DEVICE", "auto") if name == "auto" else name
-    what = f"unknown {source} {name!r}: choose from {', '.join(DEVICES)}"
-    require(name in DEVICES, what)
+    require(name in DEVICES, f"unknown {source} {name!r}", f"Choose from {', '.join(DEVICES)}")
     here = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto":
         return next((device for device, is_here in here.items() if is_here), "cpu")

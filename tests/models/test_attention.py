@@ -306,7 +306,7 @@ REFUSED = {
     "a mask of keys must be boolean": lambda: weigh(SCORES, SCORES, "softmax"),
     "only one text can be captured": lambda: factors(*TEXTS[:2], RULE, None, None),
     "one text can be captured at a time": lambda: captured_layer(*TEXTS, RULE, dense=True),
-    "take 43.2 GB, and 1.0 GB are free": lambda: attend_by_maps(
+    "need 43.2 GB, and 1.0 GB are free": lambda: attend_by_maps(
         AttentionCall(0, LONG, LONG, LONG, Rule(0.5, ("softmax",) * 12, (None,) * 12))
     ),
 }

@@ -247,7 +247,7 @@ def test_what_is_not_there_is_said(tmp_path, mine):
         assert words in str(refusal(tmp_path / name)) and not recognises(tmp_path / name)
     (mine / SAFE).rename(mine / "a.pt")
     (mine / "b.pt").write_bytes(b"")
-    assert "holds 2 weights files: such as a.pt and b.pt" in str(refusal(mine))
+    assert "contains 2 weights files, such as a.pt and b.pt" in str(refusal(mine))
     (mine / "a.pt").unlink()
     (mine / "b.pt").rename(mine / "b.gguf")
     assert "contains b.gguf, a weights format that hgviz does not support" in str(refusal(mine))

@@ -90,7 +90,7 @@ NO_TABLES = [  # name, content, columns, what is said
     ("a.tsv", b"sentence\tlabel\na\t1\nb\n", (), "line 3, column label is missing"),
     ("a.tsv", b"a\t1\nb\t\n", ("0", "1"), "line 2, column 1 is missing"),
     ("a.tsv", b"a\t1\nb\0\t1\n", (), "line 2 contains a NUL byte"),
-    ("a.tsv", b"a\t1\n\xe9\t0\n", (), "line 2 is not UTF-8: byte 0 of it"),
+    ("a.tsv", b"a\t1\n\xe9\t0\n", (), "line 2 is not UTF-8: its byte 0"),
     ("a.tsv", b"a\tb\tc\n1\t2\t3\n", (), "text and label columns"),
     ("a.tsv", b"one film\tgood\nanother\tbad\n", ("0", "mood"), "has no column 'mood'"),
     ("a.tsv", b"x" * (LINE_LIMIT + 1), (), "line 1 is too long"),
@@ -369,8 +369,8 @@ QUESTIONS = ("electra", "ElectraForQuestionAnswering")
     (TAGS, {"tokens": ["a"], "ner_tags": []}, "line 1.* not a list of words"),
     (TAGS, {"tokens": ["the"], "ner_tags": ["B-PER"]}, "line 1: the tag 'B-PER' is unknown"),
     (QUESTIONS, {"question": "who", "context": "she did",
-                 "answers": {"text": ["he"], "answer_start": [0]}}, "line 1 is no question"),
-    (QUESTIONS, {"text": "she did"}, "line 1 is no question"),
+                 "answers": {"text": ["he"], "answer_start": [0]}}, "line 1 is not a question"),
+    (QUESTIONS, {"text": "she did"}, "line 1 is not a question"),
     (QUESTIONS, None, "it needs a .jsonl"),
 ])  # fmt: skip
 def test_rows_without_answers_are_one_clear_line(folder, tmp_path, model, row, words):

@@ -126,7 +126,7 @@ def test_state_dicts_open_whatever_wrapped_them(tmp_path, lucidrains):
 
 @pytest.mark.parametrize("changes, words", [
     ({"dim": 20}, "token_emb.weight is 23 × 16, and config.json says 23 × 20"),
-    ({"heads": None, "dim_head": None, "causal": None}, "does not say heads and causal"),
+    ({"heads": None, "dim_head": None, "causal": None}, "does not state heads and causal"),
     ({"heads": 3, "dim_head": None}, "heads 3 does not divide the width of the heads"),
     ({"heads": 10**9}, "heads: Expected int <="),
     ({"depth": [1, [1, 10**9, 1], 1]}, "at most 1,000 layers"),
@@ -280,7 +280,7 @@ BROKEN = {
     "a missing array": ({"held": state(QUERY)}, f"{QUERY} is none"),
     "an array too many": ({"held": state(extra=torch.zeros(3))}, "extra is 3"),
     "another shape": ({"held": state(null_group=torch.zeros(1, 8))}, "null_group is 1 × 8"),
-    "not a number": ({"held": state(r_w_bias=torch.full((2, 3), torch.nan))}, "no numbers"),
+    "not a number": ({"held": state(r_w_bias=torch.full((2, 3), torch.nan))}, "NaN or infinite"),
     "no vocabulary": ({"kind": "whitespaces", "vocab": None}, "whitespace_id"),
 }
 

@@ -60,16 +60,16 @@ def test_the_likeliest_token_follows_or_one_is_drawn():
     assert np.abs(counts - expected).max() < 0.03 and counts[3] == 0
     assert {choose_token(logits, drawn, 1e-3) for _ in range(50)} == {1}
     for bad in (np.nan, np.inf):
-        with pytest.raises(HgvizError, match="no numbers"):
+        with pytest.raises(HgvizError, match="NaN or infinite"):
             choose_token(np.array([0.0, bad], np.float32), None, 1.0)
 
 
 @pytest.mark.parametrize("keys, mask, why", [
     ({"family": "bert", "goal": "classes", "labels": ["a", "b"]}, None, "classifier"),
-    ({"family": "bert", "goal": "masked"}, None, "both ways"),
+    ({"family": "bert", "goal": "masked"}, None, "it is bidirectional"),
     ({**DECODER, "goal": "states"}, None, "hidden states"),
     (FAMILIES["slots"], None, "a projected sequence mixes in later tokens"),
-    ("bidirectional", None, "both ways"), ("decoder", [0, 0, 1], "2 of its tokens are masked"),
+    ("bidirectional", None, "it is bidirectional"), ("decoder", [0, 0, 1], "2 of its tokens are masked"),
 ])  # fmt: skip
 def test_what_cannot_be_continued_is_one_error(tmp_path, keys, mask, why):
     made = build(keys, "softmax") if isinstance(keys, str) else None

@@ -297,7 +297,7 @@ REFUSED = [
     *(({"form": "decoder", "max_positions": 9, **keys}, words) for keys, words in (
         ({"scores": "dence"}, "unknown scores 'dence'"), ({"scores": "dot+"}, "unknown scores ''"),
         ({"scores": "dense", "max_positions": None}, "need max_positions"),
-        ({"scores": ["dense"] * 3}, "each of the 2 layers"),
+        ({"scores": ["dense"] * 3}, "each of the 2 self-attention layers"),
         ({"scores": "dense", "activations": "linear"}, "synthesised scores cannot be used"),
         ({"scores": 3}, "scores"), ({"scores": "factorised", "rank": 0}, "rank"),
         ({"scores": "dense", "slots": 3, "form": "encoder", "goal": "states"}, "used with slots"),

@@ -90,9 +90,9 @@ def test_a_byte_model_reads_texts_and_ids(tmp_path):
     assert (again.text, again.attention_mask.tolist()) == ("héllo", [True] * 5 + [False])
     with pytest.raises(HgvizError, match="the text is empty"):
         model.tokenize("")
-    with pytest.raises(HgvizError, match="too long: 17 bytes: this model has positions for 16"):
+    with pytest.raises(HgvizError, match="too long: 17 bytes, and the maximum is 16"):
         model.tokenize("a" * 17)
-    with pytest.raises(HgvizError, match="too long: 17 tokens: this model has positions for 16"):
+    with pytest.raises(HgvizError, match="too long: 17 tokens, and the maximum is 16"):
         model.run(np.zeros(17, int))
 
 
@@ -100,12 +100,12 @@ REFUSED = [
     ({"ids": []}, "the text is empty"),
     ({"ids": [1, 23]}, "there is no token 23: the ids of this model are 0 to 22"),
     ({"ids": [1.0, 2.0]}, "the ids must be integers, not float64"),
-    ({"ids": [10**30]}, "the ids are no integers"),
-    ({"ids": 3}, "the ids are no sequence: they have 0 dimensions"),
+    ({"ids": [10**30]}, "the ids must be integers"),
+    ({"ids": 3}, "the ids must have 1 or 2 dimensions, not 0"),
     ({"ids": [[1, 2], [3]]}, "the ids are not an array: their rows differ in length"),
     ({"ids": [1, 2], "attention_mask": [1]}, "the attention_mask does not fit the ids"),
     ({"ids": [1, 2], "attention_mask": [1, 2]}, "the attention_mask does not fit the ids"),
-    ({"ids": [1], "token_type_ids": [0]}, "this model does not take token_type_ids"),
+    ({"ids": [1], "token_type_ids": [0]}, "this model does not accept token_type_ids"),
     ({"ids": [1], "off": [HeadId(9, 0)]}, "this model has no head 9.0"),
 ]
 
@@ -157,9 +157,9 @@ def test_auto_takes_the_best_device_there_is(no_gpu, monkeypatch):
 
 
 ABSENT = [  # options, HGVIZ_DEVICE, what is said
-    ({"device": "tpu"}, "", "there is no device 'tpu': it is one of auto, cpu, cuda, mps."),
+    ({"device": "tpu"}, "", "unknown device 'tpu'. Choose from auto, cpu, cuda, mps."),
     ({"device": "cuda"}, "", "cuda is not available: torch "),
-    ({"device": "auto"}, "gpu", "there is no HGVIZ_DEVICE 'gpu': it is one of auto, cpu"),
+    ({"device": "auto"}, "gpu", "unknown HGVIZ_DEVICE 'gpu'. Choose from auto, cpu"),
     ({"dtype": "int8"}, "", "unknown dtype 'int8'. Choose from float64"),
     ({"masking": "loose"}, "", "unknown masking 'loose'. Choose from compat, strict"),
     ({"masking": "compat"}, "", "this model only supports strict masking"),

@@ -206,7 +206,7 @@ def test_what_says_no_boundaries_is_one_error(dynamic, tmp_path):
     other = open_model(write_checkpoint(tmp_path / "a"))
     for run in (lambda: other.run([1, 2], boundaries=[0, 1]),
                 lambda: other.cut(other.from_ids([1, 2]), [0, 1])):  # fmt: skip
-        with pytest.raises(HgvizError, match="does not take boundaries"):
+        with pytest.raises(HgvizError, match="does not accept boundaries"):
             run()
 
 

@@ -177,7 +177,7 @@ def test_an_empty_or_too_long_text_is_one_line():
         Bytes().encode("")
     with pytest.raises(HgvizError, match="give token ids with --ids"):
         Bare().encode("a")
-    with pytest.raises(HgvizError, match="5,000 bytes: this model has positions for 4,096"):
+    with pytest.raises(HgvizError, match="5,000 bytes, and the maximum is 4,096"):
         require_room(5000, 4096, "byte")
     require_room(4096, 4096)
     require_room(10**6, None)
@@ -336,7 +336,7 @@ SETTINGS = [
     ({"auto_map": {"AutoTokenizer": ["code.Tokens", None]}}, "needs custom code"),
     ({"tokenizer_class": "TokensOfMine"}, "has no class TokensOfMine"),
     ({"tokenizer_class": "T5Tokenizer"}, "T5Tokenizer needs spiece.model, which is missing"),
-    ({"unk_token": "<what>"}, "it lacks <what>, its unk_token"),
+    ({"unk_token": "<what>"}, "its unk_token <what> is missing"),
     ({"do_lower_case": "yes"}, "could not be read"),
 ]
 
