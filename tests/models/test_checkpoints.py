@@ -110,7 +110,7 @@ CONFIGURATIONS = [
     ({"a\x1b[2J\u202e": 1}, "unknown key a\ufffd[2J\ufffd"),
     ({"d_model": None}, "missing key d_model"),
     ({"model_type": "bert"}, "none of its tensors belongs to BertModel"),
-    ({"model_type": None}, "its model_type is not there, and hgviz supports hgviz, hourglass"),
+    ({"model_type": None}, "its model_type is missing, and hgviz supports hgviz, hourglass"),
     *((data, "is not a JSON object") for data in (
         b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000, b"null", b'{"model_type": NaN}')),
     (b" " * (2**20 + 1), "is too large"),
@@ -254,7 +254,7 @@ def test_what_is_not_there_is_said(tmp_path, mine):
     (mine / "b.gguf").unlink()
     assert "mine contains no weights" in str(refusal(mine))
     os.mkfifo(mine / SAFE)
-    assert "it is no file" in str(refusal(mine))
+    assert "is not a file" in str(refusal(mine))
     (mine / "config.json").unlink()
     os.mkfifo(mine / "config.json")
     assert "config.json is missing" in str(refusal(mine))
@@ -342,7 +342,7 @@ def test_refs_and_names_are_never_paths(hub, tmp_path):
     write_bert(hub / "x")
     for ref in ("../../../x", "..", "", "/etc", "a/b", "x" * 9999, "f" * 40):
         (store / "refs" / "main").write_text(ref)
-        assert "holds no config.json of such a model" in str(refusal("a/b"))
+        assert "has no config.json of such a model" in str(refusal("a/b"))
     for name in (
         "../a", "a/../b", "/a/b", "a/b/c", "./..", "a--b", "-a", ".a", "a\\b", "~", "", "a" * 200,
         "a\nb", "a b", "a/..b", "capture.h5",

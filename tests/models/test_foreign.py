@@ -448,7 +448,7 @@ CHANGED = [  # arrays under neutral names
     ({"surplus": np.ones(2)}, "surplus is 2"),
     ({"rel.content_bias": None}, "rel.content_bias is missing"),
     ({"embed.token.weight": np.ones(3)}, "embed.token.weight is 3"),
-    ({"embed.token.weight": SPOILT}, "embed.token.weight has 132 NaN or infinite values"),
+    ({"embed.token.weight": SPOILT}, "132 of 132 values of embed.token.weight"),
     ({"odd": np.array([print, "a"], dtype=object)}, "odd is Python objects"),
 ]
 STRANGE = [  # entries of the archive, and how they are packed

@@ -69,7 +69,7 @@ def test_the_likeliest_token_follows_or_one_is_drawn():
     ({"family": "bert", "goal": "masked"}, None, "it is bidirectional"),
     ({**DECODER, "goal": "states"}, None, "hidden states"),
     (FAMILIES["slots"], None, "a projected sequence mixes in later tokens"),
-    ("bidirectional", None, "it is bidirectional"), ("decoder", [0, 0, 1], "2 of its tokens are masked"),
+    ("bidirectional", None, "bidirectional"), ("decoder", [0, 0, 1], "2 of its tokens are masked"),
 ])  # fmt: skip
 def test_what_cannot_be_continued_is_one_error(tmp_path, keys, mask, why):
     made = build(keys, "softmax") if isinstance(keys, str) else None
