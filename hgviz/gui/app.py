@@ -29,7 +29,7 @@ from PySide6.QtCore import (
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
-from hgviz.gui import theme
+from hgviz.gui import language, theme
 from hgviz.gui.window import RESTORE, SIZE, SMALLEST, Window, application
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def window(paths: Sequence[Path], go_on: bool = True) -> int:
     environment = dict(os.environ)
     kept = settings.load()
     os.environ["QT_SCALE_FACTOR"] = str(scale_factor(kept, environment))
+    language.choose(kept.language)
     app = application()
     with closing(Signals(app)):
         code = _run_window(app, kept, [str(path) for path in paths], go_on)

@@ -528,8 +528,8 @@ class Commands:
         self.keep(**{name: value})
         if name == "theme":
             self.session.put(dark=wants_dark(value))
-        elif name == "interface_scale":
-            self._offer_restart()
+        elif name in ("interface_scale", "language"):
+            self._offer_restart(name)
         elif name in ("palette", "scale"):
             self.session.put(display=replace(self.session.display, **{name: value}))
 
@@ -539,14 +539,17 @@ class Commands:
         at = scales.index(settings.load().interface_scale) + by
         if 0 <= at < len(scales):
             self.keep(interface_scale=scales[at])
-            self._offer_restart()
+            self._offer_restart("interface_scale")
         else:
             self.say(tr("The interface scale is already {scale}", scale=scales[at - by]))
 
-    def _offer_restart(self) -> None:
-        """Offer to start again, which is when Qt reads the interface scale."""
-        scale = settings.load().interface_scale
-        title = tr("Interface scale {scale}", scale=scale)
+    def _offer_restart(self, setting: str) -> None:
+        """Offer to start again, which is when these settings are read."""
+        value = getattr(settings.load(), setting)
+        if setting == "language":
+            title = tr("Language: {language}", language=tr(dialogs.WORDS[value]))
+        else:
+            title = tr("Interface scale {scale}", scale=value)
         words = tr("hgviz restarts to apply it and reopens what is open.")
         answers = {tr("Later"): None, tr("Restart now"): self._restart}
         dialogs.Question(self.window, title, [words], answers).open()

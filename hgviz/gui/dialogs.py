@@ -854,7 +854,7 @@ SOURCES: dict[str, Callable[[], dict[str, str]]] = {
 }  # fmt: skip
 WORDS = SCALES | {  # of values in types
     "auto": "Auto", "light": "Light", "dark": "Dark",
-    "right": "Right", "left": "Left", "hidden": "Hidden",
+    "right": "Right", "left": "Left", "hidden": "Hidden", "en": "English", "ko": "한국어",
 }  # fmt: skip
 
 

@@ -102,9 +102,9 @@ def fill(
 
 
 def lettered(words: str, letter: str) -> str:
-    """Words of a menu with the letter that opens it marked."""
-    at = words.lower().index(letter.lower())
-    return f"{words[:at]}&{words[at:]}"
+    """Words of a menu with the letter that opens it marked; added where they do not have it."""
+    at = words.lower().find(letter.lower())
+    return f"{words}(&{letter})" if at < 0 else f"{words[:at]}&{words[at:]}"
 
 
 def keys_of(one: Action) -> list[QKeySequence]:

@@ -28,6 +28,7 @@ def test_every_action_is_in_a_menu_and_has_a_command(program):
     assert [one.replace("&", "") for one in words] == list(MENUS)
     assert len({one[one.index("&") + 1] for one in words}) == len(MENUS)
     assert lettered("Heads", "D") == "Hea&ds"
+    assert lettered("파일", "F") == "파일(&F)"
 
 
 def test_an_action_that_cannot_be_done_is_off_and_says_why(opened):
