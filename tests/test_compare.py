@@ -196,7 +196,7 @@ def test_two_classifiers_on_labelled_rows(run, facts, words, tmp_path):
     assert code == 0 and "B minus A: " in out and "McNemar's p" in out and "examples" in out
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 1 + found["differing"]
     same = run("compare", pair[0], pair[0], "--data", data)[1]
-    assert "B less A: +0 points" in same and "100.0 %; 0 differ." in same
+    assert "B minus A: +0 points" in same and "100.0 %; 0 differ." in same
 
 
 def test_two_language_models_in_bits(run, facts, letters, tmp_path):
@@ -493,9 +493,9 @@ def test_other_images_are_said_and_other_grids_are_one_line(
     assert found["notes"] == ["both read 0.png, but the images differ"]
     write_capture(tmp_path / "text.h5", make_capture("0.png"))
     error = refusal("compare", tmp_path / "text.h5", tmp_path / "a.h5")
-    assert "A reads a text and B an image in 4 x 4 patches" in error
+    assert "A reads a text, B reads an image in 4 x 4 patches" in error
     error = refusal("compare", seers[0], seers[2], "--image", files / "0.png")
-    assert "A reads an image in 4 x 4 patches and B an image in 2 x 2 patches" in error
+    assert "A reads an image in 4 x 4 patches, B reads an image in 2 x 2 patches" in error
 
 
 # --- reports --------------------------------------------------------------------------------------

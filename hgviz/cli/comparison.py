@@ -48,7 +48,7 @@ def compare(
     ],
     b: Annotated[
         Path,
-        typer.Argument(metavar="B", parser=find_sample, help="The second one; A again with --off."),
+        typer.Argument(metavar="B", parser=find_sample, help="The second, or A again with --off."),
     ],
     inputs: TextsOrSignals,
     columns: Labelled,

@@ -440,7 +440,7 @@ class Labelled(Group):
         typer.Option(
             metavar="A=B,...",
             parser=label_names,
-            help="Map labels of the data to classes: positive=LABEL_1,negative=LABEL_0.",
+            help="Map labels of the data to classes, such as positive=LABEL_1.",
         ),
     ] = None
 

@@ -158,7 +158,7 @@ def test_layers_that_cannot_stream_are_refused_in_one_line(tmp_path, text, folde
     assert "cannot be streaming" in refusal("capture", nested, *options)
     assert not (tmp_path / "a.h5.part").exists()
     module = open_model(folder("gptj", "GPTJForCausalLM")).module
-    with pytest.raises(HgvizError, match="layer 1 cannot stream.*\\n?.*code of its own"):
+    with pytest.raises(HgvizError, match="layer 1 cannot stream.*own attention code"):
         logits(module, ids_of(9, most=120), streaming=Streaming(frozenset({HeadId(1, 2)})))
 
 
@@ -229,7 +229,7 @@ SAID = [  # the data set streaming, as JSON
     ({"heads": [[0, 0]], "sink": 1, "recent": 0}, "`int` >= 1"),
     ({"heads": [[0, 0]], "sink": True, "recent": 4}, "Expected `int`, got `bool`"),
     ({"heads": [[0, 0]], "sink": 1, "recent": 1 << 31}, "`int` <"),
-    ({"heads": [[0, 0.5]], "sink": 1, "recent": 4}, "/streaming does not fit"),
+    ({"heads": [[0, 0.5]], "sink": 1, "recent": 4}, "/streaming is invalid"),
     ({"heads": [[9, 0]], "sink": 1, "recent": 4}, "not in causal layers"),
 ]  # fmt: skip
 
