@@ -210,7 +210,7 @@ class LinkOptions:
             parts.append(f"the {self.fuse} over heads" if self.fuse != "max" else
                          "the largest magnitude over heads")  # fmt: skip
         if self.words:
-            parts.append("words: rows averaged, columns summed")
+            parts.append("words: rows averaged, columns added")
         if self.values:
             parts.append("weight × |v·W_O|, the norm of the value")
         return tuple(parts)

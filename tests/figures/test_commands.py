@@ -254,11 +254,11 @@ def test_tokens_are_named_one_by_one_or_from_where_to_where():
 @pytest.mark.parametrize(
     ("kind", "name", "value", "message"),
     [
-        ("map", "layer", -1, "layer cannot be -1: it takes a whole number from 0"),
+        ("map", "layer", -1, "layer cannot be -1: it must be a whole number, 0 or more"),
         ("map", "layer", True, "whole number"),
         ("map", "layer", 1.0, "whole number"),
         ("map", "layer", "3", "whole number"),
-        ("map", "title", 3, "it takes a text"),
+        ("map", "title", 3, "it must be text"),
         ("map", "palette", "jet", "one of viridis, cividis"),
         ("map", "scale", None, "one of linear, sqrt, log"),
         ("map", "limits", "0:1:2", "such as 0:0.5"),

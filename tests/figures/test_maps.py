@@ -245,7 +245,7 @@ def test_heads_that_stream_see_the_first_keys_and_the_latest_alone(zoom, tmp_pat
     wanted = pooled(rule.of(1).sees(places, places), zoom)
     assert np.array_equal(seen_cells(capture, 0, zoom, head=1), wanted)
     text = draw(Spec("map", Selection(0, 1, 40)), capture, tmp_path / "map.svg").read_text()
-    assert "neither among the first keys nor the latest" in text
+    assert "outside sinks and window" in text
     assert "0.1 (first 3, latest 9)" in text
 
 
@@ -276,8 +276,7 @@ def test_padded_tokens_are_not_seen():
         (lambda: plain(["a"]), HeadId(0, 0), ""),
         (_padded, HeadId(0, 0), "masked (padding)"),
         (lambda: streaming()[0], HeadId(0, 0), "masked (causal)"),
-        (lambda: streaming()[0], HeadId(0, 1), "masked (causal, or neither among the first keys "
-         "nor the latest)"),
+        (lambda: streaming()[0], HeadId(0, 1), "masked (causal or outside sinks and window)"),
     ],
 )  # fmt: skip
 def test_the_reason_is_said(make, head, reason):
@@ -483,7 +482,7 @@ PHRASE = letters("The hourglass was used ")
         (Spec("rollout"), None, ["Attention rollout", "mean of the heads, half residual",
          "Of an output, on average", "passes through 1:2", "masked (causal)"]),
         (Spec("rollout", Selection(0, 0, 9), recipe=RolloutOptions(fuse="max", residual=0.3)), None,
-         ["largest of the heads, 30 % residual", "Of the output at token 9",
+         ["maximum of the heads, 30 % residual", "Of the output at token 9",
           "--query 9 --fuse max --residual 0.3"]),
         (Spec("rollout", recipe=RolloutOptions(signed=True)), True,
          ["signed product", "Row sum", "Source →"]),
