@@ -24,6 +24,7 @@ Colours = NDArray[np.uint8]
 SCALES: dict[str, str] = {"linear": "Linear", "sqrt": "Square root", "log": "Logarithm"}
 OPACITY = 0.7  # of colours over an image
 LUMA = np.array([0.299, 0.587, 0.114])  # of ITU-R BT.601: an image in grey
+SMALLEST = 1e-300  # difference of limits that has ticks; below, steps between them are not normal
 LOG_DECADES = 4  # a logarithmic scale is linear below 10^-4 of its limit, so that 0 has a place
 
 
@@ -190,7 +191,7 @@ def ticks(
 
 def even_ticks(low: float, high: float, most: int) -> list[float]:
     """Round numbers in equal steps from low to high, at most so many: what an axis says."""
-    if not high > low:
+    if not high - low > SMALLEST:
         return [low]
     rough = (high - low) / max(most - 1, 1)
     power = 10.0 ** math.floor(math.log10(rough))
@@ -242,9 +243,10 @@ def _bend(part: NDArray[np.float64], scale: str) -> NDArray[np.float64]:
 
 
 def _round_numbers(low: float, high: float, scale: str, gap: float) -> list[float]:
-    """Candidates for ticks strictly between low and high, the roundest first."""
+    """Candidates for ticks strictly between low and high, the roundest first; none where these are
+    too near each other to be divided."""
     reach = max(abs(low), abs(high))
-    if not (high > low and math.isfinite(high - low)):
+    if not SMALLEST < high - low < math.inf:
         return []
     if scale == "linear":
         steps = (float(f"{digit}e{power}") for power in _powers(high - low, 6) for digit in _STEPS)

@@ -216,6 +216,12 @@ def test_ticks_rise_from_end_to_end_and_keep_their_distance(high, scale, signed,
     assert len({language.short_number(tick, signed) for tick in found}) == len(found)
 
 
+@pytest.mark.parametrize("scale", palettes.SCALES)
+def test_limits_too_near_each_other_have_no_ticks_between_them(scale):
+    assert ticks((0.0, 5e-324), scale) == (0.0, 5e-324)
+    assert palettes.even_ticks(0.0, 5e-324, 4) == [0.0]
+
+
 @pytest.mark.parametrize(
     ("value", "signed", "text"),
     [(0.25, False, "0.25"), (0.8731, False, "0.873"), (-0.5, True, "−0.5"), (0.5, True, "+0.5"),
