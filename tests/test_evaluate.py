@@ -117,7 +117,7 @@ def test_class_ids_are_read_as_the_names_are_and_said(run, refusal, facts, tmp_p
     path.write_text(text)
     code, out, err = run("evaluate", folder, "--data", path, "--json")
     assert (code, json.loads(out)) == (0, named)
-    assert err.splitlines()[-1] == "Labels are class ids: 0 is no, 1 is yes."
+    assert err.splitlines()[-1] == "Labels are class IDs: 0 = no, 1 = yes."
     assert run("evaluate", folder, "--data", path, "--json", "--quiet") == (0, out, "")
     path.write_text(text.replace("\t1", "\t2").replace("\t0", "\t1"))
     assert "--labels 1=no,2=yes" in refusal("evaluate", folder, "--data", path)
@@ -235,7 +235,7 @@ def test_a_language_model_reads_the_texts_of_a_table_alone_and_says_how_many(
 
 
 READ_TEXTS = [
-    ("rows.tsv", "abc\tpos\nabcd\tneg\n", "", "the text column of"),
+    ("rows.tsv", "abc\tpos\nabcd\tneg\n", "", "text column of"),
     ("rows.tsv", "abc\tpos\nabcd\tneg\n", "0", 2 + 3),  # a number: there is no header
     ("rows.tsv", "id\tphrase\tlabel\n1\tabc\tpos\n2\tabcd\t\n", "phrase", 2 + 3),
     ("rows.tsv", "id\tphrase\tlabel\n1\tabc\tpos\n2\tabcd\t\n", "1", 2 + 3),

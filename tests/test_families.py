@@ -210,7 +210,7 @@ def test_the_tokens_behind_slots_are_written_and_drawn(made, output, refusal, fa
     drawn = (tmp_path / "m.svg").read_text()
     assert "--kind map --layer 1 --head 1 --tokens" in drawn and ">film<" in drawn
     error = refusal("map", made("bert")[1], *asked, "-o", tmp_path / "n.npy")
-    assert "the keys of this model are tokens" in error
+    assert "keys of this model are tokens" in error
 
 
 def test_a_float64_capture_reads_the_states_of_an_encoder_as_they_are_written(output, tmp_path):
@@ -447,7 +447,7 @@ def test_what_is_written_is_what_was_measured(folders, output, tmp_path):
 def test_a_figure_says_the_command_that_draws_it_again(folders, output):
     words = ["reach", "lstm", "two", "--text", TEXT, "--target", "Sand", "--width", "icml",
              "--title", "Two", "-o", "r.png"]  # fmt: skip
-    assert "2 models reach" in output(*words)
+    assert "reach of 2 models" in output(*words)
     with Image.open("r.png") as image:
         stored = image.info["Description"].rpartition("command: ")[2]
     assert shlex.split(stored) == ["hgviz", *words]

@@ -233,7 +233,7 @@ def test_what_is_right_can_be_planned(folder, monkeypatch):
     model = "[[models]]\nname = 'tiny'\n"
     cells = planned(folder, f"{model}family = 'yubert'\n{keys}{data}")  # whose goal is classes
     assert [one.work for one in cells] == ["train", "score"]
-    with pytest.raises(HgvizError, match="knows no n_layers. Give its family"):
+    with pytest.raises(HgvizError, match="unknown key n_layers. Give its family"):
         planned(folder, model + keys + data)
     monkeypatch.setattr("hgviz.tasks.studies.MOST_CELLS", 1)
     with pytest.raises(HgvizError, match="has 2 runs.*at most 1"):

@@ -262,7 +262,7 @@ class _Planner:
                 parse_config(likely | labels | training.model, "[model]")
         except HgvizError as error:
             do = error.do
-            if check_model and "knows no" in error.what and "family" not in tables["model"]:
+            if check_model and "unknown key" in error.what and "family" not in tables["model"]:
                 do = "Give its family, such as bert: without one it is an Hourglass"
             raise HgvizError(f"{what}: {error.what}", do) from error
         require(
