@@ -121,7 +121,7 @@ def test_wrong_use_is_one_line_and_exit_code_2(refusal, good, words, said):
         ("figure SAVED --kind curve -o x.pdf", "is not a study"),
         ("capture WRITER --text= -o x.h5", "The text is empty: it has no tokens. Give some text."),
         ("capture CLASSIFIER --text a -o x.h5 --activation nothing", "'nothing' is unknown"),
-        ("capture CLASSIFIER --text a -o x.h5 --activation tanh,ymish", "divides the 3 heads"),
+        ("capture CLASSIFIER --text a -o x.h5 --activation tanh,ymish", "divide the 3 heads"),
         ("docs trian", "Did you mean how-to/train?"),
         ("docs ../README", "There is no page"),
     ],
@@ -635,7 +635,7 @@ def test_a_text_comes_through_a_pipe_and_json_goes_into_one():
     told = json.loads(done.stdout)
     assert (done.returncode, done.stderr, told["text"]) == (0, b"", "film film\n")
     assert [row["piece"] for row in told["tokens"]] == ["[CLS]", "film", "film", "[SEP]"]
-    for text, said in ((b"", "standard input is empty"), (b"\xff", "is not a utf-8 text")):
+    for text, said in ((b"", "standard input is empty"), (b"\xff", "is not utf-8 text")):
         done = shell("hgviz tokens sample/softmax --text-file -", text)
         error = done.stderr.decode()
         assert (done.returncode, done.stdout, error.count("\n")) == (1, b"", 1)
