@@ -440,7 +440,7 @@ def test_an_excerpt_proves_that_heads_have_an_effect(case, without_effect, monke
 
     monkeypatch.setattr(HeadAblation, "ablate", watched)
     if without_effect == 999:
-        with pytest.raises(HgvizError, match="switching off layer 0 changes nothing"):
+        with pytest.raises(HgvizError, match="heads of layer 0 has no effect"):
             one.require_effect()
     else:
         one.require_effect()
