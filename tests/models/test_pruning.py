@@ -337,7 +337,7 @@ def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
 @pytest.mark.parametrize("kind, name, words", [
     ("albert", "AlbertForMaskedLM", "shares its weights with other layers"),
     ("olmo2", "Olmo2ForCausalLM", "are not separate for each head"),
-    ("bloom", "BloomForCausalLM", "has attention code of its own"),
+    ("bloom", "BloomForCausalLM", "has its own attention code"),
 ])  # fmt: skip
 def test_weights_that_do_not_go_by_heads_are_refused(folder, tmp_path, kind, name, words):
     with pytest.raises(HgvizError, match=words) as error:
