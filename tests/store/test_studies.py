@@ -232,7 +232,7 @@ def test_nothing_outside_of_the_folder_is_read_and_nothing_is_waited_for(tmp_pat
     result.parent.rmdir()
     result.parent.symlink_to(outside)
     assert folder.sweep().counts == {"waiting": 2}
-    makes = {"no file": os.mkfifo, "a link": lambda path: path.symlink_to(outside)}
+    makes = {"not a regular file": os.mkfifo, "a link": lambda path: path.symlink_to(outside)}
     for name in ("plan.json", "study.toml"):
         path = folder.path / name
         before = path.read_bytes()
