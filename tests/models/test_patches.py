@@ -197,7 +197,7 @@ def test_what_says_no_boundaries_is_one_error(dynamic, tmp_path):
     for how, words in rows:
         with pytest.raises(HgvizError, match=words):
             prompts.with_boundaries(dynamic, dynamic.tokenize(TEXT), how)
-    with pytest.raises(HgvizError, match="no text"):
+    with pytest.raises(HgvizError, match="need text"):
         prompts.with_boundaries(dynamic, Bare().decode(np.arange(3)), "whitespace")
     prompt = dynamic.tokenize(TEXT)
     for wrong in ([1, 0], np.full(COUNT, 2), np.ones((2, COUNT), int), np.ones(COUNT) / 2):
