@@ -214,7 +214,7 @@ def begun(folder, results):
         if one.cell.place["seed"] == "1":
             folder.keep(one.cell.key, one.found, dict(MADE))
     (failed,) = results.of("train", seed="2", activation="ymish")
-    folder.fail(failed.cell.key, "the loss is no number. Lower the rate", "Traceback: NaN")
+    folder.fail(failed.cell.key, "the loss is NaN. Lower the rate", "Traceback: NaN")
     return folder
 
 
@@ -331,7 +331,7 @@ def test_every_view_gives_its_values_as_a_table(studied):
     (train,) = session.sweep.of("train", seed="1", activation=grid["Activation"])
     assert grid["State"] == "done" and grid["Time"] == "2.0"
     assert grid["Result"].startswith(f"accuracy {100 * train.found['value']:.1f} %")
-    assert "the loss is no number. Lower the rate" in [row[-1] for row in page.cells.as_table()]
+    assert "the loss is NaN. Lower the rate" in [row[-1] for row in page.cells.as_table()]
     mean = [row for row in page.reached.as_table() if "mean" in row]
     assert len(mean) == 2 and mean[0][-1] == ""  # one seed has no interval
 

@@ -222,10 +222,10 @@ def test_gates_are_learned_and_folded(tmp_path):
 
 REFUSED = [
     ("roberta", "RobertaForMaskedLM", {"goal": "next"}, {}, "it is bidirectional"),
-    ("llama", "LlamaForCausalLM", {"goal": "masked"}, {}, "transformers has no such class"),
-    ("roberta", "RobertaForTokenClassification", {"goal": "tags"}, {}, "its answers are tags"),
+    ("llama", "LlamaForCausalLM", {"goal": "masked"}, {}, "transformers has no class for it"),
+    ("roberta", "RobertaForTokenClassification", {"goal": "tags"}, {}, "its goal is tags"),
     ("deberta-v2", "DebertaV2ForSequenceClassification", {"activations": "ymish"}, {},
-     "cannot be exchanged"),
+     "cannot be replaced"),
     ("bart", "BartForConditionalGeneration", {"goal": "classes"}, {}, "cannot be trained"),
     ("vit", "ViTForImageClassification", {"goal": "classes"}, {}, "it does not read text"),
     ("llama", "LlamaForCausalLM", {"goal": "classes"}, {"pad_token_id": None}, "no padding token"),
