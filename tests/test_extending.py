@@ -199,7 +199,7 @@ def test_a_field_of_study_files_is_one_row(tmp_path, monkeypatch):
     path = write_study(tmp_path / "a.h5", _Study(**values, weights=np.arange(9)))
     assert open_study(path).weights.tolist() == [*range(9)]
     write_study(path, _Study(**values, weights=np.arange(9) - 1), force=True)
-    with pytest.raises(HgvizError, match="the numbers of /weights have to be 0 or more"):
+    with pytest.raises(HgvizError, match="the numbers of /weights must be 0 or more"):
         open_study(path)
     assert open_study(write_study(path, study, force=True)).weights is None
     assert (

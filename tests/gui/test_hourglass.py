@@ -56,7 +56,7 @@ def test_a_partial_capture_has_empty_frames(capture):
         assert {head.layer for head in view.data.pictures} == set(range(6))
         empty, drawn = (len(colours(cell_of(view, HeadId(*one)))) for one in ((9, 2), (0, 2)))
         assert empty == 1 < drawn and view.grid.picture.scene.is_running
-        assert "capturing" in view.head.note.full
+        assert "running on" in view.head.note.full
         assert "not captured yet" in view.grid.words(HeadId(9, 2))
 
 

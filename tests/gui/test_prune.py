@@ -197,7 +197,7 @@ def test_labels_that_the_model_does_not_know_are_assigned(classifier, until, tmp
     path.write_text("sentence\tlabel\nA fine film.\t1\nA dull film.\t0\n", "utf-8")
     program.commands.pruning.labels.clear()
     program.commands.use_data(str(path))
-    until(lambda: "class ids" in program.prune.live.sample[2].full)
+    until(lambda: "class IDs" in program.prune.live.sample[2].full)
 
 
 def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoint, tmp_path, until):
