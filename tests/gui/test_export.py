@@ -108,7 +108,8 @@ def test_small_text_and_reduced_maps_are_said():
     assert export.warning(fine) == export.notes(fine) == ""
     assert "4.2 pt" in export.warning(replace(fine, smallest=4.2))
     notes = ("each cell is a sum", "each cell is a sum", "dashed: negative weights.")
-    assert export.notes(replace(fine, notes=notes)) == "Each cell is a sum. Dashed: negative weights."
+    words = export.notes(replace(fine, notes=notes))
+    assert words == "Each cell is a sum. Dashed: negative weights."
     for width, size in (("neurips", "5.50 × 2.78 in"), ("12cm", "14.0 × 7.1 cm"),
                         ("252 pt", "396 × 200 pt")):  # fmt: skip
         assert export.measures(fine, width).startswith(size)
