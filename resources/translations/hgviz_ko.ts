@@ -8851,7 +8851,7 @@ removes {saved}</source>
     </message>
     <message>
         <source>Use bundled reviews</source>
-        <translation>내장 리뷰 사용</translation>
+        <translation>기본 제공 리뷰 사용</translation>
     </message>
     <message>
         <source>{file}: {model} on {data}</source>
