@@ -73,7 +73,7 @@ def paint_chip(
 # --- this head ------------------------------------------------------------------------------------
 
 METRICS_SHOWN = 5  # what fits above the other docks; the table has all
-NAMED = 104  # px: the names of the metrics
+NAMED = 138  # px: the names of the metrics
 TICKS_HEIGHT = 18  # px: a line of ticks
 MEASURING = (("jobs", "Jobs…"),)  # heads are measured by themselves
 
