@@ -48,7 +48,7 @@ def run(capfd, monkeypatch):
 @pytest.fixture
 def output(run):
     """Run a command line that must succeed without a warning; returns what it prints."""
-    announcements = re.compile(r"Measuring .*: about .*\n|.* opens .*; verified with .*\n")
+    announcements = re.compile(r"Measuring .*: about .*\n|Verifying with .*\n")
 
     def call(*words):
         code, out, error = run(*words)

@@ -77,4 +77,5 @@ def test_a_full_disk_is_one_line_and_leaves_no_file(command, tmp_path, monkeypat
         with files_of_at_most(room):
             status, error = call(words)
         assert status == 1 and "could not be written: File too large" in error, error
+        assert ".out.new" not in error  # the folder that becomes out
         assert files(tmp_path) == given

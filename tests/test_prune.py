@@ -319,7 +319,7 @@ def test_no_folder_is_replaced_and_all_heads_may_go(tmp_path, run):
     (out / "mine").unlink()
     code, said, error = run("prune", path, "--off", "0.*,1.*", "-o", out)
     assert code == 0 and "No head is left: the model has no attention." in said
-    assert error.startswith("out opens in ") and "; verified with 256 examples of " in error
+    assert error.startswith("Verifying with 256 examples of ") and "saved, out opens in " in error
     tasks.prune(path, "0.1,1.0", out, force=True)
     assert len(open_model(out).spec.heads) == 4
     assert sorted(one.name for one in tmp_path.iterdir()) == ["out", "whole"]

@@ -418,12 +418,16 @@ def staged_folder(out: Path, force: bool = False) -> Iterator[Path]:
     checkpoints.require_free(out, replaces, do)
     stage = out.with_name(f".{out.name}.new")
     missing = [parent for parent in out.parents if not parent.exists()]
-    with path_errors(stage, "could not be written"):
+    with path_errors(out, "could not be written"):
         if stage.exists():  # of a run that was killed
             shutil.rmtree(stage)
         stage.mkdir(parents=True)
     try:
-        yield stage
+        try:
+            yield stage
+        except HgvizError as error:  # people know the folder by its own name
+            what = error.what.replace(stage.name, out.name)
+            raise HgvizError(what, error.do, error.details) from None
         with path_errors(out, "could not be written"):
             if replaces:
                 replaced = out.with_name(f".{out.name}.old")

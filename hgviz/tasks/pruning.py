@@ -421,7 +421,10 @@ def prune(
                 opens = (
                     pruning.opened_by(pruning.remove_heads(checkpoint, heads)) or "opens in hgviz"
                 )
-            announce(f"{Path(out).name} {opens}; verified with {read.amount} of {read.source}.")
+            announce(
+                f"Verifying with {read.amount} of {read.source}. "
+                f"Once saved, {Path(out).name} {opens}."
+            )
         changed = pruning.compensate(checkpoint, model, heads, read.batches, compensate)
         progress(0, 1, f"writing {Path(out).name}")
         weights = pruning.write_pruned(changed, heads, form, stage)
