@@ -1,6 +1,6 @@
 """What captures cost and how exact they are: time, memory, bytes, viewports, rounding errors.
 
-Parts: tiles, exactness, bundled, texts, grouped, longest. Models have random weights, float32, one
+Parts: tiles, exactness, texts, grouped, longest. Models have random weights, float32, one
 thread; times are processor time, medians, all sides of a ratio taking turns.
 """
 
@@ -10,7 +10,6 @@ import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from pydoc_data.topics import topics
 from typing import NamedTuple
 
 import h5py
@@ -20,7 +19,6 @@ from table import heading, in_turn, line, memory_of, run_parts
 
 from hgviz import tasks
 from hgviz.activations import ACTIVATIONS, NORM_EPSILON
-from hgviz.files import resource
 from hgviz.maps import TILE, Factors, LazyMap, Rule, pool, recompute_statistics
 from hgviz.maps.tiles import one_thread
 from hgviz.models import open_model
@@ -214,24 +212,6 @@ def moved_pixels(maps):
     return wrong
 
 
-def bundled(letters=2048):
-    """The bundled Hourglass on English: bytes of the file, tiles of every layer beside float64."""
-    model = tasks.load(resource("sample/hourglass"), "cpu")
-    prompt, _ = tasks.read_prompts(model, "".join(topics.values())[:letters])
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "c.h5")
-        maps = tasks.capture(model, prompt, path).maps
-        size, parts, weights = bytes_of(path)
-        rest = size - parts["thumb"]
-        factors = sum(layer.factors.q.nbytes + layer.factors.k.nbytes for layer in maps)
-        line(f"file of {letters:,} bytes of text, thumbnails left out", f"{rest / 1e6:.2f} MB")
-        line("it / q and k", f"{rest / factors:.2f}", "1.5")
-        line("float16 maps / it", f"{2 * weights / rest:.1f}", "at least 4")
-        for number, layer in enumerate(maps):
-            off, limit = errors(layer)
-            line(f"tiles off float64, layer {number}", f"{off:.1e}", f"{limit:.1e}")
-
-
 # --- long texts -----------------------------------------------------------------------------------
 
 
@@ -396,6 +376,6 @@ def bytes_of(path):
 
 if __name__ == "__main__":
     run_parts({
-        "tiles": tiles, "exactness": exactness, "bundled": bundled, "texts": texts,
-        "grouped": grouped, "longest": longest,
+        "tiles": tiles, "exactness": exactness, "texts": texts, "grouped": grouped,
+        "longest": longest,
     })  # fmt: skip

@@ -1,16 +1,11 @@
-"""Captures, models of transformers and trials of heads on a GPU, and a study on a cluster.
+"""Captures, models of transformers and trials of heads on a GPU.
 
-Parts: maps, families, verbs, large, cluster; all run where torch finds CUDA or MPS, and anywhere
+Parts: maps, families, verbs, large; all run where torch finds CUDA or MPS, and anywhere
 with --cpu. Wall time, medians, both sides of a ratio by turns.
 """
 
-import json
-import logging
-import os
-import subprocess
 import sys
 import tempfile
-import time
 import warnings
 from functools import partial
 from pathlib import Path
@@ -22,13 +17,11 @@ from capture import FLOOR, Text, draw, errors, prepared, random_factors, write_d
 from peers import compare_package
 from table import heading, in_turn, largest, line, run_parts
 
-from hgviz import cluster as clusters
 from hgviz import tasks
 from hgviz.maps import LazyMap, with_statistics
 from hgviz.maps.tiles import storage_request, survey
 from hgviz.models import open_model
 from hgviz.models.device_maps import blocks_on
-from hgviz.study import Cell
 from hgviz.tasks.scoring import examples_from
 
 ROUNDS = 5
@@ -247,91 +240,18 @@ def large(length=32_768, layers=8, shape=SHAPE):
         line("file", f"{(folder / 'c.h5').stat().st_size / 1e9:.2f} GB")
 
 
-# --- a cluster ------------------------------------------------------------------------------------
-
-WORKERS = """
-import asyncio
-from distributed import Worker
-
-async def stay():
-    workers = [Worker("{}", nthreads=1, dashboard=False) for _ in range({})]
-    await asyncio.gather(*workers)
-    await asyncio.gather(*(worker.finished() for worker in workers))
-
-asyncio.run(stay())
-"""
-
-
-def cluster(workers=64, cells=2000, gpus=1000):
-    """What a scheduler does for a cell of a study that does nothing, and for a waiting worker."""
-    from distributed import Client
-    from distributed.scheduler import heartbeat_interval
-
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "scheduler.json")
-        scheduler = subprocess.Popen(
-            [sys.executable, "-m", "distributed.cli.dask_scheduler", "--port", "0",
-             "--dashboard-address", "", "--no-dashboard", "--scheduler-file", str(file)],
-            stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-        while not file.exists():
-            time.sleep(0.1)
-        address = json.loads(file.read_text())["address"]
-        command = [sys.executable, "-c", WORKERS.format(address, workers)]
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        try:
-            with Client(address, set_as_default=False) as client:
-                client.wait_for_workers(workers)
-                before = processor_time(scheduler.pid)
-                time.sleep(10)
-                idle = (processor_time(scheduler.pid) - before) / 10 / workers
-                before, sent = processor_time(scheduler.pid), loopback_bytes()
-                begin = time.perf_counter()
-                work = [Cell("nothing", {"number": number}) for number in range(cells)]
-                clusters._compute(client, work, nothing, "", nothing)
-                waiting = idle * workers * (time.perf_counter() - begin)
-                busy = (processor_time(scheduler.pid) - before - waiting) / cells
-                line("bytes on the wire for a cell", f"{(loopback_bytes() - sent) / cells:,.0f}")
-        finally:
-            process.terminate()
-            scheduler.terminate()
-    line("scheduler's processor time for a cell", f"{1000 * busy:.2f} ms")
-    line(f"and for each of {workers} waiting workers, a second", f"{1000 * idle:.2f} ms")
-    idle *= heartbeat_interval(workers) / heartbeat_interval(gpus)  # many report less often
-    line(f"seconds a cell must take to keep {gpus:,} at work (computed)",
-         f"{gpus * busy / (1 - gpus * idle):.1f} s")  # fmt: skip
-
-
-def nothing(cell):
-    """A cell that does nothing."""
-    return True
-
-
-def processor_time(pid):
-    """Seconds of processor time that a process has had."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def loopback_bytes():
-    """Bytes that have gone through the loopback device."""
-    rows = Path("/proc/net/dev").read_text().splitlines()
-    return int(next(row for row in rows if "lo:" in row).partition(":")[2].split()[0])
-
-
 def main():
     """Run the parts that the command line names, if there is a GPU."""
     if "--cpu" in sys.argv:
         sys.argv.remove("--cpu")
-    elif find_device() is None and sys.argv[1:] != ["cluster"]:
+    elif find_device() is None:
         print("skipped: torch finds no GPU here, neither CUDA nor MPS")
         return
     print(DEVICE, torch.cuda.get_device_name() if DEVICE == "cuda" else "")
     run_parts(PARTS)
 
 
-PARTS = {"maps": maps, "families": families, "verbs": verbs, "large": large, "cluster": cluster}
+PARTS = {"maps": maps, "families": families, "verbs": verbs, "large": large}
 
 if __name__ == "__main__":
     main()

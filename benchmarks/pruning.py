@@ -1,23 +1,17 @@
-"""What it costs to switch heads off: each head alone, the gradients of all gates, a click, removal.
+"""What it costs to switch heads off: each head alone, and the gradients of all gates.
 
-Parts: classifiers, hourglass, llama, captum, clicks, removal. Leave-one-out is compared with one
+Parts: classifiers, hourglass, llama, captum. Leave-one-out is compared with one
 whole masked pass per head and with captum's FeatureAblation; both sides take turns, by the clock.
 """
 
 import tempfile
-import time
-from pathlib import Path
 
 import torch
 import torch.nn.functional as F
 from table import heading, in_turn, line, run_parts
 
-from hgviz import tasks
-from hgviz.core import HeadId, listening
 from hgviz.files import resource
-from hgviz.gui import trials as gui_trials
 from hgviz.models import open_model
-from hgviz.models.checkpoints import save
 from hgviz.models.config import parse_config
 from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
@@ -153,52 +147,7 @@ def captum():
         line(name, f"{taken['captum'] / taken['ours']:.2f}", "at least 3")
 
 
-# --- the Prune page, and removal ------------------------------------------------------------------
-
-
-def clicks(count=8):
-    """A click on a head: time until the first and the last score, over a full evaluation."""
-    for name in ("softmax", "hourglass"):
-        model = open_model(resource(f"sample/{name}"))
-        trials = gui_trials.prepare(model, "", "cpu", str(resource("sample/reviews.tsv")))
-        heading(f"a click, the sample {name}, {len(trials.examples):,} examples")
-        gui_trials.evaluate(trials, frozenset())  # caches the unmasked model
-        first, last = [], []
-        for head in trials.heads[:: max(1, len(trials.heads) // count)]:
-            start = time.perf_counter()
-            tasks.try_heads(trials, frozenset(trials.heads))  # nothing cached helps here
-            whole = time.perf_counter() - start
-            scores, start = [], time.perf_counter()
-            with listening(lambda step, scores=scores: scores.append(time.perf_counter())):
-                gui_trials.evaluate(trials, frozenset({HeadId(*head)}))
-            first.append((scores[0] - start) / whole)
-            last.append((time.perf_counter() - start) / whole)
-        line("first score / a full evaluation, the worst head", f"{max(first):.3f}", "0.05")
-        line("last score / a full evaluation, the worst head", f"{max(last):.2f}", "1.1")
-
-
-def removal():
-    """Every other head removed for good: logits, parameters, and time on one thread."""
-    with tempfile.TemporaryDirectory() as folder:
-        large, config = Path(folder, "6 x 8, 512 wide"), encoder(6, 8, 512)
-        save(large, config, config.build().state_dict())
-        for path in (
-            *(resource(f"sample/{name}") for name in ("softmax", "ymish", "mixed")),
-            large,
-        ):
-            layers = tasks.load(path, "cpu").spec.layers
-            off = frozenset(HeadId(one.index, head) for one in layers for head in one.heads[1::2])
-            proof = tasks.prune(path, off, Path(folder, f"{path.name} smaller"))
-            heading(f"{path.name}, half of its heads removed")
-            line("largest difference of logits", f"{proof.difference:.1e}", "1e-5")
-            for latency in proof.latency:
-                name = f"batch of {latency.batch}, before / after"
-                limit = "at least 1.0" if latency.batch == 16 else ""
-                line(name, f"{latency.ratio:.2f}", limit)
-
-
 if __name__ == "__main__":
-    run_parts({
-        "classifiers": classifiers, "hourglass": hourglass, "llama": llama, "captum": captum,
-        "clicks": clicks, "removal": removal,
-    })  # fmt: skip
+    run_parts(
+        {"classifiers": classifiers, "hourglass": hourglass, "llama": llama, "captum": captum}
+    )

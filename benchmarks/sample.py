@@ -5,10 +5,7 @@ Parts: completeness, rollout, bytes, reviews. `bytes` reads the file that follow
 """
 
 import random
-import re
-import runpy
 import sys
-from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -87,14 +84,9 @@ def bytes_():
 
 # --- reviews --------------------------------------------------------------------------------------
 
-TURNING = {
-    "not", "never", "hardly", "nobody", "neither", "nor", "unlike", "anything", "doubt", "deny",
-    "wrong", "disagree", "cannot", "lie", "opposite", "changed", "back",
-}  # fmt: skip
 
-
-def reviews(draws=10, texts=100):
-    """Accuracy of the classifiers without some heads, and which heads link which words."""
+def reviews(draws=10):
+    """Accuracy of the classifiers without each layer, and without heads drawn at random."""
     for name in CLASSIFIERS:
         model = tasks.load(resource(f"sample/{name}"), "cpu")
         heads = [HeadId(layer.index, head) for layer in model.spec.layers for head in layer.heads]
@@ -109,43 +101,11 @@ def reviews(draws=10, texts=100):
                      for seed in range(draws)]  # fmt: skip
             words = f"without {count} at random ({min(found):.1%} to {max(found):.1%})"
             line(words, f"{np.mean(found):.1%}")
-        for relation, shares in links(model, read_rows(REVIEWS).texts[:texts]).items():
-            means = {head: np.mean(values, axis=0) for head, values in shares.items()}
-            best = sorted(means, key=lambda head: -means[head][0])[:2]
-            words = ", ".join(f"{head} {means[head][0]:.2f}" for head in best)
-            line(f"{relation} (even rows {means[best[0]][1]:.2f})", words)
 
 
 def accuracy(model, off):
     """Share of right answers on the reviews."""
     return tasks.evaluate(model, REVIEWS, off=frozenset(off)).score.value
-
-
-def links(model, texts):
-    """{relation: {head: [(share of weight, share of an even row) of each text]}}"""
-    lexicon = runpy.run_path(str(resource("sample/reviews.py")))
-    pairs = [lexicon["ANY"], lexicon["WHOLES"], lexicon["VERBS"]]
-    pairs += [pair for things in lexicon["SCENES"].values() for pair in things.values()]
-    opinions = set(re.findall(r"[a-z]+", " ".join(pairs)))
-    kinds = {"wholes": lexicon["SCENES"], "opinions": opinions, "turning words": TURNING}
-    shares = defaultdict(lambda: defaultdict(list))
-    for text in texts:
-        capture = tasks.capture(model, model.tokenize(text))
-        pieces = [piece.lower() for piece in capture.prompt.pieces]
-        places = {kind: [at for at, piece in enumerate(pieces) if piece in words]
-                  for kind, words in kinds.items()}  # fmt: skip
-        places = {"[CLS]": [0], **places}
-        for number, layer in enumerate(capture.maps):
-            for head in layer.heads:
-                weights = np.abs(layer.read(head))
-                weights /= np.maximum(weights.sum(-1, keepdims=True), 1e-9)
-                for source, queries in places.items():
-                    for target, keys in places.items():
-                        if source != target != "[CLS]" and queries and keys:
-                            share = weights[np.ix_(queries, keys)].sum(-1).mean()
-                            found = shares[f"{source} to {target}"][HeadId(number, head)]
-                            found.append((share, len(keys) / len(pieces)))
-    return shares
 
 
 if __name__ == "__main__":

@@ -33,13 +33,13 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 PARTS = {  # the parts of `make bench`, and those of `make bench-all` alone
-    "capture": (("tiles", "exactness", "bundled", "texts", "grouped"), ("longest",)),
-    "window": (("moving", "comparing", "startup", "stops"), ("responsiveness",)),
-    "pruning": (("classifiers", "hourglass", "llama", "captum", "clicks"), ("removal",)),
+    "capture": (("tiles", "exactness", "texts", "grouped"), ("longest",)),
+    "window": (("moving", "comparing", "startup"), ()),
+    "pruning": (("classifiers", "hourglass", "llama", "captum"), ()),
     "sample": (("completeness",), ("rollout", "bytes", "reviews")),
     "peers": (("activations", "pages"), ("package", "shortening")),
-    "device": (("maps", "families", "verbs", "large"), ("cluster",)),
-    "zoo": ((), ("sizes", "types")),
+    "device": (("maps", "families", "verbs", "large"), ()),
+    "zoo": ((), ("types",)),
 }
 MINUTES = {False: 15, True: 40}  # a part of `make bench`, of `make bench-all`, is stopped after
 LINES = "HGVIZ_BENCH_LINES"  # names the file that lines are added to

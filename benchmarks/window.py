@@ -1,11 +1,10 @@
-"""How fast the window moves, compares, starts, stops and answers, off screen.
+"""How fast the window moves, compares and starts, off screen.
 
-Parts: moving, comparing, startup, stops, responsiveness. Captures are of random queries and keys,
+Parts: moving, comparing, startup. Captures are of random queries and keys,
 kept in the system's folder for temporary files. Times are by the clock unless "processor" is said.
 """
 
 import compileall
-import gc
 import os
 import random
 import statistics
@@ -15,30 +14,23 @@ import tempfile
 import time
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from PySide6.QtCore import QEvent, QEventLoop, QPointF, Qt, QTimer
 from PySide6.QtGui import QImage, QPainter, QPixmap
-from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from table import line, run_parts
 
 import hgviz
-from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, Selection
-from hgviz.files import resource
+from hgviz.core import HeadId, Selection
 from hgviz.gui import sources, theme
-from hgviz.gui.charts import Axis, Band, Chart, ChartWidget, Line, Plot
 from hgviz.gui.compare import CompareView
 from hgviz.gui.ink import image
-from hgviz.gui.jobs import GOING, Lanes
+from hgviz.gui.jobs import Lanes
 from hgviz.gui.map import MapView
 from hgviz.gui.selftest import opened
-from hgviz.gui.window import application, keep_memory
-from hgviz.jobs import Lane
-from hgviz.maps.tiles import release_memory
+from hgviz.gui.window import application
 from hgviz.session import Session
 from hgviz.store import open_capture, write_capture
 
@@ -46,7 +38,7 @@ MIDDLE, LONG = 32_768, 131_072  # tokens
 FOLDER = Path(tempfile.gettempdir(), "hgviz-bench")
 ROOM = 800, 1000  # height and width of the map
 STEP, FRAMES, FRAME = 13, 300, 1 / 60  # px, number and seconds of the frames of a pan
-SECONDS = 60  # of random movements, and of clicks
+SECONDS = 60  # of random movements
 
 
 def percentile(times, percent):
@@ -154,7 +146,7 @@ def delays(seconds, act=None, going=lambda: True, every=5):
 
 
 def moving():
-    """Pans, other heads, a chart, and a minute of random movements in the whole window."""
+    """Pans, other heads, and a minute of random movements in the whole window."""
     application()  # first, as in the program: it leaves a core to the window
     long, middle = random_capture(LONG, 2, 2), random_capture(MIDDLE, 4, 6)
     with shown(MapView, (1400, 1200), capture=long, selection=Selection(0, 0)) as view:
@@ -164,7 +156,6 @@ def moving():
         give_map_room(view, ROOM)
         for cells in (1, 2):
             change_heads(view, cells)
-    chart()
     move_about(long)
 
 
@@ -221,28 +212,6 @@ def overview_is_shown(view):
     head = view._opened
     missing = view.tiles.lacking(head.sources[0], view.canvas.view)
     return next(view.tiles.sketches(missing), None) is None
-
-
-def chart(points=100_000):
-    """Frames of a chart of many points that is moved and zoomed."""
-    x = np.arange(float(points))
-    y = 1 - x / points + 0.05 * np.sin(x / 50)
-    widget = ChartWidget("a long series")
-    widget.resize(ROOM[1], ROOM[0])
-    widget.show()
-    plot = Plot(Axis(0.0, points), Axis(-0.2, 1.2), (Band(x, y - 0.1, y + 0.1), Line(x, y)))
-    widget.show_chart(Chart((plot,), of=points, by_x=True))
-    box, frames = widget.plots[0].box, []
-    for number in range(120):
-        start = time.perf_counter()
-        if number % 2:
-            box.scaleBy([0.9 if number < 40 else 1.1] * 2)
-        else:
-            box.translateBy(x=-STEP * box.viewPixelSize()[0])
-        widget.grab()
-        frames.append(time.perf_counter() - start)
-    widget.close()
-    line(f"frame of a chart of {points:,} points, 95 %", f"{percentile(frames, 95):.1f} ms", "33")
 
 
 def move_about(capture):
@@ -406,117 +375,5 @@ def printed(home, *arguments):
     return output
 
 
-# --- stops ----------------------------------------------------------------------------------------
-
-SENTENCE = "The hourglass reads letters, then pairs, then words. It thinks where little is. "
-
-
-def stops(lengths=(30_000, 300_000, 900_000)):
-    """How soon a capture stops, which memory stays, and whether its estimate is right."""
-    keep_memory()
-    model = tasks.load(str(resource("sample/hourglass")), "cpu")
-    begin = time.perf_counter()
-    try:
-        tasks.estimate(model, repeated(9 << 20))
-        line("9 MB of text refused", "no")
-    except HgvizError:
-        line("9 MB of text refused after", f"{time.perf_counter() - begin:.1f} s", "5")
-    expected = tasks.estimate(model, repeated(lengths[0])).seconds
-    begin = time.perf_counter()
-    tasks.capture(model, model.tokenize(repeated(lengths[0])))
-    taken = time.perf_counter() - begin
-    line(f"estimate for {lengths[0]:,} tokens / time", f"{expected / taken:.2f}")
-    lane = Lane("engine")
-    for length in lengths:
-        gc.collect()
-        before, slowest = resident(), 0.0
-        for seconds in (1, 3, 6):
-            job = lane.submit("capture", "capture", partial(capture_text, model, length))
-            time.sleep(seconds)
-            begin = time.perf_counter()
-            job.cancel()
-            job.wait()
-            slowest = max(slowest, time.perf_counter() - begin)
-        gc.collect()
-        release_memory()
-        line(f"Stop of {length:,} tokens, the slowest of three", f"{slowest:.2f} s", "1")
-        line("  memory that stays", f"{resident() - before:.0f} MB", "200")
-    lane.shutdown()
-
-
-def repeated(length):
-    """So many letters."""
-    return (SENTENCE * (length // len(SENTENCE) + 1))[:length]
-
-
-def capture_text(model, length):
-    """The job that is stopped."""
-    return tasks.capture(model, model.tokenize(repeated(length)))
-
-
-def resident():
-    """MB that this process holds."""
-    pages = Path("/proc/self/statm").read_text().split()[1]
-    return int(pages) * os.sysconf("SC_PAGE_SIZE") / 1e6
-
-
-# --- responsiveness -------------------------------------------------------------------------------
-
-
-def responsiveness():
-    """How late the event loop is while texts are captured, and while heads are tried."""
-    application()
-    with opened(resource(sources.FIRST)) as (program, _):
-        program.settle()
-
-        def busy():
-            return any(job.state in GOING for job in program.session.work)
-
-        for letters in (136, 1024, 4096):  # the first loads torch and the model
-            late, end = [], time.perf_counter() + SECONDS / 15
-            while time.perf_counter() < end:
-                program.session.put(text=repeated(letters))
-                program.commands.run("capture")
-                late += delays(SECONDS, going=busy)
-            limit = "50" if letters > 136 else ""
-            line(f"event loop late, capturing {letters:,} letters, 99 %",
-                 f"{percentile(late, 99):.1f} ms", limit)  # fmt: skip
-    for name in ("softmax", "hourglass"):
-        try_heads(name)
-
-
-def try_heads(name):
-    """The same on the Prune page: a curve grows, a score is live, heads are clicked at random."""
-    path = resource(f"sample/{name}")
-    model = tasks.load(str(path), "cpu")
-    with opened(resource(sources.FIRST)) as (program, _):
-        session, pruning = program.session, program.commands.pruning
-        session.put(capture=None, model=model, checkpoint=str(path), mode="prune")
-        program.commands.use_data(str(resource("sample/reviews.tsv")))
-        turn(lambda: session.trial is not None and session.trial.done)
-        pruning.measure(frozenset({"gradient"}))
-        turn(lambda: not pruning.measuring)
-        program.settle()
-        idle = percentile(delays(SECONDS / 15), 99)
-        dice, grid, clicks = random.Random(0), program.prune.heads.grid, 0
-
-        def click():
-            nonlocal clicks
-            if dice.random() < 0.05:  # three a second
-                place = grid.where(dice.choice(model.spec.heads)).center()
-                QTest.mouseClick(grid.viewport(), Qt.MouseButton.LeftButton, pos=place)
-                clicks += 1
-
-        pruning.trace()
-        late = percentile(delays(SECONDS / 2, click, lambda: pruning.measuring), 99) - idle
-        line(f"event loop late, {name}: curve, score, {clicks} clicks, 99 % over an idle window's",
-             f"{late:.1f} ms", "16")  # fmt: skip
-        pruning.stop_measuring()
-        pruning.stop_trial()
-
-
 if __name__ == "__main__":
-    run_parts({
-        "moving": moving, "comparing": comparing, "startup": startup, "stops": stops,
-        "responsiveness": responsiveness,
-    })  # fmt: skip
+    run_parts({"moving": moving, "comparing": comparing, "startup": startup})

@@ -2,7 +2,6 @@
 
     python benchmarks/zoo.py            every type, tiny and random: some twenty minutes
     python benchmarks/zoo.py llama t5   these types
-    python benchmarks/zoo.py sizes      four models of ordinary width, padded texts, two formats
 
 Rows of types go to docs/reference/models.tsv, from which docs/reference.py makes a page. A type
 counts by its best class that hgviz opens. It is exact where outputs agree within 1e-4 of the
@@ -22,7 +21,6 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import torch
@@ -340,56 +338,5 @@ def put_row(kind, queue):
     queue.put(try_type(kind))
 
 
-# --- models of ordinary width ---------------------------------------------------------------------
-
-WIDE = (
-    ("BertConfig", "BertForMaskedLM", {}),
-    ("BertConfig", "BertForSequenceClassification", {}),
-    ("GPT2Config", "GPT2LMHeadModel", {}),
-    ("FunnelConfig", "FunnelForMaskedLM", {"initializer_std": 0.02}),
-)
-LENGTH, TEXTS = 64, (64, 23)
-
-
-def sizes():
-    """Logits and maps of two texts, one padded."""
-    transformers.utils.logging.disable_progress_bar()
-    for config, name, keys in WIDE:
-        torch.manual_seed(0)
-        settings = getattr(transformers, config)(attn_implementation="eager", **keys)
-        net = getattr(transformers, name)(settings).eval()
-        with tempfile.TemporaryDirectory() as folder:
-            net.save_pretrained(folder)
-            for dtype, limit in (("float64", "1e-6"), ("float32", "5e-5")):
-                model = open_model(folder, dtype=dtype)
-                logits, maps = differences(model, net.to(getattr(torch, dtype)))
-                line(f"{name}, {dtype}: logits", f"{logits:.1e}", limit)
-                line(f"{name}, {dtype}: maps", f"{maps:.1e}", "1e-5")
-
-
-def differences(model, net):
-    """The largest of logits and of maps, over the rows of real tokens."""
-    ids = np.random.default_rng(0).integers(0, net.config.vocab_size, (len(TEXTS), LENGTH))
-    mask = np.arange(LENGTH) < np.array(TEXTS)[:, None]
-    exact = torch.Tensor.double if net.dtype == torch.float64 else torch.Tensor.float
-    # eager code of a float64 Funnel would round its scores to float32
-    with torch.inference_mode(), mock.patch.object(torch.Tensor, "float", exact):
-        given = torch.tensor(mask, dtype=torch.long)
-        wanted = net(torch.tensor(ids), attention_mask=given, output_attentions=True)
-    logits = np.abs(model.run(ids, mask).logits - wanted.logits.numpy())
-    maps = 0.0
-    for at, real in enumerate(mask):
-        capture = tasks.capture(model, model.from_ids(ids[at], real))
-        for layer, weights in zip(dense_maps(capture), wanted.attentions, strict=True):
-            off = np.abs(layer - weights[at].numpy())
-            rows = real if off.shape[1] == LENGTH else slice(None)  # or pooled
-            maps = max(maps, off[:, rows].max())
-    return (logits[mask] if logits.ndim == 3 else logits).max(), maps
-
-
 if __name__ == "__main__":
-    names = [name for name in sys.argv[1:] if name not in ("types", "sizes")]
-    if "sizes" in sys.argv[1:]:
-        sizes()
-    if names or "sizes" not in sys.argv[1:]:
-        types(names)
+    types([name for name in sys.argv[1:] if name != "types"])
