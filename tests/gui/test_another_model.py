@@ -1,12 +1,12 @@
 """Whatever is opened, no view shows anything of the model before it: neither pictures nor words."""
 
-import time
 from dataclasses import replace
 from threading import Event
 
 import pytest
 import torch
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QWidget
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QAbstractButton, QLabel, QWidget
 
 from hgviz.core import HeadId, progress
 from hgviz.gui import sources
@@ -60,26 +60,32 @@ def quiet(program):
     return not busy(program) and not any(lane.jobs for lane in lanes)
 
 
-def turn(seconds):
-    """Handle events for so long."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        QApplication.processEvents()
-        time.sleep(0.005)
+def rest(program, until):
+    """Wait until nothing is on its way, also what is asked for only after a look at the events."""
+    for _ in range(3):
+        QTest.qWait(10)
+        until(lambda: quiet(program))
 
 
 def walk(program, until, look=lambda: None):
     """Every page and look, as long as it takes until what is there is drawn."""
     for mode, name in PAGES:
         program.session.put(mode=mode, **({"look": name} if name else {}))
-        turn(0.1)
-        until(lambda: quiet(program))
-        turn(0.1)
+        rest(program, until)
         look()
         for table in program.prune.tables if mode == "prune" else ():
             program.prune.show_table(table)
-            turn(0.1)
+            rest(program, until)
             look()
+
+
+def compare(program, until):
+    """Ask where the answer of A comes from, and put another text beside the one at hand."""
+    session = program.session
+    program.commands.attribute()
+    until(lambda: quiet(program) and session.explained is not None)
+    program.commands.comparing.choose(SideB("text", text=BESIDE))
+    until(lambda: session.capture_b is not None and session.capture_b.off == OFF and quiet(program))
 
 
 @pytest.fixture
@@ -100,10 +106,7 @@ def measured(program, models, until):
     until(lambda: quiet(program) and session.study is not None and session.score)
     commands.pruning.trace()
     until(lambda: quiet(program) and session.study.curves)
-    commands.attribute()
-    until(lambda: quiet(program) and session.explained is not None)
-    commands.comparing.choose(SideB("text", text=BESIDE))
-    until(lambda: session.capture_b is not None and session.capture_b.off == OFF and quiet(program))
+    compare(program, until)
     program.seen = {}
     walk(program, until, lambda: (program.settle(), program.seen.update(drawn(program))))
     assert {name.rpartition(".")[2] for name in program.seen} >= DRAWN
@@ -162,33 +165,42 @@ def check(program, title):
 
 def opens(program, path, until):
     program.commands.open_path(str(path))
-    turn(0.2)
-    until(lambda: quiet(program))
+    rest(program, until)
     for dialog in program.frame.findChildren(ErrorDialog):
         dialog.reject()
-    turn(0.1)
+    rest(program, until)
 
 
-OPENED = (  # what is opened, and the page that is on screen then
-    ("bare", "map"), ("bare", "prune"), ("capture", "links"), ("capture", "compare"),
-    ("sample", "heads"), ("sample", "follow"),
-)  # fmt: skip
-
-
-@pytest.mark.parametrize(("what", "page"), OPENED)
-def test_nothing_of_another_model_is_shown(measured, models, until, what, page):
-    path, title = {
-        "bare": (models / "beech", "beech"),
-        "capture": (models / "cypress.h5", "test"),
-        "sample": (sources.resource(FIRST), "hourglass"),
-    }[what]
-    session = measured.session
-    session.put(**({"mode": "inspect", "look": page} if page in LOOKS else {"mode": page}))
-    turn(0.2)
-    opens(measured, path, until)
-    wrong = check(measured, title)
-    walk(measured, until, lambda: wrong.extend(check(measured, title)))
-    assert not wrong, "\n".join(dict.fromkeys(wrong))
+def test_nothing_of_another_model_is_shown_and_measurements_come_back_with_theirs(
+    measured, models, until
+):
+    session, lost = measured.session, "The importance scores of amaryllis are not saved."
+    names = ("study", "unsaved", "masks", "data", "score", "off", "undo")
+    kept = {name: getattr(session, name) for name in names}
+    digest = session.trial.examples.digest
+    for path, title, page in (
+        (models / "beech", "beech", {"mode": "prune"}),
+        (models / "cypress.h5", "test", {"mode": "compare"}),
+        (sources.resource(FIRST), "hourglass", {"mode": "inspect", "look": "links"}),
+    ):
+        session.put(**page)
+        rest(measured, until)
+        opens(measured, path, until)
+        wrong = check(measured, title)
+        walk(measured, until, lambda title=title, wrong=wrong: wrong.extend(check(measured, title)))
+        assert not wrong, "\n".join(dict.fromkeys(wrong))
+        assert session.study is None and not session.data
+        assert lost in losses(session, measured.commands.working, True)
+        if title == "beech":
+            measured.commands.sessions.open_together({"model": str(models / "amaryllis")})
+        else:
+            measured.commands.open_path(str(models / "amaryllis"))
+        until(lambda: session.checkpoint.endswith("amaryllis") and quiet(measured))
+        until(lambda: session.trial is not None and session.trial.done)
+        assert {name: getattr(session, name) for name in names} == kept
+        assert session.trial.examples.digest == digest and session.trial.off == OFF
+        assert lost not in losses(session, measured.commands.working, True)
+        compare(measured, until)
 
 
 def test_everything_stays_when_a_checkpoint_does_not_open_or_is_opened_again(
@@ -206,33 +218,8 @@ def test_everything_stays_when_a_checkpoint_does_not_open_or_is_opened_again(
     assert all(getattr(session, name) == before[name] for name in names)
     assert session.models == opened
     session.put(mode="prune")
-    turn(0.2)
+    rest(measured, until)
     _as_before(measured, "LiveView", "CurveView", "prune.HeadsView")
-
-
-def test_measurements_come_back_with_their_model(measured, models, until):
-    session = measured.session
-    names = ("study", "unsaved", "masks", "data", "score", "off", "undo")
-    kept = {name: getattr(session, name) for name in names}
-    digest = session.trial.examples.digest
-    opens(measured, models / "beech", until)
-    assert session.study is None and not session.data
-    lost = "The importance scores of amaryllis are not saved."
-    assert lost in losses(session, measured.commands.working, True)
-    opens(measured, models / "amaryllis", until)
-    until(lambda: session.trial is not None and session.trial.done)
-    assert {name: getattr(session, name) for name in names} == kept
-    assert session.trial.examples.digest == digest and session.trial.off == OFF
-    assert lost not in losses(session, measured.commands.working, True)
-    measured.commands.sessions.open_together({"model": str(models / "beech")})
-    turn(0.2)
-    until(lambda: quiet(measured))
-    measured.commands.sessions.open_together({"model": str(models / "amaryllis")})
-    turn(0.2)
-    until(lambda: quiet(measured) and session.trial is not None and session.trial.done)
-    assert {name: getattr(session, name) for name in ("study", "masks", "data", "off")} == {
-        name: kept[name] for name in ("study", "masks", "data", "off")
-    }
 
 
 def _as_before(program, *names):
@@ -243,21 +230,20 @@ def _as_before(program, *names):
             assert now[name] == value, name
 
 
-def test_the_answer_of_a_job_for_another_model_is_dropped(measured, models, until):
+def test_the_answer_of_a_job_for_another_model_is_dropped(with_model, models, until):
     """Jobs that run while a capture of another model is opened."""
-    session, working, go, came = measured.session, measured.commands.working, Event(), []
+    session, working, go, came = with_model.session, with_model.commands.working, Event(), []
 
     def slow():
         progress(0, 1)
         go.wait(20)
         return "of A"
 
-    working.start(measured.lanes.engine, "asked-of-a", "Slow", slow, came.append, bound=True)
-    working.start(measured.lanes.facts, "of-no-model", "Slow", slow, came.append)
-    measured.commands.open_path(str(models / "cypress.h5"))
+    working.start(with_model.lanes.engine, "asked-of-a", "Slow", slow, came.append, bound=True)
+    working.start(with_model.lanes.facts, "of-no-model", "Slow", slow, came.append)
+    with_model.commands.open_path(str(models / "cypress.h5"))
     until(lambda: session.capture is not None and session.capture.path.endswith("cypress.h5"))
     go.set()
-    until(lambda: quiet(measured))
-    turn(0.1)
+    until(lambda: quiet(with_model))
     assert came == ["of A"]  # the one that is of no model
     assert session.model is None and session.checkpoint == ""
