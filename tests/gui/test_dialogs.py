@@ -1,20 +1,28 @@
-"""Dialogs: keys, focus, one at a time, what they say of wrong input; errors, texts, preferences."""
+"""Dialogs: keys, focus, wrong input, preferences; search, help pages, the log."""
 
+import ast
+import re
+import sys
+import threading
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QMimeData, Qt
+from PySide6.QtCore import QMimeData, Qt, QUrl, qWarning
 from PySide6.QtGui import QAccessible, QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel
 from shiboken6 import isValid
 
+import hgviz
 from hgviz import settings
 from hgviz.analysis.importance import MaskTrial
 from hgviz.core import HeadId, HgvizError
 from hgviz.errors import LabelError
-from hgviz.gui import dialogs, theme
+from hgviz.files import resource
+from hgviz.gui import dialogs, log, palette, theme
 from hgviz.gui.across import ReachDialog, ReachRequest
+from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import (
     About,
     ErrorDialog,
@@ -30,9 +38,14 @@ from hgviz.gui.dialogs import (
     WritingOptions,
 )
 from hgviz.gui.export import ExportDialog
-from hgviz.gui.help import Explanation
+from hgviz.gui.help import GUIDE, Explanation, find, linked, title, topics
+from hgviz.gui.palette import LOCAL, CommandPalette, Entry
 from hgviz.gui.removal import Removal, RemoveDialog
+from hgviz.gui.sentences import measured
 from hgviz.gui.sides import CompareDialog
+from hgviz.gui.sources import shown_error
+from hgviz.gui.view import View
+from hgviz.gui.window import LETTERS
 from hgviz.settings import Settings
 
 ERROR = HgvizError(
@@ -41,6 +54,21 @@ ERROR = HgvizError(
     "tensor expected found",
 )
 LABELS = LabelError("unknown", ("good",), ("positive", "negative"), {"good": "positive"})
+
+GUI = Path(hgviz.__file__).parent / "gui"
+
+PRESSED = re.compile(r"\b(?:(?:Ctrl|Alt|Shift)\+)+(?:F\d+|PgUp|PgDown|[A-Za-z0-9]+|[.,?])")
+# which group of LOCAL says what the keys of a class do
+SAID = {
+    "RowTable": "Tables",
+    "ChartWidget": "Pruning curve",
+    "FollowCanvas": "Follow",
+    "HeadGrid": "Head grid",
+    "MapCanvas": "Maps",
+    "LinkCanvas": "Links",
+    "ImageCanvas": "Images",
+}
+
 
 # how each dialog is made: from the program and what is called where it is accepted
 DIALOGS = {
@@ -69,15 +97,14 @@ def removal_of(spec):
     return Removal("a", spec, frozenset({HeadId(0, 0)}), out="new")
 
 
-@pytest.mark.parametrize(("seconds", "costs"), [
-    (0.0, "about 2 evaluations|about 12 evaluations|about 143 evaluations"),
-    (0.5, "about 1 s|about 6 s|about 72 s"),
-])  # fmt: skip
-def test_measuring_says_what_each_score_costs(opened, seconds, costs):
-    trial = MaskTrial(frozenset(), SimpleNamespace(asked="classes"), seconds=seconds)
-    dialog = MeasureDialog(opened.frame, frozenset({"token_gradient"}), 24, trial)
-    said = [one.text() for one in dialog.findChildren(QLabel)]
-    assert all(cost in said for cost in (*costs.split("|"), "measured"))
+def test_measuring_says_what_each_score_costs(opened):
+    for seconds, costs in (
+        (0.0, "about 2 evaluations|about 12 evaluations|about 143 evaluations"),
+        (0.5, "about 1 s|about 6 s|about 72 s"),
+    ):
+        trial = MaskTrial(frozenset(), SimpleNamespace(asked="classes"), seconds=seconds)
+        dialog = MeasureDialog(opened.frame, frozenset({"token_gradient"}), 24, trial)
+        assert {*costs.split("|"), "measured"} <= {*texts(dialog)}
 
 
 @pytest.fixture
@@ -120,48 +147,41 @@ def texts(dialog):
 # --- every dialog ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", DIALOGS)
-def test_a_dialog_has_a_role_a_name_tab_and_escape_and_gives_the_focus_back(make, opened, name):
-    before = QApplication.focusWidget()
-    dialog = show(make(name))
-    assert isinstance(dialog, Form) and dialog.isModal() and opened.frame._scrim.isVisible()
-    spoken = QAccessible.queryAccessibleInterface(dialog)
-    assert spoken.role() == QAccessible.Role.Dialog and spoken.text(QAccessible.Text.Name)
-    assert opened.frame.geometry().contains(dialog.geometry())
-    seen = set()
-    for _ in range(12):
-        assert dialog.isAncestorOf(QApplication.focusWidget())
-        seen.add(QApplication.focusWidget())
-        press(Qt.Key.Key_Tab)
-    assert len(seen) > 1 or name == "licences"
-    dialog.default.setFocus()
-    press(Qt.Key.Key_Escape)
-    assert not is_open(dialog) and not opened.frame._scrim.isVisible()
-    assert QApplication.focusWidget() is before and not make.answers
-
-
-@pytest.mark.parametrize("name", ACCEPTED)
-def test_return_accepts_a_dialog_also_after_a_file_dialog(make, opened, name):
-    dialog = show(make(name))
-    file = QFileDialog(dialog)
-    dialogs._open(file, lambda path: None)
-    QApplication.processEvents()
-    file.reject()
-    QApplication.processEvents()
-    assert dialog.isAncestorOf(QApplication.focusWidget())
-    press(Qt.Key.Key_Return)
-    assert not is_open(dialog) and len(make.answers) == 1
-
-
-def test_every_dialog_fits_the_window_and_clips_no_words(make, opened):
+def test_a_dialog_fits_has_a_name_tab_and_escape_and_gives_the_focus_back(make, opened):
     opened.frame.resize(1100, 700)
+    before = QApplication.focusWidget()
     for name in DIALOGS:
         dialog = show(make(name))
+        assert isinstance(dialog, Form) and dialog.isModal() and opened.frame._scrim.isVisible()
+        spoken = QAccessible.queryAccessibleInterface(dialog)
+        assert spoken.role() == QAccessible.Role.Dialog and spoken.text(QAccessible.Text.Name)
         assert opened.frame.geometry().contains(dialog.geometry()), name
         for label in dialog.findChildren(QLabel):
-            if label.isVisible() and label.wordWrap():
+            if label.isVisible() and label.wordWrap():  # no words are clipped
                 assert label.height() >= label.heightForWidth(label.width()), (name, label.text())
-        dialog.reject()
+        seen = set()
+        for _ in range(12):
+            assert dialog.isAncestorOf(QApplication.focusWidget()), name
+            seen.add(QApplication.focusWidget())
+            press(Qt.Key.Key_Tab)
+        assert len(seen) > 1 or name == "licences"
+        dialog.default.setFocus()
+        press(Qt.Key.Key_Escape)
+        assert not is_open(dialog) and not opened.frame._scrim.isVisible(), name
+        assert QApplication.focusWidget() is before and not make.answers, name
+
+
+def test_return_accepts_a_dialog_also_after_a_file_dialog(make):
+    for number, name in enumerate(ACCEPTED, 1):
+        dialog = show(make(name))
+        file = QFileDialog(dialog)
+        dialogs._open(file, lambda path: None)
+        QApplication.processEvents()
+        file.reject()
+        QApplication.processEvents()
+        assert dialog.isAncestorOf(QApplication.focusWidget()), name
+        press(Qt.Key.Key_Return)
+        assert not is_open(dialog) and len(make.answers) == number, name
 
 
 def test_two_dialogs_are_never_open_at_once(make, opened):
@@ -178,26 +198,25 @@ def test_two_dialogs_are_never_open_at_once(make, opened):
     assert is_open(second) and opened.session.mode == mode
 
 
-@pytest.mark.parametrize(
-    ("name", "spoil", "reason"),
-    [
+def test_wrong_input_is_explained_and_not_accepted(make):
+    for name, spoil, reason in (
         ("text", lambda form: form.edit.clear(), "The text is empty"),
         ("measure", lambda form: [box.setChecked(False) for box in form.boxes], "Choose a score."),
         ("labels", lambda form: form.lists["good"].setCurrentIndex(-1), "Choose a class for good."),
         ("compare", lambda form: form.paths.clear(), "Choose a checkpoint or a capture."),
         ("remove", lambda form: form.folder.clear(), "Choose a new folder."),
-    ],
-)
-def test_wrong_input_is_explained_and_not_accepted(make, until, name, spoil, reason):
-    dialog = show(make(name))
-    assert dialog.default.isEnabled() and dialog.wrong.isHidden()
-    if name == "remove":
-        dialog.folder.setFocus()  # with the keyboard on the button, Return would be for Cancel
-    spoil(dialog)
-    dialog.check()
-    assert dialog.wrong.isVisible() and dialog.wrong.text() == reason
-    press(Qt.Key.Key_Return)
-    assert is_open(dialog) and not make.answers
+    ):
+        dialog = show(make(name))
+        assert dialog.default.isEnabled() and dialog.wrong.isHidden(), name
+        if name == "remove":
+            dialog.folder.setFocus()  # with the keyboard on the button, Return would be for Cancel
+        spoil(dialog)
+        dialog.check()
+        assert dialog.wrong.isVisible() and dialog.wrong.text() == reason
+        press(Qt.Key.Key_Return)
+        assert is_open(dialog) and not make.answers, name
+        dialog.reject()
+        QApplication.processEvents()
 
 
 # --- messages -------------------------------------------------------------------------------------
@@ -281,3 +300,209 @@ def test_a_choice_acts_at_once_and_is_kept(opened, preferences):
     assert not settings.load().restore
     preferences.reset()
     assert settings.load() == Settings()
+
+
+# --- search ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def finder(opened):
+    one = CommandPalette(opened.frame, opened.session)
+    one.open()
+    yield one
+    if isValid(one):
+        one.close()
+
+
+def shown(finder):
+    return [entry for entry, _ in finder.found]
+
+
+def test_every_action_head_and_setting_is_there(opened):
+    found = palette.entries(opened.session)
+    values = {kind: [one.value for one in found if one.kind == kind] for kind in
+              ("action", "head", "setting")}  # fmt: skip
+    assert set(values["action"]) == {one.name for one in ACTIONS} - {"find"}
+    assert values["setting"] == [name for name, *_ in dialogs.offered()]
+    assert set(values["head"]) == set(opened.session.spec.heads)
+
+
+def test_the_words_of_the_field_find_what_they_mean_or_the_nearest(opened, finder):
+    for query, kind, value in (
+        ("previous token", "metric", "previous"),
+        ("attention sink", "metric", "first"),
+        ("export pdf", "action", "export"),
+        ("font size", "setting", "interface_scale"),
+        ("ablate", "action", "switch_head"),
+    ):
+        finder.field.setText(query)
+        assert (kind, value) in [(one.kind, one.value) for one in shown(finder)[:4]], query
+        assert finder.nothing.isHidden()
+    facts = opened.session.facts
+    for words, metric in (("previous", "previous"), ("sink", "first")):
+        best = max(facts, key=lambda head, name=metric: facts[head].metrics.get(name, -1))
+        finder.field.setText(words)
+        line = next(one for one in shown(finder) if one.words.startswith("Best at"))
+        assert line.value == best
+        assert line.words.endswith(f": {best}, {measured(metric, facts[best].metrics[metric])}")
+    for query, near in (("promps zzz", None), ("perplxity", "choose_data")):
+        finder.field.setText(query)
+        assert query in finder.nothing.text() and not finder.nothing.isHidden()
+        assert 0 < len(shown(finder)) <= palette.NEAREST
+        assert near is None or near in [one.value for one in shown(finder)]
+        finder.field.setText("")
+        assert finder.nothing.isHidden()
+
+
+def test_typing_narrows_and_return_goes_to_the_head(opened, finder):
+    QTest.keyClicks(finder.field, "head 5.1")
+    assert shown(finder)[0].words == "Go to head 5.1"
+    gone = []
+    finder.chosen.connect(gone.append)
+    QTest.keyClick(finder.field, Qt.Key.Key_Return)
+    assert [(one.kind, one.value) for one in gone] == [("head", HeadId(5, 1))]
+    assert not finder.isVisible()
+
+
+def test_an_entry_leads_to_what_it_names(opened):
+    session = opened.session
+    for kind, value in (("head", HeadId(1, 1)), ("metric", "entropy"), ("action", "look_links")):
+        opened.commands.run("find")
+        finder = opened.frame.findChildren(CommandPalette)[-1]
+        finder.chosen.emit(Entry("", "", kind=kind, value=value))
+        finder.close()
+    assert session.selection.head_id == HeadId(1, 1)
+    assert (session.shade, session.look) == ("entropy", "links")
+
+
+def test_what_cannot_be_done_says_why_and_does_nothing(finder):
+    chosen = []
+    finder.chosen.connect(chosen.append)
+    for words, said in (("stop the model", "Nothing is running"), ("zoom in, zoom out", "Maps")):
+        finder.field.setText(words)
+        assert said in finder.list.item(0).text()
+        QTest.keyClick(finder.field, Qt.Key.Key_Return)
+    assert not chosen and finder.isVisible()
+
+
+# --- keys -----------------------------------------------------------------------------------------
+
+
+def test_every_class_that_handles_keys_has_a_group_in_the_list_of_keys():
+    taking = {
+        node.name
+        for path in GUI.glob("*.py")
+        for node in ast.walk(ast.parse(path.read_text("utf-8")))
+        if isinstance(node, ast.ClassDef)
+        and any(getattr(one, "name", "") == "keyPressEvent" for one in node.body)
+    }
+    assert taking == set(SAID)
+    assert set(SAID.values()) <= {where for where, *_ in LOCAL}
+
+
+# --- pages ----------------------------------------------------------------------------------------
+
+
+def views():
+    """Every kind of view that has a name of its own on screen."""
+    found, left = [], [View]
+    while left:
+        kind = left.pop()
+        left += kind.__subclasses__()
+        if kind.title and kind.__module__.startswith("hgviz."):
+            found.append(kind)
+    return sorted(set(found), key=lambda kind: kind.__qualname__)
+
+
+def test_every_view_has_a_page_of_help(program):
+    assert not [kind for kind in views() if not find(kind.topic)]
+
+
+def there(topic, link):
+    """Whether a link of a page leads somewhere; the guide is only where it was written."""
+    return linked(topic, link) == GUIDE or find(linked(topic, link)) is not None
+
+
+def test_pages_link_to_pages_that_are_there_and_name_keys_of_actions_or_panes():
+    known = {key for one in ACTIONS for key in one.keys}
+    known |= {f"Alt+{letter}" for letter in LETTERS.values()}
+    known |= {key for _, _, *keys in LOCAL for key in keys}
+    for one in sorted(resource("help").glob("*.md")):
+        text = one.read_text("utf-8")
+        assert text.startswith("# ") and len(text.split()) >= 40, one
+        for link in re.findall(r"\]\(([^)#]+)", text):
+            assert link.startswith("http") or there(one.stem, link), f"{one}: {link}"
+        named = PRESSED.findall(text)
+        pressed = {key for key in named if not key.endswith(("click", "drag", "wheel"))}
+        assert pressed <= known, f"{one}: {pressed - known}"
+
+
+def test_the_list_leads_to_every_page_and_links_from_one_to_the_next(program):
+    dialog = Explanation(program.frame, "welcome", listed=True)
+    dialog.open()
+    QApplication.processEvents()
+    assert dialog.list.count() == len(topics()) and dialog.list.hasFocus()
+    assert dialog.list.currentItem().text() == title("welcome")
+    QTest.keyClick(dialog.list, Qt.Key.Key_Down)
+    assert dialog.topic == "keys" and title("keys") in dialog.view.toPlainText()
+    dialog._follow(QUrl("files.md"))
+    assert dialog.topic == "files" and dialog.list.currentItem().text() == title("files")
+    dialog._follow(QUrl("no-such-page.md"))
+    assert dialog.topic == "files" and "no-such-page.md" in dialog.said.text()
+
+
+# --- the log --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def logged(monkeypatch):
+    """The log at work, and what it holds, with the hooks that Python has by itself."""
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    log.start()
+    yield lambda: log.file().read_text("utf-8") if log.file().exists() else ""
+    log.stop()
+
+
+def surprise():
+    try:
+        raise ZeroDivisionError("nobody thought of this")
+    except ZeroDivisionError as error:
+        return error
+
+
+def test_an_unforeseen_error_is_logged_with_its_traceback(logged, capfd):
+    shown = shown_error(surprise())
+    assert "nobody thought of this" in logged() and Path(__file__).name in logged()
+    assert str(log.file()) in shown.do
+    assert "nobody thought of this" in shown.what and Path(__file__).name in shown.details
+    assert capfd.readouterr().err == ""
+
+
+def test_hooks_write_and_say_what_they_said_before(logged, monkeypatch, capfd):
+    error = surprise()
+    sys.excepthook(type(error), error, error.__traceback__)
+    qWarning("a word from Qt")
+    other = ValueError("in another thread")
+    threading.excepthook(threading.ExceptHookArgs((ValueError, other, None, None)))
+    said = capfd.readouterr().err
+    for words in ("nobody thought of this", "a word from Qt", "in another thread"):
+        assert words in logged() and said.count(words) >= 1
+    assert said.count("a word from Qt") == 1
+
+
+def test_the_log_is_bounded(logged, monkeypatch):
+    monkeypatch.setattr(log, "MOST", 2000)
+    for _ in range(50):
+        log.record(surprise())
+    files = sorted(log.file().parent.iterdir())
+    assert len(files) == log.KEPT + 1 and all(one.stat().st_size < 4000 for one in files)
+
+
+def test_a_disk_that_refuses_is_no_error(monkeypatch, tmp_path, capfd):
+    (tmp_path / "taken").write_text("a file where the folder should be")
+    monkeypatch.setattr(log, "file", lambda: tmp_path / "taken" / "hgviz.log")
+    log.start()
+    log.record(surprise())
+    log.stop()
+    assert capfd.readouterr().err == ""

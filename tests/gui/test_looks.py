@@ -1,0 +1,406 @@
+"""The looks Attention rollout, Attribution and Neurons: what they show, follow, copy and lack."""
+
+import csv
+import io
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QLabel
+
+from hgviz import tasks
+from hgviz.analysis.composition import rollout
+from hgviz.core import HeadId, RolloutOptions, Selection
+from hgviz.gui import sentences
+from hgviz.gui.across import AcrossView, ReachDialog
+from hgviz.gui.actions import BY_NAME
+from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
+from hgviz.gui.export import ExportDialog
+from hgviz.gui.neurons import NeuronView
+from hgviz.language import decimals
+from hgviz.maps import DenseMap
+from hgviz.models import open_model
+from hgviz.tasks.attribution import KeyScores
+from tests.analysis.planting import hourglass, letters, plant, translated
+from tests.gui.kinds import write_tiny
+from tests.gui.screen import busy, picture, shown
+from tests.making import make_capture, make_image_capture, stranger
+from tests.models.building import write_unattending
+
+TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
+
+
+def small():
+    """A capture of three levels whose rollout is known."""
+    return hourglass(letters(TEXT[:22]), (1, 2, 6))
+
+
+def rolled(capture, **fields):
+    """The tab Attention rollout of a capture: (view, session)."""
+    return shown(AcrossView, (760, 640), capture=capture, **fields)
+
+
+def test_the_map_is_the_rollout_and_the_bars_are_its_row(app):
+    capture = small()
+    with rolled(capture, selection=Selection(0, 0, 15, 8)) as (view, session):
+        wanted = rollout(capture)
+        np.testing.assert_allclose(view._across.opened.sources[0].map.read(0), wanted, atol=1e-7)
+        *bands, points = view.bars.chart.plots[0].parts
+        np.testing.assert_allclose(points.y, wanted[15], atol=1e-7)
+        np.testing.assert_allclose(bands[-1].high[1::4], wanted[15], atol=1e-7)  # stacked
+        said = view.canvas.sentence.text
+        assert "Top sources of the output" in said() or "tokens back" in said()
+        parts = np.stack(view._across.row.parts)
+        np.testing.assert_allclose(parts.sum(0), wanted[15], atol=1e-7)
+        assert "via 1:6" in points.words(3) and view.canvas.panes[0].cross.row == 15
+        assert view.bars.chosen == 8 and view.bars.isVisibleTo(view)
+        view.bars.picked.emit(9)
+        view._follow()
+        assert session.selection.key == view.bars.chosen == 9
+        titles, *rows = view.as_table()
+        found = [float(row[titles.index("Rollout")]) for row in rows]
+        assert found == pytest.approx(view._across.row.weights[0])
+        session.select(key=None)
+        view.settle()
+        outer, inner = view._across.row.level_shares.sum(axis=1)[:, 0]
+        shares = {"stayed at 1:1": 1 - outer, "went to 1:2": outer - inner, "went to 1:6": inner}
+        for way, share in shares.items():
+            assert f"{sentences.share(round(share, 6))} {way}, from" in said()
+        view.resize(500, 300)
+        view._fit_parts()
+        assert not view.bars.isVisibleTo(view)  # of a small pane
+
+
+def test_choices_make_another_map_and_are_what_a_figure_draws(app):
+    capture = small()
+    with rolled(capture, selection=Selection(0, 1, 15)) as (view, session):
+        for box, index, recipe in (
+            (view.fuse, 1, RolloutOptions(fuse="max")),
+            (view.fuse, 3, RolloutOptions(heads=(HeadId(0, 1),))),
+            (view.residual, 5, RolloutOptions(residual=0.9, heads=(HeadId(0, 1),))),
+        ):
+            box.setCurrentIndex(index)
+            view.settle()
+            found = view._across.opened.sources[0].map.read(0)
+            np.testing.assert_allclose(found, rollout(capture, options=recipe), atol=1e-7)
+            assert view.figure(session).recipe == recipe
+    random = np.random.default_rng(0)
+    capture = plant(letters(TEXT[:9]), [random.normal(size=(2, 9, 9))], causal=False, signed=True)
+    with rolled(capture, selection=Selection(0, 0, 4, 2)) as (view, _):
+        for is_signed in (True, False):
+            view.signed.setChecked(is_signed)
+            view.settle()
+            assert view._across.opened.sources[0].signed == is_signed
+            assert view.residual.isEnabled() != is_signed
+            assert ("(product of all layers)" in view.canvas.sentence.text()) == is_signed
+
+
+def test_a_click_chooses_answer_and_token_and_the_arrows_move_them(app):
+    with rolled(small(), selection=Selection(0, 0, 15)) as (view, session):
+        view.canvas.clicked.emit(12, 3)
+        assert (session.selection.query, session.selection.key) == (12, 3)
+        view.settle()
+        assert "9 tokens back" in view.canvas.sentence.text()
+        QTest.keyClick(view.canvas, Qt.Key.Key_Down)
+        assert session.selection.query == 13
+        QTest.keyClick(view.canvas, Qt.Key.Key_Escape)
+        assert session.selection.key is None
+        view.canvas.pointed.emit((8, 2))
+        assert (session.hover.query, session.hover.key) == (8, 2)
+        view.canvas.pointed.emit(None)
+        assert session.hover is None
+
+
+def test_a_decoder_has_the_source_first_and_says_its_share(app):
+    capture = translated(letters(TEXT[:7]), letters(TEXT[:5]))
+    layer = next(one.index for one in capture.spec.layers if one.role == "cross")
+    with rolled(capture, selection=Selection(layer, 0, 3)) as (view, session):
+        assert view._across.opened.sources[0].shape == (5, 12)
+        assert "comes from the source" in view.canvas.sentence.text()
+        for key, chosen in ((4, 4), (9, None)):  # of the source; of the target, no key here
+            view.canvas.clicked.emit(2, key)
+            assert (session.selection.query, session.selection.key) == (2, chosen)
+        session.put(selection=Selection(0, 0, 6, 1))  # in the encoder: the last answer is shown
+        view.settle()
+        assert view._across.query == 4
+        view.canvas.clicked.emit(2, 2)
+        assert session.selection.query == 6
+
+
+def test_what_cannot_be_composed_is_said_in_the_pane(app):
+    capture = small()
+    with rolled(replace(capture, maps=(*capture.maps[:-1], None))) as (view, _):
+        words = [label.text() for label in view._notice.findChildren(QLabel)]
+        assert any("rollout needs every layer" in one for one in words)
+    with rolled(None) as (view, _):
+        assert view._notice.said[0][0] == "No attention rollout yet"
+
+
+# --- reach ----------------------------------------------------------------------------------------
+
+
+def measured_reach(program, until, *paths, text="The bell was rung."):
+    """Ask for the reach of the model at hand and of other checkpoints; the dialog that follows."""
+    program.commands.run("measure_reach")
+    (dialog,) = program.frame.findChildren(ReachDialog)
+    for path in paths:
+        dialog.add(str(path))
+    dialog.text.setText(text)
+    dialog.default.click()
+
+    def dialogs():
+        found = program.frame.findChildren(ReachDialog) + program.frame.findChildren(ExportDialog)
+        return [one for one in found if one is not dialog and one.isVisible()]
+
+    until(lambda: not busy(program) and dialogs())
+    return dialogs()[0]
+
+
+def test_the_reach_of_models_with_and_without_attention_is_that_of_the_command(
+    with_model, tmp_path, until
+):
+    write_unattending(tmp_path, family="lstm", vocab_size=256)
+    dialog = measured_reach(with_model, until, tmp_path / "config.json")
+    assert isinstance(dialog, ExportDialog)
+    until(lambda: dialog.preview.picture is not None)
+    figure = dialog.choices.offer.of
+    for path, reach in zip(figure.request.models, figure.reaches, strict=True):
+        model = tasks.load(path, "cpu", dtype="float64")
+        wanted = tasks.reach(model, model.tokenize("The bell was rung."))
+        np.testing.assert_array_equal(reach.own, wanted.own)
+    command = figure.command(dialog.choices.spec, "reach.pdf")
+    assert command == (
+        f"hgviz reach {with_model.session.checkpoint} {tmp_path} "
+        "--text 'The bell was rung.' -o reach.pdf"
+    )
+    dialog.reject()
+
+
+def test_reach_that_cannot_be_measured_comes_back_with_its_reason(with_model, tmp_path, until):
+    for added, text, words in (
+        ([tmp_path / "nothing"], "A text.", "nothing"), ([], "a" * 1025, "1,025 tokens"),
+    ):  # fmt: skip
+        again = measured_reach(with_model, until, *added, text=text)
+        assert isinstance(again, ReachDialog)
+        assert words in again.wrong.text() and again.text.text() == text
+        again.text.setText("Another text.")
+        assert not again.wrong.text()
+        again.reject()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def test_reach_needs_a_model_and_a_text(program):
+    program.commands.run("measure_reach")
+    (dialog,) = program.frame.findChildren(ReachDialog)
+    assert "checkpoint" in dialog.wrong.text() and not dialog.default.isEnabled()
+    dialog.add("a.safetensors")
+    dialog.text.clear()
+    assert "text" in dialog.wrong.text()
+    dialog._remove(0)
+    assert not dialog.models
+    dialog.reject()
+
+
+# --- attribution ----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def asked_of(tmp_path_factory):
+    """A tiny hourglass, its capture of a text, and where an answer comes from."""
+    folder = write_tiny(tmp_path_factory.mktemp("models") / "tiny")
+    model = open_model(folder)
+    capture = tasks.capture(model, model.tokenize("the sea and the sand"))
+    question = tasks.default_question("next", capture.logits, capture.main, 12)
+    found = tasks.attribute(model, capture.prompt, replace(question, steps=32), layers=True)
+    return model, capture, found
+
+
+def fields_of(asked_of, query=12, **more):
+    model, capture, found = asked_of
+    return {"model": model, "capture": capture, "explained": found, "checkpoint": "tiny",
+            "question": found.question, "selection": Selection(0, 1, query), **more}  # fmt: skip
+
+
+def test_the_answers_offered_are_the_next_token_and_the_likeliest(app, asked_of):
+    _, capture, found = asked_of
+    with shown(AttributionView, **fields_of(asked_of)) as (view, session):
+        offered = [view.answer.itemText(at) for at in range(view.answer.count())]
+        assert len(offered) == 8 and any("(actual)" in one for one in offered)
+        assert view.answer.currentData() == found.question.number == capture.prompt.ids[13]
+        other = next(number for number, _ in choices(capture, found.question)
+                     if number != found.question.number)  # fmt: skip
+        view.answer.setCurrentIndex(view.answer.findData(other))
+        view.answer.activated.emit(0)
+        assert asked(session).number == other
+        view.settle()
+        assert "another output" in view.complete.text()
+        session.put(selection=Selection(0, 1, 3))
+        assert asked(session).position == 3 and asked(session).number == capture.prompt.ids[4]
+
+
+def test_the_keys_show_attention_slopes_and_attributions_and_are_copied_in_full(app, asked_of):
+    _, capture, found = asked_of
+    with shown(AttributionView, **fields_of(asked_of)) as (view, session):
+        scores = view.report.scores
+        assert scores.columns.tolist() == list(range(13))  # a causal head sees no more
+        row = capture.maps[0].read(1, (12, 13))[0, :13]
+        assert np.array_equal(scores.attention, row.astype(float))
+        assert np.allclose(scores.tokens, found.tokens[:13], rtol=0, atol=1e-12)
+        assert f"{scores.agreements[0]:+.2f}".replace("-", "−") in view.agreement.text()
+        view.copy()
+        rows = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()[1:]]
+        numbers = np.array([row[3:] for row in rows], float).T
+        assert np.array_equal(numbers, [scores.attention, scores.slope, scores.tokens])
+        QTest.mouseClick(view.rows._group.button(1), Qt.MouseButton.LeftButton)
+        view.settle()
+        assert len(view.report.scores.columns) == len(capture.main)
+        view.bars.picked.emit(5)
+        assert session.selection.key == 5
+        view.bars.setFocus()
+        QTest.keyClick(view.bars, Qt.Key.Key_Down)
+        assert session.selection.key == 6
+
+
+def test_the_wall_opens_heads_and_gives_their_conductance(app, asked_of):
+    with shown(AttributionView, **fields_of(asked_of)) as (view, session):
+        amount = decimals(session.explained.heads[HeadId(2, 1)], 2, signed=True)
+        assert f"Conductance: {amount} of the output" in view.grid.words(HeadId(2, 1))
+        place = view.grid.where(HeadId(2, 1)).center()
+        QTest.mouseClick(view.grid.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        assert session.selection.head_id == HeadId(2, 1) and session.selection.query is not None
+
+
+def test_the_completeness_of_an_attribution_is_shown_and_too_few_keys_agree_on_nothing(asked_of):
+    _, _, found = asked_of
+    said = complete_words(found)
+    assert "32 steps" in said and f"{found.value:.3f}".replace("-", "−") in said
+    rough = complete_words(replace(found, tokens=found.tokens * 3))
+    assert rough.endswith("More steps reduce it.")
+    two = np.array([0.5, 0.5])
+    few = KeyScores(HeadId(0, 0), 1, np.arange(2), two, two, two)
+    assert "Too few keys" in agreement_words(few)
+
+
+def test_attribution_without_its_data_says_what_is_missing(app, asked_of):
+    model, capture, found = asked_of
+    with shown(AttributionView, (240, 160), **fields_of(asked_of, explained=None)) as (
+        view,
+        session,
+    ):
+        assert view.agreement.text().startswith("Compute attributes")
+        states = replace(capture, spec=replace(capture.spec, goal="states"))
+        session.put(capture=states)
+        view.settle()
+        assert "hidden states" in view.empty[0]
+        session.put(capture=replace(capture, logits=None))
+        view.settle()
+        assert view.empty[0] == "This capture has no output"
+    with shown(AttributionView, capture=make_capture(text="short text")) as (view, _):
+        assert view.empty[0] == "Attribution needs the model"
+    with shown(AttributionView) as (view, _):
+        assert view.empty.actions[0][0] == "capture"
+    with shown(AttributionView, capture=make_image_capture()) as (view, session):
+        assert "images" in view.empty.text and "images" in BY_NAME["attribute"].why_off(session)
+
+
+def test_the_window_asks_the_model_and_stops(program, checkpoint, until):
+    program.session.put(text="the sea and the sand")
+    program.commands.open_path(str(checkpoint))
+    until(lambda: program.session.capture is not None and program.session.capture.complete)
+    program.session.put(selection=Selection(0, 1, 9), model=None)
+    program.commands.run("attribute")
+    until(lambda: program.session.explained is not None and program.session.explained.layers)
+    found = program.session.explained
+    assert found.is_of(program.session.capture) and found.question.position == 9
+    assert program.session.look == "attribution" and program.session.model is not None
+    program.session.put(explained=None)
+    program.commands.run("attribute")
+    program.commands.run("stop_attributing")
+    until(lambda: not busy(program))
+    assert program.session.explained is None or program.session.explained.layers is None
+
+
+# --- neurons --------------------------------------------------------------------------------------
+
+
+def rows_of(view):
+    text = view.as_text()
+    return list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
+
+
+@pytest.mark.parametrize(
+    ("kind", "layer"),  # 0: of a level, 2: down, 8: up
+    [({}, 0), ({"signed": True}, 8), ({"relative": True}, 0), ({"windowed": True}, 2)],
+)
+def test_the_weights_are_those_of_the_map(app, kind, layer):
+    capture = make_capture(**kind)
+    with shown(NeuronView, capture=capture, selection=Selection(layer, 1, 61, 20)) as (view, _):
+        row = capture.row(layer, 61)
+        wanted = capture.maps[layer].read(1, (row, row + 1))[0]
+        one = view.found.anatomy
+        largest = np.nanmax(np.abs(one.stage("score")), initial=1.0)
+        # tiles and statistics are float32: a score of 8 is itself off by some 1e-6 there
+        assert np.abs(one.weights - wanted).max() <= 1e-6 * max(1.0, largest / 4)
+        assert view.keys.rows == list(range(len(wanted)))
+
+
+def test_the_sentence_says_every_number_on_the_way(app, capture):
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 30)) as (view, _):
+        one = view.found.anatomy
+        said = view.sentence.text()
+        for kind in ("product", "score", "exponent", "weight"):
+            assert f"{one.stage(kind)[30]:.3f}".replace("-", "−") in said
+        assert "32 products of q and k" in said
+        hidden = view.found.sentence(31)
+        assert "this key is masked" in hidden and hidden.endswith(": weight 0.")
+
+
+def test_a_key_is_chosen_by_mouse_and_keyboard_in_either_order(app, capture):
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30)) as (view, session):
+        QTest.mouseClick(view.order._group.button(1), Qt.MouseButton.LeftButton)
+        order = np.argsort(-np.abs(view.found.anatomy.weights), kind="stable").tolist()
+        assert view.keys.rows == order and view.keys.chosen == order[0]
+        view.keys.scrollToTop()
+        place = view.keys.visualRect(view.keys.order.index(4, 0)).center()
+        QTest.mouseClick(view.keys.viewport(), Qt.MouseButton.LeftButton, pos=place)
+        assert session.selection.key == order[4]
+        view.keys.setFocus()
+        QTest.keyClick(view.keys, Qt.Key.Key_Down)
+        assert (session.selection.query, session.selection.key) == (30, order[5])
+        view.keys.pointed.emit(7)
+        assert session.hover == Selection(0, 1, 30, 7)
+        view.keys.pointed.emit(None)
+        assert session.hover is None
+
+
+def test_every_number_is_copied_in_full(app, capture):
+    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
+        titles, *rows = rows_of(view)
+        assert [titles, *rows] == view.as_table() and {*map(len, rows)} == {len(titles)}
+        one = view.found.anatomy
+        weights = [float(row[titles.index("Weight")]) for row in rows]
+        assert np.array_equal(weights, one.weights)
+        products = np.array([row[titles.index("q·k 0") :] for row in rows], float)
+        assert np.allclose(products.sum(1), one.stage("product"), rtol=0, atol=1e-12)
+        assert rows[31][titles.index("Masked score")] == ""
+    strange = stranger(make_capture(text="short text"), size=4000)
+    with shown(NeuronView, capture=strange, selection=Selection(0, 1, 4, 4)) as (view, _):
+        assert len({len(row) for row in rows_of(view)}) == 1 and picture(view).shape[1] == 704
+
+
+def test_neurons_without_their_data_say_what_is_missing(app, capture):
+    weights = np.zeros((6, 20, 20), np.float32)
+    dense = replace(capture, maps=(DenseMap(weights, tuple(range(6))), *capture.maps[1:]))
+    with shown(NeuronView, capture=dense, selection=Selection(0, 0, 3)) as (view, session):
+        assert view.empty[0] == "This capture has weights only"
+        session.put(selection=Selection(1, 0, None))
+        view.settle()
+        assert view.empty[0] == "No query chosen"
+        session.put(capture=replace(capture, maps=(*capture.maps[:1], None, *capture.maps[2:])))
+        view.settle()
+        assert "not captured yet" in view.empty[0]
+    with shown(NeuronView) as (view, _):
+        assert view.empty.actions[0][0] == "capture"
