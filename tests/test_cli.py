@@ -1,9 +1,8 @@
-"""The command line: what its verbs do and write, what they refuse and in which words, what a person
-at a terminal sees, and what a shell script can rely on."""
+"""The command line and the program: what commands do, write and refuse, what a person at a terminal
+sees, which face gets what, settings that survive, and signals that end a command in one way."""
 
 import csv
 import io
-import itertools
 import json
 import os
 import re
@@ -11,22 +10,31 @@ import shlex
 import signal
 import subprocess
 import sys
+import time
+import weakref
 from functools import partial
-from types import SimpleNamespace
+from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from safetensors.torch import load_file, save_file
 
 import hgviz
-from hgviz import cli, errors, tasks
+from hgviz import __main__ as program
+from hgviz import cli, errors, files, settings, tasks
 from hgviz.cli import terminal
+from hgviz.cli.terminal import Stopped
 from hgviz.core import HeadId, HgvizError, progress
-from hgviz.files import guide_pages
-from hgviz.models import open_model
+from hgviz.files import guide_pages, resource
+from hgviz.jobs import interrupt_on_signals
+from hgviz.models import open_model, pruning
+from hgviz.settings import Settings
 from hgviz.store import open_capture, write_capture
-from hgviz.tasks import files
+from hgviz.tasks import files as task_files
 from tests.models.building import write_bert, write_checkpoint, write_gpt2
 from tests.models.test_checkpoints import cached
 from tests.models.zoo import write
@@ -61,32 +69,20 @@ def good(tmp_path_factory, saved):
     ("words", "said"),
     [
         ("capture model -o x.h5", ""),
-        ("capture model -o x.h5 --text a --text-file b", ""),
         ("capture model -o x.h5 --text a --dtype int8", "'--dtype': 'int8' is not one of"),
-        ("importance model --data x.tsv -o x.CSV", ""),
         ("map x.h5 --layer -1 --head 0 -o x.npy", "equal to 0. See `hgviz map --help`"),
         ("map x.h5 --layer 0 --head 0 --rows 5:2 -o x.npy", ""),
-        ("map x.h5 --layer 0 --head 0 --rows a:b -o x.npy", ""),
-        ("map x.h5 --layer 0 --head 0 --reduce min -o x.npy", ""),
         ("logits x.h5 -o x-", "does not end in .npy or .csv or .npz"),
         ("logits SAVED --text a -o x.npy", "is a capture with its own text"),
-        ("convert model", ""),
         ("map x.h5 --head 2 -o x.npy", "needs its layer: --head LAYER.2"),
         ("map x.h5 --layer 3 --head 1.2 -o x.npy", "is in layer 1, but --layer is 3"),
         ("map x.h5 --head g1 -o x.npy", "write 11.2, or 2 with --layer 11"),
         ("figure x.h5 --kind scroes -o x.pdf", "Did you mean 'scores'?"),
-        ("importance model --data d.tsv -o x.h5 --method lo", "Did you mean 'loo'?"),
         ("evaluate model --data d.tsv --limt 2", "Did you mean --limit?"),
-        ("evaluate model --data d.tsv --batch-size 0", "greater than or equal to 1"),
         ("reach sample/softmax --text a --seed 1", "--seed requires --tokens"),
-        ("figure x.h5 --kind map --metric entropy -o x.pdf", "do not take --metric"),
         ("figure x.h5 --kind scores --head 1.2 -o x.pdf", "do not take --head"),
-        ("figure x.h5 y.h5 --kind scores -o g.svg", "one file"),
-        ("--wrong", ""),
         ("study run s.toml -o out --workers 2 --scheduler local:2", "not both"),
-        ("study run s.toml -o out --workers 0", "greater than or equal to 1"),
         ("compar", "Did you mean 'compare'? See `hgviz --help`"),
-        ("tokens SAVED --text a", "is a capture with its own text"),
         ("tokens WRITER", "exactly one"),
         ("tokens WRITER --text a -o a.json", "does not end in .csv"),
         ("tokens WRITER --ids ROWS --text-pair a", "--ids holds all inputs"),
@@ -104,21 +100,13 @@ def test_wrong_use_is_one_line_and_exit_code_2(refusal, good, words, said):
         ("info sample/sofmax", "Did you mean sample/softmax?"),
         ("evaluate sample/softmax --data sample/review.tsv", "Did you mean sample/reviews.tsv?"),
         ("map NEAR --layer 0 --head 0 -o x.npy", "Did you mean "),
-        ("evaluate sample/softmax --data NEAR", "Did you mean "),
-        ("map SAVED --layer 0 --head 99 -o x.npy", ""),
         ("map SAVED --layer 0 --head 0 --rows 0:999999 -o x.npy", ""),
         ("map SAVED --layer 0 --head 0 -o no/such/folder/x.npy", ""),
         ("map WRITER --layer 0 --head 0 -o x.npy", "is not a capture: it is a folder"),
-        ("rollout SAVED --rows 0:999999 -o x.npy", ""),
         ("rollout SAVED --residual 2 -o x.npy", "it is between 0 and 1"),
         ("rollout SAVED --signed --fuse min -o x.npy", "cannot be combined with"),
         ("rollout SAVED --heads 99.0 -o x.npy", "no head 99.0"),
-        ("rollout SAVED --heads x -o x.npy", "does not name a head"),
-        ("figure SAVED --kind map --head 99 -o x.pdf", ""),
-        ("figure SAVED --kind map --query 999999 -o x.pdf", ""),
-        ("figure SAVED --kind levels --query 999999 -o x.pdf", ""),
         ("figure SAVED --kind map --width wide -o x.pdf", ""),
-        ("figure SAVED --kind curve -o x.pdf", "is not a study"),
         ("capture WRITER --text= -o x.h5", "The text is empty: it has no tokens. Give some text."),
         ("capture CLASSIFIER --text a -o x.h5 --activation nothing", "'nothing' is unknown"),
         ("capture CLASSIFIER --text a -o x.h5 --activation tanh,ymish", "divide the 3 heads"),
@@ -134,9 +122,6 @@ def test_what_is_not_there_is_one_line_and_exit_code_1(
     assert not list(tmp_path.iterdir())
 
 
-# each with one place, BAD, for a file that it cannot use
-
-
 # each with one place, BAD; CLASSIFIER, WRITER and ROWS are good
 COMMANDS = {
     "info": "info BAD",
@@ -147,11 +132,8 @@ COMMANDS = {
     "capture an image": "capture WRITER --image BAD -o out.h5",
     "capture with boundaries": "capture WRITER --text a --boundaries BAD -o out.h5",
     "heads": "heads BAD",
-    "heads of a corpus": "heads WRITER --corpus BAD",
     "attribute": "attribute BAD --text a",
-    "attribute ids": "attribute WRITER --ids BAD",
     "figure of a capture": "figure BAD --kind map -o f.pdf",
-    "figure of two captures": "figure BAD BAD --kind compare -o f.pdf",
     "figure of a study": "figure BAD --kind scores -o f.pdf",
     "figure of a folder": "figure BAD --kind seeds -o f.pdf",
     "evaluate": "evaluate BAD --data ROWS",
@@ -160,13 +142,11 @@ COMMANDS = {
     "redundancy": "redundancy BAD",
     "rollout": "rollout BAD -o r.npy",
     "importance": "importance BAD --data ROWS -o s.h5",
-    "importance on data": "importance CLASSIFIER --data BAD -o s.h5",
     "importance of gates": "importance CLASSIFIER --data ROWS --method gates --gates BAD -o s.h5",
     "curve": "curve BAD CLASSIFIER --data ROWS",
     "prune": "prune BAD --off 0.1 -o out",
     "prune by a study": "prune CLASSIFIER --study BAD --keep 2 -o out",
     "compare": "compare BAD CLASSIFIER --text a",
-    "compare with": "compare CLASSIFIER BAD --text a",
     "compare on data": "compare CLASSIFIER CLASSIFIER --data BAD",
     "study run": "study run BAD -o out",
     "study status": "study status BAD",
@@ -186,11 +166,12 @@ FILES = {
     "model": {"config.json": b'{"model_type": "gpt3"}'},
     "weights": {"config.json": b"{", "model.safetensors": b"\0" * 64},
 }
-NOT_REFUSED = {  # texts in UTF-8, whatever they say
-    ("capture a text file", "numbers"), ("capture a corpus", "numbers"),
-    ("heads of a corpus", "numbers"),
-}  # fmt: skip
-CASES = [case for case in itertools.product(COMMANDS, FILES) if case not in NOT_REFUSED]
+TEXTS = ("capture a text file", "capture a corpus")  # any UTF-8 can be read
+# several commands read each kind of file: each of them meets some of what is wrong with it
+CASES = [
+    (command, name) for at, command in enumerate(COMMANDS) for name in [*FILES][at % 4 :: 4]
+    if command not in TEXTS or name != "numbers"
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("command", "name"), CASES)
@@ -240,6 +221,10 @@ def test_workers_are_those_of_a_local_scheduler(run, monkeypatch, tmp_path):
 
 def test_every_help_has_an_example_and_those_of_the_sample_work(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
+    reviews = resource("sample/reviews.tsv").read_text("utf-8").splitlines(keepends=True)
+    (tmp_path / "sample").mkdir()  # fewer rows, in a file that goes before the bundled one
+    (tmp_path / "sample/reviews.tsv").write_text("".join(reviews[:33]), "utf-8")
     needs_more = {"demo", "selftest", "train", "study run", "study status", "study report"}
     for name, example in cli.EXAMPLES.items():
         code, text, _ = run(*name.split(), "--help")
@@ -281,14 +266,9 @@ def test_every_error_is_one_line_and_a_traceback_only_with_debug(run, monkeypatc
 def test_an_error_is_said_in_sentences_that_leave_names_alone():
     error = HgvizError("the text is empty", "give some text")
     assert error.lines == ("The text is empty.", "Give some text.")
-    asked = HgvizError("layer 0 is odd", "is it never closed?")
-    assert asked.lines == ("Layer 0 is odd.", "Is it never closed?")
-    assert str(asked) == "layer 0 is odd. is it never closed?"
-    named = HgvizError("hourglass cannot be opened", "config.json says dim 192", "more")
-    assert named.lines == ("hourglass cannot be opened.", "config.json says dim 192.")
-
-
-def test_what_is_required_and_chosen_is_one_error():
+    named = HgvizError("hourglass cannot be opened", "is config.json damaged?", "more")
+    assert named.lines == ("hourglass cannot be opened.", "Is config.json damaged?")
+    assert str(named) == "hourglass cannot be opened. is config.json damaged?"
     errors.require(True, "the text is empty")
     with pytest.raises(HgvizError, match=r"the text is empty\. Give some text\."):
         errors.require("", "the text is empty", "Give some text")
@@ -303,7 +283,7 @@ def test_what_cannot_be_read_is_said_and_not_taken_for_another_kind(saved, monke
     def closed(*_):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(files, "open", closed, raising=False)
+    monkeypatch.setattr(task_files, "open", closed, raising=False)
     with pytest.raises(HgvizError) as caught:
         tasks.kind_of(saved)
     assert caught.value.what.endswith("Permission denied") and "owner" in caught.value.do
@@ -326,31 +306,6 @@ def test_a_task_shows_a_bar_at_a_terminal_and_nothing_in_a_pipe(monkeypatch, cap
     monkeypatch.setattr("sys.stderr", screen)
     terminal.run(partial(counting, 3), "Counting")
     assert "Counting" in screen.getvalue()
-
-
-@pytest.fixture
-def interruptible():
-    """Ctrl+C as at a terminal; what runs in the background is started deaf to it."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    yield
-    signal.signal(signal.SIGINT, before)
-
-
-def test_ctrl_c_ends_the_task_and_says_what_is_kept(interruptible):
-    ended = []
-
-    def task():
-        try:
-            progress(0, 2)
-            os.kill(os.getpid(), signal.SIGINT)
-            progress(1, 2)
-        finally:
-            ended.append(True)
-
-    with pytest.raises(HgvizError) as error:
-        terminal.run(task, "Working", "The half is kept")
-    assert str(error.value) == "Stopped. The half is kept."
-    assert ended == [True]
 
 
 def test_ctrl_c_says_in_one_line_what_is_kept(run, saved, monkeypatch, tmp_path):
@@ -387,18 +342,10 @@ def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
 
 
 def test_facts_are_tables_and_lines(capsys):
-    terminal.show(
-        {
-            "kind": "capture",
-            "levels": [
-                {"index": 0, "key_shift": 0, "sequence": "source"},
-                {"index": 1, "key_shift": 1, "sequence": "source"},
-            ],
-            "layers": [],
-            "provenance": {"device": "cpu", "seed": None},
-            "complete": True,
-        }
-    )
+    levels = [{"index": at, "key_shift": at, "sequence": "source"} for at in (0, 1)]
+    made = {"device": "cpu", "seed": None}
+    facts = {"kind": "capture", "levels": levels, "layers": [], "provenance": made}
+    terminal.show(facts | {"complete": True})
     shown = capsys.readouterr().out
     assert "kind: capture" in shown and "device: cpu" in shown and "complete: yes" in shown
     assert "index  key shift\n0      0" in shown
@@ -420,40 +367,25 @@ def test_a_strangers_name_cannot_drive_the_terminal(capsys):
 # --- captures and what is read from them ----------------------------------------------------------
 
 
-def test_capture_passes_everything_on(run, capture, monkeypatch, tmp_path):
-    asked, model = [], SimpleNamespace(spec=capture.spec, takes_states=True)
-
-    def noting(result):
-        return lambda *given, **named: asked.append((given, named)) or result
-
-    monkeypatch.setattr(tasks, "load", noting(model))
-    monkeypatch.setattr(tasks, "read_prompts", noting((capture.prompt, None)))
-    monkeypatch.setattr(tasks, "capture", noting(capture))
-    out = tmp_path / "out.h5"
-    code, said, error = run(
-        "capture", "folder", "--text", "-a b", "-o", out, "--off", "3.5,4.*", "--force",
-        "--masking", "strict", "--dtype", "float64", "--activation", "ymish",
-    )  # fmt: skip
-    assert (code, error) == (0, "") and str(out) in said and "tokens" in said
-    loaded, read, captured = ([*given, *named.values()] for given, named in asked)
-    assert [str(one) for one in loaded[:5]] == ["folder", "cpu", "float64", "strict", "ymish"]
-    assert read[1] == "-a b"
-    heads = capture.spec.layers[4].heads
-    off = frozenset({HeadId(3, 5), *(HeadId(4, head) for head in heads)})
-    assert out in captured and off in captured and True in captured
-
-
 def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, facts, refusal, tmp_path):
     folder, out = tmp_path / "model", tmp_path / "out.h5"
     write_checkpoint(folder, vocab_size=256)
     asked = ("capture", folder, "--text", "Hello, world.", "-o", out)
-    code, said, error = run(*asked, "--off", "0.1", "--dtype", "float64")
+    code, said, error = run(
+        *asked, "--off", "0.1,1.*", "--dtype", "float64", "--activation", "ymish"
+    )
     assert (code, error) == (0, "") and "13 tokens" in said
     ids = np.frombuffer(b"Hello, world.", np.uint8).astype(np.int64)
-    wanted = open_model(folder, dtype="float64").run(ids, off=frozenset({HeadId(0, 1)})).logits
+    model = open_model(folder, dtype="float64", activation="ymish")
+    heads = model.spec.layers[1].heads
+    off = frozenset({HeadId(0, 1), *(HeadId(1, head) for head in heads)})
+    wanted = model.run(ids, off=off).logits
     assert run("logits", out, "-o", tmp_path / "logits.npy")[0] == 0
     np.testing.assert_allclose(np.load(tmp_path / "logits.npy"), wanted, atol=1e-5)
-    assert facts("info", out)["off"] == ["0.1"] and facts("info", folder)["kind"] == "checkpoint"
+    assert (
+        facts("info", out)["off"] == sorted(map(str, off))
+        and facts("info", folder)["kind"] == "checkpoint"
+    )
     before = out.read_bytes()
     assert "--force" in refusal(*asked) and out.read_bytes() == before
     assert run(*asked, "--force")[0] == 0 and out.read_bytes() != before
@@ -466,7 +398,6 @@ def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, facts,
          {"rows": (3, 9), "columns": (2, 20)}),
         ("map SAVED --layer 2 --head 1 --zoom 2 --reduce mean", "map",
          {"zoom": 2, "reduce": "mean"}),
-        ("logits SAVED", "logits", None),
         ("rollout SAVED --rows 2:5 --nothing", "rollout", None),
         ("logits sample/softmax --text film", "logits", None),
     ],
@@ -511,9 +442,7 @@ def test_a_npz_names_the_head_the_cells_and_the_classes(run, saved, capture, tmp
 
 
 def test_tokens_spell_the_text_and_have_the_rows_of_every_level(facts, output, tmp_path):
-    told = facts("tokens", "sample/hourglass", "--text", TEXT)
-    rows = told["tokens"]
-    assert told["text"] == TEXT and told["target"] is None
+    rows = facts("tokens", "sample/hourglass", "--text", TEXT)["tokens"]
     assert [row["position"] for row in rows] == [*range(len(rows))]
     assert [row["id"] for row in rows] == [*TEXT.encode()]  # a model of bytes
     for row in rows:
@@ -555,23 +484,6 @@ def test_tokens_of_a_pair_of_ids_of_a_capture_and_of_a_target(run, facts, good, 
 # --- models ---------------------------------------------------------------------------------------
 
 
-def test_train_says_what_came_out(run, monkeypatch, tmp_path):
-    def train(config, out):
-        progress(1, 1)
-        metric = "bits_per_byte"
-        before = {"original": {metric: 2.1}}
-        roles = {"open": frozenset({HeadId(0, 1)}), "closed": frozenset()}
-        return SimpleNamespace(
-            metric=metric, value=1.9, before=before, steps=1200, seconds=90.0, roles=roles
-        )
-
-    monkeypatch.setattr(tasks, "train", train)
-    code, said, _ = run("train", "plan.toml", "-o", tmp_path / "out")
-    assert code == 0
-    assert "bits per byte 1.900" in said and "(original 2.100" in said and "1,200 steps" in said
-    assert said.splitlines()[1:] == ["1 head open: 0.1", "0 heads closed"]
-
-
 def test_a_model_is_named_in_place_of_a_path(run, refusal, facts, tmp_path, monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.chdir(tmp_path)
@@ -586,7 +498,7 @@ def test_a_model_is_named_in_place_of_a_path(run, refusal, facts, tmp_path, monk
 
 
 def test_info_names_adapters_value_heads_and_other_weights_that_are_not_read(
-    run, refusal, facts, tmp_path
+    refusal, facts, tmp_path
 ):
     folder = write_gpt2(tmp_path / "gpt2")
     assert "not_read" not in facts("info", folder)
@@ -599,22 +511,11 @@ def test_info_names_adapters_value_heads_and_other_weights_that_are_not_read(
         "v_head (1 tensor)", "adapter_config.json", "adapter_model.safetensors (an adapter)",
         "pytorch_model.bin",
     ]  # fmt: skip
-    assert "\nnot read: v_head (1 tensor), adapter_config.json" in run("info", folder)[1]
     for name in ("model.safetensors", "pytorch_model.bin"):
         (folder / name).unlink()
     assert "is a PEFT adapter" in refusal("info", folder)
     (folder / "config.json").unlink()
     assert "its base model is 'org/base'. Merge" in refusal("info", folder)
-
-
-def test_what_is_converted_gives_the_same_logits(run, good, refusal, tmp_path):
-    roberta = write(tmp_path / "roberta", "roberta", "RobertaForMaskedLM")
-    for folder, out in ((good["WRITER"], tmp_path / "out"), (roberta, tmp_path / "theirs")):
-        assert run("convert", folder, "-o", out)[::2] == (0, "")
-        ids = np.arange(3, 9)
-        assert np.array_equal(open_model(folder).run(ids).logits, open_model(out).run(ids).logits)
-        assert "is not empty" in refusal("convert", folder, "-o", out)
-        assert "is the model itself" in refusal("convert", out, "-o", out, "--force")
 
 
 # --- standard input and output --------------------------------------------------------------------
@@ -635,18 +536,19 @@ def test_a_text_comes_through_a_pipe_and_json_goes_into_one():
     told = json.loads(done.stdout)
     assert (done.returncode, done.stderr, told["text"]) == (0, b"", "film film\n")
     assert [row["piece"] for row in told["tokens"]] == ["[CLS]", "film", "film", "[SEP]"]
+
+
+def test_an_input_that_is_empty_or_no_text_is_one_line(monkeypatch, refusal):
     for text, said in ((b"", "standard input is empty"), (b"\xff", "is not utf-8 text")):
-        done = shell("hgviz tokens sample/softmax --text-file -", text)
-        error = done.stderr.decode()
-        assert (done.returncode, done.stdout, error.count("\n")) == (1, b"", 1)
-        assert said in error.lower()
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text), "utf-8"))
+        words = ("tokens", "sample/softmax", "--text-file", "-")
+        assert said in refusal(*words).lower()
 
 
 @pytest.mark.parametrize(
     ("model", "text", "total"),
     [
         ("softmax", "text\tlabel\na good film\tpositive\nbad, bad\tnegative\n", 2),
-        ("softmax", 'text,label\n"a good film",positive\n"bad, bad",negative\n', 2),
         ("softmax", '{"text": "bad, bad", "label": "negative"}\n', 1),
         ("hourglass", "The sea, the sand, the sun.", 26),  # a text is no table for its commas
     ],
@@ -668,3 +570,312 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(saved):
     assert (done.returncode, done.stderr) == (1, b"")
     full = shell("hgviz docs train > /dev/full")
     assert full.returncode == 1 and full.stderr.count(b"\n") == 1 and b"No space" in full.stderr
+
+
+# --- the program and its faces --------------------------------------------------------------------
+
+
+@pytest.fixture
+def app(monkeypatch):
+    """Stands in for the window and notes what it was asked for."""
+    asked = ModuleType("hgviz.gui.app")
+    asked.calls = []
+    for name in ("window", "demo", "selftest"):
+        monkeypatch.setattr(
+            asked, name, lambda *given, name=name: asked.calls.append((name, *given)) or 0, False
+        )
+    monkeypatch.setattr(program, "_app", lambda: asked)
+    return asked
+
+
+@pytest.fixture
+def display(monkeypatch):
+    monkeypatch.setenv("DISPLAY", ":9")
+
+
+@pytest.fixture
+def no_display(monkeypatch):
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "HGVIZ_EXIT_AFTER_PAINT"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "one.h5").touch()
+    (tmp_path / "model").mkdir()
+    (tmp_path / "map").touch()
+    return tmp_path
+
+
+def asked_for(app):
+    return [
+        (name, *map(str, given[0] if name == "window" else given)) for name, *given in app.calls
+    ]
+
+
+def test_shells_complete_commands_and_options(app, display, monkeypatch, capsys):
+    for words, number, completed in (
+        ("hgviz ev", 1, "evaluate"),
+        ("hgviz map --he", 2, "--head"),
+    ):
+        monkeypatch.setenv(program.COMPLETION, "complete_bash")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(number))
+        with pytest.raises(SystemExit) as done:
+            program.main([])
+        assert done.value.code == 0 and completed in capsys.readouterr().out.split()
+    monkeypatch.setenv(program.COMPLETION, "source_zsh")
+    with pytest.raises(SystemExit) as done:
+        program.main([])
+    assert done.value.code == 0 and program.COMPLETION in capsys.readouterr().out
+    assert not app.calls
+
+
+@pytest.mark.parametrize(
+    ("arguments", "call"),
+    [
+        ([], ("window",)),
+        (["one.h5"], ("window", "one.h5")),
+        (["one.h5", "model"], ("window", "one.h5", "model")),
+        (["./map"], ("window", "map")),
+        (["demo"], ("demo", "None")),
+        (["demo", "--headless", "out"], ("demo", "out")),
+        (["selftest"], ("selftest",)),
+    ],
+)
+def test_with_a_display_paths_open_the_window(arguments, call, app, display, here):
+    assert program.main(arguments) == 0
+    assert asked_for(app) == [call]
+
+
+def test_without_a_display_the_demo_works_off_screen(app, no_display, here, capsys, monkeypatch):
+    assert program.main([]) == program.main(["demo"]) == 0
+    assert asked_for(app) == [("demo", "hgviz-demo")] * 2
+    assert program.main(["one.h5"]) == 1
+    assert "no display" in capsys.readouterr().err.splitlines()[0]
+    monkeypatch.setenv("HGVIZ_EXIT_AFTER_PAINT", "1")  # a frame that is timed needs no display
+    assert program.main([]) == 0
+    assert asked_for(app)[2:] == [("window",)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["gone.h5"], 1, "gone.h5"),
+        (["one.h5", "no/where.h5"], 1, "no/where.h5"),
+        ([f"./{'a' * 300}.h5"], 1, "aaa.h5"),
+        (["map"], 2, "Missing argument"),  # a file named like a verb needs ./
+        (["captuer"], 2, "captuer"),
+    ],
+)
+def test_what_is_neither_verb_nor_file_is_one_line(
+    app, display, here, capsys, arguments, code, said
+):
+    assert program.main(arguments) == code and app.calls == []
+    (line,) = capsys.readouterr().err.splitlines()
+    assert said in line
+
+
+def test_a_missing_system_library_is_one_line_with_the_command_that_helps(monkeypatch, capsys):
+    class Broken:
+        def find_spec(self, name, path=None, target=None):
+            if name == "hgviz.gui.app":
+                raise ImportError("libEGL.so.1: cannot open shared object file: No such file")
+
+    monkeypatch.delitem(sys.modules, "hgviz.gui.app", raising=False)
+    monkeypatch.delattr("hgviz.gui.app", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Broken(), *sys.meta_path])
+    with pytest.raises(SystemExit) as end:
+        program.selftest()
+    assert end.value.code == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "libEGL.so.1" in line and "apt-get install" in line and "libegl1" in line
+
+
+def test_names_of_models_in_the_cache_open_in_the_window(app, display, here, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(here / "hub"))
+    store = here / "hub" / "models--org--small"
+    for file, text in (("refs/main", "a" * 40), (f"snapshots/{'a' * 40}/config.json", "{}")):
+        (store / file).parent.mkdir(parents=True)
+        (store / file).write_text(text)
+    assert program.main(["small"]) == program.main(["org/small"]) == 0
+    assert asked_for(app) == [("window", "small"), ("window", "org/small")]
+    assert program.main(["org/other"]) == 1
+
+
+def test_stopped_before_a_face_is_there_is_one_line(app, display, monkeypatch, capsys):
+    def stopped(paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(app, "window", stopped)
+    assert program.main([]) == 130
+    assert capsys.readouterr().err == "Stopped.\n"
+
+
+# --- what comes with hgviz ------------------------------------------------------------------------
+
+
+def test_resources_lie_at_the_root_of_a_checkout_and_inside_a_wheel(tmp_path, monkeypatch):
+    root = Path(files.__file__).parents[1]
+    assert files.resource("icons") == root / "resources" / "icons"
+    inside = tmp_path / "hgviz" / "resources"
+    inside.mkdir(parents=True)
+    monkeypatch.setattr(files, "__file__", str(tmp_path / "hgviz" / "files.py"))
+    assert files.resource("icons/open.svg") == inside / "icons/open.svg"
+
+
+def test_samples_are_named_from_every_folder_and_own_files_go_first(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name in ("sample/hourglass", "sample/first.h5", "sample/reviews.tsv"):
+        assert files.find_sample(name) == files.resource(name)
+        assert files.find_sample(Path(name)).exists()
+    for name in ("sample/none", "sample/../icons", "icons/open.svg", "my.h5", "", "/sample/a.h5"):
+        assert files.find_sample(name) == Path(name)
+    assert program.main(["info", "sample/mixed"]) == 0
+    assert "family: yubert" in capsys.readouterr().out
+    assert len(hgviz.figure("sample/first.h5").capture.main) == 136
+    (tmp_path / "sample").mkdir()
+    (tmp_path / "sample/first.h5").symlink_to(tmp_path / "gone.h5")  # a link that leads nowhere
+    assert files.find_sample("sample/first.h5") == Path("sample/first.h5")
+    assert files.find_sample("sample/hourglass") == files.resource("sample/hourglass")
+
+
+# --- settings -------------------------------------------------------------------------------------
+
+
+texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=30)
+
+
+@given(texts, texts, st.sampled_from(["auto", "light", "dark"]))
+def test_settings_survive_the_round_trip(tmp_path_factory, folder, device, theme):
+    path = tmp_path_factory.mktemp("settings") / "deep" / "settings.toml"
+    chosen = Settings(folder=folder, device=device, theme=theme)
+    settings.save(chosen, path)
+    assert settings.load(path) == chosen
+    assert [file.name for file in path.parent.iterdir()] == ["settings.toml"]
+
+
+def test_a_broken_file_gives_defaults_and_is_kept_aside(tmp_path):
+    path = tmp_path / "settings.toml"
+    assert settings.load(path) == Settings()
+    for content in (b"theme = ", b'theme = "blue"', b"\xff\xfe", b"folder = 3"):
+        path.write_bytes(content)
+        assert settings.load(path) == Settings()
+        assert (tmp_path / "settings.toml.broken").read_bytes() == content
+        assert not path.exists()
+    path.write_text('theme = "dark"\nfuture = 1\n')  # of another version
+    assert settings.load(path) == Settings(theme="dark")
+    assert settings.settings_path().parts[-2:] == ("hgviz", "settings.toml")
+
+
+# --- signals --------------------------------------------------------------------------------------
+
+
+posix = pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals")
+LONG_TEXT = "The hourglass reads letters, then pairs, then words. " * 100
+TRAINING = """
+[model]
+hierarchy = "1@1 1@2 1@1"
+d_model = 32
+n_heads = 2
+d_ff = 64
+[data]
+train = ["text.txt"]
+valid = "text.txt"
+[recipe]
+steps = 100000
+save_every = 2
+"""
+
+
+@pytest.fixture
+def start(tmp_path):
+    """Start hgviz in a folder of its own, with signals that are ignored where it starts from."""
+    (tmp_path / "text.txt").write_text(LONG_TEXT)
+    (tmp_path / "plan.toml").write_text(TRAINING)
+    started = []
+
+    def begin(*words: str, ignored: tuple[int, ...] = ()) -> subprocess.Popen[str]:
+        def ignore() -> None:
+            for number in ignored:
+                signal.signal(number, signal.SIG_IGN)
+
+        process = subprocess.Popen(
+            [sys.executable, "-m", "hgviz", *words], cwd=tmp_path, text=True, preexec_fn=ignore,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])},
+        )  # fmt: skip
+        started.append(process)
+        return process
+
+    yield begin
+    for process in started:
+        process.kill()
+        process.communicate()
+
+
+IGNORED = (signal.SIGINT, signal.SIGQUIT)  # by a shell, of what a script puts in the background
+
+
+@posix
+@pytest.mark.parametrize(
+    ("words", "begun", "number", "ignored", "kept", "left"),
+    [
+        ("capture sample/hourglass --text-file text.txt -o a.h5", "a.h5.part/layer-001.h5",
+         signal.SIGINT, IGNORED, "a.h5.part", {"a.h5.part"}),
+        ("train plan.toml -o out", "out/state.pt", signal.SIGTERM, IGNORED, "out", {"out"}),
+        ("prune sample/hourglass --off 0.0 --data text.txt -o out", ".out.new", signal.SIGHUP, (),
+         "Nothing was saved in out", set()),
+    ],
+    ids=["capture", "train", "prune"],
+)  # fmt: skip
+def test_a_command_stops_says_what_is_kept_and_ends_as_shells_expect(
+    start, tmp_path, words, begun, number, ignored, kept, left
+):
+    process, end = start(*words.split(), ignored=ignored), time.monotonic() + 90
+    while not (tmp_path / begun).exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.01)
+    assert process.poll() is None and (tmp_path / begun).exists()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, said
+    last = said.splitlines()[-1]  # on a slow machine lines before it tell how far it is
+    assert last.startswith("Stopped.") and kept in last and "Traceback" not in said
+    assert {one.name for one in tmp_path.iterdir()} - {"text.txt", "plan.toml"} == left
+
+
+@posix
+def test_what_nohup_starts_outlives_its_terminal(start):
+    process = start("info", "sample/hourglass", ignored=(signal.SIGHUP,))
+    while process.poll() is None:
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.01)
+    assert process.returncode == 0
+
+
+@posix
+def test_a_stop_that_python_loses_stops_all_the_same_and_signals_are_as_before():
+    """What is raised in the callback of a weak reference goes nowhere."""
+    ended = []
+    before = {one: signal.getsignal(one) for one in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+    class Kept:
+        pass
+
+    def task():
+        for number in range(3):
+            one = Kept()
+            weakref.finalize(one, lambda: (os.kill(os.getpid(), signal.SIGTERM), time.sleep(0.1)))
+            del one
+            ended.append(number)
+            progress(number, 3)
+
+    with interrupt_on_signals() as came, pytest.raises(Stopped, match="Half of it is kept"):
+        terminal.run(task, "Working", "Half of it is kept")
+    assert ended == [0] and not came
+    with pytest.raises(KeyboardInterrupt), interrupt_on_signals():
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(1)
+    assert before == {one: signal.getsignal(one) for one in before}
