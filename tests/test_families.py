@@ -3,22 +3,20 @@ the Byte Latent Transformer, and models that do not attend, which can still be r
 
 import csv
 import json
-import shlex
 
 import numpy as np
 import pytest
 import torch
-from PIL import Image
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
-from hgviz import cli
+from hgviz import cli, tasks
 from hgviz.analysis.composition import of_tokens
 from hgviz.figures import FIGURES, labels
 from hgviz.figures.output import compose
 from hgviz.figures.spec import Spec, options_of
 from hgviz.maps import LazyMap
-from hgviz.models import open_model
-from hgviz.store import open_capture
+from hgviz.models import open_model, pruning
+from hgviz.store import open_capture, open_study
 from hgviz.tasks import reach, reach_panel
 from hgviz.tasks.reachability import Reach, Times, random_prompts
 from tests.closeness import scaled_error
@@ -31,13 +29,8 @@ LEARNED = {"max_positions": 40, "vocab_size": 90}
 SIX = ["softmax", "selu", "elu", "leaky_relu", "swish", "ymish"]
 STATES = [[(row * 7 + column * 3) % 11 / 5 - 1 for column in range(12)] for row in range(6)]
 FILM, NOT_BAD = ("--text", "the film was bad"), ("--text", "the film was not bad")
-FILM, NOT_BAD = ("--text", "the film was bad"), ("--text", "the film was not bad")
 LABELS = {"labels": ["bad", "good"], **LEARNED}
 BERT, DECODER = {"family": "bert"}, {"form": "decoder", "vocab_size": 90}
-BERT, DECODER = {"family": "bert"}, {"form": "decoder", "vocab_size": 90}
-# family -> the keys of its config, what it is given, (queries, keys) of its last layer
-
-
 # family -> the keys of its config, what it is given, (queries, keys) of its last layer
 FAMILIES = {
     "bert": (BERT | LEARNED, FILM, (6, 6)),
@@ -46,18 +39,12 @@ FAMILIES = {
     "headless": (BERT | {"goal": "states", "transform": False} | LEARNED, ("--text", "그 영화는"),
                  (4, 4)),
     "gpt2": ({"family": "gpt2"} | LEARNED, FILM, (6, 6)),
-    "ymish": ({"family": "yubert"} | LABELS, FILM, (6, 6)),
     "six": ({"family": "yubert", "cls": 1, "n_heads": 6, "d_model": 24} | LABELS
             | {"activations": SIX}, FILM, (6, 6)),
     "slots": ({"family": "yubert", "slots": 5, "activations": "softmax"} | LABELS, FILM, (6, 5)),
-    "linformer": (BERT | {"goal": "classes", "slots": 5, "slots_sharing": "none",
-                          "slots_bias": True} | LABELS, FILM, (6, 5)),
     "synthesizer": ({"family": "gpt2", "scores": ["dense", "dot+random"]} | LEARNED, FILM, (6, 6)),
-    "places alone": ({"form": "decoder", "scores": ["fixed", "factorised"], "rank": 2} | LEARNED,
-                     FILM, (6, 6)),
     "kernels": (DECODER | {"positions": "quadratic", "n_heads": 6, "top_k": 3, "activations":
                            ["rbf", "poly2", "raw", "softmax", "topk", "rbf"]}, FILM, (6, 6)),
-    "convolution": (DECODER | {"positions": "quadratic", "content": False}, FILM, (6, 6)),
     "both": ({"form": "encoder-decoder", "vocab_size": 90},
              ("--text", "그 영화는 나쁘지 않았다", "--target", "the film was bad"), (6, 6)),
     "over states": (DECODER | {"cross": True},
@@ -117,10 +104,8 @@ def made(tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_info_logits_maps_rollouts_and_comparisons_are_those_of_the_model(
-    made, output, facts, family, tmp_path
-):
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in ("bert", "gpt2")])
+def test_commands_write_what_the_model_computes(made, output, facts, family, tmp_path):
     folder, out, _ = made(family)
     whole, part, held = facts("info", folder), facts("info", out), open_capture(out)
     model, last, length = open_model(folder), len(held.maps) - 1, len(held.main)
@@ -130,8 +115,6 @@ def test_info_logits_maps_rollouts_and_comparisons_are_those_of_the_model(
         for key in ("name", "role", "level", "key_level", "heads", "activations"):
             assert one[key] == other[key]
     assert (part["layers"][-1]["queries"], part["layers"][-1]["keys"]) == FAMILIES[family][2]
-    said = output("info", folder)
-    assert all(name in said for name in (f"family: {whole['family']}", *whole["labels"]))
     assert all(isinstance(one, LazyMap) for one in held.maps)  # nothing kept that can be computed
     sizes = {"classes": (len(model.spec.labels),), "states": (length, model.spec.width)}
     output("logits", out, "-o", tmp_path / "logits.npy")
@@ -146,8 +129,6 @@ def test_info_logits_maps_rollouts_and_comparisons_are_those_of_the_model(
     columns = length + len(held.prompt) * (held.target is not None)
     assert rolled.shape == (length, columns) and (rolled >= 0).all()
     np.testing.assert_allclose(rolled.sum(1), 1, atol=1e-5)
-    output("rollout", out, "--rows", f"{length - 1}:{length}", "-o", tmp_path / "r.npy")
-    np.testing.assert_allclose(np.load(tmp_path / "r.npy"), rolled[-1:], atol=1e-6)
     heads = facts("compare", out, out)["heads"]
     assert len(heads) == sum(len(one.heads) for one in held.maps)
     assert all(one["largest"] == 0 for one in heads)
@@ -177,31 +158,27 @@ def test_two_texts_are_told_and_may_be_given_as_ids(made, facts, output, tmp_pat
     np.testing.assert_allclose(open_capture(tmp_path / "ids.h5").logits, held.logits, atol=1e-4)
 
 
-DRAWN = ("pair", "six", "slots", "both", "over states", "one token", "hourglass")
 KINDS = [one.name for one in FIGURES.values() if one.of in ("capture", "captures", "pair")]
 KINDS.remove("image")  # which is of images alone
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("family", DRAWN)
-def test_every_kind_of_figure_is_drawn_of_every_kind_of_map(made, output, family, kind, tmp_path):
+@pytest.mark.parametrize("family", ["both", "six", "slots", "one token"])
+def test_every_kind_of_figure_is_drawn_of_maps_of_every_shape(made, output, family, tmp_path):
     _, out, _ = made(family)
-    file, last = tmp_path / "figure.svg", len(open_capture(out).maps) - 1
-    files = (out, out) if FIGURES[kind].of == "pair" else (out,)
-    options = {"layer": last, "head": 1, "query": 0, "width": "acl"}
-    words = [word for name in options_of(kind) if name in options
-             for word in (f"--{name}", options[name])]  # fmt: skip
-    assert str(file) in output("figure", *files, "--kind", kind, *words, "-o", file)
-    drawn = file.read_text()
-    if family == "both" and kind == "map":
-        assert all(f">{one}<" in drawn for one in ("film", "영화는", "Source →", "Target ↓"))
-    if family == "six" and kind == "map":
-        assert ">Row sum<" in drawn
+    values = {"layer": len(open_capture(out).maps) - 1, "head": 1, "query": 0, "width": "acl"}
+    for kind in KINDS:
+        file = tmp_path / f"{kind}.svg"
+        files = (out, out) if FIGURES[kind].of == "pair" else (out,)
+        words = [word for name in options_of(kind) if name in values
+                 for word in (f"--{name}", values[name])]  # fmt: skip
+        assert str(file) in output("figure", *files, "--kind", kind, *words, "-o", file), kind
+    drawn = (tmp_path / "map.svg").read_text()
+    shown = {"both": ("film", "영화는", "Source →", "Target ↓"), "six": ("Row sum",)}
+    assert all(f">{one}<" in drawn for one in shown.get(family, ()))
 
 
-@pytest.mark.parametrize("family", ["slots", "linformer"])
-def test_the_tokens_behind_slots_are_written_and_drawn(made, output, refusal, family, tmp_path):
-    _, out, _ = made(family)
+def test_the_tokens_behind_slots_are_written_and_drawn(made, output, refusal, tmp_path):
+    _, out, _ = made("slots")
     asked = ("--tokens", "--layer", 1, "--head", 1)
     output("map", out, *asked, "-o", tmp_path / "m.npy")
     found = np.load(tmp_path / "m.npy")
@@ -230,18 +207,14 @@ def test_a_float64_capture_reads_the_states_of_an_encoder_as_they_are_written(ou
 
 WRONG = [  # family, what it is given, what is said
     ("both", ("--text", "a"), "--target"),
-    ("both", {"input_ids": [2]}, "decoder_input_ids"),
     ("both", ("--text", "a", "--target", "b", "--off", "6.0"), "no head 6.0"),
     ("over states", {"input_ids": [2], "encoder_hidden_states": [[1.0, 2.0]]}, "encoder states"),
     ("over states", {"input_ids": [2], "encoder_hidden_states": [[1], []]}, "not a matrix"),
-    ("over states", {"input_ids": [2]}, "encoder_hidden_states"),
     ("over states", ("--text", "a"), "--ids"),
     ("bert", {"input_ids": [2], "encoder_hidden_states": STATES}, "does not accept"),
-    ("bert", ("--text", "a", "--target", "b"), "--target"),
     ("gpt2", {"input_ids": [2], "decoder_input_ids": [2]}, "does not accept"),
     ("gpt2", ("--text", "a", "--text-pair", "b"), "token types"),
     ("bert", {"input_ids": [2], "token_type_ids": [7]}, "token_type_ids"),
-    ("bert", {"input_ids": [2, 3], "token_type_ids": [0]}, "token_type_ids"),
     ("bert", {"input_ids": [2], "decoder_attention_mask": [1]}, "decoder_input_ids"),
     ("bert", {"input_ids": [2], "boundaries": [1]}, "boundaries"),
     ("bert", {"input_ids": []}, "empty"),
@@ -267,7 +240,7 @@ def test_a_wrong_combination_is_one_line_that_says_what_is_needed(made, refusal,
 
 
 RIVER = "The river broke its banks."
-ROWS = (f"{RIVER[:-1]} in the night.", "Hi", "A cat sat on the mat.", "Nobody knew.") * 4
+ROWS = (f"{RIVER[:-1]} in the night.", "Hi", "A cat sat on the mat.", "Nobody knew.") * 2
 
 
 @pytest.fixture(scope="module")
@@ -293,48 +266,41 @@ def captured(output, root):
     return find
 
 
-def test_info_names_levels_and_layers(facts, output, root, captured):
-    whole = facts("info", root / "two")
+def test_segments_are_named_written_and_drawn(facts, output, root, captured, tmp_path):
+    whole, part = facts("info", root / "two"), facts("info", captured())
     assert [one["stride"] for one in whole["levels"]] == [1, None, None]
     assert [one["parts"] for one in whole["levels"]] == [1, 2, 1]
-    part = facts("info", captured())
     assert part["levels"] == whole["levels"] and part["complete"] is True
     assert [one["role"] for one in part["layers"]] == [
         "self", "self", "self", "self", "down", "self", "self", "up", "self", "up", "self",
     ]  # fmt: skip
-    assert "unattending" not in output("info", root / "two")
     assert "boundaries: found by the model" in output("info", captured())
-    assert "boundaries: given" in output(
-        "info", captured("two", RIVER, "--boundaries", "whitespace")
-    )
-
-
-@pytest.mark.parametrize("model", ["two", "one"])
-@pytest.mark.parametrize("text", [RIVER, "a"])
-def test_what_is_written_of_a_capture_is_the_capture(output, captured, model, text, tmp_path):
-    file, count = captured(model, text), len(text)
-    held = open_capture(file)
-    for layer in (one.index for one in held.spec.layers if one.role != "self"):
-        output("map", file, "--layer", layer, "--head", 1, "-o", tmp_path / "m.npy")
-        np.testing.assert_array_equal(np.load(tmp_path / "m.npy"), held.maps[layer].read(1))
-    output("rollout", file, "-o", tmp_path / "r.npy")
-    rolled = np.load(tmp_path / "r.npy")
-    assert rolled.shape == (count, count) and np.allclose(rolled.sum(1), 1, atol=1e-5)
-    assert "4.1" in output("heads", file)
-    for kind in ("levels", "wall"):
-        output("figure", file, "--kind", kind, "-o", tmp_path / f"{kind}.svg")
-    assert "segments" in (tmp_path / "levels.svg").read_text()
+    split = captured("two", RIVER, "--boundaries", "whitespace")
+    assert "boundaries: given" in output("info", split)
+    for file in (captured(), captured("one", "a")):
+        held = open_capture(file)
+        for layer in (one.index for one in held.spec.layers if one.role != "self"):
+            output("map", file, "--layer", layer, "--head", 1, "-o", tmp_path / "m.npy")
+            np.testing.assert_array_equal(np.load(tmp_path / "m.npy"), held.maps[layer].read(1))
+        output("rollout", file, "-o", tmp_path / "r.npy")
+        rolled = np.load(tmp_path / "r.npy")
+        assert rolled.shape == (len(held.prompt),) * 2 and np.allclose(rolled.sum(1), 1, atol=1e-5)
+        assert "4.1" in output("heads", file)
+        output("figure", file, "--kind", "levels", "-o", tmp_path / "levels.svg")
+        assert "segments" in (tmp_path / "levels.svg").read_text()
 
 
 def test_heads_are_scored_switched_off_taken_away_compared_and_traced_back(
-    refusal, facts, output, root, captured, tmp_path
+    refusal, facts, output, root, captured, tmp_path, monkeypatch
 ):
+    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
     model, rows, study = root / "two", root / "rows.tsv", tmp_path / "s.h5"
     refusal("capture", model, "--text", "", "-o", tmp_path / "e.h5")
     whole = facts("evaluate", model, "--data", rows)
     assert whole != facts("evaluate", model, "--data", rows, "--off", "4.*,7.1,0.0")
     assert facts("importance", model, "--data", rows, "-o", study)
-    assert output("curve", study, model, "--data", rows)
+    measured, trials = open_study(study), tasks.trials_of(open_model(model), rows)
+    assert len(tasks.curve(trials, measured, random=1, most=3).curves) == 2
     ids = zoo.bytes_of(20)
     for heads, off in (
         ("0.1,2.0,4.1,5.3,7.2", {(0, 1), (2, 0), (4, 1), (5, 3), (7, 2)}),
@@ -444,19 +410,11 @@ def test_what_is_written_is_what_was_measured(folders, output, tmp_path):
     np.testing.assert_allclose(values, found.own / found.own.max(), rtol=1e-6)
 
 
-def test_a_figure_says_the_command_that_draws_it_again(folders, output):
-    words = ["reach", "lstm", "two", "--text", TEXT, "--target", "Sand", "--width", "icml",
-             "--title", "Two", "-o", "r.png"]  # fmt: skip
-    assert "reach of 2 models" in output(*words)
-    with Image.open("r.png") as image:
-        stored = image.info["Description"].rpartition("command: ")[2]
-    assert shlex.split(stored) == ["hgviz", *words]
-
-
-@pytest.mark.parametrize("width", ["1.6in", "acl", "icml2"])
 @pytest.mark.parametrize(
-    "names", [("states",), ("two", "window"), ("lstm", "window", "gpt", "glass")]
-)
+    ("names", "width"),
+    [(("states",), "1.6in"), (("two", "window"), "acl"),
+     (("lstm", "window", "gpt", "glass"), "icml2")],
+)  # fmt: skip
 def test_no_figure_has_a_flaw(folders, names, width):
     found = []
     for name in names:
@@ -476,29 +434,19 @@ def test_no_figure_has_a_flaw(folders, names, width):
     ("words", "code", "said"),
     [
         ("reach lstm", 2, "exactly one of"),
-        ("reach lstm --text a --tokens 3", 2, "exactly one of"),
-        ("reach lstm --tokens 0", 2, "--tokens"),
         ("reach lstm --tokens 3 --target a", 2, "need --text"),
         ("reach lstm --text a --lengths 4,x", 2, "not a list of lengths"),
-        ("reach lstm --text a -o r.doc", 2, "does not end in"),
         ("reach lstm gpt --text a -o r.npy", 2, "one model"),
         ("reach gpt --text a --lengths 4,99", 1, "at most 64"),
         ("reach lstm --tokens 2000", 1, "2,000 tokens"),
         ("reach two --text a", 1, "--target"),
-        ("reach lstm --text=", 1, "empty"),
         ("figure sample/first.h5 --kind reach -o r.pdf", 2, "hgviz reach MODEL --text T"),
         ("logits lstm --generate 5 -o l.npy", 2, "require a text"),
-        ("logits lstm -o l.npy", 2, "--text T"),
         *((words, 1, "has no attention") for words in (
             "capture lstm --text Sand -o c.h5",
-            "capture window --text Sand --generate 3 -o c.h5",
-            "capture lstm --corpus sample/reviews.tsv -o c.h5",
-            "capture window --text Sand --activation ymish -o c.h5",
             "heads lstm --text Sand",
-            "attribute window --text Sand",
             "importance lstm --data lstm/text.txt -o c.h5",
             "prune lstm --off 0.0 -o pruned",
-            "compare gpt lstm --text Sand --json",
             "compare lstm gpt --data lstm/text.txt -o r.html",
         )),
     ],
@@ -527,25 +475,23 @@ def test_all_else_works(folders, facts, output, tmp_path):
 
 
 TRAINED = {
-    "lstm": 'family = "lstm"\nd_model = 16\nn_layers = 1\nvocab_size = 256',
-    "window": 'family = "window"\nwindow = 3\nd_model = 16\nn_layers = 2\nvocab_size = 256',
-    "both": 'family = "window"\nwindow = 3\ncausal = false\nd_model = 16\nn_layers = 2',
-}
+    "lstm": ('family = "lstm"\nn_layers = 1\nvocab_size = 256', "bits_per_byte", 0, 4.0),
+    "window": (
+        'family = "window"\nwindow = 3\ncausal = false\nn_layers = 2\n'
+        '[tokenizer]\nkind = "words"\nsize = 40', "masked_accuracy", 0.2, 1,
+    ),
+}  # fmt: skip
 
 
-@pytest.mark.parametrize("name", TRAINED)
-def test_a_model_without_attention_is_trained_by_a_file(run, tmp_path, name):
+@pytest.mark.parametrize(("model", "metric", "low", "high"), TRAINED.values(), ids=TRAINED)
+def test_a_model_without_attention_is_trained_by_a_file(run, tmp_path, model, metric, low, high):
     (tmp_path / "text.txt").write_text("the sand runs down and the glass is turned\n" * 60)
-    words = '[tokenizer]\nkind = "words"\nsize = 40\n' if name == "both" else ""
     (tmp_path / "plan.toml").write_text(
-        f"[model]\n{TRAINED[name]}\n{words}"
-        '[data]\ntrain = ["text.txt"]\nvalid = "text.txt"\n'
+        f'[model]\nd_model = 16\n{model}\n[data]\ntrain = ["text.txt"]\nvalid = "text.txt"\n'
         "[recipe]\nsteps = 60\nrate = 2e-2\nwarmup = 5\ninitial = 0.1\nevaluate_length = 32\n"
         "[[recipe.stages]]\nstart = 0.0\nlength = 32\nbatch = 8\n"
     )
-    assert run("train", tmp_path / "plan.toml", "-o", tmp_path / "out")[0] == 0
+    code, said, _ = run("train", tmp_path / "plan.toml", "-o", tmp_path / "out")
+    assert code == 0 and metric.replace("_", " ") in said and "60 steps" in said
     last = json.loads((tmp_path / "out" / "log.jsonl").read_text().splitlines()[-1])
-    if name == "both":
-        assert last["stored_masked_accuracy"] > 0.2
-    else:
-        assert last["stored_bits_per_byte"] < 4.0
+    assert low < last[f"stored_{metric}"] < high
