@@ -141,15 +141,15 @@ def test_the_pointer_shows_another_querys_links_and_who_looks_at_a_key(view):
     assert session.hover is None and view.canvas.hot is None
 
 
-@pytest.mark.parametrize(("text", "heads"), [("2.*,1.0", 7), ("  ", 1), ("9.9", 0)])
-def test_heads_are_chosen_by_number_and_wrong_numbers_are_named(view, text, heads):
-    choose_heads(view, 3, text)
-    assert view.bar.named.isVisible() and view.canvas.isVisible() == (heads > 0)
-    if heads:
+def test_heads_are_chosen_by_number_and_wrong_numbers_are_named(view):
+    for text, heads in (("2.*,1.0", 7), ("  ", 1)):
+        choose_heads(view, 3, text)
+        assert view.bar.named.isVisible() and view.canvas.isVisible()
         assert len(view.links.heads) == heads and not view.error.isVisible()
-    else:
-        assert view.error.text().startswith("This model has no head 9.9: ")
-        assert view.figure(view.session) is view.as_table() is None
+    choose_heads(view, 3, "9.9")
+    assert not view.canvas.isVisible()
+    assert view.error.text().startswith("This model has no head 9.9: ")
+    assert view.figure(view.session) is view.as_table() is None
 
 
 def test_tokens_merge_into_words_and_special_tokens_can_be_hidden(view):

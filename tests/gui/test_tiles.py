@@ -50,25 +50,19 @@ def random_map(size, causal=True, seed=0):
 
 
 @pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize(
-    ("shape", "room"),
-    [
-        ((5, 5), (33, 33)), ((300, 300), (700, 700)), ((513, 513), (500, 512)),
-        ((3000, 3000), (500, 512)), ((7, 2000), (300, 300)), ((2500, 40), (400, 300)),
-        ((1200, 12), (300, 300)),  # a pixel is one cell across and four down
-    ],
-)  # fmt: skip
-def test_a_pixel_is_the_largest_of_its_cells_and_a_cell_the_same_in_all_its_pixels(
-    shape, room, signed
-):
-    array = np.random.default_rng(0).random(shape, np.float32) * (2 if signed else 1) - signed
-    source, view = source_of(array, FREE, signed), Viewport.fitted(shape, room)
-    pixels = tiles.spread(whole(source, view), view)
-    assert pixels.shape == view.size == tuple(axis.size for axis in view.axes)
-    high, low = (_reduced(reduce, array, view) for reduce in (np.maximum, np.minimum))
-    assert np.array_equal(pixels, np.where(high >= -low, high, low) if signed else high)
-    part = view.part((1, 4, 2, 5))
-    assert np.array_equal(tiles.spread(whole(source, part), part), pixels[1:4, 2:5])
+def test_a_pixel_is_the_largest_of_its_cells_and_a_cell_the_same_in_all_its_pixels(signed):
+    for shape, room in (
+        ((5, 5), (33, 33)), ((513, 513), (500, 512)), ((7, 2000), (300, 300)),
+        ((2500, 40), (400, 300)), ((1200, 12), (300, 300)),  # one cell across and four down
+    ):  # fmt: skip
+        array = np.random.default_rng(0).random(shape, np.float32) * (2 if signed else 1) - signed
+        source, view = source_of(array, FREE, signed), Viewport.fitted(shape, room)
+        pixels = tiles.spread(whole(source, view), view)
+        assert pixels.shape == view.size == tuple(axis.size for axis in view.axes)
+        high, low = (_reduced(reduce, array, view) for reduce in (np.maximum, np.minimum))
+        assert np.array_equal(pixels, np.where(high >= -low, high, low) if signed else high), shape
+        part = view.part((1, 4, 2, 5))
+        assert np.array_equal(tiles.spread(whole(source, part), part), pixels[1:4, 2:5]), shape
 
 
 def _reduced(reduce, array, view):
@@ -192,7 +186,7 @@ def test_stored_levels_are_shown_first_and_are_close_to_the_exact_ones(kept):
     assert np.allclose(near, exact, rtol=UNSIGNED_ERROR, atol=1e-7)
 
 
-@pytest.mark.parametrize("scale", [3, 1, 1 / 2, 1 / 5])
+@pytest.mark.parametrize("scale", [3, 1 / 5])
 def test_finer_than_what_is_stored_nothing_is_empty_either(kept, scale):
     view, cache = at_scale(scale), Tiles()
     for part in cache.sketches(tiles.wanted(kept, view)):
@@ -232,7 +226,7 @@ def at_place(scale, down, across, shape=Counting.shape[1:]):
     return Viewport(*along)
 
 
-@pytest.mark.parametrize("scale", [2, 1 / 2, 1 / 3, 1 / 9, 1 / 13])
+@pytest.mark.parametrize("scale", [2, 1 / 3, 1 / 13])
 def test_no_more_of_a_tile_is_read_than_is_on_screen(scale):
     source, cache = Source(Counting(), 0, FREE), Tiles()
     view = at_place(scale, 700, 900)
@@ -253,7 +247,7 @@ def test_no_more_of_a_tile_is_read_than_is_on_screen(scale):
 
 
 @pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 def test_wherever_one_goes_the_picture_is_the_one_that_is_read_at_once(seed, causal):
     dice, cache = np.random.default_rng(seed), Tiles()
     array = random_map(2600, causal, seed)
@@ -404,32 +398,28 @@ def test_a_coarser_level_is_named_by_its_tokens():
         assert padded.glyph(cell) == "" and "not part" in padded.place(cell)
 
 
-@pytest.mark.parametrize("scale", [0.01, 0.3, 1.0, 5.0, 30.0])
-@pytest.mark.parametrize("text", ["a", " ", "\n\n", "word", "שלום " * 9, "x" * 500])
-def test_any_text_has_marks_at_any_scale(text, scale):
-    names = names_of(text)
-    along = MapAxis(len(names), 300, scale)
-    marks = names.marks(along, 1.0, chosen=len(names) - 1)
-    assert all(0 <= label.middle <= 300 for label in marks.labels)
+def test_any_text_has_marks_at_any_scale():
+    for text in ("a", "\n\n", "שלום " * 9, "x" * 500):
+        names = names_of(text)
+        for scale in (0.01, 1.0, 30.0):
+            marks = names.marks(MapAxis(len(names), 300, scale), 1.0, chosen=len(names) - 1)
+            assert all(0 <= label.middle <= 300 for label in marks.labels), (text, scale)
 
 
 # --- viewports ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("cells", "room", "more", "scales"),
-    [
-        ((136, 136), (545, 546), {}, (4, 4)),  # whole pixels
-        ((2, 2), (600, 600), {}, (96, 96)),  # no cell is larger
-        ((2, 2), (1200, 1200), {"ratio": 2.0}, (192, 192)),
-        ((68, 136), (544, 544), {}, (4, 4)),  # cells of wider maps are square, too
-        ((68, 2), (544, 544), {}, (8, 96)),  # those of maps far from square are not
-    ],
-)
-def test_a_whole_map_is_fitted_into_its_room(cells, room, more, scales):
-    view = Viewport.fitted(cells, room, **more)
-    assert (view.down.scale, view.across.scale) == scales
-    assert view.size == (cells[0] * scales[0], cells[1] * scales[1])
+def test_a_whole_map_is_fitted_into_its_room():
+    for cells, room, ratio, scales in (
+        ((136, 136), (545, 546), 1.0, (4, 4)),  # whole pixels
+        ((2, 2), (600, 600), 1.0, (96, 96)),  # no cell is larger
+        ((2, 2), (1200, 1200), 2.0, (192, 192)),
+        ((68, 136), (544, 544), 1.0, (4, 4)),  # cells of wider maps are square, too
+        ((68, 2), (544, 544), 1.0, (8, 96)),  # those of maps far from square are not
+    ):
+        view = Viewport.fitted(cells, room, ratio=ratio)
+        assert (view.down.scale, view.across.scale) == scales
+        assert view.size == (cells[0] * scales[0], cells[1] * scales[1])
 
 
 @given(some.integers(1, 5000), some.integers(20, 700), some.integers(0, 4))
