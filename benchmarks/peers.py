@@ -21,13 +21,13 @@ import time
 from pathlib import Path
 from pydoc_data.topics import topics
 
+import numpy as np
+import torch
 from table import growth, heading, in_turn, line, memory_of, run_parts
 
 WIDTH, ROUNDS = 64, 3
 LENGTH = 2048  # of the Hourglass comparisons
 
-
-# --- activations ----------------------------------------------------------------------------------
 
 LIMITS = {  # forward pass over that of softmax at 2,048 tokens
     "ymish": "2.0", "tanh": "2.0", "selu": "3.0", "elu": "3.0", "leaky_relu": "3.0",
@@ -37,8 +37,6 @@ LIMITS = {  # forward pass over that of softmax at 2,048 tokens
 
 def activations(lengths=(512, 2048), heads=8):
     """Attention by every activation over the fused softmax, forward."""
-    import torch
-
     from hgviz.activations import ACTIVATIONS
     from hgviz.maps import Rule
     from hgviz.models.attention import attend
@@ -53,13 +51,11 @@ def activations(lengths=(512, 2048), heads=8):
                 rule = Rule(WIDTH**-0.5, (name,) * heads, norms, causal=causal, top_k=8)
                 works[name] = lambda rule=rule, q=q, k=k, v=v: attend(q, k, v, rule)
             with torch.inference_mode():
-                taken = in_turn(works, 3 * ROUNDS)
+                seconds = in_turn(works, 3 * ROUNDS)
             for name, limit in LIMITS.items():
-                ratio = taken[name] / taken["softmax"]
+                ratio = seconds[name] / seconds["softmax"]
                 line(name, f"{ratio:.2f}", limit if length == 2048 else "")
 
-
-# --- the published Hourglass, and shortening ------------------------------------------------------
 
 PACKAGE = {
     "num_tokens": 256, "dim": 256, "max_seq_len": 2048, "heads": 8, "dim_head": 32,
@@ -77,8 +73,7 @@ def package():
 
 
 def compare_package(length, device):
-    """The lines of one length on one device."""
-    import torch
+    """Print the rows of one length on one device."""
     from hourglass_transformer_pytorch import hourglass_transformer_pytorch as published
 
     from hgviz.models import open_model
@@ -98,91 +93,81 @@ def compare_package(length, device):
     with torch.inference_mode():
         off = float((theirs(ids) - ours(Tokens(ids))).abs().max())
         works = {"theirs": lambda: theirs(ids), "ours": lambda: ours(Tokens(ids))}
-        taken = in_turn(works, 3 * ROUNDS, wait=wait)
-    ratio = taken["ours"] / taken["theirs"]
+        seconds = in_turn(works, 3 * ROUNDS, wait=wait)
+    ratio = seconds["ours"] / seconds["theirs"]
     line(f"forward / hourglass-transformer-pytorch, {length:,} tokens", f"{ratio:.2f}", "1.00")
     line("  largest difference of logits", f"{off:.1e}")
 
 
 def shortening(steps=300):
-    """Decoders of equal parameters with and without shortening, trained by turns on the same bytes:
-    cost, time and memory over those of the vanilla one, and bits per byte."""
-    import numpy as np
-    import torch
+    """Cost, time and memory of shortened decoders over those of a vanilla one, and bits per byte.
 
+    All have the same number of parameters and are trained by turns on the same bytes.
+    """
     from hgviz.models.objectives import bits_per_byte
 
     torch.set_num_threads(1)
     data = "".join(topics[name] for name in sorted(topics)).encode()
     text = torch.frombuffer(bytearray(data), dtype=torch.uint8)
     train, held_out = text[:-HELD_OUT].long(), text[-HELD_OUT:]
-    trainers = {shape: Trainer(shape) for shape in SHAPES}
-    taken = {shape: [] for shape in SHAPES}
+    decoders = {shape: new_decoder(shape) for shape in SHAPES}
+    seconds = {shape: [] for shape in SHAPES}
     random = np.random.default_rng(0)
     for step in range(steps):
         start = int(random.integers(len(train) - LENGTH))
         rate = 2e-3 * min(1, (step + 1) / 20) * (1 - 0.9 * step / steps)
-        for shape, trainer in trainers.items():
+        for shape, decoder in decoders.items():
             begin = time.perf_counter()
-            trainer.step(train[None, start : start + LENGTH + 1], rate)
-            taken[shape].append(time.perf_counter() - begin)
+            train_step(*decoder, train[None, start : start + LENGTH + 1], rate)
+            seconds[shape].append(time.perf_counter() - begin)
     ids = held_out[None, :LENGTH].long()
     with torch.inference_mode():
-        works = {shape: lambda one=one: one.model(ids) for shape, one in trainers.items()}
+        works = {shape: lambda model=model: model(ids) for shape, (model, _) in decoders.items()}
         forward = in_turn(works, 2 * ROUNDS)
     vanilla = {}
-    for shape, trainer in trainers.items():
+    for shape, (model, _) in decoders.items():
         costs = {
-            "analytic cost": trainer.model.config.shape.cost(LENGTH, 128),
-            "forward": forward[shape], "training step": statistics.median(taken[shape]),
-            "memory of a step": memory_of(training_step, shape),
+            "analytic cost": model.config.shape.cost(LENGTH, 128),
+            "forward": forward[shape], "training step": statistics.median(seconds[shape]),
+            "memory of a step": memory_of(prepare_step, shape),
         }  # fmt: skip
         vanilla = vanilla or costs
-        heading(f"{shape}, {sum(one.numel() for one in trainer.model.parameters()):,} parameters")
+        heading(f"{shape}, {sum(one.numel() for one in model.parameters()):,} parameters")
         for name, cost in costs.items():
             line(f"{name} / vanilla", f"{cost / vanilla[name]:.2f}")
-        line("bits per byte", f"{bits_per_byte(trainer.model, held_out, LENGTH):.3f}")
+        line("bits per byte", f"{bits_per_byte(model, held_out, LENGTH):.3f}")
 
 
-class Trainer:
+def new_decoder(shape):
     """A byte-level decoder and its optimizer."""
+    from hgviz.models.config import parse_config
 
-    def __init__(self, shape):
-        import torch
-
-        from hgviz.models.config import parse_config
-
-        torch.manual_seed(0)
-        self.model = parse_config({
-            "hierarchy": shape, "vocab_size": 256, "d_model": 128, "n_heads": 4,
-            "positions": "rotary", "downsampling": "average", "upsampling": "repeat",
-        }).build()  # fmt: skip
-        self.optimizer = torch.optim.AdamW(self.model.parameters(), betas=(0.9, 0.98))
-
-    def step(self, ids, rate):
-        """One update on ids (batch, n + 1)."""
-        import torch
-
-        logits = self.model(ids[:, :-1])
-        loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-        self.optimizer.zero_grad()
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
-        self.optimizer.param_groups[0]["lr"] = rate
-        self.optimizer.step()
+    torch.manual_seed(0)
+    model = parse_config({
+        "hierarchy": shape, "vocab_size": 256, "d_model": 128, "n_heads": 4,
+        "positions": "rotary", "downsampling": "average", "upsampling": "repeat",
+    }).build()  # fmt: skip
+    return model, torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98))
 
 
-def training_step(shape):
-    """A function that takes a training step of LENGTH bytes; a short one has been taken."""
-    import torch
+def train_step(model, optimizer, ids, rate):
+    """One update on ids (batch, n + 1)."""
+    logits = model(ids[:, :-1])
+    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.param_groups[0]["lr"] = rate
+    optimizer.step()
 
+
+def prepare_step(shape):
+    """A function that takes a training step of LENGTH bytes, after a short one to warm up."""
     torch.set_num_threads(1)
-    trainer = Trainer(shape)
-    trainer.step(torch.randint(256, (1, 17)), 1e-3)
-    return lambda: trainer.step(torch.randint(256, (1, LENGTH + 1)), 1e-3)
+    decoder = new_decoder(shape)
+    train_step(*decoder, torch.randint(256, (1, 17)), 1e-3)
+    return lambda: train_step(*decoder, torch.randint(256, (1, LENGTH + 1)), 1e-3)
 
-
-# --- pages ----------------------------------------------------------------------------------------
 
 HOME = Path(__file__).parents[1] / ".venv" / "peers"
 NEEDS = "torch==2.13.0", "numpy==2.4.6", "ipython==9.18.1", "importlib_metadata==10.2.0"
@@ -190,7 +175,7 @@ PEERS = "bertviz==1.4.1", "inspectus==0.2.0", "circuitsvis==1.43.3"
 THEIRS = "BertViz head_view", "BertViz model_view", "CircuitsVis attention_heads", "inspectus"
 OURS = "hgviz, weights", "hgviz, q and k"
 LENGTHS = 64, 128, 256, 512
-ALONE = {1024: (12, 12), 4096: (2, 12), 8192: (1, 8)}  # layers and heads of q and k
+LAYERS = HEADS = 12
 LIMIT = 600  # seconds for one measurement
 
 
@@ -209,59 +194,53 @@ def pages():
     """Seconds, memory and bytes per weight of each way and length, medians."""
     theirs = THEIRS if (HOME / "bin/python").exists() else ()
     if not theirs:
-        print(
-            "BertViz, inspectus and CircuitsVis are missing: python benchmarks/peers.py --install"
-        )
-    plan = [(name, length, 12, 12) for length in LENGTHS for name in (*theirs, *OURS)]
-    plan += [(OURS[1], length, *shape) for length, shape in ALONE.items()]
-    for name, length, *shape in plan:
-        heads = "" if shape == [12, 12] else f", {math.prod(shape)} heads"
-        runs = [measured(name, length, *shape)]
-        if runs[0] and runs[0][0] < 5:
-            runs += [measured(name, length, *shape) for _ in range(ROUNDS - 1)]
-        value = f"over {LIMIT} s, or failed"
-        if all(runs):
-            seconds, memory, size = map(statistics.median, zip(*runs, strict=True))
-            value = f"{seconds:.2f} s, {memory / 1e6:,.0f} MB, {size:.3g} B"
-        line(f"{name}, {length:,} tokens{heads}", value)
+        print("hgviz alone: run python benchmarks/peers.py --install for the three others")
+    for length in LENGTHS:
+        for name in (*theirs, *OURS):
+            runs = [measure(name, length)]
+            if runs[0] and runs[0][0] < 5:
+                runs += [measure(name, length) for _ in range(ROUNDS - 1)]
+            value = f"over {LIMIT} s, or failed"
+            if all(runs):
+                seconds, memory, size = map(statistics.median, zip(*runs, strict=True))
+                value = f"{seconds:.2f} s, {memory / 1e6:,.0f} MB, {size:.3g} B"
+            line(f"{name}, {length:,} tokens", value)
 
 
-def measured(name, *shape):
+def measure(name, length):
     """(seconds, bytes of memory, bytes per weight) in a process of its own; None if it failed."""
     python = str(HOME / "bin/python") if name in THEIRS else sys.executable
-    command = [python, __file__, "--alone", name, *map(str, shape)]
+    command = [python, __file__, "--alone", name, str(length)]
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=LIMIT, env=env)
-    except subprocess.TimeoutExpired:
+        output = subprocess.check_output(command, text=True, timeout=LIMIT, env=env)
+    except subprocess.SubprocessError:
         return None
-    return None if done.returncode else json.loads(done.stdout.splitlines()[-1])
+    return json.loads(output.splitlines()[-1])
 
 
-def alone(name, length, layers, heads):
-    """Print that of this process, which is warmed up on 8 tokens."""
+def measure_alone(name, length):
+    """Print the same of this process, which is warmed up on 8 tokens."""
     prepare = their_page if name in THEIRS else our_picture
     with tempfile.TemporaryDirectory() as folder:
-        prepare(name, 8, 1, heads, folder)()
-        result = []
+        prepare(name, 8, folder)()
+        run, results = prepare(name, length, folder), []
 
         def work():
             begin = time.process_time()
-            result.append(run())
-            result.insert(0, time.process_time() - begin)
+            size = run()
+            results.extend((time.process_time() - begin, size / (LAYERS * HEADS * length**2)))
 
-        run = prepare(name, length, layers, heads, folder)
         memory = growth(lambda: work)
-    print(json.dumps([result[0], memory, result[1] / (layers * heads * length**2)]))
+    print(json.dumps([results[0], memory, results[1]]))
 
 
-def their_page(name, length, layers, heads, folder):
+def their_page(name, length, folder):
     """A function that makes a page of random weights and returns its bytes."""
     import IPython.display
-    import torch
 
     torch.set_num_threads(1)
-    weights = [torch.softmax(torch.randn(1, heads, length, length), -1) for _ in range(layers)]
+    weights = [torch.softmax(torch.randn(1, HEADS, length, length), -1) for _ in range(LAYERS)]
     tokens, parts = [f"w{number}" for number in range(length)], []
     IPython.display.display = lambda *pages, **_: parts.extend(pages)
 
@@ -286,23 +265,22 @@ def their_page(name, length, layers, heads, folder):
     return work
 
 
-def our_picture(name, length, layers, heads, folder):
+def our_picture(name, length, folder):
     """A function that writes random maps, draws the window's picture and returns bytes."""
-    import numpy as np
-
     from hgviz.gui.selftest import window_picture
     from hgviz.store import write_capture
 
-    random, given = np.random.default_rng(0), []
-    for _ in range(layers):
-        q, k = random.normal(size=(2, heads, length, WIDTH)).astype(np.float32)
-        weights = np.exp(q @ k.swapaxes(1, 2) / 8) if name == OURS[0] else None
-        given.append({"q": q, "k": k} if weights is None else
-                     {"weights": weights / weights.sum(-1, keepdims=True)})  # fmt: skip
+    random, contents = np.random.default_rng(0), []
+    for _ in range(LAYERS):
+        q, k = random.normal(size=(2, HEADS, length, WIDTH)).astype(np.float32)
+        contents.append({"q": q, "k": k})
+        if name == OURS[0]:
+            weights = np.exp(q @ k.swapaxes(1, 2) / 8)
+            contents[-1] = {"weights": weights / weights.sum(-1, keepdims=True)}
     path = Path(folder, f"{length}.h5")
 
     def work():
-        write_capture(path, tokens=[f"w{number}" for number in range(length)], layers=given)
+        write_capture(path, tokens=[f"w{number}" for number in range(length)], layers=contents)
         window_picture(path)
         return path.stat().st_size
 
@@ -311,12 +289,9 @@ def our_picture(name, length, layers, heads, folder):
 
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--alone"]:
-        alone(sys.argv[2], *map(int, sys.argv[3:]))
+        measure_alone(sys.argv[2], int(sys.argv[3]))
     else:
         if "--install" in sys.argv:
             install()
             sys.argv[1:] = ["pages"]
-        run_parts({
-            "activations": activations, "pages": pages, "package": package,
-            "shortening": shortening,
-        })  # fmt: skip
+        run_parts(activations=activations, pages=pages, package=package, shortening=shortening)

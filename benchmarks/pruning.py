@@ -1,7 +1,7 @@
 """What it costs to switch heads off: each head alone, and the gradients of all gates.
 
-Parts: classifiers, hourglass, llama, captum. Leave-one-out is compared with one
-whole masked pass per head and with captum's FeatureAblation; both sides take turns, by the clock.
+Parts: classifiers, hourglass, llama. Leave-one-out takes turns with one whole masked pass per head;
+times are by the clock.
 """
 
 import tempfile
@@ -49,9 +49,6 @@ def random_text(shape, vocabulary=1000):
     return Tokens(torch.randint(0, vocabulary, shape, generator=torch.manual_seed(1)))
 
 
-# --- leave-one-out --------------------------------------------------------------------------------
-
-
 def classifiers():
     """BERT-like classifiers with random weights; the larger has the size of BERT-base."""
     for layers, heads, width in ((6, 8, 256), (12, 12, 768)):
@@ -78,45 +75,32 @@ def llama():
 
 
 def compare(module, tokens, limit, gates=True):
-    """Leave-one-out beside masked passes: time and results; gradients of all gates."""
-    ablation = HeadAblation(module)
-    off = changed = 0.0
-    for heads, logits in ablation.ablate_each(ablation.baseline(tokens)[0]):
-        for head, values in zip(heads, logits, strict=True):
-            expected = masked(module, tokens, head)
-            off = max(off, float((values - expected).abs().max()))
-            changed += int((values.argmax(-1) != expected.argmax(-1)).sum())
-    taken = in_turn(ways(module, tokens), ROUNDS)
-    ratio = taken["masked passes"] / taken["leave-one-out"]
+    """Time of leave-one-out beside masked passes, and of the gradients of all gates."""
+    seconds = in_turn(ways(module, tokens), ROUNDS)
+    ratio = seconds["masked passes"] / seconds["leave-one-out"]
     line("masked passes / leave-one-out", f"{ratio:.2f}", limit)
-    line("largest difference of logits", f"{off:.1e}", "1e-5")
-    line("predictions that differ", f"{changed:.0f}", "0")
     if gates:
+        ablation = HeadAblation(module)
         works = {"pass": lambda: ablation.baseline(tokens),
                  "gates": lambda: ablation.gate_gradients(tokens, losses)}  # fmt: skip
-        taken = in_turn(works, ROUNDS)
-        line("gradients of all gates / a pass", f"{taken['gates'] / taken['pass']:.2f}", "2.4")
+        seconds = in_turn(works, ROUNDS)
+        line("gradients of all gates / a pass", f"{seconds['gates'] / seconds['pass']:.2f}", "2.4")
 
 
 def ways(module, tokens):
-    """Leave-one-out of all heads, and a masked pass for each."""
+    """Functions that ablate all heads one by one, in two ways."""
     ablation = HeadAblation(module)
 
     def leave_one_out():
         for _ in ablation.ablate_each(ablation.baseline(tokens)[0]):
             pass
 
+    @torch.inference_mode()
     def masked_passes():
         for head in ablation.heads:
-            masked(module, tokens, head)
+            module(tokens, Run(frozenset({head})))
 
     return {"leave-one-out": leave_one_out, "masked passes": masked_passes}
-
-
-@torch.inference_mode()
-def masked(module, tokens, *heads):
-    """Logits of a pass without some heads."""
-    return module(tokens, Run(frozenset(heads)))
 
 
 def losses(logits):
@@ -126,28 +110,5 @@ def losses(logits):
     return F.cross_entropy(flat, wanted, reduction="none").unflatten(0, (len(logits), -1)).sum(1)
 
 
-def captum():
-    """captum's FeatureAblation over a mask of heads."""
-    from captum.attr import FeatureAblation
-
-    module = encoder(6, 8, 256).build().eval().requires_grad_(False)
-    for shape in (BATCH, SENTENCE):
-        tokens = random_text(shape)
-        heads = HeadAblation(module).heads
-
-        def forward(mask, tokens=tokens, heads=heads):
-            off = [head for head, gate in zip(heads, mask[0], strict=True) if not gate]
-            return losses(masked(module, tokens, *off))[None]
-
-        method, mask = FeatureAblation(forward), torch.ones(1, len(heads))
-        works = {"ours": ways(module, tokens)["leave-one-out"],
-                 "captum": lambda method=method, mask=mask: method.attribute(mask)}  # fmt: skip
-        taken = in_turn(works, ROUNDS)
-        name = f"captum / leave-one-out, 6 x 8 heads, {shape[0]} x {shape[1]} tokens"
-        line(name, f"{taken['captum'] / taken['ours']:.2f}", "at least 3")
-
-
 if __name__ == "__main__":
-    run_parts(
-        {"classifiers": classifiers, "hourglass": hourglass, "llama": llama, "captum": captum}
-    )
+    run_parts(classifiers=classifiers, hourglass=hourglass, llama=llama)

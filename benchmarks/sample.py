@@ -16,7 +16,7 @@ from table import heading, line, run_parts
 
 from hgviz import tasks
 from hgviz.analysis.composition import Rollout, mean_distances
-from hgviz.core import HeadId, RolloutOptions
+from hgviz.core import RolloutOptions
 from hgviz.files import resource
 from hgviz.maps import DenseMap
 from hgviz.models.data import read_rows
@@ -28,7 +28,7 @@ CLASSIFIERS = "softmax", "ymish", "mixed"
 REVIEWS = resource("sample/reviews.tsv")
 
 
-def completeness(texts=12, most=1e-3):
+def completeness(texts=12):
     """Share of the answer's change that integrated gradients of the tokens leave out."""
     for name in CLASSIFIERS:
         model = tasks.load(resource(f"sample/{name}"), "cpu")
@@ -38,7 +38,7 @@ def completeness(texts=12, most=1e-3):
             answer = int(model.run(prompt.ids).logits.argmax())
             results.append(tasks.attribute(model, prompt, Question(answer)))
         missing = max(result.error for result in results)
-        line(f"{name}: largest share missing, {texts} texts", f"{missing:.1e}", f"{most}")
+        line(f"{name}: largest share missing, {texts} texts", f"{missing:.1e}", "0.001")
         line(f"{name}: most steps", f"{max(result.steps for result in results):,}")
 
 
@@ -64,12 +64,11 @@ def rollout(skipped=20):
         line("weight of the token itself", f"{weights.diagonal(skipped).mean():.3f}")
 
 
-def uniform_map(one):
-    """A map with the same weight wherever the first head's is not 0."""
-    visible = np.array([one.read(one.heads[0]) > 0], np.float32)
-    return DenseMap(
-        np.repeat(visible / visible.sum(-1, keepdims=True), len(one.heads), 0), one.heads
-    )
+def uniform_map(layer):
+    """A map with equal weights wherever the weight of the first head is not 0."""
+    visible = np.array([layer.read(layer.heads[0]) > 0], np.float32)
+    weights = visible / visible.sum(-1, keepdims=True)
+    return DenseMap(np.repeat(weights, len(layer.heads), 0), layer.heads)
 
 
 def bytes_():
@@ -82,14 +81,11 @@ def bytes_():
         line(f"bits per byte, windows of {length:,}", f"{bits:.3f}")
 
 
-# --- reviews --------------------------------------------------------------------------------------
-
-
-def reviews(draws=10):
+def reviews():
     """Accuracy of the classifiers without each layer, and without heads drawn at random."""
     for name in CLASSIFIERS:
         model = tasks.load(resource(f"sample/{name}"), "cpu")
-        heads = [HeadId(layer.index, head) for layer in model.spec.layers for head in layer.heads]
+        heads = model.spec.heads
         heading(name)
         line("accuracy", f"{accuracy(model, ()):.2%}")
         for layer in model.spec.layers:
@@ -97,10 +93,10 @@ def reviews(draws=10):
             line(f"without {layer.name}", f"{accuracy(model, off):.1%}")
         for share in (0.25, 0.5, 0.75):
             count = round(share * len(heads))
-            found = [accuracy(model, random.Random(seed).sample(heads, count))
-                     for seed in range(draws)]  # fmt: skip
-            words = f"without {count} at random ({min(found):.1%} to {max(found):.1%})"
-            line(words, f"{np.mean(found):.1%}")
+            drawn = [random.Random(seed).sample(heads, count) for seed in range(10)]
+            values = [accuracy(model, off) for off in drawn]
+            words = f"without {count} at random ({min(values):.1%} to {max(values):.1%})"
+            line(words, f"{np.mean(values):.1%}")
 
 
 def accuracy(model, off):
@@ -109,6 +105,4 @@ def accuracy(model, off):
 
 
 if __name__ == "__main__":
-    run_parts({
-        "completeness": completeness, "rollout": rollout, "bytes": bytes_, "reviews": reviews,
-    })  # fmt: skip
+    run_parts(completeness=completeness, rollout=rollout, bytes=bytes_, reviews=reviews)

@@ -6,7 +6,6 @@ kept in the system's folder for temporary files. Times are by the clock unless "
 
 import compileall
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -17,19 +16,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from PySide6.QtCore import QEvent, QEventLoop, QPointF, Qt, QTimer
+from PySide6.QtCore import QEvent, QEventLoop, QPointF, QTimer
 from PySide6.QtGui import QImage, QPainter, QPixmap
 from PySide6.QtWidgets import QApplication
 from table import line, run_parts
 
 import hgviz
-from hgviz.core import HeadId, Selection
-from hgviz.gui import sources, theme
+from hgviz.core import Selection
+from hgviz.gui import theme
 from hgviz.gui.compare import CompareView
 from hgviz.gui.ink import image
 from hgviz.gui.jobs import Lanes
 from hgviz.gui.map import MapView
-from hgviz.gui.selftest import opened
 from hgviz.gui.window import application
 from hgviz.session import Session
 from hgviz.store import open_capture, write_capture
@@ -38,27 +36,23 @@ MIDDLE, LONG = 32_768, 131_072  # tokens
 FOLDER = Path(tempfile.gettempdir(), "hgviz-bench")
 ROOM = 800, 1000  # height and width of the map
 STEP, FRAMES, FRAME = 13, 300, 1 / 60  # px, number and seconds of the frames of a pan
-SECONDS = 60  # of random movements
 
 
-def percentile(times, percent):
-    """A percentile of times in ms."""
-    return statistics.quantiles(times, n=100)[percent - 1] * 1000
+def percentile_95(times):
+    """The 95th percentile of seconds, in words."""
+    return f"{1000 * statistics.quantiles(times, n=100)[94]:.1f} ms"
 
 
-def random_capture(length, layers, heads, activation="softmax", seed=0):
+def random_capture(length, layers, heads, activation="softmax"):
     """A causal capture of random queries and keys, written unless the file is there."""
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{activation}-{length}-{layers}-{heads}.h5"
     if not path.exists():
-        dice, words = np.random.default_rng(seed), ("the ", "sand ", "ran ", "down ", "sailor ")
-        shape = heads, length, 64
-        given = [
-            {"q": dice.normal(size=shape).astype(np.float32), "causal": True,
-             "k": dice.normal(size=shape).astype(np.float32), "activation": activation}
-            for _ in range(layers)
-        ]  # fmt: skip
-        write_capture(path, tokens=dice.choice(words, length).tolist(), layers=given)
+        random, contents = np.random.default_rng(len(activation)), []
+        for _ in range(layers):
+            q, k = random.normal(size=(2, heads, length, 64)).astype(np.float32)
+            contents.append({"q": q, "k": k, "causal": True, "activation": activation})
+        write_capture(path, tokens=["sand "] * length, layers=contents)
     return open_capture(path)
 
 
@@ -71,7 +65,7 @@ def shown(kind, size, **fields):
     session.put(**fields)
     view.bind(session, lanes)
     view.show()
-    turn(lambda: view.canvas.panes[0].scene is not None)
+    wait_until(lambda: view.canvas.panes[0].scene is not None)
     try:
         yield view
     finally:
@@ -81,14 +75,14 @@ def shown(kind, size, **fields):
         view.deleteLater()
 
 
-def turn(until, seconds=600):
-    """Run the event loop until something is so."""
-    end = time.perf_counter() + seconds
+def wait_until(is_done):
+    """Run the event loop until a function returns True, at most ten minutes."""
+    end = time.perf_counter() + 600
     beat = QTimer(interval=2)  # wakes the loop, which sleeps in between as it does in the program
     beat.start()
-    while not until():
+    while not is_done():
         if time.perf_counter() > end:
-            raise TimeoutError("it did not happen")
+            raise TimeoutError("nothing happened for ten minutes")
         QApplication.processEvents(QEventLoop.ProcessEventsFlag.WaitForMoreEvents)
     beat.stop()
 
@@ -96,14 +90,14 @@ def turn(until, seconds=600):
 def wait(seconds):
     """Run the event loop for a while."""
     end = time.perf_counter() + seconds
-    turn(lambda: time.perf_counter() >= end)
+    wait_until(lambda: time.perf_counter() >= end)
 
 
 def give_map_room(view, room):
     """Resize a view so that its map has a height and width."""
     height, width = view.canvas.room
     view.resize(view.width() + room[1] - width, view.height() + room[0] - height)
-    turn(lambda: view.canvas.room == room)
+    wait_until(lambda: view.canvas.room == room)
 
 
 def look(canvas, cells):
@@ -113,54 +107,22 @@ def look(canvas, cells):
         for axis, share in ((canvas.view.down, 0.75), (canvas.view.across, 0.3))
     )
     canvas._look(replace(canvas.view, down=down, across=across))
-    turn(lambda: canvas.is_exact)
-
-
-def delays(seconds, act=None, going=lambda: True, every=5):
-    """Seconds by which turns of the event loop, asked for every 5 ms, are late.
-
-    act: called once a frame. going: whether to go on before the time is over.
-    """
-    late, last = [], time.perf_counter()
-
-    def tick():
-        nonlocal last
-        now = time.perf_counter()
-        late.append(max(0.0, now - last - every / 1000))
-        last = now
-
-    timers = []
-    for interval, call in ((every, tick), (round(1000 * FRAME), act or (lambda: None))):
-        timer = QTimer(interval=interval, timerType=Qt.TimerType.PreciseTimer)
-        timer.timeout.connect(call)
-        timer.start()
-        timers.append(timer)
-    end = time.perf_counter() + seconds
-    turn(lambda: time.perf_counter() >= end or not going(), 2 * seconds + 60)
-    for timer in timers:
-        timer.stop()
-    return late
-
-
-# --- moving ---------------------------------------------------------------------------------------
+    wait_until(lambda: canvas.is_exact)
 
 
 def moving():
-    """Pans, other heads, and a minute of random movements in the whole window."""
+    """Time of the frames of a pan, and until another head is there."""
     application()  # first, as in the program: it leaves a core to the window
     long, middle = random_capture(LONG, 2, 2), random_capture(MIDDLE, 4, 6)
-    with shown(MapView, (1400, 1200), capture=long, selection=Selection(0, 0)) as view:
-        give_map_room(view, ROOM)
-        pan(view.canvas)
-    with shown(MapView, (1400, 1200), capture=middle, selection=Selection(0, 0)) as view:
-        give_map_room(view, ROOM)
-        for cells in (1, 2):
-            change_heads(view, cells)
-    move_about(long)
+    for capture, measure in ((long, pan), (middle, change_heads)):
+        with shown(MapView, (1400, 1200), capture=capture, selection=Selection(0, 0)) as view:
+            give_map_room(view, ROOM)
+            measure(view)
 
 
-def pan(canvas):
-    """Frames of a pan beside bare blits of the same picture."""
+def pan(view):
+    """Time of the frames of a pan over that of bare blits of the same picture."""
+    canvas = view.canvas
     screen = QPixmap(ROOM[1], ROOM[0])
     screen.fill(0)
 
@@ -184,106 +146,58 @@ def pan(canvas):
             wait(max(0.0, FRAME - (time.perf_counter() - begin)))
         ratio = statistics.median(frames) / statistics.median(blits)
         line(f"frame of a pan / bare blit, processor, {cells}x of {LONG:,}", f"{ratio:.1f}", "15")
-        line("the same frames, 95 %", f"{percentile(clock, 95):.1f} ms", "8")
+        line("the same frames, 95 %", percentile_95(clock), "8")
 
 
-def change_heads(view, cells):
-    """Time until another head's exact map is there, and what is stored of it before."""
-    capture, canvas = view.session.capture, view.canvas
-    heads = [HeadId(layer.index, head) for layer in capture.spec.layers for head in layer.heads]
-    look(canvas, cells)
-    stored, exact = [], []
-    for head in [*heads[cells::2], heads[0]]:
-        wait(0.1)
-        view._supply._rest.stop()  # read ahead nothing, so that every head is cold
-        start, old = time.perf_counter(), canvas.panes[0].scene.source
-        view.session.put(selection=view.session.at(head))
-        turn(lambda old=old: canvas.panes[0].scene.source is not old and overview_is_shown(view))
-        stored.append(time.perf_counter() - start)
-        turn(lambda: canvas.is_exact)
-        exact.append(time.perf_counter() - start)
-    where = f"another head, cold, {cells}x of {MIDDLE:,}, 95 %"
-    line(f"{where}: stored overview", f"{percentile(stored, 95):.1f} ms", "16")
-    line(f"{where}: exact", f"{percentile(exact, 95):.1f} ms", "16")
-
-
-def overview_is_shown(view):
-    """Whether every tile on screen has at least what the file stores of it."""
-    head = view._opened
-    missing = view.tiles.lacking(head.sources[0], view.canvas.view)
-    return next(view.tiles.sketches(missing), None) is None
-
-
-def move_about(capture):
-    """How late the event loop is while somebody pans, zooms, hovers and changes heads."""
-    sources.AT_ONCE = 0  # do not measure heads first
-    with opened(capture.path) as (program, _):
-        wait(2)
-        canvas, dice = program.inspect.map.canvas, random.Random(0)
-        line("event loop late, idle, 99 %", f"{percentile(delays(SECONDS / 4), 99):.1f} ms")
-
-        def act():
-            rect = canvas.panes[0].rect
-            place = QPointF(rect.left() + dice.random() * rect.width(),
-                            rect.top() + dice.random() * rect.height())  # fmt: skip
-            action = dice.choices(("pan", "hover", "zoom", "head"), (50, 40, 5, 1))[0]
-            if action == "pan":
-                canvas.pan(QPointF(dice.choice((-STEP, STEP)), dice.choice((-STEP, 0, STEP))))
-            elif action == "hover":
-                canvas.pointed.emit(canvas.cell_at(place))
-            elif action == "zoom":
-                canvas.zoom(dice.choice((1, 1, -1)), place)
-            else:
-                layer = dice.choice(capture.spec.layers)
-                program.session.select(layer=layer.index, head=dice.choice(layer.heads))
-
-        late = percentile(delays(SECONDS, act), 99)
-        line(f"event loop late, moving about for {SECONDS} s, 99 %", f"{late:.1f} ms", "16")
-
-
-# --- comparing ------------------------------------------------------------------------------------
+def change_heads(view):
+    """Time until the exact map of another head is there."""
+    canvas, heads = view.canvas, view.session.capture.spec.heads
+    for cells in (1, 2):
+        look(canvas, cells)
+        seconds = []
+        for head in [*heads[cells::2], heads[0]]:
+            wait(0.1)
+            view._supply._rest.stop()  # read ahead nothing, so that every head is cold
+            start, old = time.perf_counter(), canvas.panes[0].scene.source
+            view.session.put(selection=view.session.at(head))
+            wait_until(lambda old=old: canvas.panes[0].scene.source is not old and canvas.is_exact)
+            seconds.append(time.perf_counter() - start)
+        words = f"another head, cold, {cells}x of {MIDDLE:,}, until its map is exact, 95 %"
+        line(words, percentile_95(seconds), "16")
 
 
 def comparing():
-    """Frames of a pan through A, B and A - B, beside those of one map of either size."""
+    """Frames of a pan through A, B and A - B, beside those of one map of the size of each."""
     theme.apply(application(), False)
-    a, b = (
-        random_capture(MIDDLE, 1, 1, name, seed) for seed, name in enumerate(("softmax", "tanh"))
-    )
+    a, b = (random_capture(MIDDLE, 1, 1, activation) for activation in ("softmax", "tanh"))
     fields = {"capture": a, "selection": Selection(0, 0, MIDDLE * 3 // 4, MIDDLE * 3 // 10)}
-    sizes = (704, 714), (1600, 610)  # of Inspect's map and of Compare in a window of 1600 x 1000
     with (
-        shown(MapView, sizes[0], **fields) as single,
-        shown(CompareView, sizes[1], capture_b=b, **fields) as both,
+        shown(MapView, (704, 714), **fields) as single,
+        shown(CompareView, (1600, 610), capture_b=b, **fields) as both,
     ):
-        turn(lambda: both._opened is not None)
+        wait_until(lambda: both._opened is not None)
         both._opened.add_up()  # so that the sums of rows are drawn as well
-        rooms = {"Inspect's": single.canvas.room, "one of the three": both.canvas.room}
+        give_map_room(single, both.canvas.room)
         for cells in (1, 8):
-            for name, room in rooms.items():
-                give_map_room(single, room)
-                look(single.canvas, cells)
-                look(both.canvas, cells)
-                ratio = compared_frames(single.canvas, both.canvas)
-                line(f"frame of three maps / a map as large as {name}, {cells}x",
-                     f"{ratio:.2f}", "2.2")  # fmt: skip
+            look(single.canvas, cells)
+            look(both.canvas, cells)
+            ratio = compared_frames(single.canvas, both.canvas)
+            line(f"frame of three maps / one map as large as each, {cells}x", f"{ratio:.2f}", "2.2")
 
 
 def compared_frames(*canvases):
     """Processor time of the second canvas's frames over the first's, medians."""
-    taken = [], []
+    seconds = [], []
     for number in range(FRAMES):
         step = QPointF(-STEP if number % 40 < 20 else STEP, -STEP if number % 3 == 0 else 0)
-        for times, canvas in zip(taken, canvases, strict=True):
+        for times, canvas in zip(seconds, canvases, strict=True):
             begin, start = time.perf_counter(), time.thread_time()
             canvas.pan(step)
             QApplication.sendPostedEvents(canvas.window(), QEvent.Type.UpdateRequest)  # it paints
             times.append(time.thread_time() - start)
             wait(max(0.0, FRAME - (time.perf_counter() - begin)))
-    return statistics.median(taken[1]) / statistics.median(taken[0])
+    return statistics.median(seconds[1]) / statistics.median(seconds[0])
 
-
-# --- startup --------------------------------------------------------------------------------------
 
 EMPTY_WINDOW = """
 import time
@@ -307,8 +221,8 @@ os.environ["HGVIZ_EXIT_AFTER_PAINT"] = "1"
 app.window([])
 print(time.monotonic())
 """
-SAMPLE = """
-import os, time
+FIRST_MAP = """
+import time
 from PySide6.QtCore import QEvent, QObject, QTimer, Slot
 from PySide6.QtWidgets import QApplication
 from hgviz.gui import app
@@ -330,20 +244,14 @@ class Starter(app.Starter):
 
 app.Starter = Starter
 def painted():
-    {painted}
+    print(time.monotonic(), flush=True)
+    QApplication.exit(0)
 app.window([resource("sample/first.h5")])
 """
-FIRST_MAP = SAMPLE.format(painted="print(time.monotonic(), flush=True); QApplication.exit(0)")
-AT_REST = SAMPLE.format(
-    painted="""
-    spent = lambda: print(sum(os.times()[:2]), flush=True)
-    QTimer.singleShot(8000, spent)  # when torch is loaded behind the picture
-    QTimer.singleShot(18000, lambda: (spent(), QApplication.exit(0)))"""
-)
 
 
 def startup(rounds=9):
-    """Time to the help, the first frame and the sample's map, over the same without hgviz."""
+    """Time to the help, the first frame and the map of the sample, over the same without hgviz."""
     compileall.compile_dir(hgviz.__path__[0], quiet=1)  # as pip does
     with tempfile.TemporaryDirectory() as home:
         for name, ours, bare, limit in (
@@ -355,12 +263,10 @@ def startup(rounds=9):
             mine, other = (statistics.median(times) for times in zip(*pairs, strict=True))
             line(name, f"{mine:.3f} s")
             line("  over the same without hgviz", f"{mine / other:.2f}", limit)
-        first, last = map(float, printed(home, "-c", AT_REST).split())
-        line("window at rest, of a core", f"{10 * (last - first):.2f} %", "1")
 
 
 def start(home, *arguments):
-    """Seconds from the start of an interpreter until it prints the time, or ends."""
+    """Seconds from the start of a new interpreter until it prints the time, or ends."""
     begin = time.monotonic()  # one clock for all processes
     output = printed(home, *arguments)
     end = float(output) if arguments[0] == "-c" and output else time.monotonic()
@@ -368,12 +274,11 @@ def start(home, *arguments):
 
 
 def printed(home, *arguments):
-    """What an interpreter prints whose settings are in a folder of its own."""
+    """What a new interpreter prints, with its settings in the folder home."""
     env = {**os.environ, "HOME": home, "XDG_CONFIG_HOME": home}
     command = [sys.executable, *arguments]
-    output = subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
-    return output
+    return subprocess.run(command, env=env, check=True, capture_output=True, text=True).stdout
 
 
 if __name__ == "__main__":
-    run_parts({"moving": moving, "comparing": comparing, "startup": startup})
+    run_parts(moving=moving, comparing=comparing, startup=startup)

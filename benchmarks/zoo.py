@@ -6,8 +6,7 @@
 Rows of types go to docs/reference/models.tsv, from which docs/reference.py makes a page. A type
 counts by its best class that hgviz opens. It is exact where outputs agree within 1e-4 of the
 largest, and every map within 1e-5 with those of eager attention; where transformers returns none,
-with the softmaxes of its eager code, in order. "lazy": maps are computed from queries and keys.
-"dense": weights are stored. "both": each is found.
+with the softmaxes of its eager code, in order.
 """
 
 import csv
@@ -41,7 +40,6 @@ from tests.models.zoo import write
 os.environ.update(HF_HUB_OFFLINE="1", TOKENIZERS_PARALLELISM="false", OMP_NUM_THREADS="1")
 
 TABLE = Path(__file__).parents[1] / "docs" / "reference" / "models.tsv"
-COLUMNS = ("type", "class", "found", "maps", "without", "why", "others")
 TEXT_HEADS = (
     "SEQ_TO_SEQ_CAUSAL_LM", "CAUSAL_LM", "MASKED_LM", "SEQUENCE_CLASSIFICATION",
     "TOKEN_CLASSIFICATION", "QUESTION_ANSWERING", "IMAGE_CLASSIFICATION", "AUDIO_CLASSIFICATION",
@@ -50,15 +48,18 @@ HEADS = (
     *TEXT_HEADS[:3], "IMAGE_TEXT_TO_TEXT", "MULTIMODAL_LM", *TEXT_HEADS[3:], "SPEECH_SEQ_2_SEQ",
     "CTC",
 )  # fmt: skip
-TOKENS, WRITTEN = 23, 17
 PATIENCE = 120  # seconds for a type
 OUTPUTS, MAPS = 1e-4, 1e-5
-STATUS = {  # the best first
-    "lazy": "exact, lazy", "both": "exact, lazy or dense", "dense": "exact, dense",
-    "outputs": "outputs equal, no maps to compare", "differs": "differs", "refused": "refused",
-    "unbuilt": "not built so small here", "part": "part of a model, without a class of its own",
-    "slow": "not done in time",
-}  # fmt: skip
+STATUS = (  # the best first
+    "lazy",  # exact, all maps computed from queries and keys
+    "both",  # exact, some maps computed and some stored
+    "dense",  # exact, all maps stored
+    "outputs",  # equal outputs, and no maps to compare
+    "differs", "refused",
+    "unbuilt",  # transformers does not build it so small here
+    "part",  # of a model, without a class of its own
+    "slow",  # not done in time
+)  # fmt: skip
 EXACT = ("lazy", "both", "dense")
 
 
@@ -89,8 +90,7 @@ def try_type(kind):
                 row = kind, name, *compare(path, name)
             except Exception as error:
                 row = kind, name, status, "", "", message(error)
-        order = list(STATUS)
-        if best[2] == "part" or order.index(row[2]) < order.index(best[2]):
+        if best[2] == "part" or STATUS.index(row[2]) < STATUS.index(best[2]):
             best = row
         if row[2] in EXACT:
             return *best, other_classes(kind, name)
@@ -127,14 +127,11 @@ def message(error):
     return f"{type(error).__name__}: {words}"[:200]
 
 
-# --- one model ------------------------------------------------------------------------------------
-
-
-def ours(path, tokens=TOKENS, written=WRITTEN, device="cpu", dtype="float32"):
+def ours(path, tokens=23, device="cpu", dtype="float32"):
     """hgviz's model and capture of random inputs, and the same inputs for transformers."""
     model = open_model(path, device, dtype)
     random = torch.Generator().manual_seed(1)
-    ids, target = (torch.randint(5, 110, (1, n), generator=random) for n in (tokens, written))
+    ids, target = (torch.randint(5, 110, (1, n), generator=random) for n in (tokens, 17))
     ids[0, -1] = getattr(model.module.net.config, "eos_token_id", None) or ids[0, -1]
     inputs = {"input_ids": ids}
     if model.spec.modality == "text":
@@ -283,16 +280,7 @@ def distance(one, other):
     return apart
 
 
-PRELOADED = [
-    "torch", "transformers", "transformers.modeling_utils", "transformers.generation",
-    "transformers.models.auto.modeling_auto", "transformers.models.clip.modeling_clip",
-    "transformers.models.llama.modeling_llama", "transformers.models.bert.modeling_bert",
-    "hgviz.models.pretrained", "hgviz.models.model", "hgviz.tasks", "hgviz.maps",
-    "hgviz.models.trials", "tests.models.zoo",
-]  # fmt: skip
-
-
-# --- all types ------------------------------------------------------------------------------------
+PRELOADED = ["hgviz.models.pretrained", "hgviz.tasks", "hgviz.models.trials", "tests.models.zoo"]
 
 
 def types(kinds=()):
@@ -302,35 +290,34 @@ def types(kinds=()):
         with TABLE.open(encoding="utf-8", newline="") as file:
             rows = {row[0]: row for row in list(csv.reader(file, delimiter="\t"))[2:]}
     with ThreadPoolExecutor(2) as pool:
-        for row in pool.map(patiently, kinds or sorted(CONFIG_MAPPING_NAMES)):
+        for row in pool.map(try_type_in_time, kinds or sorted(CONFIG_MAPPING_NAMES)):
             rows[row[0]] = row
-            print(f"{row[0]:30}{row[1]:42}{STATUS[row[2]]:24}{'  '.join(row[3:])}", flush=True)
+            line(row[0], "  ".join(row[1:]))
     with TABLE.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, delimiter="\t", lineterminator="\n")
         writer.writerow(["transformers", transformers.__version__])
-        writer.writerows([COLUMNS, *(rows[kind] for kind in sorted(rows))])
+        writer.writerow(("type", "class", "found", "maps", "without", "why", "others"))
+        writer.writerows(rows[kind] for kind in sorted(rows))
     counts = Counter(row[2] for row in rows.values())
-    for status, words in STATUS.items():
-        print(f"{counts[status]:5}  {words}")
     exact = sum(counts[status] for status in EXACT)
     line("types of transformers that are exact", f"{exact}", "at least 380")
     line("types whose outputs or maps differ", f"{counts['differs']}", "0")
 
 
-def patiently(kind):
-    """The row of a type, tried in a process of its own."""
+def try_type_in_time(kind):
+    """The row of a type, tried in a process that is stopped after PATIENCE seconds."""
     context = get_context("forkserver")  # whose processes have no threads that hold a lock
     context.set_forkserver_preload(PRELOADED)
     queue = context.Queue()
     process = context.Process(target=put_row, args=(kind, queue))
     process.start()
     try:
-        row = queue.get(timeout=PATIENCE)
+        return queue.get(timeout=PATIENCE)
     except Exception:
-        row = kind, "", "slow", "", "", "", ""
-    process.kill()
-    process.join()
-    return row
+        return kind, "", "slow", "", "", "", ""
+    finally:
+        process.kill()
+        process.join()
 
 
 def put_row(kind, queue):

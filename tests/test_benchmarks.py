@@ -27,30 +27,38 @@ def test_a_limit_is_compared_with_the_first_number(table):
         assert table["holds"](value, limit) is expected, value
 
 
-def test_a_part_gives_its_lines_and_a_failing_or_slow_part_is_named(table, tmp_path):
+def test_a_part_gives_its_rows_and_a_failing_or_slow_part_is_named(table, tmp_path):
     (tmp_path / "shown.py").write_text(
         f"import sys, time; sys.path.insert(0, {str(FOLDER)!r})\n"
         "from table import line\n"
         "line('a ratio', '1.50', '1.3')\n"
         "time.sleep(60) if sys.argv[1] == 'slow' else sys.exit(3)\n"
     )
-    collect = table["collect"]
-    collect.__globals__["__file__"] = str(tmp_path / "table.py")
-    lines, failure = collect("shown", "wrong", 60)
-    assert lines == [{"name": "a ratio", "value": "1.50", "limit": "1.3", "holds": False}]
-    assert failure == "ended with code 3"
-    assert collect("shown", "slow", 2)[1] == "was stopped after 0 minutes"
-    rows = [("shown", *lines[0].values())]
-    text = "\n".join(table["markdown"](rows, ["wrong ended"]))
-    assert "| shown | a ratio | 1.50 | 1.3 | **NO** |" in text
-    assert "0 limits hold, 1 do not." in text and "Not measured: wrong ended." in text
+    run_part = table["run_part"]
+    run_part.__globals__["__file__"] = str(tmp_path / "table.py")
+    row = "| a ratio | 1.50 | 1.3 | **NO** |\n"
+    assert run_part("shown", "wrong", 60) == (row, "wrong ended with code 3")
+    assert run_part("shown", "slow", 2) == (row, "slow was stopped after 0 minutes")
+
+
+def test_the_table_counts_the_limits_and_names_what_was_not_measured(table, capsys, monkeypatch):
+    results = {
+        "tiles": ("| a | 2 | 1 | **NO** |\n| b | 1 | 2 | yes |\n", ""),
+        "texts": ("", "it ended"),
+    }
+    monkeypatch.setitem(table["main"].__globals__, "run_part", lambda _, part, __: results[part])
+    monkeypatch.setattr(sys, "argv", ["table.py", *results])
+    assert table["main"]() == 1
+    text = capsys.readouterr().out
+    assert "| a | 2 | 1 | **NO** |" in text
+    assert text.endswith("\n1 limits hold, 1 do not.\nNot measured: it ended.\n")
 
 
 def test_every_part_of_the_table_is_in_its_script(table):
     for script, (short, long) in table["PARTS"].items():
         text = (FOLDER / f"{script}.py").read_text()
         for part in short + long:
-            assert f'"{part}"' in text, (script, part)
+            assert f"{part}={part}" in text or part == "types", (script, part)
     scripts = {path.stem for path in FOLDER.glob("*.py")}
     assert scripts == {*table["PARTS"], "table"}
 
@@ -60,7 +68,7 @@ def device(monkeypatch):
     monkeypatch.syspath_prepend(str(FOLDER))
     monkeypatch.setattr(sys, "argv", ["device.py"])
     found = runpy.run_path(str(FOLDER / "device.py"))
-    found["main"].__globals__.update(ROUNDS=1, DEVICE="cpu", find_device=lambda: None)
+    found["main"].__globals__.update(ROUNDS=1, DEVICE="cpu")
     return found
 
 
@@ -73,9 +81,10 @@ def test_without_a_gpu_its_figures_are_left_out_in_one_line(device, capsys):
 def test_a_survey_by_torch_is_near_numpys(device, capsys, peaked):
     device["compare_surveys"](600, peaked)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 3 and "weights of torch off numpy's" in lines[-1]
+    name, value = lines[-1].split("|")[1:3]
+    assert len(lines) == 3 and "weights of torch off numpy's" in name
     # scores of a peaked head are large, and so is what products round differently of them
-    assert float(lines[-1].split()[-3]) < (1e-4 if peaked else 1e-5)
+    assert float(value) < (1e-4 if peaked else 1e-5)
 
 
 def test_maps_of_a_device_differ_no_more_than_a_finer_format_does(device, capsys, tmp_path):
@@ -83,8 +92,8 @@ def test_maps_of_a_device_differ_no_more_than_a_finer_format_does(device, capsys
     for dtype, finer in (("float32", "float64"), ("bfloat16", "float32")):
         device["compare_maps"](tmp_path, dtype, finer, 48)
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 4
-    assert all(line.endswith("yes") for line in lines)
+    assert len(lines) == 2
+    assert all(line.endswith("| yes |") for line in lines)
 
 
 # --- golden outputs -------------------------------------------------------------------------------
