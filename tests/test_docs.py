@@ -90,18 +90,13 @@ def test_a_picture_is_the_window_or_what_one_command_of_a_page_draws(picture):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_every_command_of_a_page_is_one_of_the_program(page):
+def test_every_command_of_a_page_is_one_of_the_program_and_no_other_is_run(page):
     for words in every_command(page):
         try:
             params = asked(words)
         except Exception as error:
             raise AssertionError(f"{page.name}: {shlex.join(words)}") from error
-        if words[1] == "figure":
-            assert params["kind"] in FIGURES, shlex.join(words)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_what_is_run_are_commands_of_hgviz_alone(page):
+        assert words[1] != "figure" or params["kind"] in FIGURES, shlex.join(words)
     for block in pictures.blocks(page):
         assert not block.kind.startswith("sh ") or block.kind in KINDS
         if block.kind == pictures.ALWAYS:
