@@ -42,7 +42,7 @@ def until(condition):
         qt.processEvents()
         time.sleep(0.005)
 """
-SCORED = """
+MEASURED = """
 until(lambda: session.model is not None and session.capture is not None)
 commands.use_data(sys.argv[2])
 until(lambda: session.trial is not None and session.trial.done)
@@ -51,15 +51,8 @@ until(lambda: session.trial.off == session.off and session.trial.done)
 commands.pruning.keep()
 session.put(mode="prune")
 mask, = session.masks
-"""
-MEASURED = (
-    SCORED
-    + """
 commands.pruning.measure(frozenset({"gradient"}), curve=True)
 until(lambda: session.study is not None and session.study.curves and not commands.pruning.measuring)
-"""
-)
-KEPT = """
 until(lambda: program.recovery._kept == program.recovery._next())
 study = session.study
 print(repr((mask.score.value, mask.change, study and float(study.arrays["gradient"].sum()),
@@ -131,7 +124,7 @@ def leave(start, path, until, **fields):
 def test_scores_masks_and_curves_of_a_killed_process_come_back(
     start, checkpoint, story, until, tmp_path
 ):
-    said = ast.literal_eval(killed(WINDOW + MEASURED + KEPT, checkpoint, story))
+    said = ast.literal_eval(killed(WINDOW + MEASURED, checkpoint, story))
     score, change, gradient, curves = said
     program = start()
     (dialog,) = offers(program)
@@ -170,34 +163,27 @@ def test_the_recovery_file_follows_the_session(start, capture_file, until):
     until(lambda: files() == [])
 
 
-def test_an_unsaved_study_is_recovered_after_sigterm(start, checkpoint, story, until):
+def test_an_unsaved_study_is_recovered_after_sigterm(start, capture_file, until):
     """SIGTERM ends the window in order, and nobody can be asked about what would be lost."""
     code = """
 import sys
 from PySide6.QtCore import QTimer
 from hgviz.gui import app
 from hgviz.gui.program import Program
-from hgviz.core import HeadId
+from tests.studying import make_study
 
-def work(program):
-    session, commands = program.session, program.commands
-    stage = [0]
-    def step():
-        if stage[0] == 0 and session.model is not None and session.capture is not None:
-            commands.use_data(sys.argv[2]); stage[0] = 1
-        elif stage[0] == 1 and session.trial is not None and session.trial.done:
-            commands.pruning.measure(frozenset({"gradient"})); stage[0] = 2
-        elif stage[0] == 2 and session.study is not None and not commands.pruning.measuring:
-            stage[0] = 3; print("measured", flush=True)
-    timer = QTimer(program.frame, interval=20); timer.timeout.connect(step); timer.start()
-
-old = Program.open_first
-def first(self, *given):
-    old(self, *given); work(self)
-Program.open_first = first
+first = Program.open_first
+def opened(self, *given):
+    first(self, *given)
+    QTimer.singleShot(0, self.frame, lambda: work(self.session))
+def work(session):
+    study = make_study()
+    session.put(capture=None, model=None, spec=study.spec, study=study, unsaved=True)
+    print("measured", flush=True)
+Program.open_first = opened
 sys.exit(app.window(sys.argv[1:2]))
 """
-    one = process(code, checkpoint, story)
+    one = process(code, capture_file)
     assert one.stdout.readline() == "measured\n"
     one.send_signal(signal.SIGTERM)
     assert one.wait(60) == 128 + signal.SIGTERM
@@ -243,9 +229,8 @@ def test_an_unanswered_recovery_is_offered_again_until_it_is_discarded(start, ca
     until(lambda: third.session.capture is not None)  # the usual start
 
 
-@pytest.mark.parametrize("content", [b"", b"broken", b'{"format": "hgviz session"}'])
-def test_a_damaged_recovery_file_is_reported_once_and_kept(start, until, content, capture_file):
-    file = last().with_name("open.hgviz")
+def test_a_damaged_recovery_file_is_reported_once_and_kept(start, capture_file):
+    file, content = last().with_name("open.hgviz"), b'{"format": "hgviz session"}'
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_bytes(content)
     one = start(capture_file)

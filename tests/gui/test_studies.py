@@ -67,7 +67,9 @@ def score(program, path, until):
 # --- by itself ------------------------------------------------------------------------------------
 
 
-def test_a_study_is_shown_without_its_model(program, measured, until):
+def test_a_study_is_shown_without_its_model_and_stays_when_that_opens(
+    program, measured, short_checkpoint, until
+):
     program.open_first([str(measured)])
     until(lambda: program.session.study is not None)
     program.settle()
@@ -81,19 +83,14 @@ def test_a_study_is_shown_without_its_model(program, measured, until):
     assert "Study heads.h5" in program.frame.made_words.full
     names = ("choose_data", "measure_heads", "trace_curve", "remove_heads")
     assert not any(program.frame.actions_by_name[one].isEnabled() for one in names)
+    assert page.live._notice.findChildren(type(page.live.change))
+    open_model(program, short_checkpoint, until)
+    program.settle()
+    assert session.checkpoint == str(short_checkpoint) and session.study is not None
+    assert session.mode == "prune" and "Choose data" in said(page.live)
 
 
 # --- with its model -------------------------------------------------------------------------------
-
-
-def test_a_study_stays_when_its_model_is_opened(program, measured, short_checkpoint, until):
-    open_file(program, measured, until)
-    assert program.prune.live._notice.findChildren(type(program.prune.live.change))
-    open_model(program, short_checkpoint, until)
-    program.settle()
-    session = program.session
-    assert session.checkpoint == str(short_checkpoint) and session.study is not None
-    assert session.mode == "prune" and "Choose data" in said(program.prune.live)
 
 
 def test_a_study_is_extended_on_its_own_data_and_replaced_on_other_data(
@@ -243,17 +240,6 @@ def key_of(session, work, **place):
     return session.sweep.of(work, **place)[0].cell.key
 
 
-def test_a_folder_that_is_opened_shows_its_cells(program, begun, until):
-    program.commands.open_path(str(begun.path))
-    until(lambda: program.session.sweep is not None)
-    program.settle()
-    assert program.frame.pages.currentWidget() is program.sweep
-    page = program.sweep
-    assert page.summary.head.title.text() == "Which activation, which heads"
-    assert page.summary.counts.full == "11 done, 5 waiting, 1 failed, 5 blocked"
-    assert "the loss is NaN" in page.cells.as_text()
-
-
 def test_cells_are_sorted_walked_and_opened_by_keys(studied):
     table, session = studied.sweep.cells.table, studied.session
     table.setFocus()
@@ -272,10 +258,6 @@ def test_cells_are_sorted_walked_and_opened_by_keys(studied):
     studied.sweep.cells.asked.connect(asked.append)
     QTest.keyClick(table, Qt.Key.Key_Return)
     assert asked == ["open_cell"]
-
-
-def test_the_command_that_runs_the_study_is_copied(studied):
-    session = studied.session
     studied.sweep.summary.run.click()
     words = shlex.split(QGuiApplication.clipboard().text())
     out = session.sweep.path
@@ -292,7 +274,15 @@ def test_a_deleted_folder_leaves_its_last_numbers_and_a_warning(studied, begun, 
     assert not errors(studied)
 
 
-def test_a_damaged_result_is_named_once_and_closes_nothing(program, begun, until):
+def test_a_folder_that_is_opened_shows_its_cells_and_names_a_damaged_result(program, begun, until):
+    program.commands.open_path(str(begun.path))
+    until(lambda: program.session.sweep is not None)
+    program.settle()
+    page = program.sweep
+    assert program.frame.pages.currentWidget() is page
+    assert page.summary.head.title.text() == "Which activation, which heads"
+    assert page.summary.counts.full == "11 done, 5 waiting, 1 failed, 5 blocked"
+    assert "the loss is NaN" in page.cells.as_text()
     cell = next(one for one in begun.plan().cells if begun.is_done(one.key))
     begun.result_at(cell.key).write_text("{")
     program.commands.open_path(str(begun.path))
@@ -342,14 +332,15 @@ CURVE = {"unit": "accuracy", "values": [0.9, 0.5]}
 ANSWERS = {"difference": {"low": -0.02, "value": -0.012, "high": -0.004}, "agreement": 0.951}
 
 
-@pytest.mark.parametrize(("work", "found", "words"), [
-    ("score", {"metric": "accuracy", "value": 0.875, "low": 0.8, "high": 0.93},
-     "accuracy 87.5 %, 80.0 to 93.0 %"),
-    ("measure", {"heads": 24, "examples": 1200}, "24 heads on 1,200 examples"),
-    ("curve", {"curves": [CURVE]}, "from 90.0 % to 50.0 % with all heads off"),
-    ("compare", {"answers": ANSWERS}, "−1.2 points (−2.0 to −0.4), 95 % of predictions identical"),
-    ("compare", {"answers": 3}, ""),
-])  # fmt: skip
-def test_what_a_run_found_is_told(work, found, words):
-    run = SimpleNamespace(cell=SimpleNamespace(work=work), found=found)
-    assert studyruns.value(run) == words
+def test_what_a_run_found_is_told():
+    for work, found, words in (
+        ("score", {"metric": "accuracy", "value": 0.875, "low": 0.8, "high": 0.93},
+         "accuracy 87.5 %, 80.0 to 93.0 %"),
+        ("measure", {"heads": 24, "examples": 1200}, "24 heads on 1,200 examples"),
+        ("curve", {"curves": [CURVE]}, "from 90.0 % to 50.0 % with all heads off"),
+        ("compare", {"answers": ANSWERS},
+         "−1.2 points (−2.0 to −0.4), 95 % of predictions identical"),
+        ("compare", {"answers": 3}, ""),
+    ):  # fmt: skip
+        run = SimpleNamespace(cell=SimpleNamespace(work=work), found=found)
+        assert studyruns.value(run) == words
