@@ -152,13 +152,17 @@ def prepared(folder, length, name, device="cpu", dtype="float32"):
     if name == "sdpa":
         import transformers
 
-        net = transformers.AutoModelForCausalLM.from_pretrained(
-            folder / "model", attn_implementation="sdpa", dtype=torch.float32
-        ).eval()
+        net = (
+            transformers.AutoModelForCausalLM.from_pretrained(
+                folder / "model", attn_implementation="sdpa", dtype=getattr(torch, dtype)
+            )
+            .eval()
+            .to(device)
+        )
 
         @torch.inference_mode()
         def run(ids=ids):
-            net(torch.tensor(ids)[None], use_cache=False)
+            net(torch.tensor(ids, device=device)[None], use_cache=False)
     else:
         model = open_model(folder / "model", device, dtype)
         out = folder / "c.h5" if name == "file" else None

@@ -1,6 +1,6 @@
 """Captures, models of transformers and trials of heads on a GPU.
 
-Parts: maps, families, verbs; all need CUDA or MPS. Wall time, medians, both sides by turns.
+Parts: maps, families, verbs, large; all need CUDA or MPS. Wall time, medians, both sides by turns.
 """
 
 import tempfile
@@ -155,12 +155,37 @@ def verbs():
     compare_package(2048, DEVICE)
 
 
+def large(length=32_768, layers=32):
+    """Capture of a Llama of the shape of 8 billion parameters, and its forward pass by sdpa."""
+    import transformers
+
+    heading(f"a Llama of the shape of 8 billion parameters, {layers} layers, {length:,} tokens")
+    config = transformers.LlamaConfig(
+        hidden_size=4096, intermediate_size=14_336, num_attention_heads=32, num_key_value_heads=8,
+        num_hidden_layers=layers, max_position_embeddings=length, vocab_size=32_000,
+    )  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        torch.manual_seed(0)
+        with torch.device(DEVICE):
+            net = transformers.LlamaForCausalLM(config).to(torch.bfloat16)
+        net.save_pretrained(folder / "model")
+        del net
+        for kind, limit in (("sdpa", ""), ("memory", "120"), ("file", "")):
+            work = prepared(folder, length, kind, DEVICE, "bfloat16")
+            seconds = in_turn({kind: work}, 1, wait=wait)[kind]
+            line(
+                "forward pass" if kind == "sdpa" else f"capture ({kind})", f"{seconds:.1f} s", limit
+            )
+            del work
+
+
 def main():
     """Run the parts that the command line names, if there is a GPU."""
     if DEVICE == "cpu":
         print("skipped: torch finds no GPU here, neither CUDA nor MPS")
         return
-    run_parts(maps=maps, families=families, verbs=verbs)
+    run_parts(maps=maps, families=families, verbs=verbs, large=large)
 
 
 if __name__ == "__main__":

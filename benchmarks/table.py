@@ -35,7 +35,7 @@ PARTS = {  # the parts of `make bench`, and those of `make bench-all` alone
     "pruning": (("classifiers", "hourglass", "llama"), ()),
     "sample": (("completeness",), ("rollout", "bytes", "reviews")),
     "peers": (("activations", "pages"), ("package", "shortening")),
-    "device": (("maps", "families", "verbs"), ()),
+    "device": (("maps", "families", "verbs"), ("large",)),
     "zoo": ((), ("types",)),
 }
 

@@ -86,6 +86,7 @@ def good(tmp_path_factory, saved):
         ("tokens WRITER", "exactly one"),
         ("tokens WRITER --text a -o a.json", "does not end in .csv"),
         ("tokens WRITER --ids ROWS --text-pair a", "--ids holds all inputs"),
+        ("prune CLASSIFIER --off 0.0 --compensate mean -o out", "--compensate requires --data"),
         *((verb, "") for verb in sorted(cli.verbs() - {"demo", "docs", "selftest"})),
     ],
 )

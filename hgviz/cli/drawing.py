@@ -16,7 +16,10 @@ from hgviz.files import find_sample
 # by headings of the help: name: (type, metavar, help); names are those of figures.spec.OPTIONS
 OPTIONS: dict[str, dict[str, tuple[Any, str, str]]] = {
     "Page": {
-        "width": (str, "W", "Page width: 3.25in, 89mm, or a preset such as acl."),
+        "width": (
+            str, "W", "Page width: 3.25in, 89mm (without a unit: inches), or a preset: neurips "
+            "(the default), icml, acl, ieee, nature; icml2, acl2, ieee2, nature2 for two columns.",
+        ),
         "title": (str, "T", "Title in place of the default; '' for none."),
         "format": (str, "F", "File format, if the name of the file does not give it."),
     },
@@ -37,7 +40,7 @@ OPTIONS: dict[str, dict[str, tuple[Any, str, str]]] = {
         "palette": (
             str, "P", "viridis, cividis, magma; blue-red where weights can be negative."
         ),
-        "scale": (str, "S", "sqrt, linear or log."),
+        "scale": (str, "S", "sqrt (the default), linear or log."),
         "limits": (
             str, "MIN:MAX", "Colour range, such as 0:0.5 or -1:1; of charts, the y axis."
         ),
@@ -116,7 +119,8 @@ def figure(
         typer.Option(
             metavar="K",
             help="One capture: map, image, links, wall, levels, rollout, neurons; two: compare; "
-            "one or more: profile, activation; studies: curve, scores; a folder: seeds, budgets.",
+            "one or more: profile, activation, spectrum; studies: curve, scores; a folder: seeds, "
+            "budgets.",
         ),
     ] = None,
     out: Annotated[

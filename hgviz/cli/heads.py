@@ -68,7 +68,7 @@ def heads(
     device: Device = "auto",
     as_json: AsJson = False,
 ) -> None:
-    """Report the role of each head, its metrics and its best examples.
+    """Report the role and the metrics of each head; with --out or --json, its best examples too.
 
     Over all texts of a capture or of a corpus, or on one text. All rows are used of texts of up to
     8,192 tokens, evenly spaced rows of longer ones.

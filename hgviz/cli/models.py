@@ -29,7 +29,7 @@ from hgviz.cli.options import (
 )
 from hgviz.errors import HgvizError, no_attention_error, quote_name
 from hgviz.files import find_sample, guide_pages
-from hgviz.language import counted
+from hgviz.language import counted, duration
 
 
 def demo(
@@ -139,17 +139,18 @@ def evaluate(
     if as_json:
         print(json.dumps(facts))
         return
+    name = loaded.spec.name if activation else model.name
     cut = f" Truncated to the model's maximum length: {evaluation.cut:,}." if evaluation.cut else ""
     score = describe_score(evaluation.score)
     if evaluation.accuracy is not None:
         terminal.say(
-            f"{model.name}: loss {evaluation.loss:.3f}, perplexity {evaluation.perplexity:.3f}, "
+            f"{name}: loss {evaluation.loss:.3f}, perplexity {evaluation.perplexity:.3f}, "
             f"{score}; next-token accuracy {100 * evaluation.accuracy:.1f} %{evaluation.on}.{cut}"
         )
     else:
         names = {"loss": "loss", "f1": "F1", "mcc": "MCC"}
         values = (f"{label} {facts[key]:.3f}" for key, label in names.items() if key in facts)
-        terminal.say(f"{model.name}: {score}{evaluation.on}; {', '.join(values)}.{cut}")
+        terminal.say(f"{name}: {score}{evaluation.on}; {', '.join(values)}.{cut}")
     if ablation != "zero" and heads_off:
         other = "mean over the data" if ablation == "mean" else "output for another example"
         terminal.say(f"The output of heads that are off is replaced by their {other}.")
@@ -165,7 +166,10 @@ def train(
     out: OutFolder,
     as_json: AsJson = False,
 ) -> None:
-    """Train a small model, or resume its training."""
+    """Train a small model, or resume its training.
+
+    `hgviz docs how-to/train` has the keys of a training file.
+    """
     from hgviz import tasks
 
     resume = f"The last checkpoint is saved in {out}; run the same command to resume"
@@ -179,7 +183,7 @@ def train(
     )
     terminal.say(
         f"{out}: {metric} {report.value:.3f} on the held-out data{before and f' ({before})'} "
-        f"after {report.steps:,} steps in {report.seconds / 60:.0f} minutes."
+        f"after {report.steps:,} steps in {duration(report.seconds)}."
     )
     for role, heads in report.roles.items():
         names = ",".join(map(str, sorted(heads)))

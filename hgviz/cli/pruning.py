@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from hgviz.models.trials import Trials
     from hgviz.study import Study
 
-LISTED_FILES = 8
+LISTED_FILES, LISTED_HEADS = 8, 16
 POINTS = "change of accuracy in percentage points; p: McNemar's test, adjusted over all heads"
 
 
@@ -301,7 +301,10 @@ def prune(
     keep: Keep = "",
     mask: MaskOut = None,
     method: Annotated[
-        str, typer.Option(metavar="M", help="Score of the study (default: the best it has).")
+        str,
+        typer.Option(
+            metavar="M", help="Score of the study (default: its first of loo, michel, shapley)."
+        ),
     ] = "",
     compensate: Annotated[
         Literal["none", "mean", "lsq"],
@@ -340,6 +343,8 @@ def prune(
         raise typer.BadParameter("Name the heads by --off, or by --study and --keep.")
     if (study is None) != (not keep) or (study is None and method):
         raise typer.BadParameter("--keep and --method require --study, which requires --keep.")
+    if compensate != "none" and data is None:
+        raise typer.BadParameter("--compensate requires --data, on which it is computed.")
     heads = (
         terminal.run(partial(tasks.heads_of_study, study, model, keep, method), "Selecting heads")
         if study
@@ -361,7 +366,8 @@ def prune(
 def _describe(proof: Proof) -> list[str]:
     """What was removed, how exact the result is, and what it saves."""
     heads, layers = len(proof.spec.heads), len(proof.spec.layers)
-    lines = [f"{proof.path}: {counted(len(proof.off), 'head')} of {heads} removed."]
+    named = join_words(map(str, sorted(proof.off)), LISTED_HEADS)
+    lines = [f"{proof.path}: {counted(len(proof.off), 'head')} of {heads} removed: {named}."]
     if len(proof.empty) == layers:
         lines.append("No head is left: the model has no attention.")
     elif proof.empty:
@@ -385,7 +391,8 @@ def _describe(proof: Proof) -> list[str]:
         for pair in proof.latency
     ]
     if proof.opens:
-        lines.append(f"{proof.opens[0].upper()}{proof.opens[1:]}.")
+        other = " For transformers, use --form zeroed." if "only" in proof.opens else ""
+        lines.append(f"{proof.opens[0].upper()}{proof.opens[1:]}.{other}")
     if proof.form == "zeroed":
         lines.append("A pass takes as long as before: zeros are computed like other weights.")
     if proof.left_out:

@@ -66,12 +66,15 @@ def parse_keys(data: Mapping[str, Any], kind: type[Keys], where: str) -> Keys:
     try:
         return msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
-        why, _, key = str(error).replace("`", "").partition(" - at $")
-        why = why.replace("Object missing required field", "missing key")
-        why = why.replace("Object contains unknown field", "unknown key")
-        place = f"{key.strip('.')}: " if key else ""
-        what = f"{where} is invalid: {place}{printable(why)}"
-        raise HgvizError(what, f"Correct {where}") from None
+        raise HgvizError(f"{where} is invalid: {wrong_key(error)}", f"Correct {where}") from None
+
+
+def wrong_key(error: msgspec.ValidationError) -> str:
+    """The key that msgspec found wrong, and why: "recipe: unknown key steeps"."""
+    why, _, key = str(error).replace("`", "").partition(" - at $")
+    why = why.replace("Object missing required field", "missing key")
+    why = why.replace("Object contains unknown field", "unknown key")
+    return f"{key.strip('.')}: {printable(why)}" if key else printable(why)
 
 
 def require_activations(config: Any, where: str) -> None:

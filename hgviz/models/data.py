@@ -182,6 +182,9 @@ def _text(value: Any, name: str, line: int, column: str) -> str:
     """A value without white space around it. Raises HgvizError where it is no text, or empty."""
     if isinstance(value, str) and value.strip():
         return value.strip()
+    if isinstance(value, list | dict):
+        what = f"{name}, line {line:,}, column {column} is a {type(value).__name__}, not a text"
+        raise HgvizError(what, "Name the column of texts with --text-column")
     what = f"{name}, line {line:,}, column {column} is missing or empty: every row needs one"
     raise HgvizError(what, "Fill it in, or delete the line")
 

@@ -76,7 +76,7 @@ def why_hgviz_only(remaining: Sequence[RemainingHeads], names: Collection[str]) 
         return "key groups keep different numbers of heads"
     if any(name.endswith("relative_attention_bias.weight") for name in names):
         return "its relative position table covers all heads and is shared between layers"
-    return "its class does not support this number of heads of this width"
+    return "transformers computes the width of its heads from their number"
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

@@ -56,7 +56,7 @@ READ_BY = ("sentencepiece", "tiktoken")  # packages that read .model files
 TOKENS = ("added_tokens.json", "special_tokens_map.json")  # and what else it reads of them
 CLASSES = {"vocab.txt": "BertTokenizer", "vocab.json": "GPT2Tokenizer"}  # where nobody says which
 ADVICE = "Use the tokenizer.json that came with the model"
-OTHERWISE = "Add a tokenizer.json to this folder, or give token ids with --ids"
+OTHERWISE = "Add a tokenizer.json to this folder, or give token ids to hgviz capture --ids"
 LAST_LATIN = 0x2FF  # the last character before those that compose with the one before them
 CONTEXT = 6  # how many tokens a decoder is shown before the first that it is asked about
 PAD, UNKNOWN, CLS, SEP, MASK = "[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"
@@ -335,7 +335,7 @@ class Bare:
         """Raises HgvizError always."""
         raise self.error or HgvizError(
             "this model cannot read text: its folder has no tokenizer.json",
-            "Add its tokenizer.json to the folder, or give token ids with --ids",
+            "Add its tokenizer.json to the folder, or give token ids to hgviz capture --ids",
         )
 
     def decode(self, ids: Integers) -> Prompt:

@@ -41,7 +41,7 @@ from hgviz.maskfile import MARK, read_heads
 from hgviz.models import pretrained
 from hgviz.models.baselines import LSTMConfig
 from hgviz.models.checkpoints import read, save, weight_errors
-from hgviz.models.config import config_json, parse_config
+from hgviz.models.config import config_json, parse_config, wrong_key
 from hgviz.models.data import LabelledTexts, label_indices
 from hgviz.models.devices import device_of, has_bfloat16
 from hgviz.models.huggingface import Transformers, quiet
@@ -179,10 +179,11 @@ def _locate_files(plan: Plan, locate: Callable[[str, str], str]) -> Plan:
 
 
 def _not_a_plan(name: str, error: Exception) -> HgvizError:
-    return HgvizError(
-        f"{name} is not a training file: {str(error)}",
-        "Use the tables [model], [data] and [recipe]; see docs/how-to/train.md",
-    )
+    if isinstance(error, msgspec.ValidationError):
+        why = f"is invalid: {wrong_key(error)}"
+    else:
+        why = f"is not a training file: {error}"
+    return HgvizError(f"{name} {why}", "See `hgviz docs how-to/train`")
 
 
 def goal_of(model: Mapping[str, Any]) -> str:

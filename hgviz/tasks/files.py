@@ -196,6 +196,7 @@ def info(path: str | Path) -> dict[str, Any]:
 
 def _describe_checkpoint(path: str | Path) -> dict[str, Any]:
     from hgviz.models import open_model
+    from hgviz.models.text import Bare
 
     model = open_model(path)
     spec = model.spec
@@ -203,7 +204,8 @@ def _describe_checkpoint(path: str | Path) -> dict[str, Any]:
         "unattending_blocks": [
             {"name": name, "made_of": parts} for name, parts in blocks_without_attention(model)
         ],
-        "reads": spec.modality, "width": spec.width,
+        "reads": "token ids" if isinstance(model.tokenizer, Bare) else spec.modality,
+        "width": spec.width,
         "widths": getattr(model.config, "widths", 0),
         "cls_width": getattr(model.config, "cls_width", 0),
     }  # fmt: skip
@@ -228,6 +230,7 @@ def _describe_spec(spec: ModelSpec) -> dict[str, Any]:
     parts = any(level.parts > 1 for level in spec.levels)
     scores = any(layer.scores != "dot" for layer in spec.layers)
     groups = any(layer.shared > 1 for layer in spec.layers)
+    pruned = any(layer.heads != tuple(range(len(layer.heads))) for layer in spec.layers)
     levels = [
         {
             "index": level.index, "stride": level.stride, "key_shift": level.shift,
@@ -240,6 +243,7 @@ def _describe_spec(spec: ModelSpec) -> dict[str, Any]:
         {
             "index": layer.index, "name": layer.name, "role": layer.role, "level": layer.level,
             "key_level": layer.key_level, "heads": len(layer.heads),
+            **({"head_numbers": list(layer.heads)} if pruned else {}),
             **({"key_groups": len(layer.groups)} if groups else {}), "queries": None, "keys": None,
             "activations": list(layer.activations), **({"scores": layer.scores} if scores else {}),
         }

@@ -482,8 +482,8 @@ def kept_count(keep: str, spec: ModelSpec) -> int:
         value = -1
     if rest or not 0 <= value <= total:
         raise HgvizError(
-            f"{keep[:40]!r} is not a number or share of heads: the model has {total}",
-            f"Give a number up to {total}, or a share such as 50%",
+            f"{keep[:40]!r} is neither a whole number nor a percentage of the {total} heads",
+            f"Give a whole number up to {total}, or a share such as 50%",
         )
     return round(value)
 

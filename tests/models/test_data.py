@@ -166,6 +166,7 @@ NO_CORPORA = [  # name, content, options, what is said
     ("a.doc", "One.", {}, "supported are .txt"), ("a.txt", "a\0b", {}, "contains a NUL byte"),
     ("a.tsv", "a\tb\tc\n", {}, "'a', 'b', 'c'"),
     ("a.tsv", "text\tlabel\nx\ty\n\tz\n", {}, "line 3, column text is missing or empty"),
+    ("a.jsonl", '{"text": [5, 6], "label": 1}\n', {}, "column text is a list, not a text"),
     ("a.jsonl", '{"text": 5}\n', {}, "line 1, column text is missing"),
     ("a.txt", b"\xff\xfe\x00\x80", {}, "line 1"), ("a.txt", "One\n", TWO, "has no targets"),
     ("a.tsv", "text\nOne\n", TWO, "Use a table with the columns text and target"),

@@ -175,7 +175,7 @@ def test_a_pattern_that_never_ends_is_waited_for_only_so_long(tmp_path, monkeypa
 def test_an_empty_or_too_long_text_is_one_line():
     with pytest.raises(HgvizError, match="the text is empty"):
         Bytes().encode("")
-    with pytest.raises(HgvizError, match="give token ids with --ids"):
+    with pytest.raises(HgvizError, match="give token ids to hgviz capture"):
         Bare().encode("a")
     with pytest.raises(HgvizError, match="5,000 bytes, and the maximum is 4,096"):
         require_room(5000, 4096, "byte")
@@ -204,7 +204,7 @@ TEXTS = (
     "", "the cat sat.", "The CAT, unaffables", "나는 이, 있.", "a [MASK] of\tthe [SEP]",
     "cafe\u0301 é", "中文 x", "zzz 😀", "\u200bthe\u00a0cat\n", "the<|endoftext|> <s> the",
 )  # fmt: skip
-OTHERWISE = "Add a tokenizer.json to this folder, or give token ids with --ids"
+OTHERWISE = "Add a tokenizer.json to this folder, or give token ids to hgviz capture --ids"
 
 
 def written(folder, **settings):

@@ -120,7 +120,7 @@ def test_a_training_is_continued_only_as_it_was_begun(folder):
 
 WRONG = [
     ("next", {"recipe": {"steps": 0}}, "one of steps, minutes"),
-    ("next", {"date": {}}, "not a training file"),
+    ("next", {"date": {}}, "unknown key date"),
     ("next", {"model": {"n_heads": 3}}, "is not a whole number"),
     ("next", {"data": {"train": ["none.txt"]}}, "cannot read"),
     ("next", {"data": {"weights": [1.0, 2.0]}}, "weights needs one per file"),
@@ -444,8 +444,8 @@ NAN = {**GATES, "lambda": float("nan")}
 
 @pytest.mark.parametrize("gates, model, message", [
     ({"method": "subset", "lambda": 1}, {}, 'gates.method must be "gates"'),
-    ({"method": "gates"}, {}, "missing required field `lambda`"),
-    ({**GATES, "keep": 3}, {}, "unknown field `keep`"),
+    ({"method": "gates"}, {}, "missing key lambda"),
+    ({**GATES, "keep": 3}, {}, "unknown key keep"),
     (NAN, {}, r"> 0\.0 - at `\$\.gates\.lambda`"), (GATES, {"off": "0.*"}, "all heads are off"),
     (None, {"off": "7.1"}, r"no head 7\.1"), (None, {"off": "seven"}, "does not name a head"),
     (None, {"off": ["0.1"]}, r"model\.off must be heads"),
