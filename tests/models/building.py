@@ -86,30 +86,14 @@ def opened(folder, module, dtype="float32"):
 WIDTHS = {"d_model": 24, "n_heads": 6, "d_ff": 20, "vocab_size": 23}
 NESTED = {"hierarchy": "1@1 1@2 1@4 1@2 1@1"}
 WINDOWED = {"hierarchy": "1@1 1@2 1@1", "form": "windowed", "positions": "rotary"}
-SLOTS = {"slots": 5, "max_positions": 40}
 FAMILIES = {
     "hourglass": {**NESTED, "positions": "relative"},
-    "bidirectional": {**NESTED, "positions": "rotary", "causal": False},
     "windowed": WINDOWED,
-    "compat": {**WINDOWED, "masking": "compat", "positions": "none"},
-    "encoder": {"family": "bert", "goal": "classes", "labels": ["no", "yes"]},
-    "decoder": {"family": "gpt2"},
     "both": {"family": "transformer", "n_layers": 1},
     "cross": {"family": "transformer", "form": "decoder", "cross": True},
-    "slots": {"family": "yubert", "labels": ["no", "yes"], **SLOTS},
-    "linformer": {
-        "family": "bert", "goal": "states", "transform": False, **SLOTS, "slots_bias": True,
-        "slots_sharing": "headwise",
-    },
-    "quadratic": {"family": "transformer", "positions": "quadratic", "n_layers": 1},
-    "places": {"family": "gpt2", "positions": "quadratic", "content": False},
-    "synthesizer": {
-        "family": "transformer", "form": "decoder", "max_positions": 40, "rank": 3,
-        "scores": ["dense+random", "dot+factorised+fixed"],
-    },
+    "slots": {"family": "yubert", "labels": ["no", "yes"], "slots": 5, "max_positions": 40},
     "shared": {"family": "gpt2", "shared_width": 7},
-    "segments": {"family": "dynamic", "n_layers": [1, 1, 1], "boundaries": "learned"},
-}  # fmt: skip
+}
 
 
 def build(name, activations, **changes):
@@ -197,14 +181,6 @@ def own_bert(folder, seed=0, goal="classes", **keys):
         labels=labels, **sizes, **keys,
     )  # fmt: skip
     wordpiece().save(str(folder / "tokenizer.json"))
-    return folder
-
-
-def own_gpt2(folder, seed=0, **keys):
-    """hgviz's own folder of such a GPT-2, with its tokenizer."""
-    sizes = {"d_model": 24, "n_heads": 3, "d_ff": 96, "max_positions": 64, "vocab_size": 300}
-    write_transformer(folder, seed, torch.float32, family="gpt2", **sizes, **keys)
-    byte_level().save(str(folder / "tokenizer.json"))
     return folder
 
 

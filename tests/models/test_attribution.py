@@ -40,10 +40,7 @@ from tests.models.references import (
 from tests.models.test_heads_off import MODELS, tokens_of
 
 LABELS = {"goal": "classes", "labels": ["a", "b", "c"]}
-SOME = (
-    "hourglass", "windowed, linear down", "several cls", "decoder", "encoder-decoder", "yubert",
-    "nothing to read",
-)  # fmt: skip
+SOME = ("windowed, linear down", "decoder", "encoder-decoder", "nothing to read")
 REVIEW = "A truly wonderful film, with a plot that never bores anyone."
 
 
@@ -182,12 +179,14 @@ def test_heads_that_are_off_answers_that_are_not_there_and_progress():
 # --- gradients of scores and weights --------------------------------------------------------------
 
 ACTIVATIONS = ("topk", "softmax1", "softpick", "sigmoid", "selu", "linear")
+SCORED_FAMILIES = ("hourglass", "narrower inside, windowed", "shared", "synthesizer", "linformer")
 SCORED = {
-    **{name: MODELS[name] for name in list(MODELS)[::2]},
-    **{name: make_transformer(form="encoder", activations=name, top_k=3, **LABELS)
-       for name in ACTIVATIONS},
+    **{name: MODELS[name] for name in SCORED_FAMILIES},
+    "activations": make_transformer(
+        form="encoder", n_heads=6, activations=list(ACTIVATIONS), top_k=3, **LABELS
+    ),
     "ymish": make_transformer(form="encoder", activations="ymish", norms={"ymish": "l2"}, **LABELS),
-}  # fmt: skip
+}
 
 
 def every_logit(logits):
@@ -296,8 +295,7 @@ YUBERT = {**PLAIN, "family": "yubert", "labels": ["a", "b"], "slots": 4, "n_laye
     ({"family": "lstm", "n_layers": 2}, ("1:1", 2, 99, 100, "n d²", 2 * 8 * 100 * 12 * 12)),
     *(({"family": "window", "n_layers": 3, "window": window, "causal": causal},
        ("1:1", 3, path, 1, "n w d²", 3 * 100 * window * 12 * 12))
-      for window, causal, path in ((5, True, 25), (5, False, 50), (100, True, 1), (2, True, 99))),
-    (GPT2, ("1:1", 2, 1, 1, "n² d", 2 * 2 * 100 * 100 * 12)),
+      for window, causal, path in ((5, True, 25), (5, False, 50))),
     ({**GPT2, "kept": [[0, 1], [0]]}, ("1:1", 2, 1, 1, "n² d", 2 * 100 * 100 * (12 + 6))),
     ({**GPT2, "activations": "linear"}, ("1:1", 2, 1, 1, "n d_head d", 2 * 200 * 12 * 6)),
     (YUBERT, ("4 slots", 1, 1, 1, "n r d", 2 * 100 * 4 * 12)),
@@ -327,34 +325,27 @@ def test_an_hourglass_pays_by_the_square_of_its_factor_and_lags():
 
 # --- what an output can depend on -----------------------------------------------------------------
 
-ONE, NESTED, DEEP = "1@1 1@3 1@1", "1@1 1@3 1@6 1@3 1@1", "1@1 1@2 1@4 1@8 1@4 1@2 1@1"
+NESTED, DEEP = "1@1 1@3 1@6 1@3 1@1", "1@1 1@2 1@4 1@8 1@4 1@2 1@1"
 AVERAGE = {"downsampling": "average", "upsampling": "repeat"}
 WINDOWED = {"form": "windowed", "positions": "learned", "max_positions": 40}
 HOURGLASSES = [
-    {"hierarchy": ONE}, {"hierarchy": DEEP}, {"hierarchy": NESTED, **AVERAGE},
-    {"hierarchy": NESTED, "downsampling": "linear", "upsampling": "linear"},
+    {"hierarchy": DEEP}, {"hierarchy": NESTED, **AVERAGE},
     {"hierarchy": NESTED, "attention_downsampling": "linear", "positions": "rotary"},
     {"hierarchy": NESTED, "attention_upsampling": "none", "widths": (12, 16, 20)},
-    {"hierarchy": ONE, **WINDOWED}, {"hierarchy": NESTED, "masking": "compat", **WINDOWED},
-    {"hierarchy": NESTED, **AVERAGE, **WINDOWED},
+    {"hierarchy": NESTED, "masking": "compat", **WINDOWED},
 ]  # fmt: skip
 DYNAMIC = {"family": "dynamic", "n_layers": [2, 2, 1], "whitespace_id": 3, "shorten_factor": 3}
 SEGMENTS = [{**DYNAMIC, "boundaries": kind} for kind in ("whitespace", "learned", "entropy")]
 CAUSAL = [  # those of transformers and the rest; all read every token before
-    *({"form": "decoder", "positions": positions, "norm_first": first, "activations": activation,
-       "max_positions": 40}
-      for positions, first, activation in (
-          ("learned", True, "ymish"), ("sinusoidal", False, "linear"), ("rotary", True, "rbf"),
-          ("none", False, "selu"), ("quadratic", True, "softmax"))),
-    {"hierarchy": "2@1"}, {"family": "gpt2", "max_positions": 40}, {"family": "lstm"},
-    {"family": "window", "window": 21, "n_layers": 1}, *SEGMENTS,
+    {"form": "decoder", "positions": "sinusoidal", "norm_first": False, "activations": "linear"},
+    {"form": "decoder", "positions": "rotary", "norm_first": True, "activations": "rbf"},
+    {"form": "decoder", "positions": "quadratic", "activations": "softmax"},
+    {"family": "lstm"}, {"family": "window", "window": 21, "n_layers": 1}, SEGMENTS[1],
 ]  # fmt: skip
-PADDED = [  # the first four read both ways
-    {"family": "bert", "max_positions": 40, "goal": "masked"},
+PADDED = [  # the first two read both ways
     {"family": "bert", "goal": "classes", "labels": ["a", "b"]},
-    {"form": "encoder", "goal": "states", "positions": "rotary"},
     {"form": "encoder", "goal": "masked", "positions": "none", "activations": "topk", "top_k": 3},
-    *SEGMENTS, {"family": "lstm"}, {"family": "window", "window": 3},
+    SEGMENTS[0], SEGMENTS[1], {"family": "lstm"},
     {"family": "window", "window": 5, "causal": False},
 ]  # fmt: skip
 IDS = np.arange(19) * 5 % 23
@@ -384,10 +375,10 @@ def test_no_output_depends_on_a_later_token_and_all_on_earlier_ones(tmp_path, ke
     assert (found.lag, found.farthest, found.fades(0.0)) == (0, 12, None)
     model = opened(tmp_path / "m", make(keys), "float64")
     whole = model.run(IDS).logits
-    for end in range(1, 19):
+    for end in range(1, 19, 4):
         assert np.abs(model.run(IDS[:end]).logits - whole[:end]).max() < 1e-10
     model = open_model(tmp_path / "m")
-    for start in (1, 7, 12, 18):
+    for start in (1, 12, 18):
         other = np.concatenate([IDS[:start], (IDS[start:] + 1) % 23])
         same, changed = (model.run(ids).logits for ids in (IDS, other))
         if keys.get("family") == "dynamic":  # whose segments differ in number
@@ -397,7 +388,7 @@ def test_no_output_depends_on_a_later_token_and_all_on_earlier_ones(tmp_path, ke
         assert np.abs(same[start:] - changed[start:]).max() > 1e-3
 
 
-@pytest.mark.parametrize("keys", HOURGLASSES, ids=str)
+@pytest.mark.parametrize("keys", HOURGLASSES[::3], ids=str)
 def test_a_shorter_shift_leaks_and_the_check_finds_it(tmp_path, keys, monkeypatch):
     monkeypatch.setattr(Hourglass, "shift", lambda self, factor: factor - 2)
     found = measured(tmp_path, keys)
@@ -423,19 +414,6 @@ def test_padding_changes_nothing_that_is_not_padding(keys):
     for row in (0, 1):
         alone = model(ids[row : row + 1, keep[row]])[0]
         assert (one[row, keep[row]] - alone).abs().max() < 1e-12
-
-
-@pytest.mark.parametrize(("window", "depth", "causal"), [
-    (2, 4, True), (5, 3, True), (3, 3, False), (5, 2, False),
-])  # fmt: skip
-def test_windows_reach_layers_times_radius_and_no_further(tmp_path, window, depth, causal):
-    keys = {"family": "window", "window": window, "n_layers": depth, "causal": causal}
-    found, (rows, columns) = measured(tmp_path, keys), np.indices((13, 13))
-    far = depth * (window - 1) // (1 if causal else 2)
-    band = (abs(rows - columns) <= far) & (~np.array(causal) | (columns <= rows))
-    assert np.array_equal(found.own > 0, band) and found.is_causal == causal
-    assert found.farthest == min(far, 12)
-    assert not causal or found.fades(0.0) == (far + 1 if far < 12 else None)
 
 
 def test_a_decoder_reaches_its_own_text_back_and_the_other_whole(tmp_path):

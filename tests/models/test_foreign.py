@@ -34,11 +34,8 @@ WIDTH = {"num_tokens": 29, "dim": 24, "max_seq_len": 320, "heads": 3, "dim_head"
 NESTED = [1, [1, 2, 1], 2]
 PLAIN, LINEAR = {"attn_resampling": False}, {"updown_sample_type": "linear"}
 CASES = {  # depth, shorten_factor, whether causal, other arguments, length, mask
-    "flat, causal": (2, None, True, {}, 13, None),
     "flat, both ways, padded at the right": (3, None, False, {}, 11, "right"),
-    "ragged": ([1, 2, 1], 3, True, {}, 13, None),
     "linear, no attention": ([2, 1, 1], 4, True, PLAIN | LINEAR, 14, None),
-    "average, no attention, padded at the left": ([1, 1, 1], 2, True, PLAIN, 9, "left"),
     "nested, linear, padded at the right": (NESTED, [3, 2], True, LINEAR, 17, "right"),
     "nested, padded at the left": (NESTED, [3, 2], True, {}, 20, "left"),
     "both ways, linear, padded at the left": ([1, 1, 1], 2, False, LINEAR, 13, "left"),
@@ -124,23 +121,24 @@ def test_state_dicts_open_whatever_wrapped_them(tmp_path, lucidrains):
     assert len(digests) == 1 and open_model(other).spec.digest not in digests
 
 
-@pytest.mark.parametrize("changes, words", [
+WRONG = [  # changes of config.json, what is said
     ({"dim": 20}, "token_emb.weight is 23 × 16, and config.json says 23 × 20"),
     ({"heads": None, "dim_head": None, "causal": None}, "does not state heads and causal"),
     ({"heads": 3, "dim_head": None}, "heads 3 does not divide the width of the heads"),
-    ({"heads": 10**9}, "heads: Expected int <="),
     ({"depth": [1, [1, 10**9, 1], 1]}, "at most 1,000 layers"),
-    ({"depth": [1, 2]}, "a depth must be a number or (before, inner, after)"),
     ({"depth": json.loads("[1," * 40 + "1" + ",1]" * 40)}, "nested more than 16 levels deep"),
     ({"shorten_factor": [2]}, "shorten_factor [2] must be a number >= 2 for each of its 2 levels"),
     ({"shorten_factor": [2, 3]}, "does not fit"),
     ({"depth": 4}, "gives a shorten_factor to a model that does not shorten"),
     ({"heds": 3}, "unknown key heds"),
     ({"masking": "loose"}, "masking: Invalid enum value 'loose'"),
-])  # fmt: skip
-def test_a_config_of_the_package_is_checked(tmp_path, lucidrains, changes, words):
-    folder = references.write_package(tmp_path / "theirs", lucidrains, GIVEN)
-    assert words in str(refusal(configured(folder, **changes)))
+]  # fmt: skip
+
+
+def test_a_config_of_the_package_is_checked(tmp_path, lucidrains):
+    for changes, words in WRONG:
+        folder = references.write_package(tmp_path / "theirs", lucidrains, GIVEN)
+        assert words in str(refusal(configured(folder, **changes)))
 
 
 # --- dynamic-pooling ------------------------------------------------------------------------------
@@ -217,7 +215,6 @@ def write(folder, kind="gumbel", layers=(1, 2, 1), name="checkpoint_last.pt", **
 
 @pytest.mark.parametrize("kind, own, layers", [
     ("gumbel", "learned", (1, 2, 1)), ("entropy", "entropy", (2, 1, 0)),
-    ("unigram", "unigram", (0, 1, 1)), ("fixed", "fixed", (1, 1, 1)),
     ("whitespaces", "whitespace", (1, 1, 1)), ("none", "learned", (2,)),
 ])  # fmt: skip
 def test_a_checkpoint_gives_the_logits_of_the_formulas(tmp_path, program, kind, own, layers):
@@ -264,18 +261,14 @@ def state(without="", **more):
 QUERY = "layers.1.0.dec_attn.r_net.weight"
 BROKEN = {
     "code": ({"epoch": Evil()}, "contains more than tensors"),
-    "another class": ({"epoch": types.SimpleNamespace(a=1)}, "contains more than tensors"),
     "no state": ({"model_state": None}, "no model_state"),
-    "names": ({"model_state": {3: torch.zeros(1)}}, "not names"),
     "no tensors": ({"model_state": {"a": [1]}}, "not a tensor"),
     "stride 0": ({"held": state(r_w_bias=torch.zeros(1).expand(2**40))}, "damaged"),
     "another kind": ({"model": {"boundaries_type": ["gumbel"]}}, "boundaries_type"),
     "pre-norm": ({"model": {"pre_lnorm": True}}, "pre_lnorm"),
-    "depth that is code": ({"model": {"model_config": "exec('a = 1')"}}, "model_config"),
     "endless depth": ({"model": {"model_config": "[" * 5000}}, "model_config"),
     "endless number": ({"model": {"model_config": f"[1, ({'9' * 5000},), 1]"}}, "model_config"),
     "1e9 layers": ({"model": {"model_config": "[1, (1000000000,), 1]"}}, "n_layers"),
-    "many layers": ({"model": {"model_config": "[1, (1000,), 1]"}}, "1,002 layers"),
     "a width that is none": ({"model": {"d_model": "8"}}, "d_model"),
     "a missing array": ({"held": state(QUERY)}, f"{QUERY} is none"),
     "an array too many": ({"held": state(extra=torch.zeros(3))}, "extra is 3"),
@@ -285,10 +278,9 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize("case", BROKEN)
-def test_a_file_that_is_none_is_one_error(tmp_path, program, capsys, case):
-    changes, words = BROKEN[case]
-    assert words in refusal(write(tmp_path / "m", **changes)).what
+def test_a_file_that_is_none_is_one_error(tmp_path, program, capsys):
+    for case, (changes, words) in BROKEN.items():
+        assert words in refusal(write(tmp_path / "m", **changes)).what, case
     assert "must never" not in capsys.readouterr().out
 
 
@@ -344,7 +336,6 @@ class Trax(Official):
 
 ONE, TWO = ((1,), 2, (1,)), ((2, 1), 1, (1, 1))
 MODELS = {  # how a model is made; what its weights do not show, as people say it
-    "the defaults": ({"counts": ONE}, {}),
     "naive, as for enwik8": (
         {"counts": ONE, "up": (True, "repeat")},
         {"hierarchy": "2@3", "attention_upsampling": "repeat"},
@@ -354,12 +345,8 @@ MODELS = {  # how a model is made; what its weights do not show, as people say i
         {"hierarchy": "2@1 1@2 1@6 1@2 1@1", "attention_upsampling": "none"},
     ),
     "linear both ways": ({"down": (False, "linear"), "up": (False, "linear")}, {}),
-    "averages both ways": (
-        {"down": (False, "average"), "up": (False, "repeat")}, {"hierarchy": "1@1 1@3 1@1"},
-    ),
     "attention down alone": ({"up": (False, "repeat")}, {"hierarchy": "1@3"}),
     "attention up alone": ({"counts": TWO, "factors": (2, 2), "down": (False, "average")}, {}),
-    "no layers outside": ({"counts": ((0,), 1, (0,))}, {}),
 }  # fmt: skip
 BEGUN = np.concatenate([[0], np.random.default_rng(5).integers(1, 11, 12)])
 
@@ -424,9 +411,9 @@ def test_what_weights_do_not_show_is_asked_in_one_line(tmp_path):
     assert "--attention-upsampling" in refused(file, hierarchy="2@1 1@2 1@4 1@2 1@1")
     assert "do not show the shortening factors Run" in refused(file, attention_upsampling="none")
     file = export(tmp_path / "w.npz", Trax(ONE))
-    for said in ("1@1 2@3 2@1", "1@1 1@3 1@1", "1@1 2@4 1@1", "4@3", "1@1 1@2 2@6 1@2 1@1"):
+    for said in ("1@1 2@3 2@1", "4@3"):
         assert "its weights have '1@1 2@3 1@1'" in refused(file, hierarchy=said)
-    for said in ("1@1 2@3", "", "2@1 3@1 2@1", "x"):
+    for said in ("1@1 2@3", ""):
         assert "is invalid" in refused(file, hierarchy=said)
 
 
@@ -446,8 +433,6 @@ CHANGED = [  # arrays under neutral names
     ({"middle.1.ff.out.bias": None}, "middle.1.ff.out.bias is none"),
     ({"up.0.attn.q.weight": np.ones((12, 3))}, "up.0.attn.q.weight is 12 × 3"),
     ({"surplus": np.ones(2)}, "surplus is 2"),
-    ({"rel.content_bias": None}, "rel.content_bias is missing"),
-    ({"embed.token.weight": np.ones(3)}, "embed.token.weight is 3"),
     ({"embed.token.weight": SPOILT}, "132 of 132 values of embed.token.weight"),
     ({"odd": np.array([print, "a"], dtype=object)}, "odd is Python objects"),
 ]

@@ -4,24 +4,38 @@ Own families: bit for bit where the products have the same shape, 1e-12 in float
 smaller. Models of transformers: 1e-12 in float64, beside transformers itself without the columns.
 """
 
-import functools
+import json
+import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 import transformers
-from captum.attr import FeatureAblation, Saliency
 from scipy.special import log_softmax
 
 from hgviz import tasks
+from hgviz.analysis.importance import removal_costs, savings
 from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.examples import classification_examples, masked_token_examples, next_token_examples
 from hgviz.models import checkpoints, open_model, trials
+from hgviz.models.head_weights import head_costs
 from hgviz.models.layers import Tokens, attention_modules
 from hgviz.models.model import module_of
-from hgviz.models.pruning import remove_heads, zero_heads
+from hgviz.models.pruning import (
+    add_to_biases,
+    count_parameters,
+    fit_gates,
+    mean_contexts,
+    remove_heads,
+    runner_without,
+    scale_heads,
+    write_pruned,
+    zero_heads,
+)
 from hgviz.models.run import Observer, Run
+from hgviz.models.tensors import Checkpoint
 from hgviz.models.text import Bytes
 from hgviz.models.trials import (
     CACHE_BYTES,
@@ -32,6 +46,7 @@ from hgviz.models.trials import (
     batch_tokens,
     predictions_of,
 )
+from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.building import (
     make_config,
@@ -40,7 +55,7 @@ from tests.models.building import (
     texts_for,
     write_bert,
     write_checkpoint,
-    write_gpt2,
+    write_module,
     write_transformer,
 )
 from tests.models.zoo import write
@@ -50,67 +65,58 @@ MIXED = {"n_heads": 4, "activations": ["softmax", "ymish", "tanh", "linear"]}
 WINDOWED = {"form": "windowed", "positions": "learned", "max_positions": 40}
 CLASSES = {"form": "encoder", "goal": "classes", "labels": ["a", "b"]}
 SLOTS = {"slots": 4, "max_positions": 20}
-HOURGLASSES = {
+FAMILIES = {
     "hourglass": {"hierarchy": LEVELS, "n_heads": 3},
     "mixed hourglass": MIXED,
-    "plain up": {"attention_upsampling": "none", "positions": "rotary"},
-    "without resampling": {"downsampling": "average", "upsampling": "repeat"},
-    "windowed": {"hierarchy": LEVELS, "n_heads": 3, **WINDOWED},
-    "wider inside": {"hierarchy": LEVELS, "widths": (12, 16, 24)},
+    "plain up": {"hierarchy": "1@1 1@2 1@1", "attention_upsampling": "none", "positions": "rotary"},
     "narrower inside, windowed": {"widths": (12, 8), "masking": "compat", **WINDOWED},
-}
-TRANSFORMERS = {
-    "encoder": {"form": "encoder", "goal": "masked"},
+    "windowed, linear down": {"hierarchy": LEVELS, "downsampling": "linear", **WINDOWED},
     "pre-norm": {**CLASSES, "norm_first": True, **MIXED},
     "shared": {**CLASSES, "n_heads": 3, "shared_width": 7},
     "topk": {"form": "encoder", "goal": "states", "activations": ["topk", "softmax"], "top_k": 2},
-    "slots": {"family": "yubert", "labels": ["a", "b"], **SLOTS},
     "linformer": {
         "form": "encoder", "goal": "masked", **SLOTS, "slots_sharing": "none", "slots_bias": True,
     },
     "synthesizer": {"form": "decoder", "max_positions": 20, "rank": 3,
                     "scores": ["dense+random", "dot+factorised+fixed"]},
     "wide cls": {**CLASSES, "cls": 2, "cls_width": 20, "norm_first": True, **SLOTS},
-    "encoder-decoder": {},
-    "decoder with cross": {"form": "decoder", "cross": True, "positions": "rotary"},
-}  # fmt: skip
-KINDS = {  # name: what writes such a folder
-    "classifier": write_bert,
-    "gpt2": write_gpt2,
-    **{k: functools.partial(write_checkpoint, **keys) for k, keys in HOURGLASSES.items()},
-    **{k: functools.partial(write_transformer, **keys) for k, keys in TRANSFORMERS.items()},
-}
-MORE_HOURGLASSES = {
-    "linear down": {"hierarchy": LEVELS, "downsampling": "linear"},
-    "windowed, linear down": {"hierarchy": LEVELS, "downsampling": "linear", **WINDOWED},
-}
-MORE_TRANSFORMERS = {
-    "several cls": {**CLASSES, "n_layers": 3, "cls": 2},
+    "encoder-decoder": {"form": "encoder-decoder"},
     "decoder": {"form": "decoder", "n_layers": 3, "norm_first": False},
-    "ymish": {**CLASSES, "activations": "ymish"},
     "bert": {"family": "bert", "max_positions": 16, "pooler": "shared", "goal": "classes",
              "labels": ["a", "b", "c"]},
     "own gpt2": {"family": "gpt2", "max_positions": 16},
     "yubert": {"family": "yubert", "labels": ["a", "b"], "slots": 5, "max_positions": 16,
                "norms": {"ymish": "l2"}, "activations": "ymish"},
-    "ragged": {**CLASSES, "n_layers": 3, "n_heads": 3, "kept": ((0, 2), (), (1,))},
     "nothing to read": {**CLASSES, "n_heads": 3, "kept": ((0, 2), ())},
 }  # fmt: skip
-MODELS = {  # in float64
-    name: model.requires_grad_(False)
-    for name, model in (
-        *((k, make_hourglass(make_config(**x))) for k, x in HOURGLASSES.items()),
-        *((k, make_hourglass(make_config(**x))) for k, x in MORE_HOURGLASSES.items()),
-        *((k, make_transformer(**x)) for k, x in {**TRANSFORMERS, **MORE_TRANSFORMERS}.items()),
-    )
-    if name != "decoder with cross"
+CROSS = {"form": "decoder", "cross": True, "positions": "rotary"}  # reads states
+EQUAL = ("own gpt2", "bert", "decoder", "nothing to read")  # pass through code that others use
+
+
+def is_hourglass(keys):
+    return not {"form", "family"} & keys.keys() or keys.get("form") == "windowed"
+
+
+def made(keys):
+    """A float64 model of such keys."""
+    if is_hourglass(keys):
+        return make_hourglass(make_config(**keys))
+    return make_transformer(**keys)
+
+
+MODELS = {name: made(keys).requires_grad_(False) for name, keys in FAMILIES.items()}
+KINDS = {  # name: what writes such a folder
+    "classifier": write_bert,
+    **{
+        name: lambda folder, keys=keys: write_module(folder, made(keys))
+        for name, keys in {**FAMILIES, "decoder with cross": CROSS}.items()
+        if name not in EQUAL
+    },
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 PRETRAINED = [  # type, class, what the names of the products behind heads end with
-    ("llama", "LlamaForCausalLM", "o_proj"), ("gemma2", "Gemma2ForCausalLM", "o_proj"),
-    ("phi3", "Phi3ForCausalLM", "o_proj"), ("gpt_neox", "GPTNeoXForCausalLM", "attention.dense"),
-    ("roberta", "RobertaForMaskedLM", "attention.output.dense"),
-    ("distilbert", "DistilBertForSequenceClassification", "out_lin"),
+    ("gemma2", "Gemma2ForCausalLM", "o_proj"),
+    ("phi3", "Phi3ForCausalLM", "o_proj"),
     ("modernbert", "ModernBertForMaskedLM", "attn.Wo"),
     ("deepseek_v3", "DeepseekV3ForCausalLM", "o_proj"), ("gpt_oss", "GptOssForCausalLM", "o_proj"),
     ("t5", "T5ForConditionalGeneration", "Attention.o"),
@@ -228,13 +234,10 @@ def test_heads_off_in_models_of_transformers(folder, kind, name, output):
 # --- each head by itself --------------------------------------------------------------------------
 
 EACH = [  # type, class, dtype: experts know no float64, nor is all exact where weights are watched
-    ("llama", "LlamaForCausalLM", "float64"), ("opt", "OPTForCausalLM", "float64"),
-    ("gpt_neox", "GPTNeoXForCausalLM", "float64"), ("albert", "AlbertForMaskedLM", "float64"),
-    ("roberta", "RobertaForSequenceClassification", "float64"),
+    ("llama", "LlamaForCausalLM", "float64"), ("albert", "AlbertForMaskedLM", "float64"),
     ("t5", "T5ForConditionalGeneration", "float64"),
     ("diffllama", "DiffLlamaForCausalLM", "float64"),
     ("qwen3_next", "Qwen3NextForCausalLM", "float32"), ("bloom", "BloomForCausalLM", "float32"),
-    ("xlnet", "XLNetForSequenceClassification", "float32"),
 ]  # fmt: skip
 ROUGH = ("llama", "diffllama")  # norms or angles in float32
 
@@ -309,34 +312,14 @@ def losses(logits):
 
 
 @every_model
-def test_gradients_of_gates_are_central_differences_and_those_of_captum(name):
-    model, tokens, step = MODELS[name], tokens_of(MODELS[name]), 1e-5
-    layers, ablation = [part.layer for part in attention_modules(model)], HeadAblation(model)
-    count = len(ablation.heads)
-
-    def forward(gates):  # (1, heads) of all heads, in a whole pass
-        parts = gates.double().split([len(layer.heads) for layer in layers], dim=1)
-        by_layer = {x.index: part.expand(3, -1) for x, part in zip(layers, parts, strict=True)}
-        return losses(model(tokens, Run(gates=by_layer)))[None]
-
-    slopes = ablation.gate_gradients(tokens, losses).gates
-    for at in range(0, count, max(1, count // 4)):
-        more, less = torch.ones(2, 1, count, dtype=torch.float64)
-        more[0, at] += step
-        less[0, at] -= step
-        difference = (forward(more) - forward(less))[0] / (2 * step)
-        assert largest(slopes[:, at], difference) <= 1e-6 * max(1, slopes.abs().max())
-    if name not in list(MODELS)[::3]:
-        return
-    whole, gates = losses(without(model, tokens, ())), torch.ones(1, count, dtype=torch.float64)
-    ablated = FeatureAblation(forward).attribute(gates).reshape(3, -1)
-    for head, found in each_off(ablation, tokens):
-        column = ablated[:, ablation.heads.index(head)]
-        assert largest(column, whole - losses(found)) <= 1e-11 * (1 + ablated.abs().max())
-    for row in range(3):
-        saliency = Saliency(lambda x, row=row: forward(x)[:, row])
-        found = saliency.attribute(gates.requires_grad_(), abs=False)[0]
-        assert largest(found, slopes[row]) <= 1e-11 * max(1, slopes.abs().max())
+def test_gradients_of_gates_are_those_of_a_whole_pass(name):
+    model, tokens = MODELS[name], tokens_of(MODELS[name])
+    layers = [part.layer for part in attention_modules(model) if part.layer.heads]
+    slopes = HeadAblation(model).gate_gradients(tokens, losses).gates
+    gates = [torch.ones(3, len(x.heads), dtype=torch.float64, requires_grad=True) for x in layers]
+    by_layer = {layer.index: part for layer, part in zip(layers, gates, strict=True)}
+    found = torch.autograd.grad(losses(model(tokens, Run(gates=by_layer))).sum(), gates)
+    assert largest(torch.cat(found, 1), slopes) <= 1e-11 * max(1, slopes.abs().max())
 
 
 @pytest.mark.parametrize("kind, name, dtype", EACH, ids=lambda one: one)
@@ -531,37 +514,15 @@ def test_what_cannot_be_replaced_is_said_in_one_line(case, tmp_path):
 # --- activation patching --------------------------------------------------------------------------
 
 CLEAN, CORRUPTED, ANSWER, WRONG = [3, 5, 7, 3, 5], [4, 5, 8, 3, 6], 7, 9
-CONFIGS = {
-    "gpt2": transformers.GPT2Config(
-        vocab_size=20, n_embd=24, n_layer=2, n_head=3, n_positions=16, bos_token_id=1,
-        eos_token_id=1,
-    ),
-    "llama": transformers.LlamaConfig(
-        vocab_size=20, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
-        num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=16,
-    ),
-}  # fmt: skip
-
-
-@pytest.fixture(scope="module", params=CONFIGS)
-def patched_models(request, tmp_path_factory):
-    """A model in transformers, in float64, and the same model open."""
-    torch.manual_seed(3)
-    folder = tmp_path_factory.mktemp("patched") / request.param
-    net = transformers.AutoModelForCausalLM.from_config(CONFIGS[request.param])
-    for parameter in net.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    net.save_pretrained(folder)
-    plain = transformers.AutoModelForCausalLM.from_pretrained(
-        folder, attn_implementation="eager", dtype=torch.float64
-    ).eval()
-    return plain, open_model(folder, dtype="float64")
+CONFIG = transformers.LlamaConfig(
+    vocab_size=20, hidden_size=32, intermediate_size=48, num_hidden_layers=3,
+    num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=16,
+)  # fmt: skip
 
 
 def logit_difference(net, ids, layer=None, head=None, contexts=None):
     """The logit difference, with one head's part of the output projection's input exchanged."""
-    outputs = [part for name, part in net.named_modules()
-               if name.endswith(("self_attn.o_proj", "attn.c_proj"))]  # fmt: skip
+    outputs = [part for name, part in net.named_modules() if name.endswith("self_attn.o_proj")]
     width = net.config.hidden_size // net.config.num_attention_heads
     found, hooks = {}, []
 
@@ -582,8 +543,16 @@ def logit_difference(net, ids, layer=None, head=None, contexts=None):
     return float(logits[ANSWER] - logits[WRONG]), found
 
 
-def test_every_head_is_patched_as_by_hooks(patched_models):
-    net, model = patched_models
+def test_every_head_is_patched_as_by_hooks(tmp_path):
+    torch.manual_seed(3)
+    net = transformers.AutoModelForCausalLM.from_config(CONFIG)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, std=0.3)
+    net.save_pretrained(tmp_path)
+    net = transformers.AutoModelForCausalLM.from_pretrained(
+        tmp_path, attn_implementation="eager", dtype=torch.float64
+    ).eval()
+    model = open_model(tmp_path, dtype="float64")
     found = tasks.patching(model, model.from_ids(CLEAN), model.from_ids(CORRUPTED), ANSWER, WRONG)
     clean, clean_contexts = logit_difference(net, CLEAN)
     corrupted, corrupted_contexts = logit_difference(net, CORRUPTED)
@@ -597,3 +566,318 @@ def test_every_head_is_patched_as_by_hooks(patched_models):
     assert len(found.heads) == len(model.spec.heads) and np.ptp(found.denoised) > 0.01
     rows = found.to_rows()
     assert [row["denoised"] for row in rows] == sorted(found.denoised, reverse=True)
+
+
+# --- compensation ---------------------------------------------------------------------------------
+
+
+def checkpoint_of(module):
+    """The checkpoint of a module."""
+    return Checkpoint(module.config, module.state_dict(), "", Path("model.safetensors"))
+
+
+def module_from(checkpoint):
+    return module_of(checkpoint.config, checkpoint.tensors, "cpu", torch.float64)
+
+
+def batches_of(config, count=23, lengths=(9, 6)):
+    """Batches of two texts; the second is padded."""
+    made = torch.Generator().manual_seed(3)
+    found = []
+    for length in lengths:
+        ids = torch.randint(5, count, (2, length), generator=made)
+        keep = torch.arange(length) < torch.tensor([[length], [length - 2]])
+        both = getattr(config, "form", "") == "encoder-decoder"
+        one = Tokens(ids, keep)
+        found.append(Tokens(ids[:, :5], source=one) if both else one)
+    return found
+
+
+COMPENSATED = {
+    "encoder": lambda: make_transformer(form="encoder", goal="states", n_heads=3),
+    "encoder-decoder": lambda: make_transformer(n_heads=3),
+    "hourglass": lambda: make_hourglass(make_config(hierarchy="1@1 1@2 1@4 1@2 1@1", n_heads=3)),
+}
+
+
+def texts_alone(batches):
+    """Every text of some batches by itself, and none padded."""
+    for batch in batches:
+        read = batch.source or batch
+        for row, length in enumerate(read.keep.sum(1).tolist()):
+            text = Tokens(read.ids[row : row + 1, :length])
+            both = batch.source is not None
+            yield Tokens(batch.ids[row : row + 1], source=text) if both else text
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", COMPENSATED)
+def test_folded_means_are_mean_ablation(kind):
+    module = COMPENSATED[kind]()
+    config, spec = module.config, module.config.spec("", "", 0)
+    off, each = chosen(spec, empty=False), batches_of(config)
+    found = mean_contexts(module, spec, off, each)
+    alone, contexts = [*texts_alone(each)], {head: [] for head in found}
+    for text in alone:
+        seen = Contexts()
+        module(text, Run(observers=[seen]))
+        for layer, place in found:
+            stride = spec.levels[spec.layers[layer].level].stride or 1
+            real = None if text.source is not None else -(-text.ids.shape[1] // stride)
+            contexts[layer, place].append(seen.found[layer, place][:real])
+    for head, mean in found.items():
+        assert torch.allclose(mean, torch.cat(contexts[head]).mean(0), atol=1e-12)
+    small = module_from(remove_heads(add_to_biases(checkpoint_of(module), found), off))
+    means = {head: mean[None] for head, mean in found.items()}
+    for text in alone:
+        ablated = module(text, Run(observers=[Contexts(means)]))
+        assert torch.allclose(small(text), ablated, atol=1e-12)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("kind", COMPENSATED)
+def test_gates_are_scaled_columns(kind):
+    module = COMPENSATED[kind]()
+    spec, random = module.config.spec("", "", 0), np.random.default_rng(0)
+    values = {head: float(random.normal()) for head in spec.heads}
+    gates = {
+        layer.index: torch.tensor([[values[HeadId(layer.index, head)] for head in layer.heads]],
+                                  dtype=torch.float64)
+        for layer in spec.layers
+    }  # fmt: skip
+    folded = module_from(scale_heads(checkpoint_of(module), values))
+    for text in batches_of(module.config):
+        assert torch.allclose(folded(text), module(text, Run(gates=gates)), atol=1e-12)
+
+
+GATED = [
+    ("llama", "LlamaForCausalLM"),
+    ("qwen3_next", "Qwen3NextForCausalLM"),  # a gate of its own comes between heads and product
+]
+
+
+def contexts_in(net, names, factors, each):
+    """What goes into the products behind heads (P, H, D), by layer, when its heads are multiplied
+    there by factors: rows of real tokens of all texts."""
+    found, hooks = [[] for _ in names], []
+    for at, name in enumerate(names):
+
+        def changed(module, arguments, at=at):
+            x = arguments[0].unflatten(-1, (4, -1)) * factors[at][:, None].to(arguments[0])
+            found[at].append(x.double())
+            return (x.flatten(-2),)
+
+        hooks.append(net.get_submodule(name).register_forward_pre_hook(changed))
+    for one in each:
+        with torch.no_grad():
+            net(input_ids=one.ids, attention_mask=one.keep.long(), use_cache=False)
+    for hook in hooks:
+        hook.remove()
+    rows = [one.keep for one in each]
+    return [torch.cat([x[keep] for x, keep in zip(one, rows, strict=True)]) for one in found]
+
+
+@pytest.mark.parametrize("kind, name", GATED, ids=lambda one: one)
+def test_gates_are_the_damped_least_squares_of_each_layer(folder, kind, name):
+    path = folder(kind, name)
+    dtype = "float32" if kind == "qwen3_next" else "float64"  # experts know no other
+    model = open_model(path, dtype=dtype)
+    each, names = batches_of(model.config, 110, (11, 7)), model.config.output_modules
+    last = model.spec.layers[-1].index
+    off = frozenset({HeadId(0, 1), HeadId(last, 0), HeadId(last, 2)})
+    found = fit_gates(model.module, model.spec, off, each)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        made = getattr(transformers, name)
+        net = made.from_pretrained(path, attn_implementation="eager", dtype=dtype).eval()
+
+    # a solver that is given a column for each head, layer by layer
+    factors = torch.ones(len(names), 4).double()
+    whole = contexts_in(net, names, factors, each)
+    for head in off:
+        factors[head.layer, head.head] = 0
+    for at, product in enumerate(names):
+        weight = net.get_submodule(product).weight.detach().double().unflatten(1, (4, -1))
+        pruned = contexts_in(net, names, factors, each)[at]
+        kept = [head for head in range(4) if HeadId(at, head) not in off]
+        columns = torch.einsum("phe,dhe->hpd", pruned, weight)[kept].flatten(1).T
+        aims = torch.einsum("phe,dhe->pd", whole[at], weight).flatten()
+        one = torch.eye(len(kept)).double()  # damp 1, towards gates of 1
+        rows, aims = torch.cat([columns, one]), torch.cat([aims, one.sum(1)])
+        factors[at, kept] = torch.linalg.lstsq(rows, aims).solution
+    wanted = {head: float(factors[head.layer, head.head]) for head in found}
+    assert found == pytest.approx(wanted, abs=1e-5)
+    assert set(found) == {*model.spec.heads} - off
+    assert max(abs(one - 1) for one in wanted.values()) > 1e-3
+
+
+# --- models of transformers without some heads ----------------------------------------------------
+
+STATED = [  # their config.json says how wide a head is, or has other numbers of it
+    ("llama", "LlamaForCausalLM"), ("phi3", "Phi3ForCausalLM"),
+    ("deepseek_v3", "DeepseekV3ForCausalLM"),
+]  # fmt: skip
+ROBERTA, T5 = ("roberta", "RobertaModel"), ("t5", "T5ForConditionalGeneration")
+ALL = frozenset(range(4))
+GROUP, EVERY_GROUP = [{2, 3}], [{0, 2}]
+LEFT = [  # heads of each layer that are left, and whether transformers opens such a model
+    (STATED[0], EVERY_GROUP, True), (STATED[0], GROUP, True), (STATED[1], GROUP, True),
+    (STATED[0], [{0, 2, 3}, {3}], False), (STATED[0], [{0, 2, 3}], False),
+    (STATED[0], [ALL, set()], False), (STATED[2], [{0, 2, 3}], True),  # keys of its own
+    (ROBERTA, GROUP, False), (T5, GROUP, False),  # the width of a head is derived
+]  # fmt: skip
+TEXT_IDS = np.arange(7, 30)
+
+
+def logits_of(model, off=frozenset(), ids=TEXT_IDS):
+    more = {"decoder_ids": TEXT_IDS[:17]} if model.spec.two_texts else {}
+    return model.run(ids, off=off, **more).logits
+
+
+def small(path, off, out):
+    """Written without a proof; gives the model in float32, and why transformers does not open."""
+    write_pruned(checkpoints.read(path), frozenset(off), "smaller", out)
+    found = open_model(out)
+    return found, found.config.hgviz_only
+
+
+@pytest.mark.parametrize("which, left, opens", LEFT)
+def test_transformers_opens_what_its_class_can_have(folder, tmp_path, which, left, opens):
+    path, made = folder(*which), getattr(transformers, which[1])
+    whole = open_model(path)
+    off = frozenset(
+        HeadId(layer.index, head)
+        for layer in whole.spec.layers
+        for head in ALL - left[min(layer.index, len(left) - 1)]
+    )
+    masked = logits_of(whole, off)
+    found, alone = small(path, off, tmp_path / "out")
+    assert (
+        scaled_error(logits_of(found), masked) < 1e-5
+        and np.abs(logits_of(whole) - masked).max() > 1e-3
+    )
+    assert found.spec.heads == tuple(head for head in whole.spec.heads if head not in off)
+    assert (alone == "") == opens and (which != T5 or "relative position table" in alone)
+    if alone:
+        with pytest.raises((RuntimeError, ValueError)):
+            made.from_pretrained(tmp_path / "out")
+    else:
+        with torch.no_grad():
+            other = made.from_pretrained(tmp_path / "out").eval()
+            assert (
+                scaled_error(other(torch.as_tensor(TEXT_IDS)[None]).logits[0].numpy(), masked)
+                < 1e-5
+            )
+
+
+@pytest.mark.parametrize("kind, name", [
+    *STATED[1:], T5, ("gpt2", "GPT2LMHeadModel"), ("diffllama", "DiffLlamaForCausalLM"),
+], ids=lambda one: one)  # fmt: skip
+def test_removed_heads_save_what_they_cost(folder, kind, name):
+    path = folder(kind, name)
+    model, found = open_model(path), checkpoints.read(path)
+    parameters, flops = removal_costs(model.spec, head_costs(model.module), np.array([23]))
+    group = {HeadId(0, head) for head in next(iter(model.spec.layers[0].groups.values()))}
+    last = {HeadId(model.spec.layers[-1].index, head) for head in (0, 3)} & {*model.spec.heads}
+    layer = {head for head in model.spec.heads if head.layer == 1}
+    for off in ({HeadId(0, 1)}, group, group | last | {HeadId(0, 1)}, layer | last):
+        removed = count_parameters(found) - count_parameters(remove_heads(found, frozenset(off)))
+        assert savings(parameters, model.spec, sorted(off))[-1] == removed
+    assert (savings(flops, model.spec, model.spec.heads)[1:] > 0).all()
+
+
+def test_what_is_left_is_captured_scored_and_pruned_again(folder, tmp_path):
+    path = folder("roberta", "RobertaForSequenceClassification", vocab_size=256)
+    off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
+    proof = tasks.prune(path, off, tmp_path / "a")
+    assert proof.difference < 1e-5 and proof.parameters[1] < proof.parameters[0]
+    assert proof.opens == "opens in hgviz only: layers keep different numbers of heads"
+    assert len(proof.latency) == 2 and proof.to_dict()["opens"] == proof.opens
+    whole, model = open_model(path), open_model(tmp_path / "a")
+    text = Tokens(torch.as_tensor(TEXT_IDS)[None])
+    assert scaled_error(runner_without(whole, off)(text)[0].numpy(), logits_of(whole, off)) < 1e-5
+
+    # maps have the numbers and the weights of the heads of the masked model
+    masked = tasks.capture(whole, whole.from_ids(TEXT_IDS), off=off)
+    tasks.capture(model, model.from_ids(TEXT_IDS), out=tmp_path / "c.h5")
+    kept = open_capture(tmp_path / "c.h5")
+    assert kept.spec.layers == model.spec.layers
+    for mine, theirs in zip(kept.maps, masked.maps, strict=True):
+        for head in mine.heads:
+            assert scaled_error(mine.read(head), theirs.read(head)) < 1e-5
+
+    # again: numbers are those of the whole model, and a layer can end without any
+    again = tasks.prune(tmp_path / "a", "0.2,1.*", tmp_path / "b")
+    last = open_model(tmp_path / "b")
+    assert [layer.heads for layer in last.spec.layers] == [(0, 3), ()] and again.empty == (1,)
+    every = off | {HeadId(0, 2), HeadId(1, 2), HeadId(1, 3)}
+    assert scaled_error(logits_of(last), logits_of(whole, every)) < 1e-5
+
+
+@pytest.mark.parametrize("kind, name, words", [
+    ("albert", "AlbertForMaskedLM", "shares its weights with other layers"),
+    ("olmo2", "Olmo2ForCausalLM", "are not separate for each head"),
+    ("bloom", "BloomForCausalLM", "has its own attention code"),
+])  # fmt: skip
+def test_weights_that_do_not_go_by_heads_are_refused(folder, tmp_path, kind, name, words):
+    with pytest.raises(HgvizError, match=words) as error:
+        tasks.prune(folder(kind, name), "0.1", tmp_path / "out")
+    assert "Choose --form zeroed" in str(error.value) and not (tmp_path / "out").exists()
+    assert head_costs(open_model(folder(kind, name)).module) is None
+
+
+# --- what config.json may say ---------------------------------------------------------------------
+
+
+def layers_of(count=2, **changes):
+    rows = [
+        {"name": f"model.layers.{at}.self_attn", "heads": [0, 2, 3], "of": 4, "groups": 2}
+        for at in range(count)
+    ]
+    rows[0] |= changes
+    return {"layers": rows}
+
+
+MANY = 2**16
+ENTRIES = [
+    7, None, {}, {"layers": 3}, {"layers": []}, {"layers": [1, 2]},
+    {"layers": [{}] * 20_000}, layers_of(1), layers_of(3),
+    *(layers_of(name=name) for name in ("lm_head", "no.such.module", 7, "")),
+    *(layers_of(heads=heads) for heads in (
+        7, [0, 2], [0, 1, 2, 3], [2, 0, 3], [0, 0, 3], [0, 2, 4], [-1, 2, 3], [0.5, 2, 3],
+        [0, 2, 10**12], [], [*range(60_000)])),
+    *(layers_of(of=count) for count in (3, 0, 10**9)),
+    *(layers_of(groups=count) for count in (0, 3, 4, 1, "2")),
+    layers_of(more=1), {**layers_of(), "more": 1},
+    layers_of(heads=[*range(MANY // 2)], of=MANY, groups=MANY),  # soon, however many
+]  # fmt: skip
+
+
+def test_an_entry_that_does_not_fit_is_one_clear_line(folder, tmp_path):
+    narrow = tmp_path / "narrow"
+    small(folder("llama", "LlamaForCausalLM"), {HeadId(0, 1), HeadId(1, 1)}, narrow)
+    config = narrow / "config.json"
+    data = json.loads(config.read_text())
+    assert data["hgviz"] == layers_of()
+    for entry in ENTRIES:
+        config.write_text(json.dumps({**data, "hgviz": entry}))
+        with pytest.raises(HgvizError) as error:
+            open_model(narrow)
+        assert "\n" not in str(error.value) and len(str(error.value)) < 600
+
+
+def test_heads_of_a_key_group_keep_its_number(folder, tmp_path):
+    path = folder("llama", "LlamaForCausalLM")
+    model = open_model(path)
+    assert parse_heads("0.g1,1.2", model.spec.layers) == {HeadId(0, 2), HeadId(0, 3), HeadId(1, 2)}
+    for text, words in [
+        ("0.g2", "this model has no head 0.g2"), ("0.g0,0.1", "head 0.1 is named twice"),
+        ("0.g", "does not name a head"), ("0.gg1", "does not name a head"),
+    ]:  # fmt: skip
+        with pytest.raises(HgvizError, match=words):
+            parse_heads(text, model.spec.layers)
+    found, _ = small(path, {HeadId(0, 0), HeadId(0, 1)}, tmp_path / "a")
+    assert parse_heads("0.g1", found.spec.layers) == {HeadId(0, 2), HeadId(0, 3)}
+    with pytest.raises(HgvizError, match="no head 0.g0"):
+        parse_heads("0.g0", found.spec.layers)
+    assert [one["key_groups"] for one in tasks.info(tmp_path / "a")["layers"]] == [1, 2]
