@@ -1,26 +1,31 @@
-"""A, B and their difference: the maps, the rows of text, and the metrics of both heads."""
+"""A, B and their difference: maps, rows of text, metrics of both heads; how B is chosen."""
 
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QPointF, Qt
+from PySide6.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QWidget
 
-from hgviz import palettes
+from hgviz import palettes, tasks
 from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import HeadId, Selection
-from hgviz.gui import compare
+from hgviz.gui import compare, sides
 from hgviz.gui.compare import CompareView, NumbersView, TextsView, read_pair
 from hgviz.gui.ink import channels
+from hgviz.gui.jobs import Jobs, Lanes
 from hgviz.gui.opened import PairOpener
-from hgviz.gui.sides import SideNames
+from hgviz.gui.sides import CompareDialog, SideBar, SideNames, Sides
 from hgviz.gui.tiles import Tiles
 from hgviz.maps import DenseMap, Projected
+from hgviz.models import open_model
 from hgviz.session import Session, SideB
+from hgviz.store import write_capture
 from tests.gui import kinds
-from tests.gui.screen import plain, showing, shown, shows_no_error
+from tests.gui.screen import busy, choose, plain, showing, shown, shows_no_error
 from tests.making import make_capture
 
 pytestmark = pytest.mark.usefixtures("app")
@@ -92,20 +97,14 @@ def test_every_cell_of_the_three_has_the_colour_of_its_weight():
 
 
 @pytest.mark.parametrize("kind", [CompareView, TextsView, NumbersView])
-@pytest.mark.parametrize(
-    ("a", "b", "title"),
-    [
-        (A, None, "Choose a second model"),
-        (PART, B, "Layer 0 is not"),
-        (A, PART, ""),
-        (PART, PART, ""),
-    ],
-)
-def test_what_is_missing_is_said_and_no_error(kind, a, b, title):
-    with showing(kind, compared(a, b), 900, 190) as view:
-        assert shows_no_error(view)
-        if kind is CompareView and title:
-            assert view._notice.said[0][0].startswith(title) and view.as_table() is None
+def test_what_is_missing_is_said_and_no_error(kind):
+    for a, b, title in (
+        (A, None, "Choose a second model"), (PART, B, "Layer 0 is not"), (PART, PART, ""),
+    ):  # fmt: skip
+        with showing(kind, compared(a, b), 900, 190) as view:
+            assert shows_no_error(view)
+            if kind is CompareView and title:
+                assert view._notice.said[0][0].startswith(title) and view.as_table() is None
 
 
 PRUNED = replace(
@@ -171,7 +170,7 @@ KINDS = {
     "hourglass": lambda: A,
     "one token": lambda: make_capture("a"),
     "windowed": lambda: make_capture(TEXT, windowed=True, signed=True),
-    **{name: kinds.KINDS[name] for name in ("bert", "pair", "gpt2", "translator", "yubert")},
+    **{name: kinds.KINDS[name] for name in ("pair", "translator", "yubert")},
 }
 
 
@@ -245,9 +244,7 @@ def test_blinking_swaps_a_and_b_in_one_place(moves, monkeypatch):
 # --- rows of text ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "heads", [(HeadId(1, 2), HeadId(1, 2)), (HeadId(0, 1), HeadId(5, 2)), (HeadId(5, 2), FIRST)]
-)
+@pytest.mark.parametrize("heads", [(HeadId(1, 2), HeadId(1, 2)), (HeadId(5, 2), FIRST)])
 def test_a_row_is_that_of_the_maps_spread_to_tokens_and_the_difference_is_exact(heads):
     pair = pair_of(A, A_SIGNED, *heads, key=7)
     grid, (a, b, difference) = pair.opened.grid, pair.weights
@@ -273,20 +270,14 @@ def test_the_sentence_describes_concentrated_and_spread_rows():
     assert "With ymish: no weight." in compare.sentence(nothing, TOLD)
 
 
-BARE, BARE_B = (replace(side, logits=None) for side in (A, B))
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "words"),
-    [
+def test_the_bits_per_byte_of_both_models_are_given_where_there_are_logits():
+    bare, bare_b = (replace(side, logits=None) for side in (A, B))
+    for a, b, words in (
         (A, B, ("This text: ", " bits per byte with softmax, ", " with ymish")),
-        (A, BARE_B, ("B has no logits",)), (BARE, B, ("A has no logits",)), (BARE, BARE_B, ()),
-        (A, A, ()),
-    ],
-)  # fmt: skip
-def test_the_bits_per_byte_of_both_models_are_given_where_there_are_logits(a, b, words):
-    found = compare.answer_words(a, b, (bits_per_byte(a), bits_per_byte(b)), TOLD)
-    assert all(word in found for word in words) and bool(found) == bool(words)
+        (A, bare_b, ("B has no logits",)), (bare, bare_b, ()), (A, A, ()),
+    ):  # fmt: skip
+        found = compare.answer_words(a, b, (bits_per_byte(a), bits_per_byte(b)), TOLD)
+        assert all(word in found for word in words) and bool(found) == bool(words)
 
 
 def test_the_rows_of_text_take_clicks_and_give_their_values():
@@ -349,3 +340,191 @@ def test_metrics_of_both_heads_stand_among_those_of_all():
         session.put(capture_b=FEW_HEADS, selection=Selection(0, 5))
         view.settle()
         assert "B has no such head" in view.pairs["focus"].toolTip()
+
+
+# --- B --------------------------------------------------------------------------------------------
+
+
+SEA = "The hourglass was used at sea, and on the sea."
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint):
+    """The tiny checkpoint, open."""
+    return open_model(checkpoint)
+
+
+def captured(model, text=SEA):
+    """A text captured in memory."""
+    return tasks.capture(model, model.tokenize(text))
+
+
+@pytest.fixture
+def bench(app, model, checkpoint, until):
+    """The Compare page of a session with a capture of SEA, without a window: what brings B, and
+    the labels of both sides."""
+    session, lanes, errors, view = Session(), Lanes(), [], SideBar()
+    session.put(model=model, checkpoint=str(checkpoint), capture=captured(model), mode="compare")
+    brings = Sides(session, lanes, Jobs(session, lanes, errors.append), errors.append)
+    view.bind(session, lanes)
+    bench = SimpleNamespace(session=session, lanes=lanes, sides=brings, errors=errors, view=view)
+
+    def choose(kind, *args, head=None, **fields):
+        """Have another B, and wait for all of it."""
+        brings.choose(SideB(kind, *args, **fields), head)
+        until(lambda: not busy(bench))
+        view.settle()
+        return session.capture_b
+
+    bench.choose = choose
+    yield bench
+    view.unbind()
+    lanes.close()
+    for widget in (view, view.a, view.b):
+        widget.deleteLater()
+    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+@pytest.fixture
+def dialog(bench):
+    """Open the dialog that asks for B over a window; what it answers is in bench.answers."""
+    window = QWidget()
+    window.resize(900, 600)
+    window.show()
+    bench.answers = []
+
+    def ask(kind=""):
+        more = {"/some/model": "model"}
+        then = lambda *answer: bench.answers.append(answer)  # noqa: E731
+        return CompareDialog(window, bench.session, more, kind, then)
+
+    yield ask
+    window.close()
+    window.deleteLater()
+
+
+def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench):
+    a, said = bench.session.capture, []
+    bench.view.explained.connect(said.append)
+    b = bench.choose("activation", "ymish")
+    assert b.prompt is a.prompt and b.spec.layers[0].activations[0] == "ymish"
+    assert bench.session.capture is a and bench.session.activation == ""
+    alone = open_model(bench.session.checkpoint, activation="ymish")
+    assert np.array_equal(tasks.capture(alone, a.prompt).logits, b.logits)
+    assert (bench.view.a.name.text(), bench.view.b.name.text()) == ("softmax", "ymish")
+    assert "softmax replaced by ymish" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("other", "head", "names", "words", "note"),
+    [
+        (SideB("off", off=frozenset({HeadId(0, 1)})), None,
+         ("with all heads", "without head 0.1"), "without 1 head", "head 0.1 off in B only"),
+        (SideB("head"), HeadId(2, 0), ("head 0.0", "head 2.0"), "", "Two levels of one model"),
+        (SideB("head"), None, ("A", "B"), "", "The same head on both sides"),
+        (SideB("text", text="At sea."), None, ("this text", "the other text"), "on “At·sea.”",
+         "One model on two texts."),
+    ],
+)  # fmt: skip
+def test_the_sides_are_named_by_what_differs(bench, other, head, names, words, note):
+    said = []
+    bench.view.explained.connect(said.append)
+    bench.session.put(selection=Selection(0, 0, 5))
+    bench.choose(other.kind, head=head, text=other.text, off=other.off)
+    assert (bench.view.a.name.text(), bench.view.b.name.text()) == names
+    assert words in bench.view.b.words.full and note in said[-1]
+
+
+def test_b_follows_a_once_its_page_is_shown_again_and_keeps_its_own_text(bench, model, until):
+    session, first = bench.session, bench.choose("text", text="Used at sea.")
+    assert first.prompt.text == "Used at sea."
+    session.put(mode="inspect")
+    session.put(capture=captured(model, "Another text at sea."))
+    assert not busy(bench) and session.capture_b is first
+    session.put(mode="compare")
+    until(lambda: session.capture_b is not first and not busy(bench))
+    assert (
+        session.capture_b.prompt.text == "Used at sea." and session.text == "Another text at sea."
+    )
+    bench.choose("activation", "tanh")
+    session.put(capture=captured(model, "It follows."))
+    until(lambda: session.capture_b.prompt.text == "It follows." and not busy(bench))
+
+
+def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):
+    path = tmp_path / "other.h5"
+    write_capture(path, make_capture("The hourglass was used."))
+    kept = bench.choose("model", path=str(path))
+    assert kept.path == str(path) and bench.view.b.name.text() != bench.view.a.name.text()
+    before = bench.session.comparison
+    assert bench.choose("model", path=str(tmp_path / "nothing.h5")) is kept
+    assert len(bench.errors) == 1 and bench.session.comparison == before
+    b = bench.choose("model", "tanh", path=bench.session.checkpoint)
+    assert b.spec.layers[0].activations[0] == "tanh" and b.main.text == SEA
+
+
+def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, dialog):
+    bench.session.put(checkpoint="", model=None)
+    bench.sides.choose(SideB("activation", "ymish"))
+    assert "checkpoint" in str(bench.errors[0]) and bench.session.comparison is None
+    form = dialog("activation")
+    assert not form.default.isEnabled() and "checkpoint" in form.wrong.text()
+    form.kinds._group.button(4).click()
+    form.head.setText("0.1")
+    assert form.default.isEnabled()
+
+
+def test_stop_leaves_the_b_that_was_there_and_nothing_removes_it(bench, until):
+    session, view, there = bench.session, bench.view, []
+    kept = bench.choose("activation", "tanh")
+    view.paired.connect(there.append)
+    view.stopped.connect(bench.sides.stop)
+    bench.sides.choose(SideB("activation", "elu"))
+    view.settle()
+    assert not view.b.stop.isHidden() and "Running model for B" in view.b.words.full
+    view.b.stop.click()
+    until(lambda: not bench.lanes.engine.jobs)
+    QApplication.processEvents()
+    view.settle()
+    assert session.capture_b is kept and session.comparison == SideB("activation", "tanh")
+    assert view.b.stop.isHidden() and there[-1] is True
+    bench.sides.forget()
+    view.settle()
+    assert session.capture_b is None and there[-1] is False
+    assert view.b.name.text() == "not chosen"
+
+
+def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench, monkeypatch):
+    monkeypatch.setattr(sides, "QUIET", -1.0)
+    seen, session = [], bench.session
+    session.changed.connect(lambda name: name == "capture_b" and seen.append(session.capture_b))
+    session.put(selection=Selection(0, 0, 5))
+    bench.choose("activation", "tanh")
+    assert 1 <= len(seen) <= 2 and seen[-1].complete
+    assert all(one.maps[0] is not None for one in seen)
+
+
+def test_the_dialog_returns_the_chosen_b_and_says_what_is_wrong(bench, dialog):
+    form = dialog("activation")
+    form.open()
+    choose(form.activations, "elu")
+    form.head.setText("7.3")  # of a model that may have more heads
+    QTest.keyClick(form.default, Qt.Key.Key_Return)
+    assert bench.answers.pop() == (SideB("activation", "elu"), HeadId(7, 3))
+    off = frozenset(map(HeadId, (0, 2, 2), (1, 0, 1)))
+    for kind, words, wrong, answer in (
+        ("off", "0.9", "no head 0.9", None), ("off", "x", "does not name", None),
+        ("off", "", "off in A.", None), ("off", "0.0,0.0", "twice", None),
+        ("off", "0.1, 2.*", "", (SideB("off", off=off), None)),
+        ("head", "", "Enter the head", None), ("head", "9.9", "has no", None),
+        ("head", "2.0", "", (SideB("head"), HeadId(2, 0))),
+        ("text", "", "empty", None), ("text", "Ah.", "", (SideB("text", text="Ah."), None)),
+    ):  # fmt: skip
+        form = dialog(kind)
+        field = {"off": form.heads, "head": form.head, "text": form.texts[0]}[kind]
+        (field.setText if kind != "text" else field.setPlainText)(words)
+        form.check()
+        assert wrong in form.wrong.text() and form.default.isEnabled() == (answer is not None)
+        if answer is not None:
+            form.default.click()
+            assert bench.answers.pop() == answer
