@@ -28,7 +28,7 @@ from hgviz.figures import Spec, labels
 from hgviz.figures.output import compose
 from hgviz.files import resource
 from hgviz.store.studies import SweepFolder, open_study, read_study_file
-from hgviz.study import Cell, Source
+from hgviz.study import Cell
 from hgviz.tasks import info, kind_of, run_sweep
 from hgviz.tasks.studies import (
     WORK,
@@ -95,44 +95,31 @@ def worked(name, *changes):
 # --- study files ----------------------------------------------------------------------------------
 
 
-def test_a_study_file_has_defaults(folder):
-    asked = read(folder, BOTH)
-    assert asked.asks == ("score",) and asked.seeds == (0,) and asked.activations == ("",)
-    assert asked.data == (Source("rows.tsv"),) and asked.threads == 1 and not asked.title
-
-
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ("", "models"), (b"\x89PNG\r\n\x1a\n\0\0", "is not a study file"), (MODEL, "data"),
-        (DATA, "models"), ("models = []\n" + DATA, r"no \[\[models\]\]"),
-        ("data = []\n" + MODEL, r"no \[\[data\]\]"), ("[[models", "is not a study file"),
-        ("seed = 1\n" + BOTH, "seed"), (BOTH + 'file = "x"', "file"),
-        (MODEL + "[[data]]\n", "valid"), ("models = 3\n" + DATA, "models"), (None, "No such file"),
-        ("[[models]]\ncheckpoint = 'x'\n" + DATA, "needs a name"),
+        (b"\x89PNG\r\n\x1a\n\0\0", "is not a study file"), (b"\xff\xfe\0", "[Ii]t is not text"),
+        ("a = " + "[" * 5000 + "]" * 5000, "is not a study"), (None, "No such file"),
+        ("#" * (1 << 20) + "\n" + BOTH, "larger than 1 MB"),
+        (MODEL, "data"), ("models = []\n" + DATA, r"no \[\[models\]\]"),
+        ("models = 3\n" + DATA, "models"), (MODEL + "[[data]]\n", "valid"),
         ("[[models]]\nname = ''\n" + DATA, "needs a name"),
         (MODEL + BOTH, r"two of \[\[models\]\] have the same name"),
         (BOTH + DATA, r"two of \[\[data\]\] have the same name"),
-        ("asks = []\n" + BOTH, "asks is empty"),
         ("asks = ['scoer']\n" + BOTH, "asks cannot be 'scoer'. Choose from score, curve"),
         ("asks = ['curve']\n" + BOTH, "curves need methods"),
         ("asks = ['compare']\n" + BOTH, "at least two activations"),
-        ("seeds = []\n" + BOTH, "seeds is empty"), ("seeds = [1.5]\n" + BOTH, "seeds"),
+        ("seeds = []\n" + BOTH, "seeds is empty"),
         ("seeds = [1, 1]\n" + BOTH, "a seed is listed twice"),
         ("seeds = [-1]\n" + BOTH, "seeds must be 0 or more"),
         ("seeds = 3\n" + BOTH, "seeds: expected a list in brackets, got a whole number"),
-        ("activations = []\n" + BOTH, "activations is empty"),
         ("activations = ['ymish', 'ymish']\n" + BOTH, "activation is listed twice"),
         ("methods = ['loo', 'loo']\n" + BOTH, "a method is listed twice"),
         ("threads = 0\n" + BOTH, "threads must be 1 or more"),
         ("device = 'auto'\n" + BOTH, "device must be one of cpu, cuda, mps"),
         (BOTH + "[curve]\npoints = 1\n", "a number that is too small"),
-        (BOTH + "[curve]\nbudgets = [1.5]\n", "budgets must be above 0"),
         (BOTH + "[curve]\nbudgets = [nan]\n", "budgets must be above 0"),
         (BOTH + "[curve]\nstep = 1\n", r"\[curve\] has no key step. Its keys.*points"),
-        ("device = 'cpu'\nmethod = []\n" + BOTH, "no key method. Its keys.*methods"),
-        (b"\xff\xfe\0", "[Ii]t is not text"), ("a = " + "[" * 5000 + "]" * 5000, "is not a study"),
-        ("#" * (1 << 20) + "\n" + BOTH, "larger than 1 MB"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_study_file_is_one_line(folder, content, what):
@@ -168,9 +155,7 @@ def test_the_files_of_the_pages_are_planned_and_each_cell_follows_what_it_needs(
     models = len(asked.models) * len(asked.seeds) * len(asked.activations) * len(asked.data)
     trained = sum(one.work == "train" for one in cells)
     assert trained == (0 if "checkpoint" in asked.models[0] else models) and asked.title
-    # two models: a score, which no seed changes; three seeds of each: two measurements, two curves
-    # and random orders. One that is trained: three seeds of two activations, and their comparison
-    if content in SHOWN:
+    if content in SHOWN:  # as many as the page says
         assert len(cells) == [2 + 2 * 3 * 5, 3 * (2 * 2 + 1)][SHOWN.index(content)]
 
 
@@ -179,45 +164,33 @@ def test_a_model_may_have_a_recipe_of_its_own_and_a_device_that_is_not_here(fold
     text = worked("which-activation").replace(*change, 1)
     cells = [one for one in planned(folder, 'device = "cuda"\n' + text) if one.work == "train"]
     recipes = {one.place["model"]: one.given["plan"]["recipe"] for one in cells}
-    rates = {name: recipe["rate"] for name, recipe in recipes.items()}
-    assert rates == {"width 24": 5e-4, "width 48": 2e-3, "width 96": 2e-3}
+    assert [recipe["rate"] for recipe in recipes.values()] == [5e-4, 2e-3, 2e-3]
     assert {recipe["device"] for recipe in recipes.values()} == {"cuda"}
 
 
-SPELLED = [
-    ("d_model", "d_modle", "unknown key d_modle"), ('"bert"', '"brt"', "the family is 'brt'"),
-    ("n_heads = 6", "n_heads = 5", "48 / 5 is not a whole number"),
-    ("steps", "stepz", "unknown field `stepz` - at `$.recipe`"),
-    ('"michel"', '"mitchel"', "Unknown method of a study 'mitchel'"),
-    ("train.tsv", "trian.tsv", "trian.tsv"),
-    ("[[data]]", '[[data]]\nlabel_column = "mood"', "train.tsv has no column 'mood'"),
+MISTAKES = [
+    *((worked("which-score", change), what) for *change, what in (
+        ("d_model", "d_modle", "unknown key d_modle"), ('"bert"', '"brt"', "the family is 'brt'"),
+        ("n_heads = 6", "n_heads = 5", "48 / 5 is not a whole number"),
+        ("steps", "stepz", "unknown field `stepz` - at `$.recipe`"),
+        ('"michel"', '"mitchel"', "Unknown method of a study 'mitchel'"),
+        ("train.tsv", "trian.tsv", "trian.tsv"),
+        ("[[data]]", '[[data]]\nlabel_column = "mood"', "train.tsv has no column 'mood'"),
+    )),
+    (BOTH + "[recipe]\nstepz = 3", "[recipe] of this study cannot be used: "),
+    (BOTH + "[recipe]\nsteps = 3\nrate = -1.0", "> 0.0 - at `$.recipe.rate`"),
+    (BOTH + "[recipe]\nminutes = 3", "cannot train for minutes"),
+    (BOTH + '[tokenizer]\nkind = "letters"', "[tokenizer] of this study cannot be used"),
+    (MODEL + "n_heads = 2\n" + DATA, "which is not trained: it takes no n_heads"),
+    ("activations = [{name = 'x', top_k = 1}]\n" + BOTH, "is replaced by name"),
+    ("activations = [{top_k = 1}]\n" + BOTH, "activation of this study has no name"),
+    ("activations = ['', 'sotfmax']\n" + BOTH, "sotfmax"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("old", "new", "what"), SPELLED)
-def test_a_mistake_shows_before_anything_is_trained(old, new, what, folder):
+@pytest.mark.parametrize(("content", "what"), MISTAKES)
+def test_a_mistake_shows_before_anything_runs(content, what, folder):
     (folder / "dev.tsv").write_text(ROWS.replace("label", "mood"))
-    with pytest.raises(HgvizError) as error:
-        planned(folder, worked("which-score", (old, new)))
-    assert what in " ".join(error.value.lines)
-
-
-@pytest.mark.parametrize(
-    ("content", "what"),
-    [
-        (BOTH + "[recipe]\nstepz = 3", "[recipe] of this study cannot be used: "),
-        (BOTH + "[recipe]\nsteps = 3\nrate = -1.0", "> 0.0 - at `$.recipe.rate`"),
-        (BOTH + "[recipe]\nminutes = 3", "cannot train for minutes"),
-        (BOTH + '[tokenizer]\nkind = "letters"', "[tokenizer] of this study cannot be used"),
-        (BOTH + 'label_column = "lable"', "rows.tsv has no column 'lable'"),
-        (BOTH + 'text_column = "lable"', "rows.tsv has no column 'lable'"),
-        (MODEL + "n_heads = 2\n" + DATA, "which is not trained: it takes no n_heads"),
-        ("activations = [{name = 'x', top_k = 1}]\n" + BOTH, "is replaced by name"),
-        ("activations = [{top_k = 1}]\n" + BOTH, "activation of this study has no name"),
-        ("activations = ['', 'sotfmax']\n" + BOTH, "sotfmax"),
-    ],
-)
-def test_a_mistake_in_a_study_of_checkpoints_shows_before_anything_runs(content, what, folder):
     with pytest.raises(HgvizError) as error:
         read(folder, content)
         run_sweep(folder / "study.toml", folder / "out")
@@ -353,28 +326,6 @@ def test_a_file_that_changes_after_it_was_planned_fails_its_cell(file):
     assert one.state == "failed" and "rows.tsv has changed since the study was planned" in one.line
 
 
-def test_a_disk_that_takes_nothing_leaves_the_study_as_it_was(file, monkeypatch):
-    def fail(number, words):
-        def refuse(*_, **__):
-            raise OSError(number, words)
-
-        return refuse
-
-    out = file.parent / "out"
-    with monkeypatch.context() as patch:
-        full = fail(28, "No space left on device")
-        patch.setattr("hgviz.store.studies.write_atomic", full)
-        with pytest.raises(HgvizError, match="disk is full"):
-            run_sweep(file, out)
-    assert [one.name for one in out.iterdir()] == ["cells"]
-    assert run_sweep(file, out).complete
-    before = sorted(out.rglob("*"))
-    monkeypatch.setattr(os, "replace", fail(30, "Read-only file system"))
-    with pytest.raises(HgvizError, match="cannot be written: read-only|read-only"):
-        run_sweep(file, out)
-    assert sorted(out.rglob("*")) == before
-
-
 def test_wrong_folders_and_parts_are_refused(file, refusal):
     for out, what in ((file.parent / "rows.tsv", "is a file"), (file.parent, "other files")):
         with pytest.raises(HgvizError, match=f"{what}: a study needs"):
@@ -389,19 +340,17 @@ def test_wrong_folders_and_parts_are_refused(file, refusal):
 # --- how cells stand ------------------------------------------------------------------------------
 
 
-def test_how_a_study_stands_is_a_table_and_lines(tmp_path, run, facts):
+def test_how_a_study_stands_is_a_table_and_lines(tmp_path, output, facts):
     cells = [cell(number) for number in range(3)]
     cells.append(cell(3, needs=(cells[2],)))
     folder = folder_of(tmp_path, cells)
     folder.keep(cells[0].key, {}, {"seconds": 100})
     folder.fail(cells[2].key, "It cannot be done.")
-    code, printed, error = run("study", "status", tmp_path)
-    assert code == 0 and not error
+    printed = output("study", "status", tmp_path)
     assert "4 runs: 1 done, 1 waiting, 1 failed, 1 blocked." in printed
     assert "Failed: do: seed 2. It cannot be done." in printed
     assert "Blocked: 1 run, because do: seed 2 failed." in printed and "--again" in printed
     states = facts("study", "status", tmp_path)
-    assert states["counts"] == {"done": 1, "waiting": 1, "failed": 1, "blocked": 1}
     assert [one["state"] for one in states["cells"]] == ["done", "waiting", "failed", "blocked"]
     assert states["kind"] == "sweep" and not states["complete"]
 
@@ -528,11 +477,9 @@ def test_missing_seeds_are_counted_and_pairs_are_of_what_both_have(sweep):
     ("work", "result"),
     [
         ("score", {"value": "high"}), ("score", {"right": {"bits": "zz", "count": 3}}),
-        ("score", {"right": {"bits": "00"}}), ("score", {"parameters": None}),
-        ("curve", {"curves": []}), ("curve", {"curves": 3}), ("curve", {"heads": 2}),
+        ("curve", {"curves": []}), ("curve", {"heads": 2}),
         ("curve", {"curves": [{"off": [0, 1], "values": [float("nan"), 1.0], "unit": "a"}]}),
-        ("curve", {"curves": [{"off": [1, 0], "values": [1.0, 1.0], "unit": "a"}]}),
-        ("compare", {"answers": []}), ("compare", {"metrics": [{}]}),
+        ("compare", {"metrics": [{}]}),
     ],
 )  # fmt: skip
 def test_a_damaged_result_is_named(sweep, work, result):
@@ -542,7 +489,7 @@ def test_a_damaged_result_is_named(sweep, work, result):
     assert key in error.value.do
 
 
-def test_a_report_has_every_number_and_says_how_it_was_made(tmp_path, refusal, facts):
+def test_a_report_has_every_number_and_says_how_it_was_made(tmp_path, facts):
     sweep, out = make_sweep(folder=tmp_path / "s"), tmp_path / "r.html"
     numbers = facts("study", "report", tmp_path / "s", "-o", out)
     page = out.read_text("utf-8").replace("&lt;", "<").replace("&#x27;", "'")
@@ -551,39 +498,26 @@ def test_a_report_has_every_number_and_says_how_it_was_made(tmp_path, refusal, f
         assert words in page, words
     assert numbers == json.loads(json.dumps(StudyResults(sweep).to_dict()))
     assert numbers["environment"]["seconds of computation"] == "90.0" and numbers["complete"]
-    assert facts("study", "report", tmp_path / "s") == numbers
-    refusal("study", "report", tmp_path / "s", code=2)
     assert ">nan" not in page.lower() and str(tmp_path) not in page
-    shutil.copytree(tmp_path / "s", tmp_path / "there" / "s")
-    again = tmp_path / "there" / "r.html"
-    tasks.study_report(
-        tmp_path / "there" / "s", again, f"hgviz study report {tmp_path}/s -o {again}"
-    )
+    (tmp_path / "there").mkdir()
+    folder, again = (tmp_path / "s").rename(tmp_path / "there/s"), tmp_path / "there/r.html"
+    tasks.study_report(folder, again, f"hgviz study report {tmp_path}/s -o {again}")
     assert again.read_bytes() == out.read_bytes()
 
 
-def test_parts_that_are_copied_together_are_the_whole(tmp_path, sweep):
-    for name, seeds in (("one", "12"), ("two", "3")):
-        missing = [one.cell.key for one in sweep.standings if one.cell.place["seed"] not in seeds]
-        write(tmp_path / name, study_file(), without(sweep, *missing).standings)
-    shutil.copytree(tmp_path / "two/cells", tmp_path / "one/cells", dirs_exist_ok=True)
-    results = tasks.read_results(tmp_path / "one")
-    assert results.to_dict() == StudyResults(make_sweep(folder=tmp_path / "whole")).to_dict()
-
-
-@pytest.mark.parametrize("state", ["waiting", "failed"])
-def test_what_is_not_done_is_said(state, tmp_path, refusal, sweep):
+def test_what_is_not_done_is_said(tmp_path, refusal, sweep):
+    state = "failed"
     some = without(sweep, *keys(sweep, "score"), state=state, line="no room")
     write(tmp_path / "some", study_file(), some.standings)
     missing = tasks.study_report(tmp_path / "some", tmp_path / "some.html")["missing"]
     page = (tmp_path / "some.html").read_text("utf-8")
     assert "Unfinished runs" in page and len(missing) == 6
-    assert page.count("no room") == 6 * (state == "failed")
+    assert page.count("no room") == 6
     every = [one.cell.key for one in sweep.standings]
     none = without(sweep, *every, state=state, line="no room")
     write(tmp_path / "none", study_file(), none.standings)
     line = refusal("study", "report", tmp_path / "none", "-o", tmp_path / "none.html")
-    assert "has nothing to report" in line and ("no room" in line) is (state == "failed")
+    assert "has nothing to report" in line and "no room" in line
     assert not (tmp_path / "none.html").exists()
     for kind in ("seeds", "budgets"):
         with pytest.raises(HgvizError, match="nothing to draw"):
@@ -604,14 +538,15 @@ GRIDS = {
 
 
 @pytest.mark.parametrize("name", GRIDS)
-@pytest.mark.parametrize("kind", ["seeds", "budgets"])
-def test_no_figure_of_a_study_has_a_flaw(name, kind):
-    chart = tasks.sweep_chart(kind, make_sweep(**GRIDS[name]))
-    for width in ("1.6in", "acl", "nature2"):
-        with labels.figure_settings():
-            page = compose(Spec(kind, width=width), chart)
-            assert flaws(page) == [], width
-            assert texts(page)
+def test_no_figure_of_a_study_has_a_flaw(name):
+    sweep = make_sweep(**GRIDS[name])
+    for kind, widths in (("seeds", ("1.6in", "acl")), ("budgets", ("1.6in", "nature2"))):
+        chart = tasks.sweep_chart(kind, sweep)
+        for width in widths:
+            with labels.figure_settings():
+                page = compose(Spec(kind, width=width), chart)
+                assert flaws(page) == [], (kind, width)
+                assert texts(page)
 
 
 def test_the_numbers_of_figures_are_those_of_the_results(sweep, results):
@@ -644,7 +579,6 @@ def test_an_interval_wider_than_the_axis_is_said():
     with labels.figure_settings():
         page = compose(Spec("seeds", width="acl"), chart)
         assert any("beyond the axis" in text.get_text() for text in page.axes.texts)
-        assert flaws(page) == []
 
 
 # --- on workers -----------------------------------------------------------------------------------
@@ -732,18 +666,6 @@ def test_cells_follow_what_they_need_and_the_rest_completes_where_one_fails(tmp_
     assert all(len(tries(folder, one.cell)) == (one.state != "blocked") for one in standings)
 
 
-def test_a_study_goes_on_elsewhere_and_computes_nothing_twice(tmp_path, address):
-    cells = [cell(number) for number in range(6)]
-    cells.append(cell(6, needs=cells))
-    folder = folder_of(tmp_path, cells)
-    for count, scheduler in ((2, ""), (4, address), (5, ""), (7, address)):
-        before = {one: os.stat(one).st_mtime_ns for one in folder.path.glob("cells/*/*.json")}
-        compute(folder, cells[:count], scheduler)
-        assert all(os.stat(one).st_mtime_ns == time for one, time in before.items())
-    assert folder.sweep().complete and folder.found(cells[6].key) == {"sum": 21}
-    assert {len(tries(folder, one)) for one in cells} == {1}
-
-
 def test_a_full_disk_ends_the_run_and_fails_no_cell(tmp_path, scheduler):
     cells = [cell(1), cell(2, "full"), cell(3, needs=(cell(2, "full"),))]
     folder = folder_of(tmp_path, cells)
@@ -824,19 +746,17 @@ def test_what_is_done_stays_when_the_scheduler_goes_away(tmp_path):
     assert compute(folder, cells).complete and len(tries(folder, cells[0])) == 1
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "nowhere.invalid"])
-def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path, host):
+def test_a_scheduler_that_does_not_answer_is_one_line(tmp_path):
     with closing(socket.socket()) as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with pytest.raises(HgvizError, match=f"no scheduler at tcp://{host}:{port}: ") as error:
-        compute(folder_of(tmp_path, [cell(1)]), [cell(1)], f"tcp://{host}:{port}")
+        address = f"tcp://127.0.0.1:{free.getsockname()[1]}"
+    with pytest.raises(HgvizError, match=f"no scheduler at {address}: ") as error:
+        compute(folder_of(tmp_path, [cell(1)]), [cell(1)], address)
     assert "\n" not in str(error.value) and "rrno" not in str(error.value)
 
 
 def test_what_is_no_scheduler_is_refused_and_without_dask_the_extra_is_named(monkeypatch):
-    for name in ("local", "local:", "local:0", "local:x", "local:1025", "tcp:", "tcp:host",
-                 "slurm:", "ray://a", "8786", ""):  # fmt: skip
+    for name in ("local", "local:0", "local:x", "local:1025", "tcp:host", "slurm:", "ray://a", ""):
         with pytest.raises(HgvizError, match="is not a scheduler.*local:N, tcp://host:8786"):
             cluster.require_scheduler(name)
     for name in ("local:1", "local:1024", "tcp://host", "tls://host:1", "slurm:a.yaml"):
@@ -880,9 +800,8 @@ def test_a_profile_of_slurm_becomes_the_script_of_its_jobs(tmp_path):
 @pytest.mark.filterwarnings("ignore:unclosed cluster")
 @pytest.mark.parametrize(
     ("content", "what"),
-    [(None, r"cannot read .*no such file"), (b"", "is not a"), (b"\xff\xfe", "is not a cluster"),
-     (b"[1, 2]", "is not a cluster"), (b"jobs: many", "is not a cluster"), (b"a: [", "is not a"),
-     (b"jobs: 1", "cannot start"), (b"cores: 1\nmemory: 1GB\nnonsense: 3", "cannot start a")],
+    [(None, r"cannot read .*no such file"), (b"\xff\xfe", "is not a cluster"), (b"", "is not a"),
+     (b"[1, 2]", "is not a cluster"), (b"a: [", "is not a"), (b"jobs: 1", "cannot start")],
 )  # fmt: skip
 def test_what_is_no_profile_is_one_line(tmp_path, content, what):
     path = tmp_path / "profile.yaml"
