@@ -6,20 +6,23 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
+from hgviz.analysis.importance import SliceScore, score_slices, slices_of
 from hgviz.core import HeadId, MetricEstimate, Selection
 from hgviz.files import resource
 from hgviz.gui import trials as gui_trials
+from hgviz.gui.changes import MEASURES, slice_columns
 from hgviz.gui.charts import Points
 from hgviz.gui.dialogs import LabelsDialog, PatchDialog
 from hgviz.gui.sides import sides_of
 from hgviz.session import SideB
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
-from tests.gui.screen import click_chart, errors
+from tests.gui.screen import click_chart, error_dialogs, errors
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
 
@@ -37,15 +40,31 @@ def settled(program, until):
     program.settle()
 
 
-def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
-    switch_off(OFF)
-    trial = scored.session.trial
+def test_an_empty_page_offers_one_next_step_and_the_live_score_is_what_the_task_gives(
+    pruning, tiny, story, until
+):
+    page, session, actions = pruning.prune, pruning.session, pruning.frame.actions_by_name
+    for name in ("slices", "changed"):
+        page.show_table(name)
+        pruning.settle()
+    assert actions[page.live.empty.actions[0][0]].isEnabled()
+    assert not any(view.empty.actions for view in (page.curve, page.changed, page.slices))
+    pruning.commands.use_data(str(story))
+    until(lambda: session.trial is not None and session.trial.done)
+    pruning.settle()
+    assert page.curve.empty.actions == (("measure_heads", "Measure…"),)
+    assert page.changed.empty.actions == (("switch_head", "Switch this head off"),)
+    heads = session.spec.heads
+    for off in (*(frozenset(heads[:count]) for count in range(1, len(heads))), OFF):
+        pruning.commands.pruning.switch(off)  # the newest mask wins
+    settled(pruning, until)
+    trial = session.trial
+    assert trial.off == OFF
     trials = gui_trials.prepare(tiny, "", "cpu", str(story))
     found = tasks.try_heads(trials, OFF)
     assert (trial.scores, trial.slices) == (found.scores, found.slices) and len(trial.scores) > 2
     assert np.array_equal(trial.now.predictions, found.now.predictions)
-    live = scored.prune.live
-    loss = found.losses[-1]
+    live, loss = page.live, found.losses[-1]
     assert live.value.text() == f"{loss.value:.3f}" and live.value.isEnabled()
     assert live.interval.text() == f"{loss.low:.3f} to {loss.high:.3f}"
     assert live.perplexity.text().startswith(f"perplexity {math.exp(loss.value):.4g} (")
@@ -53,15 +72,6 @@ def test_the_live_score_is_what_the_task_gives(scored, tiny, story, switch_off):
     assert f"{lost:,} newly wrong, {won:,} newly right" in live.lines["Changed"].full
     assert live.head.title.text() == f"Loss per byte with {len(OFF)} heads off"
     assert not live.stop.isVisible()
-
-
-def test_the_newest_mask_wins(scored, until):
-    pruning = scored.commands.pruning
-    heads = scored.session.spec.heads
-    for count in range(1, len(heads)):
-        pruning.switch(frozenset(heads[:count]))
-    settled(scored, until)
-    assert scored.session.trial.off == frozenset(heads[:-1])
 
 
 def test_a_stopped_score_keeps_its_part_and_can_be_resumed(scored, until):
@@ -95,50 +105,6 @@ def test_heads_are_measured_while_a_mask_is_scored(scored, until):
     assert scored.prune.heads.colour.currentData() == "signed"
 
 
-def test_the_slider_of_the_curve_is_the_mask(traced, until):
-    commands, session = traced.commands, traced.session
-    chart = traced.prune.curve.chart
-    order = session.study.curves[0].order
-    assert chart.chart.slider.at == 0
-    QTest.keyClick(chart, Qt.Key.Key_Right)
-    QTest.keyClick(chart, Qt.Key.Key_Right)
-    assert session.off == frozenset(order[:2]) and chart.chart.slider.at == 2
-    click_chart(chart, chart.view.rect().center())
-    assert session.off == frozenset(order[: chart.chart.slider.at]) and 2 < len(session.off) < len(
-        order
-    )
-    commands.pruning.switch(frozenset(order[-1:]))
-    assert chart.chart.slider.at is None  # another mask than any on the curve
-    settled(traced, until)
-
-
-def test_a_curve_that_was_timed_is_drawn_over_milliseconds(traced, until):
-    session, view = traced.session, traced.prune.curve
-    time = view.axis._group.button(view.axis.names.index("time"))
-    assert not time.isEnabled() and "--time" in time.toolTip()
-    one, *others = session.study.curves
-    ends = np.arange(len(one.removed), dtype=np.float32)
-    one = replace(one, times=np.stack([9 + 0 * ends, 9 - ends / len(ends)], axis=1))
-    session.put(study=replace(session.study, curves=(one, *others)))
-    traced.settle()
-    assert time.isEnabled()
-    view.axis.choose("time")
-    traced.settle()
-    line = view.line
-    assert np.array_equal(line.x, one.times[:, 1]) and line.band.orders == 0
-    low, high = line.ends
-    assert low < line.x.min() and line.x.max() < high
-    (points,) = view.chart.chart.plots[0].of(Points)
-    assert "ms, full model" in points.words(3) and points.x[3] == line.x[3]
-    QTest.keyClick(view.chart, Qt.Key.Key_Right)
-    assert session.off == one.off(1) and view.chart.chart.slider.at == 1
-    for axis in ("parameters", "flops"):
-        view.axis.choose(axis)
-        traced.settle()
-        assert view.line.band.orders == 20 and view.line.each[-1] == pytest.approx(1.0)
-    settled(traced, until)
-
-
 def test_changed_predictions_are_listed_and_open_their_text(scored, until, switch_off):
     switch_off(scored.session.spec.heads[:6])
     view, trial = scored.prune.changed, scored.session.trial
@@ -166,19 +132,16 @@ def test_changed_predictions_are_listed_and_open_their_text(scored, until, switc
         until(lambda: session.facts)
 
 
-@pytest.mark.parametrize(
-    ("content", "says"),
-    [("", "bad"), ("sentence\tlabel\nfine\n", "line 2"), ("sentence\tlabel\n", "bad")],
-)
-def test_bad_data_is_an_error_in_words(classifier, until, tmp_path, content, says):
+def test_bad_data_is_an_error_in_words(classifier, until, tmp_path):
     program, path = classifier, tmp_path / "bad.tsv"
-    path.write_text(content, encoding="utf-8")
-    program.commands.use_data(str(path))
-    until(lambda: errors(program))
-    (error,) = errors(program)
-    assert error.what and says in error.what
-    assert "Traceback" not in str(error)
-    assert program.session.data == "" and program.session.trial is None
+    for content, says in (("", "bad"), ("sentence\tlabel\nfine\n", "line 2")):
+        path.write_text(content, encoding="utf-8")
+        program.commands.use_data(str(path))
+        until(lambda: errors(program))
+        (error,) = errors(program)
+        assert error.what and says in error.what and "Traceback" not in str(error)
+        assert program.session.data == "" and program.session.trial is None
+        error_dialogs(program)[0].reject()
 
 
 def test_labels_that_the_model_does_not_know_are_assigned(classifier, until, tmp_path):
@@ -237,30 +200,35 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
 MORE = OFF | {HeadId(1, 0)}
 
 
-@pytest.fixture
-def masks(scored, switch_off):
-    """The list, with the whole model and two masks."""
-    scored.commands.run("keep_mask")
+def test_masks_come_back_by_a_click_go_by_a_key_and_lose_scores_with_other_data(
+    scored, switch_off, until, tmp_path
+):
+    session, pruning = scored.session, scored.commands.pruning
+    scored.commands.run("keep_mask")  # the whole model
     for off in (OFF, MORE):
         switch_off(off)
         scored.commands.run("keep_mask")
     scored.settle()
-    return scored.prune.heads.masks
-
-
-def cells(masks, row):
-    return tuple(column.words(masks.list.rows[row]) for column in masks.list.columns)
-
-
-def test_a_click_or_enter_returns_to_a_mask_and_delete_forgets_it(masks, scored):
-    masks.list.clicked.emit(masks.list.order.index(0, 0))
-    assert scored.session.off == frozenset()
-    masks.list.setFocus()
-    masks.list.selectRow(1)
-    QTest.keyClick(masks.list, Qt.Key.Key_Return)
-    assert scored.session.off == OFF and masks.list.hasFocus()
-    QTest.keyClick(masks.list, Qt.Key.Key_Delete)
-    assert [one.name for one in scored.session.masks] == ["Full model", "3 off"]
+    table = scored.prune.heads.masks.list
+    table.clicked.emit(table.order.index(0, 0))
+    assert session.off == frozenset()
+    table.setFocus()
+    table.selectRow(1)
+    QTest.keyClick(table, Qt.Key.Key_Return)
+    assert session.off == OFF and table.hasFocus()
+    QTest.keyClick(table, Qt.Key.Key_Delete)
+    assert [one.name for one in session.masks] == ["Full model", "3 off"]
+    first = session.masks[1].score
+    other = tmp_path / "other.txt"
+    other.write_text("Another text that is read here. " * 12, encoding="utf-8")
+    before = pruning.trials
+    pruning.use(str(other))
+    until(lambda: pruning.trials is not None and pruning.trials is not before)
+    assert [one.name for one in session.masks] == ["Full model", "3 off"] and session.undo
+    assert session.masks[1].score is None
+    pruning.switch(MORE)
+    settled(scored, until)
+    assert session.masks[1].score.total == session.trial.total != first.total
 
 
 # --- undo -----------------------------------------------------------------------------------------
@@ -287,48 +255,24 @@ def test_masks_and_heads_are_taken_back_in_the_order_they_were_done(opened):
         seen.append((len(session.masks), len(session.off)))
     assert seen == [(1, 2), (1, 1), (0, 1), (0, 0), (0, 1), (1, 1), (1, 2), (0, 2)]
     assert not opened.frame.actions_by_name["redo"].isEnabled()
-
-
-@pytest.mark.parametrize(
-    ("path", "undo"), [("one", "opening another model"), ("two", "")], ids=["activation", "model"]
-)
-def test_undo_has_the_same_heads_off_with_another_activation(opened, capture, path, undo):
-    session = opened.session
-    session.put(checkpoint="one")
-    opened.commands.pruning.switch(ONE)
-    other = replace(capture.spec, digest="another")
-    session.put(model=None, capture=None, spec=other, checkpoint=path)
-    assert session.off == frozenset() and session.undo == undo
-    opened.commands.run("undo")
-    assert session.off == (ONE if undo else frozenset())
-
-
-def test_a_mask_that_comes_back_has_the_score_that_is_known_by_now(opened):
-    session, pruning = opened.session, opened.commands.pruning
+    score = MetricEstimate("accuracy", 0.5, 0.4, 0.6, 10, 10)
     session.put(masks=(Mask("a", ONE), Mask("b", TWO)))
     pruning.drop("b")
-    score = MetricEstimate("accuracy", 0.5, 0.4, 0.6, 10, 10)
     session.put(masks=(Mask("a", ONE, score),))
-    press(opened)
+    press(opened)  # with the score that is known by now
     assert session.masks == (Mask("a", ONE, score), Mask("b", TWO))
 
 
-def test_masks_stay_without_their_scores_where_other_data_is_chosen(scored, until, tmp_path):
-    session, pruning = scored.session, scored.commands.pruning
-    until(lambda: session.trial is not None and session.trial.done)
-    pruning.switch(ONE)
-    until(lambda: session.trial.done and session.trial.off == ONE)
-    pruning.keep()
-    assert session.masks[0].score is not None
-    first = session.masks[0].score
-    other = tmp_path / "other.txt"
-    other.write_text("Another text that is read here. " * 12, encoding="utf-8")
-    before = pruning.trials
-    pruning.use(str(other))
-    until(lambda: pruning.trials is not None and pruning.trials is not before)
-    assert [one.name for one in session.masks] == ["1 off"] and session.undo
-    until(lambda: session.trial is not None and session.trial.done)
-    assert session.masks[0].score.total == session.trial.total != first.total
+def test_undo_has_the_same_heads_off_with_another_activation_but_not_another_model(opened, capture):
+    session = opened.session
+    for path, undo in (("one", "opening another model"), ("two", "")):
+        session.put(checkpoint="one", capture=capture)
+        opened.commands.pruning.switch(ONE)
+        other = replace(capture.spec, digest=f"another {path}")
+        session.put(model=None, capture=None, spec=other, checkpoint=path)
+        assert session.off == frozenset() and session.undo == undo
+        opened.commands.run("undo")
+        assert session.off == (ONE if undo else frozenset())
 
 
 # --- patching -------------------------------------------------------------------------------------
@@ -365,3 +309,144 @@ def test_heads_are_patched_between_two_texts_and_colour_the_grid(classifier, unt
     dialog.default.click()
     until(lambda: errors(program))
     assert "the texts differ in length" in str(errors(program)) and session.patching is not None
+
+
+# --- predictions that change, by class and slice --------------------------------------------------
+
+
+RIGHT, LOSS = MEASURES["right"], MEASURES["loss"]
+
+
+def part(name, change, by="label", n=200, more=0.1):
+    """A slice whose change has an interval of 4 points."""
+    ends = (change, change - 0.02, change + 0.02)
+    losses = tuple((mean, mean - 0.1, mean + 0.1) for mean in (0.5, 0.5 + more))
+    spread = (more, more - 0.05, more + 0.05)
+    now = (0.8 + change, 0.7, 0.95)
+    return SliceScore(by, name, n, 400, (0.8, 0.75, 0.85), now, 9, 5, ends, losses, spread)
+
+
+PARTS = (part("", -0.05, "all", 600), part("no", -0.1, n=100), part("yes", 0.05, n=300),
+         part("so", 0.0, n=0))  # fmt: skip
+
+
+def numbers(cells):
+    return [float(cell) for cell in cells]
+
+
+def test_panes_give_tables_and_the_slider_of_the_curve_is_the_mask_over_any_axis(
+    traced, switch_off, until
+):
+    switch_off(traced.session.study.curves[0].off(2))
+    page, session = traced.prune, traced.session
+    names, *rows = page.heads.as_table()
+    assert names == ["head", "switched off", "Sensitivity", "low", "high"]
+    assert [row[0] for row in rows] == [str(head) for head in session.spec.heads]
+    assert {HeadId(*map(int, row[0].split("."))) for row in rows if row[1] == "1"} == session.off
+    first = page.heads.bar.shades.heads[session.spec.heads[0]]
+    assert numbers(rows[0][2:5]) == pytest.approx((first.value, first.low, first.high), rel=1e-5)
+
+    trial = session.trial
+    names, *rows = page.live.as_table()
+    grown = [[one.seen, one.value, one.low, one.high] for one in trial.losses]
+    assert [*map(numbers, rows[: len(grown)])] == grown
+    totals = {row[0]: row[1:] for row in rows[len(grown) :]}
+    assert numbers(totals["difference"]) == list(trial.slices[0].loss_change)
+
+    curve, band = page.curve.line.curve, page.curve.line.band
+    names, *rows = page.curve.as_table()
+    assert len(rows) == len(curve.removed) + len(band.removed)
+    assert [int(row[1]) for row in rows[: len(curve.removed)]] == curve.removed.tolist()
+    assert float(rows[1][3]) == pytest.approx(float(curve.values[1]), rel=1e-5)
+
+    switch_off(session.spec.heads[:6])
+    page.changed.which.choose("all")
+    traced.settle()
+    names, *rows = page.changed.as_table()
+    shown = page.changed.table.rows
+    assert len(rows) == len(shown) and names[2:4] == ["Full model", "6 heads off"]
+    assert rows[0][2].split()[-1] == ("right" if shown[0].was_right else "wrong")
+    assert numbers(rows[0][4:]) == [shown[0].more, shown[0].loss[1]]
+
+    view = page.curve
+    switch_off(())
+    chart, order = view.chart, session.study.curves[0].order
+    assert chart.chart.slider.at == 0
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    assert session.off == frozenset(order[:2]) and chart.chart.slider.at == 2
+    click_chart(chart, chart.view.rect().center())
+    assert session.off == frozenset(order[: chart.chart.slider.at])
+    assert 2 < len(session.off) < len(order)
+    traced.commands.pruning.switch(frozenset(order[-1:]))
+    assert chart.chart.slider.at is None  # another mask than any on the curve
+    traced.commands.pruning.switch(frozenset())
+
+    time = view.axis._group.button(view.axis.names.index("time"))
+    assert not time.isEnabled() and "--time" in time.toolTip()
+    one, *others = session.study.curves
+    ends = np.arange(len(one.removed), dtype=np.float32)
+    one = replace(one, times=np.stack([9 + 0 * ends, 9 - ends / len(ends)], axis=1))
+    session.put(study=replace(session.study, curves=(one, *others)))
+    traced.settle()
+    assert time.isEnabled()
+    view.axis.choose("time")
+    traced.settle()
+    line = view.line
+    assert np.array_equal(line.x, one.times[:, 1]) and line.band.orders == 0
+    low, high = line.ends
+    assert low < line.x.min() and line.x.max() < high
+    (points,) = chart.chart.plots[0].of(Points)
+    assert "ms, full model" in points.words(3) and points.x[3] == line.x[3]
+    QTest.keyClick(chart, Qt.Key.Key_Right)
+    assert session.off == one.off(1) and chart.chart.slider.at == 1
+    for axis in ("parameters", "flops"):
+        view.axis.choose(axis)
+        traced.settle()
+        assert view.line.band.orders == 20 and view.line.each[-1] == pytest.approx(1.0)
+    settled(traced, until)
+
+
+def test_a_change_is_better_worse_or_not_significant():
+    words = [RIGHT.verdict(one) for one in PARTS]
+    assert words == ["worse", "worse", "better", "not significant"]
+    assert LOSS.verdict(PARTS[0]) == "worse"
+    assert LOSS.ends(PARTS[0])[0] == pytest.approx(0.1 / np.log(2))
+    titles, *rows = (
+        [column.words(one) for column in slice_columns(PARTS, RIGHT, "text", "1 head off")]
+        for one in PARTS
+    )
+    assert titles[3:] == ["80.0 %", "75.0 %", "−5.00", "−7.00 to −3.00", "worse"]
+    assert rows[0][5:7] == ["−10.00", "−12.00 to −8.00"] and rows[2][3:7] == ["–"] * 4
+    assert [RIGHT.signed(value) for value in (0.0, -1.2, 0.001)] == ["0", "−1.20", "+<0.01"]
+
+
+def test_slices_grow_with_the_score_are_sorted_and_copied_with_the_keyboard(scored, until):
+    page, seen = scored.prune, []
+    page.show_table("slices")
+    scored.commands.pruning.switch(frozenset({HeadId(0, 0), HeadId(2, 1)}))
+    table = page.slices.table
+
+    def is_done():
+        seen.extend(row.n for row in table.rows[:1])
+        return scored.session.trial.done
+
+    until(lambda: scored.session.trial.scores)
+    until(is_done)
+    scored.settle()
+    trial = scored.session.trial
+    assert seen == sorted(seen) and table.rows[0].n == trial.total
+    which = slices_of(trial.examples)
+    assert tuple(table.rows) == score_slices(trial.examples, trial.before, trial.now, which)
+
+    table.show_rows(slice_columns(PARTS, RIGHT, "text", "2 heads off"), PARTS)
+    table.setFocus()
+    for _ in range(3):
+        QTest.keyClick(table, Qt.Key.Key_Right)
+    assert [row.n for row in table.rows] == [600, 0, 100, 300]
+    QTest.keyClick(table, Qt.Key.Key_Space)
+    assert [row.n for row in table.rows] == [600, 300, 100, 0]  # all of them stay first
+    page.slices.copy()
+    lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
+    assert len(lines) == len(PARTS) + 1 and {*map(len, lines)} == {8}
+    assert lines[1][2] == str(table.rows[0].n)

@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
@@ -22,14 +22,6 @@ from tests.gui.screen import busy
 from tests.studying import make_sweep
 
 TEXT = "A sailor turned the glass."
-
-
-def capture_text(program, checkpoint, until):
-    """Open a checkpoint and capture TEXT."""
-    session = program.session
-    session.put(text=TEXT)
-    program.commands.open_path(str(checkpoint))
-    until(lambda: session.capture is not None and session.capture.complete and session.facts)
 
 
 def save(program, path, until):
@@ -57,9 +49,13 @@ def test_a_capture_comes_back_as_it_was_left(opened, capture_file, new_program, 
     assert second.session.recent[:1] == (str(tmp_path / "one.hgviz"),)
 
 
-def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, new_program, until, tmp_path):
-    capture_text(program, checkpoint, until)
+def test_a_text_is_captured_again_with_b_also_where_its_capture_is_gone(
+    program, checkpoint, capture_file, new_program, until, tmp_path
+):
     session = program.session
+    session.put(text=TEXT)
+    program.commands.open_path(str(checkpoint))
+    until(lambda: session.capture is not None and session.capture.complete and session.facts)
     session.put(off=frozenset({HeadId(1, 0)}))
     program.commands.run("capture")
     until(lambda: session.capture.off == session.off and not busy(program))
@@ -76,23 +72,18 @@ def test_a_text_is_captured_again_and_b_with_it(program, checkpoint, new_program
     assert second.session.comparison == SideB("activation", "ymish")
     assert second.session.mode == "compare"
     assert second.session.selection == session.selection
-
-
-def test_a_missing_capture_is_named_and_the_rest_of_the_session_opens(
-    program, checkpoint, capture_file, new_program, until, tmp_path
-):
-    capture_text(program, checkpoint, until)
+    second.close()
     program.commands.open_path(str(capture_file))
-    until(lambda: program.session.capture.path == str(capture_file) and not busy(program))
-    program.session.put(checkpoint=str(checkpoint))
-    save(program, tmp_path / "one.hgviz", until)
+    until(lambda: session.capture.path == str(capture_file) and not busy(program))
+    session.put(checkpoint=str(checkpoint))
+    save(program, tmp_path / "two.hgviz", until)
     capture_file.unlink()
-    second = new_program()
-    second.commands.open_path(str(tmp_path / "one.hgviz"))
-    until(lambda: second.session.capture is not None and not busy(second))
-    (said,) = second.frame.findChildren(ErrorDialog)
+    third = new_program()
+    third.commands.open_path(str(tmp_path / "two.hgviz"))
+    until(lambda: third.session.capture is not None and not busy(third))
+    (said,) = third.frame.findChildren(ErrorDialog)
     assert said.error.what.endswith(f"Capture: {capture_file}")
-    assert second.session.checkpoint == str(checkpoint) and second.session.capture.path == ""
+    assert third.session.checkpoint == str(checkpoint) and third.session.capture.path == ""
 
 
 @pytest.fixture
@@ -107,7 +98,9 @@ def last_session(new_program, capture_file, until):
     return str(capture_file)
 
 
-def test_the_last_session_comes_back_at_the_next_start(new_program, last_session, until):
+def test_the_last_session_comes_back_at_the_next_start_unless_it_ended_the_program(
+    new_program, last_session, until
+):
     program = new_program()
     program.open_first([])
     until(lambda: program.session.capture is not None and not busy(program))
@@ -116,28 +109,28 @@ def test_the_last_session_comes_back_at_the_next_start(new_program, last_session
     assert program.commands.sessions.file == ""  # nobody saved it under a name
     assert program.session.recent == (last_session,)
     assert last().exists() and not last().with_suffix(".opening").exists()
-
-
-def test_a_last_session_that_ended_the_program_is_not_opened_again(
-    new_program, last_session, until
-):
+    program.close()
     program = new_program()
-    program.commands.show_found = lambda found: None  # it gets no further
+    program.commands.show_found = lambda found: None  # it gets no further, as if it had crashed
     program.commands.sessions.open_last(print)
     until(lambda: last().with_suffix(".opening").exists())
     assert not last().exists()
 
 
-@pytest.mark.parametrize("why", ["the sample is asked for", "restoring is off", "damaged"])
-def test_the_sample_opens_in_place_of_the_last_session(new_program, last_session, until, why):
-    if why == "restoring is off":
-        settings.save(settings.Settings(restore=False))
-    elif why == "damaged":
-        last().write_bytes(b"broken")
+def test_the_sample_opens_in_place_of_a_last_session_that_is_not_wanted_or_damaged(
+    new_program, last_session, until
+):
     program, asked = new_program(), []
     program._open_sample = lambda: asked.append(True)
-    program.open_first([], go_on=why != "the sample is asked for")
-    until(lambda: asked)
+    program.open_first([], go_on=False)
+    until(lambda: len(asked) == 1)
+    settings.save(settings.Settings(restore=False))
+    program.open_first([])
+    until(lambda: len(asked) == 2)
+    settings.save(settings.Settings())
+    last().write_bytes(b"broken")
+    program.open_first([])
+    until(lambda: len(asked) == 3)
     assert program.frame.findChild(ErrorDialog) is None
 
 
@@ -156,12 +149,6 @@ def test_a_study_of_many_runs_comes_back_on_its_page(program, new_program, until
     until(lambda: second.session.sweep is not None and not busy(second))
     assert second.session.mode == "sweep" and second.session.sweep.title
     assert second.session.cell == cell
-    old = (tmp_path / "one.hgviz").read_text().replace(cell, "0" * 24)
-    (tmp_path / "two.hgviz").write_text(old)  # of cells that are no more
-    third = new_program()
-    third.commands.open_path(str(tmp_path / "two.hgviz"))
-    until(lambda: third.session.sweep is not None and not busy(third))
-    assert third.session.cell != "0" * 24
 
 
 # --- files that were opened last: in the menu, the palette and on the empty page ------------------
@@ -178,24 +165,22 @@ def dialog(program):
     return program.frame.findChild(ErrorDialog)
 
 
-def test_an_opened_file_is_remembered_until_the_list_is_cleared(program, capture_file, until):
+def test_an_opened_file_is_remembered_until_the_list_is_cleared_and_named_when_gone(
+    program, capture_file, until
+):
     clear = program.frame.actions_by_name["clear_recent"]
     assert not files(program) and not clear.isEnabled()
     program.commands.open_path(str(capture_file))
     until(lambda: program.session.capture is not None)
     assert settings.load().recent == (str(capture_file),)
     assert files(program) == ["&1   kept.h5"] and clear.isEnabled()
-    program.commands.run("clear_recent")
-    assert program.session.recent == () and settings.load().recent == ()
-
-
-def test_a_recent_file_that_is_gone_is_named(program, capture_file, until):
-    program.commands.recent.add(str(capture_file))
-    capture_file.unlink()
+    moved = capture_file.rename(capture_file.with_name("moved.h5"))
     program.frame.menus["Open recent"].actions()[0].trigger()
     until(lambda: dialog(program) is not None)
-    said = " ".join(dialog(program).error.lines)
-    assert str(capture_file) in said
+    assert str(capture_file) in " ".join(dialog(program).error.lines)
+    moved.rename(capture_file)
+    program.commands.run("clear_recent")
+    assert program.session.recent == () and settings.load().recent == ()
 
 
 # --- closing asks where something would be lost; what runs shows, and stops, on every page --------
@@ -255,9 +240,8 @@ def test_the_closing_dialog_lists_what_would_be_lost(opened):
         working.stop(key)
 
 
-@pytest.mark.parametrize("page", ["follow", "compare"])
-def test_a_job_shows_and_stops_on_every_page(opened, page, until, monkeypatch):
-    opened.session.put(mode=page)
+def test_a_job_shows_and_stops_on_every_page(opened, until):
+    opened.session.put(mode="compare")
     opened._listing.setInterval(0)
     start(opened)
     until(lambda: opened.chip.isVisible() and opened.session.work[-1].state == "running")
@@ -283,21 +267,19 @@ def drop(program, *paths):
     )
 
 
-@pytest.mark.parametrize(("kinds", "parts"), [
-    ({"b.h5": "capture", "a.hgviz": "session"}, {"session": "a.hgviz"}),
-    ({"a.h5": "capture"}, {"capture": "a.h5"}),
-    ({"a.h5": "capture", "b.h5": "capture"}, {"capture": "a.h5", "comparison": "b.h5"}),
-    ({"m": "checkpoint", "a.h5": "capture"}, {"capture": "a.h5", "comparison": "m"}),
-    ({"m": "checkpoint", "t.tsv": "texts"}, {"model": "m", "data": "t.tsv"}),
-    ({"s.h5": "study", "m": "checkpoint"}, {"model": "m", "study": "s.h5"}),
-    ({"a.h5": "capture", "t.tsv": "texts"}, {"capture": "a.h5"}),
-    ({"t.txt": "texts", "s.h5": "study", "u.txt": "texts"}, {"study": "s.h5"}),
-    ({"t.json": "ids"}, {"ids": "t.json"}),
-    ({"x.pdf": "nothing"}, {}),
-])  # fmt: skip
-def test_what_dropped_files_are_for(monkeypatch, kinds, parts):
-    monkeypatch.setattr(sessions, "_kind", kinds.get)
-    assert sorted_out(list(kinds)) == parts
+def test_what_dropped_files_are_for(monkeypatch):
+    for kinds, parts in (
+        ({"b.h5": "capture", "a.hgviz": "session"}, {"session": "a.hgviz"}),
+        ({"a.h5": "capture", "b.h5": "capture"}, {"capture": "a.h5", "comparison": "b.h5"}),
+        ({"m": "checkpoint", "a.h5": "capture"}, {"capture": "a.h5", "comparison": "m"}),
+        ({"m": "checkpoint", "t.tsv": "texts"}, {"model": "m", "data": "t.tsv"}),
+        ({"s.h5": "study", "m": "checkpoint"}, {"model": "m", "study": "s.h5"}),
+        ({"t.txt": "texts", "s.h5": "study", "u.txt": "texts"}, {"study": "s.h5"}),
+        ({"t.json": "ids"}, {"ids": "t.json"}),
+        ({"x.pdf": "nothing"}, {}),
+    ):
+        monkeypatch.setattr(sessions, "_kind", kinds.get)
+        assert sorted_out(list(kinds)) == parts
 
 
 def question(program, until):
@@ -317,14 +299,6 @@ def test_a_text_is_run_through_the_model_that_is_open(with_model, until, tmp_pat
     until(lambda: session.capture.main.text == "The sand ran down.\n" and not busy(with_model))
 
 
-def test_a_text_without_a_model_says_what_to_open_first(program, until, tmp_path):
-    (tmp_path / "mine.txt").write_text("The sand ran down.")
-    drop(program, tmp_path / "mine.txt")
-    asked = question(program, until)
-    assert asked.title.text() == "No model is open"
-    assert asked.buttons[-1].text() == "Open a checkpoint folder…"
-
-
 def test_a_table_of_labelled_texts_is_data_of_the_prune_page(program, until, tmp_path):
     path = tmp_path / "few.tsv"
     path.write_text("sentence\tlabel\nA fine film.\tpositive\nA dull film.\tnegative\n")
@@ -335,14 +309,16 @@ def test_a_table_of_labelled_texts_is_data_of_the_prune_page(program, until, tmp
     assert program.session.mode == "prune" and program.session.data == str(path)
 
 
-@pytest.mark.parametrize("size", [0, 40, 4000])
-def test_a_damaged_capture_is_called_damaged(program, capture_file, until, size):
-    content = capture_file.read_bytes()[:size] if size != 40 else b"x" * 40
-    capture_file.write_bytes(content)
-    program.commands.open_path(str(capture_file))
-    until(lambda: dialog(program) is not None)
-    what, do = dialog(program).error.lines
-    assert "kept.h5 is damaged: " in what and do.startswith("Capture the text again"), what
+def test_a_damaged_capture_is_called_damaged(program, capture_file, until):
+    whole = capture_file.read_bytes()
+    for content in (b"", b"x" * 40, whole[:4000]):
+        capture_file.write_bytes(content)
+        program.commands.open_path(str(capture_file))
+        until(lambda: dialog(program) is not None)
+        what, do = dialog(program).error.lines
+        assert "kept.h5 is damaged: " in what and do.startswith("Capture the text again"), what
+        dialog(program).reject()
+        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
 def test_dropped_files_that_do_not_open_leave_the_capture_that_was_open(opened, until, tmp_path):
@@ -355,9 +331,14 @@ def test_dropped_files_that_do_not_open_leave_the_capture_that_was_open(opened, 
     assert opened.session.capture is before and before is not None
 
 
-def test_dropped_files_that_nothing_opens_are_named_in_the_status_bar(program, until, tmp_path):
+def test_dropped_files_that_cannot_be_used_say_what_is_missing(program, until, tmp_path):
     for name in ("a.pdf", "b.pdf"):
         (tmp_path / name).write_bytes(b"%PDF")
     drop(program, tmp_path / "a.pdf", tmp_path / "b.pdf")
     until(lambda: "unsupported file type" in program.frame.chosen_words.full)
     assert program.session.capture is None and not program.frame.findChildren(ErrorDialog)
+    (tmp_path / "mine.txt").write_text("The sand ran down.")
+    drop(program, tmp_path / "mine.txt")
+    asked = question(program, until)
+    assert asked.title.text() == "No model is open"
+    assert asked.buttons[-1].text() == "Open a checkpoint folder…"
