@@ -538,19 +538,6 @@ def test_shutdown_stops_the_running_job_drops_the_rest_and_joins():
     assert late.cancelled and late.ended and told == [] and runner.jobs == ()
 
 
-def test_lanes_do_not_wait_for_each_other(lane):
-    other = Lane("other")
-    started, go = threading.Event(), threading.Event()
-    try:
-        slow = lane.submit("a", "a", partial(waiting, started, go))
-        assert started.wait(60)
-        assert other.submit("a", "a", partial(counting, 1)).wait(60)
-        assert not slow.ended
-    finally:
-        go.set()
-        other.shutdown()
-
-
 # --- verbs ----------------------------------------------------------------------------------------
 
 
