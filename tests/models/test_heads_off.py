@@ -19,7 +19,7 @@ from hgviz import tasks
 from hgviz.analysis.importance import removal_costs, savings
 from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.examples import classification_examples, masked_token_examples, next_token_examples
-from hgviz.models import checkpoints, open_model, trials
+from hgviz.models import checkpoints, open_model, pruning, trials
 from hgviz.models.head_weights import head_costs
 from hgviz.models.layers import Tokens, attention_modules
 from hgviz.models.model import module_of
@@ -786,7 +786,8 @@ def test_removed_heads_save_what_they_cost(folder, kind, name):
     assert (savings(flops, model.spec, model.spec.heads)[1:] > 0).all()
 
 
-def test_what_is_left_is_captured_scored_and_pruned_again(folder, tmp_path):
+def test_what_is_left_is_captured_and_pruned_again(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))  # timing as short as can be
     path = folder("roberta", "RobertaForSequenceClassification", vocab_size=256)
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
     proof = tasks.prune(path, off, tmp_path / "a")
