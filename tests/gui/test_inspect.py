@@ -1,24 +1,206 @@
-"""The Inspect page: its docks, and the panels in them."""
+"""The Inspect page: the hourglass and its small maps, docks and the panels in them."""
 
+from collections import Counter
 from dataclasses import replace
 
+import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, Qt
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PySide6.QtCore import QEvent, QPointF, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
-from hgviz import palettes, settings
+from hgviz import palettes
+from hgviz import settings as kept_settings
 from hgviz.analysis.metrics import METRICS
 from hgviz.analysis.roles import notable_heads, top_keys
 from hgviz.core import Display, HeadId, Selection
+from hgviz.gui.atlas import Thumb, fitted, paint_all, painted, seen, thumb
+from hgviz.gui.hourglass import HourglassView, metric_shades
 from hgviz.gui.inspect import InspectPage, WindowLayout
 from hgviz.gui.panels import MOST, DisplayPanel, HeadPanel, NotablePanel, TopKeysPanel
 from hgviz.gui.sentences import measured
+from hgviz.maps import LazyMap
+from hgviz.session import Session, Work
 from hgviz.session.document import Layout
 from hgviz.tasks.heads import role_evidence, role_sentence
-from tests.gui.screen import session_of, showing, shown
+from tests.gui.screen import picture, session_of, showing, shown
+from tests.making import make_capture
 
-Area = Qt.DockWidgetArea
+pytestmark = pytest.mark.usefixtures("app")
+
+
+def cell_of(view, head):
+    """The pixels inside a cell, without its frame."""
+    box = view.grid.where(head).adjusted(6, 6, -6, -6)
+    return picture(view.grid.viewport())[box.top() : box.bottom(), box.left() : box.right()]
+
+
+def colours(pixels):
+    return {tuple(one) for one in pixels.reshape(-1, 3).tolist()}
+
+
+def test_the_head_under_the_pointer_has_a_ring_and_a_tooltip(capture):
+    session = session_of(capture, facts=True)
+    with showing(HourglassView, session) as view:
+        QTest.mouseMove(view.grid.viewport(), view.grid.where(HeadId(1, 1)).center())
+        assert session.hover.head_id == HeadId(1, 1) == view.grid.ringed
+        tip = view.grid._tip_at(QPointF(view.grid.where(HeadId(1, 1)).center()))
+        assert all(words in tip for words in ("Head 1.1", "focus", "entropy"))
+        view.grid.hovered.emit(None)
+        assert session.hover is None
+
+
+def test_a_partial_capture_has_empty_frames(capture):
+    session = session_of(replace(capture, maps=(*capture.maps[:6], *[None] * 7)), layer=3)
+    session.put(work=(Work("capture", "Capturing", 6, 13, state="running", keeps="six layers"),))
+    with showing(HourglassView, session) as view:
+        assert {head.layer for head in view.data.pictures} == set(range(6))
+        empty, drawn = (len(colours(cell_of(view, HeadId(*one)))) for one in ((9, 2), (0, 2)))
+        assert empty == 1 < drawn and view.grid.picture.scene.is_running
+        assert "running on" in view.head.note.full
+        assert "not captured yet" in view.grid.words(HeadId(9, 2))
+
+
+def test_finished_layers_are_not_read_again(capture, monkeypatch):
+    reads, summary = Counter(), LazyMap.summary
+
+    def counted(layer, head):
+        reads[capture.maps.index(layer)] += 1
+        return summary(layer, head)
+
+    monkeypatch.setattr(LazyMap, "summary", counted)
+    session = session_of(replace(capture, maps=(*capture.maps[:3], *[None] * 10)))
+    with showing(HourglassView, session) as view:
+        assert reads == {0: 6, 1: 6, 2: 6}
+        session.put(capture=capture)
+        view.resize(700, 800)
+        view.settle()
+        assert reads == dict.fromkeys(range(13), 6)
+        before = view.data
+        session.put(selection=Selection(0, 0, 3))
+        view.settle()
+        assert view.data is before
+
+
+def test_without_a_capture_the_frames_are_empty_and_without_a_model_there_is_a_sample(capture):
+    session, asked = Session(), []
+    with showing(HourglassView, session) as view:
+        view.asked.connect(asked.append)
+        assert not view.content.isVisible()
+        view._notice.asked.emit("open_sample")
+        assert asked == ["open_sample"]
+        session.put(spec=capture.spec)
+        view.settle()
+        assert view.content.isVisible() and view.grid.chosen is None
+        assert "position" not in " ".join(view.grid.picture.scene.lines(0))
+        assert len(colours(cell_of(view, HeadId(0, 0)))) == 1
+
+
+# --- heads coloured by a metric -------------------------------------------------------------------
+
+
+def test_any_metric_colours_the_hourglass_and_maps_come_back(session):
+    facts, head = session.facts, HeadId(0, 0)
+    without = {**facts, head: replace(facts[head], metrics={})}
+    shades = metric_shades(without, "previous", "token", "viridis")
+    assert shades.part == "no colour: 1 without a value" and shades.colour(head, False) is None
+    assert metric_shades(facts, "rare", "token", "viridis") is None
+    with showing(HourglassView, session, 700, 714) as view:
+        maps, asked = picture(view.grid), []
+        view.shaded.connect(asked.append)
+        assert view.metrics.isVisible() and not view.bar.isVisible()
+        view.metrics.activated.emit(view.metrics.findData("entropy"))
+        assert asked == ["entropy"]
+        session.put(shade="entropy")
+        view.settle()
+        assert len(colours(cell_of(view, session.selection.head_id))) == 1
+        assert view.bar.isVisible() and "Entropy" in view.metrics.toolTip()
+        assert view.figure(session).kind == "wall"
+        session.put(shade="")
+        view.settle()
+        assert (picture(view.grid) == maps).all() and not view.bar.isVisible()
+        session.select(layer=0, head=1)
+        assert view.grid.chosen == HeadId(0, 1) and (picture(view.grid) != maps).any()
+
+
+# --- small maps -----------------------------------------------------------------------------------
+
+
+TABLE = palettes.colours("viridis")
+
+
+def small(values, slope=None, signed=False, kind="map"):
+    values = np.asarray(values, np.float32)
+    return Thumb(values, values.shape, slope, signed, 0.5, kind)
+
+
+@settings(deadline=None)
+@given(st.integers(1, 90), st.integers(1, 90), st.integers(1, 70), st.integers(0, 5), st.booleans())
+def test_the_largest_weight_survives_any_size(rows, columns, size, seed, signed):
+    values = np.random.default_rng(seed).normal(size=(rows, columns)).astype(np.float32)
+    if not signed:
+        values = np.abs(values)
+    out = fitted(values, size, size, signed)
+    assert out.shape == (size, size)
+    assert set(out.ravel()) <= set(values.ravel())
+    assert np.abs(out).max() == np.abs(values).max()
+
+
+def test_the_map_of_a_layer_is_pooled_as_its_summary(capture):
+    one = thumb(capture, capture.maps[0], capture.spec.layers[0], 3)
+    whole = capture.maps[0].read(3)
+    step = one.shape[0] // one.values.shape[0]
+    blocks = whole[: 3 * step, : 3 * step].reshape(3, step, 3, step)
+    assert np.array_equal(one.values[:3, :3], blocks.max(axis=(1, 3)))
+
+
+@pytest.mark.parametrize("layer", [0, 2, 4, 8])
+def test_the_visible_cells_are_those_of_the_rule(capture, layer):
+    one = capture.spec.layers[layer]
+    _, *shape = capture.maps[layer].shape
+    queries, keys = shape
+    slope = thumb(capture, capture.maps[layer], one, 0).slope
+    mine = Thumb(np.zeros(shape, np.float32), tuple(shape), slope, False, 0)
+    stride = [capture.spec.levels[n].stride for n in (one.level, one.key_level)]
+    i, j = np.arange(queries)[:, None] * stride[0], np.arange(keys)[None] * stride[1]
+    assert np.array_equal(seen(mine), j < i + stride[0])
+
+
+def test_masked_cells_are_clear_without_teeth_and_zero_has_the_colour_of_zero():
+    out = painted(small(np.eye(4), slope=1.0), 4, 4, "viridis", most=1.0)
+    assert (out[np.triu_indices(4, 1)] == 0).all()
+    assert (out[np.tril_indices(4)][:, 3] == 255).all()
+    assert tuple(out[2, 0, :3][::-1]) == tuple(TABLE[0])
+    assert tuple(out[2, 2, :3][::-1]) == tuple(TABLE[255])
+    values = np.tril(np.ones((68, 68), np.float32))
+    for size in (30, 66, 68, 90):
+        out = painted(small(values, slope=1.0), size, size, "viridis", most=1.0)
+        assert (out[out[..., 3] > 0][:, :3] == TABLE[255][::-1]).all()
+
+
+def test_windows_of_one_key_have_a_kind_of_their_own():
+    capture = make_capture(windowed=True)
+    up = thumb(capture, capture.maps[10], capture.spec.layers[10], 0)
+    down = thumb(capture, capture.maps[2], capture.spec.layers[2], 0)
+    assert (up.kind, down.kind) == ("only", "places")
+    assert not paint_all({HeadId(10, 0): up}, {HeadId(10, 0): (8, 4)}, "viridis")
+
+
+def test_each_map_has_its_size_and_a_shared_scale_has_one_maximum():
+    maps = {HeadId(0, h): small(np.full((4, 4), (h + 1) / 4)) for h in range(3)}
+    sizes = dict.fromkeys(maps, (6, 6)) | {HeadId(0, 2): (9, 5), HeadId(5, 0): (3, 3)}
+    own, shared = (paint_all(maps, sizes, "viridis", shared=one) for one in (False, True))
+    assert {head: one.shape for head, one in own.items()} == {
+        head: (*sizes[head][::-1], 4) for head in maps
+    }
+    first, last = HeadId(0, 0), HeadId(0, 2)
+    assert (own[first][0, 0] == own[last][0, 0]).all()
+    assert (shared[first][0, 0] != shared[last][0, 0]).any()
+
+
+# --- docks and panels -----------------------------------------------------------------------------
 
 
 def docks_shown(page):
@@ -27,44 +209,39 @@ def docks_shown(page):
     return [title for title, dock in page.docks.items() if dock.widget().widget().isVisible()]
 
 
-def test_the_docks_are_the_same_after_a_low_window(opened):
-    page = opened.inspect
-    page.tabifyDockWidget(page.docks["Head details"], page.docks["Top keys"])
-    for size in ((1100, 700), (1600, 1000)):
-        opened.frame.resize(*size)
-        QApplication.processEvents()
-    assert page.docks["Top keys"] in page.tabifiedDockWidgets(page.docks["Head details"])
-
-
 def test_the_arrangement_is_kept_for_the_next_start_and_reset(opened):
     page = opened.inspect
-    page.addDockWidget(Area.LeftDockWidgetArea, page.docks["Display"])
+    page.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, page.docks["Display"])
     opened._keep_settings()
     other = InspectPage()
-    WindowLayout(opened.frame, other).restore(settings.load())
-    assert other.dockWidgetArea(other.docks["Display"]) == Area.LeftDockWidgetArea
+    WindowLayout(opened.frame, other).restore(kept_settings.load())
+    assert other.dockWidgetArea(other.docks["Display"]) == Qt.DockWidgetArea.LeftDockWidgetArea
     other.deleteLater()
     opened.commands.run("reset_layout")
-    assert page.dockWidgetArea(page.docks["Display"]) == Area.RightDockWidgetArea
+    assert page.dockWidgetArea(page.docks["Display"]) == Qt.DockWidgetArea.RightDockWidgetArea
     before = page.state()
     page.restore(before[:40])  # a damaged one changes nothing
     assert page.state() == before
 
 
-@pytest.mark.parametrize("size", [(1600, 1000), (1100, 700)])
-def test_docks_are_hidden_and_come_back_by_a_key(opened, size):
-    opened.frame.resize(*size)
-    QApplication.processEvents()
-    before = docks_shown(opened.inspect)
+def test_docks_are_the_same_after_a_low_window_and_are_hidden_by_a_key(opened):
+    page = opened.inspect
     opened.frame.activateWindow()
-    for now in ([], before):
-        QTest.keyClick(opened.frame, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
-        assert docks_shown(opened.inspect) == now
-
-
-def test_no_widget_is_left_behind_when_texts_come_and_go(opened):
-    page, counts = opened.inspect, []
-    for _ in range(4):
+    for size in ((1600, 1000), (1100, 700)):
+        opened.frame.resize(*size)
+        QApplication.processEvents()
+        before = docks_shown(page)
+        for now in ([], before):
+            QTest.keyClick(opened.frame, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
+            assert docks_shown(page) == now
+    opened.frame.resize(1600, 1000)
+    page.tabifyDockWidget(page.docks["Head details"], page.docks["Top keys"])
+    for size in ((1100, 700), (1600, 1000)):
+        opened.frame.resize(*size)
+        QApplication.processEvents()
+    assert page.docks["Top keys"] in page.tabifiedDockWidgets(page.docks["Head details"])
+    counts = []
+    for _ in range(4):  # no widget is left behind when texts come and go
         for there in (True, False):
             page.show_texts(there)
             QTest.qWait(20)
@@ -87,9 +264,6 @@ def test_a_session_brings_its_layout_and_is_never_larger_than_the_screen(opened)
     assert opened.frame.width() <= max(room.width(), 1100)
     laying.lay_out(Layout(size=(1, 1), docks="no base64"))
     assert opened.frame.width() >= 1100
-
-
-pytestmark = pytest.mark.usefixtures("app")
 
 
 def test_the_role_its_evidence_and_every_metric_are_told(session, capture):
