@@ -5,7 +5,6 @@ import inspect
 import json
 import subprocess
 from types import SimpleNamespace
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,10 +15,8 @@ import hgviz
 from hgviz import tasks
 from hgviz.core import HgvizError, Step, parse_heads
 from hgviz.files import resource
-from hgviz.models import open_model
-from hgviz.models.trials import Trials
+from hgviz.models import open_model, pruning
 from hgviz.store import write_capture, write_study
-from hgviz.tasks.pruning import newest_curve
 from tests.making import make_capture
 from tests.studying import make_study
 from tests.test_architecture import loaded_after, run
@@ -141,19 +138,20 @@ def test_tensors_and_attentions_are_written_as_they_are(gpt, tmp_path):
 # --- heads ----------------------------------------------------------------------------------------
 
 
-def test_heads_are_scored_ordered_and_removed(model, tmp_path):
+def test_heads_are_scored_ordered_and_removed(model, tmp_path, monkeypatch):
     steps = []
-    scored = hgviz.evaluate(model, REVIEWS, off="1.*", limit=16, progress=steps.append)
-    direct = tasks.evaluate(model, resource(REVIEWS), off=scored.score.off, limit=16)
+    scored = hgviz.evaluate(model, REVIEWS, off="1.*", limit=8, progress=steps.append)
+    direct = tasks.evaluate(model, resource(REVIEWS), off=scored.score.off, limit=8)
     assert scored.to_dict() == direct.to_dict() and len(scored.score.off) == 6
     assert steps and all(isinstance(one, Step) for one in steps)
     scores = hgviz.importance(model, REVIEWS, limit=8, progress=None)
     assert [row["rank"] for row in scores] == list(range(1, len(model.spec.heads) + 1))
     kept = hgviz.importance(model, REVIEWS, limit=8, out=tmp_path / "s.h5")
     assert kept[0] == scores[0]
-    points = hgviz.curve(tmp_path / "s.h5", model, REVIEWS)
+    points = hgviz.curve(tmp_path / "s.h5", model, REVIEWS, random=1)
     assert points[0]["off"] == 0 and points[-1]["off"] == len(scores)
     assert tasks.study_at(tmp_path / "s.h5").curves
+    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
     proof = hgviz.prune(SOFTMAX, tmp_path / "half", study=scores, keep="50%")
     assert "tensor(" not in repr(proof)
     needed = {row["head"] for row in scores[: len(scores) // 2]}
@@ -163,17 +161,10 @@ def test_heads_are_scored_ordered_and_removed(model, tmp_path):
         hgviz.prune(SOFTMAX, tmp_path / "none")
 
 
-def test_scores_are_of_the_ablation_that_is_asked_for_and_so_is_their_curve(model, tmp_path):
-    scores = hgviz.importance(model, REVIEWS, method="loo", limit=8, ablation="resample", seed=3)
-    other = hgviz.importance(model, REVIEWS, method="loo", limit=8, ablation="resample", seed=4)
+def test_scores_are_of_the_ablation_and_the_seed_that_are_asked_for(model):
+    how = {"method": "loo", "limit": 4, "ablation": "resample"}
+    scores, other = (hgviz.importance(model, REVIEWS, **how, seed=seed) for seed in (3, 4))
     assert scores.of.ablation == "resample" and scores.rows != other.rows
-    points = hgviz.curve(scores, model, REVIEWS, method="loo")
-    measured = newest_curve(points.of, "loo")
-    examples = tasks.examples_from(model, resource(REVIEWS), limit=8).part(measured.rows)
-    trials = Trials(model, examples, ablation="resample", seed=3)
-    off = frozenset(measured.order[: points[3]["off"]])
-    losses = [trials.without(batch, off)[0] for block in trials.blocks for batch in block]
-    assert points[3]["loss"] == pytest.approx(np.concatenate(losses).mean(), abs=1e-5)
 
 
 def test_heads_are_patched_between_two_texts(model):
@@ -182,8 +173,6 @@ def test_heads_are_patched_between_two_texts(model):
     direct = tasks.patching(model, *map(model.tokenize, texts.values()), 1, 0)
     assert {model.spec.labels[1]: 1, model.spec.labels[0]: 0} == {"positive": 1, "negative": 0}
     assert [*rows] == direct.to_rows() and rows.of.clean > rows.of.corrupted
-    with pytest.raises(HgvizError, match="no data to score heads on"):
-        hgviz.importance(model)
     with pytest.raises(HgvizError, match="two texts and two answers"):
         hgviz.importance(model, method="patching", clean="a film")
     with pytest.raises(HgvizError, match="takes no data"):
@@ -238,16 +227,6 @@ def test_the_window_is_opened_on_what_is_in_memory_and_on_paths(model, monkeypat
 # --- figures --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["map", "links", "wall", "levels", "rollout", "activation"])
-def test_every_kind_is_shown_as_svg_and_written_in_any_format(small, kind, tmp_path):
-    found = hgviz.figure(small, kind, query=5)
-    assert ElementTree.fromstring(found._repr_svg_()).tag.endswith("svg")
-    assert found._repr_svg_() is found._repr_svg_()
-    path = found.save(tmp_path / "one.pdf")
-    assert path.read_bytes().startswith(b"%PDF") and found.capture is small
-    assert json.loads(json.dumps(found.facts))["kind"] == kind
-
-
 def test_a_model_reads_the_text_and_its_capture_is_there_for_more(model):
     found = hgviz.figure(SOFTMAX, "links", text=TEXT, head="1.2", query=3, most=2)
     row = tasks.capture(model, model.tokenize(TEXT)).maps[1].read(2, rows=(3, 4))[0]
@@ -255,15 +234,13 @@ def test_a_model_reads_the_text_and_its_capture_is_there_for_more(model):
     assert [one["key"] for one in told] == best.tolist()
     np.testing.assert_allclose([one["weight"] for one in told], row[best], rtol=1e-6)
     assert {one["from"] for one in told} == {"was"} and {one["head"] for one in told} == {"1.2"}
-    again = hgviz.figure(found.capture, layer=1, head=2)
-    assert again.facts["metrics"].keys() == found.facts["metrics"].keys()
 
 
 def test_two_models_are_compared_on_data_on_a_text_or_on_that_of_a_capture(model, tmp_path):
-    found = hgviz.compare(SOFTMAX, YMISH, data=REVIEWS, limit=20, off="1.*")
+    found = hgviz.compare(SOFTMAX, YMISH, data=REVIEWS, limit=8, off="1.*")
     models = model, hgviz.open_model(YMISH)
     off = parse_heads("1.*", models[1].spec.layers)
-    direct = tasks.compare_answers(*models, resource(REVIEWS), off=off, limit=20)
+    direct = tasks.compare_answers(*models, resource(REVIEWS), off=off, limit=8)
     assert found.to_dict() == direct.to_dict()
     both = hgviz.compare(SOFTMAX, YMISH, TEXT, head="1.2")
     assert "<svg" in both._repr_svg_() and both.save(tmp_path / "c.svg").exists()
@@ -313,39 +290,26 @@ def test_the_reach_of_models_is_shown_with_its_numbers_and_its_command(tmp_path)
     drawn = hgviz.reach(model, tokens=4, lengths=[2, 4])
     assert drawn.facts["reach"][0]["tokens"] == 4 and len(drawn.facts["milliseconds"][0]) == 4
     assert drawn.command == "hgviz reach MODEL --tokens 4 --lengths 2,4 -o figure.pdf"
-    for wrong in ({}, {"text": TEXT, "tokens": 3}):
-        with pytest.raises(HgvizError, match="the input is missing"):
-            hgviz.reach(model, **wrong)
+    with pytest.raises(HgvizError, match="the input is missing"):
+        hgviz.reach(model, text=TEXT, tokens=3)
 
 
 @pytest.mark.parametrize(
     ("call", "said"),
     [
         (lambda one: hgviz.figure(SOFTMAX), "needs a text"),
-        (lambda one: hgviz.figure("nowhere"), "there is no nowhere"),
         (lambda one: hgviz.figure(None), "None cannot be drawn"),
         (lambda one: hgviz.figure(one, head="first"), "'first' does not name a head"),
-        (lambda one: hgviz.figure(one, "links", queries="3:x"), "'3:x' is not a token"),
         (lambda one: hgviz.figure(one, "links", queries=3), "queries cannot be 3"),
         (lambda one: hgviz.figure(one, text="b"), "takes no text"),
         (lambda one: hgviz.figure(one, "pie"), "unknown kind of figure 'pie'"),
-        (lambda one: hgviz.figure(one, layer=99), "no layer 99"),
-        (lambda one: hgviz.figure(one, head="0.9"), "no head 0.9"),
         (lambda one: hgviz.figure(one, head="0.*"), "names 2 heads"),
         (lambda one: hgviz.figure(one, scale="wide"), "scale cannot be 'wide'"),
-        (lambda one: hgviz.figure(one, palette="jet"), "palette cannot be 'jet'"),
-        (lambda one: hgviz.figure(one, "links", queries=[999]).facts, "no token 999"),
-        (lambda one: hgviz.figure(one, width="far")._repr_svg_(), "not a figure width"),
         (lambda one: hgviz.figure(one).save("/nowhere/at/all.pdf"), "does not exist"),
-        (lambda one: hgviz.compare(one, 7), "7 cannot be drawn"),
         (lambda one: hgviz.compare(SOFTMAX, YMISH), "needs a text"),
         (lambda one: hgviz.compare(SOFTMAX, YMISH, TEXT, data=REVIEWS), "data without a text"),
-        (lambda one: hgviz.compare(one, one, "more"), "takes no text"),
         (lambda one: hgviz.capture(7, TEXT), "not a model that hgviz can open"),
-        (lambda one: hgviz.capture(SOFTMAX), "needs a text"),
-        (lambda one: hgviz.roles(SOFTMAX), "needs a text"),
         (lambda one: hgviz.importance(SOFTMAX, REVIEWS, method="best"), "unknown score 'best'"),
-        (lambda one: hgviz.importance(SOFTMAX), "no data to score heads on"),
     ],
 )
 def test_what_cannot_be_is_said_in_one_line(small, call, said):
