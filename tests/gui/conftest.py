@@ -7,7 +7,8 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
-from hgviz.gui import sources, theme
+from hgviz.files import resource
+from hgviz.gui import commands, sources, theme
 from hgviz.gui.program import Program
 from hgviz.gui.window import Window
 from hgviz.store import write_capture
@@ -105,6 +106,16 @@ def capture_file(tmp_path, capture):
     path = tmp_path / "kept.h5"
     write_capture(path, capture)
     return path
+
+
+@pytest.fixture
+def few_reviews(tmp_path_factory, monkeypatch):
+    """Have a hundred of the two thousand bundled reviews; ask for it before a program."""
+    few = tmp_path_factory.mktemp("reviews") / "reviews.tsv"
+    lines = resource(commands.REVIEWS).read_text("utf-8").splitlines(keepends=True)
+    few.write_text("".join(lines[:101]), "utf-8")
+    found = {commands.REVIEWS: few}
+    monkeypatch.setattr(commands, "resource", lambda name: found.get(name) or resource(name))
 
 
 # --- the Prune page -------------------------------------------------------------------------------

@@ -26,7 +26,6 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz.core import HeadId, Selection
-from hgviz.files import resource
 from hgviz.gui.actions import ACTIONS, MENUS
 from hgviz.gui.widgets import Button
 from hgviz.gui.window import LETTERS, keys_of, lettered
@@ -73,7 +72,7 @@ NAMES = [one.name for one in ACTIONS if one.name not in ("quit", "close_window",
 
 
 @pytest.mark.parametrize("names", [NAMES[::2], NAMES[1::2]], ids=["even", "odd"])
-def test_every_action_can_be_run_with_a_capture_open(opened, names):
+def test_every_action_can_be_run_with_a_capture_open(few_reviews, opened, names):
     session = opened.session
     before = {one: getattr(session, one) for one in ("capture", "facts", "mode", "look", "dark")}
     chosen = session.selection
@@ -295,13 +294,11 @@ def faults(program, root, place):
 
 
 @pytest.fixture
-def classifiers(program, until, tmp_path):
+def classifiers(few_reviews, program, until):
     """The sample classifier scored on some of the bundled reviews, with another as B."""
     program.commands.open_example("compare")
     until(lambda: program.session.capture_b is not None and not busy(program))
-    reviews = resource("sample/reviews.tsv").read_text("utf-8").splitlines(keepends=True)
-    (tmp_path / "some.tsv").write_text("".join(reviews[:60]), "utf-8")
-    program.commands.use_data(str(tmp_path / "some.tsv"))
+    program.commands.run("bundled_data")
     until(lambda: program.session.trial is not None and not busy(program))
     return program
 
