@@ -171,6 +171,7 @@ def opens(program, path, until):
     rest(program, until)
 
 
+@pytest.mark.timeout(300)
 def test_nothing_of_another_model_is_shown_and_measurements_come_back_with_theirs(
     measured, models, until
 ):

@@ -122,9 +122,11 @@ def leave(start, path, until, **fields):
 
 
 def test_scores_masks_and_curves_of_a_killed_process_come_back(
-    start, checkpoint, story, until, tmp_path
+    start, short_checkpoint, until, tmp_path
 ):
-    said = ast.literal_eval(killed(WINDOW + MEASURED, checkpoint, story))
+    story = tmp_path / "story.txt"  # of three windows
+    story.write_text("The bell rang, and the sand ran down. " * 14, encoding="utf-8")
+    said = ast.literal_eval(killed(WINDOW + MEASURED, short_checkpoint, story))
     score, change, gradient, curves = said
     program = start()
     (dialog,) = offers(program)

@@ -313,6 +313,7 @@ def faults_of(program, *places):
     return found
 
 
+@pytest.mark.timeout(300)
 def test_every_control_of_a_page_and_dialog_has_a_name_a_way_by_keys_and_a_focus_mark(classifiers):
     found = faults_of(classifiers, *(place for place in PLACES if place != "sweep"))
     for name in DIALOGS:
