@@ -415,23 +415,17 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
     name = f"{name}ForSequenceClassification"
     path = folder(kind, name)
     model = open_model(path)
-    net = getattr(transformers, name).from_pretrained(path, attn_implementation="eager").eval()
+    net = getattr(transformers, name).from_pretrained(path).eval()
     assert model.spec.goal == "classes" and model.spec.reads_twice
     given = [tokenizer().encode(first).ids for first, _ in PAIRS]
     logits = []
     for (text, _), ids in zip(PAIRS, given, strict=True):
         with torch.no_grad():
-            out = net(torch.tensor([ids]), output_attentions=True)
-        logits.append(out.logits[0].numpy())
+            logits.append(net(torch.tensor([ids])).logits[0].numpy())
         prompt, target = tasks.read_prompts(model, text)
         capture = tasks.capture(model, prompt, target=target)
         assert np.abs(capture.logits - logits[-1]).max() < 1e-5
         assert capture.target.ids.tolist()[1:] == ids[:-1] and capture.target.spans[0, 0] == -1
-        pairs = zip(out.decoder_attentions, out.cross_attentions, strict=True)
-        maps = [*out.encoder_attentions, *(one for pair in pairs for one in pair)]
-        for one, wanted in zip(capture.maps, maps, strict=True):
-            found = np.stack([one.read(head) for head in one.heads])
-            assert np.abs(found - wanted[0].numpy()).max() < 1e-5
     width = max(map(len, given))
     ids, mask = np.zeros((2, len(given), width), int)
     for row, one in enumerate(given):

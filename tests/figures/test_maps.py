@@ -175,9 +175,8 @@ def test_heads_of_one_layer_are_coloured_each_as_suits_it(head, more):
     assert "Row sum" not in words(page_of("map", capture, 0, 1, width="1.6in"))
 
 
-@pytest.mark.parametrize("limits", [(0.0, 0.2), (-0.2, 0.1), (-0.2, 0.2)])
-def test_limits_of_signed_weights_are_those_of_the_bar(limits):
-    page = page_of("map", mixed(["a", "b"]), 0, 1, display=Display(limits=limits))
+def test_limits_of_signed_weights_are_those_of_the_bar():
+    page = page_of("map", mixed(["a", "b"]), 0, 1, display=Display(limits=(-0.2, 0.1)))
     assert {"≤ −0.2", "0", "≥ +0.2"} <= set(words(page))  # there are weights beyond
 
 
@@ -213,7 +212,7 @@ def pooled(cells, zoom):
 
 
 @pytest.mark.parametrize("windowed", [False, True])
-@pytest.mark.parametrize("length", [75, 64, 61, 5, 1])
+@pytest.mark.parametrize("length", [75, 64, 1])
 def test_seen_is_what_the_rule_says_and_a_larger_cell_where_any_of_it_is(length, windowed):
     capture = make_capture(SEA[:length], windowed=windowed)
     for layer in range(len(capture.spec.layers)):
@@ -237,7 +236,7 @@ def streaming():
     return replace(capture, maps=maps, streaming=Streaming(frozenset({HeadId(0, 1)}), 3, 9)), rule
 
 
-@pytest.mark.parametrize("zoom", [0, 1, 3])
+@pytest.mark.parametrize("zoom", [0, 3])
 def test_heads_that_stream_see_the_first_keys_and_the_latest_alone(zoom, tmp_path):
     capture, rule = streaming()
     assert np.array_equal(seen_cells(capture, 0, zoom, head=0), seen_cells(capture, 0, zoom))
@@ -323,10 +322,10 @@ def test_the_target_runs_down_and_the_source_across():
     assert rasters(page)[0].shape == (5, 4, 3)
 
 
-@pytest.mark.parametrize(("name", "said"), [
-    ("model.layers.2.self_attn", "layers.2"), ("model.layers.0.self_attn", ""),
-    ("encoder.blocks.1.0.attention", "encoder.blocks.1.0"), ("attention", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [("model.layers.2.self_attn", "layers.2"), ("model.layers.0.self_attn", ""), ("attention", "")],
+)
 def test_a_layer_that_a_hybrid_model_numbers_otherwise_has_its_name_beside_its_number(name, said):
     capture = plain(["old", "low"])
     layer = replace(capture.spec.layers[0], name=name)
@@ -343,15 +342,14 @@ def test_a_title_can_be_given_or_left_out():
         assert title is None or "Head 12.2" not in said
 
 
-@pytest.mark.parametrize(
-    ("kind", "chosen", "error"),
-    [("map", (CROSS, 0, 5), "no token 5"), ("map", (CROSS, 0, 4, 4), "no token 4"),
-     ("levels", (CROSS, 0, 5), "no token 5")],
-)  # fmt: skip
-def test_tokens_are_counted_in_their_own_text(kind, chosen, error):
-    with pytest.raises(HgvizError, match=error):
-        page_of(kind, PAIR, *chosen)
-    page_of(kind, PAIR, *(chosen[:2] + (4, 3)))
+def test_tokens_are_counted_in_their_own_text():
+    for kind, chosen, error in (
+        ("map", (CROSS, 0, 5), "no token 5"), ("map", (CROSS, 0, 4, 4), "no token 4"),
+        ("levels", (CROSS, 0, 5), "no token 5"),
+    ):  # fmt: skip
+        with pytest.raises(HgvizError, match=error):
+            page_of(kind, PAIR, *chosen)
+        page_of(kind, PAIR, CROSS, 0, 4, 3)
 
 
 @pytest.mark.parametrize("kind", OF_CAPTURE)
@@ -430,7 +428,7 @@ IMAGE = make_image_capture()
 HEADS = tuple(HeadId(1, head) for head in range(3))
 
 
-@pytest.mark.parametrize("query", [None, 0, 7])
+@pytest.mark.parametrize("query", [None, 7])
 def test_a_row_lies_over_its_patches_and_the_rest_is_said(query):
     spec = Spec("image", Selection(1, 2, query), heads=HEADS)
     patches = ImagePatches(IMAGE, {}).weights(spec)
@@ -463,14 +461,14 @@ def test_an_image_is_written_with_its_numbers_and_from_its_file(tmp_path):
     assert np.allclose(found, IMAGE.maps[1].read(0)[5], rtol=1e-6)
 
 
-@pytest.mark.parametrize(("spec", "error"), [
-    (Spec("image", Selection(1, 0, 99)), "has no token 99"),
-    (Spec("image", Selection(4, 0)), "has no layer 4"),
-    (Spec("image", heads=(HeadId(0, 9),)), "has no head 9"),
-])  # fmt: skip
-def test_what_an_image_has_not_is_one_clear_line(spec, error):
-    with pytest.raises(HgvizError, match=error):
-        compose(spec, IMAGE)
+def test_what_an_image_has_not_is_one_clear_line():
+    for spec, error in (
+        (Spec("image", Selection(1, 0, 99)), "has no token 99"),
+        (Spec("image", Selection(4, 0)), "has no layer 4"),
+        (Spec("image", heads=(HeadId(0, 9),)), "has no head 9"),
+    ):
+        with pytest.raises(HgvizError, match=error):
+            compose(spec, IMAGE)
 
 
 PHRASE = letters("The hourglass was used ")
@@ -531,8 +529,8 @@ def largest(longest):
     return np.concatenate([r.reshape(ROWS // 8, 8, TOKENS // 8, 8).max(axis=(1, 3)) for r in rows])
 
 
-@pytest.mark.parametrize(("width", "side"), [("acl", 16), ("neurips", 8)])
-def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(longest, largest, width, side, tmp_path):
+def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(longest, largest, tmp_path):
+    width, side = "acl", 16
     spec = Spec("map", Selection(0, 0, 5000, 4000), width=width)
     more, cells = side // 8, TOKENS // side
     values = largest.reshape(cells, more, cells, more).max(axis=(1, 3))
@@ -559,7 +557,7 @@ def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(longest, largest, width
 
 
 @pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize("count", [300, 700, 1503])
+@pytest.mark.parametrize("count", [300, 1503])
 def test_a_map_has_no_more_cells_than_dots_at_any_width(count, signed):
     capture = plain(["word"] * (count - 2), layers=1, heads=1)
     capture = replace(capture, maps=(replace(capture.maps[0], signed=signed),))

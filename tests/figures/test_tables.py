@@ -82,7 +82,7 @@ def test_any_text_has_numbers_of_every_kind(name, monkeypatch, small_walls):
 
 # --- kinds of a capture ---------------------------------------------------------------------------
 
-CAPTURES = "sea", "signed", "windowed", "words", "ragged", "two texts", "states", "slots", "mixed"
+CAPTURES = "signed", "windowed", "ragged", "two texts", "states", "slots", "mixed"
 
 
 @pytest.mark.parametrize("name", [*CAPTURES, "a shortened level"])
@@ -166,7 +166,7 @@ def test_a_head_that_is_off_has_a_line_that_says_so_and_no_weight(small_walls):
     assert {(row["state"], row["weight"]) for row in levels} == {("off", "")}
 
 
-@pytest.mark.parametrize("name", ["sea", "signed", "words", "two texts", "slots"])
+@pytest.mark.parametrize("name", ["signed", "words", "two texts", "slots"])
 def test_the_numbers_of_all_levels_are_one_row_of_each_stage(name):
     capture = capture_of(name)
     query = len(capture.main) // 2
@@ -184,7 +184,7 @@ def test_the_numbers_of_all_levels_are_one_row_of_each_stage(name):
         assert "seen" in column(mine, "state")
 
 
-@pytest.mark.parametrize("name", ["sea", "signed", "words", "two texts"])
+@pytest.mark.parametrize("name", ["signed", "words", "two texts"])
 def test_the_numbers_of_links_are_the_strongest_weights_of_the_row(name):
     capture, head = first(name)
     query = len(capture.query_prompt(head.layer)) - 1
