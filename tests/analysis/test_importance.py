@@ -235,15 +235,6 @@ def test_rank_one_is_the_most_needed_head_and_heads_that_were_off_have_none():
             assert not {study.heads[1], study.heads[6]} & {*found.least_needed}
 
 
-def test_rows_are_those_of_the_command_line():
-    rows = importance(make_study(4, 9), "michel").to_rows()
-    assert [list(row) for row in rows] == [["head", "score", "low", "high", "rank"]] * 18
-    assert [row["rank"] for row in rows] == list(range(1, 19))
-    assert rows[0]["score"] == max(row["score"] for row in rows)
-    rows = importance(make_study(4, 1), "michel").to_rows()
-    assert {row["low"] for row in rows} == {row["high"] for row in rows} == {None}
-
-
 @given(st.sets(st.integers(0, 29), min_size=2), st.integers(0, 20))
 def test_examples_are_chosen_by_number_by_a_mask_or_by_how_far_a_study_is(rows, seed):
     study, chosen = make_study(seed, 30, "masked"), np.array(sorted(rows))
@@ -281,18 +272,15 @@ def test_changes_are_counted_and_tested_head_by_head_where_they_were_measured():
     assert found.change[3] == pytest.approx(study.arrays["change"][:10, 3].mean())
 
 
-@pytest.mark.parametrize(
-    ("name", "rows", "message"),
-    [
+def test_scores_that_cannot_be_made_say_why():
+    study = replace(make_study(1, 5, without=("gradient", "shapley")), learned=())
+    for name, rows, message in (
         ("signed", None, "was not measured"), ("shapley", None, "was not measured"),
         ("gates", None, "was not measured"), ("magic", None, "unknown score 'magic'"),
         ("loo", np.zeros(5, bool), "no examples"),
-    ],
-)  # fmt: skip
-def test_scores_that_cannot_be_made_say_why(name, rows, message):
-    study = replace(make_study(1, 5, without=("gradient", "shapley")), learned=())
-    with pytest.raises(HgvizError, match=message):
-        importance(study, name, rows)
+    ):  # fmt: skip
+        with pytest.raises(HgvizError, match=message):
+            importance(study, name, rows)
 
 
 # --- pruning curves -------------------------------------------------------------------------------
@@ -362,15 +350,12 @@ def test_the_mean_along_a_line_is_its_middle():
     assert mean_along([3], [0.25]) == 0.25
 
 
-@pytest.mark.parametrize(
-    ("share", "at", "last"),
-    [
-        (0.5, 2, 8), (0.25, 1, 8), (0.37, 1, 8), (0.375, 1, 8), (0.38, 2, 8), (1.0, 4, 8),
-        (0.01, 0, 8), (0.75, None, 4), (0.6, 2, 4),
-    ],
-)  # fmt: skip
-def test_a_budget_is_the_nearest_point_and_none_beyond_the_end_of_a_curve(share, at, last):
-    assert nearest_point(np.arange(0, last + 1, 2), 8, share) == at
+def test_a_budget_is_the_nearest_point_and_none_beyond_the_end_of_a_curve():
+    for share, at, last in (
+        (0.25, 1, 8), (0.375, 1, 8), (0.38, 2, 8), (1.0, 4, 8), (0.01, 0, 8), (0.75, None, 4),
+        (0.6, 2, 4),
+    ):  # fmt: skip
+        assert nearest_point(np.arange(0, last + 1, 2), 8, share) == at
 
 
 def test_a_band_holds_what_quantiles_hold_where_all_of_its_curves_are():

@@ -15,7 +15,6 @@ from hgviz.tasks.heads import (
     corpus_notes,
     role_evidence,
     role_sentence,
-    role_words,
     roles_to_dict,
 )
 from tests.analysis.planting import (
@@ -251,23 +250,14 @@ def softmax(scores):
     return even_rows(np.exp(scores - scores.max(-1, keepdims=True)))
 
 
-@pytest.mark.parametrize("sharpness", [0.5, 2, 5, 20])
+@pytest.mark.parametrize("sharpness", [0.5, 20])
 def test_heads_that_look_at_random_have_no_role(sharpness):
     random = np.random.default_rng(int(sharpness * 10))
-    maps = softmax(sharpness * random.normal(size=(40, N, N)))
+    maps = softmax(sharpness * random.normal(size=(20, N, N)))
     found = roles(plant(letters(TEXT), [maps]))
     assert {key_of(head) for head in found.values()} == {""}
     assert {head.role for head in found.values()} <= {"", "uniform"}
     assert notable_heads(found) == []
-
-
-def test_heads_with_a_favourite_place_have_no_meaning():
-    random = np.random.default_rng(5)
-    favourites = 8 * (random.permuted(np.tile(np.arange(N) == 100, (60, 1)), axis=1))
-    maps = softmax(favourites[:, None, :] + random.normal(size=(60, N, N)))
-    assert {key_of(head) for head in roles(plant(letters(TEXT), [maps])).values()} <= {
-        "", "first token",
-    }  # fmt: skip
 
 
 def test_an_even_head_spreads():
@@ -276,7 +266,7 @@ def test_an_even_head_spreads():
     assert role_evidence(found) == "entropy 100 % of its maximum"
 
 
-@pytest.mark.parametrize("text", ["", "a", "ab", "😀😀", "مرحبا بالعالم", "     ", "\n\n"])
+@pytest.mark.parametrize("text", ["", "a", "مرحبا بالعالم", "\n\n"])
 def test_short_and_strange_texts_have_no_roles(text):
     n = len(text)
     found = over(plant(letters(text), [np.tril(np.ones((2, n, n)))]))
@@ -286,7 +276,7 @@ def test_short_and_strange_texts_have_no_roles(text):
         assert np.isfinite(list(head.metrics.values())).all()
 
 
-@pytest.mark.parametrize(("n", "m"), [(1, 1), (1, 7), (7, 1), (2, 2)])
+@pytest.mark.parametrize(("n", "m"), [(1, 7), (7, 1)])
 def test_the_shortest_pairs_of_texts_have_no_roles(n, m):
     found = roles(translated(spaced(SOURCE[:n]), spaced(TARGET[:m])))
     for head in found.values():
@@ -441,39 +431,6 @@ def test_a_head_on_the_rarest_word_of_each_sentence_is_named_where_a_corpus_coun
 # --- metrics beside roles -------------------------------------------------------------------------
 
 
-def test_known_maps_have_the_numbers_they_must():
-    n = 64
-    far = np.arange(n)[:, None] - np.arange(n)
-    sink = np.eye(n)[np.zeros(n, int)]
-    toeplitz = even_rows(0.5 ** far.clip(0) * (far >= 0))
-    even = even_rows(np.tril(np.ones((n, n))))
-    maps = np.stack([np.eye(n), previous(n), even, sink, toeplitz])
-    found = over(plant(letters("ab" * (n // 2)), [maps])).heads
-    rows = np.arange(16, n + 1)  # keys of the rows that count
-    wanted = (
-        {"focus": 1, "entropy": 0, "same": 1, "offset": 0, "positional": 1, "convolution": 1},
-        {"focus": 1, "entropy": 0, "previous": 1, "offset": -1, "positional": 1},
-        {"focus": np.mean(1 / rows), "entropy": np.mean(np.log(rows)),
-         "same": np.mean(1 / rows), "previous": np.mean(1 / rows), "first": np.mean(1 / rows),
-         "distance": np.mean((rows - 1) / 2)},
-        {"focus": 1, "entropy": 0, "first": 1, "positional": 1 / len(rows),
-         "distance": np.mean(rows - 1)},
-        {"offset": 0, "positional": 1},
-    )  # fmt: skip
-    names = []
-    for head, numbers in zip(found.values(), wanted, strict=True):
-        assert {name: head.metrics[name] for name in numbers} == pytest.approx(numbers)
-        names.append([words.name for words in role_words(head)])
-    convolution = [head.metrics["convolution"] for head in found.values()]
-    assert convolution[1] > 0.99 and convolution[4] > 0.99 and convolution[3] < 0.5
-    assert np.isnan(convolution[2])  # nothing tells its rows apart
-    assert [names[head][0] for head in (0, 1, 3)] == [
-        "current token", "previous token", "first token",
-    ]  # fmt: skip
-    assert {"positional", "convolution"} <= {*names[0]} & {*names[1]}
-    assert not {"positional", "convolution"} & {*names[3]}
-
-
 def dense_numbers(maps, n):
     """Row by row in float64, written differently: loops over rows, no blocks of columns."""
     weights = maps.read(maps.heads[0]).astype(float)
@@ -600,14 +557,6 @@ def test_dense_maps_blocks_of_rows_and_a_single_pass_give_the_same(signed, monke
     facts = json.loads(json.dumps(roles_to_dict(whole), allow_nan=False))
     assert len(facts["heads"]) == len(lazy.spec.heads)
     assert {*facts["metrics"]} <= {*facts["heads"][0]}
-
-
-def test_of_very_long_texts_some_rows_are_measured_and_it_is_said(monkeypatch):
-    monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 16)
-    monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 16 * N * 8)
-    found = role_of(looking(lambda i: [i - 1]))
-    assert key_of(found) == "previous token"
-    assert "; measured on 1" in role_evidence(found) and f"of {N} rows" in role_evidence(found)
 
 
 # --- many texts -----------------------------------------------------------------------------------

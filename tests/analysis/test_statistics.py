@@ -118,16 +118,13 @@ def test_the_interval_and_the_test_over_seeds_are_students():
     assert np.isnan(student_interval([]).mean) and np.isnan(student_test(np.ones(1)))
 
 
-@pytest.mark.parametrize(
-    ("values", "p", "adjusted", "significant"),
-    [
+def test_equal_seeds_are_significant_only_where_they_are_not_zero():
+    for values, p, adjusted, significant in (
         ([0.9], np.nan, 0.0001, False), ([0, 0, 0], 1.0, 0.0, False),
         ([0.25] * 3, 0.0, 0.04, True), ([0.25] * 3, 0.0, 0.05, False),
-    ],
-)  # fmt: skip
-def test_equal_seeds_are_significant_only_where_they_are_not_zero(values, p, adjusted, significant):
-    assert student_test(np.array(values)) == pytest.approx(p, nan_ok=True)
-    assert is_significant(student_interval(values), adjusted) == significant
+    ):  # fmt: skip
+        assert student_test(np.array(values)) == pytest.approx(p, nan_ok=True)
+        assert is_significant(student_interval(values), adjusted) == significant
 
 
 # --- tests and ranks ------------------------------------------------------------------------------
@@ -154,10 +151,10 @@ def test_sign_tests_are_those_of_all_choices(counts):
     assert sign_test(np.array(counts, float)) == pytest.approx(expected)
 
 
-@pytest.mark.parametrize(("lost", "won"), [(0, 0), (0, 9), (3, 12), (40, 41), (700, 500)])
-def test_for_one_seed_the_sign_test_is_mcnemars(lost, won):
-    counts = np.array([-1] * lost + [1] * won + [0] * 99)
-    assert sign_test_of_counts(counts) == pytest.approx(mcnemar(lost, won), abs=1e-12)
+def test_for_one_seed_the_sign_test_is_mcnemars():
+    for lost, won in ((0, 0), (0, 9), (40, 41), (700, 500)):
+        counts = np.array([-1] * lost + [1] * won + [0] * 99)
+        assert sign_test_of_counts(counts) == pytest.approx(mcnemar(lost, won), abs=1e-12)
 
 
 def test_many_values_are_drawn_and_p_is_never_zero():
@@ -228,7 +225,7 @@ def held(shares, low, high):
     return (stats.binom.pmf(counts, len(low) - 1, shares[:, None]) * holds).sum(1)
 
 
-@pytest.mark.parametrize("total", [32, 33, 48, 64, 100, 250, 500, 1000])
+@pytest.mark.parametrize("total", [32, 64, 1000])
 def test_intervals_hold_as_often_as_the_page_says(total):
     """Of shares of 50 to 99 %, and of changes of 0.3 to 30 % that only go one way: on both sides
     of every end, where coverage jumps, so that the least is exact."""
@@ -248,7 +245,7 @@ def test_intervals_hold_as_often_as_the_page_says(total):
     assert found.min() >= 0.93 and found[total * ends >= 25].max(initial=0.0) <= 0.97
 
 
-@pytest.mark.parametrize("total", [32, 64, 128, 2000])
+@pytest.mark.parametrize("total", [32, 500])
 def test_the_interval_of_a_paired_difference_holds_as_often_as_the_page_says(total):
     """Over all outcomes but one in ten million; other: how many of those that disagree go the other
     way."""

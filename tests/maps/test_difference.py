@@ -38,7 +38,7 @@ def test_a_difference_is_that_of_the_weights_themselves(activations):
     same_bits(found.read(0, (250, 270), (500, 530)), whole[250:270, 500:530] + np.float32(0))
 
 
-@pytest.mark.parametrize("zoom", [1, 3, 8, 9])
+@pytest.mark.parametrize("zoom", [1, 9])
 def test_a_cell_from_afar_is_the_largest_difference_in_it_never_that_of_the_largest(zoom):
     a, b = two()
     found = Difference(a, b, {0: 1}).read(0, zoom=zoom)
@@ -95,7 +95,7 @@ def drawn(random, positions, cells):
     return Axis(numbers[: offsets[-1]], offsets)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_rows_are_averaged_and_columns_added(seed):
     random = np.random.default_rng(seed)
     a, _ = two(700, 620)

@@ -17,7 +17,6 @@ from hgviz.core import Capture
 from hgviz.maps import Factors, Grouped, LazyMap, Rule, recompute_statistics, with_statistics
 from hgviz.maps.anatomy import dissect
 from hgviz.maps.rule import Diagonals, proof_rows
-from hgviz.models.run import AttentionCall, attend_by_maps
 from hgviz.store import open_capture, write_capture
 from hgviz.store.layers import write_overviews
 from tests.closeness import scaled_error
@@ -126,7 +125,7 @@ def factors_of(q, k, rule):
 
 
 @given(layers())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=120, deadline=None)
 def test_tiles_and_their_pools_are_the_maps_of_the_formulas(layer):
     q, k, rule = layer
     found, whole = LazyMap(factors_of(q, k, rule), tuple(range(HEADS))), reference(q, k, rule)
@@ -142,31 +141,6 @@ def test_tiles_and_their_pools_are_the_maps_of_the_formulas(layer):
     again = recompute_statistics(replace(found.factors, stat=wrong))
     finite = np.isfinite(again.stat)
     assert np.allclose(again.stat[finite], found.factors.stat[finite], atol=2e-6)
-
-
-@given(layers())
-@settings(max_examples=150, deadline=None)
-def test_the_model_attends_by_the_same_formulas_and_keeps_factors_that_give_them(layer):
-    q, k, rule = layer
-    v = np.random.default_rng(1).normal(size=k.shape).astype(np.float32)
-    keep = None if rule.keep is None else torch.as_tensor(rule.keep)[None]
-    bias = rule.relative and Diagonals(torch.as_tensor(rule.relative.values), rule.relative.lowest)
-    plain = replace(rule, keep=None, relative=None)
-    given_ = [torch.as_tensor(one)[None] for one in (q, k, v)]
-    context, found = captured_layer(*given_, plain, keep=keep, relative=bias)
-    whole = reference(q, k, rule)
-    values = np.repeat(v, HEADS // len(k), axis=0)
-    assert scaled_error(context[0].numpy(), whole @ values) < 1e-5
-    assert found.k.shape == (HEADS, *k.shape[1:])
-    shared = len(k) < HEADS and len(set(rule.activations)) == 1
-    assert isinstance(found.k, Grouped) == shared
-    maps = LazyMap(recompute_statistics(found), tuple(range(HEADS)))
-    assert max(np.abs(maps.read(head) - whole[head]).max() for head in range(HEADS)) < 2e-6
-    assert maps.verify_max_abs < 2e-6
-    if len(k) == HEADS:
-        same, weights = attend_by_maps(AttentionCall(0, *given_, plain, keep, bias))
-        assert scaled_error(weights.values, whole) < 1e-5
-        assert scaled_error(same.numpy(), context.numpy()) < 1e-5
 
 
 @given(layers())
@@ -194,8 +168,7 @@ def test_one_row_taken_apart_gives_the_row(layer, row, head):
     assert scaled_error(found.weights, reference(q, k, rule)[head, row]) < 2e-6
 
 
-@pytest.mark.parametrize("tokens", [21, 5000])
-@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize(("tokens", "groups"), [(21, 4), (5000, 2)])
 def test_a_file_keeps_every_part_of_the_rule_and_shared_keys_once(tmp_path, tokens, groups):
     random = np.random.default_rng(5)
     q, k = (random.normal(size=(h, tokens, WIDTH)).astype(np.float32) for h in (HEADS, groups))

@@ -31,7 +31,7 @@ from tests.maps.test_lazy import bits, make, same_bits
 
 
 @pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize("zoom", [0, 1, 4, 9, 11])
+@pytest.mark.parametrize("zoom", [0, 1, 9])
 @pytest.mark.parametrize("reduce", ["max", "mean"])
 def test_a_dense_map_reads_like_its_array(signed, zoom, reduce):
     array = np.random.default_rng(0).normal(size=(2, 530, 290)).astype(np.float32)
@@ -83,11 +83,6 @@ def test_a_summary_says_what_the_whole_map_says(activation):
 def _largest(whole):
     high, low = whole.max(1), whole.min(1)
     return np.where(high >= -low, high, low)
-
-
-def test_rows_without_weights_have_no_entropy():
-    found = DenseMap(np.zeros((1, 4, 4), np.float32), (0,)).summary(0)
-    assert found.entropy.tolist() == [0] * 4 and found.rowmax.tolist() == [0] * 4
 
 
 def test_a_stored_summary_is_not_computed_again():
@@ -252,11 +247,9 @@ def stored(maps):
     return maps
 
 
-KINDS = [("softmax", None), ("ymish", "l2"), ("elu", None), ("linear", None)]
-
-
-@pytest.mark.parametrize("activation,norm", KINDS)
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("activation", "norm", "causal"), [("softmax", None, True), ("ymish", "l2", False)]
+)
 def test_an_overview_is_the_map_within_a_few_percent(activation, norm, causal):
     rule = Rule(0.5, (activation,), (norm,), causal=causal)
     maps = stored(LazyMap(make(rule, 4200, 700, width=4), (3,)))
@@ -295,11 +288,6 @@ def test_an_empty_window_and_all_of_a_map_as_one_cell():
     assert maps.overview(0, zoom=40, reduce="mean")[0, 0] == pytest.approx(
         0.75 / (400 * 4200), rel=0.03
     )
-
-
-def test_a_map_of_zeros_has_levels_of_zeros():
-    maps = stored(DenseMap(np.zeros((1, 4200, 10), np.float32), (0,)))
-    assert not maps.overview(0, zoom=5).any()
 
 
 def test_rows_are_surveyed_as_they_are_read():
