@@ -168,15 +168,13 @@ def test_a_model_may_have_a_recipe_of_its_own_and_a_device_that_is_not_here(fold
     assert {recipe["device"] for recipe in recipes.values()} == {"cuda"}
 
 
-MISTAKES = [
-    *((worked("which-score", change), what) for *change, what in (
-        ("d_model", "d_modle", "unknown key d_modle"), ('"bert"', '"brt"', "the family is 'brt'"),
-        ("n_heads = 6", "n_heads = 5", "48 / 5 is not a whole number"),
-        ("steps", "stepz", "unknown field `stepz` - at `$.recipe`"),
-        ('"michel"', '"mitchel"', "Unknown method of a study 'mitchel'"),
-        ("train.tsv", "trian.tsv", "trian.tsv"),
-        ("[[data]]", '[[data]]\nlabel_column = "mood"', "train.tsv has no column 'mood'"),
-    )),
+MISTAKES = [  # a whole file, or a change of a worked study
+    (("d_model", "d_modle"), "unknown key d_modle"), (('"bert"', '"brt"'), "the family is 'brt'"),
+    (("n_heads = 6", "n_heads = 5"), "48 / 5 is not a whole number"),
+    (("steps", "stepz"), "unknown field `stepz` - at `$.recipe`"),
+    (('"michel"', '"mitchel"'), "Unknown method of a study 'mitchel'"),
+    (("train.tsv", "trian.tsv"), "trian.tsv"),
+    (("[[data]]", '[[data]]\nlabel_column = "mood"'), "train.tsv has no column 'mood'"),
     (BOTH + "[recipe]\nstepz = 3", "[recipe] of this study cannot be used: "),
     (BOTH + "[recipe]\nsteps = 3\nrate = -1.0", "> 0.0 - at `$.recipe.rate`"),
     (BOTH + "[recipe]\nminutes = 3", "cannot train for minutes"),
@@ -191,6 +189,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("content", "what"), MISTAKES)
 def test_a_mistake_shows_before_anything_runs(content, what, folder):
     (folder / "dev.tsv").write_text(ROWS.replace("label", "mood"))
+    content = content if isinstance(content, str) else worked("which-score", content)
     with pytest.raises(HgvizError) as error:
         read(folder, content)
         run_sweep(folder / "study.toml", folder / "out")
