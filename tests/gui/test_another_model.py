@@ -190,7 +190,7 @@ def test_nothing_of_another_model_is_shown_and_measurements_come_back_with_their
         wrong = check(measured, title)
         walk(measured, until, lambda title=title, wrong=wrong: wrong.extend(check(measured, title)))
         assert not wrong, "\n".join(dict.fromkeys(wrong))
-        assert session.study is None and not session.data
+        assert session.study is None and not session.data and not session.masks
         assert lost in losses(session, measured.commands.working, True)
         if title == "beech":
             measured.commands.sessions.open_together({"model": str(models / "amaryllis")})
