@@ -436,8 +436,9 @@ def test_a_curve_is_printed_kept_and_timed(
     draw = ["figure", study, "--kind", "curve", "--axis", "time", "-o", tmp_path / "f.csv"]
     error = refusal(*draw)
     assert "has no times" in error and "--time" in error
-    words = output(*arguments, "--time")
+    words = output(*arguments)
     assert "k*: " in words and "random middle" in words
+    words = output(*arguments, "--time")
     assert "whole ms" in words and "on one core" in words
     points = facts(*arguments)["points"]
     output(*draw)
@@ -755,7 +756,7 @@ def test_keep_is_a_number_or_a_share():
     spec = open_model(resource("sample/softmax")).spec
     assert [kept_count(one, spec) for one in ("0", "7", "24", "50%", "33.3 %")] == [0, 7, 24, 12, 8]
     for wrong in ("", "-1", "25", "101%", "half", "50%%", "nan%", "3.5"):
-        with pytest.raises(HgvizError, match="not a number or share of heads"):
+        with pytest.raises(HgvizError, match="neither a whole number nor a percentage"):
             kept_count(wrong, spec)
 
 

@@ -86,14 +86,30 @@ def opened(folder, module, dtype="float32"):
 WIDTHS = {"d_model": 24, "n_heads": 6, "d_ff": 20, "vocab_size": 23}
 NESTED = {"hierarchy": "1@1 1@2 1@4 1@2 1@1"}
 WINDOWED = {"hierarchy": "1@1 1@2 1@1", "form": "windowed", "positions": "rotary"}
+SLOTS = {"slots": 5, "max_positions": 40}
 FAMILIES = {
     "hourglass": {**NESTED, "positions": "relative"},
+    "bidirectional": {**NESTED, "positions": "rotary", "causal": False},
     "windowed": WINDOWED,
+    "compat": {**WINDOWED, "masking": "compat", "positions": "none"},
+    "encoder": {"family": "bert", "goal": "classes", "labels": ["no", "yes"]},
+    "decoder": {"family": "gpt2"},
     "both": {"family": "transformer", "n_layers": 1},
     "cross": {"family": "transformer", "form": "decoder", "cross": True},
-    "slots": {"family": "yubert", "labels": ["no", "yes"], "slots": 5, "max_positions": 40},
+    "slots": {"family": "yubert", "labels": ["no", "yes"], **SLOTS},
+    "linformer": {
+        "family": "bert", "goal": "states", "transform": False, **SLOTS, "slots_bias": True,
+        "slots_sharing": "headwise",
+    },
+    "quadratic": {"family": "transformer", "positions": "quadratic", "n_layers": 1},
+    "places": {"family": "gpt2", "positions": "quadratic", "content": False},
+    "synthesizer": {
+        "family": "transformer", "form": "decoder", "max_positions": 40, "rank": 3,
+        "scores": ["dense+random", "dot+factorised+fixed"],
+    },
     "shared": {"family": "gpt2", "shared_width": 7},
-}
+    "segments": {"family": "dynamic", "n_layers": [1, 1, 1], "boundaries": "learned"},
+}  # fmt: skip
 
 
 def build(name, activations, **changes):

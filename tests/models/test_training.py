@@ -490,6 +490,7 @@ ROWS = "text\tlabel\n" + 2 * "".join(
 FILES = {
     "rows.tsv": ROWS,
     "text.txt": "the cats sat on a mat . a dog ran home and then slept well .\n" * 40,
+    "pairs.tsv": "the cat sat\tcat sat\na dog ran far\tdog ran\n" * 8,
 }
 SHORT_RECIPE = {
     "steps": 6, "batch": 4, "rate": 1e-3, "warmup": 1, "threads": 1, "evaluate_length": 12,
@@ -509,20 +510,21 @@ def tokenizer(marks=("<pad>", "<s>", "</s>", "<unk>", "<mask>"), framed=True):
     return made
 
 
-def plan_of(folder, kind, name, recipe=None, changes=None, words=None, **model):
+def plan_of(folder, kind, name, recipe=None, gates=None, changes=None, words=None, **model):
     """A plan that goes on from a random model of transformers."""
     changes = {"id2label": {0: "against", 1: "for"}, **(changes or {})}
     write(folder / "theirs", kind, name, **changes)
     (words or tokenizer()).save(str(folder / "theirs" / "tokenizer.json"))
     is_classifier = model.get("goal", "") == "classes" or name.endswith("Classification")
-    file = "rows.tsv" if is_classifier else "text.txt"
+    file = "pairs.tsv" if name.endswith("Generation") else "text.txt"
+    file = "rows.tsv" if is_classifier else file
     for other, text in FILES.items():
         (folder / other).write_text(text)
     tables = {
         "model": {"from": "theirs", **model}, "data": {"train": [file], "valid": file},
         "recipe": {**SHORT_RECIPE, **(recipe or {})},
     }  # fmt: skip
-    return plan(folder, tables)
+    return plan(folder, tables, gates=gates)
 
 
 def theirs(folder, name, **more):
@@ -622,6 +624,35 @@ def test_a_language_model_goes_on_with_another_activation(tmp_path):
     tables = msgspec.toml.decode((tmp_path / "plan.toml").read_bytes())
     again = train(plan(tmp_path, {**tables, "model": {"from": "ours"}}), tmp_path / "again")
     assert again.before["original"] == report.figures
+
+
+def test_pairs_are_learned_as_transformers_shifts_them(tmp_path):
+    name, changes = "T5ForConditionalGeneration", {"decoder_start_token_id": 0}
+    start = plan_of(tmp_path, "t5", name, {"steps": 8}, changes=changes)
+    begun = begin(start, tmp_path)
+    (first, second), rows = begun.objective.train, begun.objective.batches(0)[0]
+    loss, _ = begun.objective.loss(begun.model.eval(), 0, 0.0)
+    source = pad_sequence([first[row].long() for row in rows], batch_first=True)
+    target = pad_sequence([second[row].long()[1:] for row in rows], True, -100)
+    with torch.no_grad():
+        net = theirs(tmp_path / "theirs", name)
+        wanted = net(source, attention_mask=(source != 0).long(), labels=target).loss
+    assert loss.item() == pytest.approx(wanted.item(), abs=1e-5)
+    report = train(start, tmp_path / "ours")
+    assert report.figures["loss"] < report.before["original"]["loss"]
+
+
+def test_gates_are_learned_and_folded(tmp_path):
+    gates = {"method": "gates", "lambda": 0.1, "freeze": False}
+    recipe = {"rate": 1e-2, "evaluate_every": 6}
+    start = plan_of(tmp_path, "llama", "LlamaForCausalLM", recipe, gates)
+    report, ours = train(start, tmp_path / "ours"), open_model(tmp_path / "ours")
+    content = json.loads((tmp_path / "ours" / "gates.json").read_text())
+    assert content["models"] == [read(tmp_path / "theirs").digest, ours.spec.digest]
+    assert len({*content["learned"]["gates"].values()}) > 4
+    # by the weights alone what was measured under the gates
+    measured = log(tmp_path / "ours")[-2]
+    assert report.value == pytest.approx(measured["held_out"], abs=1e-5)
 
 
 def test_resumed_is_as_uninterrupted_to_the_bit(tmp_path):
