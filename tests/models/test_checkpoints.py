@@ -16,11 +16,12 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
+from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.files import is_model_name, path_exists
-from hgviz.models import devices, open_model, tensors
+from hgviz.models import devices, open_model, pretrained, tensors
 from hgviz.models.checkpoints import recognises
 from tests.closeness import scaled_error
 from tests.models import references, zoo
@@ -100,7 +101,9 @@ def test_more_layers_than_tensors_are_refused_before_they_are_built(tmp_path, mo
 CONFIGURATIONS = [
     ({"n_heads": 5, "d_head": 0}, "12 / 5 is not a whole number"),
     ({"hierarchy": "1000000@1"}, "at most 1,000 layers"),
+    ({"hierarchy": "1@1 " * 9_999}, "is not a multiple of"),
     ({"hierarchy": 3}, "hierarchy: Expected str"),
+    ({"d_model": 1e9}, "d_model: Expected int"),
     ({"vocab_size": -1}, "vocab_size: Expected int >= 1"),
     ({"form": "b" * 10**5}, "form: Invalid enum value 'bbb"),
     ({"activations": [["tanh"]]}, "one list for each of the 5 layers"),
@@ -109,7 +112,7 @@ CONFIGURATIONS = [
     ({"model_type": "bert"}, "none of its tensors belongs to BertModel"),
     ({"model_type": None}, "its model_type is missing, and hgviz supports hgviz, hourglass"),
     *((data, "is not a JSON object") for data in (
-        b"", b"[]", b"\xff\xfe", b"[" * 100_000, b'{"model_type": NaN}')),
+        b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000, b"null", b'{"model_type": NaN}')),
     (b" " * (2**20 + 1), "is too large"),
 ]  # fmt: skip
 
@@ -121,6 +124,7 @@ def entry(shape, start, end, dtype="F32"):
 HEADERS = [  # of a .safetensors file with 64 bytes of data, or only their length
     ({"a": entry([0, 2**62], 0, 0)}, "a has the shape"),
     ({"a": entry([2**20, 2**20, 2**20, 2**20], 0, 64)}, "are stored"),
+    ({"a": entry([2**62], 0, 2**64)}, "a has the shape"),
     ({"a": entry([-4], 0, 64)}, "a has the shape"),
     ({"a": entry([1] * 5000, 0, 4)}, "a has the shape"),
     ({"a": entry([16], 16, 80)}, "a ends at byte 80 of 64"),
@@ -128,10 +132,13 @@ HEADERS = [  # of a .safetensors file with 64 bytes of data, or only their lengt
     ({"a": entry([8], 0, 64, "I64")}, "a is I64"),
     ({"a": entry([16], 0, 64, "\n\0\u202e")}, "a is \ufffd\ufffd\ufffd, and"),
     ({"../../etc/passwd": entry([16], 0, 64)}, "does not fit"),
+    ({"a\nb": entry([16], 0, 64)}, "a tensor named"),
     ({"a": {"dtype": "F32", "shape": [float("1e9")], "data_offsets": [0, 64]}}, "its header"),
+    ({"a": {"dtype": "F32"}}, "its header is invalid"),
     ({"a": None}, "its header is invalid"),
     (b'{"a": {"dtype": "F32", "shape": [NaN], "data_offsets": [0, 4]}}', "its header is invalid"),
     (b"[" * 50_000, "its header is invalid"),
+    (b"\xff" * 20, "its header is invalid"),
     *((length, "is damaged") for length in (2**63, 10_000, 0, 1)),
 ]  # fmt: skip
 
@@ -149,12 +156,16 @@ class Evil:
 ZEROS = torch.zeros(3)
 PICKLES = [  # what is saved as model.pt
     ([ZEROS], "it contains list"),
+    (ZEROS, "it contains Tensor"),
+    ({}, "it contains dict"),
     ({"a": 3}, "a is not a tensor"),
     ({"model": {"a": ZEROS}}, "model is not a tensor"),
     ({3: ZEROS}, "keys that are not names"),
     ({"a": torch.zeros(3, dtype=torch.int64)}, "a is int64"),
+    ({"a": torch.zeros(3, dtype=torch.complex64)}, "a is complex64"),
     ({"a": torch.eye(3).to_sparse()}, "a is float32"),
     ({"a": torch.zeros(3, device="meta")}, "a needs"),
+    ({"a": torch.zeros(0, 2**40)}, "a needs"),
     ({"a": torch.zeros(1).expand(2**40)}, "a needs 4,398,046,511,104 bytes, and 4 are stored"),
     ({f"a{i}": one for one in [torch.zeros(10_000)] for i in range(1000)},
      "its tensors are larger than the file"),
@@ -259,7 +270,7 @@ def test_files_that_are_cut_short_or_have_a_flipped_byte_are_refused_or_harmless
     for share in (0.0, 0.001, 0.3, 0.9, 0.999):
         path.write_bytes(data[: int(share * len(data))])
         assert "theirs/model" in str(refusal(path))
-    for place in [*random.integers(0, 3000, 12), *random.integers(len(data) - 3000, len(data), 12)]:
+    for place in [*random.integers(0, 3000, 25), *random.integers(len(data) - 3000, len(data), 25)]:
         broken = bytearray(data)
         broken[place] ^= 1 << int(random.integers(8))
         path.write_bytes(broken)
@@ -344,6 +355,7 @@ def test_refs_and_names_are_never_paths(hub, tmp_path):
 # --- converted to one folder ----------------------------------------------------------------------
 
 CONVERTED = {
+    "hourglass": write_checkpoint,
     "bfloat16": lambda at: write_checkpoint(at, dtype=torch.bfloat16),
     "package": lambda at: references.write_package(
         at, references.build_package(**ARGUMENTS), GIVEN
@@ -351,6 +363,8 @@ CONVERTED = {
     "yubert": lambda at: write_transformer(
         at, family="yubert", labels=["a", "b"], slots=4, max_positions=20, vocab_size=23
     ),
+    "bert": write_bert,
+    "encoder-decoder": write_transformer,
 }
 
 
@@ -519,9 +533,13 @@ def test_files_of_every_kind_hold_the_same_model(tmp_path):
         assert same(index.parent if name == "model" else shard, expected)
 
 
-def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path):
-    head, inner = "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight"
-    plain = write_bert(tmp_path / "plain", architectures=["BertForMaskedLM"])
+@pytest.mark.parametrize(("write", "head", "inner", "more"), [
+    (write_bert, "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
+     {"architectures": ["BertForMaskedLM"]}),
+    (write_gpt2, "lm_head.weight", "transformer.wte.weight", {}),
+])  # fmt: skip
+def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path, write, head, inner, more):
+    plain = write(tmp_path / "plain", **more)
     expected, parameters = logits_of(plain), open_model(plain).spec.parameters
 
     def changed(name, change):
@@ -535,9 +553,10 @@ def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path):
     assert f"missing tensor {head.rpartition('.')[0]}" in refusal(untied).what
 
 
-@pytest.mark.parametrize(("name", "pruned", "left"), [
-    ("crossed", {0: [1], 1: [0, 2]}, [(0, 2), (1,)]), ("gpt2", {0: [0, 1, 2]}, [(), (0, 1, 2)]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pruned", "left"), [({0: [1], 1: [0, 2]}, [(0, 2), (1,)]), ({0: [0, 1, 2]}, [(), (0, 1, 2)])]
+)
+@pytest.mark.parametrize("name", ["crossed", "gpt2"])
 def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name, pruned, left):
     """As transformers before 5 wrote them: the rows of their q, k, v and the columns of their o."""
     net = zoo.make_theirs(*zoo.CASES[name])
@@ -573,24 +592,31 @@ def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name,
 
 REFUSED = [  # kind, changes of config.json, what is said
     *(("bert", {"pruned_heads": x}, "pruned_heads")
-      for x in ({"5": [0]}, {"0": [7]}, {"0": 1}, [1])),
+      for x in ({"5": [0]}, {"0": [7]}, {"x": [0]}, {"0": [-1]}, {"0": 1}, [1])),
     ("bert", {"pruned_heads": {"0": [1]}}, "0.attention.self has 3 heads"),
     ("bert", {"architectures": ["BertForQuestionAnswering"]}, "missing tensor qa_outputs.bias"),
     ("bert", {"model_type": "roberta"}, "BertForSequenceClassification is of type bert"),
+    ("bert", {"hidden_act": "x" * 10**5}, "transformers says: 'xxx"),
     ("bert", {"hidden_act": "geluu"}, "is 'geluu'; transformers says: 'geluu'. Correct hidden_act"),
     ("bert", {"num_attention_heads": 0}, "Correct num_attention_heads in theirs/config.json"),
+    ("bert", {"num_attention_heads": "3"}, "'num_attention_heads' expected int"),
     ("bert", {"num_attention_heads": 2**31}, "num_attention_heads is 2,147,483,648"),
     ("bert", {"pad_token_id": 10**6}, "is 1000000; transformers says: Padding_idx must"),
+    ("bert", {"hidden_size": 25}, "(25) is not a multiple of the number of attention heads (3)"),
     ("bert", {"hidden_size": -1}, "negative dimension -1"),
     ("bert", {"num_hidden_layers": 10**9}, "num_hidden_layers is 1,000,000,000"),
     ("llama", {"max_position_embeddings": 10**9}, "max_position_embeddings is 1,000,000,000"),
     ("bert", {"vocab_size": 2**40}, "43 x 24, and config.json says 1099511627776 x 24"),
     ("bert", {"add_cross_attention": True}, "should be used as a decoder model"),
     ("bert", {"id2label": {"0": "a", "1": "b", "2": "c"}}, "classifier.bias is 2, and config"),
+    ("bert", {"id2label": None, "num_labels": 10**9}, "num_labels is 1,000,000,000"),
     ("bert", {"auto_map": {"AutoModel": "code.Model"}}, "needs custom code"),
     ("bert", {"model_type": "bret"}, "Did you mean 'bert'?"),
     ("bert", {"model_type": "nothing like it"}, "does not support"),
+    ("gpt2", {"architectures": ["GPT2ForSequenceClassification"]}, "missing tensor score.weight"),
+    ("gpt2", {"n_positions": 65}, "wpe.weight is 64 x 24, and config.json says 65 x 24"),
     ("gpt2", {"add_cross_attention": True}, "crossattention"),
+    ("llama", {"num_attention_heads": -1}, ""), ("llama", {"hidden_act": "nothing"}, "is invalid"),
     ("funnel", {"pooling_type": "min"}, "pooling_type"),
     ("funnel", {"block_sizes": [0, 1]}, "block_sizes"),
     ("llama", {"rope_parameters": 7}, "invalid"), ("llama", {"num_hidden_layers": 3}, "layers.2"),
@@ -614,6 +640,33 @@ def test_a_config_that_does_not_fit_is_one_clear_line(untouched, tmp_path):
         error = refusal(configured(folder, **changes))
         assert words in str(error) + error.details and "download" not in error.do
         shutil.rmtree(folder)
+
+
+def test_each_type_of_model_refuses_positions_of_a_billion():
+    def positions(part):
+        for key, value in part.items():
+            if isinstance(value, dict):
+                yield from positions(value)
+            elif type(value) is int and ("position" in str(key) or key == "n_ctx"):
+                yield part, key
+
+    def check(data, known):
+        pretrained.require_sizes(data, known, Path("m/config.json"))
+
+    tried = 0
+    for kind in CONFIG_MAPPING:
+        if kind in ("gemma4_assistant", "nougat"):  # which have no configuration of their own
+            continue
+        with pretrained.quiet():
+            data = CONFIG_MAPPING[kind]().to_dict()
+        known = {key.rpartition(".")[2] for key, _ in pretrained._fields(data)}
+        for part, key in [*positions(data)]:
+            before, part[key] = part[key], 10**9
+            with pytest.raises(HgvizError, match=f"{key} is 1,000,000,000"):
+                check(data, known)
+            part[key], tried = before, tried + 1
+        check(data, known)  # as it is, it is read
+    assert tried > 600
 
 
 def test_roberta_under_the_name_of_bert_is_refused(tmp_path):

@@ -38,6 +38,7 @@ CASES = {  # depth, shorten_factor, whether causal, other arguments, length, mas
     "linear, no attention": ([2, 1, 1], 4, True, PLAIN | LINEAR, 14, None),
     "nested, linear, padded at the right": (NESTED, [3, 2], True, LINEAR, 17, "right"),
     "nested, padded at the left": (NESTED, [3, 2], True, {}, 20, "left"),
+    "average, no attention, padded at the left": ([1, 1, 1], 2, True, PLAIN, 9, "left"),
     "both ways, linear, padded at the left": ([1, 1, 1], 2, False, LINEAR, 13, "left"),
     "both ways, nested, holes in the mask": (NESTED, 2, False, {}, 15, "holes"),
     "three levels down, one factor for all": ([1, NESTED, 1], 2, True, LINEAR, 23, None),
@@ -125,6 +126,7 @@ WRONG = [  # changes of config.json, what is said
     ({"dim": 20}, "token_emb.weight is 23 × 16, and config.json says 23 × 20"),
     ({"heads": None, "dim_head": None, "causal": None}, "does not state heads and causal"),
     ({"heads": 3, "dim_head": None}, "heads 3 does not divide the width of the heads"),
+    ({"heads": 10**9}, "heads: Expected int <="),
     ({"depth": [1, [1, 10**9, 1], 1]}, "at most 1,000 layers"),
     ({"depth": json.loads("[1," * 40 + "1" + ",1]" * 40)}, "nested more than 16 levels deep"),
     ({"shorten_factor": [2]}, "shorten_factor [2] must be a number >= 2 for each of its 2 levels"),
@@ -215,6 +217,7 @@ def write(folder, kind="gumbel", layers=(1, 2, 1), name="checkpoint_last.pt", **
 
 @pytest.mark.parametrize("kind, own, layers", [
     ("gumbel", "learned", (1, 2, 1)), ("entropy", "entropy", (2, 1, 0)),
+    ("unigram", "unigram", (0, 1, 1)), ("fixed", "fixed", (1, 1, 1)),
     ("whitespaces", "whitespace", (1, 1, 1)), ("none", "learned", (2,)),
 ])  # fmt: skip
 def test_a_checkpoint_gives_the_logits_of_the_formulas(tmp_path, program, kind, own, layers):
@@ -261,14 +264,18 @@ def state(without="", **more):
 QUERY = "layers.1.0.dec_attn.r_net.weight"
 BROKEN = {
     "code": ({"epoch": Evil()}, "contains more than tensors"),
+    "another class": ({"epoch": types.SimpleNamespace(a=1)}, "contains more than tensors"),
     "no state": ({"model_state": None}, "no model_state"),
+    "names": ({"model_state": {3: torch.zeros(1)}}, "not names"),
     "no tensors": ({"model_state": {"a": [1]}}, "not a tensor"),
     "stride 0": ({"held": state(r_w_bias=torch.zeros(1).expand(2**40))}, "damaged"),
     "another kind": ({"model": {"boundaries_type": ["gumbel"]}}, "boundaries_type"),
     "pre-norm": ({"model": {"pre_lnorm": True}}, "pre_lnorm"),
+    "depth that is code": ({"model": {"model_config": "exec('a = 1')"}}, "model_config"),
     "endless depth": ({"model": {"model_config": "[" * 5000}}, "model_config"),
     "endless number": ({"model": {"model_config": f"[1, ({'9' * 5000},), 1]"}}, "model_config"),
     "1e9 layers": ({"model": {"model_config": "[1, (1000000000,), 1]"}}, "n_layers"),
+    "many layers": ({"model": {"model_config": "[1, (1000,), 1]"}}, "1,002 layers"),
     "a width that is none": ({"model": {"d_model": "8"}}, "d_model"),
     "a missing array": ({"held": state(QUERY)}, f"{QUERY} is none"),
     "an array too many": ({"held": state(extra=torch.zeros(3))}, "extra is 3"),
