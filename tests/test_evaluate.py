@@ -407,7 +407,9 @@ def test_answers_are_found_in_a_text_that_the_decoder_reads_again(folder, tmp_pa
     assert facts["value"] == pytest.approx(np.mean(right))
 
 
-@pytest.mark.parametrize("kind, name", [("t5", "T5"), ("bigbird_pegasus", "BigBirdPegasus")])
+@pytest.mark.parametrize("kind, name", [
+    ("bart", "Bart"), ("t5", "T5"), ("bigbird_pegasus", "BigBirdPegasus"), ("mbart", "MBart"),
+])  # fmt: skip
 def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformers(
     folder, tmp_path, kind, name, monkeypatch
 ):
@@ -449,6 +451,16 @@ def test_classifiers_whose_decoder_reads_the_text_again_are_those_of_transformer
     form = "smaller" if model.config.uses_interface else "zeroed"
     tasks.prune(path, off, tmp_path / "out", form, data=data)
     assert np.abs(open_model(tmp_path / "out").run(given[0]).logits - masked).max() < 1e-5
+
+
+@pytest.mark.parametrize("name", ["SequenceClassification", "TokenClassification"])
+def test_classes_of_t5gemma_read_the_text_again(folder, name):
+    path = folder("t5gemma", f"T5GemmaFor{name}")
+    net = getattr(transformers, f"T5GemmaFor{name}").from_pretrained(path).eval()
+    ids = np.array([[4, 5, 6, 7, 2]])
+    with torch.no_grad():
+        logits = net(torch.tensor(ids)).logits.numpy()
+    assert np.abs(open_model(path).run(ids).logits - logits).max() < 1e-5 * np.abs(logits).max()
 
 
 def test_what_a_model_of_sound_writes_is_scored_beside_the_sound(tmp_path):
@@ -561,6 +573,20 @@ def test_texts_and_tokenizers_that_differ_meet_at_the_tokens_they_share(
     assert found["logits"] is None and "different goals, next and classes" in found["notes"][-1]
 
 
+def test_a_text_of_two_is_read_again_beside_its_capture(run, facts, tmp_path):
+    write_transformer(
+        tmp_path / "both", form="encoder-decoder", vocab_size=256, dtype=torch.float32
+    )
+    options = ("--text", "the cat", "--target", "die Katze")
+    assert run("capture", tmp_path / "both", *options, "-o", tmp_path / "a.h5")[0] == 0
+    found = facts("compare", tmp_path / "a.h5", tmp_path / "both")
+    assert found["a"]["text"] == found["b"]["text"] and found["logits"]["largest"] == 0
+    assert {one["role"] for one in found["heads"]} == {"self", "cross"}
+    models = facts("compare", tmp_path / "both", tmp_path / "both", *options)
+    assert [one["head"] for one in found["heads"]] == [one["head"] for one in models["heads"]]
+    assert all(one["largest"] < 1e-6 for one in found["heads"])  # a file keeps rounded sums
+
+
 def test_weights_that_are_no_numbers_stay_json(run, facts, letters, tmp_path):
     shutil.copytree(letters[0], tmp_path / "broken")
     tensors = load_file(tmp_path / "broken" / "model.safetensors")
@@ -624,6 +650,20 @@ def test_two_classifiers_on_labelled_rows(run, facts, words, tmp_path):
     assert len((tmp_path / "out.csv").read_text().splitlines()) == 1 + found["differing"]
     same = run("compare", pair[0], pair[0], "--data", data)[1]
     assert "B minus A: +0 points" in same and "100.0 %; 0 differ." in same
+
+
+def test_two_language_models_in_bits(run, facts, letters, tmp_path):
+    (tmp_path / "text.txt").write_text(SENTENCE * 100)
+    found = facts("compare", *letters, "--data", tmp_path / "text.txt")
+    bits = found["score_b"]["value"] - found["score_a"]["value"]
+    assert found["score_a"]["metric"] == "bits_per_byte"
+    assert found["difference"]["value"] == pytest.approx(bits, abs=1e-5)
+    assert found["difference"]["low"] < bits < found["difference"]["high"]
+    code, out, _ = run("compare", *letters, "--data", tmp_path / "text.txt")
+    assert code == 0 and " bits per byte (" in out and "' '" in out
+    same = facts("compare", letters[0], letters[0], "--data", tmp_path / "text.txt", "--off", "0.*")
+    whole = tasks.evaluate(open_model(letters[0]), tmp_path / "text.txt")
+    assert same["score_a"] == whole.to_dict() and same["score_b"]["off"] == ["0.0", "0.1"]
 
 
 LETTERS = [*"abcdefghijklmnopqrstuvwxyz?.", "[UNK]", "[CLS]", "[SEP]", "[PAD]", "[MASK]"]
@@ -715,6 +755,27 @@ def test_classes_of_tokens_meet_word_by_word_whatever_the_tokens_are(facts, trai
     for one in found["examples"]:
         assert one["text"].split()[-1] in words and one["a"] != one["b"]
         assert one["wanted"] == f"LABEL_{len(one['text'].split()[-1]) % 2}"
+
+
+def test_words_that_one_side_does_not_reach_are_not_paired(run, facts, trained, tmp_path):
+    a = trained("roberta", "RobertaForTokenClassification")
+    b = trained("bert", "BertForTokenClassification", spelt, max_position_embeddings=24)
+    found = facts("compare", a, b, "--data", tagged(tmp_path, texts(20)))
+    totals = [found[f"score_{side}"]["total"] for side in "ab"]
+    read = [sum(len(word) for word in row) for row in texts(20)]
+    assert totals[0] == sum(map(len, texts(20))) and found["score_b"]["cut"] == sum(
+        letters + 2 > 24 for letters in read
+    )
+    begun = [sum(sum(map(len, row[:at])) < 22 for at in range(len(row))) for row in texts(20)]
+    assert totals[1] == sum(begun)  # of 24 positions [CLS] and [SEP] take two
+    assert found["notes"] == [
+        "predictions are paired at "
+        f"{totals[1]:,} shared positions, of {totals[0]:,} in A and {totals[1]:,} in B"
+    ]
+    assert (
+        "Predictions are paired at"
+        in run("compare", a, b, "--data", tagged(tmp_path, texts(20)))[1]
+    )
 
 
 def ends_by_hand(path, name, reads, rows):
@@ -832,6 +893,32 @@ def test_images_are_read_by_both_models_each_at_its_own_size(facts, seers, pictu
     assert all(one["text"].endswith(".png") for one in found["examples"])
 
 
+def test_maps_of_two_models_on_one_image(run, facts, seers, pictures, tmp_path):
+    image = pictures / "files" / "3.png"
+    found = facts("compare", *seers[:2], "--image", image)
+    sides = []
+    for path in seers[:2]:
+        model = open_model(path)
+        sides.append(tasks.capture(model, model.from_signal(image)))
+    assert [one["head"] for one in found["heads"]] == [str(one) for one in sides[0].spec.heads]
+    for one in found["heads"]:
+        layer, head = map(int, one["head"].split("."))
+        a, b = (side.maps[layer].read(head) for side in sides)
+        assert one["largest"] == pytest.approx(np.abs(a - b).max(), abs=1e-6)
+        assert one["rows"] == 17
+    assert found["logits"]["largest"] == pytest.approx(
+        np.abs(sides[0].logits - sides[1].logits).max(), rel=1e-5
+    )
+    assert found["notes"] == [] and found["a"]["tokens"] == 17
+    assert "17 positions" in run("compare", *seers[:2], "--image", image)[1]
+    # a checkpoint beside a capture reads what was seen there, and the file of it is not needed
+    tasks.capture(open_model(seers[0]), sides[0].prompt, tmp_path / "a.h5")
+    same = facts("compare", tmp_path / "a.h5", seers[0])
+    assert same["logits"]["largest"] == 0 and same["notes"] == []
+    smaller = facts("compare", tmp_path / "a.h5", seers[1])
+    assert smaller["logits"]["largest"] == pytest.approx(found["logits"]["largest"], rel=0.2)
+
+
 def test_what_both_sides_saw_is_said_and_other_grids_are_one_line(
     refusal, facts, seers, pictures, tmp_path
 ):
@@ -934,6 +1021,27 @@ def test_the_page_begins_with_both_scores_the_test_and_the_heads_that_differ_mos
     assert page["Models"].rows[-1] == ("Heads off", "none", "0.1")
 
 
+def test_numbers_of_heads_are_those_of_captures(compared, words):
+    both, found = compared
+    for model, side in zip(both, (found.a, found.b), strict=True):
+        for number, row in enumerate(tasks.examples_from(model, words[2]).sample(4).rows):
+            capture = tasks.capture(model, model.from_ids(row.ids))
+            for at, head in enumerate(side.heads):
+                weight = capture.maps[head.layer].read(head.head).astype(float)
+                size = np.abs(weight)
+                p = size / np.maximum(size.sum(1, keepdims=True), 1e-30)
+                singular = np.linalg.svd(weight, compute_uv=False)
+                q = singular / singular.sum()
+                below = np.maximum(-weight, 0).sum(1) / np.maximum(size.sum(1), 1e-30)
+                for name, value in (
+                    ("entropy", -(p * np.log(np.maximum(p, 1e-300))).sum(1).mean()),
+                    ("rank", np.exp(-(q * np.log(np.maximum(q, 1e-300))).sum()) / len(weight)),
+                    ("negative_mass", below.mean()), ("row_sum", weight.sum(1).mean()),
+                ):  # fmt: skip
+                    measured = side.values[name][number, at]
+                    assert measured == pytest.approx(value, abs=1e-5), (name, head)
+
+
 def test_models_of_bytes_are_reported_and_long_texts_are_cut(words, letters, tmp_path):
     keys = {
         "form": "encoder", "vocab_size": 256, "goal": "classes", "labels": ["no", "yes"],
@@ -953,6 +1061,23 @@ def test_models_of_bytes_are_reported_and_long_texts_are_cut(words, letters, tmp
     page = blocks(*map(open_model, letters), tmp_path / "data.txt", text="the cat")
     assert page["Scores"].columns[1] == "Bits per byte"
     assert "“the cat”" in page["The head that differs most"].caption
+
+
+def test_reports_on_tokens_answers_and_images(facts, trained, seers, pictures, tmp_path):
+    tags = trained("bert", "BertForTokenClassification", spelt, max_position_embeddings=96)
+    pairs = trained("electra", "ElectraForQuestionAnswering")
+    image = ("--image", pictures / "files" / "2.png")
+    for sides, data, more in (
+        ((trained("roberta", "RobertaForTokenClassification"), tags), tagged(tmp_path, texts(6)),
+         ()),
+        ((pairs, pairs), asked(tmp_path, texts(6)), ("--off", "0.1")),
+        (seers[:2], pictures / "a.csv", (*NAMES, *image)),
+    ):  # fmt: skip
+        out = tmp_path / f"{sides[0].name}.html"
+        found = facts("compare", *sides, "--data", data, "--texts", 3, "-o", out, *more)
+        slopes = [one["value"] for one in found["heads"] if one["metric"] == "slope"]
+        assert slopes and all(one > 0 for one in slopes if one is not None)
+        assert found["maps"]["heads"] and "<html" in out.read_text()[:200]
 
 
 def test_a_stranger_s_text_stays_text(words, tmp_path):
