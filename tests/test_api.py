@@ -16,7 +16,9 @@ from hgviz import tasks
 from hgviz.core import HgvizError, Step, parse_heads
 from hgviz.files import resource
 from hgviz.models import open_model, pruning
+from hgviz.models.trials import Trials
 from hgviz.store import write_capture, write_study
+from hgviz.tasks.pruning import newest_curve
 from tests.making import make_capture
 from tests.studying import make_study
 from tests.test_architecture import loaded_after, run
@@ -161,10 +163,17 @@ def test_heads_are_scored_ordered_and_removed(model, tmp_path, monkeypatch):
         hgviz.prune(SOFTMAX, tmp_path / "none")
 
 
-def test_scores_are_of_the_ablation_and_the_seed_that_are_asked_for(model):
-    how = {"method": "loo", "limit": 4, "ablation": "resample"}
-    scores, other = (hgviz.importance(model, REVIEWS, **how, seed=seed) for seed in (3, 4))
+def test_scores_are_of_the_ablation_that_is_asked_for_and_so_is_their_curve(model, tmp_path):
+    scores = hgviz.importance(model, REVIEWS, method="loo", limit=8, ablation="resample", seed=3)
+    other = hgviz.importance(model, REVIEWS, method="loo", limit=8, ablation="resample", seed=4)
     assert scores.of.ablation == "resample" and scores.rows != other.rows
+    points = hgviz.curve(scores, model, REVIEWS, method="loo", random=1)
+    measured = newest_curve(points.of, "loo")
+    examples = tasks.examples_from(model, resource(REVIEWS), limit=8).part(measured.rows)
+    trials = Trials(model, examples, ablation="resample", seed=3)
+    off = frozenset(measured.order[: points[3]["off"]])
+    losses = [trials.without(batch, off)[0] for block in trials.blocks for batch in block]
+    assert points[3]["loss"] == pytest.approx(np.concatenate(losses).mean(), abs=1e-5)
 
 
 def test_heads_are_patched_between_two_texts(model):

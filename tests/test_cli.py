@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 import weakref
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -845,6 +846,31 @@ def test_a_command_stops_says_what_is_kept_and_ends_as_shells_expect(
     last = said.splitlines()[-1]  # on a slow machine lines before it tell how far it is
     assert last.startswith("Stopped.") and kept in last and "Traceback" not in said
     assert {one.name for one in tmp_path.iterdir()} - {"text.txt", "plan.toml"} == left
+
+
+def opens(ending, process, folder):
+    """Whether a process has a file with this ending open."""
+    with suppress(OSError):
+        links = [os.readlink(one) for one in Path(f"/proc/{process.pid}/fd").iterdir()]
+        return any(one.endswith(ending) for one in links)
+    return False
+
+
+@posix
+def test_the_window_closes_in_order_and_keeps_what_is_open(start, tmp_path, monkeypatch):
+    for name in ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / "home"))
+    monkeypatch.setenv("DISPLAY", ":none")
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    process, end = start(ignored=IGNORED), time.monotonic() + 60
+    begun = partial(opens, ".h5", process, tmp_path)  # its sample
+    while not begun() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.05)
+    time.sleep(1)  # between the file that is opened and the window that has it
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert (process.returncode, said) == (128 + signal.SIGINT, "")
+    assert [one.name for one in (tmp_path / "home").rglob("last.hgviz")]
 
 
 @posix

@@ -129,6 +129,8 @@ def test_commands_write_what_the_model_computes(made, output, facts, family, tmp
     columns = length + len(held.prompt) * (held.target is not None)
     assert rolled.shape == (length, columns) and (rolled >= 0).all()
     np.testing.assert_allclose(rolled.sum(1), 1, atol=1e-5)
+    output("rollout", out, "--rows", f"{length - 1}:{length}", "-o", tmp_path / "r.npy")
+    np.testing.assert_allclose(np.load(tmp_path / "r.npy"), rolled[-1:], atol=1e-6)
     heads = facts("compare", out, out)["heads"]
     assert len(heads) == sum(len(one.heads) for one in held.maps)
     assert all(one["largest"] == 0 for one in heads)

@@ -5,10 +5,12 @@ import csv
 import json
 import math
 import shutil
+import warnings
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
 
+import h5py
 import numpy as np
 import pytest
 import torch
@@ -38,7 +40,7 @@ from hgviz.tasks import measurements
 from hgviz.tasks.pruning import kept_count
 from tests.closeness import scaled_error
 from tests.models import references
-from tests.models.building import split, write_bert, write_gpt2, write_transformer
+from tests.models.building import split, write_bert, write_checkpoint, write_gpt2, write_transformer
 from tests.models.test_checkpoints import ARGUMENTS, GIVEN
 from tests.models.test_heads_off import KINDS, chosen, logits
 from tests.progress import after, cancelled, steps_of
@@ -287,6 +289,22 @@ def test_a_curve_grows_and_what_was_stopped_is_measured_anew(wide):
     assert [len(one.removed) for one in found.curves] == [9, 9]
 
 
+def test_heads_that_have_to_stay_stay_and_their_curves_are_told_apart(wide):
+    trials, study = wide
+    for least in (1, 0, 1):
+        study = tasks.curve(trials, study, "loo", random=20, least=least)
+    short, long = sorted(
+        (one for one in study.curves if one.method == "loo"), key=lambda one: len(one.order)
+    )
+    assert [sum(head.layer == layer for head in short.order) for layer in (0, 1)] == [3, 3]
+    assert len(long.order) == len(study.heads) == 8
+    for one in (short, long):
+        beside = random_curves_beside(study, one)
+        assert len(beside) == 20 and {len(other.order) for other in beside} == {len(one.order)}
+    drawn = tasks.study_chart("curve", [study]).panels[0].lines
+    assert {line.label for line in drawn} == {"loo", "loo, 2 stay"}
+
+
 def test_the_points_of_a_curve_are_timed_where_they_are_asked_to_be(wide, monkeypatch):
     trials, study = wide
     monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
@@ -421,6 +439,20 @@ def test_an_interrupted_study_is_kept_and_gone_on_with(
     assert open_study(out).measured()["gradient"] == 1
 
 
+def test_info_says_what_a_study_holds(refusal, facts, home, study, data):
+    told = facts("info", study)
+    assert told["kind"] == tasks.kind_of(study) == "study" and told["complete"] is True
+    assert (told["data"], told["items"], told["asked"]) == ("rows.tsv", 60, "classes")
+    assert told["provenance"]["model"] == open_model(home / "wide").spec.digest
+    assert {one["what"]: one["share"] for one in told["measured"]}["gradient"] == 1
+    assert [len(told[key]) for key in ("levels", "layers", "curves", "masks")] == [1, 2, 0, 0]
+    with h5py.File(study, "r+") as file:
+        file.attrs["format_version"] = np.array([0, 3])
+    for words in (("info", study), ("curve", study, home / "wide", "--data", data)):
+        error = refusal(*words)
+        assert "format version 0.3" in error and "older hgviz" in error
+
+
 def test_a_curve_is_printed_kept_and_timed(
     refusal, facts, output, tmp_path, study, home, data, monkeypatch
 ):
@@ -479,6 +511,7 @@ def wrong(home, whole_study, tmp_path_factory):
         ("importance MODEL --data rows.tsv -o MODEL", 1, "is a folder"),
         ("importance MODEL --data rows.tsv -o s.h5 --method gates", 1, "--gates DIR"),
         ("importance other --data rows.tsv -o s.h5", 1, "it is of wide on rows.tsv"),
+        ("curve s.h5 other --data rows.tsv", 1, "a study of another model"),
         ("curve s.h5 MODEL --data fewer/rows.tsv", 1, "other examples"),
         ("curve s.h5 MODEL --data rows.tsv --method shapley", 1, "Compute head importance with"),
         ("curve s.h5 MODEL --data rows.tsv --method best", 1, "Unknown score 'best'"),
@@ -546,6 +579,24 @@ def test_compensated_models_prove_themselves_too(tmp_path, kind, form, how):
     found = tasks.prune(path, off, tmp_path / "out", form=form, compensate=how)
     assert found.difference <= 1e-5 and found.compensation == how
     assert np.abs(logits(tmp_path / "out") - logits(path, off)).max() > 1e-6
+
+
+def test_a_smaller_model_is_captured_and_shown_like_any_other(tmp_path):
+    path = write_checkpoint(tmp_path / "whole", vocab_size=256, hierarchy="1@1 1@2 1@4 1@2 1@1")
+    found = tasks.prune(path, "0.1,2.*,4.0", tmp_path / "out")
+    heads = tasks.info(tmp_path / "out")["layers"]
+    assert [one["heads"] for one in heads] == [1, 2, 0, 2, 1, 2, 2, 2, 2]
+    model = open_model(tmp_path / "out")
+    tasks.capture(model, model.tokenize("Some words."), tmp_path / "c.h5")
+    opened = open_capture(tmp_path / "c.h5")
+    assert opened.maps[2].shape[0] == 0
+    whole = open_model(path)
+    off = found.off
+    seen = tasks.capture(whole, whole.tokenize("Some words."), off=off)
+    for one, other in zip(opened.maps, seen.maps, strict=True):
+        for head in one.heads:
+            assert scaled_error(one.read(head), other.read(head)) < 1e-5
+    tasks.generate(model, model.tokenize("So"), 4)
 
 
 # --- what opens it --------------------------------------------------------------------------------
@@ -630,6 +681,33 @@ def test_a_zeroed_model_may_be_written_into_its_own_folder_which_has_to_be_its_o
     with pytest.raises(HgvizError, match="contains more than a model"):
         tasks.prune(path, "0.1", tmp_path / "out", form="zeroed")
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("write", "kind"),
+    [(write_bert, "BertForSequenceClassification"), (write_gpt2, "GPT2LMHeadModel")],
+)
+def test_transformers_opens_the_zeroed_folder(tmp_path, write, kind):
+    path, out = write(tmp_path / "whole"), tmp_path / "out"
+    (path / "notes.md").write_text("of the whole model")
+    (path / "optimizer.pt").write_bytes(b"0")
+    held = load_file(path / "model.safetensors")
+    save_file(held, path / "model.safetensors", {"format": "pt"})
+    tasks.prune(path, "0.1,1.*", out, form="zeroed")
+    names = sorted(one.name for one in out.iterdir())
+    assert names == ["config.json", "model.safetensors", "notes.md", "tokenizer.json"]
+    assert (out / "config.json").read_bytes() == (path / "config.json").read_bytes()
+    ids = torch.arange(18).reshape(2, 9) % 20
+    off = {HeadId(0, 1), *(HeadId(1, head) for head in range(3))}
+    masked = open_model(path).run(ids.numpy(), off=off).logits
+    with warnings.catch_warnings(), torch.no_grad():
+        warnings.simplefilter("ignore")
+        whole, zeroed = (
+            getattr(transformers, kind).from_pretrained(folder).eval()(input_ids=ids).logits
+            for folder in (path, out)
+        )
+    assert scaled_error(zeroed, masked) < 1e-5
+    assert np.abs(whole.numpy() - masked).max() > 1e-3
 
 
 def test_shards_stay_shards(tmp_path):
@@ -806,9 +884,11 @@ def test_a_damaged_mask_is_one_line(refusal, tmp_path):
     for content, said in (
         (None, "no mask file has that name"),
         ('{"heads": ["99.0"]}', "no head 99.0"),
+        ('{"streaming": ["99.0"]}', "no head 99.0"),
         ('{"heads": "0.1"}', "is not a mask file: Expected `array`, got `str`"),
         ('{"head": []}', "unknown field `head`"),
         ("[]", "is not a JSON object"),
+        ('{"heads": ["0.1"', "is not a JSON object"),
         ("\0\xff", "is not a JSON object"),
     ):
         if content is not None:

@@ -315,6 +315,28 @@ def test_parts_and_a_stopped_run_add_up_to_the_study(file):
     assert methods == {"signed", "loo", "random"}
 
 
+def test_a_disk_that_takes_nothing_leaves_the_study_as_it_was(file, monkeypatch):
+    def fail(number, words):
+        def refuse(*_, **__):
+            raise OSError(number, words)
+
+        return refuse
+
+    out = file.parent / "out"
+    with monkeypatch.context() as patch:
+        full = fail(28, "No space left on device")
+        patch.setattr("hgviz.store.studies.write_atomic", full)
+        with pytest.raises(HgvizError, match="disk is full"):
+            run_sweep(file, out)
+    assert [one.name for one in out.iterdir()] == ["cells"]
+    assert run_sweep(file, out).complete
+    before = sorted(out.rglob("*"))
+    monkeypatch.setattr(os, "replace", fail(30, "Read-only file system"))
+    with pytest.raises(HgvizError, match="cannot be written: read-only|read-only"):
+        run_sweep(file, out)
+    assert sorted(out.rglob("*")) == before
+
+
 def test_a_file_that_changes_after_it_was_planned_fails_its_cell(file):
     def change(step):
         if step.value:
@@ -476,9 +498,11 @@ def test_missing_seeds_are_counted_and_pairs_are_of_what_both_have(sweep):
     ("work", "result"),
     [
         ("score", {"value": "high"}), ("score", {"right": {"bits": "zz", "count": 3}}),
-        ("curve", {"curves": []}), ("curve", {"heads": 2}),
+        ("score", {"right": {"bits": "00"}}), ("score", {"parameters": None}),
+        ("curve", {"curves": []}), ("curve", {"curves": 3}), ("curve", {"heads": 2}),
         ("curve", {"curves": [{"off": [0, 1], "values": [float("nan"), 1.0], "unit": "a"}]}),
-        ("compare", {"metrics": [{}]}),
+        ("curve", {"curves": [{"off": [1, 0], "values": [1.0, 1.0], "unit": "a"}]}),
+        ("compare", {"answers": []}), ("compare", {"metrics": [{}]}),
     ],
 )  # fmt: skip
 def test_a_damaged_result_is_named(sweep, work, result):
