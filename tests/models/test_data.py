@@ -11,6 +11,7 @@ from PIL import Image
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from hgviz import tasks
+from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.errors import LabelError
 from hgviz.models import open_model
@@ -281,6 +282,14 @@ def test_questions_are_scored_by_where_answers_begin_and_end(folder, tmp_path):
         assert found.score.value == pytest.approx(np.mean(right))
 
 
+def test_a_question_stands_beside_its_text_without_token_types_too(folder):
+    # where GPT-2 is given some, it adds the words of these numbers
+    prompt = open_model(folder("gpt2", "GPT2ForQuestionAnswering")).tokenize("who ?", "she did it")
+    assert prompt.token_type_ids is None and len(prompt) == 8
+    with pytest.raises(HgvizError, match="does not read text pairs"):
+        open_model(folder("gpt2", "GPT2LMHeadModel")).tokenize("who ?", "she did it")
+
+
 def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
     path = folder("distilbert", "DistilBertModel")
     rows, data = texts(40), tmp_path / "a.txt"
@@ -300,6 +309,16 @@ def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
     assert found.metric == "cosine_distance" and found.total == 40
     assert found.value == pytest.approx(float(moved.mean()), rel=1e-4)
     assert found.low < found.value < found.high
+    trials = tasks.trials_of(model, data)
+    study = tasks.importance(trials, {"loss_change", "change"})
+    one = importance(study, "loo")
+    assert one.method.unit == "1 - cosine" and (one.score > 0).all()
+    near = torch.nn.functional.cosine_similarity(states[1][:, None], states[0][None], dim=2)
+    batch = next(iter(trials.blocks[0]))
+    given = trials.without(batch, OFF)[1]
+    assert (given == near.argmax(1)[torch.tensor(batch.rows)].numpy()).mean() > 0.95
+    with pytest.raises(HgvizError, match="Choose --method loo"):
+        tasks.importance(trials, {"gradient"})
 
 
 def test_images_are_scored_by_a_table_of_their_files(tmp_path):

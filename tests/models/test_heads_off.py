@@ -16,7 +16,7 @@ import transformers
 from scipy.special import log_softmax
 
 from hgviz import tasks
-from hgviz.analysis.importance import removal_costs, savings
+from hgviz.analysis.importance import METHODS, importance, removal_costs, savings
 from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.examples import classification_examples, masked_token_examples, next_token_examples
 from hgviz.models import checkpoints, open_model, pruning, trials
@@ -58,7 +58,7 @@ from tests.models.building import (
     write_module,
     write_transformer,
 )
-from tests.models.zoo import write
+from tests.models.zoo import model_of, write
 
 LEVELS = "1@1 1@2 1@4 1@2 1@1"
 MIXED = {"n_heads": 4, "activations": ["softmax", "ymish", "tanh", "linear"]}
@@ -115,8 +115,10 @@ KINDS = {  # name: what writes such a folder
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 PRETRAINED = [  # type, class, what the names of the products behind heads end with
-    ("gemma2", "Gemma2ForCausalLM", "o_proj"),
-    ("phi3", "Phi3ForCausalLM", "o_proj"),
+    ("llama", "LlamaForCausalLM", "o_proj"), ("gemma2", "Gemma2ForCausalLM", "o_proj"),
+    ("phi3", "Phi3ForCausalLM", "o_proj"), ("gpt_neox", "GPTNeoXForCausalLM", "attention.dense"),
+    ("roberta", "RobertaForMaskedLM", "attention.output.dense"),
+    ("distilbert", "DistilBertForSequenceClassification", "out_lin"),
     ("modernbert", "ModernBertForMaskedLM", "attn.Wo"),
     ("deepseek_v3", "DeepseekV3ForCausalLM", "o_proj"), ("gpt_oss", "GptOssForCausalLM", "o_proj"),
     ("t5", "T5ForConditionalGeneration", "Attention.o"),
@@ -234,6 +236,9 @@ def test_heads_off_in_models_of_transformers(folder, kind, name, output):
 # --- each head by itself --------------------------------------------------------------------------
 
 EACH = [  # type, class, dtype: experts know no float64, nor is all exact where weights are watched
+    ("opt", "OPTForCausalLM", "float64"), ("gpt_neox", "GPTNeoXForCausalLM", "float64"),
+    ("roberta", "RobertaForSequenceClassification", "float64"),
+    ("xlnet", "XLNetForSequenceClassification", "float32"),
     ("llama", "LlamaForCausalLM", "float64"), ("albert", "AlbertForMaskedLM", "float64"),
     ("t5", "T5ForConditionalGeneration", "float64"),
     ("diffllama", "DiffLlamaForCausalLM", "float64"),
@@ -652,6 +657,8 @@ def test_gates_are_scaled_columns(kind):
 
 GATED = [
     ("llama", "LlamaForCausalLM"),
+    ("roberta", "RobertaForSequenceClassification"),
+    ("bloom", "BloomForCausalLM"),  # attention code of its own
     ("qwen3_next", "Qwen3NextForCausalLM"),  # a gate of its own comes between heads and product
 ]
 
@@ -786,7 +793,7 @@ def test_removed_heads_save_what_they_cost(folder, kind, name):
     assert (savings(flops, model.spec, model.spec.heads)[1:] > 0).all()
 
 
-def test_what_is_left_is_captured_and_pruned_again(folder, tmp_path, monkeypatch):
+def test_what_is_left_is_captured_scored_and_pruned_again(folder, tmp_path, monkeypatch):
     monkeypatch.setattr(pruning, "ROUNDS", (1, 1))  # timing as short as can be
     path = folder("roberta", "RobertaForSequenceClassification", vocab_size=256)
     off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
@@ -807,12 +814,45 @@ def test_what_is_left_is_captured_and_pruned_again(folder, tmp_path, monkeypatch
         for head in mine.heads:
             assert scaled_error(mine.read(head), theirs.read(head)) < 1e-5
 
+    # scores of the heads that are left are those beside the others off
+    prompts = [model.from_ids(TEXT_IDS[seed : seed + 9]) for seed in range(4)]
+    rows = classification_examples(prompts, [0, 1, 1, 0], ("a", "b"), None)
+    needs = {METHODS[name].needs for name in ("loo", "michel")}
+    study = tasks.importance(Trials(model, rows), needs)
+    beside = tasks.importance(Trials(whole, rows, off), needs)
+    assert study.heads == model.spec.heads
+    for name in ("loo", "michel"):
+        mine, theirs = importance(study, name), importance(beside, name)
+        scores = dict(zip(theirs.heads, theirs.score, strict=True))
+        assert scaled_error(mine.score, [scores[head] for head in mine.heads]) < 1e-5
+
     # again: numbers are those of the whole model, and a layer can end without any
     again = tasks.prune(tmp_path / "a", "0.2,1.*", tmp_path / "b")
     last = open_model(tmp_path / "b")
     assert [layer.heads for layer in last.spec.layers] == [(0, 3), ()] and again.empty == (1,)
     every = off | {HeadId(0, 2), HeadId(1, 2), HeadId(1, 3)}
     assert scaled_error(logits_of(last), logits_of(whole, every)) < 1e-5
+
+
+def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
+    copy = tmp_path / "copy"
+    model_of("llama", "LlamaForCausalLM").save_pretrained(copy, max_shard_size="20KB")
+    (copy / "tokenizer_config.json").write_text("{}")
+    (copy / "notes").mkdir()
+    (copy / "notes" / "read.md").write_text("as it was")
+    assert len([*copy.glob("model-*.safetensors")]) > 2
+    off = {HeadId(layer, head) for layer in (0, 1) for head in (2, 3)}
+    masked = logits_of(open_model(copy), off)
+    found, alone = small(copy, off, tmp_path / "out")
+    assert not alone and scaled_error(logits_of(found), masked) < 1e-5
+    ends = copy, tmp_path / "out"
+    before, after = ({str(one.relative_to(at)) for one in at.rglob("*")} for at in ends)
+    assert before == after
+    index = json.loads((tmp_path / "out" / "model.safetensors.index.json").read_text())
+    assert index["metadata"]["total_size"] == 4 * found.spec.parameters
+    before, after = (json.loads((at / "config.json").read_text()) for at in ends)
+    changed = {key for key in after if after[key] != before.get(key)}
+    assert changed == {"num_attention_heads", "num_key_value_heads", "hgviz"}
 
 
 @pytest.mark.parametrize("kind, name, words", [

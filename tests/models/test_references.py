@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import tasks
-from hgviz.analysis.composition import of_tokens
-from hgviz.core import HgvizError
+from hgviz.activations import SIX_ACTIVATIONS
+from hgviz.analysis.composition import of_tokens, rollout
+from hgviz.core import HeadId, HgvizError
 from hgviz.files import resource
 from hgviz.maps import LazyMap
 from hgviz.models import checkpoints, open_model
 from hgviz.models.attention import weights
-from hgviz.models.config import config_json, parse_config
+from hgviz.models.config import config_json, outline, parse_config, shapes_of
 from hgviz.models.dynamic import find_spikes, segment_means
 from hgviz.models.hourglass import Hierarchy, hierarchy_from_depth, parse_hierarchy
 from hgviz.models.layers import Tokens
@@ -27,7 +28,9 @@ from hgviz.models.trials import GateGradientRecorder
 from hgviz.store import open_capture, write_capture
 from tests.closeness import scaled_error
 from tests.models.building import (
+    FAMILIES,
     PLAIN,
+    build,
     make_config,
     make_hourglass,
     make_transformer,
@@ -77,6 +80,13 @@ OFFICIAL = {  # hierarchy, other keys, length, side of the padding
     ),
     "linear both ways, ragged": (ONE, LINEAR | BOTH, 13, None),
     "learned, nested, both ways": (NESTED, LEARNED | BOTH, 12, None),
+    "without shortening": ("2@1", {}, 9, None),
+    "average, repeat": (ONE, AVERAGE, 13, None),
+    "rotary, both ways, ragged": (NESTED, {"positions": "rotary"} | BOTH, 17, None),
+    "wider inside, attention on linear and on nothing": (
+        NESTED, {"widths": (12, 20, 8), "attention_downsampling": "linear",
+                 "attention_upsampling": "none"}, 13, None,
+    ),
     "no positions": (ONE, {"positions": "none"}, 13, None),
     "narrower inside, nested, both ways": (NESTED, {"widths": (12, 8, 6)} | BOTH, 15, "left"),
     "wider inside, average, repeat": (NESTED, {"widths": (12, 16, 20)} | AVERAGE, 15, None),
@@ -144,7 +154,8 @@ def torch_layer(block, first, kind, cross):
 
 
 @pytest.mark.parametrize("first, kind, positions", [
-    (False, "relu", "learned"), (True, "gelu", "sinusoidal"),
+    (False, "relu", "learned"), (False, "gelu", "sinusoidal"), (True, "gelu", "learned"),
+    (True, "relu", "sinusoidal"),
 ])  # fmt: skip
 @torch.no_grad()
 def test_an_encoder_decoder_equals_torchs_own_layers(first, kind, positions):
@@ -222,7 +233,9 @@ def test_an_lstm_computes_what_its_equations_say():
 
 
 @pytest.mark.parametrize(
-    "keys", [{"window": 4, "feed_forward": "silu"}, {"window": 5, "causal": False}], ids=str
+    "keys",
+    [{"window": 3}, {"window": 4, "feed_forward": "silu"}, {"window": 5, "causal": False}],
+    ids=str,
 )
 def test_a_window_is_a_convolution(keys):
     model, ids = make_unattending(family="window", **keys), ids_of(2, 11)
@@ -243,6 +256,7 @@ BOUNDARIES = {
     "whitespace": {"boundaries": "whitespace"},
     "learned": {"boundaries": "learned", "feed_forward": "gelu"},
     "entropy": {"boundaries": "entropy", "d_head": 4},
+    "unigram": {"boundaries": "unigram"},
     "flat": {"boundaries": "learned", "n_layers": [3]},
 }
 N = 26
@@ -282,6 +296,32 @@ def test_logits_maps_and_boundaries_are_those_of_the_formulas(tmp_path, kind):
         assert not module.config.shortens and len(module.config.levels) == 1
         same = parse_config({**config_json(module.config), "n_layers": [3, 0, 0]})
         assert [layer.name for layer in same.layers] == ["middle.0", "middle.1", "middle.2"]
+
+
+@pytest.mark.parametrize("kind", [kind for kind in BOUNDARIES if kind != "flat"])
+def test_rollout_through_segments_is_the_product_of_the_formulas(tmp_path, kind):
+    module = make_segments(kind)
+    model = opened(tmp_path, module, "float64")
+    _, maps, closes = formulas(module, IDS[0])
+    groups = np.cumsum([0, *closes])  # the segment, from 1 on, that a token is in
+    shares = np.array([groups[:-1] == one - 1 for one in range(1, groups[-1] + 1)], float)
+    shares = np.vstack([np.zeros(N), shares / shares.sum(1, keepdims=True)])  # null group first
+
+    def layers(maps, product):
+        for one in maps:
+            product = (one.mean(0) + np.eye(len(product))) / 2 @ product
+        return product
+
+    def even(rows):
+        total = rows.sum(1, keepdims=True)
+        return rows / np.where(total > 0, total, 1)
+
+    before = layers(maps[:2], np.eye(N))
+    below = layers(maps[2:4], np.eye(len(shares))) @ shares @ before
+    read = np.eye(len(shares))[groups[1:]]
+    wanted = layers(maps[4:], np.eye(N)) @ even(before / 2 + even(read @ below) / 2)
+    found = rollout(tasks.capture(model, model.from_ids(IDS[0])))
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
 def test_given_boundaries_are_taken_whatever_the_model_thinks():
@@ -442,6 +482,22 @@ def test_an_illegal_hierarchy_is_refused_in_one_line():
 # --- what can be ----------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("family", FAMILIES)
+def test_heads_of_six_activations_work_in_every_family(family, tmp_path, monkeypatch):
+    """And the outline of each has its shapes and draws no number."""
+    model = opened(tmp_path, build(family, list(SIX_ACTIVATIONS)), "float64")
+    assert all(layer.activations == SIX_ACTIVATIONS for layer in model.spec.layers)
+    logits = model.run(**texts_for(model)).logits
+    off = model.run(**texts_for(model), off={HeadId(0, 5)}).logits
+    assert np.isfinite(logits).all() and np.abs(off - logits).max() > 1e-6
+    shapes = {name: tuple(one.shape) for name, one in model.module.state_dict().items()}
+    config = model.module.config
+    for drawn in ("normal_", "uniform_"):
+        monkeypatch.setattr(torch.Tensor, drawn, None)
+    assert shapes_of(config) == shapes
+    assert all(one.is_meta for one in outline(config).state_dict().values())
+
+
 def test_digests_of_what_is_bundled_stay():
     softmax = open_model(resource("sample/softmax")).spec.digest
     assert softmax.startswith("b6adc29d6186dd60")  # as it was first published
@@ -564,8 +620,8 @@ def test_padding_never_reaches_the_slots(keys):
     close(found, model(text[:, :5])[0], 1e-12)
 
 
-@pytest.mark.parametrize("sharing", ["tokens", "none", "headwise"])
-def test_the_tokens_behind_slots_are_kept_and_read(sharing, tmp_path):
+@pytest.mark.parametrize("sharing", ["tokens", *SHARING])
+def test_the_tokens_behind_slots_are_kept_read_and_rolled_out(sharing, tmp_path):
     model = opened(tmp_path / "m", make_transformer(**KEYS, slots_sharing=sharing), "float64")
     prompt = model.from_ids([3, 1, 4, 1, 5, 9, 2, 6], [1] * 6 + [0] * 2)
     tasks.capture(model, prompt, tmp_path / "a.h5")
@@ -585,16 +641,24 @@ def test_the_tokens_behind_slots_are_kept_and_read(sharing, tmp_path):
         np.testing.assert_array_equal(tokens.maps[1].read(head, (2, 5), (1, 4)), found[2:5, 1:4])
     assert tokens.maps[1].signed and tokens.key_prompt(1) == capture.prompt
     assert tokens.maps[0].summary(0).peak == pytest.approx(np.abs(tokens.maps[0].read(0)).max())
+    assert of_tokens(tokens) is tokens
     with h5py.File(capture.path) as file:  # each mixture is stored once
         parts = [layer["mixture"] for layer in file["layers"].values()]
         stored = len({h5py.h5o.get_info(part.id).addr for part in parts})
-        assert stored == (1 if sharing == "tokens" else 2)
+        assert stored == (1 if sharing in ("tokens", "layerwise") else 2)
         assert {len(part) for part in parts} == {HEADS if sharing == "none" else 1}
     dense = tasks.capture(model, capture.prompt, tmp_path / "d.h5", dense=True)
     write_capture(tmp_path / "c.h5", capture)
     for other in (dense, open_capture(tmp_path / "d.h5"), open_capture(tmp_path / "c.h5")):
         found = of_tokens(other).maps[1].read(1)
         np.testing.assert_allclose(found, tokens.maps[1].read(1), atol=1e-6)
+    product = np.eye(8)
+    for one in tokens.maps:
+        heads = np.abs([one.read(head).astype(np.float64) for head in one.heads])
+        mean = (heads / heads.sum(2, keepdims=True)).mean(0)
+        product = 0.5 * (mean @ product + product)
+    np.testing.assert_allclose(rollout(capture), product, atol=1e-6)
+    np.testing.assert_allclose(tasks.rollout(capture, (3, 5)), product[3:5], atol=1e-6)
 
 
 # --- synthesised scores ---------------------------------------------------------------------------

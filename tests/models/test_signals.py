@@ -35,10 +35,13 @@ SMALL = {"image_size": 32, "patch_size": 8}
 HEARD = {"max_source_positions": 50, "max_target_positions": 40, "num_mel_bins": 16}
 IMAGES = [  # with how many positions there are before the patches
     ("vit", "ViTForImageClassification", SMALL, 1),
+    ("deit", "DeiTForImageClassification", SMALL, 2),
+    ("siglip_vision_model", "SiglipVisionModel", SMALL, 0),
     ("dinov2_with_registers", "Dinov2WithRegistersModel", SMALL, 5),
 ]  # fmt: skip
 SOUNDS = [
     ("whisper", "WhisperForConditionalGeneration", HEARD),
+    ("wav2vec2", "Wav2Vec2ForSequenceClassification", {}),
     ("audio-spectrogram-transformer", "ASTForAudioClassification",
      {"max_length": 64, "num_mel_bins": 32}),
 ]  # fmt: skip
@@ -82,11 +85,13 @@ def written(file, samples, rate, width=2, channels=1):
 
 def processor_of(kind):
     """The processor of a model, small, as it would be saved beside it."""
-    if kind == "dinov2_with_registers":
+    if kind in ("dinov2", "dinov2_with_registers"):
         sides = {"shortest_edge": 36}
         return transformers.BitImageProcessor(size=sides, crop_size={"height": 32, "width": 32})
     if kind == "whisper":
         return transformers.WhisperFeatureExtractor(feature_size=16, chunk_length=1)
+    if kind == "wav2vec2":
+        return transformers.Wav2Vec2FeatureExtractor()
     return transformers.ViTImageProcessor(size={"height": 32, "width": 32})
 
 
@@ -190,6 +195,24 @@ def test_a_sound_is_heard_as_by_transformers(folder, sound, tmp_path, kind, name
     made = tasks.capture(model, prompt, target=target, out=tmp_path / "a.h5")
     same(made, *theirs(path, name, given))
     assert open_capture(tmp_path / "a.h5").prompt.unit == "frame"
+
+
+def test_heads_off_are_as_without_their_part_of_the_output_projection(folder, picture):
+    path = folder("vit", "ViTForImageClassification", SMALL)
+    model = open_model(path, dtype="float64")
+    prompt, off = model.from_signal(picture), frozenset({HeadId(0, 1), HeadId(1, 3)})
+    found = tasks.capture(model, prompt, off=off).logits
+    other = transformers.ViTForImageClassification.from_pretrained(path, dtype=torch.float64)
+    with torch.no_grad():
+        for name, part in other.named_modules():
+            if name.endswith("attention.o_proj"):
+                head = 1 if ".0." in name else 3
+                part.weight[:, 8 * head : 8 * head + 8] = 0
+        pixels = torch.tensor(prompt.signal.values, dtype=torch.float64)[None]
+        wanted = other.eval()(pixel_values=pixels).logits[0].numpy()
+    assert np.abs(found - wanted).max() < 1e-12
+    whole = tasks.capture(model, prompt).logits
+    assert np.abs(found - whole).max() > 1e-4
 
 
 # --- files ----------------------------------------------------------------------------------------
@@ -522,6 +545,17 @@ def test_a_capture_keeps_where_segments_end_and_whether_that_was_given(dynamic, 
         np.testing.assert_array_equal(maps.read(1), given.maps[index].read(1))
         assert maps.factors.rule.relative.unit == -1
         assert again.query_spans(index).shape[0] == maps.shape[1]
+
+
+def test_a_head_that_is_off_moves_the_boundaries_that_the_model_finds(dynamic):
+    prompt = dynamic.tokenize(TEXT)
+    off = frozenset({HeadId(0, 0), HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
+    other = capture(dynamic, prompt, off=off)
+    np.testing.assert_array_equal(other.spans[1], dynamic.spans(dynamic.segmented(prompt, off))[1])
+    assert other.maps[2].shape[1] == len(other.spans[1])
+    given = dynamic.cut(prompt, dynamic.segmented(prompt).boundaries)
+    same = capture(dynamic, given, off=off)
+    np.testing.assert_array_equal(same.spans[1], dynamic.spans(prompt)[1])
 
 
 @pytest.mark.parametrize("kind", ["learned", "whitespace"])

@@ -8,6 +8,7 @@ import random
 import subprocess
 import sys
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
@@ -21,10 +22,11 @@ from torch.nn.utils.rnn import pad_sequence
 
 from hgviz.core import HeadId, HgvizError
 from hgviz.files import folder_lock, resource
-from hgviz.models import open_model
+from hgviz.models import checkpoints, open_model
 from hgviz.models.checkpoints import read, save
 from hgviz.models.config import parse_config
 from hgviz.models.data import read_rows
+from hgviz.models.model import with_activation
 from hgviz.models.objectives import (
     HardConcrete,
     Recipe,
@@ -33,6 +35,7 @@ from hgviz.models.objectives import (
     mask_tokens,
     row_batches,
 )
+from hgviz.models.pruning import opened_by, remove_heads
 from hgviz.models.text import TokenizerPlan, train_tokenizer
 from hgviz.models.training import begin, initialise, read_learned, schedule, train
 from tests.closeness import scaled_error
@@ -95,7 +98,7 @@ def test_models_of_bytes_learn(folder, kind):
 # --- stops ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["next", "classes", "pairs"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_stopped_training_goes_on_to_the_same_weights(folder, kind):
     recipe = {"steps": 6, "dropout": 0.1, "save_every": 2}
     if kind == "classes":
@@ -376,9 +379,10 @@ def test_gates_keep_the_head_that_solves_the_task(planted):
     assert [row["held_out_heads"] for row in log(planted / "out")[1:-1]] == [2, 1, 1]
 
 
-def test_a_stopped_training_of_gates_goes_on_to_the_same_gates(planted):
+@pytest.mark.parametrize("freeze", [True, False])
+def test_a_stopped_training_of_gates_goes_on_to_the_same_gates(planted, freeze):
     recipe = {"steps": 8, "dropout": 0.1, "save_every": 1}
-    stopped = plan(planted, TABLES, gates={**GATES, "freeze": False}, recipe=recipe)
+    stopped = plan(planted, TABLES, gates={**GATES, "freeze": freeze}, recipe=recipe)
     train_twice(stopped, planted, 2, 5, files=("gates.json", "model.safetensors"))
 
 
@@ -393,6 +397,48 @@ def test_heads_stay_off_while_a_model_is_fine_tuned_and_after(planted):
     assert np.array_equal(model.run(ids).logits, model.run(ids, off=off).logits)
     before = open_model(planted / "model").run(ids, off=off).logits
     assert not np.array_equal(model.run(ids).logits, before)
+
+
+@pytest.fixture
+def start_from(tmp_path):
+    """A plan that goes on for three steps from a model of a kind."""
+    write_data(tmp_path)
+
+    def make(kind, gates=None, **model):
+        tables = KINDS[kind]
+        short = {"steps": 2, "evaluate_every": 2, "decay": 0.0}
+        layers = {} if kind == "next" else {"n_layers": 2}
+        train(plan(tmp_path, tables, model=layers, recipe=short), tmp_path / "model")
+        keys = {**tables, "model": {"from": "model", **model}}
+        return plan(tmp_path, keys, tokenizer=None, gates=gates, recipe={**short, "steps": 3})
+
+    return make
+
+
+@pytest.mark.parametrize("kind", ["next"])
+def test_gates_are_learned_in_every_kind_of_training(start_from, tmp_path, kind):
+    train(start_from(kind, {**GATES, "freeze": False}), tmp_path / "out")
+    content = gates_file(tmp_path / "out")
+    heads, values = open_model(tmp_path / "out").spec.heads, content["learned"]["gates"]
+    assert content["heads"] == [*map(str, heads)] == [*values]
+    # a layer's heads are not treated alike, so each gate has met its own head
+    assert len({*values.values()}) > len(heads) // 2
+
+
+@pytest.mark.parametrize("kind", ["masked"])
+def test_heads_stay_off_in_every_kind_of_training(start_from, tmp_path, kind):
+    train(start_from(kind, off="0.1,1.*"), tmp_path / "out")
+    before, after = (read(tmp_path / name) for name in ("model", "out"))
+    off = {HeadId(0, 1), *(HeadId(1, head) for head in before.config.layers[1].heads)}
+    for layer in before.config.layers:
+        name = layer.name + ("" if layer.role == "cross" else ".attn")
+        for place, head in enumerate(layer.heads):
+            shape = (len(layer.heads), -1)
+            old, new = (found.tensors[f"{name}.v.weight"].float() for found in (before, after))
+            columns = after.tensors[f"{name}.o.weight"].float().unflatten(1, shape)[:, place]
+            is_on = HeadId(layer.index, head) not in off
+            rows = (values.unflatten(0, shape)[place] for values in (old, new))
+            assert torch.equal(*rows) != is_on and bool(columns.any()) == is_on
 
 
 def test_gates_and_heads_off_are_those_of_every_attention_of_an_encoder_decoder(tmp_path):
@@ -661,6 +707,23 @@ def test_resumed_is_as_uninterrupted_to_the_bit(tmp_path):
     train_twice(start, tmp_path, 4, files=("model.safetensors", "config.json"))
     before, after = (read(tmp_path / one).tensors for one in ("theirs", "whole"))
     assert not torch.equal(*(one["classifier.dense.weight"] for one in (before, after)))
+
+
+def test_a_smaller_model_gets_a_goal_and_keeps_its_heads_and_activations(tmp_path):
+    start = plan_of(tmp_path, "roberta", "RobertaModel", goal="classes")
+    whole = read(tmp_path / "theirs")
+    whole = replace(whole, config=with_activation(whole.config, "softmax,ymish"))
+    small = remove_heads(whole, frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 3)}))
+    checkpoints.rewrite(small, tmp_path / "small")
+    assert opened_by(small) == "opens in hgviz only: layers keep different numbers of heads"
+    (tmp_path / "theirs").rename(tmp_path / "whole")
+    (tmp_path / "small").rename(tmp_path / "theirs")
+    assert not train(start, tmp_path / "ours").before
+    spec = open_model(tmp_path / "ours").spec
+    assert [one.heads for one in spec.layers] == [(0, 2, 3), (1, 2)]
+    assert spec.layers[0].activations == ("softmax", "ymish", "ymish")
+    assert spec.layers[1].activations == ("softmax", "ymish")
+    assert spec.layers[0].name.startswith("roberta.encoder.")
 
 
 CANNOT_TRAIN = [
