@@ -149,6 +149,12 @@ def test_a_study_of_many_runs_comes_back_on_its_page(program, new_program, until
     until(lambda: second.session.sweep is not None and not busy(second))
     assert second.session.mode == "sweep" and second.session.sweep.title
     assert second.session.cell == cell
+    old = (tmp_path / "one.hgviz").read_text().replace(cell, "0" * 24)
+    (tmp_path / "two.hgviz").write_text(old)  # of cells that are no more
+    third = new_program()
+    third.commands.open_path(str(tmp_path / "two.hgviz"))
+    until(lambda: third.session.sweep is not None and not busy(third))
+    assert third.session.cell != "0" * 24
 
 
 # --- files that were opened last: in the menu, the palette and on the empty page ------------------
