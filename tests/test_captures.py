@@ -258,7 +258,7 @@ def test_it_ends_where_the_positions_end_and_says_so(tmp_path):
     assert exactly.made.generated == f"{wrote} tokens after {len(prompt)}, greedy"
 
 
-@pytest.mark.parametrize("where", ["generation_config.json", "tokenizer"])
+@pytest.mark.parametrize("where", ["config.json", "generation_config.json", "tokenizer"])
 def test_it_ends_after_the_token_that_ends_a_text(tmp_path, where):
     folder = write_gpt2(tmp_path / "gpt2")
     model = open_model(folder)

@@ -15,7 +15,7 @@ import weakref
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -391,6 +391,29 @@ def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, facts,
     before = out.read_bytes()
     assert "--force" in refusal(*asked) and out.read_bytes() == before
     assert run(*asked, "--force")[0] == 0 and out.read_bytes() != before
+
+
+def test_capture_passes_everything_on(run, capture, monkeypatch, tmp_path):
+    asked, model = [], SimpleNamespace(spec=capture.spec, takes_states=True)
+
+    def noting(result):
+        return lambda *given, **named: asked.append((given, named)) or result
+
+    monkeypatch.setattr(tasks, "load", noting(model))
+    monkeypatch.setattr(tasks, "read_prompts", noting((capture.prompt, None)))
+    monkeypatch.setattr(tasks, "capture", noting(capture))
+    out = tmp_path / "out.h5"
+    code, said, error = run(
+        "capture", "folder", "--text", "-a b", "-o", out, "--off", "3.5,4.*", "--force",
+        "--masking", "strict", "--dtype", "float64", "--activation", "ymish",
+    )  # fmt: skip
+    assert (code, error) == (0, "") and str(out) in said and "tokens" in said
+    loaded, read, captured = ([*given, *named.values()] for given, named in asked)
+    assert [str(one) for one in loaded[:5]] == ["folder", "cpu", "float64", "strict", "ymish"]
+    assert read[1] == "-a b"
+    heads = capture.spec.layers[4].heads
+    off = frozenset({HeadId(3, 5), *(HeadId(4, head) for head in heads)})
+    assert out in captured and off in captured and True in captured
 
 
 @pytest.mark.parametrize(

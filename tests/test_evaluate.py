@@ -389,8 +389,8 @@ def test_every_head_of_encoder_and_decoder_is_scored_and_pruned(run, folder, pai
         assert tasks.evaluate(model, pairs, off=frozenset({head})).to_dict()["value"] > 1e-5
 
 
-def test_answers_are_found_in_a_text_that_the_decoder_reads_again(folder, tmp_path):
-    kind, name = "bart", "Bart"
+@pytest.mark.parametrize("kind, name", [("t5", "T5"), ("bart", "Bart")])
+def test_answers_are_found_in_a_text_that_the_decoder_reads_again(folder, tmp_path, kind, name):
     path, right, rows = folder(kind, f"{name}ForQuestionAnswering"), [], []
     net = getattr(transformers, f"{name}ForQuestionAnswering").from_pretrained(path).eval()
     for first, second in PAIRS:
