@@ -65,9 +65,10 @@ def reference(a, b, exists):
     }
 
 
-@pytest.mark.parametrize("kind", ["signed", "windowed"])
+@pytest.mark.parametrize("kind", ["softmax", "signed", "windowed", "relative"])
 def test_every_head_agrees_with_its_whole_maps(kind):
-    one, other = (make_capture(TEXT, heads=2, seed=seed, **{kind: True}) for seed in (0, 1))
+    options = {} if kind == "softmax" else {kind: True}
+    one, other = (make_capture(TEXT, heads=2, seed=seed, **options) for seed in (0, 1))
     found = compare(one, other)
     assert [head.head for head in found.heads] == [*one.spec.heads]
     assert found.only_a == found.only_b == found.notes == ()

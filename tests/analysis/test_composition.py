@@ -22,6 +22,7 @@ from hgviz.analysis.composition import (
 from hgviz.core import HeadId, HgvizError, RolloutOptions
 from hgviz.models import open_model
 from tests.analysis.planting import (
+    SEGMENT_ENDS,
     SENTENCE,
     Planted,
     funnel,
@@ -220,8 +221,7 @@ FAMILIES = {
        lambda kind={"form": form, "down": down, "up": up, "causal": causal}:
        hourglass(text(23), (1, 2, 6), **kind)
        for form in ("official", "windowed")
-       for down, up, causal in ((True, True, True), (False, True, False), (True, False, True),
-                                (False, False, True))},
+       for down in (True, False) for up in (True, False) for causal in (True, False)},
     **{f"{form} of {n} tokens": lambda form=form, n=n: hourglass(text(n), (1, 3, 6), form=form)
        for form in ("official", "windowed") for n in (1, 5)},
     "no layers before, two after": lambda: hourglass(text(17), (1, 2, 4), counts=(0, 2)),
@@ -230,12 +230,11 @@ FAMILIES = {
         hourglass(text(20), (1, 2)), (0, 0), (1, 0), (1, 1), (2, 1), (3, 0), (3, 1)),
     "hourglass, captured": lambda: make_capture(SENTENCE),
     **{f"segments: {name}": lambda name=name: segmented(name)
-       for name in ("words", "none", "the first and the last")},
+       for name in SEGMENT_ENDS},
     "segments, masked": masked,
     "segments, heads off": lambda: switched_off(segmented("words"), (2, 0), (3, 0), (3, 1)),
     **{f"patches: {mode} {n}": lambda mode=mode, n=n: patched(mode, n)
-       for mode, n in (("one part", 1), ("two parts", 33), ("all layers look down", 33),
-                       ("the first layer looks up", 33))},
+       for mode, n in (*((mode, 33) for mode in zoo.MODES), ("one part", 1))},
     "patches, heads off": lambda: patched("two parts", 12, frozenset(
         {HeadId(0, 2), HeadId(6, 1)} | {HeadId(at, h) for at in (4, 9) for h in range(4)})),
 }  # fmt: skip
@@ -293,6 +292,20 @@ def test_every_family_equals_whole_matrices_for_every_choice(name, memory, monke
 
 
 # --- closed forms ---------------------------------------------------------------------------------
+
+
+def test_with_identity_maps_only_pooling_and_the_residual_are_left():
+    for causal in (True, False):
+        capture = hourglass(
+            text(11), (1, 3), down=False, up=False, form="windowed", causal=causal,
+            weights=lambda layer, seen: np.broadcast_to(np.eye(len(seen)), (2, *seen.shape)),
+        )  # fmt: skip
+        mean = np.zeros((11, 11))
+        for token in range(11):
+            first = token // 3 * 3 - 2 * causal
+            inside = [at for at in range(first, first + 3) if 0 <= at < 11]
+            mean[token, inside] = 1 / len(inside)
+        np.testing.assert_allclose(rollout(capture), (np.eye(11) + mean) / 2, atol=1e-7)
 
 
 @pytest.mark.parametrize(

@@ -349,6 +349,23 @@ def test_kernels_of_known_maps(matrix, causal, score, is_convolution):
         assert found.score == pytest.approx(score, abs=5e-3, nan_ok=True)
 
 
+def test_kernels_have_their_centre_and_width():
+    for offset in (-1, 0, 3):
+        assert kernel(np.eye(24, k=offset))[:3] == pytest.approx((1, offset, 0))
+    found = kernel(BACK, causal=True)
+    # p(0) = 1/n and p(-1) = 1, so that every other row has 1/(n + 1) at itself
+    rows = np.arange(1, 12)
+    uneven = ((1 - 1 / rows) ** 2 + (rows - 1) / rows**2).sum()
+    assert found.centre == pytest.approx(-1 / (1 + 1 / 11))
+    assert found.score == pytest.approx(1 - 10 * 2 / 12**2 / uneven)
+    wide = kernel(toeplitz(60, [1] * 13, range(-6, 7)))
+    assert wide.score > 0.9 and wide.width == pytest.approx(np.std(range(-6, 7)), abs=0.3)
+    random = np.random.default_rng(0)
+    maps = np.exp(random.normal(size=(8, 64, 64)))
+    assert max(one.score for one in kernels(even_rows(maps))) < 0.3
+    assert max(one.score for one in kernels(even_rows(np.tril(maps)), causal=True)) < 0.3
+
+
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(2, 30), min_size=1, max_size=3), st.booleans())
 def test_any_maps_of_any_texts_equal_the_formula_on_whole_maps(seed, sizes, causal):

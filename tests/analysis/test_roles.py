@@ -15,6 +15,7 @@ from hgviz.tasks.heads import (
     corpus_notes,
     role_evidence,
     role_sentence,
+    role_words,
     roles_to_dict,
 )
 from tests.analysis.planting import (
@@ -250,7 +251,7 @@ def softmax(scores):
     return even_rows(np.exp(scores - scores.max(-1, keepdims=True)))
 
 
-@pytest.mark.parametrize("sharpness", [0.5, 20])
+@pytest.mark.parametrize("sharpness", [0.5, 2, 5, 20])
 def test_heads_that_look_at_random_have_no_role(sharpness):
     random = np.random.default_rng(int(sharpness * 10))
     maps = softmax(sharpness * random.normal(size=(20, N, N)))
@@ -258,6 +259,15 @@ def test_heads_that_look_at_random_have_no_role(sharpness):
     assert {key_of(head) for head in found.values()} == {""}
     assert {head.role for head in found.values()} <= {"", "uniform"}
     assert notable_heads(found) == []
+
+
+def test_heads_with_a_favourite_place_have_no_meaning():
+    random = np.random.default_rng(5)
+    favourites = 8 * (random.permuted(np.tile(np.arange(N) == 100, (60, 1)), axis=1))
+    maps = softmax(favourites[:, None, :] + random.normal(size=(60, N, N)))
+    assert {key_of(head) for head in roles(plant(letters(TEXT), [maps])).values()} <= {
+        "", "first token",
+    }  # fmt: skip
 
 
 def test_an_even_head_spreads():
@@ -429,6 +439,39 @@ def test_a_head_on_the_rarest_word_of_each_sentence_is_named_where_a_corpus_coun
 
 
 # --- metrics beside roles -------------------------------------------------------------------------
+
+
+def test_known_maps_have_the_numbers_they_must():
+    n = 64
+    far = np.arange(n)[:, None] - np.arange(n)
+    sink = np.eye(n)[np.zeros(n, int)]
+    toeplitz = even_rows(0.5 ** far.clip(0) * (far >= 0))
+    even = even_rows(np.tril(np.ones((n, n))))
+    maps = np.stack([np.eye(n), previous(n), even, sink, toeplitz])
+    found = over(plant(letters("ab" * (n // 2)), [maps])).heads
+    rows = np.arange(16, n + 1)  # keys of the rows that count
+    wanted = (
+        {"focus": 1, "entropy": 0, "same": 1, "offset": 0, "positional": 1, "convolution": 1},
+        {"focus": 1, "entropy": 0, "previous": 1, "offset": -1, "positional": 1},
+        {"focus": np.mean(1 / rows), "entropy": np.mean(np.log(rows)),
+         "same": np.mean(1 / rows), "previous": np.mean(1 / rows), "first": np.mean(1 / rows),
+         "distance": np.mean((rows - 1) / 2)},
+        {"focus": 1, "entropy": 0, "first": 1, "positional": 1 / len(rows),
+         "distance": np.mean(rows - 1)},
+        {"offset": 0, "positional": 1},
+    )  # fmt: skip
+    names = []
+    for head, numbers in zip(found.values(), wanted, strict=True):
+        assert {name: head.metrics[name] for name in numbers} == pytest.approx(numbers)
+        names.append([words.name for words in role_words(head)])
+    convolution = [head.metrics["convolution"] for head in found.values()]
+    assert convolution[1] > 0.99 and convolution[4] > 0.99 and convolution[3] < 0.5
+    assert np.isnan(convolution[2])  # nothing tells its rows apart
+    assert [names[head][0] for head in (0, 1, 3)] == [
+        "current token", "previous token", "first token",
+    ]  # fmt: skip
+    assert {"positional", "convolution"} <= {*names[0]} & {*names[1]}
+    assert not {"positional", "convolution"} & {*names[3]}
 
 
 def dense_numbers(maps, n):

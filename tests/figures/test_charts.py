@@ -13,7 +13,7 @@ import pytest
 from hgviz import palettes, tasks
 from hgviz.analysis import importance as analysed
 from hgviz.analysis.roles import roles
-from hgviz.core import HeadId, HgvizError, Selection
+from hgviz.core import Display, HeadId, HgvizError, Selection
 from hgviz.figures import Panel, Spec
 from hgviz.figures.attribution import Share
 from hgviz.figures.links import Item, choose_items
@@ -498,12 +498,27 @@ def test_the_command_in_a_figure_draws_it_again_to_the_byte(asked, tmp_path, out
     assert (tmp_path / "again" / "f.svg").read_text() == drawn and str(tmp_path) not in drawn
 
 
-def test_a_text_is_named_in_a_command_only_where_the_command_reads_it_the_same():
+def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
+    tmp_path, output, monkeypatch
+):
+    """As the window does it: one question, layers with it, drawn later."""
     model = open_model(HOURGLASS)
     seen = tasks.capture(model, model.tokenize("The sea"))
     assert prompt_options(model, seen) == ("--text", "The sea") and prompt_options(None, seen) == ()
     turned = replace(seen, prompt=replace(seen.prompt, ids=seen.prompt.ids[::-1].copy()))
     assert prompt_options(model, turned) == ()
+    question = tasks.default_question("next", seen.logits, seen.main, 4)
+    found = tasks.attribute(model, seen.prompt, replace(question, steps=4), layers=True)
+    spec = Spec("attribution", display=Display(scale="linear"), width="acl")
+    panel = attribution_panel(
+        spec, [(found, tasks.token_name(model, question.number))], seen, "layers",
+        given=prompt_options(model, seen), model=HOURGLASS,
+    )  # fmt: skip
+    drawn = draw(panel, tmp_path / "f.svg").read_bytes()
+    (tmp_path / "again").mkdir()
+    monkeypatch.chdir(tmp_path / "again")
+    output(*command_in(drawn.decode())[1:])
+    assert (tmp_path / "again" / "f.svg").read_bytes() == drawn
 
 
 def test_a_shell_reads_the_text_in_a_command_as_it_was():

@@ -237,6 +237,14 @@ def test_two_byte_heads_err_no_more_than_twice_their_softmax_in_float32(dtype, s
     assert ours <= max(2 * model, 5e-7)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_every_number_format_is_read_as_it_was_computed_with(dtype):
+    rule = Rule(0.3, ("softmax",), (None,), causal=True)
+    factors = make(rule, 300, 300, width=16, dtype=dtype)
+    exact = whole_map(numbers(factors.q[0]), numbers(factors.k[0]), rule, 0)
+    assert scaled_error(LazyMap(factors, (0,)).read(0), exact) < 1e-6
+
+
 def test_one_query_and_one_key():
     rule = Rule(1.0, ("softmax", "tanh"), (None, None))
     maps = LazyMap(make(rule, 1, 1), (3, 8))

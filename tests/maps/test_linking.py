@@ -198,6 +198,13 @@ def test_heads_of_several_layers_are_put_together(fuse):
     assert (np.diff(np.abs(strand.weights)) <= 0).all() and (rows < 0).any()
 
 
+def test_each_head_has_a_strand_of_its_own(capture):
+    heads = (HeadId(0, 2), HeadId(0, 0))
+    found = links_of(capture, Selection(0, 0, 22), LinkOptions(heads=heads, most=2))
+    assert not found.single and len(found.strands[22]) == 2
+    assert (found.joint[0] == capture.maps[0].read(2)[22]).all()
+
+
 def test_a_head_that_is_off_has_no_links_and_no_part_in_a_mean(capture):
     off = replace(capture, off=frozenset({HeadId(0, 1)}))
     heads = (HeadId(0, 0), HeadId(0, 1))

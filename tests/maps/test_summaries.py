@@ -85,6 +85,11 @@ def _largest(whole):
     return np.where(high >= -low, high, low)
 
 
+def test_rows_without_weights_have_no_entropy():
+    found = DenseMap(np.zeros((1, 4, 4), np.float32), (0,)).summary(0)
+    assert found.entropy.tolist() == [0] * 4 and found.rowmax.tolist() == [0] * 4
+
+
 def test_a_stored_summary_is_not_computed_again():
     maps = LazyMap(make(Rule(1.0, ("softmax",), (None,)), 4, 4), (7,))
     kept = maps.summary(7)
@@ -248,7 +253,8 @@ def stored(maps):
 
 
 @pytest.mark.parametrize(
-    ("activation", "norm", "causal"), [("softmax", None, True), ("ymish", "l2", False)]
+    ("activation", "norm", "causal"),
+    [("softmax", None, True), ("ymish", "l2", False), ("elu", None, True), ("linear", None, False)],
 )
 def test_an_overview_is_the_map_within_a_few_percent(activation, norm, causal):
     rule = Rule(0.5, (activation,), (norm,), causal=causal)
@@ -288,6 +294,11 @@ def test_an_empty_window_and_all_of_a_map_as_one_cell():
     assert maps.overview(0, zoom=40, reduce="mean")[0, 0] == pytest.approx(
         0.75 / (400 * 4200), rel=0.03
     )
+
+
+def test_a_map_of_zeros_has_levels_of_zeros():
+    maps = stored(DenseMap(np.zeros((1, 4200, 10), np.float32), (0,)))
+    assert not maps.overview(0, zoom=5).any()
 
 
 def test_rows_are_surveyed_as_they_are_read():

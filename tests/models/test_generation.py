@@ -181,7 +181,9 @@ def test_any_ids_have_spans(pieces, name):
 BEGIN, ADDED = 3, 18  # tokens there are, and more; windows are 5 wide
 LINE = [
     ("gemma2", "Gemma2ForCausalLM", {}),  # a window, and scores that are capped
+    ("cohere2", "Cohere2ForCausalLM", {}),  # windows, and layers without positions
     ("gpt_oss", "GptOssForCausalLM", {}),  # sinks
+    ("opt", "OPTForCausalLM", {}),  # learnt positions
     ("llama4_text", "Llama4ForCausalLM", {"attention_chunk_size": 6, "layer_types": [
         "chunked_attention", "full_attention"]}),
     ("gemma3n_text", "Gemma3nForCausalLM", {}),  # layers with the keys of others
@@ -189,6 +191,7 @@ LINE = [
 ]  # fmt: skip
 SINGLE = ("gpt_oss", "llama4_text", "falcon_h1")  # experts compute, or are weighed, in float32
 AGAIN = [
+    ("bloom", "BloomForCausalLM", {}),  # attends by code of its own
     ("qwen3_next", "Qwen3NextForCausalLM", {}),  # blocks with recurrent states
     ("deepseek_v32", "DeepseekV32ForCausalLM", {}),  # an indexer that chooses among keys
     ("llama", "LlamaForCausalLM", {"rope_parameters": {
@@ -341,6 +344,8 @@ def test_the_first_token_proves_whether_rows_are_those_of_the_whole_text(llama):
 N, WINDOW = 37, {"sink": 2, "recent": 5}
 STREAMING_DECODER = {"form": "decoder", "max_positions": 40}
 OWN = {
+    "learned": make_transformer(**STREAMING_DECODER),
+    "quadratic": make_transformer(**STREAMING_DECODER, positions="quadratic"),
     "rotary, unlike": make_transformer(
         **STREAMING_DECODER, positions="rotary", activations=["rbf", "tanh"]
     ),

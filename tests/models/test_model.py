@@ -93,7 +93,7 @@ def test_a_capture_without_logits_never_makes_them(tmp_path, write, head):
 
 
 @pytest.mark.parametrize(
-    "dtype, tolerance", [("float32", 1e-4), ("bfloat16", 0.5), ("float16", 0.1)]
+    "dtype, tolerance", [("float64", 0), ("float32", 1e-4), ("bfloat16", 0.5), ("float16", 0.1)]
 )
 def test_every_dtype_gives_numpy_logits_and_exact_maps(folder, model, dtype, tolerance):
     other = open_model(folder, dtype=dtype)
@@ -266,6 +266,10 @@ def distances(unit=1):
 
 KEEP, KERNEL = np.arange(600) > 270, (("rbf",), (None,))
 KINDS = [  # a rule, queries, keys
+    (softmax(), 700, 300), (softmax(causal=True, keep=KEEP), 600, 600),
+    (softmax(causal=True, stride_q=4), 150, 600), (softmax(causal=True, stride_k=4), 600, 150),
+    (softmax(causal=True, stride_q=4, windowed=True), 150, 600),
+    (Rule(0.125, *KERNEL, causal=True), 600, 600),
     (softmax(0.3, keep=np.arange(300) % 7 > 2), 520, 300),
     (softmax(causal=True, keep=KEEP).with_streaming((0,), (4, 90)), 600, 600),
     (softmax(stride_k=3, windowed=True), 600, 200),
@@ -276,10 +280,11 @@ KINDS = [  # a rule, queries, keys
 
 
 @pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("rule, queries, keys", KINDS)
-def test_a_softmax_is_surveyed_as_by_numpy(device, rule, queries, keys, monkeypatch):
+def test_a_softmax_is_surveyed_as_by_numpy(device, rule, queries, keys, dtype, monkeypatch):
     monkeypatch.setattr(device_maps, "CELLS", 1)  # a tile's rows in each part
-    maps = LazyMap(head(rule, queries, keys, dtype="bfloat16"), (0,))
+    maps = LazyMap(head(rule, queries, keys, dtype=dtype), (0,))
     rows = 0, queries // 2, queries - 1
     for wanted in (SurveyRequest(3, 4, rows), SurveyRequest(8), SurveyRequest(0, 1)):
         agree(survey(maps, 0, wanted, blocks_on(device)), survey(maps, 0, wanted))
@@ -595,11 +600,14 @@ def refused(folder):
 
 
 @pytest.mark.parametrize("files, kind, settings", [
+    (written, "electra", {"do_lower_case": True, "strip_accents": False}),
     (written, "bert", {"do_lower_case": False, "strip_accents": True,
                        "tokenize_chinese_chars": False}),
     (written, "mpnet", {"tokenizer_class": "BertTokenizerFast", "sep_token": "."}),
     (merged, "gpt_neo", {"add_prefix_space": True}),
     (merged, "roberta", {"tokenizer_class": "RobertaTokenizer"}),
+    (merged, "opt", {"tokenizer_class": "GPT2Tokenizer", "bos_token": "</s>"}),
+    (merged, "qwen2", {}),
 ])  # fmt: skip
 def test_they_are_read_as_transformers_reads_them(tmp_path, files, kind, settings):
     more = {"more": ("<s>", "</s>", "<pad>", "<unk>", "<mask>")} if files is merged else {}
@@ -616,6 +624,7 @@ def test_they_are_read_as_transformers_reads_them(tmp_path, files, kind, setting
 
 @pytest.mark.parametrize("kind, settings", [
     ("bert", {"do_lower_case": False, "strip_accents": True, "tokenize_chinese_chars": False}),
+    ("bert", {"tokenizer_class": "PreTrainedTokenizerFast"}), ("gpt2", {"add_prefix_space": True}),
     ("gpt2", {"split_special_tokens": True, "extra_special_tokens": ["the"]}),
     ("gpt2", {"tokenizer_file": "/nowhere.json", "vocab": "/nowhere.txt"}),
 ])  # fmt: skip
@@ -632,6 +641,28 @@ def test_settings_beside_a_tokenizer_json_are_followed_as_transformers_does(
     ours, theirs = tokenizer_of(folder, 400), auto.from_pretrained(folder)
     for text in TEXTS[1:]:
         assert ours.encode(text).ids.tolist() == theirs(text)["input_ids"]
+
+
+def sentencepiece(folder):
+    """A spiece.model of a few tokens."""
+    form = pytest.importorskip("transformers.utils.sentencepiece_model_pb2_new")
+    model = form.ModelProto()
+    for piece, score, kind in (
+        ("<pad>", 0, 3), ("</s>", 0, 3), ("<unk>", 0, 2), ("▁", -2, 1), ("▁the", -3, 1),
+        ("▁ca", -4, 1), ("t", -5, 1),
+    ):  # fmt: skip
+        model.pieces.add(piece=piece, score=score, type=kind)
+    model.trainer_spec.model_type, model.trainer_spec.unk_id = 1, 2
+    (folder / "spiece.model").write_bytes(model.SerializeToString())
+    (folder / "tokenizer_config.json").write_text('{"extra_ids": 0}')
+    return of(folder, "t5")
+
+
+def test_a_sentencepiece_model_is_read(tmp_path):
+    pytest.importorskip("sentencepiece")
+    prompt = tokenizer_of(sentencepiece(tmp_path), 300).encode("the cat")
+    assert prompt.ids.tolist() == [4, 5, 6, 1]
+    assert [prompt.label(i) for i in range(4)] == ["the", "ca", "t", "</s>"]
 
 
 def test_the_first_of_the_files_is_used(tmp_path):
@@ -683,8 +714,10 @@ def test_no_network_is_asked(tmp_path, monkeypatch):
 
 
 DAMAGED = [
-    ("vocab.json", b"{}"), ("vocab.json", b'{"a": 1e9}'), ("merges.txt", b"a b c\n"),
-    ("merges.txt", b"\xff\xfe"), ("tokenizer_config.json", b"{"), ("added_tokens.json", b"[1]"),
+    ("vocab.json", b"{}"), ("vocab.json", b"[]"), ("vocab.json", b'{"a": 1e9}'),
+    ("vocab.json", b'{"a": 4294967296}'), ("merges.txt", b"a b c\n"), ("merges.txt", b"one\n"),
+    ("merges.txt", "없 는\n".encode()), ("merges.txt", b"\xff\xfe"),
+    ("tokenizer_config.json", b"{"), ("added_tokens.json", b"[1]"),
     ("config.json", b"["),
 ]  # fmt: skip
 

@@ -609,7 +609,8 @@ def test_keys_and_values_are_projected_as_the_paper_says(sharing, bias, padded):
 
 
 @pytest.mark.parametrize("keys", [
-    {"slots_sharing": "none", "slots_bias": True}, {"slots_shared": True},
+    *({"slots_sharing": sharing, "slots_bias": True} for sharing in SHARING),
+    {"slots_shared": True}, {"slots_shared": False},
 ], ids=str)  # fmt: skip
 def test_padding_never_reaches_the_slots(keys):
     model = make_transformer(**KEYS, **keys)
