@@ -235,6 +235,15 @@ def test_rank_one_is_the_most_needed_head_and_heads_that_were_off_have_none():
             assert not {study.heads[1], study.heads[6]} & {*found.least_needed}
 
 
+def test_rows_are_those_of_the_command_line():
+    rows = importance(make_study(4, 9), "michel").to_rows()
+    assert [list(row) for row in rows] == [["head", "score", "low", "high", "rank"]] * 18
+    assert [row["rank"] for row in rows] == list(range(1, 19))
+    assert rows[0]["score"] == max(row["score"] for row in rows)
+    rows = importance(make_study(4, 1), "michel").to_rows()
+    assert {row["low"] for row in rows} == {row["high"] for row in rows} == {None}
+
+
 @given(st.sets(st.integers(0, 29), min_size=2), st.integers(0, 20))
 def test_examples_are_chosen_by_number_by_a_mask_or_by_how_far_a_study_is(rows, seed):
     study, chosen = make_study(seed, 30, "masked"), np.array(sorted(rows))

@@ -343,6 +343,7 @@ class Trax(Official):
 
 ONE, TWO = ((1,), 2, (1,)), ((2, 1), 1, (1, 1))
 MODELS = {  # how a model is made; what its weights do not show, as people say it
+    "the defaults": ({"counts": ONE}, {}),
     "naive, as for enwik8": (
         {"counts": ONE, "up": (True, "repeat")},
         {"hierarchy": "2@3", "attention_upsampling": "repeat"},
@@ -352,8 +353,12 @@ MODELS = {  # how a model is made; what its weights do not show, as people say i
         {"hierarchy": "2@1 1@2 1@6 1@2 1@1", "attention_upsampling": "none"},
     ),
     "linear both ways": ({"down": (False, "linear"), "up": (False, "linear")}, {}),
+    "averages both ways": (
+        {"down": (False, "average"), "up": (False, "repeat")}, {"hierarchy": "1@1 1@3 1@1"},
+    ),
     "attention down alone": ({"up": (False, "repeat")}, {"hierarchy": "1@3"}),
     "attention up alone": ({"counts": TWO, "factors": (2, 2), "down": (False, "average")}, {}),
+    "no layers outside": ({"counts": ((0,), 1, (0,))}, {}),
 }  # fmt: skip
 BEGUN = np.concatenate([[0], np.random.default_rng(5).integers(1, 11, 12)])
 
@@ -440,6 +445,8 @@ CHANGED = [  # arrays under neutral names
     ({"middle.1.ff.out.bias": None}, "middle.1.ff.out.bias is none"),
     ({"up.0.attn.q.weight": np.ones((12, 3))}, "up.0.attn.q.weight is 12 × 3"),
     ({"surplus": np.ones(2)}, "surplus is 2"),
+    ({"rel.content_bias": None}, "rel.content_bias is missing"),
+    ({"embed.token.weight": np.ones(3)}, "embed.token.weight is 3"),
     ({"embed.token.weight": SPOILT}, "132 of 132 values of embed.token.weight"),
     ({"odd": np.array([print, "a"], dtype=object)}, "odd is Python objects"),
 ]

@@ -32,6 +32,7 @@ from tests.models.building import (
     make_hourglass,
     make_transformer,
     opened,
+    wordpiece,
     write_checkpoint,
     write_transformer,
 )
@@ -42,7 +43,7 @@ DECODER = {"family": "gpt2", "form": "decoder", "max_positions": 40}
 OFF = frozenset({HeadId(0, 1)})
 
 
-@pytest.mark.parametrize("family", ["hourglass", "windowed", "both", "cross"])
+@pytest.mark.parametrize("family", ["hourglass", "windowed", "decoder", "both", "cross"])
 def test_logits_are_those_of_a_pass_over_the_text_so_far(tmp_path, family):
     if family == "cross":
         keys = {"family": "transformer", "form": "decoder", "cross": True, "tied": False}
@@ -105,7 +106,11 @@ def pieces(tmp_path_factory):
     """Tokenizers of every kind of decoder, from files."""
     folder = tmp_path_factory.mktemp("tokenizers")
     found = {"bytes": Bytes()}
-    for name, made in (("trained", trained()), ("fallback", fallback())):
+    for name, made in (
+        ("trained", trained()),
+        ("fallback", fallback()),
+        ("wordpiece", wordpiece()),
+    ):
         at = folder / name
         at.mkdir()
         made.save(str(at / "tokenizer.json"))
@@ -167,7 +172,7 @@ def test_a_text_cut_anywhere_comes_back_whole(pieces, name, text):
         assert after.text == f"the {text}"
 
 
-@pytest.mark.parametrize("name", ["trained", "fallback"])
+@pytest.mark.parametrize("name", ["trained", "fallback", "wordpiece"])
 def test_any_ids_have_spans(pieces, name):
     tokenizer, random = pieces[name], np.random.default_rng(0)
     count = tokenizer._tokenizer.get_vocab_size()
@@ -268,7 +273,7 @@ def test_each_token_is_read_alone_and_the_text_is_that_of_transformers(folder, k
     assert differ(logits, whole_pass(model, ids)) < close
 
 
-@pytest.mark.parametrize("positions", ["learned", "rotary"])
+@pytest.mark.parametrize("positions", ["none", "learned", "rotary"])
 def test_linear_attention_goes_on_from_its_state(tmp_path, positions):
     off = frozenset({HeadId(0, 1), HeadId(1, 0)})
     path = write_transformer(
@@ -526,7 +531,7 @@ def test_an_interrupted_capture_goes_on_with_the_same_heads_alone(tmp_path, llam
 UNKNOWN = "a rule that this hgviz does not support"
 WRONG = [  # attribute of a layer, its value, None for none
     *(("near", near, UNKNOWN) for near in (
-        [2, 5], [-1, 5] * 4, [2, 0] * 4, [1 << 40, 1] * 4,
+        [2, 5], [2, 5] * 5, [-1, 5] * 4, [2, 0] * 4, [0, -5] * 4, [1 << 40, 1] * 4, [1 << 31, 1],
     )),
     ("causal", np.int32(0), UNKNOWN), ("windowed", np.int32(1), UNKNOWN),
     ("near", None, "the attribute near of /layers/001 is missing"),
@@ -534,6 +539,8 @@ WRONG = [  # attribute of a layer, its value, None for none
 SAID = [  # the data set streaming, as JSON
     ([], "Expected `object`, got `array`"), ({}, "missing required field"),
     ({"heads": [[0, 0]], "sink": -1, "recent": 4}, "`int` >= 0"),
+    ({"heads": [[0, 0]], "sink": 1, "recent": 0}, "`int` >= 1"),
+    ({"heads": [[0, 0]], "sink": 1, "recent": 1 << 31}, "`int` <"),
     ({"heads": [[0, 0]], "sink": True, "recent": 4}, "Expected `int`, got `bool`"),
     ({"heads": [[0, 0.5]], "sink": 1, "recent": 4}, "/streaming is invalid"),
     ({"heads": [[9, 0]], "sink": 1, "recent": 4}, "not in causal layers"),

@@ -709,9 +709,12 @@ def test_every_form_is_its_closed_form(form, keys):
 
 # --- heads that share queries and keys ------------------------------------------------------------
 
+SLOTTED = {"slots": 4, "max_positions": 20, "vocab_size": 23}
 SHARED = {
     "encoder-decoder": write_transformer,
+    "slots": lambda at: write_transformer(at, family="yubert", labels=["a"], **SLOTTED),
     "quadratic": lambda at: write_transformer(at, form="decoder", positions="quadratic"),
+    "kernels": lambda at: write_transformer(at, form="decoder", activations=["poly2", "raw"]),
     "activations": lambda at: write_transformer(
         at, form="encoder", goal="masked", n_heads=4, top_k=2,
         activations=["softmax", "ymish", "tanh", "topk"],
@@ -719,11 +722,25 @@ SHARED = {
 }  # fmt: skip
 
 
+def maps_and_logits(model):
+    """The weights of every layer for one text, and its logits."""
+    maps, texts = {}, {name: one[0] for name, one in texts_for(model).items()}
+    if model.takes_states:
+        prompt, target = model.from_states(texts["encoder_states"]), model.from_ids(texts["ids"])
+    else:
+        prompt = model.from_ids(texts["ids"])
+        target = model.from_ids(texts["decoder_ids"]) if model.spec.two_texts else None
+    logits = model.trace(prompt, target, observers=[CaptureRecorder(maps.__setitem__, dense=True)])
+    return [*(maps[at].values for at in sorted(maps)), logits]
+
+
 @pytest.mark.parametrize("kind", SHARED)
 def test_rewritten_with_one_query_and_key_for_all_heads_a_model_stays_what_it_was(tmp_path, kind):
     own = open_model(SHARED[kind](tmp_path / "own"), dtype="float64")
     new = open_model(write_shared(tmp_path / "own", tmp_path / "shared"), dtype="float64")
     assert np.abs(own.run(**texts_for(own)).logits - new.run(**texts_for(new)).logits).max() < 1e-9
+    for one, other in zip(maps_and_logits(own), maps_and_logits(new), strict=True):
+        assert np.abs(one - other).max() < 1e-9
     assert new.spec.heads == own.spec.heads and new.spec.digest != own.spec.digest
     tensors = checkpoints.read(tmp_path / "shared").tensors
     assert new.spec.parameters == sum(one.numel() for one in tensors.values())
