@@ -12,7 +12,7 @@ from tests.maps.reference import OPEN, scores, statistic, visible, whole_map
 from tests.maps.test_lazy import make
 
 
-@pytest.mark.parametrize("spread", [0.3, 40])
+@pytest.mark.parametrize("spread", [0.3, 1, 3, 40])
 def test_rows_that_no_weight_dominates_are_left_and_every_tile_stays_exact(spread):
     rule = Rule(0.125, ("softmax",), (None,), causal=True)
     factors = make(rule, 700, 700, width=64)
@@ -41,10 +41,9 @@ def test_rows_without_keys_are_no_matter():
     assert np.isinf(found.stat[0, :3]).all() and (LazyMap(found, (0,)).read(0)[:3] == 0).all()
 
 
-@pytest.mark.parametrize(
-    ("width", "spread", "causal"),
-    [(64, 1, True), (40, 10, False), (64, 1e3, False), (40, 1e-3, True)],
-)
+@pytest.mark.parametrize("spread", [1, 10, 1e-3, 1e3])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("width", [64, 40])
 def test_measured_softmaxes_are_as_exact_as_those_of_float32(width, spread, causal):
     rule = Rule(width**-0.5, ("softmax",), (None,), causal=causal, keep=np.arange(600) % 7 > 0)
     factors = make(rule, 600, 600, width=width)
@@ -59,11 +58,9 @@ def test_measured_softmaxes_are_as_exact_as_those_of_float32(width, spread, caus
     assert error <= max(2 * np.abs(plain - exact).max(), 5e-7)
 
 
-@pytest.mark.parametrize(("activation", "norm", "dtype"), [
-    ("softmax", None, "float64"), ("softmax", "l2-literal", "float32"), ("linear", None, "float32"),
-    ("linear", "l2", "float64"), ("ymish", "l2", "float32"), ("tanh", None, "float32"),
-    *((name, "l2", "float32") for name in OPEN), *((name, None, "float64") for name in OPEN),
-])  # fmt: skip
+@pytest.mark.parametrize("activation", ["softmax", "linear", "ymish", "tanh", *OPEN])
+@pytest.mark.parametrize("norm", [None, "l2", "l2-literal"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_what_is_measured_of_any_rule_gives_its_maps(activation, norm, dtype):
     rule = Rule(0.3, (activation,) * 2, (norm,) * 2, causal=True, keep=np.arange(300) > 2)
     factors = make(rule, 300, 300, width=16)

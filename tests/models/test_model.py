@@ -302,7 +302,8 @@ def test_a_map_of_any_rule_is_surveyed_by_torch_or_numpy(factors):
 
 
 @pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("spread, relative", [(0.3, distances()), (40, None)])
+@pytest.mark.parametrize("spread", [0.3, 3, 40])
+@pytest.mark.parametrize("relative", [None, distances()])
 def test_statistics_settled_by_a_device_leave_numpys_tiles_exact(device, spread, relative):
     factors = head(softmax(causal=True, relative=relative), 700, 700, spread)
     maps = LazyMap(factors, (0,))

@@ -210,10 +210,11 @@ def test_bits_per_byte_are_those_of_every_byte_but_the_first():
     assert bits_per_byte(model, text[:1], 5) == 0
 
 
-def test_a_language_model_over_pieces_is_measured_in_bits_per_byte(tmp_path):
+@pytest.mark.parametrize("kind", ["bpe", "wordpiece"])
+def test_a_language_model_over_pieces_is_measured_in_bits_per_byte(tmp_path, kind):
     write_data(tmp_path)
     model = {"family": "gpt2", "d_model": 16, "n_heads": 2, "n_layers": 1, "max_positions": 32}
-    tables = {**KINDS["next"], "model": model, "tokenizer": {"kind": "bpe", "size": 300}}
+    tables = {**KINDS["next"], "model": model, "tokenizer": {"kind": kind, "size": 300}}
     start = begin(plan(tmp_path, tables), tmp_path)
     ids, size = start.tokenizer.encode_stream((tmp_path / "b.txt").read_bytes(), tmp_path / "b.txt")
     with torch.no_grad():  # equal odds for every piece
