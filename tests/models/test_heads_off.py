@@ -55,6 +55,7 @@ from tests.models.building import (
     texts_for,
     write_bert,
     write_checkpoint,
+    write_gpt2,
     write_module,
     write_transformer,
 )
@@ -69,6 +70,8 @@ FAMILIES = {
     "hourglass": {"hierarchy": LEVELS, "n_heads": 3},
     "mixed hourglass": MIXED,
     "plain up": {"hierarchy": "1@1 1@2 1@1", "attention_upsampling": "none", "positions": "rotary"},
+    "without resampling": {"downsampling": "average", "upsampling": "repeat"},
+    "wider inside": {"hierarchy": LEVELS, "widths": (12, 16, 24)},
     "narrower inside, windowed": {"widths": (12, 8), "masking": "compat", **WINDOWED},
     "windowed, linear down": {"hierarchy": LEVELS, "downsampling": "linear", **WINDOWED},
     "pre-norm": {**CLASSES, "norm_first": True, **MIXED},
@@ -87,6 +90,8 @@ FAMILIES = {
     "own gpt2": {"family": "gpt2", "max_positions": 16},
     "yubert": {"family": "yubert", "labels": ["a", "b"], "slots": 5, "max_positions": 16,
                "norms": {"ymish": "l2"}, "activations": "ymish"},
+    "several cls": {**CLASSES, "n_layers": 3, "cls": 2},
+    "ragged": {**CLASSES, "n_layers": 3, "n_heads": 3, "kept": ((0, 2), (), (1,))},
     "nothing to read": {**CLASSES, "n_heads": 3, "kept": ((0, 2), ())},
 }  # fmt: skip
 CROSS = {"form": "decoder", "cross": True, "positions": "rotary"}  # reads states
@@ -107,6 +112,7 @@ def made(keys):
 MODELS = {name: made(keys).requires_grad_(False) for name, keys in FAMILIES.items()}
 KINDS = {  # name: what writes such a folder
     "classifier": write_bert,
+    "gpt2": write_gpt2,
     **{
         name: lambda folder, keys=keys: write_module(folder, made(keys))
         for name, keys in {**FAMILIES, "decoder with cross": CROSS}.items()
