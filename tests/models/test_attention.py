@@ -334,7 +334,7 @@ def test_a_layer_without_heads_attends_to_nothing():
 
 
 @pytest.mark.parametrize("near, padded", [
-    ((5, 150), True), ((300, 150), False), ((0, 1), False), ((5, 258), True),
+    ((5, 150), True), ((300, 150), False), ((0, 1), False), ((5, 258), True), ((5, 258), False),
 ])  # fmt: skip
 def test_tiles_of_long_maps_of_heads_that_stream(near, padded):
     n = 900
