@@ -34,7 +34,7 @@ COMMANDS = {  # what is run, its main file
     "zeroed": ("prune sample/softmax --off 0.0 --form zeroed -o out", "out/model.safetensors"),
     "prune": ("prune sample/softmax --off 0.0 -o out", "out/model.safetensors"),
     "convert": ("convert sample/softmax -o out", "out/model.safetensors"),
-    "figure": ("figure sample/first.h5 --kind map --head 7.1 -o out.pdf", "out.pdf"),
+    "figure": ("figure sample/first.h5 --kind map --head 5.4 -o out.pdf", "out.pdf"),
     "attribute": ('attribute sample/softmax --text "a film" --steps 8 -o out.csv', "out.csv"),
 }
 

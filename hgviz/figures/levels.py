@@ -154,7 +154,7 @@ class Levels(CaptureFigure):
         maps = zip(layers, (map_of(self.capture, head) for head in first), strict=True)
         heads = [HeadId(layer, number) for layer, row in maps for number in row.heads]
         heads = [head for head in heads if head not in self.capture.off] or heads
-        return max(heads, key=lambda head: self.facts[head].score if head in self.facts else -inf)
+        return max(heads, key=lambda head: self.facts[head].clarity if head in self.facts else -inf)
 
     def rows(self, spec: Spec) -> Iterator[Row]:
         """A row for each position that the token may look at, in every stage."""

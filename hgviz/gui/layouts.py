@@ -610,7 +610,7 @@ def followed(session: Session) -> tuple[HeadId, ...]:
             heads = [HeadId(n, h) for n in stage.layers for h in capture.spec.layers[n].heads]
             on = [one for one in heads if one not in capture.off] or heads
             facts = session.facts
-            found.append(max(on, key=lambda one: facts[one].score if one in facts else -1.0))
+            found.append(max(on, key=lambda one: facts[one].clarity if one in facts else -1.0))
     return tuple(found)
 
 

@@ -389,8 +389,8 @@ def test_levels_show_the_weights_of_each_stage_over_its_tokens():
 
 
 class Fact:
-    def __init__(self, score):
-        self.role, self.score = "previous letter", score
+    def __init__(self, clarity):
+        self.role, self.clarity = "previous letter", clarity
 
 
 def test_levels_take_the_heads_chosen_else_the_clearest():

@@ -240,6 +240,7 @@ def test_docks_are_the_same_after_a_low_window_and_are_hidden_by_a_key(opened):
         opened.frame.resize(*size)
         QApplication.processEvents()
     assert page.docks["Top keys"] in page.tabifiedDockWidgets(page.docks["Head details"])
+    opened.settle()
     counts = []
     for _ in range(4):  # no widget is left behind when texts come and go
         for there in (True, False):

@@ -173,8 +173,8 @@ def desk(tmp_path):
 @pytest.mark.timeout(600)
 def test_a_weight_is_read_and_a_text_captured_by_the_keyboard_alone(desk):
     desk.open()
-    desk.press("find", " 11.0", "Return", "strongest", "copy")
-    row = open_capture(resource("sample/first.h5")).maps[11].read(0, (101, 102), (0, 136))[0]
+    desk.press("find", " 12.2", "Return", "strongest", "copy")
+    row = open_capture(resource("sample/first.h5")).maps[12].read(2, (101, 102), (0, 136))[0]
     assert f"{100 * row.max():.0f} % of its weight" in desk.clipboard
     assert f"{101 - row.argmax()} tokens back" in desk.clipboard
 
@@ -214,11 +214,11 @@ def test_two_models_are_compared_by_the_keyboard_alone(desk):
 @pytest.mark.timeout(600)
 def test_a_figure_is_exported_by_the_keyboard_alone(desk):
     desk.open("sample/first.h5")
-    desk.press("find", " 11.0", "Return", "strongest")
+    desk.press("find", " 12.2", "Return", "strongest")
     desk.press("export", quiet=6.0)
     desk.press("Return")
     file = desk.save_as("figure.pdf", "Export figure")
     asked = {"check": True, "capture_output": True, "text": True}
     words = subprocess.run(["pdftotext", file, "-"], **asked).stdout
-    assert "Head 11.0" in words and "hourglass" in words
+    assert "Head 12.2" in words and "hourglass" in words
     assert "hgviz figure" in subprocess.run(["pdfinfo", file], **asked).stdout
