@@ -113,8 +113,8 @@ def test_a_head_of_the_card_does_what_the_card_says(first, head):
 def test_the_heads_that_open_first_are_its_clearest(first):
     facts = [fact for fact in roles(first).values() if fact.kind == "self"]
     for level, head in CLEAREST.items():
-        clearest = max((fact for fact in facts if fact.level == level), key=lambda fact: fact.clarity)
-        assert clearest.head == head
+        there = [fact for fact in facts if fact.level == level]
+        assert max(there, key=lambda fact: fact.clarity).head == head
     assert CHOSEN.head_id in CLEAREST.values()
 
 
