@@ -647,7 +647,7 @@ def test_the_figure_fits_whatever_the_model(tmp_path, heads, layers, width):
         page = Page(points(width))
         panel.content.draw(page, panel.spec)
         assert flaws(page) == []
-    assert len(panel.content.grids.grids) == layers
+    assert len(panel.content.grids) == layers
 
 
 def test_heads_of_models_and_captures_are_compared_from_python(folder):

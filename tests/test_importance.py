@@ -301,7 +301,7 @@ def test_heads_that_have_to_stay_stay_and_their_curves_are_told_apart(wide):
     for one in (short, long):
         beside = random_curves_beside(study, one)
         assert len(beside) == 20 and {len(other.order) for other in beside} == {len(one.order)}
-    drawn = tasks.study_chart("curve", [study]).panels[0].lines
+    drawn = tasks.study_chart("curve", [study]).panels[""]
     assert {line.label for line in drawn} == {"loo", "loo, 2 stay"}
 
 

@@ -574,7 +574,8 @@ def test_no_figure_of_a_study_has_a_flaw(name):
 
 def test_the_numbers_of_figures_are_those_of_the_results(sweep, results):
     chart = tasks.sweep_chart("seeds", sweep)
-    for row, (mark,) in zip(results.scores, zip(*chart.facets[0].marks, strict=True), strict=True):
+    (facet,) = chart.facets.values()
+    for row, (mark,) in zip(results.scores, zip(*facet, strict=True), strict=True):
         ends = [100 * end for end in (row["score"].mean, row["score"].low, row["score"].high)]
         assert [mark.mean, mark.low, mark.high] == pytest.approx(ends)
     rows = {(row["activation"], row["method"]): row["at"][1] for row in results.pruning}

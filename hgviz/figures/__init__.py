@@ -10,10 +10,6 @@ from hgviz.figures.spec import (
     FORMATS,
     WIDTHS,
     CaptureFacts,
-    Content,
-    Fact,
-    Facts,
-    Kind,
     Panel,
     Spec,
     format_of,
@@ -22,6 +18,6 @@ from hgviz.figures.spec import (
 )
 
 __all__ = [
-    "ANSWERS", "FIGURES", "FORMATS", "WIDTHS", "Content", "Fact", "Facts", "Kind", "CaptureFacts",
-    "Panel", "Spec", "format_of", "kind_of", "points",
+    "ANSWERS", "FIGURES", "FORMATS", "WIDTHS", "CaptureFacts", "Panel", "Spec", "format_of",
+    "kind_of", "points",
 ]  # fmt: skip

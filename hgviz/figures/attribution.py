@@ -15,7 +15,7 @@ import numpy as np
 
 from hgviz.core import Display, HeadId, Integers, Prompt
 from hgviz.figures.cells import BAR, Shades, draw_bars, sign_colour, symmetric_shades
-from hgviz.figures.charts import Chart, Place
+from hgviz.figures.charts import Place
 from hgviz.figures.labels import (
     NOTHING,
     SMALL,
@@ -40,7 +40,7 @@ from hgviz.figures.page import (
     draw_head_numbers,
     round_ticks,
 )
-from hgviz.figures.spec import POINTS, Row, Spec
+from hgviz.figures.spec import POINTS, Chart, Row, Spec
 from hgviz.language import decimals, short_number
 from hgviz.palettes import LIGHT_PAGE, colours, contrasting_colour
 
@@ -118,7 +118,6 @@ class Neurons(Chart):
         return table
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the query, its keys, their products and what comes of them."""
         top = page.heading(self.title, self.more)
         names = [_key_name(self.keys, span) for span in self.spans]
         query = _key_name(*self.query)
@@ -156,7 +155,7 @@ class Neurons(Chart):
             if count == 1:
                 page.box(x, begin, width, KEY_ROW, edge=LIGHT_PAGE.mark, line=0.6)
             elif count > 1:
-                levels = [begin + KEY_ROW * key for key in range(1, count)]
+                levels = (begin + KEY_ROW * key for key in range(1, count))
                 lines = [[(x, level), (x + width, level)] for level in levels]
                 page.lines(lines, LIGHT_PAGE.paper, 0.8)
             page.box(x, begin, width, KEY_ROW * count, edge=LIGHT_PAGE.line, line=0.3)
@@ -228,8 +227,8 @@ def _draw_element_colours(page: Page, spec: Spec, rasters: list[_Raster], y: flo
     parts: list[tuple[str, Many]] = []
     for name, query, keys in rasters:
         parts += [query, (name, keys)] if query else [(name, keys)]
-    limits = (float(np.abs(values).max(initial=0.0)) for _, values in parts)
-    ends = [f"{name} ±{short_number(end)}" for (name, _), end in zip(parts, limits, strict=True)]
+    limits = ((name, float(np.abs(values).max(initial=0.0))) for name, values in parts)
+    ends = [f"{name} ±{short_number(limit)}" for name, limit in limits]
     scale = {"sqrt": "square-root scale", "log": "logarithmic scale"}.get(shades.scale, "")
     sentence = ", ".join(filter(None, ("Colour ranges: " + ", ".join(ends), scale))) + "."
     base = y - 3
@@ -361,13 +360,10 @@ class Answer(Chart):
     table: tuple[Row, ...] = ()
 
     def rows(self) -> list[Row]:
-        """The numbers, the names of columns first."""
         return list(self.table)
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place whichever of the four there is."""
-        top = page.heading(self.title, self.more)
-        notes: list[str] = []
+        top, notes = page.heading(self.title, self.more), list[str]()
         if self.keys is not None:
             bottom = self.keys.draw(page, top)
         elif self.heads:
@@ -386,8 +382,9 @@ class Answer(Chart):
         notes."""
         notes = [
             f"The output depends only on the first {len(share.values):,} {share.prompt.unit}s."
-            for share in self.texts if len(share.values) < len(share.prompt)
-        ]  # fmt: skip
+            for share in self.texts
+            if len(share.values) < len(share.prompt)
+        ]
         room, y = 1.5 * page.width / max(1, len(self.texts)), top
         for by_word in (False, True):
             texts = [_lines(share.cells(by_word), page.width) for share in self.texts]

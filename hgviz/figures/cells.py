@@ -6,9 +6,9 @@ heights are in points.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from math import ceil, log2, prod
+from math import ceil, log2
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, Display, Floats, HeadId, HgvizError, Integers, Map, Prompt
 from hgviz.figures.labels import DOTS, SMALL, text_width
 from hgviz.figures.page import GREY, Many, Page, dots_per_inch
-from hgviz.figures.spec import POINTS, Facts, Row, Spec
+from hgviz.figures.spec import POINTS, CaptureFacts, Row, Spec
 from hgviz.language import short_number
 from hgviz.maps import LazyMap, Rule, SlotMap, pool
 from hgviz.palettes import (
@@ -36,11 +36,8 @@ Zooms = tuple[int, int]  # a cell of a map is 2^a rows and 2^b columns of weight
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class CaptureFigure:
-    """Base of what draws a capture itself: the capture, and the facts about its heads."""
-
-    capture: Capture
-    facts: Facts
+class CaptureFigure(CaptureFacts):
+    """Base of what draws a capture itself."""
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the figure on a page and cut the page below it. Raises HgvizError."""
@@ -81,8 +78,9 @@ def map_of(capture: Capture, head: HeadId) -> Map:
     return maps
 
 
-def token_in(prompt: Prompt, token: int) -> int:
-    """The token itself. Raises HgvizError for one beyond the text."""
+def token_in(prompt: Prompt, token: int | None) -> int:
+    """The token itself, the last one for None. Raises HgvizError for one beyond the text."""
+    token = prompt.last if token is None else token
     if not 0 <= token < len(prompt):
         unit = prompt.unit if prompt.unit in ("slot", "state") else "token"
         raise HgvizError(
@@ -90,11 +88,6 @@ def token_in(prompt: Prompt, token: int) -> int:
             "Choose one of these",
         )
     return token
-
-
-def query_in(prompt: Prompt, query: int | None) -> int:
-    """The chosen query, the last one where none is. Raises HgvizError as token_in."""
-    return token_in(prompt, prompt.last if query is None else query)
 
 
 def is_signed(capture: Capture, head: HeadId) -> bool:
@@ -122,21 +115,21 @@ def level_name(capture: Capture, layer: int, with_own: bool = True) -> str:
         return f"through {maps.whole.shape[2]:,} slots"
     if len(levels) == 1:
         return own
-    sides = [levels[row.key_level].sequence, levels[row.level].sequence]
+    key, query = levels[row.key_level], levels[row.level]
+    sides = [key.sequence, query.sequence]
     if "slots" in sides:
         return f"{len(capture.spans[row.key_level]):,} slots"
     if capture.spec.two_texts:
         return ", ".join(filter(None, (" → ".join(dict.fromkeys(sides)), own)))
-    labels = levels[row.key_level].label, levels[row.level].label
-    return labels[1] if row.level == row.key_level else " → ".join(labels)
+    return query.label if row.level == row.key_level else f"{key.label} → {query.label}"
 
 
 def head_details(capture: Capture, head: HeadId, last: str = "") -> str:
     """Level and activation of a head (softmax is not named) and what else there is to say, with a
     dot between them."""
     layer = capture.spec.layers[head.layer]
-    name = dict(zip(layer.heads, layer.activations, strict=False)).get(head.head, "")
-    activation = "" if name in ("", "softmax") else ACTIVATIONS[name].label
+    name = dict(zip(layer.heads, layer.activations, strict=False)).get(head.head, "softmax")
+    activation = "" if name == "softmax" else ACTIVATIONS[name].label
     return "  ·  ".join(filter(None, (level_name(capture, head.layer), activation, last)))
 
 
@@ -157,16 +150,9 @@ def read_cells(maps: Map, head: int, zooms: Zooms) -> Floats:
     if rows == columns:
         return weights
     lines = weights if rows < columns else weights.T
-    pooled = np.concatenate(
-        [pool(line[None], abs(rows - columns), signed=maps.signed) for line in lines]
-    )
+    zoom = abs(rows - columns)
+    pooled = np.concatenate([pool(line[None], zoom, signed=maps.signed) for line in lines])
     return pooled if rows < columns else pooled.T
-
-
-def cell_counts(shape: Sequence[int], zooms: Zooms) -> tuple[int, int]:
-    """How many rows and columns of cells a map has."""
-    rows, columns = (-(-size >> zoom) for size, zoom in zip(shape, zooms, strict=True))
-    return rows, columns
 
 
 def reduction_note(zooms: Zooms) -> str:
@@ -199,53 +185,43 @@ def seen_cells(
     is_real = ~_padding(capture.query_prompt(layer), queries)
     is_padding = _padding(capture.key_prompt(layer), keys)
     last = np.maximum(queries[:, 1] - 1, -1)  # a null group looks at itself
-    newest = np.where(is_real, last if row.causal else NEVER - 1, -2)[start:end]
-    oldest = np.where(is_padding, NEVER, keys[:, 1] - 1 if row.causal else -1)
-    newest = np.maximum.reduceat(newest, np.arange(0, len(newest), 1 << zooms[0]))
-    oldest = np.maximum(oldest, -1)
-    oldest = np.minimum.reduceat(oldest, np.arange(0, len(oldest), 1 << zooms[1]))
-    seen: Bools = oldest[None, :] <= newest[:, None]
-    rule = None if head is None else _streaming_rule(capture.maps[layer], head)
-    if row.window is None and rule is None:
-        return seen
     tall, wide = (1 << zoom for zoom in zooms)
-    row_starts = start + np.arange(seen.shape[0]) * tall
-    column_starts = np.arange(seen.shape[1]) * wide
+    row_starts, column_starts = np.arange(start, end, tall), np.arange(0, len(keys), wide)
+    newest = np.where(is_real, last if row.causal else NEVER - 1, -2)
+    newest = np.maximum.reduceat(newest[start:end], row_starts - start)
+    oldest = np.where(is_padding, NEVER, np.maximum(keys[:, 1], 0) - 1 if row.causal else -1)
+    oldest = np.minimum.reduceat(oldest, column_starts)
+    seen: Bools = oldest[None, :] <= newest[:, None]
     if (window := row.window) is not None:  # row g meets columns g w .. g w + w - 1, or turned
         if row.role == "down":
             first, final = row_starts * window, (row_starts + tall) * window - 1
         else:
             first, final = row_starts // window, (row_starts + tall - 1) // window
-        columns = column_starts[None]
-        seen &= (columns <= final[:, None]) & (columns + wide > first[:, None])
+        seen &= (column_starts <= final[:, None]) & (column_starts + wide > first[:, None])
+    rule = None if head is None else _streaming_rule(capture.maps[layer], head)
     if rule is not None:  # the first keys by a cell's first column, the latest by its last
         before = None if rule.keep is None else np.append(0, np.cumsum(rule.keep))
-        ends = np.minimum(column_starts + wide, len(keys)) - 1
-        seen &= rule.in_streaming_window(
-            row_starts, column_starts, before
-        ) | rule.in_streaming_window(row_starts, ends, before)
+        ends = column_starts, np.minimum(column_starts + wide, len(keys)) - 1
+        windows = (rule.in_streaming_window(row_starts, columns, before) for columns in ends)
+        seen &= np.logical_or(*windows)
     return seen
 
 
 def unseen_reason(capture: Capture, heads: Iterable[HeadId]) -> str:
     """Why cells of these heads' maps are not seen, "" where all are."""
     heads = list(heads)
-    is_causal = is_windowed = is_padded = False
-    for layer in dict.fromkeys(head.layer for head in heads):
-        row = capture.spec.layers[layer]
-        query, key = capture.query_prompt(layer), capture.key_prompt(layer)
-        is_windowed |= row.window is not None
-        is_causal |= row.window is None and row.causal and len(key) > 1
-        is_padded |= bool(_padding(query, capture.query_spans(layer)).any())
-        is_padded |= bool(_padding(key, capture.key_spans(layer)).any())
-    streams = any(
-        _streaming_rule(capture.maps[head.layer], head.head) is not None for head in heads
-    )
+    rows = [capture.spec.layers[layer] for layer in dict.fromkeys(head.layer for head in heads)]
+    queries = [(capture.query_prompt(row.index), capture.query_spans(row.index)) for row in rows]
+    keys = [(capture.key_prompt(row.index), capture.key_spans(row.index)) for row in rows]
+    rules = (_streaming_rule(capture.maps[head.layer], head.head) for head in heads)
     reasons = {
-        "causal": is_causal,
-        "outside the window": is_windowed,
-        "outside sinks and window": streams,
-        "padding": is_padded,
+        "causal": any(
+            row.window is None and row.causal and len(prompt) > 1
+            for row, (prompt, _) in zip(rows, keys, strict=True)
+        ),
+        "outside the window": any(row.window is not None for row in rows),
+        "outside sinks and window": any(rule is not None for rule in rules),
+        "padding": any(_padding(prompt, spans).any() for prompt, spans in (*queries, *keys)),
     }
     words = " or ".join(reason for reason, holds in reasons.items() if holds)
     return f"masked ({words})" if words else ""
@@ -259,7 +235,7 @@ def _padding(prompt: Prompt, spans: Integers) -> Bools:
     has_token = spans[:, 1] > 0
     is_real = has_token
     if (mask := prompt.attention_mask) is not None:
-        before = np.concatenate([[0], np.cumsum(mask)])
+        before = np.append(0, np.cumsum(mask))
         first, last = np.clip(spans.T, 0, len(mask))
         is_real = has_token & (before[last] > before[first])
     return np.logical_or.accumulate(has_token) & ~is_real
@@ -277,6 +253,7 @@ def _streaming_rule(maps: Map | None, head: int) -> Rule | None:
 
 BAR, TICK, TICK_GAP = 7.0, 2.0, 2.5
 LONGEST = 130.0  # of a bar below a figure
+UNSEEN_RGB = tuple(bytes.fromhex(LIGHT_PAGE.unseen[1:]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +272,7 @@ class Shades:
         places = palette_coordinates(weights, self.limits, self.scale, self.signed)
         rgb = paint(places, colours(self.palette))
         if seen is not None:
-            rgb[~seen] = rgb_of(LIGHT_PAGE.unseen)
+            rgb[~seen] = UNSEEN_RGB
         return rgb
 
     def ticks(self, length: float, each: float = 9.0) -> list[tuple[float, str]]:
@@ -371,19 +348,13 @@ def shades_of(display: Display, signed: bool, weights: Iterable[Floats]) -> Shad
 def symmetric_shades(display: Display, values: Many) -> Shades:
     """Colours symmetric about 0, up to the largest of these values."""
     limit = float(np.abs(values).max(initial=0.0)) or 1.0
-    palette = matching_palette(display.palette, True)
-    return Shades(palette, (-limit, limit), display.scale, True)
+    return Shades(matching_palette(display.palette, True), (-limit, limit), display.scale, True)
 
 
 def sign_colour(value: float) -> tuple[float, ...]:
     """Red for what is above 0, blue for what is below."""
     colour = colours(matching_palette("", True))[215 if value > 0 else 40]
     return tuple(float(part) / 255 for part in colour)
-
-
-def rgb_of(colour: str) -> tuple[int, int, int]:
-    """#RRGGBB as numbers."""
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
 
 
 # --- tables ---------------------------------------------------------------------------------------
@@ -398,7 +369,8 @@ MAP_COLUMNS = "head", *QUERY, *KEY, "weight", "state", "reduction"
 
 class TableUnit(NamedTuple):
     """A run of positions along one side of a map: first and last position, first and last token,
-    both counted from 0 and included, "" where no token is behind it; and their text."""
+    both counted from 0 and included, "" where no token is behind it; and their text, that of
+    tokens without characters being their names."""
 
     first: int
     last: int
@@ -414,25 +386,22 @@ def table_side(prompt: Prompt, spans: Integers, zoom: int = 0) -> list[TableUnit
         positions = spans[first : first + (1 << zoom)]
         tokens = positions[positions[:, 1] > 0]
         last = first + len(positions) - 1
-        if len(tokens):
-            start, end = int(max(tokens[:, 0].min(), 0)), int(tokens[:, 1].max())
-            sides.append(TableUnit(first, last, start, end - 1, table_text(prompt, start, end)))
-        else:
+        if not len(tokens):
             sides.append(TableUnit(first, last, "", "", ""))
+            continue
+        start, end = int(max(tokens[:, 0].min(), 0)), int(tokens[:, 1].max())
+        text = prompt.words(start, end) or " ".join(prompt.pieces[start:end])
+        text = text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
+        sides.append(TableUnit(first, last, start, end - 1, text))
     return sides
-
-
-def table_text(prompt: Prompt, start: int, end: int) -> str:
-    """The characters of tokens start..end-1, the names of tokens that have none; not too long."""
-    text = prompt.words(start, end) or " ".join(prompt.pieces[start:end])
-    return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
 
 def table_zooms(shape: tuple[int, ...], zooms: Zooms) -> Zooms:
     """The zooms, or the least above them, at which a map has at most MOST_CELLS cells."""
-    while prod(counts := cell_counts(shape, zooms)) > MOST_CELLS:
-        zooms = zooms[0] + (counts[0] >= counts[1]), zooms[1] + (counts[1] >= counts[0])
-    return zooms
+    rows, columns = (-(-size >> zoom) for size, zoom in zip(shape, zooms, strict=True))
+    if rows * columns <= MOST_CELLS:
+        return zooms
+    return table_zooms(shape, (zooms[0] + (rows >= columns), zooms[1] + (columns >= rows)))
 
 
 def table_reduction(zooms: Zooms) -> str:

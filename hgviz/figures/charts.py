@@ -6,9 +6,9 @@ Widths and heights are in points.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
-from math import ceil, dist, isfinite, log10
+from math import ceil, dist, inf, isfinite, log10
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,7 @@ from hgviz.figures.page import (
     power_ticks,
     round_ticks,
 )
-from hgviz.figures.spec import Row, Spec
+from hgviz.figures.spec import Chart, Row, Spec
 from hgviz.language import counted
 from hgviz.language import number as number_words
 from hgviz.palettes import LIGHT_PAGE
@@ -47,30 +47,11 @@ FOOT = 24.0  # numbers and name of an x axis
 LEVEL_NAME = 6.0  # the size of the name of a level in the shape of a model
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Chart:
-    """Base of charts: a title (bold) and more (plain) above, notes below; about: what identifies
-    the data, for the file."""
-
-    title: str = ""
-    more: str = ""
-    notes: tuple[str, ...] = ()
-    about: Mapping[str, str] = field(default_factory=dict)
-
-    def rows(self) -> list[Row]:
-        """The table of the numbers, the names of its columns first."""
-        raise NotImplementedError
-
-    def draw(self, page: Page, spec: Spec) -> None:
-        """Place the chart on a page and cut the page below it."""
-        raise NotImplementedError
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Line:
     """A line through points (x, y), with an interval (low, high) where there is one.
 
-    mark: the number of the point that counts, and marked: what is written of it.
+    mark: the number of the point that counts; marked: what is written of it.
     """
 
     label: str
@@ -81,11 +62,20 @@ class Line:
     mark: int | None = None
     marked: str = ""
 
+    @property
+    def interval(self) -> tuple[()] | tuple[Many, Many]:
+        """low and high, empty for no interval."""
+        return () if self.low is None or self.high is None else (self.low, self.high)
+
     def rows(self) -> Iterator[tuple[float, float, float, float]]:
         """x, y, low and high of each point, NaN for no interval."""
         none = np.full(len(self.x), np.nan)
-        low, high = (none if end is None else end for end in (self.low, self.high))
-        return zip(self.x, self.y, low, high, strict=True)
+        return zip(self.x, self.y, *(self.interval or (none, none)), strict=True)
+
+    def draw_interval(self, axes: Axes, colour: str, alpha: float) -> None:
+        """Fill between low and high, if there is an interval."""
+        if self.interval:
+            axes.draw_ribbon(self.x, *self.interval, colour, alpha)
 
 
 def _even_columns(count: int, most: int) -> int:
@@ -100,10 +90,10 @@ def _finite(values: Iterable[Many]) -> Many:
     return finite
 
 
-def _padded(low: float, high: float, share: float) -> Limits:
-    """Limits with a share of their distance added on both sides."""
+def _padded(low: float, high: float, share: float, floor: float = inf) -> Limits:
+    """Limits with a share of their distance added above, and below where low is below a floor."""
     air = share * (high - low) or 1.0
-    return low - air, high + air
+    return low - air if low < floor else low, high + air
 
 
 def _styles(lines: Iterable[Line]) -> dict[str, LineStyle]:
@@ -112,40 +102,20 @@ def _styles(lines: Iterable[Line]) -> dict[str, LineStyle]:
     return {label: line_style(number) for number, label in enumerate(labels)}
 
 
-# --- curves over a band ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Band:
-    """Where most of many lines lie: x, low, middle, high (points,)."""
-
-    x: Many
-    low: Many
-    middle: Many
-    high: Many
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class CurvePanel:
-    """One pair of axes: lines over a band, under a title."""
-
-    lines: tuple[Line, ...]
-    band: Band | None = None
-    title: str = ""
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Curves(Chart):
     """Panels that share their axes: what is lost as heads go, over the band of random orders.
 
-    across, up: names of the axes. banded: what the band is; mark, marked: what a mark is, in a
-    word and in words. percent: x is shares. timed: x is times, which are not sorted and far from
-    0, so that lines have no ribbons.
+    panels: title -> lines. across, up: names of the axes. band: the median and the interval of many
+    lines, and banded: what it is; mark, marked: what a mark is, in a word and in words. percent: x
+    is shares. timed: x is times, which are not sorted and far from 0, so that lines have no
+    ribbons.
     """
 
-    panels: tuple[CurvePanel, ...]
+    panels: Mapping[str, tuple[Line, ...]]
     across: str
     up: str
+    band: Line | None = None
     banded: str = ""
     mark: str = ""
     marked: str = ""
@@ -153,24 +123,21 @@ class Curves(Chart):
     timed: bool = False
 
     def rows(self) -> list[Row]:
-        """A row for each point."""
         table: list[Row] = [("panel", "line", self.across, self.up, "low", "high", "marked")]
-        for panel in self.panels:
-            if (band := panel.band) is not None:
-                points = zip(band.x, band.middle, band.low, band.high, strict=True)
-                table += [(panel.title, self.banded, *point, "") for point in points]
+        for title, lines in self.panels.items():
+            if self.band is not None:
+                table += [(title, self.banded, *point, "") for point in self.band.rows()]
             table += [
-                (panel.title, line.label, *point, line.marked if at == line.mark else "")
-                for line in panel.lines
+                (title, line.label, *point, line.marked if at == line.mark else "")
+                for line in lines
                 for at, point in enumerate(line.rows())
             ]
         return table
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the panels in a grid; only the outer ones have numbers."""
-        count, gap = len(self.panels), 9.0
+        count, gap = len(self.panels), 9.0  # only the outer ones have numbers
         columns = _even_columns(count, int((page.width - 30) // 92))
-        title_room = 11.0 if any(panel.title for panel in self.panels) else 0.0
+        title_room = 11.0 if any(self.panels) else 0.0
         top = page.heading(self.title, self.more) + (title_room or HALF_NUMBER)
         limits = self._limits(spec.display.limits)
         right = text_width("100 %", SMALL) / 2 if self.percent else 4.0
@@ -184,70 +151,66 @@ class Curves(Chart):
         ys = round_ticks(*limits[2:], height, Y_SPACING)
         left, pitch = label_room(ys), height + title_room + gap
         width = width_beside(left)
-        styles = _styles(line for panel in self.panels for line in panel.lines)
-        for at, panel in enumerate(self.panels):
+        styles = _styles(line for lines in self.panels.values() for line in lines)
+        for at, (title, lines) in enumerate(self.panels.items()):
             row, column = divmod(at, columns)
             x, y = left + column * (width + gap), top + row * pitch
             axes = Axes(page, x, y, width, height, *limits)
-            self._draw_panel(panel, axes, ys, styles, column == 0, at + columns >= count)
+            self._draw_panel(title, lines, axes, ys, styles, column == 0, at + columns >= count)
         bottom = top + height + (ceil(count / columns) - 1) * pitch
         page.small(SMALL, (top + bottom) / 2, self.up, across="center", turned=True)
         page.small((left + page.width) / 2, bottom + FOOT - 4, self.across, across="center")
         self._draw_key(page, styles, left, bottom + FOOT + 11)
 
     def _limits(self, y_limits: Limits | None) -> tuple[float, float, float, float]:
-        across, ys = [], []
-        for panel in self.panels:
-            if (band := panel.band) is not None:
-                across.append(band.x)
-                ys += [band.low, band.high]
-            for line in panel.lines:
-                across.append(line.x)
-                ys += [line.y, *self._interval(panel, line)]
-        xs, values = np.concatenate(across), np.concatenate(ys)
-        limits = y_limits or _padded(float(values.min()), float(values.max()), 0.04)
+        lines = [line for lines in self.panels.values() for line in lines]
+        ribbons = [line for lines in self.panels.values() for line in self._ribbons(lines)]
+        if self.band is not None:
+            lines.append(self.band)
+            ribbons.append(self.band)
+        x = np.concatenate([line.x for line in lines])
+        ends = [end for line in ribbons for end in line.interval]
+        y = np.concatenate([*(line.y for line in lines), *ends])
+        limits = y_limits or _padded(float(y.min()), float(y.max()), 0.04)
         if self.timed:
-            air = 0.04 * float(np.ptp(xs)) or 0.5
-            return float(xs.min()) - air, float(xs.max()) + air, *limits
-        return 0.0, float(xs.max(initial=0.0)) or 1.0, *limits
+            air = 0.04 * float(np.ptp(x)) or 0.5
+            return float(x.min()) - air, float(x.max()) + air, *limits
+        return 0.0, float(x.max(initial=0.0)) or 1.0, *limits
 
-    def _interval(self, panel: CurvePanel, line: Line) -> tuple[()] | tuple[Many, Many]:
-        """The interval of a line that has its panel to itself; of several, none could be read."""
-        if line.low is None or line.high is None or len(panel.lines) > 1 or self.timed:
-            return ()
-        return line.low, line.high
+    def _ribbons(self, lines: tuple[Line, ...]) -> tuple[Line, ...]:
+        """The lines of a panel whose interval is drawn: of several none could be read."""
+        return lines if len(lines) == 1 and not self.timed else ()
 
     def _draw_panel(
-        self, panel: CurvePanel, axes: Axes, ys: list[Tick], styles: dict[str, LineStyle],
-        is_first: bool, is_lowest: bool,
+        self, title: str, lines: tuple[Line, ...], axes: Axes, ys: list[Tick],
+        styles: dict[str, LineStyle], is_first: bool, is_lowest: bool,
     ) -> None:  # fmt: skip
         page = axes.page
-        if (band := panel.band) is not None:
-            axes.draw_ribbon(band.x, band.low, band.high, LIGHT_PAGE.band, 1.0)
-            axes.draw_stroke(band.x, band.middle, LIGHT_PAGE.band_line, 0.8)
+        if (band := self.band) is not None:
+            band.draw_interval(axes, LIGHT_PAGE.band, 1.0)
+            axes.draw_stroke(band.x, band.y, LIGHT_PAGE.band_line, 0.8)
         scale, unit = (100, " %") if self.percent else (1, "")
         is_whole = not (self.percent or self.timed)
         ticks = round_ticks(scale * axes.x0, scale * axes.x1, axes.width, 22, is_whole)
         xs = [(x / scale, words + unit if is_lowest else "") for x, words in ticks]
         axes.draw_frame(xs, ys, is_first)
-        for line in panel.lines:
-            if interval := self._interval(panel, line):
-                axes.draw_ribbon(line.x, *interval, styles[line.label].colour, 0.13)
-        for line in panel.lines:
+        for line in self._ribbons(lines):
+            line.draw_interval(axes, styles[line.label].colour, 0.13)
+        for line in lines:
             axes.draw_line(line.x, line.y, styles[line.label])
         rings: list[tuple[float, float]] = []
-        for line in panel.lines:
+        for line in lines:
             if line.mark is not None and axes.y0 <= line.y[line.mark] <= axes.y1:
                 place = axes.point(line.x[line.mark], line.y[line.mark])
                 # rings at one place lie within each other
                 size = max(1.0, 5.0 - 2.1 * sum(dist(place, ring) < 2.5 for ring in rings))
                 page.marks([place], "o", styles[line.label].colour, size, hollow=True)
                 rings.append(place)
-        if not panel.title:
+        if not title:
             return
-        page.bold(axes.left, axes.top - 3, panel.title, axes.width)
-        room = axes.width - text_width(panel.title, TEXT, bold=True) - 5
-        marked = [line.marked for line in panel.lines if line.marked]
+        page.bold(axes.left, axes.top - 3, title, axes.width)
+        room = axes.width - text_width(title, TEXT, bold=True) - 5
+        marked = [line.marked for line in lines if line.marked]
         for words in (", ".join(marked), marked[0].split(",")[0] if len(marked) == 1 else ""):
             note = f"{self.mark} {words}"  # as much of what is marked as there is room for
             if words and text_width(note, SMALL) <= room:
@@ -256,7 +219,7 @@ class Curves(Chart):
 
     def _draw_key(self, page: Page, styles: dict[str, LineStyle], left: float, base: float) -> None:
         key = Key(page, left, base)
-        marked = {line.label: line.marked for panel in self.panels for line in panel.lines}
+        marked = {line.label: line.marked for lines in self.panels.values() for line in lines}
         are_titled = len(styles) == len(self.panels) > 1  # the titles name the lines
         for label, look in () if are_titled else styles.items():
             is_alone = len(self.panels) == 1 and marked[label]
@@ -269,9 +232,6 @@ class Curves(Chart):
             x, y = key.add(f"{self.mark}: {self.marked}")
             page.marks([(x + LINE_SAMPLE / 2 - 2, y)], "o", LIGHT_PAGE.text, 5.0, hollow=True)
         page.close(page.footnotes(self.notes, left, key.base) + 5)
-
-
-# --- plots with a scale of their own --------------------------------------------------------------
 
 
 def _powers(values: Many) -> Many:
@@ -312,12 +272,10 @@ class Plot:
     def ends(self) -> tuple[float, float, float, float]:
         """x0, x1, y0, y1 of the axes."""
         xs = np.concatenate([line.x for line in self.lines])
-        ends = (end for line in self.lines for end in (line.y, line.low, line.high))
-        ys = _finite([np.array([self.least, self.most]), *(end for end in ends if end is not None)])
-        low, high = float(ys.min()), float(ys.max())
-        air = 0.05 * (high - low) or 1.0
         wide = 0.03 * float(np.ptp(xs)) if self.xs else 0.0
-        limits = self.limits or (low - (air if low < self.least else 0.0), high + air)
+        values = (values for line in self.lines for values in (line.y, *line.interval))
+        ys = _finite([np.array([self.least, self.most]), *values])
+        limits = self.limits or _padded(float(ys.min()), float(ys.max()), 0.05, self.least)
         return float(xs.min()) - wide, float(xs.max()) + wide, *limits
 
     def y_ticks(self, height: float) -> list[Tick]:
@@ -337,8 +295,7 @@ class Plot:
         if not self.log[1]:
             axes.draw_zero()
         for line in self.lines:
-            if line.low is not None and line.high is not None:
-                axes.draw_ribbon(line.x, line.low, line.high, styles[line.label].colour, 0.14)
+            line.draw_interval(axes, styles[line.label].colour, 0.14)
         for number, line in enumerate(self.lines):
             offset = (number + 0.5) / len(self.lines)  # markers of lines that meet stay apart
             finite = np.flatnonzero(np.isfinite(line.y))
@@ -358,10 +315,10 @@ class Plots(Chart):
     ribbon: str = ""
 
     def rows(self) -> list[Row]:
-        """A row for each point."""
-        lines = [(plot.title, line) for plot in self.plots for line in plot.lines]
-        points = ((title, line.label, *point) for title, line in lines for point in line.rows())
-        return [("plot", "line", "x", "y", "low", "high"), *points]
+        table: list[Row] = [("plot", "line", "x", "y", "low", "high")]
+        for plot in self.plots:
+            table += [(plot.title, line.label, *p) for line in plot.lines for p in line.rows()]
+        return table
 
     def draw(self, page: Page, spec: Spec) -> None:
         """Place the plots; limits of the spec are those of the first."""
@@ -425,46 +382,37 @@ class SeedMark:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Facet:
-    """One pair of axes: marks (series, groups), groups from left to right, None for nothing."""
-
-    title: str
-    marks: tuple[tuple[SeedMark | None, ...], ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Seeds(Chart):
     """What models reach, over seeds: facets that share their axes, groups along x; marks of one
-    series look alike. up: the name of the y axis."""
+    series look alike. facets: title -> marks (series, groups), None for nothing; up: the name of
+    the y axis."""
 
-    facets: tuple[Facet, ...]
+    facets: Mapping[str, tuple[tuple[SeedMark | None, ...], ...]]
     groups: tuple[str, ...]
     series: tuple[str, ...]
     up: str
 
     def marks(self) -> list[SeedMark]:
         """All marks of all facets."""
-        rows = (row for facet in self.facets for row in facet.marks)
+        rows = (row for facet in self.facets.values() for row in facet)
         return [mark for row in rows for mark in row if mark is not None]
 
     def rows(self) -> list[Row]:
-        """A row for each seed and each mean."""
         table: list[Row] = [("panel", "group", "series", "seed", self.up, "low", "high")]
-        for facet in self.facets:
-            for name, marks in zip(self.series, facet.marks, strict=True):
+        for title, facet in self.facets.items():
+            for name, marks in zip(self.series, facet, strict=True):
                 for group, mark in zip(self.groups, marks, strict=True):
                     if mark is not None:
-                        place = facet.title, group, name
+                        place = title, group, name
                         seeds = zip(mark.seeds, mark.values, strict=True)
                         table += [(*place, seed, value, np.nan, np.nan) for seed, value in seeds]
                         table.append((*place, "mean", mark.mean, mark.low, mark.high))
         return table
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the facets, as many beside each other as have room."""
         y = page.heading(self.title, self.more) + HALF_NUMBER
         limits = spec.display.limits or self._limits()
-        title_room = 12.0 if any(facet.title for facet in self.facets) else 0.0
+        title_room = 12.0 if any(self.facets) else 0.0
         need = max(150.0, 13 * len(self.groups) * len(self.series))
         columns = max(1, min(len(self.facets), int(page.width // need)))
         height = min(max(0.5 * page.width / columns, 84.0), 150.0)
@@ -472,18 +420,19 @@ class Seeds(Chart):
         ys = round_ticks(*limits, height, Y_SPACING)
         left, gap = label_room(ys), 10.0
         width = (page.width - left - 2 - gap * (columns - 1)) / columns
-        for start in range(0, len(self.facets), columns):
+        facets = list(self.facets.items())
+        for start in range(0, len(facets), columns):
             depth = 0.0
-            for column, facet in enumerate(self.facets[start : start + columns]):
+            for column, (title, facet) in enumerate(facets[start : start + columns]):
                 box = left + column * (width + gap), y + title_room, width, height
                 axes = Axes(page, *box, -0.5, len(self.groups) - 0.5, *limits)
                 axes.draw_frame([], ys, numbered=column == 0)
-                if facet.title:
-                    page.bold(axes.left, axes.top - 4, facet.title, width)
+                if title:
+                    page.bold(axes.left, axes.top - 4, title, width)
                 depth = max(depth, axes.draw_names(self.groups))
                 step = min(0.86 * axes.unit / len(self.series), 31.2)
-                for number, row in enumerate(facet.marks):
-                    offset = (number - (len(facet.marks) - 1) / 2) * step
+                for number, row in enumerate(facet):
+                    offset = (number - (len(facet) - 1) / 2) * step
                     for group, mark in enumerate(row):
                         if mark is not None:
                             x = axes.point(group, 0)[0] + offset
@@ -531,7 +480,6 @@ class Scores(Chart):
     up: str
 
     def rows(self) -> list[Row]:
-        """A row for each head."""
         groups = (self.group_names[group] for group in self.groups)
         columns = self.names, groups, self.value, self.low, self.high
         return [("head", "group", self.up, "low", "high"), *zip(*columns, strict=True)]
@@ -587,10 +535,8 @@ class Strip:
     def draw(self, page: Page, left: float, right: float, top: float, lane: float) -> None:
         """Draw the name of the metric, an axis of its own, and a lane of marks for A and for B."""
         values = _finite([*self.heads, *np.array(self.means)])
-        low, high = float(values.min(initial=0.0)), max(float(values.max(initial=0.0)), 1e-12)
-        high = high if len(values) else 1.0
-        air = 0.03 * (high - low)
-        low, high = low - (air if low < 0 else 0.0), high + air
+        high = max(float(values.max(initial=0.0)), 1e-12) if len(values) else 1.0
+        low, high = _padded(float(values.min(initial=0.0)), high, 0.03, 0.0)
         axes = Axes(page, left, top, right - left, 2 * lane, low, high, 0.0, 2.0)
         page.text(0, top + lane - 1, elide(self.label, left - 6, TEXT))
         if self.unit:
@@ -621,7 +567,6 @@ class Strips(Chart):
     names: tuple[str, str]
 
     def rows(self) -> list[Row]:
-        """A row for each head."""
         table: list[Row] = [("metric", "model", "head", "value")]
         for strip in self.strips:
             for name, values in zip(self.names, strip.heads, strict=True):
@@ -629,11 +574,9 @@ class Strips(Chart):
         return table
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the strips below each other."""
-        top, lane = page.heading(self.title, self.more), 11.0
+        y, lane = page.heading(self.title, self.more) + 10, 11.0
         left, right = min(0.27 * page.width, 120.0), page.width - 62
-        page.caption(right + 8, top + 4, "mean")
-        y = top + 10
+        page.caption(right + 8, y - 6, "mean")
         for strip in self.strips:
             strip.draw(page, left, right, y, lane)
             y += 2 * lane + 26
@@ -673,11 +616,6 @@ class ProfileSide:
     layers: tuple[Place, ...]
     heads: tuple[HeadId, ...]
     off: NDArray[np.bool_]
-
-    @property
-    def shape(self) -> tuple[tuple[int, int, str], ...]:
-        """What two models of one shape have alike."""
-        return tuple((place.rank, place.key_rank, place.sequence) for place in self.layers)
 
     def of_layer(self, layer: int) -> NDArray[np.bool_]:
         """(heads,) The heads of a layer."""
@@ -730,9 +668,7 @@ class MetricValues:
     def limits(self) -> Limits:
         """From 0, or from below it, with a little air."""
         values = _finite(self.values)
-        low, high = float(values.min(initial=0)), float(values.max(initial=0))
-        air = 0.06 * (high - low) or 1.0
-        return (low - air if low < 0 else 0.0), high + air
+        return _padded(float(values.min(initial=0)), float(values.max(initial=0)), 0.06, 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -765,9 +701,8 @@ class _Series:
         """Draw a line through the means of neighbours of one text, a short one for one layer."""
         layers = [place for place in self.side.layers if place.kind == self.kind]
         means = [(place, self.side.mean(values, place.index)) for place in layers]
-        for (is_number, _), run in groupby(
-            means, lambda pair: (isfinite(pair[1]), pair[0].sequence)
-        ):
+        runs = groupby(means, lambda pair: (isfinite(pair[1]), pair[0].sequence))
+        for (is_number, _), run in runs:
             points = [(place.index + self.offset(axes), mean) for place, mean in run]
             if len(points) == 1:
                 points = [(points[0][0] + end, points[0][1]) for end in (-0.3, 0.3)]
@@ -785,22 +720,18 @@ class Profile(Chart):
 
     def rows(self) -> list[Row]:
         """A row for each head, and one of the mean for each layer."""
-        table: list[Row] = [
-            ("metric", "capture", "layer", "name", "level", "kind", "head", "off", "value")
-        ]
+        columns = "metric", "capture", "layer", "name", "level", "kind", "head", "off", "value"
+        table: list[Row] = [columns]
         for metric in self.metrics:
             for side, values in zip(self.sides, metric.values, strict=True):
+                off = np.where(side.off, "yes", "").tolist()
                 for layer in side.layers:
                     place = metric.label, side.name, str(layer.index), layer.name, layer.level
                     heads = np.flatnonzero(side.of_layer(layer.index))
-                    table += [
-                        (*place, layer.role, str(side.heads[head]), "yes" if side.off[head] else "",
-                         values[head])
-                        for head in heads
-                    ]  # fmt: skip
-                    if len(heads):
-                        mean = side.mean(values, layer.index)
-                        table.append((*place, layer.role, "mean", "", mean))
+                    rows = [(str(side.heads[head]), off[head], values[head]) for head in heads]
+                    if rows:
+                        rows.append(("mean", "", side.mean(values, layer.index)))
+                    table += [(*place, layer.role, *row) for row in rows]
         return table
 
     def draw(self, page: Page, spec: Spec) -> None:
@@ -818,31 +749,35 @@ class Profile(Chart):
         columns = _even_columns(len(self.metrics), most)
         width = (page.width - gap * (columns - 1)) / columns
         height = min(96.0, max(52.0, 0.6 * width - 14))
-        shapes = self._shapes()
-        for start in range(0, len(self.metrics), columns):
-            top = bottom + (9 if start else 0)
-            shape_room = len(shapes) * (shape_height + 1) + 2 if shapes and not start else 0.0
-            for column, metric in enumerate(self.metrics[start : start + columns]):
-                left = column * (width + gap)
-                page.bold(left, top + TEXT, visible(metric.label, space=" "), width)
-                ticks = [tick for below in self.metrics[column::columns]
-                         for tick in round_ticks(*below.limits(), height, 10.4)]  # fmt: skip
-                numbers = max((text_width(words, SMALL) for _, words in ticks), default=0.0)
-                inner = left + numbers + GAP
-                room = left + width - inner
-                # the last number of a layer may reach beyond it
-                last = text_width(str(layers - 1), SMALL) / 2 - room / layers / 2
-                axes = Axes(page, inner, top + 12 + shape_room, room - max(1.0, last), height,
-                            -0.5, layers - 0.5, *metric.limits())  # fmt: skip
-                for at, side in enumerate(shapes if shape_room else ()):
-                    middle = top + 12 + (at + 0.5) * (shape_height + 1)
-                    prefix = f"{side.name[:1]} " if len(shapes) > 1 else ""
-                    side.draw_shape(axes, middle, shape_height, prefix)
-                if len(shapes) == 1:
-                    shapes[0].draw_levels(axes)
-                is_lowest = start + column + columns >= len(self.metrics)
-                _draw_metric(axes, metric, series, is_lowest)
-                bottom = axes.bottom
+        shapes = [side for side in self.sides if len({place.level for place in side.layers}) > 1]
+        levels = [[(row.rank, row.key_rank, row.sequence) for row in side.layers]
+                  for side in self.sides]  # fmt: skip
+        if all(row == levels[0] for row in levels):
+            del shapes[1:]  # one stands for all of them
+        top = bottom
+        for number, metric in enumerate(self.metrics):
+            column, is_highest = number % columns, number < columns
+            if not column:
+                top = bottom + (0 if is_highest else 9)
+            shape_room = len(shapes) * (shape_height + 1) + 2 if shapes and is_highest else 0.0
+            left = column * (width + gap)
+            page.bold(left, top + TEXT, visible(metric.label, space=" "), width)
+            below = (metric.limits() for metric in self.metrics[column::columns])
+            ticks = [tick for limits in below for tick in round_ticks(*limits, height, 10.4)]
+            inner = left + max((text_width(words, SMALL) for _, words in ticks), default=0.0) + GAP
+            room = left + width - inner
+            # the last number of a layer may reach beyond it
+            last = text_width(str(layers - 1), SMALL) / 2 - room / layers / 2
+            axes = Axes(page, inner, top + 12 + shape_room, room - max(1.0, last), height,
+                        -0.5, layers - 0.5, *metric.limits())  # fmt: skip
+            for at, side in enumerate(shapes if is_highest else ()):
+                middle = top + 12 + (at + 0.5) * (shape_height + 1)
+                prefix = f"{side.name[:1]} " if len(shapes) > 1 else ""
+                side.draw_shape(axes, middle, shape_height, prefix)
+            if len(shapes) == 1:
+                shapes[0].draw_levels(axes)
+            _draw_metric(axes, metric, series, number + columns >= len(self.metrics))
+            bottom = axes.bottom
         base = bottom + 12 + 19
         key = Key(page, 0.0, base)
         has_kinds = len({line.kind for line in series}) > 1
@@ -853,11 +788,6 @@ class Profile(Chart):
             key.add_line(label, line.look, 1.2)
         start_of_notes = key.base if len(series) > 1 else base - 10
         page.close(page.footnotes(self.notes, 0.0, start_of_notes) + 4)
-
-    def _shapes(self) -> list[ProfileSide]:
-        """The sides whose shape is drawn: those that have one, once for equal shapes."""
-        shaped = [side for side in self.sides if len({place.level for place in side.layers}) > 1]
-        return shaped[:1] if len({side.shape for side in self.sides}) == 1 else shaped
 
 
 def _draw_metric(axes: Axes, metric: MetricValues, series: list[_Series], is_lowest: bool) -> None:
@@ -936,61 +866,43 @@ class Grid:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Grids(Chart):
-    """Grids side by side on one scale from limits[0] to limits[1]; unit: what its numbers are."""
+    """Grids side by side on one scale from limits[0] to limits[1], and lines below them where there
+    are some; unit: what the numbers of the grids are."""
 
     grids: tuple[Grid, ...]
     unit: str
     limits: Limits = (0.0, 1.0)
+    lines: Plots | None = None
 
     def rows(self) -> list[Row]:
-        """A row for each cell."""
-        table: list[Row] = [("grid", "row", "column", self.unit)]
+        """A row for each cell, and for each point of the lines."""
+        cells: list[Row] = []
         for grid in self.grids:
             for name, values in zip(grid.rows, grid.values, strict=True):
-                cells = zip(grid.columns, values, strict=True)
-                table += [(grid.title, name, column, value) for column, value in cells]
-        return table
+                row = zip(grid.columns, values, strict=True)
+                cells += [(grid.title, name, column, value) for column, value in row]
+        if self.lines is None:
+            return [("grid", "row", "column", self.unit), *cells]
+        points = self.lines.rows()[1:]
+        lines = [(plot, line, float(x), "", float(y)) for plot, line, x, y, *_ in points]
+        return [("shown", "of", "x", "y", "value"), *(("heads", *cell) for cell in cells), *lines]
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the grids, and one colour bar for all."""
-        end = self.draw_below(page, page.heading(self.title, self.more))
-        page.close(page.footnotes(self.notes, 0.0, end) + 5)
-
-    def draw_below(
-        self, page: Page, top: float, narrowest: float = 120.0, largest: float = 22.0
-    ) -> float:
-        """Place the grids from top down, each at least so wide, their cells at most so; returns
-        where the colour bar ends."""
         shades = shades_of(Display(limits=self.limits, scale="linear"), self.limits[0] < 0, [])
+        narrowest, largest = (120.0, 22.0) if self.lines is None else (84.0, 13.0)
         columns = max(1, min(len(self.grids), int(page.width // narrowest)))
         width = (page.width - APART * (columns - 1)) / columns
-        bottom = top
+        top = bottom = page.heading(self.title, self.more)
         for at, grid in enumerate(self.grids):
             top = top if at % columns else bottom
             end = grid.draw(page, shades, at % columns * (width + APART), top, width, largest)
             bottom = max(bottom, end)
-        return shades.draw_half(page, page.footnotes([self.unit], 0.0, bottom - 2) + 4)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Repeats(Chart):
-    """How much the heads of a model repeat each other: a grid of every two heads for each layer,
-    and lines over layers."""
-
-    grids: Grids
-    lines: Plots
-
-    def rows(self) -> list[Row]:
-        """A row for each two heads and each point."""
-        cells = [("heads", *row) for row in self.grids.rows()[1:]]
-        points = self.lines.rows()[1:]
-        lines = [(plot, line, float(x), "", float(y)) for plot, line, x, y, *_ in points]
-        return [("shown", "of", "x", "y", "value"), *cells, *lines]
-
-    def draw(self, page: Page, spec: Spec) -> None:
-        """Place the grids and the lines."""
-        y = self.grids.draw_below(page, page.heading(self.title, self.more), 84.0, 13.0)
-        self.lines.draw_below(page, page.footnotes(self.notes, 0.0, y) + APART)
+        end = shades.draw_half(page, page.footnotes([self.unit], 0.0, bottom - 2) + 4)
+        end = page.footnotes(self.notes, 0.0, end)
+        if self.lines is None:
+            page.close(end + 5)
+        else:
+            self.lines.draw_below(page, end + APART)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -1038,7 +950,6 @@ class Reaches(Chart):
     asked: tuple[str, ...] = ()
 
     def rows(self) -> list[Row]:
-        """A row for each cell and each point."""
         table: list[Row] = [("model", "shown", "x", "y", "value")]
         for square in self.squares:
             shown = square.name, f"output by {square.across.lower()}"
@@ -1048,7 +959,6 @@ class Reaches(Chart):
         return table + [(line, plot, float(x), "", float(y)) for plot, line, x, y, *_ in points]
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the squares, one colour bar for all, and the lines."""
         top = page.heading(self.title, self.more)
         display = Display(spec.display.palette, spec.display.limits or (0.0, 1.0), "log")
         shades = shades_of(display, False, [])

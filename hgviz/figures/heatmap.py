@@ -13,7 +13,8 @@ from math import ceil, inf, log2, prod
 import numpy as np
 from numpy.typing import NDArray
 
-from hgviz.core import Capture, Display, Floats, HeadId, HgvizError, Integers, Map, Prompt, Signal
+from hgviz.core import Capture, Floats, HeadId, HgvizError, Integers, Map, Prompt
+from hgviz.errors import require
 from hgviz.figures.cells import (
     KEY,
     LONGEST,
@@ -26,7 +27,6 @@ from hgviz.figures.cells import (
     CaptureFigure,
     Shades,
     Zooms,
-    cell_counts,
     head_details,
     is_signed,
     level_name,
@@ -43,16 +43,9 @@ from hgviz.figures.cells import (
     unseen_reason,
     zoom_for,
 )
-from hgviz.figures.charts import Chart
-from hgviz.figures.labels import (
-    SMALL,
-    axis_marks,
-    elide,
-    size_for,
-    text_width,
-)
+from hgviz.figures.labels import SMALL, axis_marks, elide, size_for, text_width
 from hgviz.figures.page import GREY, LABEL_GAP, AxisLabels, Many, Page, boxes_of, draw_head_numbers
-from hgviz.figures.spec import Row, Spec, points
+from hgviz.figures.spec import Chart, Row, Spec, points
 from hgviz.language import short_number
 from hgviz.maps.overview import pool
 from hgviz.palettes import LIGHT_PAGE, overlay
@@ -104,8 +97,8 @@ class Edge:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """Where a map lies on the page (its corner x, y), the width and height of a cell, and the
-    labels of rows and columns."""
+    """A map on a page: its corner (x, y), the width and height of a cell, how many there are, and
+    the labels of rows and columns."""
 
     page: Page
     x: float
@@ -133,16 +126,14 @@ class _Grid:
             self.page.hatch(self.x, self.y, *self.size, boxes)
         self.page.box(self.x, self.y, *self.size, edge=LIGHT_PAGE.line)
 
-    def draw_labels(self, with_rows: bool = True) -> None:
-        """Draw the labels of the rows at the left and of the columns above."""
-        if with_rows:
+    def draw_labels(self, corner: tuple[str, ...] = (), x: float = 0.0) -> None:
+        """Draw the labels of the columns above, and, where there is a corner for words that say
+        what both are, those of the rows at the left."""
+        if corner:
             self.down.draw_down(self.page, self.x, self.y, self.tall)
         self.across.draw_across(self.page, self.x, self.y, self.cell)
-
-    def draw_corner(self, words: tuple[str, str], x: float) -> None:
-        """Say what columns and rows are, where neither has labels."""
-        for line, name in enumerate(words):
-            self.page.caption(x, self.y - 15 + 8.5 * line, name)
+        for line, words in enumerate(corner):
+            self.page.caption(x, self.y - 15 + 8.5 * line, words)
 
 
 # --- one head -------------------------------------------------------------------------------------
@@ -157,7 +148,6 @@ class HeadMap(CaptureFigure):
     """The map of the selected head."""
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the map between its labels, with row sums where weights can be negative."""
         head = spec.selection.head_id
         map_of(self.capture, head)
         details = head_details(self.capture, head, self.role(head))
@@ -175,35 +165,26 @@ class Rollout(CaptureFigure):
     """The one map of a composed capture (Abnar and Zuidema 2020)."""
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the map and a note on the share of each level. Raises HgvizError for a capture that
-        is not a rollout."""
-        layers = self.capture.spec.layers
-        if len(layers) != 1 or not layers[0].name.startswith("rollout"):
-            raise HgvizError(
-                "this capture is not an attention rollout: this figure draws the result of one",
-                "Compute it first, as tasks.figure does",
-            )
+        layers, limits = self.capture.spec.layers, spec.display.limits
+        require(
+            len(layers) == 1 and layers[0].name.startswith("rollout"),
+            "this capture is not an attention rollout: this figure draws the result of one",
+            "Compute it first, as tasks.figure does",
+        )
         recipe, _, ways = layers[0].name.partition(": ")[2].partition("; ")
-        spec = replace(spec, selection=replace(spec.selection, layer=0, head=0))
-        if spec.display.limits is None:
-            limits = self._limits(page)
-            spec = replace(spec, display=replace(spec.display, limits=limits))
-        top = page.heading("Attention rollout", recipe)
-        _draw_map(page, spec, self.capture, top, ways)
+        if limits is None:
+            maps = map_of(self.capture, HeadId(0, 0))
+            weights = maps.read(maps.heads[0], zoom=zoom_for(max(maps.shape[1:]), page.width))
+            high = _usual_limit(weights)
+            if 0 < 1.5 * high < np.abs(weights).max():  # those of the first rows are far larger
+                high = float(f"{high:.2g}")
+                limits = (-high if (weights < 0).any() else 0.0), high
+        selection, display = spec.selection, replace(spec.display, limits=limits)
+        spec = replace(spec, selection=replace(selection, layer=0, head=0), display=display)
+        _draw_map(page, spec, self.capture, page.heading("Attention rollout", recipe), ways)
 
     def rows(self, spec: Spec) -> Iterator[Row]:
-        """A row for each cell."""
         yield from _map_table(self.capture, HeadId(0, 0), "all", spec)
-
-    def _limits(self, page: Page) -> tuple[float, float] | None:
-        """Limits of most weights, None where those of the first rows are not larger by far."""
-        maps = map_of(self.capture, HeadId(0, 0))
-        weights = maps.read(maps.heads[0], zoom=zoom_for(max(maps.shape[1:]), page.width))
-        high = _usual_limit(weights)
-        if not 0 < 1.5 * high < np.abs(weights).max():
-            return None
-        high = float(f"{high:.2g}")
-        return (-high if (weights < 0).any() else 0.0), high
 
 
 def _map_table(capture: Capture, head: HeadId, name: str, spec: Spec) -> Iterator[Row]:
@@ -221,7 +202,11 @@ def _draw_map(page: Page, spec: Spec, capture: Capture, top: float, note: str = 
     shades = shades_of(spec.display, is_signed(capture, head), [weights])
     sums_room = 0.0 if is_off else _sums_room(capture, head, page.width)
     rows, columns = _selected_edges(spec, capture)
-    corner = _corner_words(capture, head.layer)
+    layer, levels = capture.spec.layers[head.layer], capture.spec.levels
+    unit = capture.key_prompt(head.layer).unit
+    is_of_two = levels[layer.level].sequence != levels[layer.key_level].sequence and unit != "slot"
+    key_name, query_name = ("Source →", "Target ↓") if is_of_two else CORNER
+    corner = OTHER_KEYS.get(unit, key_name), query_name
     right = BAR_GAP + sums_room + shades.bar_width()
     counts = maps.shape[1:]
 
@@ -245,8 +230,7 @@ def _draw_map(page: Page, spec: Spec, capture: Capture, top: float, note: str = 
     if sums_room:
         sums = RowSumBars.of(maps, head.head, zooms[0])
         sums.draw(page, shades, x + width + SUMS_GAP, y, tall * (1 << zooms[0]), y + height)
-    grid.draw_labels()
-    grid.draw_corner(corner, x - left + 1)
+    grid.draw_labels(corner, x - left + 1)
     _draw_selection(grid, capture, head, rows.selected, columns.selected)
     notes = [HEAD_OFF if is_off else unseen_reason(capture, [head])]
     if any(zooms):
@@ -254,7 +238,7 @@ def _draw_map(page: Page, spec: Spec, capture: Capture, top: float, note: str = 
         page.note(notes[-1])
     bottom = y + height + (SUMS_FOOT if sums_room else 0.0) + 6
     end = page.legend(notes, x - left, bottom, page.width - x + left)
-    page.close((page.footnotes([note], x - left, end) if note else end) + 2)
+    page.close(page.footnotes([note] if note else [], x - left, end) + 2)
 
 
 def zooms_of(capture: Capture, head: HeadId, width: float) -> Zooms:
@@ -308,15 +292,6 @@ def _selected_edges(spec: Spec, capture: Capture) -> tuple[Edge, Edge]:
     )
 
 
-def _corner_words(capture: Capture, layer: int) -> tuple[str, str]:
-    """What the columns and the rows are."""
-    row, levels = capture.spec.layers[layer], capture.spec.levels
-    key = OTHER_KEYS.get(capture.key_prompt(layer).unit, CORNER[0])
-    if levels[row.level].sequence == levels[row.key_level].sequence or key == OTHER_KEYS["slot"]:
-        return key, CORNER[1]
-    return "Source →" if key == CORNER[0] else key, "Target ↓"
-
-
 def _draw_selection(
     grid: _Grid, capture: Capture, head: HeadId, row: int | None, column: int | None
 ) -> None:
@@ -342,9 +317,6 @@ def _draw_selection(
     if x is not None and y is not None:
         for colour, line in ((LIGHT_PAGE.paper, 1.6), (LIGHT_PAGE.text, 0.7)):
             page.box(x - half, y - high, 2 * half, 2 * high, edge=colour, line=line)
-
-
-# --- row sums of signed maps ----------------------------------------------------------------------
 
 
 def _sums_room(capture: Capture, head: HeadId, width: float) -> float:
@@ -373,11 +345,6 @@ class RowSumBars:
         counts = np.diff(np.append(starts, both.shape[1]))
         return cls(*(np.add.reduceat(both, starts, axis=1) / counts))
 
-    @property
-    def total(self) -> Many:
-        """What the rows add up to."""
-        return self.positive + self.negative
-
     def draw(self, page: Page, shades: Shades, x: float, y: float, row: float, end: float) -> None:
         """Draw bars of rows that are so high from (x, y) down to end, and a line at each sum."""
         low, high = float(self.negative.min(initial=0)), float(self.positive.max(initial=0))
@@ -392,7 +359,7 @@ class RowSumBars:
             down = np.stack([edges[:-1], edges[1:]], axis=1).ravel()
             outline = [(zero, edges[0]), *zip(across, down, strict=True), (zero, edges[-1])]
             page.polygon(outline, tuple(fill))
-        sums = zero + self.total * scale
+        sums = zero + (self.positive + self.negative) * scale
         ends = zip(sums, edges, edges[1:], strict=False)
         lines = [[(at, top), (at, bottom)] for at, top, bottom in ends]
         page.lines(lines, LIGHT_PAGE.text, min(1.2, max(0.5, row / 6)))
@@ -445,9 +412,7 @@ class Wall(CaptureFigure):
         layers = [layer for layer in self.capture.spec.layers if layer.heads]
         maps = [map_of(self.capture, HeadId(layer.index, layer.heads[0])) for layer in layers]
         zoom, shapes = 0, [row.shape for row in maps]
-        while (
-            sum(n * prod(cell_counts(side, (zoom, zoom))) for n, *side in shapes) > MOST_WALL_CELLS
-        ):
+        while sum(n * (-(-a >> zoom)) * (-(-b >> zoom)) for n, a, b in shapes) > MOST_WALL_CELLS:
             zoom += 1
         yield MAP_COLUMNS
         for layer, row in zip(layers, maps, strict=True):
@@ -456,11 +421,9 @@ class Wall(CaptureFigure):
                 yield from map_rows(self.capture, head, str(head), (zoom, zoom))
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place all maps, numbers and names of layers, and the colours. Raises HgvizError."""
         capture = self.capture
         layers = [layer for layer in capture.spec.layers if layer.heads]
-        if not layers:
-            raise HgvizError("this capture has no heads: all were removed from the model")
+        require(layers, "this capture has no heads: all were removed from the model")
         maps = {row.index: map_of(capture, HeadId(row.index, row.heads[0])) for row in layers}
         heads = [HeadId(layer, head) for layer, row in maps.items() for head in row.heads]
         count = 1 + max(head.head for head in heads)
@@ -471,11 +434,11 @@ class Wall(CaptureFigure):
         has_shape = len({(layer.level, layer.key_level) for layer in layers}) > 1
         left = titles + (max(text_width(name, SMALL) for name in names.values()) or -5)
         left += 6 + MARGIN * has_shape
-        right = text_width(str(count - 1), SMALL) / 2 - (page.width - left) / count / 2
-        right = MARGIN if has_shape else max(0.0, right)
+        last = text_width(str(count - 1), SMALL) / 2
+        right = MARGIN if has_shape else max(0.0, last - (page.width - left) / count / 2)
         pitch = (page.width - left - right) / count
-        title = "All heads", f"{len(maps):,} layers, {len(heads):,} heads"
-        top = page.heading(*title) + SMALL + 8
+        details = f"{len(maps):,} layers, {len(heads):,} heads"
+        top = page.heading("All heads", details) + SMALL + 8
         side = min(pitch - min(WALL_GAP, 0.1 * pitch), LARGEST_MAP)
         rows = self._rows(maps, side, top, page.width)
         if (height := rows[-1].bottom - top) > TALLEST:
@@ -536,8 +499,7 @@ class Wall(CaptureFigure):
             height = max(longest * min(1.0, queries / keys), 3.0)
             sides = (queries, height), (keys, width)
             tall, wide = (min(zoom, zoom_for(count, length, page)) for count, length in sides)
-            row = _WallRow(layer.index, sequence, rank, y, width, height, (tall, wide))
-            rows.append(row)
+            rows.append(_WallRow(layer.index, sequence, rank, y, width, height, (tall, wide)))
             before = places
         return rows
 
@@ -558,8 +520,7 @@ class Wall(CaptureFigure):
         if display.shared or display.limits is not None:
             shared = shades_of(display, any(signed.values()), weights.values())
         for row in rows:
-            shape = maps[row.layer].shape[1:]
-            size = row.width, row.height
+            shape, size = maps[row.layer].shape[1:], (row.width, row.height)
             for number in maps[row.layer].heads:
                 x = middle + places[number] * SHRINK**row.rank - row.width / 2
                 head = HeadId(row.layer, number)
@@ -567,10 +528,9 @@ class Wall(CaptureFigure):
                     page.off_card(x, row.y, *size)
                     continue
                 cells = weights[head]
-                shades = shared
-                if shades is None:
-                    high = np.array([_usual_limit(cells)], np.float32)
-                    shades = shades_of(display, signed[head], [high])
+                shades = shared or shades_of(
+                    display, signed[head], [np.array([_usual_limit(cells)], np.float32)]
+                )
                 # the last cells of a raster may reach beyond the matrix
                 height = row.height * (cells.shape[0] << row.zooms[0]) / shape[0]
                 width = row.width * (cells.shape[1] << row.zooms[1]) / shape[1]
@@ -604,8 +564,6 @@ def _draw_shape(page: Page, rows: list[_WallRow], middle: float, half: float) ->
         page.polygon([(middle + x, y) for x, y in corners], fill)
 
 
-# --- over an image --------------------------------------------------------------------------------
-
 NARROWEST, LARGEST_IMAGE, IMAGE_GAP, IMAGE_TITLE = 70.0, 200.0, 8.0, 12.0
 NAMED_HEADS = 12  # in the note about weights that lie on no patch
 
@@ -624,8 +582,9 @@ class ImagePatches(CaptureFigure):
     """Attention of one query over its image, as in Caron et al. 2021 (DINO), but patch by patch:
     weights are not interpolated."""
 
-    def signal(self) -> Signal:
-        """The image with its patches. Raises HgvizError where there is none."""
+    def picture(self) -> tuple[NDArray[np.uint8], tuple[int, int]]:
+        """The image, and how many rows and columns of patches it has. Raises HgvizError where
+        there is none."""
         signal = self.capture.prompt.signal
         if signal is None or signal.grid is None or signal.picture is None:
             raise HgvizError(
@@ -633,34 +592,30 @@ class ImagePatches(CaptureFigure):
                 f"it has {len(self.capture.prompt):,} tokens",
                 "Choose another kind, such as map",
             )
-        return signal
+        return signal.picture, signal.grid
 
     def query(self, spec: Spec) -> int | None:
         """The position whose weights are shown: the one asked for, else the first where the model
         adds one to the patches ([CLS]); None for the mean of all."""
-        rows, columns = self.signal().grid or (0, 0)
+        added = len(self.capture.prompt) - prod(self.picture()[1])
         if spec.selection.query is not None:
             return token_in(self.capture.prompt, spec.selection.query)
-        return 0 if len(self.capture.prompt) > rows * columns else None
+        return 0 if added > 0 else None
 
     def weights(self, spec: Spec) -> list[PatchWeights]:
         """The weights of each head that is shown. Raises HgvizError for heads that are missing."""
-        rows, columns = self.signal().grid or (0, 0)
-        query, heads = self.query(spec), []
+        grid, query, heads = self.picture()[1], self.query(spec), []
         for head in spec.heads or (spec.selection.head_id,):
             maps = map_of(self.capture, head)
-            if maps.shape[1:] != (len(self.capture.prompt),) * 2:
-                raise HgvizError(
-                    f"layer {head.layer} does not attend from the image to the image: "
-                    f"its maps are {maps.shape[1]:,} × {maps.shape[2]:,}",
-                    "Choose another layer",
-                )
-            if query is None:
-                row = maps.read(head.head).mean(0)
-            else:
-                row = maps.read(head.head, rows=(query, query + 1))[0]
-            added = len(row) - rows * columns
-            heads.append(PatchWeights(head, row[added:].reshape(rows, columns), row[:added]))
+            require(
+                maps.shape[1:] == (len(self.capture.prompt),) * 2,
+                f"layer {head.layer} does not attend from the image to the image: "
+                f"its maps are {maps.shape[1]:,} × {maps.shape[2]:,}",
+                "Choose another layer",
+            )
+            row = maps.read(head.head, rows=None if query is None else (query, query + 1)).mean(0)
+            added = len(row) - prod(grid)
+            heads.append(PatchWeights(head, row[added:].reshape(grid), row[:added]))
         return heads
 
     def rows(self, spec: Spec) -> Iterator[Row]:
@@ -677,10 +632,8 @@ class ImagePatches(CaptureFigure):
                 yield head, name, f"{row},{column}", row, column, float(weight), state
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the image, and over it the weights of each head, with one bar for all."""
-        capture, picture = self.capture, self.signal().picture
+        capture, (picture, (rows_of, columns_of)) = self.capture, self.picture()
         heads, query = self.weights(spec), self.query(spec)
-        assert picture is not None
         signed = any(is_signed(capture, patches.head) for patches in heads)
         on = [patches for patches in heads if patches.head not in capture.off]
         shades = shades_of(spec.display, signed, [patches.grid for patches in on])
@@ -695,7 +648,6 @@ class ImagePatches(CaptureFigure):
         page.image(picture, 0, top + IMAGE_TITLE, width, height)
         patch = -1 if query is None else query - len(heads[0].added)
         if patch >= 0:  # what is added to the patches has no place
-            rows_of, columns_of = heads[0].grid.shape
             row, column = divmod(patch, columns_of)
             wide, high = width / columns_of, height / rows_of
             for colour, line in ((LIGHT_PAGE.paper, 1.8), (LIGHT_PAGE.mark, 0.9)):
@@ -713,18 +665,14 @@ class ImagePatches(CaptureFigure):
         end = shades.draw_half(page, top + ((count - 1) // columns + 1) * pitch)
         notes = []
         if on and len(on[0].added):
-            shares = [
-                f"{patches.head} {100 * float(patches.added.sum()):.0f} %"
-                for patches in on[:NAMED_HEADS]
-            ]
+            sums = [(patches.head, 100 * float(patches.added.sum())) for patches in on]
+            shares = ", ".join(f"{head} {share:.0f} %" for head, share in sums[:NAMED_HEADS])
             more = f" and {len(on) - NAMED_HEADS} more" if len(on) > NAMED_HEADS else ""
             added = capture.prompt.pieces[: len(on[0].added)]
-            names = ", ".join((*added[:2], *(["…"] if len(added) > 2 else [])))
-            notes = [f"weight outside the patches, on {names}: {', '.join(shares)}{more}"]
+            names = ", ".join([*added[:2], "…"] if len(added) > 2 else added)
+            notes = [f"weight outside the patches, on {names}: {shares}{more}"]
         page.close(page.footnotes(notes, 0.0, end + 2) + 3)
 
-
-# --- two heads compared ---------------------------------------------------------------------------
 
 STATES = {(True, True): SEEN, (True, False): "only A", (False, True): "only B"}
 
@@ -747,7 +695,6 @@ class Three(Chart):
     names: tuple[str, str]
 
     def rows(self) -> list[Row]:
-        """A row for each cell: both weights and their difference."""
         table: list[Row] = [(*QUERY, *KEY, "A", "B", "A - B", "state", "reduction")]
         columns = table_side(self.across.prompt, self.across.spans, self.zoom)
         reduction = table_reduction((self.zoom, self.zoom))
@@ -763,10 +710,13 @@ class Three(Chart):
         return table
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place the maps, three beside each other on a wide page, and the bars of their colours."""
         top = page.heading(self.title, self.more)
         in_row, gap, title_room = (3 if page.width >= 330 else 2), 12.0, 12.0
-        shades = self._shades(spec.display)
+        # one range for A and B; where weights go below 0, the same for the difference
+        weights = shades_of(spec.display, self.signed, self.maps[: 3 if self.signed else 2])
+        own = replace(spec.display, limits=None)
+        difference = weights if self.signed else shades_of(own, True, self.maps[2:])
+        shades = weights, weights, difference
         rows, columns = self.shape
 
         def cell_sizes(left: float) -> tuple[float, float]:
@@ -790,13 +740,11 @@ class Three(Chart):
             grid = _Grid(page, x, y + title_room + depth, cell, cell, rows, columns, down, across)
             rgb = shades[number].paint(chart.maps[number], chart.seen[number])
             grid.draw_cells(rgb, chart.seen[number], (chart.zoom, chart.zoom))
-            grid.draw_labels(with_rows=x == left)
-            if x == left:
-                grid.draw_corner(CORNER, 0.0)
+            grid.draw_labels(CORNER if x == left else ())
             x, bottom = x + width + gap, max(bottom, grid.y + height)
-        bars = [("Weight", shades[0]), ("Difference, A − B", shades[2])]
+        bars = [("Weight", weights), ("Difference, A − B", difference)]
         if self.signed:
-            bars = [("Weight, and difference", shades[0])]
+            bars = [("Weight, and difference", weights)]
         end = _draw_colours(page, bars, left, width + gap, x, bottom, height, in_row)
         notes = list(self.notes)
         if chart.zoom:
@@ -813,15 +761,6 @@ class Three(Chart):
         difference = pool(self.maps[2], more, signed=True)
         in_a, in_b, in_both = (pool(seen.astype(np.float32), more) > 0 for seen in self.seen)
         return replace(self, maps=(a, b, difference), seen=(in_a, in_b, in_both), zoom=zoom)
-
-    def _shades(self, display: Display) -> tuple[Shades, Shades, Shades]:
-        """One range for A and B; where weights go below 0, the same for the difference."""
-        if self.signed:
-            shades = shades_of(display, True, self.maps)
-            return shades, shades, shades
-        weights = shades_of(display, False, self.maps[:2])
-        difference = shades_of(replace(display, limits=None), True, self.maps[2:])
-        return weights, weights, difference
 
 
 def _draw_colours(

@@ -81,28 +81,21 @@ def figure_settings() -> Iterator[None]:
             log.setLevel(level)
 
 
-@lru_cache(maxsize=2)
-def _families(fixed: bool) -> tuple[str, ...]:
-    """The font families of a text: the first that has a character draws it."""
+@lru_cache(maxsize=64)
+def font(size: float, bold: bool = False, fixed: bool = False) -> Any:
+    """The font of a text: of its families, the first that has a character draws it."""
     files = {font.name: font.fname for font in font_manager.fontManager.ttflist}
-    fallbacks = [name for name in FALLBACKS if files.get(name, "").lower().endswith(".ttf")]
-    return (*((FIXED, PROPORTIONAL) if fixed else (PROPORTIONAL,)), *fallbacks)
+    families = [FIXED, PROPORTIONAL] if fixed else [PROPORTIONAL]
+    families += [name for name in FALLBACKS if files.get(name, "").lower().endswith(".ttf")]
+    weight = "bold" if bold else "normal"
+    return font_manager.FontProperties(family=families, size=size, weight=weight)
 
 
 @lru_cache(maxsize=4)
 def _font_files(bold: bool, fixed: bool) -> tuple[str, ...]:
-    weight = "bold" if bold else "normal"
-    return tuple(
-        font_manager.findfont(font_manager.FontProperties(family=[name], weight=weight))
-        for name in _families(fixed)
-    )
-
-
-@lru_cache(maxsize=64)
-def font(size: float, bold: bool = False, fixed: bool = False) -> Any:
-    """The font of a text, as matplotlib takes it."""
-    weight = "bold" if bold else "normal"
-    return font_manager.FontProperties(family=list(_families(fixed)), size=size, weight=weight)
+    weight, families = "bold" if bold else "normal", font(TEXT, fixed=fixed).get_family()
+    fonts = (font_manager.FontProperties(family=[name], weight=weight) for name in families)
+    return tuple(map(font_manager.findfont, fonts))
 
 
 @lru_cache(maxsize=8192)
@@ -316,20 +309,15 @@ def word_marks(prompt: Prompt, spans: Integers) -> list[Mark]:
         word[match.start() : match.end()] = number
     marks: list[Mark] = []
     before = -1
-    for at, (_, end) in enumerate(spans):
-        if end <= 0:
-            before = -1
-            continue
-        first, last = prompt.spans[end - 1]
+    for at, (_, end) in enumerate(spans.tolist()):
+        first, last = map(int, prompt.spans[end - 1]) if end > 0 else (0, 0)
         here = int(word[first:last].max(initial=-1)) if first >= 0 else -1
-        if first >= 0 and here < 0:
-            before = -1
-        elif first >= 0 and here == before:
-            marks[-1] = Mark(marks[-1].start, at + 1, marks[-1].words)
-        else:
-            whole = _word(prompt.text, int(first), int(last)) if first >= 0 else ""
-            marks.append(Mark(at, at + 1, visible(whole or prompt.label(int(end) - 1))))
-            before = here
+        if first < 0 or here not in (-1, before):
+            whole = _word(prompt.text, first, last) if first >= 0 else ""
+            marks.append(Mark(at, at + 1, visible(whole or prompt.label(end - 1))))
+        elif here >= 0:
+            marks[-1] = replace(marks[-1], end=at + 1)
+        before = here
     return marks
 
 

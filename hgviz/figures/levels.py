@@ -29,11 +29,10 @@ from hgviz.figures.cells import (
     is_signed,
     level_name,
     map_of,
-    query_in,
-    rgb_of,
     seen_cells,
     shades_of,
     table_side,
+    token_in,
     unseen_reason,
 )
 from hgviz.figures.labels import (
@@ -63,9 +62,6 @@ INKS = LIGHT_PAGE.text, LIGHT_PAGE.text, GREY, GREY  # of the lines of a name
 Arc = tuple[float, float, float, float]  # from, to along x, height, part of the largest weight
 
 
-# --- stages ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class Stage:
     """What one strip shows: weights (keys,) of a row, the tokens of each key, and whose they are.
@@ -75,6 +71,7 @@ class Stage:
 
     level: int
     head: HeadId
+    row: int
     prompt: Prompt
     weights: Floats
     seen: Bools
@@ -95,21 +92,20 @@ def stages_of(capture: Capture) -> list[list[int]]:
     HgvizError where no heads are left.
     """
     stages: list[list[int]] = []
-    if not is_hourglass(capture):
+    if is_hourglass(capture):
+        before = None
+        for layer in capture.spec.layers:
+            if layer.role == "self" and layer.heads and not layer.cuts:
+                if layer.level != before:
+                    stages.append([])
+                stages[-1].append(layer.index)
+                before = layer.level
+            elif layer.role in ("down", "up") and before != layer.level and not layer.cuts:
+                before = None
+    else:
         layers = _attending_layers(capture)
         places = np.linspace(0, len(layers) - 1, min(len(layers), MAX_LAYERS)).round()
         stages = [[layers[place]] for place in places.astype(int)]
-    before = None
-    for layer in capture.spec.layers if is_hourglass(capture) else ():
-        if layer.cuts:
-            continue
-        if layer.role == "self" and layer.heads:
-            if layer.level != before:
-                stages.append([])
-            stages[-1].append(layer.index)
-            before = layer.level
-        elif layer.role in ("down", "up") and before != layer.level:
-            before = None
     require(stages, "this capture has no heads: all were removed from the model")
     return stages
 
@@ -120,9 +116,6 @@ def _attending_layers(capture: Capture) -> list[int]:
     return [row.index for row in capture.spec.layers if row.level == level and row.heads]
 
 
-# --- the figure -----------------------------------------------------------------------------------
-
-
 class Levels(CaptureFigure):
     """The row of one token in every stage."""
 
@@ -130,7 +123,7 @@ class Levels(CaptureFigure):
         """What each strip shows: where the position that speaks for the token looks, in one head of
         the stage. Raises HgvizError for a token that is not there."""
         capture, levels = self.capture, self.capture.spec.levels
-        query, stages = query_in(capture.main, spec.selection.query), []
+        query, stages = token_in(capture.main, spec.selection.query), []
         for layers in stages_of(capture):
             head = self._head(spec, layers)
             maps, layer = map_of(capture, head), capture.spec.layers[head.layer]
@@ -142,7 +135,7 @@ class Levels(CaptureFigure):
                 column = min(capture.column(head.layer, query), len(spans) - 1)
             weights = maps.read(head.head, rows=(row, row + 1))[0]
             prompt = capture.key_prompt(head.layer)
-            stages.append(Stage(layer.level, head, prompt, weights, seen, spans, column))
+            stages.append(Stage(layer.level, head, row, prompt, weights, seen, spans, column))
         return stages
 
     def _head(self, spec: Spec, layers: list[int]) -> HeadId:
@@ -159,13 +152,11 @@ class Levels(CaptureFigure):
     def rows(self, spec: Spec) -> Iterator[Row]:
         """A row for each position that the token may look at, in every stage."""
         capture = self.capture
-        query = query_in(capture.main, spec.selection.query)
         yield "stage", "level", "head", *QUERY, *KEY, "weight", "state"
         for number, stage in enumerate(self.stages(spec), 1):
-            layer = stage.head.layer
-            spans = capture.query_spans(layer)
-            row = min(capture.row(layer, query), len(spans) - 1)
-            (asking,) = table_side(capture.query_prompt(layer), spans[row : row + 1])
+            layer, row = stage.head.layer, stage.row
+            spans = capture.query_spans(layer)[row : row + 1]
+            (asking,) = table_side(capture.query_prompt(layer), spans)
             start = number, capture.spec.levels[stage.level].label, str(stage.head)
             is_off = stage.head in capture.off
             keys = table_side(stage.prompt, stage.spans)
@@ -175,24 +166,21 @@ class Levels(CaptureFigure):
                 yield (*start, row, row, *asking[2:], *key, value, state)
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place all strips, the paths of the token between them, names and colours."""
         capture = self.capture
-        query = query_in(capture.main, spec.selection.query)
+        query = token_in(capture.main, spec.selection.query)
         stages = self.stages(spec)
         signed = any(is_signed(capture, stage.head) for stage in stages)
         shades = shades_of(spec.display, signed, [stage.weights for stage in stages])
         words = token_words(capture.main, query, query + 1)
         words = elide(words, 0.4 * page.width, TITLE, bold=True)
         word, place = surrounding_word(capture.main, query), f"{capture.main.unit} {query:,}"
-        details = f"in “{word}”, {place}" if word else place
-        top = page.heading(f"From “{words}”", details)
+        top = page.heading(f"From “{words}”", f"in “{word}”, {place}" if word else place)
         names = [self._names(stage, page.width) for stage in stages]
         right = page.width - MARGIN
         left = _left(stages, names, right)
         strips = _strips(page, stages, shades, left, right)
         highest = max((height for _, _, height, _ in strips[0].arcs(None)), default=0.0)
         strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
-
         for upper, lower in pairwise(strips):
             upper.draw_silhouette(lower)
         for upper, lower in pairwise(strips):
@@ -309,9 +297,6 @@ def _name_middle(line: int, lines: int) -> float:
     return STRIP / 2 + LINE * (line - min(lines - 1, 1) / 2)
 
 
-# --- strips ---------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class _Strip:
     """A stage on the page: edges (tokens + 1,) along x, its top, its size of text (0: none)."""
@@ -349,12 +334,11 @@ class _Strip:
         if len(stage.spans) * 1.5 > self.width:
             page.image(self._raster(), left, self.y, right - left, STRIP)
         else:
-            # each a little wider than it is, so that no light shines through between two
-            for position in np.flatnonzero(stage.seen).tolist():
-                start, end = self.ends(position)
-                fill = self.shades.paint(stage.weights[position : position + 1])[0] / 255
-                width = min(end + 0.3, right) - start
-                page.box(start, self.y, width, STRIP, fill=tuple(fill))
+            for (first, last), rgb in self._fills():
+                # a little wider than it is, so that no light shines through between two
+                start = float(self.edges[first])
+                width = min(float(self.edges[last]) + 0.3, right) - start
+                page.box(start, self.y, width, STRIP, fill=tuple(rgb / 255))
             spans = stage.spans[stage.spans[:, 1] > 0]
             is_coarse = (spans[:, 1] - spans[:, 0]).max(initial=1) > 1
             if is_coarse and self.width / max(len(spans), 1) > 3:
@@ -368,6 +352,12 @@ class _Strip:
             if right - start > 1:
                 page.hatch(start, self.y, float(right - start), STRIP)
         page.box(left, self.y, right - left, STRIP, edge=LIGHT_PAGE.line, line=0.4)
+
+    def _fills(self) -> Iterator[tuple[tuple[int, int], NDArray[np.uint8]]]:
+        """The tokens of each key that is seen, and its colour."""
+        stage = self.stage
+        fills = self.shades.paint(stage.weights[stage.seen])
+        return zip(stage.spans[stage.seen].tolist(), fills, strict=True)
 
     def _raster(self) -> NDArray[np.uint8]:
         """uint8 (1, dots, 3): where several positions share a dot, the largest of them."""
@@ -387,19 +377,15 @@ class _Strip:
         """Draw the text in the cells, if there is room."""
         if not self.size:
             return
-        stage, tokens = self.stage, len(self.stage.prompt)
-        ground = np.tile(np.array(rgb_of(LIGHT_PAGE.unseen)), (tokens, 1))
-        is_seen = np.zeros(tokens, bool)
-        for position in np.flatnonzero(stage.seen).tolist():
-            start, end = stage.spans[position]
-            ground[start:end] = self.shades.paint(stage.weights[position : position + 1])[0]
-            is_seen[start:end] = True
-        inks = contrasting_colour(ground) / 255
-        for mark in token_marks(stage.prompt, unit_spans(tokens)):
+        prompt, inks = self.stage.prompt, dict[int, tuple[float, ...]]()
+        for (start, end), rgb in self._fills():
+            inks |= dict.fromkeys(range(start, end), tuple(contrasting_colour(rgb) / 255))
+        for mark in token_marks(prompt, unit_spans(len(prompt))):
             x = (self.edges[mark.start] + self.edges[mark.end]) / 2
-            ink = tuple(inks[mark.start]) if is_seen[mark.start] else GREY
-            self.page.text(x, self.y + STRIP / 2, mark.words, size=self.size, middle=True,
-                           across="center", fixed=True, colour=ink)  # fmt: skip
+            self.page.text(
+                x, self.y + STRIP / 2, mark.words, size=self.size, middle=True, across="center",
+                fixed=True, colour=inks.get(mark.start, GREY),
+            )  # fmt: skip
 
     def draw_words_below(self, selected: int | None) -> float:
         """Draw the words of the text under the strip; returns where they end."""
@@ -431,7 +417,6 @@ class _Strip:
 
     def draw_thread_to(self, lower: _Strip) -> None:
         """Draw the selected token on its way to the next strip."""
-
         assert self.selected is not None
         corners = []
         for (left, right), y in (

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
 from hgviz.figures.cells import (
+    KEY,
     OFF,
+    QUERY,
     SEEN,
     CaptureFigure,
     head_details,
     level_name,
     map_of,
     sign_colour,
-    table_text,
+    table_side,
 )
 from hgviz.figures.labels import NOTHING, SMALL, TEXT, elide, text_width, visible
 from hgviz.figures.page import GREY, LineStyle, Page, line_style
@@ -35,10 +38,6 @@ PITCH = 9.5  # of lines
 PAD = 4.0
 MARKER_ROOM = 8.0  # before a name
 TITLES = "Query", "Key"
-COLUMNS = (
-    "head", "query_first", "query_last", "query_text", "key_first", "key_last", "key_text",
-    "weight", "state", "reduction",
-)  # fmt: skip
 Point = tuple[float, float]
 
 
@@ -54,22 +53,25 @@ class TokenLinks(CaptureFigure):
         """A row for each link, the strongest of each query and head first."""
         links = self.links(spec)
         reduction = "; ".join(spec.links.captions[1:])
-        is_fused = links.fuse != "each" and len(links.heads) > 1
-        heads = [None] if is_fused else list(links.heads)
-        fused = f"{links.fuse} of {', '.join(map(str, links.heads))}"
-        yield COLUMNS
+        names, off = list(map(str, links.heads)), [head in self.capture.off for head in links.heads]
+        if links.fuse != "each" and len(names) > 1:
+            names, off = [f"{links.fuse} of {', '.join(names)}"], [False]
+
+        def unit(side: Side, place: int) -> tuple[int | str, ...]:
+            span = side.tokens[side.shown[place]]
+            return table_side(side.prompt, span[None])[0][2:]  # its tokens and their text
+
+        yield "head", *QUERY[2:], *KEY[2:], "weight", "state", "reduction"
         for place, strands in links.strands.items():
-            query = _unit(links.queries, place)
-            for head, strand in zip(heads, strands, strict=True):
-                name = fused if head is None else str(head)
-                if head in self.capture.off:
+            query = unit(links.queries, place)
+            for name, is_off, strand in zip(names, off, strands, strict=True):
+                if is_off:
                     yield (name, *query, "", "", "", "", OFF, reduction)
                     continue
                 for key, weight in zip(strand.keys.tolist(), strand.weights.tolist(), strict=True):
-                    yield (name, *query, *_unit(links.keys, key), weight, SEEN, reduction)
+                    yield (name, *query, *unit(links.keys, key), weight, SEEN, reduction)
 
     def draw(self, page: Page, spec: Spec) -> None:
-        """Place texts, curves and weights, and say what is left out."""
         capture, links = self.capture, self.links(spec)
         first = links.heads[0]
         if len(links.heads) == 1:
@@ -81,7 +83,8 @@ class TokenLinks(CaptureFigure):
             name += "" if links.fuse == "each" else f": {links.fuse}"
             title = name, level_name(capture, first.layer)
         top = page.heading(*title)
-        layout = (_Rows if spec.links.across else _Columns)(page, links)
+        is_across = spec.links.across
+        layout: _Rows | _Columns = _Rows(page, links) if is_across else _Columns(page, links)
         bottom = layout.draw(top)
         notes = [*spec.links.captions, *_notes(links, layout.missing)]
         off = [str(head) for head in links.heads if head in capture.off]
@@ -90,19 +93,11 @@ class TokenLinks(CaptureFigure):
         page.notes += notes
         lines = notes[:1]  # short notes beside each other, a dot between
         for note in notes[1:]:
-            longer = f"{lines[-1]}  ·  {note}"
-            lines[-1:] = (
-                [longer] if text_width(longer, SMALL) <= page.width - 2 else [lines[-1], note]
-            )
+            if text_width(longer := f"{lines[-1]}  ·  {note}", SMALL) <= page.width - 2:
+                lines[-1] = longer
+            else:
+                lines.append(note)
         page.close(page.footnotes(lines, 0, bottom + 4) + 4)
-
-
-def _unit(side: Side, place: int) -> tuple[int | str, int | str, str]:
-    """First token, last token and text of the unit shown at a place of a side."""
-    start, end = (int(token) for token in side.tokens[side.shown[place]])
-    if end <= 0:
-        return "", "", ""
-    return max(start, 0), end - 1, table_text(side.prompt, max(start, 0), end)
 
 
 def _notes(links: Links, missing: int) -> Iterator[str]:
@@ -168,43 +163,23 @@ def _choose(count: int, wanted: list[int], fits: Callable[[list[Item]], bool]) -
 def _with_gaps(count: int, places: list[int]) -> list[Item]:
     """Items for some places of so many, and for what is left out between them."""
     items: list[Item] = []
-    before = -1
-    for place in [*sorted(places), count]:
-        missing = place - before - 1
-        if missing:
+    for before, place in pairwise([-1, *sorted(places), count]):
+        if missing := place - before - 1:
             items.append(Item(before + 1) if missing == 1 else Item(None, missing))
-        if place < count:
-            items.append(Item(place))
-        before = place
-    return items
+        items.append(Item(place))
+    return items[:-1]
 
-
-# --- how links look -------------------------------------------------------------------------------
 
 Colour = str | tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StrandStyle:
-    """How the links of a head look: colours of weights above and below 0, and a marker where there
-    are several heads."""
+    """How the links of a head look: a line, and colours of weights above and below 0."""
 
     name: str
     line: LineStyle
     colours: tuple[Colour, Colour]
-    has_marker: bool
-
-
-def _styles(links: Links) -> list[StrandStyle]:
-    looks = [line_style(number) for number in range(len(links.heads))]
-    styles = [
-        StrandStyle(str(head), look, (look.colour, look.colour), not links.single)
-        for head, look in zip(links.heads, looks, strict=True)
-    ]
-    if not links.single:
-        return styles
-    first = replace(styles[0], name=styles[0].name if len(styles) == 1 else links.fuse)
-    return [replace(first, colours=(sign_colour(1), sign_colour(-1))) if links.signed else first]
 
 
 class _Layout:
@@ -215,17 +190,21 @@ class _Layout:
     def __init__(self, page: Page, links: Links) -> None:
         self.page, self.links, self.missing = page, links, 0
         self.sides = links.queries, links.keys
-        self.styles = _styles(links)
+        self.has_markers = not links.single  # marks tell the lines of several heads apart
+        is_fused = links.single and len(links.heads) > 1
+        self.styles: list[StrandStyle] = []
+        for number, name in enumerate([links.fuse] if is_fused else map(str, links.heads)):
+            look = line_style(number)
+            colours: tuple[Colour, Colour] = look.colour, look.colour
+            if links.single and links.signed:
+                colours = sign_colour(1), sign_colour(-1)
+            self.styles.append(StrandStyle(name, look, colours))
         strands = list(links.strands.values())
         self.numbers: list[dict[int | None, str]] = [  # mean weights over the queries, by key
             {key: decimals(float(weights[key]), signed=links.signed)
              for query in strands for key in query[number].keys.tolist()}
             for number, weights in enumerate(links.joint)
         ]  # fmt: skip
-
-    def draw(self, top: float) -> float:
-        """Draw texts, curves and numbers; returns where they end."""
-        raise NotImplementedError
 
     def draw_curves(self, starts: dict[int | None, Point], ends: dict[int | None, Point]) -> None:
         """Draw every link, the weakest first; starts and ends: points by place of query and key."""
@@ -244,19 +223,19 @@ class _Layout:
             offset = step * (number - (len(self.styles) - 1) / 2)
             if self.is_across:
                 x1, half = x1 + offset, (y1 - y0) / 2
-                points = [(x0, y0), (x0, y0 + half), (x1, y1 - half), (x1, y1)]
+                controls = [(x0, y0 + half), (x1, y1 - half)]
             else:
                 y1, half = y1 + offset, (x1 - x0) / 2
-                points = [(x0, y0), (x0 + half, y0), (x1 - half, y1), (x1, y1)]
-            colour = look.colours[weight < 0]
-            width, alpha = 0.3 + 2.3 * share, 0.3 + 0.65 * share
-            self.page.curve(points, colour, width, alpha, (2.4, 1.5) if weight < 0 else ())
-            if look.has_marker:
+                controls = [(x0 + half, y0), (x1 - half, y1)]
+            dash = (2.4, 1.5) if weight < 0 else ()
+            self.page.curve([(x0, y0), *controls, (x1, y1)], look.colours[weight < 0],
+                            0.3 + 2.3 * share, 0.3 + 0.65 * share, dash)  # fmt: skip
+            if self.has_markers:
                 self.page.marks([(x1, y1)], look.line.marker, look.line.colour, 2.6)
 
     def draw_name(self, look: StrandStyle, x: float, y: float, is_left: bool) -> None:
         """Draw the name of a strand before a row, or over a column that ends at x."""
-        if look.has_marker:
+        if self.has_markers:
             width = text_width(look.name, SMALL)
             place = (x + 3, y) if is_left else (x - width - MARKER_ROOM / 2, y - 2.3)
             self.page.marks([place], look.line.marker, look.line.colour, 3.2)
@@ -284,8 +263,14 @@ class _Columns(_Layout):
     """Two columns of text, and the weights of the keys in columns beside them."""
 
     def draw(self, top: float) -> float:
-        page, links = self.page, self.links
-        items = choose_items(links, self._fits)
+        page = self.page
+
+        def fits(items: list[Item], _: tuple[int, ...]) -> bool:
+            is_cut = any(item.place is None for item in items) and len(self.links.strands) <= 8
+            most = 1.7 * page.width / PITCH if is_cut else MOST_UNITS  # less of a text is enough
+            return len(items) <= min(MOST_UNITS, most)
+
+        items = choose_items(self.links, fits)
         longest = page.width * 0.3
         widths = []
         for side, column, title in zip(self.sides, items, TITLES, strict=True):
@@ -295,7 +280,7 @@ class _Columns(_Layout):
         room = page.width - sum(widths) - 4 * PAD - 44  # 44: of curves at least
         ends = [0.0]  # of the columns of numbers, each with the room before it
         for look, numbers in zip(self.styles, self.numbers, strict=True):
-            name = text_width(look.name, SMALL) + MARKER_ROOM * look.has_marker
+            name = text_width(look.name, SMALL) + MARKER_ROOM * self.has_markers
             width = max([name, *(text_width(words, SMALL) for words in numbers.values())]) + 5
             ends.append(ends[-1] + width)
         ends = ends[1:]
@@ -325,17 +310,9 @@ class _Columns(_Layout):
         bottom = first + PITCH * max(map(len, items))
         return self._draw_names_below(self.styles[fitting:], bottom)
 
-    def _fits(self, items: list[Item], _: tuple[int, ...]) -> bool:
-        """Whether items have room: fewer of part of a text for few queries."""
-        is_cut = any(item.place is None for item in items) and len(self.links.strands) <= 8
-        return len(items) <= min(
-            MOST_UNITS, 1.7 * self.page.width / PITCH if is_cut else MOST_UNITS
-        )
-
     def _draw_names_below(self, styles: list[StrandStyle], y: float) -> float:
         """Name the strands whose numbers have no room; one alone is named in the title."""
-        styles = [look for look in styles if look.has_marker]
-        if not styles:
+        if not (styles and self.has_markers):
             return y
         x, y = 0.0, y + PITCH
         for look in styles:

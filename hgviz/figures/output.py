@@ -1,4 +1,4 @@
-"""Figures as files: PDF, SVG, PNG, PGF, tables and HTML reports, the same bytes every time.
+"""Figures as files: PDF, SVG, PNG, PGF, HTML, tables and reports, the same bytes every time.
 
 A file appears whole or not at all. It says what its figure is of, by names and digests, never
 folders or people, and the command that draws it again.
@@ -7,13 +7,14 @@ folders or people, and the command that draws it again.
 from __future__ import annotations
 
 import csv
+import json
 import os
 import re
 import shlex
 import unicodedata
 import warnings
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from hashlib import sha256
@@ -21,7 +22,7 @@ from html import escape
 from io import BytesIO, StringIO
 from math import isfinite, sqrt
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from matplotlib.backends.backend_pgf import RendererPgf
@@ -32,16 +33,26 @@ from numpy.typing import NDArray
 from PIL import Image
 
 import hgviz
-from hgviz.core import Capture, HgvizError
+from hgviz.core import Capture, HgvizError, Integers, Prompt
 from hgviz.errors import HgvizWarning, require
-from hgviz.figures.labels import BOX, DOTS, JOINERS, figure_settings, record_missing
+from hgviz.figures.cells import (
+    CaptureFigure,
+    head_details,
+    is_signed,
+    map_of,
+    read_cells,
+    seen_cells,
+    shades_of,
+    unseen_reason,
+)
+from hgviz.figures.labels import BOX, DOTS, JOINERS, figure_settings, record_missing, token_marks
 from hgviz.figures.page import Page, dots_per_inch
 from hgviz.figures.spec import (
     MISSING,
     POINTS,
     TABLE,
     CaptureFacts,
-    ChartLike,
+    Chart,
     Content,
     Panel,
     Spec,
@@ -56,7 +67,14 @@ from hgviz.figures.spec import (
     points,
 )
 from hgviz.files import path_errors, resource, write_atomic
-from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK, DARK_PAGE, LIGHT_PAGE, PageColours
+from hgviz.palettes import (
+    CATEGORICAL,
+    CATEGORICAL_DARK,
+    DARK_PAGE,
+    LIGHT_PAGE,
+    PageColours,
+    colours,
+)
 
 LISTED = 8  # characters without a font that a warning names
 PREVIEW_PIXELS = 24e6  # of a picture on a screen: a larger one has fewer dots
@@ -81,13 +99,15 @@ def compose(spec: Spec, content: Content | Capture) -> Page:
 
 @figure_settings()
 def draw(panel: Panel, path: str | Path) -> Path:
-    """Write a figure to path and return the path; a .csv has its numbers in place of a picture.
+    """Write a figure to path and return the path; a .csv has its numbers in place of a picture, a
+    .html a map that tells its weights under the pointer.
 
     It appears whole or not at all. Warns of characters that no font has. Raises HgvizError.
     """
     path = Path(path)
-    if not panel.spec.format and path.suffix.lower() == TABLE:
-        return write_numbers(panel, path)
+    suffix = "" if panel.spec.format else path.suffix.lower()
+    if suffix in (TABLE, PAGE):
+        return (write_numbers if suffix == TABLE else _write_map_page)(panel, path)
     form = format_of(path, panel.spec.format)
     require_folder(path)
     with record_missing() as missing:
@@ -137,28 +157,32 @@ def preview(panel: Panel, dots: float) -> Preview:
 def record(panel: Panel, notes: Sequence[str], path: Path) -> dict[str, str]:
     """What identifies a figure, in words, in the order it is written."""
     content, spec = panel.content, panel.spec
-    about = _about(spec, content.capture) if isinstance(content, CaptureFacts) else content.about
-    entries = {
-        "program": f"hgviz {hgviz.__version__}",
-        "kind": spec.kind,
-        **about,
-        "reduction": "; ".join(notes),
-        "command": command(panel, path),
-    }
-    return {name: printable(value) for name, value in entries.items() if value}
+    if isinstance(content, CaptureFacts):
+        chosen, layers = spec.selection, content.capture.spec.layers
+        is_there = 0 <= chosen.layer < len(layers)
+        shown = {
+            "layer": f"{chosen.layer} ({layers[chosen.layer].name})" if is_there else "",
+            "head": str(chosen.head),
+            "query": "" if chosen.query is None else str(chosen.query),
+        }
+        places = kind_of(spec.kind).options.split()
+        shown = {name: words for name, words in shown.items() if f"selection.{name}" in places}
+        about: Mapping[str, str] = describe_capture(content.capture, shown)
+    else:
+        about = content.about
+    about = {**about, "reduction": "; ".join(notes)}
+    return _entries(spec.kind, about, command(panel, path))
 
 
-def _about(spec: Spec, capture: Capture) -> dict[str, str]:
-    chosen, layers = spec.selection, capture.spec.layers
-    is_there = 0 <= chosen.layer < len(layers)
-    shown = {
-        "layer": f"{chosen.layer} ({layers[chosen.layer].name})" if is_there else "",
-        "head": str(chosen.head),
-        "query": "" if chosen.query is None else str(chosen.query),
+def _entries(kind: str, about: Mapping[str, str], command: str) -> dict[str, str]:
+    """What a file says, without what its header could not carry."""
+    program = f"hgviz {hgviz.__version__}"
+    entries = {"program": program, "kind": kind, **about, "command": command}
+    return {
+        name: "".join(sign if sign.isprintable() else "?" for sign in value)
+        for name, value in entries.items()
+        if value
     }
-    places = kind_of(spec.kind).options.split()
-    shown = {name: words for name, words in shown.items() if f"selection.{name}" in places}
-    return describe_capture(capture, shown)
 
 
 def command(panel: Panel, path: Path) -> str:
@@ -195,11 +219,6 @@ def without_folders(command: str) -> str:
     except ValueError:
         parts = command.split()
     return shlex.join(map(bare_name, parts))
-
-
-def printable(words: str) -> str:
-    """Without what a file's header could not carry."""
-    return "".join(sign if sign.isprintable() else "?" for sign in words)
 
 
 # --- pictures -------------------------------------------------------------------------------------
@@ -306,7 +325,8 @@ def latex_text(words: str) -> str:
     """A line of text as LaTeX takes it."""
     out: list[str] = []
     before = ""
-    for part, written in _parts(unicodedata.normalize("NFC", words)):
+    for script, part in _runs(unicodedata.normalize("NFC", words)):
+        written = _sign(part) if not script else _other_script(part)
         if before + part in LIGATURES:
             out.append(r"\kern0pt ")
         elif part == before == " ":
@@ -316,16 +336,12 @@ def latex_text(words: str) -> str:
     return "".join(out)
 
 
-def _parts(words: str) -> Iterator[tuple[str, str]]:
-    """The parts of a text and what is written for each: its characters, and runs of a script."""
-    for script, part in _runs(words):
-        if not script:
-            yield part, _sign(part)
-            continue
-        boxes = "".join(r"\ " if sign == " " else LATEX_BOX for sign in part if not _joins(sign))
-        written = rf"\hgvizother{{{boxes or LATEX_BOX}}}{{{part}}}"
-        is_leftward = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in part)
-        yield part, rf"\hgvizleftward{{{written}}}" if is_leftward else written
+def _other_script(run: str) -> str:
+    """A run of a script that a document may have a font for, beside boxes that stand for it."""
+    boxes = "".join(r"\ " if sign == " " else LATEX_BOX for sign in run if not _joins(sign))
+    written = rf"\hgvizother{{{boxes or LATEX_BOX}}}{{{run}}}"
+    is_leftward = any(unicodedata.bidirectional(sign) in ("R", "AL") for sign in run)
+    return rf"\hgvizleftward{{{written}}}" if is_leftward else written
 
 
 def _runs(words: str) -> list[tuple[str, str]]:
@@ -333,7 +349,8 @@ def _runs(words: str) -> list[tuple[str, str]]:
     marks on its characters and the spaces between them included."""
     runs: list[tuple[str, str]] = []
     for sign in words:
-        script = _script(sign)
+        # the first word of a character's name is its script, such as HANGUL
+        script = "" if _sign(sign) else unicodedata.name(sign, "UNKNOWN").split()[0]
         if runs and runs[-1][0] and (script == runs[-1][0] or _joins(sign)):
             runs[-1] = runs[-1][0], runs[-1][1] + sign
         elif script and len(runs) > 1 and runs[-1] == ("", " ") and runs[-2][0] == script:
@@ -343,31 +360,17 @@ def _runs(words: str) -> list[tuple[str, str]]:
     return runs
 
 
-def _script(character: str) -> str:
-    """The first word of a character's name, such as HANGUL; "" where LaTeX needs no font for it."""
-    if (
-        character in LATEX_SIGNS
-        or character.isascii()
-        or unicodedata.category(character)[0] in "CZ"
-    ):
-        return ""
-    return "" if _accented(character) else unicodedata.name(character, "UNKNOWN").split()[0]
-
-
 def _sign(character: str) -> str:
+    """A character as every LaTeX can set it, in ASCII, "" where it needs a font for that."""
     if character in LATEX_SIGNS:
         return LATEX_SIGNS[character]
-    is_plain = character.isascii() and character.isprintable()
-    return character if is_plain else _accented(character) or LATEX_BOX
-
-
-def _accented(character: str) -> str:
-    """A letter of ASCII with one accent, "" for any other."""
+    if character.isascii():
+        return character if character.isprintable() else LATEX_BOX
     letter, *marks = tuple(unicodedata.normalize("NFD", character))
     accent = LATEX_ACCENTS.get("".join(marks))
-    if accent is None or not (letter.isascii() and letter.isalpha()):
-        return ""
-    return rf"\{accent}{{{DOTLESS.get(letter, letter)}}}"
+    if accent is not None and letter.isascii() and letter.isalpha():
+        return rf"\{accent}{{{DOTLESS.get(letter, letter)}}}"
+    return LATEX_BOX if unicodedata.category(character)[0] in "CZ" else ""
 
 
 def _joins(character: str) -> bool:
@@ -378,9 +381,7 @@ def _joins(character: str) -> bool:
 def raster_name(path: Path, number: int) -> str:
     """What raster number 0, 1 ... of a file is called: a name that LaTeX takes as it is."""
     stem = path.name.removesuffix(".pgf")
-    plain = "".join(
-        sign if sign.isascii() and (sign.isalnum() or sign in "-_") else "-" for sign in stem
-    )
+    plain = re.sub(r"[^\w-]", "-", stem, flags=re.ASCII)
     if plain != stem:
         plain += "-" + sha256(stem.encode()).hexdigest()[:6]
     return f"{plain}-pgf{number}.png"
@@ -393,10 +394,8 @@ def render_pgf(figure: Figure, path: Path, record: Mapping[str, str]) -> dict[st
     width, height = figure.get_size_inches()
     file = StringIO()
     file.write("\n".join(lines) + "\\begingroup%\n" + MACROS)
-    file.write("\\makeatletter\\begin{pgfpicture}\n")
-    file.write(
-        rf"\pgfpathrectangle{{\pgfpointorigin}}{{\pgfqpoint{{{width:f}in}}{{{height:f}in}}}}"
-    )
+    file.write("\\makeatletter\\begin{pgfpicture}\n\\pgfpathrectangle{\\pgfpointorigin}")
+    file.write(rf"{{\pgfqpoint{{{width:f}in}}{{{height:f}in}}}}")
     file.write("\n\\pgfusepath{use as bounding box}\n")
     renderer = PgfRenderer(figure, file, path)
     figure.draw(renderer)
@@ -423,7 +422,6 @@ class PgfRenderer(RendererPgf):
         self._clip_words = ""
 
     def draw_path(self, gc: Any, path: Any, transform: Any, rgbFace: Any = None) -> None:
-        """An outline, filled or not."""
         self.clip(self._clip_of(gc))
         super().draw_path(gc, path, transform, rgbFace)  # type: ignore[no-untyped-call]
 
@@ -431,7 +429,6 @@ class PgfRenderer(RendererPgf):
         self, gc: Any, marker_path: Any, marker_trans: Any, path: Any, trans: Any,
         rgbFace: Any = None,
     ) -> None:  # fmt: skip
-        """The same outline at many places."""
         self.clip(self._clip_of(gc))
         super().draw_markers(gc, marker_path, marker_trans, path, trans, rgbFace)  # type: ignore[no-untyped-call]
 
@@ -487,9 +484,7 @@ class PgfRenderer(RendererPgf):
     def _clip_of(self, gc: Any) -> str:
         box, (outline, transform) = gc.get_clip_rectangle(), gc.get_clip_path()
         clip = (box and box.bounds, outline, transform)
-        if self._last and self._last[0] == clip[0] and self._last[1] is outline and (
-            self._last[2] == transform
-        ):  # fmt: skip
+        if self._last == clip:
             return self._clip_words
         file, self.fh = self.fh, StringIO()
         super()._print_pgf_clip(gc)  # type: ignore[no-untyped-call]
@@ -574,6 +569,69 @@ def write(path: Path, files: dict[str, bytes]) -> None:
             write_atomic(path.with_name(name), files[name])
 
 
+# --- a map as one HTML page -----------------------------------------------------------------------
+
+PAGE = ".html"
+MOST_POSITIONS = 512  # along a side: the page holds every weight
+
+
+def _write_map_page(panel: Panel, path: Path) -> Path:
+    """Write the map of a head as a page without a network: every weight, as float32, and a picture.
+
+    Raises HgvizError for other kinds of figure, and for maps of more than MOST_POSITIONS.
+    """
+    content, spec = panel.content, panel.spec
+    if spec.kind != "map" or not isinstance(content, CaptureFacts):
+        raise HgvizError(
+            f"HTML export supports the map of one head only: this figure is of kind {spec.kind}",
+            "Use a file name ending in .pdf, .svg or .png",
+        )
+    require_folder(path)
+    capture, head = content.capture, spec.selection.head_id
+    maps = map_of(capture, head)
+    rows, columns = maps.shape[1:]
+    require(
+        max(rows, columns) <= MOST_POSITIONS,
+        f"this map has {rows:,} × {columns:,} weights: "
+        f"the limit for HTML is {MOST_POSITIONS} × {MOST_POSITIONS}",
+        "Export it as a PDF, or capture a shorter text",
+    )
+    weights = read_cells(maps, head.head, (0, 0))
+    seen = seen_cells(capture, head.layer, head=head.head)
+    shades = shades_of(spec.display, is_signed(capture, head), [weights])
+    title = f"Head {head}" if spec.title is None else spec.title
+    details = head_details(capture, head, CaptureFigure(capture, content.facts).role(head))
+    about = capture.spec.name, details, unseen_reason(capture, [head])
+
+    def names(prompt: Prompt, spans: Integers) -> list[str]:
+        """What each position is called, "" for one that stands for nothing."""
+        names = [""] * len(spans)
+        for mark in token_marks(prompt, spans):
+            names[mark.start : mark.end] = [mark.words] * (mark.end - mark.start)
+        return names
+
+    def text(content: bytes) -> str:
+        return b64encode(content).decode()
+
+    data: dict[str, Any] = {
+        "title": title,
+        "about": "  ·  ".join(filter(None, about)),
+        "rows": names(capture.query_prompt(head.layer), capture.query_spans(head.layer)),
+        "columns": names(capture.key_prompt(head.layer), capture.key_spans(head.layer)),
+        "weights": text(weights.astype("<f4").tobytes()),
+        "seen": text(np.packbits(seen).tobytes()),
+        "bar": text(compact_png(colours(shades.palette)[None])),
+        "ticks": shades.ticks(220.0, 32.0),
+        "picture": text(compact_png(np.dstack([shades.paint(weights), np.uint8(255) * seen]))),
+        "record": "; ".join(f"{name}: {line}" for name, line in record(panel, [], path).items()),
+    }
+    page = resource("report/map.html").read_text("utf-8")
+    script = json.dumps(data).replace("<", "\\u003c")  # no text ends the script
+    page = page.replace("{{ title }}", escape(title)).replace("{{ data }}", script)
+    write(path, {path.name: page.encode()})
+    return path
+
+
 # --- reports as one HTML page ---------------------------------------------------------------------
 
 REPORT_WIDTH = 487.0  # of figures, in points
@@ -603,8 +661,7 @@ class Picture:
     """A chart with a caption below it."""
 
     title: str
-    kind: Literal["plots", "strips", "grids", "three", "seeds", "budgets"]
-    chart: ChartLike
+    chart: Chart
     caption: str
 
 
@@ -626,7 +683,7 @@ def require_page(path: Path) -> None:
     """Require that a report of this name can be written, before it is made. Raises HgvizError."""
     name = path.suffix.lower() or path.name
     require(
-        name == ".html",
+        name == PAGE,
         f"a report cannot be saved as {name!r}: reports are HTML pages",
         "Use a file name ending in .html",
     )
@@ -642,13 +699,7 @@ def write_report(report: Document, path: Path, command: str) -> Path:
     from markupsafe import Markup
 
     require_page(path)
-    record = {
-        "program": f"hgviz {hgviz.__version__}",
-        "kind": "report",
-        **report.about,
-        "command": without_folders(command),
-    }
-    record = {name: printable(value) for name, value in record.items() if value}
+    record = _entries("report", report.about, without_folders(command))
     environment = jinja2.Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
     )
@@ -680,7 +731,7 @@ def _report_colours(ink: PageColours, lines: tuple[str, ...]) -> dict[str, str]:
 def _report_svg(picture: Picture, prefix: str) -> str:
     """A figure whose ink follows the page and whose names are those of no other figure."""
     page, buffer = Page(REPORT_WIDTH), BytesIO()
-    picture.chart.draw(page, Spec(picture.kind))
+    picture.chart.draw(page, Spec())
     page.figure.savefig(buffer, format="svg", dpi=DOTS, bbox_inches=None, metadata={"Date": None})
     text = compact_svg(buffer.getvalue().decode())
     text = re.sub(r"^.*?(?=<svg )|\s*<metadata>.*?</metadata>", "", text, flags=re.DOTALL)

@@ -313,8 +313,6 @@ def draw_head_numbers(
         page.caption(left + (head + 0.5) * pitch, y, words, across="center")
 
 
-# --- labels of an axis ----------------------------------------------------------------------------
-
 LABEL_TICK, LABEL_GAP = 2.5, 6.5  # between a map and its labels
 
 
@@ -352,22 +350,19 @@ class AxisLabels:
         """Draw them over, or below, an axis that runs from (x, y), turned unless they are level."""
         turned = self.places is None
         places = self.places or [mark.middle * cell for mark in self.marks]
-        tick = (y, y + 2) if is_below else (y - LABEL_TICK, y)
-        base = y - LABEL_GAP
+        tick, base, side = (y - LABEL_TICK, y), y - LABEL_GAP, "left"
         if is_below:
-            base = y + 3 if turned else y + 3 + self.size
-        side = ("right" if is_below else "left") if turned else "center"
+            tick, base, side = (y, y + 2), y + 3 + (0 if turned else self.size), "right"
+        look = {"across": side if turned else "center", "turned": turned, "middle": turned}
         for mark, place in zip(self.marks, places, strict=True):
             middle = x + mark.middle * cell
             page.lines([[(middle, end) for end in tick]], LIGHT_PAGE.line)
-            self._draw(page, mark, x + place, base, across=side, turned=turned, middle=turned)
+            self._draw(page, mark, x + place, base, **look)
 
     def _draw(self, page: Page, mark: Mark, x: float, y: float, **more: Any) -> None:
         ink = LIGHT_PAGE.mark_text if mark.chosen else LIGHT_PAGE.text
         page.text(x, y, mark.words, size=self.size, bold=mark.bold, colour=ink, **more)
 
-
-# --- how lines look -------------------------------------------------------------------------------
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h")
 DASHES: tuple[tuple[float, ...], ...] = (
@@ -392,8 +387,6 @@ def line_style(number: int) -> LineStyle:
         DASHES[number % len(DASHES)],
     )
 
-
-# --- axes -----------------------------------------------------------------------------------------
 
 TICK, GAP = 2.5, 3.0
 MARKER_DISTANCE = 34.0  # points between two markers of a line, at least
@@ -436,8 +429,7 @@ class Axes:
 
     def contains(self, y: Many) -> NDArray[np.bool_]:
         """Whether values lie between y0 and y1."""
-        inside: NDArray[np.bool_] = (y >= self.y0) & (y <= self.y1)
-        return inside
+        return np.asarray((y >= self.y0) & (y <= self.y1), bool)
 
     def draw_frame(self, xs: Sequence[Tick], ys: Sequence[Tick], numbered: bool = True) -> None:
         """Draw the x axis with its ticks, level lines at ys, and the words of all of them; those
@@ -457,20 +449,18 @@ class Axes:
 
     def draw_names(self, names: Sequence[str]) -> float:
         """Draw names below 0, 1, 2 ..., turned where they are too close; returns their depth."""
+        size, step, base = SMALL, 1, self.bottom + TICK
+        look: Any = {"across": "center"}
         is_level = max(text_width(name, SMALL) for name in names) + 3 <= self.unit
-        size = SMALL
         if not is_level:
             size = min(size, max(SMALLEST_NAME, self.unit / NAME_PITCH))
-        step = 1 if is_level else max(1, ceil(NAME_PITCH * size / self.unit - 0.01))
+            step = max(1, ceil(NAME_PITCH * size / self.unit - 0.01))
+            look = {"across": "right", "turned": True, "middle": True}
         names = [elide(name, LONGEST_NAME, size) for name in names]
         for number in range(0, len(names), step):
             x = self.point(number, self.y0)[0]
-            self.page.lines([[(x, self.bottom), (x, self.bottom + TICK)]], GREY)
-            self.page.text(
-                x, self.bottom + TICK + (7 if is_level else 2), names[number], size=size,
-                across="center" if is_level else "right", turned=not is_level,
-                middle=not is_level,
-            )  # fmt: skip
+            self.page.lines([[(x, self.bottom), (x, base)]], GREY)
+            self.page.text(x, base + (7 if is_level else 2), names[number], size=size, **look)
         return TICK + (8 if is_level else max(text_width(name, size) for name in names) + 3)
 
     def draw_y_label(self, words: str, x: float = 0.0) -> None:
@@ -554,8 +544,6 @@ def label_room(ticks: Sequence[Tick]) -> float:
     """Points left of a y axis that its numbers and its name take."""
     return max((text_width(words, SMALL) for _, words in ticks), default=0.0) + 1.6 * SMALL + 6
 
-
-# --- the key of a chart ---------------------------------------------------------------------------
 
 LINE_SAMPLE, MARK_SAMPLE = 20.0, 12.0  # the room of a sample in a key
 

@@ -10,12 +10,13 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib import import_module
-from itertools import groupby
+from itertools import filterfalse, groupby
 from math import isfinite, nan
 from operator import attrgetter, index
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol
 
 from hgviz.core import (
     HEAD_FUSIONS,
@@ -27,7 +28,7 @@ from hgviz.core import (
     Selection,
     parse_heads,
 )
-from hgviz.errors import choose
+from hgviz.errors import choose, require
 from hgviz.files import SAMPLE, resource
 from hgviz.maps.links import FUSES, LinkOptions
 from hgviz.palettes import PALETTES, SCALES
@@ -56,6 +57,7 @@ FORMATS: dict[str, str] = {
 }
 TABLE = ".csv"  # the ending of a figure's numbers
 Row = tuple[Any, ...]  # of the table of a figure's numbers
+Items = int | tuple[int, ...]  # which text of all files, or of each
 AXES = ("heads", "parameters", "flops", "time")  # that a curve is drawn over
 
 # --- kinds ----------------------------------------------------------------------------------------
@@ -195,19 +197,26 @@ class CaptureFacts:
     facts: Facts = field(default_factory=dict)
 
 
-class ChartLike(Protocol):
-    """A chart, as the classes of hgviz.figures.charts: its numbers, what identifies them for the
-    file, and how they are drawn."""
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Chart:
+    """Base of charts, which hold what they show: a title (bold) and more (plain) above, notes
+    below; about: what identifies the data, for the file."""
 
-    @property
-    def about(self) -> Mapping[str, str]: ...
+    title: str = ""
+    more: str = ""
+    notes: tuple[str, ...] = ()
+    about: Mapping[str, str] = field(default_factory=dict)
 
-    def rows(self) -> list[Row]: ...
+    def rows(self) -> list[Row]:
+        """The table of the numbers, the names of its columns first."""
+        raise NotImplementedError
 
-    def draw(self, page: Any, spec: Spec) -> None: ...
+    def draw(self, page: Any, spec: Spec) -> None:
+        """Place the chart on a page and cut the page below it."""
+        raise NotImplementedError
 
 
-Content: TypeAlias = "CaptureFacts | ChartLike"
+Content = CaptureFacts | Chart
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -219,7 +228,7 @@ class Panel:
     spec: Spec
     content: Content
     files: tuple[str, ...] = ()
-    item: int | tuple[int, ...] = 0
+    item: Items = 0
 
 
 # --- widths and formats ---------------------------------------------------------------------------
@@ -236,24 +245,24 @@ def points(width: str) -> float:
             "Try 3.25in or 89mm",
         )
     length = float(match[1]) * UNITS[match[2]]
-    if not NARROWEST <= length <= WIDEST:
-        raise HgvizError(
-            f"the width {width} is out of range: "
-            f"it must be {NARROWEST / POINTS:.3g} in to {WIDEST / POINTS:.3g} in",
-            "Try 3.25in or 89mm",
-        )
+    require(
+        NARROWEST <= length <= WIDEST,
+        f"the width {width} is out of range: "
+        f"it must be {NARROWEST / POINTS:.3g} in to {WIDEST / POINTS:.3g} in",
+        "Try 3.25in or 89mm",
+    )
     return length
 
 
 def format_of(path: str | Path, asked: str = "") -> str:
     """The format asked for, else that of the file's name. Raises HgvizError for others."""
     name = (asked or Path(path).suffix).lower().removeprefix(".")
-    if name not in FORMATS:
-        raise HgvizError(
-            f"a figure cannot be saved as {name or Path(path).name!r}: "
-            f"the formats are {', '.join(FORMATS)}",
-            "Use a file name ending in one of these, such as figure.pdf",
-        )
+    require(
+        name in FORMATS,
+        f"a figure cannot be saved as {name or Path(path).name!r}: "
+        f"the formats are {', '.join(FORMATS)}",
+        "Use a file name ending in one of these, such as figure.pdf",
+    )
     return name
 
 
@@ -287,19 +296,16 @@ def one_of(names: Iterable[str]) -> Form:
     return Form(f"one of {', '.join(known)}", lambda value, *_: known[known.index(value)], str)
 
 
+def _typed(kind: type, value: Any, *_: Any) -> Any:
+    if not isinstance(value, kind):
+        raise TypeError
+    return value
+
+
 def shortest_number(value: float) -> str:
     """A number in as few digits as tell it from all others."""
     short = f"{value:g}"
     return short if float(short) == value else repr(float(value))
-
-
-def _instance(kind: type) -> Callable[..., Any]:
-    def read(value: Any, *_: Any) -> Any:
-        if not isinstance(value, kind):
-            raise TypeError
-        return value
-
-    return read
 
 
 def _whole(value: Any, *_: Any) -> int:
@@ -316,23 +322,19 @@ def _number(value: Any, *_: Any) -> float:
     return number
 
 
-def _list(value: Any) -> list[Any]:
-    return [value] if isinstance(value, str) else list(value)
-
-
 def _texts(value: Any, *_: Any) -> tuple[str, ...]:
-    return tuple(map(_instance(str), _list(value)))
+    return tuple(_typed(str, text) for text in ([value] if isinstance(value, str) else value))
 
 
 def _limits(value: Any, *_: Any) -> tuple[float, float]:
     parts = value.split(":") if isinstance(value, str) else list(value)
     low, high = (_number(float(end) if isinstance(end, str) else end) for end in parts)
-    if not low < high:
-        raise HgvizError(
-            f"limits cannot be {shortest_number(low)}:{shortest_number(high)}: "
-            "in MIN:MAX, MIN must be below MAX",
-            "Try 0:0.5, or -1:1 for negative weights",
-        )
+    require(
+        low < high,
+        f"limits cannot be {shortest_number(low)}:{shortest_number(high)}: "
+        "in MIN:MAX, MIN must be below MAX",
+        "Try 0:0.5, or -1:1 for negative weights",
+    )
     return low, high
 
 
@@ -346,10 +348,8 @@ def _head_name(value: Any) -> str:
 def _heads(value: Any, _: Spec, captures: Sequence[Capture]) -> tuple[HeadId, ...]:
     """Heads in the order in which they are named; those of LAYER.* in their own."""
     layers = captures[0].spec.layers
-    if isinstance(value, str):
-        names = [name.strip() for name in value.split(",")]
-    else:
-        names = [_head_name(head) for head in value]
+    heads = value.split(",") if isinstance(value, str) else map(_head_name, value)
+    names = [name.strip() for name in heads]
     parse_heads(",".join(names), layers)  # refuses what is not there, and what is named twice
     return tuple(head for name in names for head in sorted(parse_heads(name, layers)))
 
@@ -357,8 +357,9 @@ def _heads(value: Any, _: Spec, captures: Sequence[Capture]) -> tuple[HeadId, ..
 def _head_of_b(value: Any, _: Spec, captures: Sequence[Capture]) -> HeadId:
     name = _head_name(value)
     heads = parse_heads(name, captures[-1].spec.layers)
-    if len(heads) != 1:
-        raise HgvizError(f"{name!r} names {len(heads)} heads: A is compared with one", "Name one")
+    require(
+        len(heads) == 1, f"{name!r} names {len(heads)} heads: A is compared with one", "Name one"
+    )
     return next(iter(heads))
 
 
@@ -389,16 +390,14 @@ def parse_tokens(text: str, count: int) -> tuple[int, ...]:
 def _write_tokens(numbers: Iterable[int]) -> str:
     """Numbers as 3,5:8."""
     runs = groupby(enumerate(sorted(set(numbers))), lambda pair: pair[1] - pair[0])
-    parts = [[number for _, number in run] for _, run in runs]
-    return ",".join(
-        str(part[0]) if len(part) == 1 else f"{part[0]}:{part[-1] + 1}" for part in parts
-    )
+    parts = ([number for _, number in run] for _, run in runs)
+    return ",".join(f"{first}:{rest[-1] + 1}" if rest else str(first) for first, *rest in parts)
 
 
 WHOLE = Form("a whole number, 0 or more", _whole, int)
 NUMBER = Form("a number", _number, float)
-FLAG = Form("true or false", _instance(bool), bool)
-TEXT = Form("text", _instance(str), str)
+FLAG = Form("true or false", partial(_typed, bool), bool)
+TEXT = Form("text", partial(_typed, str), str)
 TEXTS = Form("text, or a list of texts", _texts, list)
 LIMITS = Form("a range MIN:MAX, such as 0:0.5", _limits,
               lambda limits: ":".join(map(shortest_number, limits)))  # fmt: skip
@@ -507,9 +506,6 @@ def spec_of(kind: str, options: Mapping[str, Any], captures: Sequence[Capture] =
     return spec
 
 
-Items = int | tuple[int, ...]  # which text of all files, or of each
-
-
 def set_options(spec: Spec, item: Items = 0) -> dict[str, Value]:
     """The options of a figure that differ from their defaults, by name."""
     options: dict[str, Value] = {}
@@ -517,8 +513,8 @@ def set_options(spec: Spec, item: Items = 0) -> dict[str, Value]:
         value = attrgetter(option.at)(spec)
         if value != option.default(spec):
             options[name] = option.form.write(value)
-    if isinstance(item, tuple):
-        item = item[0] if len(set(item)) == 1 else item
+    if isinstance(item, tuple) and len(set(item)) == 1:
+        item = item[0]
     if item:
         options["item"] = item if isinstance(item, int) else ",".join(map(str, item))
     return options
@@ -583,13 +579,10 @@ def quoted(word: str) -> str:
     if word.isprintable():
         return shlex.quote(word)
     spelled = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\t": "\\t"}
-
-    def spell(sign: str) -> str:
+    for sign in filterfalse(str.isprintable, word):
         number = ord(sign)
-        code = f"\\x{number:02x}" if number < 0x80 else f"\\U{number:08x}"
-        return spelled.get(sign) or (sign if sign.isprintable() else code)
-
-    return f"$'{''.join(map(spell, word))}'"
+        spelled.setdefault(sign, f"\\x{number:02x}" if number < 0x80 else f"\\U{number:08x}")
+    return f"$'{''.join(spelled.get(sign, sign) for sign in word)}'"
 
 
 def known_name(path: str) -> str:

@@ -194,11 +194,11 @@ class ReachedView(StudyChartView):
         apart = 0.64 / count  # of the room of a group
         names = tuple((at + 0.5, called(name)) for at, name in enumerate(content.groups))
         found: list[Plot] = []
-        for facet in content.facets:
+        for title, facet in content.facets.items():
             seeds: list[plots.Part] = []
             bars: list[plots.Part] = []
             means: list[plots.Part] = []
-            for series, row in enumerate(facet.marks):
+            for series, row in enumerate(facet):
                 there = [(at, mark) for at, mark in enumerate(row) if mark is not None]
                 x = np.array([at + 0.5 + (series - (count - 1) / 2) * apart for at, _ in there])
                 beside = [
@@ -221,7 +221,7 @@ class ReachedView(StudyChartView):
                 )
             parts = (*seeds, *bars, *means)
             across, up = Axis(0.0, float(groups), names=names), Axis(low, high, tr(content.up))
-            found.append(Plot(across, up, parts, facet.title))
+            found.append(Plot(across, up, parts, title))
         return Chart(tuple(found), of=content.groups)
 
 

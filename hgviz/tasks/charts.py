@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
     from hgviz.figures.attribution import Neurons, Products
     from hgviz.figures.charts import (
-        Band,
-        Chart,
         Curves,
         Line,
         MetricValues,
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     )
     from hgviz.figures.heatmap import Edge, Three
     from hgviz.figures.page import Many
+    from hgviz.figures.spec import Chart
     from hgviz.maps.anatomy import Anatomy, ElementProducts
     from hgviz.study import PruningCurve, Study
 
@@ -504,7 +503,7 @@ def neurons_chart(capture: Capture, selection: Selection, order: str = "text") -
         )
     require(order in ORDERS, f"unknown order {order!r}: there are {', '.join(ORDERS)}")
     prompt, keys = capture.query_prompt(layer), capture.key_prompt(layer)
-    query = prompt.last if selection.query is None else token_in(prompt, selection.query)
+    query = token_in(prompt, selection.query)
     row = min(capture.row(layer, query), maps.shape[1] - 1)
     anatomy = dissect(maps, selection.head, row)
     sizes = np.abs(anatomy.weights)
@@ -650,7 +649,7 @@ def curves_chart(
     each whole model, a panel for each method and a line for each study, over the band of all their
     random orders. Raises HgvizError where there is no curve.
     """
-    from hgviz.figures.charts import CurvePanel, Curves
+    from hgviz.figures.charts import Curves
 
     is_change = len(studies) > 1
     by_study = [_newest_curves(study, methods, axis) for study in studies]
@@ -667,22 +666,20 @@ def curves_chart(
     band = _band(studies, by_study, axis, is_change)
     every_line = [line for panel in lines.values() for line in panel]
     if not is_change and len(names) <= MOST_TOGETHER:
-        panels = [CurvePanel(tuple(every_line), band)]
-    else:
-        panels = [CurvePanel(panel, band, name) for name, panel in lines.items()]
+        lines = {"": tuple(every_line)}
     first, study = next(iter(by_study[0].values())), studies[0]
     pairs = zip(studies, by_study, strict=True)
     random_count = sum(len(_random_curves(study, curves)) for study, curves in pairs)
     notes = [f"{study.amount(len(first.rows))} of {study.data}, not used for the orders"]
     is_timed = axis == "time"
-    has_no_ribbons = is_timed or any(len(panel.lines) > 1 for panel in panels)
+    has_no_ribbons = is_timed or any(len(panel) > 1 for panel in lines.values())
     if has_no_ribbons and bits_per_byte(study, first) is None:
         notes[0] += f"; 95 % interval of a point: about ± {_median_half_width(every_line):.1f}"
     if is_timed:
         notes.append("Median time of pruned models on 16 texts, on one core, in the order in "
                      "which heads are removed; random orders not timed")  # fmt: skip
     return Curves(
-        tuple(panels), X_LABELS[axis], _y_label(study, is_change),
+        lines, X_LABELS[axis], _y_label(study, is_change), band,
         banded=f"middle 80 % of {random_count} random orders, and their median" if band else "",
         mark="k*",
         marked=f"at most 1 point of {first.unit.replace('_', ' ')} lost",
@@ -763,12 +760,12 @@ def _band(
     by_study: Sequence[Mapping[str, PruningCurve]],
     axis: str,
     is_change: bool,
-) -> Band | None:
+) -> Line | None:
     """Quantiles of all random orders at the numbers of heads that all of them have.
 
     Over parameters or FLOPs these are at the mean of what such orders save; they have no times.
     """
-    from hgviz.figures.charts import Band
+    from hgviz.figures.charts import Line
 
     randoms = [
         (study, curve)
@@ -784,8 +781,8 @@ def _band(
     pairs = list(zip(randoms, points, strict=True))
     y = [_y(study, curve, is_change)[0][at] for (study, curve), at in pairs]
     x = [_x(study, curve, axis)[at] for (study, curve), at in pairs]
-    low, high = BAND
-    return Band(np.mean(x, axis=0), *np.quantile(y, [low, 0.5, high], axis=0))
+    low, median, high = np.quantile(y, [BAND[0], 0.5, BAND[1]], axis=0)
+    return Line("", np.mean(x, axis=0), median, low, high)
 
 
 def _y_label(study: Study, is_change: bool) -> str:

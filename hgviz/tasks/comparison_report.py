@@ -177,7 +177,7 @@ def _metrics(comparison: ModelComparison) -> Iterable[Block]:
         "Hochberg 1995).",
     )  # fmt: skip
     yield Picture(
-        "", "strips", strips_chart(comparison),
+        "", strips_chart(comparison),
         f"Marks: heads, mean over {comparison.noun}s. Bars: mean of all heads with its 95 % "
         "interval.",
     )  # fmt: skip
@@ -188,12 +188,12 @@ def _charts(comparison: ModelComparison) -> Iterable[Block]:
     from hgviz.figures.output import Picture
 
     yield Picture(
-        "Gradients by the magnitude of scores", "plots", slopes_chart(comparison),
+        "Gradients by the magnitude of scores", slopes_chart(comparison),
         "M is the log odds of the right class or token; S are scores, A weights. Left: magnitudes "
         f"of scores. Right: |dM/dS| over |dM/dA|, where at least {FEWEST} % of cells are.",
     )  # fmt: skip
     yield Picture(
-        "Distances between heads", "grids", distances_chart(comparison),
+        "Distances between heads", distances_chart(comparison),
         f"Jensen-Shannon distance, mean over {comparison.a.texts:,} {comparison.noun}s. Hatched: "
         "maps with different shapes.",
     )  # fmt: skip
@@ -201,7 +201,7 @@ def _charts(comparison: ModelComparison) -> Iterable[Block]:
         head, other = heads[0].head, heads[0].other
         selection = Selection(head.layer, head.head, beside=other)
         yield Picture(
-            "The head that differs most", "three", pair_chart(*comparison.captures, selection),
+            "The head that differs most", pair_chart(*comparison.captures, selection),
             f"{comparison.noun.capitalize()}: “{one_line(comparison.text)}”",
         )  # fmt: skip
 

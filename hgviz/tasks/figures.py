@@ -57,11 +57,10 @@ def figure(
 
 def draw(panel: Panel, path: str | Path, *, numbers: bool = False) -> str:
     """Write a figure; numbers: also write its numbers beside it, as FIG.csv. Returns the path."""
-    from hgviz.figures import html, output
+    from hgviz.figures import output
 
     progress(0, 1, f"drawing {Path(path).name}")
-    is_page = not panel.spec.format and Path(path).suffix.lower() == html.ENDING
-    file = html.write_html(panel, Path(path)) if is_page else output.draw(panel, path)
+    file = output.draw(panel, path)
     if numbers:
         output.write_numbers(panel, file)
     return str(file)

@@ -247,7 +247,7 @@ def redundancy_panel(
 ) -> Panel:
     """A figure of redundancy; sources: the paths of the checkpoint or of the captures."""
     from hgviz.figures import Panel
-    from hgviz.figures.charts import Grid, Grids, Plots, Repeats
+    from hgviz.figures.charts import Grid, Grids, Plots
     from hgviz.figures.spec import bare_name
 
     grids = []
@@ -258,9 +258,8 @@ def redundancy_panel(
     if measured.is_of_weights:
         unit, limits, plots = WEIGHTS, (-1.0, 1.0), _plots_of_weights(measured.layers)
         ribbon = "Shaded: range over layers."
-    content = Repeats(
-        Grids(tuple(grids), unit, limits=limits),
-        Plots(plots, ribbon=ribbon if len(grids) > 1 else ""),
+    content = Grids(
+        tuple(grids), unit, limits, Plots(plots, ribbon=ribbon if len(grids) > 1 else ""),
         title="Similarity of heads", more=bare_name(measured.name),
         notes=measured.notes,
         about={"model": bare_name(measured.name), "checkpoint": measured.digest},

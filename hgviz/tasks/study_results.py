@@ -438,7 +438,7 @@ def sweep_chart(kind: str, sweep: Sweep, methods: Sequence[str] = ()) -> Seeds |
 
 def seeds_chart(results: StudyResults) -> Seeds:
     """A mark for every model and activation, axes for every data."""
-    from hgviz.figures.charts import Facet, SeedMark, Seeds
+    from hgviz.figures.charts import SeedMark, Seeds
 
     _require_results(results, "score", results.scores)
     metric = results.scores[0]["metric"]
@@ -455,14 +455,13 @@ def seeds_chart(results: StudyResults) -> Seeds:
     # activations of a single model are along the axis and need no key; "own" says nothing
     is_single = len(models) == 1 and activations != (OWN,)
     groups, series = (activations, ("",)) if is_single else (models, activations)
-    facets = []
+    facets = {}
     for source in data:
         rows = [
             [(source, models[0], group) if is_single else (source, group, name) for group in groups]
             for name in series
         ]
-        facet = tuple(tuple(map(marks.get, row)) for row in rows)
-        facets.append(Facet(source if len(data) > 1 else "", facet))
+        facets[source if len(data) > 1 else ""] = tuple(tuple(map(marks.get, row)) for row in rows)
     single_names = [data, models if is_single else (), activations if activations != (OWN,) else ()]
     subtitle = [names[0] for names in single_names if len(names) == 1 == len(data)]
     counts = sorted({len(row["seeds"]) for row in scores})
@@ -472,7 +471,7 @@ def seeds_chart(results: StudyResults) -> Seeds:
         mean = "large marks: mean with 95 % interval over seeds (Student)"
         notes.insert(0, f"{_seeds(counts)}; small marks: seeds; {mean}")
     return Seeds(
-        tuple(facets), groups, series if len(series) > 1 else ("",), axis_label(metric),
+        facets, groups, series if len(series) > 1 else ("",), axis_label(metric),
         title=results.sweep.title or "Scores", more=", ".join(subtitle),
         notes=tuple(dict.fromkeys(notes)), about=_about(results),
     )  # fmt: skip
@@ -646,10 +645,10 @@ def study_report(
     blocks: list[Block] = []
     if results.scores:
         caption = f"{axis_label(results.scores[0]['metric'])} of every model and seed."
-        blocks.append(Picture("", "seeds", seeds_chart(results), caption))
+        blocks.append(Picture("", seeds_chart(results), caption))
     if results.units:
         caption = f"{axis_label(results.metric)} as heads are switched off, least important first."
-        blocks.append(Picture("", "budgets", budgets_chart(results), caption))
+        blocks.append(Picture("", budgets_chart(results), caption))
     facts = results.to_dict()
     blocks += _tables(facts, results.budgets)
     page = Document(facts["title"], facts["question"], tuple(blocks), _about(results))

@@ -104,21 +104,20 @@ def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
 def test_curves_over_times_of_several_studies_and_of_a_language_model():
     study = timed(study_of(METHODS[:2]), "michel")
     chart = tasks.study_chart("curve", [study], axis="time")  # as measured
-    (panel,) = chart.panels
-    (line,) = panel.lines
+    ((line,),) = chart.panels.values()
     (times,) = (curve.times for curve in study.curves if curve.method == "michel")
     assert line.label == "michel" and line.x.tolist() == times[:, 1].tolist()
     assert (np.diff(line.x) > 0).any() and (np.diff(line.x) < 0).any()
-    assert panel.band is None and not chart.banded and "not timed" in chart.notes[1]
+    assert chart.band is None and not chart.banded and "not timed" in chart.notes[1]
     studies = [study_of(("loo", "signed"), seed=seed) for seed in range(3)]
     chart = tasks.study_chart("curve", studies)  # changes of their own whole models
-    assert [panel.title for panel in chart.panels] == ["loo", "signed"]
-    for study, line in zip(studies, chart.panels[0].lines, strict=True):
+    assert list(chart.panels) == ["loo", "signed"]
+    for study, line in zip(studies, chart.panels["loo"], strict=True):
         assert line.y == approx(100 * study.curves[0].change)
-    assert len({line.label for line in chart.panels[0].lines}) == 3
+    assert len({line.label for line in chart.panels["loo"]}) == 3
     assert "60 random orders" in chart.banded
     study = study_of(("loo",), asked="next")  # bits: losses over the bytes of the same rows
-    curve, line = study.curves[0], tasks.study_chart("curve", [study]).panels[0].lines[0]
+    curve, line = study.curves[0], tasks.study_chart("curve", [study]).panels[""][0]
     nats = curve.loss.astype(float) * study.places_of(curve.rows).sum()
     assert line.y == approx(nats / np.log(2) / study.sizes[curve.rows].sum())
     assert line.low is None

@@ -63,7 +63,7 @@ def test_what_no_page_can_show_is_refused(tmp_path, monkeypatch):
     ):
         with pytest.raises(HgvizError, match=said):
             tasks.draw(one, path)
-    monkeypatch.setattr("hgviz.figures.html.MOST", 4)
+    monkeypatch.setattr("hgviz.figures.output.MOST_POSITIONS", 4)
     with pytest.raises(HgvizError, match="the limit for HTML is 4"):
         tasks.draw(panel, tmp_path / "m.html")
     assert not [*tmp_path.iterdir()]

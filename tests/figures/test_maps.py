@@ -182,11 +182,12 @@ def test_limits_of_signed_weights_are_those_of_the_bar():
 
 def test_the_rows_of_a_signed_head_are_added_up_beside_it():
     values = np.random.default_rng(0).normal(size=(2, 600, 600)).astype("f4")
-    found = RowSumBars.of(Dense(values, (0, 1), signed=True), 1)
-    np.testing.assert_allclose(found.total, values[1].sum(1, dtype=np.float64), atol=1e-4)
+    maps = Dense(values, (0, 1), signed=True)
+    found, coarse = (RowSumBars.of(maps, 1, zoom=zoom) for zoom in (0, 3))
+    total, in_eights = (bars.positive + bars.negative for bars in (found, coarse))
+    np.testing.assert_allclose(total, values[1].sum(1, dtype=np.float64), atol=1e-4)
     np.testing.assert_allclose(found.positive, np.maximum(values[1], 0).sum(1), rtol=1e-4)
-    coarse = RowSumBars.of(Dense(values, (0, 1), signed=True), 1, zoom=3)
-    np.testing.assert_allclose(coarse.total, found.total.reshape(-1, 8).mean(1), atol=1e-9)
+    np.testing.assert_allclose(in_eights, total.reshape(-1, 8).mean(1), atol=1e-9)
 
 
 # --- what is unseen or off ------------------------------------------------------------------------
