@@ -118,7 +118,7 @@ WIDTH = 1200  # px: sharp enough to read, small enough for a page
 VIEWS: tuple[tuple[str, str, dict[str, Any], dict[str, Any]], ...] = (
     ("inspect-light", "", {}, {}),
     ("inspect-dark", "", {}, {}),
-    ("follow-light", "", {"mode": "follow"}, {}),
+    ("follow-light", "", {"mode": "follow"}, {"query": 101, "key": 74}),
     ("links-light", "", {"look": "links"}, {}),
     ("heads-light", "", {"look": "heads"}, {}),
     ("across-light", "", {"look": "across"}, {"query": 101, "key": None}),

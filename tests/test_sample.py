@@ -19,7 +19,6 @@ from hgviz import tasks
 from hgviz.analysis.roles import roles
 from hgviz.core import HeadId
 from hgviz.files import resource
-from hgviz.gui.sources import CHOSEN, CLEAREST
 from hgviz.models.data import read_rows
 from hgviz.models.objectives import bits_per_byte
 from hgviz.store import open_capture
@@ -108,14 +107,6 @@ def test_a_head_of_the_card_does_what_the_card_says(first, head):
     role, least = NAMED[head]
     fact = roles(first)[head]
     assert (fact.role, fact.score >= least) == (role, True)
-
-
-def test_the_heads_that_open_first_are_its_clearest(first):
-    facts = [fact for fact in roles(first).values() if fact.kind == "self"]
-    for level, head in CLEAREST.items():
-        there = [fact for fact in facts if fact.level == level]
-        assert max(there, key=lambda fact: fact.clarity).head == head
-    assert CHOSEN.head_id in CLEAREST.values()
 
 
 # --- the three classifiers ------------------------------------------------------------------------
