@@ -89,6 +89,7 @@ class InspectPage(QMainWindow):
             self.setCorner(corner, Area.BottomDockWidgetArea)
         self._above, self._restored = 2, False  # how many docks stand above the tabs at first
         self._states: dict[int, QByteArray] = {}  # of the docks, by that number
+        self._front: list[QDockWidget] = []  # docks that were not behind a tab when all were hidden
         self._many = False  # whether the capture has many texts, which are listed then
         self._rows = 3
         self.strip.rows_changed.connect(self._fit_strip)
@@ -140,11 +141,16 @@ class InspectPage(QMainWindow):
         self.resizeDocks(docks[: len(heights)], heights, Qt.Orientation.Vertical)
 
     def turn_docks(self) -> None:
-        """Hide all docks, or show all again."""
+        """Hide all docks, or show all again, with the same tabs in front."""
         shown = all(dock.isHidden() for dock in self.docks.values())
+        if not shown:
+            panels = zip(self.docks.values(), self.panels, strict=True)
+            self._front = [dock for dock, panel in panels if panel.isVisible()]
         for dock in self.docks.values():
             dock.setVisible(shown)
         self._show_many()
+        for dock in self._front if shown else ():
+            dock.raise_()
 
     def state(self) -> QByteArray:
         """Where the docks are, and how wide."""

@@ -240,6 +240,14 @@ def test_docks_are_the_same_after_a_low_window_and_are_hidden_by_a_key(opened):
         opened.frame.resize(*size)
         QApplication.processEvents()
     assert page.docks["Top keys"] in page.tabifiedDockWidgets(page.docks["Head details"])
+    for name in ("Head details", "Top keys"):
+        page.docks[name].raise_()
+        QApplication.processEvents()
+        before = docks_shown(page)
+        for _ in range(2):
+            QTest.keyClick(opened.frame, Qt.Key.Key_B, Qt.KeyboardModifier.ControlModifier)
+            QApplication.processEvents()
+        assert name in before and docks_shown(page) == before
     opened.settle()
     counts = []
     for _ in range(4):  # no widget is left behind when texts come and go
