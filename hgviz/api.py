@@ -13,10 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory, mkdtemp
-from typing import TYPE_CHECKING, Any, Literal, overload
+from tempfile import mkdtemp
+from typing import TYPE_CHECKING, Any, Literal
 
 from hgviz import tasks
+from hgviz.analysis.importance import METHODS
+from hgviz.analysis.importance import importance as scores_of
 from hgviz.core import (
     Ablation,
     Capture,
@@ -29,9 +31,13 @@ from hgviz.core import (
     current_listener,
     listening,
 )
-from hgviz.errors import require
+from hgviz.errors import choose, require
 from hgviz.files import find_sample
 from hgviz.maskfile import read_heads, write_mask
+from hgviz.notebook import as_capture, as_model, is_capture, require_input
+from hgviz.study import Study, default_score, measured_together
+from hgviz.tasks.heads import roles_to_dict
+from hgviz.tasks.pruning import curve_facts, newest_curve
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -40,7 +46,6 @@ if TYPE_CHECKING:
     from hgviz.core import Floats
     from hgviz.models.model import Model
     from hgviz.models.pruning import Proof
-    from hgviz.study import Study
 
 Heads = str | Iterable[HeadId | str]  # "3.5,4.*", "@FILE" (a mask file), or heads one by one
 Progress = Literal["auto"] | None | Callable[[Step], Any]
@@ -48,21 +53,12 @@ Progress = Literal["auto"] | None | Callable[[Step], Any]
 # --- tables and progress --------------------------------------------------------------------------
 
 
-class Table(Sequence[dict[str, Any]]):
+class Table(list[dict[str, Any]]):
     """Rows with the same names; of: the study, roles or curve that they come from."""
 
     def __init__(self, rows: Iterable[dict[str, Any]], of: Any) -> None:
-        self.rows, self.of = [*rows], of
-
-    @overload
-    def __getitem__(self, at: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[dict[str, Any]]: ...
-    def __getitem__(self, at: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
-        return self.rows[at]
-
-    def __len__(self) -> int:
-        return len(self.rows)
+        super().__init__(rows)
+        self.of = of
 
     def to_pandas(self) -> Any:
         """Return the rows as a pandas.DataFrame. Raises HgvizError where there is no pandas."""
@@ -70,10 +66,10 @@ class Table(Sequence[dict[str, Any]]):
             import pandas
         except ImportError:
             raise HgvizError("pandas is not installed", "Run: pip install pandas") from None
-        return pandas.DataFrame(self.rows)
+        return pandas.DataFrame([*self])
 
     def __repr__(self) -> str:
-        names = ", ".join(self.rows[0]) if self.rows else "no rows"
+        names = ", ".join(self[0]) if self else "no rows"
         return f"<hgviz table, {len(self)} rows: {names}>"
 
 
@@ -186,9 +182,9 @@ def capture(
         return made if out is None else open_capture(write_capture(out, made, force=force))
     with _progress_bar(progress, "Capturing"):
         reads: Modality = "image" if image else "audio" if audio else "text"
-        opened = _open(model, device, dtype, activation, reads, tokenizer)
+        opened = as_model(model, device, dtype, activation, reads, tokenizer)
         signal = image or audio
-        _require_input(text, ids, signal)
+        require_input(text, ids, signal)
         prompt, second = tasks.read_prompts(
             opened, text=text, pair=pair, target=target,
             ids_file=None if ids is None else Path(ids),
@@ -236,8 +232,15 @@ def write_capture(
     """
     from hgviz.store import write_capture as write
 
+    for weights in attentions:
+        require(
+            getattr(weights, "ndim", 0) == 4 and len(weights) == 1,
+            f"attentions have the shape {tuple(getattr(weights, 'shape', ()))}, "
+            "not (1, heads, n, n)",
+            "Run the model on one text",
+        )
     if attentions:
-        layers = [{"weights": _only_text(one), "causal": causal} for one in attentions]
+        layers = [{"weights": weights[0], "causal": causal} for weights in attentions]
     return write(path, capture, force, tokens=tokens, layers=layers, name=name, logits=logits)
 
 
@@ -261,23 +264,18 @@ def roles(
 
         hgviz.roles("sample/softmax", "The soup was not good.").to_pandas()
     """
-    from hgviz.notebook import is_capture
-
     with _progress_bar(progress, "Measuring heads"):
         if is_capture(source):
             require(text is None and corpus is None, "a capture has its own text", "Give no text")
-            found = source if isinstance(source, Capture) else open_capture(source)
-            measured = tasks.roles_of_capture(found)
+            measured = tasks.roles_of_capture(as_capture(source))
         else:
-            model = _open(source, device, "float32", activation)
+            model = as_model(source, device, activation=activation)
             if corpus is not None:
                 measured = tasks.roles_of_model(model, corpus, _heads(off, model))
             else:
-                _require_input(text)
+                require_input(text)
                 prompts = tasks.read_prompts(model, text=text, pair=pair, target=target)
                 measured = tasks.roles_of_text(model, *prompts, _heads(off, model))
-        from hgviz.tasks.heads import roles_to_dict
-
         return Table(roles_to_dict(measured)["heads"], measured)
 
 
@@ -298,12 +296,11 @@ def rollout(
 
         hgviz.rollout("sample/hourglass", "The sand runs down.")
     """
-    from hgviz.notebook import is_capture
-
-    found = source if isinstance(source, Capture) else None
-    if found is None and is_capture(source):
-        found = open_capture(source)
-    found = found or capture(source, text, device=device, progress=progress)
+    found = (
+        as_capture(source)
+        if is_capture(source)
+        else capture(source, text, device=device, progress=progress)
+    )
     with _progress_bar(progress, "Computing rollout"):
         return tasks.rollout(found, rows, RolloutOptions(residual=residual))
 
@@ -344,7 +341,7 @@ def evaluate(
         hgviz.evaluate("sample/softmax", "sample/reviews.tsv", off="1.2").score.value
     """
     with _progress_bar(progress, "Scoring"):
-        opened = _open(model, device, "float32", activation)
+        opened = as_model(model, device, activation=activation)
         return tasks.evaluate(
             opened, find_sample(data), text_column, label_column, _heads(off, opened), labels,
             limit=limit, batch_size=batch_size, ablation=ablation,
@@ -396,11 +393,8 @@ def importance(
 
         scores = hgviz.importance("sample/softmax", "sample/reviews.tsv", method="loo", limit=100)
     """
-    from hgviz.analysis.importance import importance as scores_of
-    from hgviz.study import SCORE, measured_together
-
     with _progress_bar(progress, "Measuring heads"):
-        opened = _open(model, device, "float32", activation)
+        opened = as_model(model, device, activation=activation)
         if method == "patching":
             require(
                 clean and corrupted and answer and wrong,
@@ -419,20 +413,14 @@ def importance(
             )  # fmt: skip
             return Table(found.to_rows(), found)
         require(data, "no data to score heads on", "Give data, a table or a text file")
-        name = method or ("loo" if opened.spec.goal == "states" else SCORE)
-        from hgviz.analysis.importance import METHODS
-        from hgviz.errors import choose
-
+        name = method or default_score(opened.spec)
         needs = measured_together(METHODS[choose(name, METHODS, "score")].needs)
         trials = tasks.trials_of(
             opened, find_sample(data), text_column, label_column, _heads(off, opened), limit,
             labels, batch_size, ablation, seed,
         )  # fmt: skip
         file = os.path.basename(data)
-        if out is None:
-            study = tasks.importance(trials, needs, file, seed, permutations)
-        else:
-            study = tasks.study(trials, needs, out, file, seed, permutations, force)
+        study = tasks.importance(trials, needs, file, seed, permutations, out=out, force=force)
         if mask is not None:
             write_mask(mask, study.spec, tasks.heads_to_remove(study, keep, name))
         return Table(scores_of(study, name).to_rows(), study)
@@ -469,16 +457,13 @@ def curve(
 
         hgviz.curve(scores, "sample/softmax", "sample/reviews.tsv").to_pandas()
     """
-    from hgviz.study import SCORE
-    from hgviz.tasks.pruning import curve_facts, newest_curve
-
     stored: Study = study.of if isinstance(study, Table) else study
     path = study if isinstance(study, str | os.PathLike) else ""
     with _progress_bar(progress, "Switching heads off"):
         if path:
             stored = tasks.study_at(Path(path))
-        opened = _open(model, device, "float32", activation)
-        name = method or ("loo" if opened.spec.goal == "states" else SCORE)
+        opened = as_model(model, device, activation=activation)
+        name = method or default_score(opened.spec)
         trials = tasks.trials_of(
             opened, find_sample(data), text_column, label_column, stored.off, len(stored), labels,
             batch_size, stored.ablation, stored.seed,
@@ -565,8 +550,7 @@ def _file_of(source: Any) -> Path:
         path = find_sample(source)
         tasks.kind_of(path)
         return path
-    known = getattr(source, "path", "")
-    if known:
+    if known := getattr(source, "path", ""):
         return Path(known)
     require(hasattr(source, "spec"), f"{source!r:.40} cannot be shown in the window")
     return Path(tasks.save(source, Path(mkdtemp(prefix="hgviz-")) / "shown.h5"))
@@ -575,68 +559,9 @@ def _file_of(source: Any) -> Path:
 # --- inside ---------------------------------------------------------------------------------------
 
 
-def _open(
-    model: Any,
-    device: str,
-    dtype: str = "float32",
-    activation: str | None = None,
-    reads: Modality = "text",
-    tokenizer: Any = None,
-) -> Model:
-    """An open model: the one given, the one at a path, or one of transformers in memory."""
-    if isinstance(model, str | os.PathLike):
-        return tasks.load(find_sample(model), device, dtype, activation=activation, reads=reads)
-    if hasattr(model, "save_pretrained"):
-        from hgviz.models.huggingface import quiet
-
-        with TemporaryDirectory(prefix="hgviz-") as place:
-            folder = Path(place) / type(model).__name__
-            with quiet():
-                for part in filter(None, (model, tokenizer)):
-                    part.save_pretrained(folder)
-            return tasks.load(folder, device, dtype, activation=activation, reads=reads)
-    require(
-        hasattr(model, "trace"),
-        f"{model!r:.40} is not a model that hgviz can open: it is neither a path, an open model, "
-        "nor a model of transformers",
-        "Name its projections: hgviz.capture(model, inputs, q=..., k=...)",
-    )
-    require(
-        activation is None,
-        "the activation of an open model cannot be replaced",
-        "Give the path of the model instead",
-    )
-    opened: Model = model
-    return opened
-
-
-def _require_input(*given: Any) -> None:
-    require(
-        any(one is not None for one in given),
-        "a model needs a text",
-        'Add one, such as text="The sand ran down."',
-    )
-
-
 def _heads(off: Heads, model: Model) -> HeadSet:
     return read_heads(off if isinstance(off, str) else _head_names(off), model.spec)
 
 
 def _head_names(heads: Iterable[HeadId | str]) -> str:
     return ",".join(map(str, heads))
-
-
-def _only_text(weights: Any) -> Any:
-    """The weights (heads, n, n) of a batch of one text."""
-    require(
-        getattr(weights, "ndim", 0) == 4 and len(weights) == 1,
-        f"attentions have the shape {tuple(getattr(weights, 'shape', ()))}, not (1, heads, n, n)",
-        "Run the model on one text",
-    )
-    return weights[0]
-
-
-__all__ = [
-    "Table", "capture", "curve", "evaluate", "importance", "open_capture", "open_model", "prune",
-    "roles", "rollout", "show", "write_capture",
-]  # fmt: skip

@@ -99,6 +99,11 @@ def join_words(words: Iterable[str], most: int | None = None) -> str:
     return " and ".join(filter(None, (", ".join(found[:-1]), *found[-1:])))
 
 
+def sentence(words: str) -> str:
+    """Words with a capital and a full stop."""
+    return f"{words[0].upper()}{words[1:].removesuffix('.')}."
+
+
 def one_line(text: str) -> str:
     """A text on one line, no longer than LONGEST."""
     words = " ".join(text.split())

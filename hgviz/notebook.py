@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,17 +14,18 @@ from typing import TYPE_CHECKING, Any, TypeGuard
 
 from hgviz import tasks
 from hgviz.analysis.composition import of_tokens
-from hgviz.analysis.roles import roles
-from hgviz.core import Capture, HeadId, parse_heads
+from hgviz.core import Capture, HeadId, Modality, parse_heads
 from hgviz.errors import choose, require
+from hgviz.figures import FIGURES, Spec
+from hgviz.figures.spec import option_words, options_of, spec_of
 from hgviz.files import find_sample
 from hgviz.maskfile import read_heads
 from hgviz.tasks import reachability
-from hgviz.tasks.heads import role_sentence
+from hgviz.tasks.heads import layer_roles, role_sentence
 
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import Disagreement
-    from hgviz.figures import Panel, Spec
+    from hgviz.figures import Panel
     from hgviz.models.model import Model
     from hgviz.study import Study
 
@@ -133,7 +133,6 @@ def figure(
 
         hgviz.figure("sample/softmax", text="The soup was not good.", head="1.2").save("map.pdf")
     """
-    from hgviz.figures import FIGURES
     from hgviz.figures.cells import map_of
 
     asked = {"query": query, "key": key, "width": width, "title": title, **options}
@@ -142,9 +141,9 @@ def figure(
         return _figure_of_study(study, "curve" if kind == "map" else kind, asked)
     kinds = [name for name, row in FIGURES.items() if row.of in ("capture", "captures")]
     asked = _options(kind, kinds, asked)
-    shown = _capture(source, text, pair, target, item, off, activation, device)
+    shown = as_capture(source, text, pair, target, item, off, activation, device)
     shown = of_tokens(shown) if asked.get("tokens") else shown
-    spec = tasks.spec_from(kind, _layer_and_head(shown, layer, head) | asked, [shown])
+    spec = spec_of(kind, _layer_and_head(shown, layer, head) | asked, [shown])
     if kind in ("map", "links", "levels", "neurons"):  # an error here, not when it is shown
         map_of(shown, spec.selection.head_id)
     return Figure(lambda: tasks.panel(spec, [shown]), lambda: _facts(spec, shown), [shown])
@@ -201,7 +200,7 @@ def compare(
             "only models are scored on data: texts and captures are compared by their maps",
             "Give two models, and data without a text",
         )
-        models = _model(a, None, device), _model(b, activation, device)
+        models = as_model(a, device), as_model(b, device, activation=activation)
         return tasks.compare_answers(
             *models, find_sample(data), text_column, label_column,
             read_heads(off, models[1].spec), limit, (labels, labels),
@@ -209,19 +208,19 @@ def compare(
     asked = _options("compare", ["compare"], {"width": width, "title": title, **options})
     is_a, is_b = is_capture(a), is_capture(b)
     if is_a and not is_b and text is None:
-        side_a = _capture(a, item=item)
+        side_a = as_capture(a, item=item)
         side_b = _capture_like(b, side_a, off, activation, device)
     elif is_b and not is_a and text is None:
-        side_b = _capture(b, item=item, off=off, activation=activation)
+        side_b = as_capture(b, item=item, off=off, activation=activation)
         side_a = _capture_like(a, side_b, "", None, device)
     else:  # of two captures the first refuses a text
         text_a, text_b = text if is_b or not is_a else None, None if is_b else text
-        side_a = _capture(a, text_a, pair, target, item, "", None, device)
-        side_b = _capture(b, text_b, pair, target, item, off, activation, device)
+        side_a = as_capture(a, text_a, pair, target, item, "", None, device)
+        side_b = as_capture(b, text_b, pair, target, item, off, activation, device)
     if beside is not None:
         asked["beside"] = str(_head(side_b, None, beside))
     sides = [side_a, side_b]
-    spec = tasks.spec_from("compare", _layer_and_head(side_a, layer, head) | asked, sides)
+    spec = spec_of("compare", _layer_and_head(side_a, layer, head) | asked, sides)
     return Figure(
         lambda: tasks.panel(spec, sides), lambda: tasks.compare(side_a, side_b).to_dict(), sides
     )
@@ -247,7 +246,7 @@ def reach(
         "the input is missing: it is a text, or a number of random tokens",
         "Give one or more models, and text= or tokens=",
     )
-    opened = [_model(model, dtype="float64") for model in models]
+    opened = [as_model(model, dtype="float64") for model in models]
     measured = []
     for model in opened:
         if text is None:
@@ -258,12 +257,14 @@ def reach(
         measured.append(tasks.reach(model, *prompts))
     seconds = None
     if lengths is not None:
-        seconds = tasks.pass_times([_model(model) for model in models], lengths)
-    asked = {"--text": text, "--target": target, "--tokens": tokens,
-             "--lengths": None if lengths is None else ",".join(map(str, lengths))}  # fmt: skip
-    words = [str(part) for pair in asked.items() if pair[1] is not None for part in pair]
+        seconds = tasks.pass_times([as_model(model) for model in models], lengths)
+    words = option_words([
+        ("--text", text), ("--target", target), ("--tokens", tokens),
+        ("--lengths", None if lengths is None else ",".join(map(str, lengths))),
+    ])  # fmt: skip
     paths = [str(find_sample(model)) if _is_path(model) else "" for model in models]
-    panel = tasks.reach_panel(_spec("reach", width, title), measured, seconds, words, paths)
+    spec = Spec("reach", width=width, title=title)
+    panel = tasks.reach_panel(spec, measured, seconds, words, paths)
     facts = tasks.reach_facts(opened, measured, seconds)
     return Figure(lambda: panel, lambda: facts)
 
@@ -280,7 +281,7 @@ def redundancy(
     facts: what `hgviz redundancy --json` prints. Raises HgvizError.
     """
     sources = source if isinstance(source, Sequence) and not isinstance(source, str) else [source]
-    captures = [_capture(one) for one in sources if is_capture(one)]
+    captures = [as_capture(one) for one in sources if is_capture(one)]
     require(
         len(captures) == len(sources) if captures else len(sources) == 1,
         "these sources cannot be combined: "
@@ -293,7 +294,7 @@ def redundancy(
     else:
         measured = tasks.redundancy(find_sample(first) if isinstance(first, str) else first)
     paths = [os.fspath(one) if _is_path(one) else getattr(one, "path", "") for one in sources]
-    panel = tasks.redundancy_panel(_spec("redundancy", width, title), measured, paths)
+    panel = tasks.redundancy_panel(Spec("redundancy", width=width, title=title), measured, paths)
     return Figure(lambda: panel, measured.to_dict, captures)
 
 
@@ -313,14 +314,13 @@ def is_capture(source: Any) -> bool:
 
 def _study_at(source: Any) -> Study | None:
     """The study at a path, None where there is none."""
-    if not _is_path(source) or not os.path.isfile(source):
-        return None
-    return (
-        tasks.study_at(os.fspath(source)) if tasks.kind_of(os.fspath(source)) == "study" else None
-    )
+    if _is_path(source) and os.path.isfile(source):
+        path = os.fspath(source)
+        return tasks.study_at(path) if tasks.kind_of(path) == "study" else None
+    return None
 
 
-def _capture(
+def as_capture(
     source: Any,
     text: str | None = None,
     pair: str | None = None,
@@ -342,12 +342,8 @@ def _capture(
             return source
         return tasks.capture_at(find_sample(source), item)
     _require_model(source)  # before a text is missed
-    require(
-        text is not None,
-        "a model needs a text",
-        'Add one, such as text="The sand ran down."',
-    )
-    model = _model(source, activation, device)
+    require_input(text)
+    model = as_model(source, device, activation=activation)
     prompt, second = tasks.read_prompts(model, text=text, pair=pair, target=target)
     heads_off = read_heads(off, model.spec)
     return tasks.capture(model, prompt, off=heads_off, target=second)
@@ -358,16 +354,38 @@ def _capture_like(
 ) -> Capture:
     """What a model makes of the text of a capture."""
     _require_model(source)
-    model = _model(source, activation, device)
+    model = as_model(source, device, activation=activation)
     return tasks.capture_like(model, like, read_heads(off, model.spec))
 
 
-def _model(
-    source: Any, activation: str | None = None, device: str = "cpu", dtype: str = "float32"
+def as_model(
+    source: Any,
+    device: str = "cpu",
+    dtype: str = "float32",
+    activation: str | None = None,
+    reads: Modality = "text",
+    tokenizer: Any = None,
 ) -> Model:
-    """An open model, or the one at a path."""
+    """An open model: the one given, the one at a path, or one of transformers in memory.
+
+    Raises HgvizError for anything else."""
     if _is_path(source):
-        return tasks.load(find_sample(source), device, dtype, activation=activation)
+        return tasks.load(find_sample(source), device, dtype, activation=activation, reads=reads)
+    if hasattr(source, "save_pretrained"):
+        from hgviz.models.huggingface import quiet
+
+        with TemporaryDirectory(prefix="hgviz-") as place:
+            folder = Path(place) / type(source).__name__
+            with quiet():
+                for part in filter(None, (source, tokenizer)):
+                    part.save_pretrained(folder)
+            return tasks.load(folder, device, dtype, activation=activation, reads=reads)
+    require(
+        hasattr(source, "trace"),
+        f"{source!r:.40} is not a model that hgviz can open: it is neither a path, an open model, "
+        "nor a model of transformers",
+        "Name its projections: hgviz.capture(model, inputs, q=..., k=...)",
+    )
     require(
         activation is None,
         "the activation of an open model cannot be replaced",
@@ -375,6 +393,15 @@ def _model(
     )
     model: Model = source
     return model
+
+
+def require_input(*inputs: Any) -> None:
+    """Require something that a model reads. Raises HgvizError."""
+    require(
+        any(one is not None for one in inputs),
+        "a model needs a text",
+        'Add one, such as text="The sand ran down."',
+    )
 
 
 def _require_model(source: Any) -> None:
@@ -392,19 +419,11 @@ def _require_model(source: Any) -> None:
 # --- options --------------------------------------------------------------------------------------
 
 
-def _spec(kind: str, width: str, title: str | None) -> Spec:
-    from hgviz.figures import Spec
-
-    return Spec(kind, width=width, title=title)
-
-
 def _options(kind: str, kinds: Sequence[str], given: Mapping[str, Any]) -> dict[str, Any]:
     """The options of a kind by their names on the command line, without those that are None.
 
     Raises HgvizError for an unknown kind, TypeError for options that it does not have.
     """
-    from hgviz.figures.spec import options_of
-
     choose(kind, kinds, "kind of figure")
     names = COMMAND_NAMES | ({"fuse": "together"} if kind == "links" else {})
     options = {names.get(name, name): value for name, value in given.items()}
@@ -447,8 +466,7 @@ def _facts(spec: Spec, capture: Capture) -> Facts:
     facts: Facts = dict(output.record(tasks.panel(spec, capture), [], Path("figure.svg")))
     head = spec.selection.head_id
     if spec.kind in ("map", "links"):
-        maps = (one if layer == head.layer else None for layer, one in enumerate(capture.maps))
-        role = roles(replace(capture, maps=tuple(maps))).get(head)
+        role = layer_roles(capture, {head.layer}).get(head)
         if role is not None:
             metrics = {str(name): float(value) for name, value in role.metrics.items()}
             facts |= {"role": role.role, "sentence": role_sentence(role), "metrics": metrics}
@@ -476,10 +494,8 @@ def _links(spec: Spec, capture: Capture) -> list[Facts]:
 
 
 def _figure_of_study(study: Study, kind: str, options: Mapping[str, Any]) -> Figure:
-    from hgviz.figures import FIGURES
-
     kinds = [name for name, row in FIGURES.items() if row.of in ("study", "studies")]
-    spec = tasks.spec_from(kind, _options(kind, kinds, options), [])
+    spec = spec_of(kind, _options(kind, kinds, options))
     chart = tasks.study_chart(kind, [study], spec.methods, spec.axis)
 
     def facts() -> Facts:
@@ -487,6 +503,3 @@ def _figure_of_study(study: Study, kind: str, options: Mapping[str, Any]) -> Fig
         return {**chart.about, "rows": [dict(zip(names, row, strict=True)) for row in rows]}
 
     return Figure(lambda: tasks.panel(spec, [study]), facts)
-
-
-__all__ = ["Figure", "compare", "figure", "reach", "redundancy"]

@@ -41,6 +41,11 @@ UNKNOWN = -128  # in `change`: not measured yet
 NO_PREDICTION = -1  # in `given`: not answered yet
 
 
+def default_score(spec: ModelSpec) -> str:
+    """The score that orders the heads of a model: hidden states have no loss and so no slopes."""
+    return "loo" if spec.goal == "states" else SCORE
+
+
 @dataclass(frozen=True, slots=True)
 class HeadArray:
     """One kind of measurement of all heads, an array of a study with a column for each head.

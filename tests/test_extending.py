@@ -155,7 +155,7 @@ def test_a_kind_of_figure_is_one_class(tmp_path, monkeypatch, output):
     assert float(rows[2].split(",")[1]) == pytest.approx(np.diagonal(weights, -1).mean(), rel=1e-6)
     spec = Spec("distances", Selection(9, 0))
     with pytest.raises(HgvizError, match="no layer 9"):
-        tasks.figure(spec, capture, tmp_path / "g.pdf")
+        tasks.draw(tasks.panel(spec, capture), tmp_path / "g.pdf")
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ def test_every_array_is_measured_and_is_what_switching_heads_off_gives(trials):
 def test_heads_that_are_off_from_the_start_have_no_numbers(tmp_path):
     folder, data = classifier(tmp_path / "model", n_heads=3), rows(tmp_path, 40)
     trials = trials_on(folder, data, off=frozenset({HeadId(0, 1)}))
-    study = tasks.study(trials, NEEDS, tmp_path / "a.h5", permutations=2)
+    study = tasks.importance(trials, NEEDS, out=tmp_path / "a.h5", permutations=2)
     same(study, replace(open_study(tmp_path / "a.h5"), path=""))
     for name in NEEDS - {"change"}:
         assert np.isnan(study.arrays[name][:, 1]).all()
@@ -197,33 +197,33 @@ def test_a_study_is_saved_while_it_grows_and_when_it_is_stopped(
     trials = trials_on(home / "model", rows(tmp_path, 70))
     out, second, saved = tmp_path / "a.h5", after(2), []
     cancelled(
-        tasks.study, trials, {"gradient"}, out,
+        tasks.importance, trials, {"gradient"}, out=out,
         when=lambda step: not out.exists() and second(step),
     )  # fmt: skip
     study = open_study(out)
     assert 0 < study.answered.sum() < len(study.loss)
     assert np.isnan(study.loss[study.given == NO_PREDICTION]).all()
-    tasks.study(trials, {"gradient"}, out)
+    tasks.importance(trials, {"gradient"}, out=out)
     assert open_study(out).answered.all()
     for name in ("SAVED", "SHARE"):
         monkeypatch.setattr(measurements, name, 0)
     grown = tmp_path / "b.h5"
     with listening(lambda step: saved.append(grown.exists() and open_study(grown).answered.any())):
-        tasks.study(trials, {"gradient"}, grown)
+        tasks.importance(trials, {"gradient"}, out=grown)
     assert any(saved)
 
 
 def test_a_second_process_that_measures_into_one_file_is_refused(trials, tmp_path):
     out = tmp_path / "a.h5"
     with file_lock(out), pytest.raises(HgvizError, match=r"/a\.h5 is being written by another"):
-        tasks.study(trials, {"gradient"}, out)
-    tasks.study(trials, {"gradient"}, out)
+        tasks.importance(trials, {"gradient"}, out=out)
+    tasks.importance(trials, {"gradient"}, out=out)
     assert [*tmp_path.iterdir()] == [out]
 
 
 def test_a_study_of_something_else_is_not_touched(trials, data, tmp_path):
     out, model = tmp_path / "a.h5", trials.model
-    tasks.study(trials, {"gradient"}, out)
+    tasks.importance(trials, {"gradient"}, out=out)
     before = out.read_bytes()
     for words, changed, seed in (
         ("another model", trials_on(classifier(tmp_path / "other", seed=1), data), 0),
@@ -233,12 +233,12 @@ def test_a_study_of_something_else_is_not_touched(trials, data, tmp_path):
         ("another seed", trials, 5),
     ):
         with pytest.raises(HgvizError, match=words) as error:
-            tasks.study(changed, {"gradient"}, out, seed=seed)
+            tasks.importance(changed, {"gradient"}, out=out, seed=seed)
         assert "is a study of" in str(error.value) and "--force" in str(error.value)
         assert out.read_bytes() == before
-    tasks.study(trials, {"loss_change"}, out)
+    tasks.importance(trials, {"loss_change"}, out=out)
     assert [*open_study(out).arrays] == ["gradient", "loss_change"]
-    tasks.study(trials, {"loss_change"}, out, seed=5, force=True)
+    tasks.importance(trials, {"loss_change"}, out=out, seed=5, force=True)
     assert "gradient" not in open_study(out).arrays
 
 
@@ -819,7 +819,8 @@ def test_no_folder_is_replaced_and_all_heads_may_go(tmp_path, run):
 def test_a_study_chooses_the_least_needed_heads(tmp_path, refusal, facts):
     model, data, study = write_bert(tmp_path / "m"), tmp_path / "rows.tsv", tmp_path / "study.h5"
     data.write_text("the cat sat\tfor\nun cat\tagainst\nthe the\tfor\nsat\tagainst\n")
-    tasks.study(tasks.trials_of(open_model(model), data), {"gradient"}, study, "rows.tsv")
+    trials = tasks.trials_of(open_model(model), data)
+    tasks.importance(trials, {"gradient"}, "rows.tsv", out=study)
     off = tasks.heads_of_study(study, model, "50%")
     assert off == frozenset(importance(open_study(study), "michel").least_needed[:3])
     told = facts("prune", model, "--study", study, "--keep", "50%", "-o", tmp_path / "out")

@@ -586,7 +586,7 @@ def inputs(tmp_path_factory):
 
 def _stored(inputs):
     path = inputs.out(".h5")
-    tasks.study(inputs.trials, NEEDS, path)
+    tasks.importance(inputs.trials, NEEDS, out=path)
     return path
 
 
@@ -607,7 +607,6 @@ VERBS = {
     "draw": lambda it: (tasks.draw, tasks.panel(Spec("map"), it.capture), it.out(".svg")),
     "evaluate": lambda it: (tasks.evaluate, it.model, it.data),
     "attribute": lambda it: (tasks.attribute, it.model, it.prompt, it.question),
-    "figure": lambda it: (tasks.figure, Spec("map", Selection()), it.capture, it.out(".svg")),
     "generate": lambda it: (tasks.generate, it.writer, it.start, 3),
     "roles_of_capture": lambda it: (tasks.roles_of_capture, it.capture),
     "roles_of_model": lambda it: (tasks.roles_of_model, it.model, it.folder / "texts.txt"),
@@ -630,7 +629,9 @@ VERBS = {
     "rollout_capture": lambda it: (tasks.rollout_capture, it.capture),
     "run_sweep": lambda it: (tasks.run_sweep, it.folder / "study.toml", it.out()),
     "save": lambda it: (tasks.save, it.capture, it.out(".h5")),
-    "study": lambda it: (tasks.study, it.trials, NEEDS, it.out(".h5")),
+    "importance to a file": lambda it: (
+        partial(tasks.importance, out=it.out(".h5")), it.trials, NEEDS
+    ),
     "study_report": lambda it: (tasks.study_report, it.sweep, it.out(".html")),
     "train": lambda it: (tasks.train, it.folder / "plan.toml", it.out()),
     "trials_of": lambda it: (tasks.trials_of, it.model, it.data),
@@ -643,9 +644,9 @@ IMMEDIATE = {
     "trials_on",
     "attribution_panel", "attribution_rows", "capture_at", "study_chart",
     "curve_times", "estimate", "examples_from", "prompt_options", "key_scores",
-    "heads_to_remove", "info", "is_sweep_file", "keeping", "kept_study", "kind_of", "learned",
+    "heads_to_remove", "info", "is_sweep_file", "keeping", "kept_study", "kind_of",
     "read_capture", "read_prompts", "default_question", "reach_facts", "reach_panel",
-    "redundancy_panel", "token_name", "token_rows", "sources_of", "spec_from", "study_at",
+    "redundancy_panel", "token_name", "token_rows", "sources_of", "study_at",
     "read_results", "sweep_at", "sweep_chart", "text_of", "tokens_or_slots",
     "blocks_without_attention", "with_learned", "write_report",
 }  # fmt: skip

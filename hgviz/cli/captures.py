@@ -299,7 +299,7 @@ def logits(
     prompt, target = inputs.read(model)
     if generate is not None:
         work = partial(tasks.write, model, prompt, generate, target, seed)
-        written, start = terminal.run(work, "Generating")
+        written, start, _ = terminal.run(work, "Generating")
         text = written.words(start, len(written))
         terminal.quote(text or " ".join(written.pieces[start:]), out == terminal.STDOUT)
         prompt, target = (written, None) if target is None else (prompt, written)

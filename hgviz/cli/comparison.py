@@ -30,7 +30,7 @@ from hgviz.cli.options import (
 )
 from hgviz.errors import require
 from hgviz.files import find_sample
-from hgviz.language import counted, decimals
+from hgviz.language import counted, decimals, sentence
 
 if TYPE_CHECKING:
     from hgviz.analysis.comparison import Comparison, Disagreement, HeadDifference
@@ -316,7 +316,7 @@ def _describe(comparison: Comparison) -> list[str]:
             distance = f"mean 1 - cosine {logits.moved:.4f}, {distance}"
         places = f" at {logits.places:,} of {logits.of:,} positions" if logits.of > 1 else ""
         lines.append(f"{name}{places}: {distance}.")
-    return lines + [_sentence(note) for note in comparison.notes]
+    return lines + [sentence(note) for note in comparison.notes]
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -340,7 +340,7 @@ def _verdict(models: tuple[Model, Model], answers: Disagreement) -> list[str]:
         f"{name}, {model.spec.name}: {describe_score(side.score)}{side.on}."
         for name, model, side in zip("AB", models, (answers.a, answers.b), strict=True)
     ]
-    notes = [_sentence(note) for note in answers.notes]
+    notes = [sentence(note) for note in answers.notes]
     if answers.difference is None or answers.agreement is None or answers.p is None:
         return lines + notes
     value, low, high = answers.difference
@@ -394,7 +394,3 @@ def _cell(text: str) -> str:
     """A text cut to a cell; a token of spaces in quotation marks."""
     text = text if text.strip() else repr(text)
     return text if len(text) <= LONGEST_CELL else f"{text[: LONGEST_CELL - 1]}…"
-
-
-def _sentence(note: str) -> str:
-    return f"{note[0].upper()}{note[1:]}."

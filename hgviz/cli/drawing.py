@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import make_dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -150,7 +149,7 @@ def figure(
     """
     from hgviz import tasks
     from hgviz.figures import FIGURES
-    from hgviz.figures.spec import options_of
+    from hgviz.figures.spec import options_of, spec_of
 
     chosen = {name: value for name, value in vars(options).items() if value not in (None, [])}
     if "head" in chosen:
@@ -167,8 +166,11 @@ def figure(
     require_unread(out, *sources)
     require_numbers(out, numbers, *sources)
     found = tasks.sources_of(kind, sources, _items(item or "0", len(sources)))
-    spec = tasks.spec_from(kind, chosen, found)
-    work = partial(tasks.figure, spec, found, out, numbers=numbers)
+    spec = spec_of(kind, chosen, found)
+
+    def work() -> str:
+        return tasks.draw(tasks.panel(spec, found), out, numbers=numbers)
+
     terminal.say(f"{terminal.run(work, 'Drawing')}: {FIGURES[kind].label.lower()}.")
 
 

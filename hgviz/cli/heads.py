@@ -33,7 +33,7 @@ from hgviz.cli.options import (
 )
 from hgviz.errors import require
 from hgviz.files import find_sample
-from hgviz.language import counted
+from hgviz.language import counted, sentence
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import CorpusRoles
@@ -126,7 +126,7 @@ def _show_roles(roles: CorpusRoles, out: Path | None, as_json: bool) -> None:
     if rows:
         terminal.show({"heads": rows})
     for note in facts["notes"]:
-        terminal.say(f"{note[0].upper()}{note[1:]}.")
+        terminal.say(sentence(note))
     if out is not None:
         terminal.say(f"All results are in {out}.")
 

@@ -34,7 +34,7 @@ from hgviz.cli.options import (
     open_model,
 )
 from hgviz.errors import HgvizError
-from hgviz.language import counted, duration, join_words, number
+from hgviz.language import counted, duration, join_words, number, sentence
 
 if TYPE_CHECKING:
     from hgviz.analysis.importance import Importance
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.models.pruning import Proof
     from hgviz.models.trials import Trials
-    from hgviz.study import Study
+    from hgviz.study import LearnedImportance, Study
 
 LISTED_FILES, LISTED_HEADS = 8, 16
 POINTS = "change of accuracy in percentage points; p: McNemar's test, adjusted over all heads"
@@ -133,7 +133,7 @@ def importance(
     from hgviz.analysis.importance import METHODS
     from hgviz.analysis.importance import importance as scores_of
     from hgviz.maskfile import write_mask
-    from hgviz.study import measured_together
+    from hgviz.study import default_score, measured_together
     from hgviz.tasks.pruning import kept_count
 
     if method == PATCHING:
@@ -150,8 +150,12 @@ def importance(
     if data.data is None or out is None:
         raise typer.BadParameter("Give --data, to score heads on, and -o, a study file.")
     loaded = open_model(model, device, activation=activation)
-    score = METHODS[method or _default_score(loaded)]
-    learned = tasks.learned(gates or [], loaded.spec)
+    score = METHODS[method or default_score(loaded.spec)]
+    learned: tuple[LearnedImportance, ...] = ()
+    if gates:
+        from hgviz.models.training import read_learned
+
+        learned = read_learned(gates, loaded.spec)
     if score.learned and not learned and (force or not out.exists()):
         raise typer.BadParameter(f"{score.name} come from training: name folders by --gates.")
     if keep:
@@ -168,8 +172,8 @@ def importance(
         )
 
     measure = partial(
-        tasks.study, trials, needs, out, data.data.name, seed, permutations, force,
-        announce if needs and not as_json else None,
+        tasks.importance, trials, needs, data.data.name, seed, permutations,
+        announce=announce if needs and not as_json else None, out=out, force=force,
     )  # fmt: skip
     work = measure
     if learned:
@@ -245,11 +249,12 @@ def curve(
     """
     from hgviz import tasks
     from hgviz.store import open_study
+    from hgviz.study import default_score
     from hgviz.tasks.pruning import curve_facts, newest_curve
 
     stored = open_study(source)
     loaded = open_model(model, device, activation=activation)
-    method = method or _default_score(loaded)
+    method = method or default_score(loaded.spec)
     trials = _trials(loaded, data, data.data, stored.off, len(stored), batch_size, stored.ablation,
                      stored.seed)  # fmt: skip
     measure = f"Measure them first: hgviz importance {model} --data {data.data} -o OTHER.h5"
@@ -392,20 +397,13 @@ def _describe(proof: Proof) -> list[str]:
     ]
     if proof.opens:
         other = " For transformers, use --form zeroed." if "only" in proof.opens else ""
-        lines.append(f"{proof.opens[0].upper()}{proof.opens[1:]}.{other}")
+        lines.append(f"{sentence(proof.opens)}{other}")
     if proof.form == "zeroed":
         lines.append("A pass takes as long as before: zeros are computed like other weights.")
     if proof.left_out:
         files = join_words(proof.left_out, LISTED_FILES)
         lines.append(f"Not copied (weights of the full model, links): {files}.")
     return lines
-
-
-def _default_score(model: Model) -> str:
-    """The score for a model: hidden states have no loss and so no slopes."""
-    from hgviz.study import SCORE
-
-    return "loo" if model.spec.goal == "states" else SCORE
 
 
 def _trials(

@@ -169,7 +169,7 @@ class Rollout(CaptureFigure):
         require(
             len(layers) == 1 and layers[0].name.startswith("rollout"),
             "this capture is not an attention rollout: this figure draws the result of one",
-            "Compute it first, as tasks.figure does",
+            "Compute it first, as tasks.panel does",
         )
         recipe, _, ways = layers[0].name.partition(": ")[2].partition("; ")
         if limits is None:

@@ -485,12 +485,13 @@ def options_of(kind: str) -> dict[str, Option]:
     return {option.name: option for option in OPTIONS if option.at in places}
 
 
-def spec_of(kind: str, options: Mapping[str, Any], captures: Sequence[Capture] = ()) -> Spec:
+def spec_of(kind: str, options: Mapping[str, Any], sources: Sequence[object] = ()) -> Spec:
     """The figure that some options ask for, of some captures; those it does not use are ignored.
 
     Raises HgvizError for an unknown kind, and for values that an option does not take.
     """
     spec = Spec(kind_of(kind).name)
+    captures = [source for source in sources if isinstance(source, Capture)]
     for name, option in options_of(kind).items():
         if name not in options:
             value = option.default(spec)
@@ -565,6 +566,11 @@ def answer_command(spec: Spec, asked: Sequence[str], models: Sequence[str], out:
     title = () if spec.title is None else ("--title", _drawn_title(spec.title))
     words = ["hgviz", kind_of(spec.kind).verb, *models, *asked, *width, *title, "-o", out]
     return " ".join(map(quoted, words))
+
+
+def option_words(options: Iterable[tuple[str, Any]]) -> tuple[str, ...]:
+    """Options of a command, as its words; those that are None are left out."""
+    return tuple(str(word) for option in options if option[1] is not None for word in option)
 
 
 def _drawn_title(title: str) -> str:

@@ -42,7 +42,7 @@ from hgviz.gui.theme import write
 from hgviz.gui.widgets import Words, hbox, label, shows_tip, tip, vbox
 from hgviz.language import decimals
 from hgviz.study import Study
-from hgviz.tasks.patching import Patching
+from hgviz.tasks.measurements import Patching
 
 NAME, SMALL = 0.92, 0.85  # sizes of type, in parts of the window's
 

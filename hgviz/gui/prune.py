@@ -90,7 +90,7 @@ from hgviz.study import Mask, PruningCurve
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
     from hgviz.session import Session
-    from hgviz.tasks.patching import Patching
+    from hgviz.tasks.measurements import Patching
 
 # --- live score -----------------------------------------------------------------------------------
 

@@ -78,7 +78,7 @@ def _demo(folder: Path) -> Iterator[str]:
     yield f"Drew the window: {picture}."
     for kind in ("map", "levels"):
         path = folder / f"{kind}.pdf"
-        tasks.figure(Spec(kind, chosen), capture, path)
+        tasks.draw(tasks.panel(Spec(kind, chosen), capture), path)
         yield f"Drew {path}."
 
 
@@ -201,7 +201,7 @@ def _figure(file: Path, folder: Path, form: str) -> str:
     from hgviz.store import open_capture
 
     path = folder / f"figure.{form}"
-    tasks.figure(Spec("map", Selection(0, 0, 0)), open_capture(file), path)
+    tasks.draw(tasks.panel(Spec("map", Selection(0, 0, 0)), open_capture(file)), path)
     return f"{path.stat().st_size:,} bytes"
 
 

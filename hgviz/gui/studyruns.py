@@ -19,7 +19,8 @@ from hgviz.gui.sentences import counted
 from hgviz.language import duration, percent, rounded_percent
 from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
-from hgviz.tasks.study_results import OWN, RANDOM_LABEL
+from hgviz.tasks.studies import OWN
+from hgviz.tasks.study_results import RANDOM_LABEL
 
 if TYPE_CHECKING:
     from hgviz.gui.jobs import Lanes

@@ -47,7 +47,7 @@ from hgviz.study import SCORE, Mask, Study
 if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.models.trials import Trials
-    from hgviz.tasks.patching import Patching
+    from hgviz.tasks.measurements import Patching
 
 # --- trial of a set of heads ----------------------------------------------------------------------
 

@@ -473,6 +473,11 @@ class Trials:
         """The heads that can be switched off, in order of computation."""
         return tuple(head for head in self._ablation.heads if head not in self.off)
 
+    @property
+    def batches(self) -> list[Batch]:
+        """All batches, block after block."""
+        return [batch for block in self.blocks for batch in block]
+
     def part(self, rows: Integers) -> Trials:
         """The same with these examples alone."""
         return Trials(
@@ -547,7 +552,7 @@ class Trials:
         sums: dict[int, Tensor] = {}
         counts: dict[int, int] = {}
         kinds: dict[int, Tensor] = {}  # of what dtype, and where
-        for batch in (batch for block in self.blocks for batch in block):
+        for batch in self.batches:
             for layer, context, real in self._record_contexts(batch, self._full_model):
                 one = context.transpose(1, 2)[real].cpu().double().sum(0)  # (H, D)
                 sums[layer] = sums.get(layer, 0) + one
@@ -674,7 +679,7 @@ class Trials:
     def _baseline_states(self) -> Tensor:
         """(examples, d) The pooled states of the baseline for each example."""
         states: dict[int, Tensor] = {}
-        for batch in (batch for block in self.blocks for batch in block):
+        for batch in self.batches:
             states |= dict(zip(batch.rows.tolist(), self.states(batch), strict=True))
         return torch.stack([states[row] for row in range(len(self.examples))])
 

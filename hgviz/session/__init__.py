@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.study import Mask, Study, Sweep
     from hgviz.tasks.attribution import Attribution, Question
-    from hgviz.tasks.patching import Patching
+    from hgviz.tasks.measurements import Patching
 
 # what was found of one model, and goes when another is opened
 OF_MODEL: dict[str, Any] = {

@@ -353,7 +353,7 @@ class _GrowingFile:
         self._hold.close()
 
 
-class _Layers:
+class LayerWriter:
     """A text that layers are added to, in any order."""
 
     def __init__(self, layers: Sequence[Layer]) -> None:
@@ -380,7 +380,7 @@ class _Layers:
         self.committed.add(index)
 
 
-class Writer(_Layers, _GrowingFile):
+class Writer(LayerWriter, _GrowingFile):
     """A capture on its way to a file: OUT.part holds every layer that was added.
 
     Opened on the OUT.part of an interrupted capture of the same model, text, masking, number
@@ -392,7 +392,7 @@ class Writer(_Layers, _GrowingFile):
     noun, piece = "layers", schema.LAYER_FILE
 
     def __init__(self, path: str | Path, capture: Capture, force: bool = False) -> None:
-        _Layers.__init__(self, capture.spec.layers)
+        LayerWriter.__init__(self, capture.spec.layers)
         target = capture.target
         texts = {
             "text": _fingerprint(capture.prompt),
@@ -476,7 +476,7 @@ class CorpusWriter(_GrowingFile):
         return self.path
 
 
-class _ShortText(_Layers):
+class _ShortText(LayerWriter):
     """A text of a corpus that is written in one go: its file has its name once it is complete."""
 
     def __init__(self, file: h5py.File, layers: Sequence[Layer]) -> None:
@@ -741,19 +741,11 @@ def describe(path: str | Path) -> dict[str, Any]:
     spec, made, target = capture.spec, capture.made, capture.target
     segments = any(level.stride is None for level in spec.levels)
     chosen = "found by the model" if capture.prompt.boundaries is None else "given"
-    rare = [name for name, usual in (("apart", 0), ("parts", 1))
-            if any(getattr(level, name) != usual for level in spec.levels)]  # fmt: skip
     rules = [maps.factors.rule for maps in capture.maps if isinstance(maps, LazyMap)]
     uniform = any(rule.empty_rows == "uniform" for rule in rules)
     return {
         "kind": "capture",
-        **{name: getattr(spec, name) for name in ("family", "name", "form", "goal")},
-        "labels": list(spec.labels),
-        "levels": [
-            {"index": level.index, "stride": level.stride, "key_shift": level.shift,
-             "sequence": level.sequence, **{name: getattr(level, name) for name in rare}}
-            for level in spec.levels
-        ],
+        **describe_model(spec),
         "layers": _describe_layers(capture),
         "items": max(1, len(capture.items)),
         "tokens": len(capture.prompt),
@@ -769,6 +761,21 @@ def describe(path: str | Path) -> dict[str, Any]:
             "versions": dict(made.versions), "model": spec.digest, "text": capture.prompt.digest,
             "target": None if target is None else target.digest,
         },
+    }  # fmt: skip
+
+
+def describe_model(spec: ModelSpec) -> dict[str, Any]:
+    """The names, the goal, the labels and the levels of a model, for JSON."""
+    rare = [name for name, usual in (("apart", 0), ("parts", 1))
+            if any(getattr(level, name) != usual for level in spec.levels)]  # fmt: skip
+    return {
+        **{name: getattr(spec, name) for name in ("family", "name", "form", "goal")},
+        "labels": list(spec.labels),
+        "levels": [
+            {"index": level.index, "stride": level.stride, "key_shift": level.shift,
+             "sequence": level.sequence, **{name: getattr(level, name) for name in rare}}
+            for level in spec.levels
+        ],
     }  # fmt: skip
 
 

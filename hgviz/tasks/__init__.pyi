@@ -22,10 +22,10 @@ from .captures import (
     token_rows,
     write,
 )
-from .charts import study_chart
+from .charts import reach_panel, redundancy_panel, study_chart
 from .comparison import compare, compare_answers, compare_models
 from .comparison_report import write_report
-from .figures import draw, figure, panel, preview, sources_of, spec_from
+from .figures import draw, panel, preview, sources_of
 from .files import (
     blocks_without_attention,
     capture_at,
@@ -39,7 +39,7 @@ from .files import (
     study_at,
     text_of,
 )
-from .head_similarity import redundancy, redundancy_of_captures, redundancy_panel
+from .head_similarity import redundancy, redundancy_of_captures
 from .heads import (
     roles_of_capture,
     roles_of_model,
@@ -48,21 +48,19 @@ from .heads import (
     rollout_capture,
     tokens_or_slots,
 )
-from .measurements import importance, keeping, kept_study, study
-from .patching import patching
+from .measurements import importance, keeping, kept_study, patching
 from .pruning import (
     curve,
     curve_times,
     heads_of_study,
     heads_to_remove,
-    learned,
     prune,
     trials_of,
     trials_on,
     try_heads,
     with_learned,
 )
-from .reachability import pass_times, reach, reach_facts, reach_panel
+from .reachability import pass_times, reach, reach_facts
 from .scoring import evaluate, examples_from, train
 from .studies import is_sweep_file, open_sweep, run_sweep, sweep_at
 from .study_results import read_results, study_report, sweep_chart
@@ -72,13 +70,13 @@ __all__ = [
     "blocks_without_attention", "capture", "capture_at", "capture_corpus", "capture_like",
     "capture_written", "checkpoint_formats", "checkpoint_suffixes", "compare", "compare_answers",
     "compare_models", "convert", "curve", "curve_times", "default_question", "digest_of", "draw",
-    "estimate", "evaluate", "examples_from", "figure", "generate", "heads_of_study",
+    "estimate", "evaluate", "examples_from", "generate", "heads_of_study",
     "heads_to_remove", "importance", "info", "is_sweep_file", "keeping", "kept_study", "key_scores",
-    "kind_of", "learned", "load", "open_sweep", "panel", "patching", "pass_times", "preview",
+    "kind_of", "load", "open_sweep", "panel", "patching", "pass_times", "preview",
     "prompt_options", "prune", "reach", "reach_facts", "reach_panel", "read_capture",
     "read_prompts", "read_results", "redundancy", "redundancy_of_captures", "redundancy_panel",
     "roles_of_capture", "roles_of_model", "roles_of_text", "rollout", "rollout_capture",
-    "run_sweep", "save", "sources_of", "spec_from", "study", "study_at", "study_chart",
+    "run_sweep", "save", "sources_of", "study_at", "study_chart",
     "study_report", "sweep_at", "sweep_chart", "text_of", "token_name", "token_rows",
     "tokens_or_slots", "train", "trials_of", "trials_on", "try_heads", "with_learned", "write",
     "write_report",

@@ -28,11 +28,11 @@ from hgviz.core import (
     token_text,
 )
 from hgviz.errors import require
+from hgviz.figures.spec import Panel, Spec, bare_name, option_words
 from hgviz.language import decimals, join_words
 from hgviz.tasks.captures import read_prompts, require_attention
 
 if TYPE_CHECKING:
-    from hgviz.figures import Panel, Spec
     from hgviz.models.model import Model
 
 Method = Literal["tokens", "layers", "heads", "attention"]
@@ -109,12 +109,9 @@ class Attribution:
     def is_of(self, capture: Capture) -> bool:
         """Whether it is about the text of a capture, with the same heads off and none streaming."""
 
-        def digest(prompt: Prompt | None) -> str | None:
-            return None if prompt is None else prompt.digest
-
         return (
             self.prompt.digest == capture.prompt.digest
-            and digest(self.target) == digest(capture.target)
+            and _digest(self.target) == _digest(capture.target)
             and self.off == capture.off
             and not capture.streaming.heads
         )
@@ -172,11 +169,12 @@ class KeyScores:
         def agreement(x: Doubles, y: Doubles | None) -> float:
             return math.nan if y is None else spearman(np.abs(x), np.abs(y))
 
-        return (
-            agreement(self.attention, self.slope),
-            agreement(self.attention, self.tokens),
-            agreement(self.slope, self.tokens),
-        )
+        attention, slope, tokens = self.values
+        return agreement(attention, slope), agreement(attention, tokens), agreement(slope, tokens)
+
+
+def _digest(prompt: Prompt | None) -> str:
+    return "" if prompt is None else prompt.digest
 
 
 def default_question(
@@ -321,7 +319,6 @@ def attribution_panel(
 
     Raises HgvizError for layers that were not attributed, and for attention without keys.
     """
-    from hgviz.figures import Panel
     from hgviz.figures.attribution import Answer, KeyBars, Share
     from hgviz.tasks.charts import places_of
 
@@ -334,8 +331,9 @@ def attribution_panel(
     for attribution, text in answers:
         name = _answer_name(attribution.question, capture.spec, text)
         named[f"{name}, {attribution.question.number}" if name in named else name] = attribution
+    is_single, goal = len(named) == 1, capture.spec.goal
     rows = [
-        {**({"answer": name} if len(answers) > 1 else {}), **row}
+        {**({} if is_single else {"answer": name}), **row}
         for name, attribution in named.items()
         for row in attribution_rows(attribution, capture, method, keys)
     ]
@@ -354,28 +352,33 @@ def attribution_panel(
     elif method == "tokens":
         parts["texts"] = tuple(
             Share(
-                ", ".join(filter(None, (f"“{name}”" if len(answers) > 1 else "", side))),
+                ", ".join(filter(None, ("" if is_single else f"“{name}”", side))),
                 prompt,
-                _values_before(attribution.question, capture.spec.goal, values, side),
+                # the next token depends on those up to its own
+                values[: at + 1] if at is not None and goal == "next" and side != "source"
+                else values,
             )
             for name, attribution in named.items()
+            for at in (attribution.question.position,)
             for side, prompt, values in attribution.by_text(capture)
-        )
+        )  # fmt: skip
     else:
         parts[method] = getattr(first, method)
         parts["places"] = tuple(places_of(capture))
-    quoted = [f"“{name}”" for name in named]
     at = first.question.position
     after = "" if at is None else f" after “{capture.main.label(at)}”"
     attributions = list(named.values())
+
+    def cell(value: Any) -> Any:
+        if value is None:
+            return math.nan
+        return value if isinstance(value, str | float) else str(value)
+
     content = Answer(
         off=first.off,
         asked=command_words(attributions, capture.spec, method, keys, query, given),
-        table=(
-            *(tuple(row) for row in rows[:1]),
-            *(tuple(_cell(value) for value in row.values()) for row in rows),
-        ),
-        title=f"Attribution of {join_words(quoted)}{after}",
+        table=(*map(tuple, rows[:1]), *(tuple(map(cell, row.values())) for row in rows)),
+        title=f"Attribution of {join_words(f'“{name}”' for name in named)}{after}",
         more={
             "tokens": "integrated gradients",
             "layers": "integrated gradients of each layer",
@@ -396,22 +399,11 @@ def _answer_name(question: Question, spec: ModelSpec, text: str) -> str:
     return spec.labels[question.number] if has_label else str(question.number)
 
 
-def _cell(value: Any) -> Any:
-    return math.nan if value is None else value if isinstance(value, str | float) else str(value)
-
-
-def _values_before(question: Question, goal: str, values: np.ndarray, side: str) -> np.ndarray:
-    """The values of the tokens that an answer depends on: of the next token those up to it."""
-    if question.position is None or goal != "next" or side == "source":
-        return values
-    return values[: question.position + 1]
-
-
 def _strongest_keys(keys: KeyScores) -> np.ndarray:
     """The places of the keys that are among the largest of any column, in the order of the text."""
     sizes = [np.abs(values) for values in keys.values if values is not None]
     shares = [values / (np.nanmax(values, initial=0.0) or 1.0) for values in sizes]
-    most = np.nan_to_num(np.max(shares, axis=0)) if len(keys.columns) else np.zeros(0)
+    most = np.nan_to_num(np.max(shares, axis=0))
     strongest: np.ndarray = np.sort(np.argsort(-most, kind="stable")[:MOST_KEYS])
     return strongest
 
@@ -421,17 +413,14 @@ def _notes(named: Mapping[str, Attribution], method: Method, keys: KeyScores | N
     if keys is not None:
         if len(keys.columns) > MOST_KEYS:
             notes.append(f"The {MOST_KEYS} most important keys of {len(keys.columns):,}.")
-        agreements = [
+        names = ("gradient × attention", "integrated gradients")
+        agreements = ", ".join(
             f"{decimals(value, signed=True)} with {name}"
-            for value, name in zip(
-                keys.agreements, ("gradient × attention", "integrated gradients"), strict=False
-            )
+            for value, name in zip(keys.agreements, names, strict=False)
             if not math.isnan(value)
-        ]
+        )
         if agreements:
-            notes.append(
-                f"Rank correlation of attention (Spearman, of magnitudes): {', '.join(agreements)}."
-            )
+            notes.append(f"Rank correlation of attention (Spearman, of magnitudes): {agreements}.")
     if method == "layers":
         notes.append(
             "Each layer by itself: the change of the output without the layer's attention in this "
@@ -461,8 +450,6 @@ def completeness(attribution: Attribution) -> str:
 
 def _about(attributions: Sequence[Attribution], capture: Capture, method: Method) -> dict[str, str]:
     """What identifies the figure, for the metadata of its file."""
-    from hgviz.figures.spec import bare_name
-
     first = attributions[0]
     question = first.question
     return {
@@ -478,7 +465,7 @@ def _about(attributions: Sequence[Attribution], capture: Capture, method: Method
             "" if math.isinf(answer.error) else f"{answer.error:.2g}" for answer in attributions
         ),
         "text": first.prompt.digest,
-        "target": first.target.digest if first.target is not None else "",
+        "target": _digest(first.target),
         "off": ", ".join(map(str, sorted(first.off))),
     }
 
@@ -497,22 +484,24 @@ def command_words(
     """What follows the model in the `hgviz attribute` command that makes these attributions."""
     first = attributions[0]
     question = first.question
-    is_class = question.position is None
-    options = [*(given or ("--ids", "IDS.json"))]
-    options += [] if is_class else ["--token", str(question.position)]
-    for answer in attributions:
-        number = answer.question.number
-        if is_class:
-            options += ["--target-class", _answer_name(answer.question, spec, "")]
-        else:
-            options += ["--says", f"{number:02d}"]  # a single digit would be read as that digit
-    options += [] if method == "tokens" else ["--method", method]
-    options += [] if keys is None else ["--head", str(keys.head)]
-    options += [] if keys is None or query is None else ["--query", str(query)]
-    options += ["--steps", str(question.steps)] if question.steps else []
-    options += [] if question.baseline == BASELINE else ["--baseline", question.baseline]
-    options += ["--off", ",".join(map(str, sorted(first.off)))] if first.off else []
-    return tuple(options)
+    # a single digit would be read as that digit
+    answers = [
+        ("--says", f"{answer.question.number:02d}")
+        if question.position is not None
+        else ("--target-class", _answer_name(answer.question, spec, ""))
+        for answer in attributions
+    ]
+    options = [
+        ("--token", question.position),
+        *answers,
+        ("--method", None if method == "tokens" else method),
+        ("--head", keys and keys.head),
+        ("--query", keys and query),
+        ("--steps", question.steps or None),
+        ("--baseline", None if question.baseline == BASELINE else question.baseline),
+        ("--off", ",".join(map(str, sorted(first.off))) or None),
+    ]
+    return (*(given or ("--ids", "IDS.json")), *option_words(options))
 
 
 def answer_number(model: Model, name: str) -> int:
@@ -547,21 +536,14 @@ def token_name(model: Model, token: int) -> str:
 def prompt_options(model: Model | None, capture: Capture) -> tuple[str, ...]:
     """The options of the command line that give a model the text of a capture; none where no
     options do, as for a text that was written token by token."""
-    prompt, target = capture.prompt, capture.target
-    text, pair = prompt.text, None
-    if prompt.token_type_ids is not None and np.any(prompt.token_type_ids) and "\n" in text:
-        text, pair = text.split("\n", 1)
-    second = None if target is None else target.text
-    if model is None or prompt.states is not None or "\0" in text:
+    text, second = capture.texts
+    pair, target = (second or None, None) if capture.target is None else (None, second)
+    if model is None or capture.prompt.states is not None or "\0" in text:
         return ()
     try:
-        again = read_prompts(model, text, pair=pair, target=second)
+        again = read_prompts(model, text, pair=pair, target=target)
     except HgvizError:
         return ()
-    for written, captured in zip(again, (prompt, target), strict=True):
-        if getattr(written, "digest", None) != getattr(captured, "digest", None):
-            return ()
-    options = {"--text": text, "--text-pair": pair, "--target": second}
-    return tuple(
-        part for name, value in options.items() if value is not None for part in (name, value)
-    )
+    if [*map(_digest, again)] != [*map(_digest, (capture.prompt, capture.target))]:
+        return ()
+    return option_words([("--text", text), ("--text-pair", pair), ("--target", target)])

@@ -31,19 +31,19 @@ from hgviz.core import (
     listening,
     progress,
     progress_as,
+    progress_within,
 )
 from hgviz.errors import no_attention_error, require
 from hgviz.language import counted, duration, format_size
+from hgviz.maps import ROUNDED, DenseMap, Factors, LazyMap, recompute_statistics
+from hgviz.maps.tiles import release_memory
 from hgviz.study import Study
 
 if TYPE_CHECKING:
-    from hgviz.maps import DenseMap, Factors
     from hgviz.models.data import Corpus
-    from hgviz.models.generation import Writing
     from hgviz.models.model import Model
-    from hgviz.store import CorpusWriter
+    from hgviz.store.captures import LayerWriter
 
-OnLayer = Callable[[int, "Factors | DenseMap"], None]
 Prompts = tuple[Prompt, Prompt | None]  # the second is what a decoder reads
 
 
@@ -81,7 +81,17 @@ def capture(
     blank = replace(blank, made=replace(made or provenance(model), dense=dense))
     if out is None:
         return _capture_in_memory(model, blank, started, logits)
-    return _capture_to_file(model, blank, Path(out), force, started, logits)
+    from hgviz.store import Writer, open_capture
+
+    def report(index: int) -> None:
+        if len(prompt) > SMALL:
+            release_memory()
+        progress(index + 1, len(blank.maps), f"layer {index} saved")
+
+    with Writer(Path(out), blank, force) as writer:
+        output = _write_layers(model, blank, writer, report, logits)
+        path = writer.finish(output, seconds=time.perf_counter() - started)
+    return open_capture(path)
 
 
 def read_capture(
@@ -139,7 +149,6 @@ def require_causal(spec: ModelSpec, streaming: Streaming) -> None:
 
 
 def _capture_in_memory(model: Model, blank: Capture, started: float, logits: bool) -> Capture:
-    from hgviz.maps import ROUNDED, Factors, LazyMap, recompute_statistics
     from hgviz.models.device_maps import blocks_on
 
     maps: list[Map | None] = list(blank.maps)
@@ -160,36 +169,37 @@ def _capture_in_memory(model: Model, blank: Capture, started: float, logits: boo
     return replace(blank, maps=tuple(maps), logits=output, made=made)
 
 
-def _capture_to_file(
-    model: Model, blank: Capture, out: Path, force: bool, started: float, logits: bool
-) -> Capture:
-    from hgviz.maps.tiles import release_memory
+def _write_layers(
+    model: Model,
+    blank: Capture,
+    writer: LayerWriter,
+    report: Callable[[int], None],
+    logits: bool = True,
+) -> NDArray[Any] | None:
+    """Run a model on the texts of a capture and write each layer that is not written yet; report is
+    called after each. Returns as _run."""
     from hgviz.models.device_maps import blocks_on
-    from hgviz.store import Writer, open_capture
 
     blocks = blocks_on(model.device)
-    with Writer(out, blank, force) as writer:
 
-        def on_layer(index: int, layer: Factors | DenseMap) -> None:
-            if index not in writer.committed:
-                writer.add(index, layer, settle=True, blocks=blocks)
-            if len(blank.prompt) > SMALL:
-                release_memory()
-            progress(index + 1, len(blank.maps), f"layer {index} saved")
+    def on_layer(index: int, layer: Factors | DenseMap) -> None:
+        if index not in writer.committed:
+            writer.add(index, layer, settle=True, blocks=blocks)
+        report(index)
 
-        output = _run(model, blank, on_layer, logits)
-        path = writer.finish(output, seconds=time.perf_counter() - started)
-    return open_capture(path)
+    return _run(model, blank, on_layer, logits)
 
 
 def _run(
-    model: Model, blank: Capture, on_layer: OnLayer, logits: bool = True
+    model: Model,
+    blank: Capture,
+    on_layer: Callable[[int, Factors | DenseMap], None],
+    logits: bool,
 ) -> NDArray[Any] | None:
     """Run a model on the texts of a capture; on_layer receives every layer while the pass goes on.
 
     Returns the model's output, or None without logits.
     """
-    from hgviz.maps import DenseMap, Factors
     from hgviz.models.run import CaptureRecorder
 
     def on_record(index: int, record: Any) -> None:
@@ -293,9 +303,17 @@ def capture_corpus(
     total = len(items)
     with CorpusWriter(out, blank, read.digest, force) as writer:
         for number in range(total):
+            note = f"text {number + 1:,} of {total:,}"
+
+            def report(index: int, note: str = note) -> None:
+                progress(index + 1, len(blank.maps), f"{note}, layer {index}")
+
             if number not in writer.committed:
-                _capture_text(model, *corpus_prompts(model, read, number), number, writer)
-            progress(number + 1, total, f"text {number + 1:,} of {total:,}")
+                text = read_capture(model, *corpus_prompts(model, read, number), off, streaming)
+                text = replace(text, made=blank.made)
+                with writer.item(number, text) as item, progress_within(number, number + 1, total):
+                    item.finish(_write_layers(model, text, item, report))
+            progress(number + 1, total, note)
         progress(total, total, f"combining {total:,} texts in one file")
         path = writer.finish(time.perf_counter() - started)
     return open_capture(path)
@@ -317,25 +335,6 @@ def read_corpus(model: Model, path: str | Path) -> tuple[Corpus, list[int]]:
         what = f"{corpus.name}, line {text.line:,} has no tokens"
         require(lengths[-1], what, "Delete the line")
     return corpus, lengths
-
-
-def _capture_text(
-    model: Model, prompt: Prompt, target: Prompt | None, number: int, writer: CorpusWriter
-) -> None:
-    from hgviz.models.device_maps import blocks_on
-
-    corpus, total, blocks = writer.capture, len(writer.capture.items), blocks_on(model.device)
-    spans = model.spans(model.segmented(prompt, corpus.off, corpus.streaming), target)
-    blank = replace(corpus, prompt=prompt, spans=spans, target=target, items=())
-    with writer.item(number, blank) as text:
-
-        def on_layer(index: int, layer: Factors | DenseMap) -> None:
-            if index not in text.committed:
-                text.add(index, layer, settle=True, blocks=blocks)
-            note = f"text {number + 1:,} of {total:,}, layer {index}"
-            progress(number + (index + 1) / len(blank.maps), total, note)
-
-        text.finish(_run(model, blank, on_layer))
 
 
 # --- generated texts ------------------------------------------------------------------------------
@@ -363,16 +362,15 @@ def generate(
     above 0, and as capture.
     """
     require_attention(model.spec)
-    _require_sampling(count, seed, temperature)
     if out is not None:
         from hgviz.store.captures import refuse_existing
 
         refuse_existing(Path(out), force)  # before anything is computed
-    writing, stopped = _write(model, prompt, target, off, count, seed, temperature)
-    source, added = None if target is None else prompt, len(writing.added)
+    text, first, stopped = write(model, prompt, count, target, seed, temperature, off)
+    source, added = None if target is None else prompt, len(text) - first
     with progress_as(lambda step: Step(added + step.done, added + step.total, step.note)):
         return capture_written(
-            model, writing.text, len(writing.start), source, seed, temperature, stopped,
+            model, text, first, source, seed, temperature, stopped,
             out=out, off=off, force=force, dense=dense,
         )  # fmt: skip
 
@@ -406,55 +404,36 @@ def write(
     target: Prompt | None = None,
     seed: int | None = None,
     temperature: float = 1.0,
-) -> tuple[Prompt, int]:
-    """The text that a model writes, with its beginning, and the first token that it wrote; also of
-    models without attention.
+    off: HeadSet = frozenset(),
+) -> tuple[Prompt, int, str]:
+    """The text that a model writes, with its beginning, the first token that it wrote, and why it
+    stopped early, "" where it did not; also of models without attention.
 
     Arguments and errors as in generate.
     """
-    _require_sampling(count, seed, temperature)
-    writing, _ = _write(model, prompt, target, frozenset(), count, seed, temperature)
-    return writing.text, len(writing.start)
-
-
-def _require_sampling(count: int, seed: int | None, temperature: float) -> None:
-    require(count > 0, f"cannot generate {count} tokens", "Give 1 or more")
-    require(
-        temperature > 0 and isfinite(temperature),
-        f"the temperature cannot be {temperature:g}",
-        "Give a number above 0",
-    )
-    what = f"the seed cannot be {seed}"
-    require(seed is None or seed >= 0, what, "Give 0 or more")
-
-
-def _write(
-    model: Model,
-    prompt: Prompt,
-    target: Prompt | None,
-    off: HeadSet,
-    count: int,
-    seed: int | None,
-    temperature: float,
-) -> tuple[Writing, str]:
-    """The continued text, and why it stopped early, "" where it did not."""
     from hgviz.models.generation import Writing, choose_token
 
+    require(count > 0, f"cannot generate {count} tokens", "Give 1 or more")
+    what = f"the temperature cannot be {temperature:g}"
+    require(temperature > 0 and isfinite(temperature), what, "Give a number above 0")
+    require(seed is None or seed >= 0, f"the seed cannot be {seed}", "Give 0 or more")
     progress(0, count, "reading the text")
     writing = Writing(model, prompt, target, off)
     random = None if seed is None else np.random.default_rng(seed)
-    shown_at = -SHOWN_EVERY
+    shown_at, stopped = -SHOWN_EVERY, ""
     for done in range(1, count + 1):
         if writing.room == 0:
-            return writing, f"; stopped at its maximum length of {model.spec.max_positions:,}"
+            stopped = f"; stopped at its maximum length of {model.spec.max_positions:,}"
+            break
         token = choose_token(writing.logits, random, temperature)
         writing.add(token)
         is_due = time.monotonic() - shown_at >= SHOWN_EVERY
         shown_at = time.monotonic() if is_due else shown_at
         progress(done, count, f"token {done:,} of {count:,}", writing.text if is_due else None)
         if token in model.ends and done < count:
-            return writing, "; stopped at its end token"
-    return writing, ""
+            stopped = "; stopped at its end token"
+            break
+    return writing.text, len(writing.start), stopped
 
 
 # --- what a capture will take ---------------------------------------------------------------------

@@ -1,14 +1,20 @@
-"""What figures show: pairs of heads, activations, profiles, neurons, and charts of studies."""
+"""What figures show: pairs of heads, activations, profiles, neurons, reach, similarity, studies.
+
+This module loads matplotlib: it is imported where a figure is drawn.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from pathlib import Path
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.activations import ACTIVATIONS
+from hgviz.analysis.alignment import Alignment, GridAxis, SharedGrid, counterpart
 from hgviz.analysis.importance import (
     BAND,
     METHODS,
@@ -18,32 +24,41 @@ from hgviz.analysis.importance import (
     removable_heads,
     saved_share,
 )
-from hgviz.core import Capture, HeadId, HgvizError, Integers, Selection, progress_within
+from hgviz.analysis.metrics import HEADS, metrics_for, row_blocks, signed_heads
+from hgviz.analysis.roles import HeadRole, corpus_roles, roles
+from hgviz.core import Capture, HeadId, HgvizError, Integers, Prompt, Selection, progress_within
 from hgviz.errors import choose, require
+from hgviz.figures.attribution import Neurons, Products, ScoreStep
+from hgviz.figures.cells import head_details, is_signed, map_of, seen_cells, token_in
+from hgviz.figures.charts import (
+    Curves,
+    Grid,
+    Grids,
+    Line,
+    MetricValues,
+    Place,
+    Plot,
+    Plots,
+    Profile,
+    ProfileSide,
+    Reaches,
+    Scores,
+    Square,
+)
+from hgviz.figures.heatmap import Edge, Three
+from hgviz.figures.page import Many
+from hgviz.figures.spec import Chart, Panel, Spec, bare_name, describe_capture
 from hgviz.language import counted
-
-if TYPE_CHECKING:
-    from hgviz.analysis.alignment import GridAxis, SharedGrid
-    from hgviz.analysis.roles import HeadRole
-    from hgviz.figures.attribution import Neurons, Products
-    from hgviz.figures.charts import (
-        Curves,
-        Line,
-        MetricValues,
-        Place,
-        Plots,
-        Profile,
-        ProfileSide,
-        Scores,
-    )
-    from hgviz.figures.heatmap import Edge, Three
-    from hgviz.figures.page import Many
-    from hgviz.figures.spec import Chart
-    from hgviz.maps.anatomy import Anatomy, ElementProducts
-    from hgviz.study import PruningCurve, Study
+from hgviz.maps import DenseMap, Difference, LazyMap, Projected, SlotMap
+from hgviz.maps.anatomy import Anatomy, dissect
+from hgviz.maps.tiles import one_thread
+from hgviz.study import PruningCurve, Study
+from hgviz.tasks.head_similarity import SHARES, ModelRedundancy, Redundancy
+from hgviz.tasks.heads import sample_words
+from hgviz.tasks.reachability import Reach, Times, names_of
 
 Cells = NDArray[np.bool_]
-Facts = Mapping[HeadId, "HeadRole"]
+Facts = Mapping[HeadId, HeadRole]
 
 
 # --- two heads ------------------------------------------------------------------------------------
@@ -52,27 +67,18 @@ MOST_CELLS = 620  # of a side of a map; larger maps are pooled
 MOST_MASKED = 1 << 22  # cells that are masked one by one
 
 
-def pair_chart(
-    a: Capture, b: Capture, selection: Selection, names: tuple[str, str] = ("", "")
-) -> Three:
+def pair_chart(a: Capture, b: Capture, selection: Selection) -> Three:
     """A head of A, the head of B beside it, and A - B, on the grid of the tokens that both share.
 
     selection.beside: another head of B. Raises HgvizError where a capture lacks the head, or both
     share no token.
     """
-    from hgviz.analysis.alignment import Alignment, SharedGrid, counterpart
-    from hgviz.figures.cells import is_signed, map_of
-    from hgviz.figures.heatmap import Three
-    from hgviz.maps import Difference, Projected
-
     head_a = selection.head_id
     map_a = map_of(a, head_a)
     head_b = counterpart(a, b, head_a, selection.beside)
     if head_b is None:
-        raise HgvizError(
-            f"B has no head that corresponds to {head_a} of A",
-            "Choose a head of B",
-        )
+        what = f"B has no head that corresponds to {head_a} of A"
+        raise HgvizError(what, "Choose a head of B")
     map_b = map_of(b, head_b)
     grid = SharedGrid.of(Alignment(a, b), head_a, head_b)
     require(all(grid.shape), "these two captures share no token", "Capture the same text with both")
@@ -81,6 +87,10 @@ def pair_chart(
         map_a, map_b = Projected(map_a, rows.a, columns.a), Projected(map_b, rows.b, columns.b)
     zoom = max(0, int(np.ceil(np.log2(max(grid.shape) / MOST_CELLS))))
     difference = Difference(map_a, map_b, {head_a.head: head_b.head}, off=grid.heads_off)
+    weights = tuple(
+        maps.read(head.head, zoom=zoom)
+        for maps, head in ((map_a, head_a), (map_b, head_b), (difference, head_a))
+    )
     in_a, in_b = (_masked_cells(grid, side, zoom) for side in (0, 1))
     in_both = in_a & in_b
     if not grid.is_identity:
@@ -92,18 +102,14 @@ def pair_chart(
         if off
     ]
     return Three(
-        (
-            map_a.read(head_a.head, zoom=zoom),
-            map_b.read(head_b.head, zoom=zoom),
-            difference.read(head_a.head, zoom=zoom),
-        ),
+        (weights[0], weights[1], weights[2]),
         (in_a, in_b, in_both),
         grid.shape,
         zoom,
         is_signed(a, head_a) or is_signed(b, head_b),
         _edge(a.query_prompt(head_a.layer), rows),
         _edge(a.key_prompt(head_a.layer), columns),
-        (names[0] or a.spec.name, names[1] or b.spec.name),
+        (a.spec.name, b.spec.name),
         title=f"Head {head_a}" if head_a == head_b else f"Head {head_a} of A, {head_b} of B",
         notes=tuple(notes),
         about={
@@ -115,18 +121,12 @@ def pair_chart(
     )
 
 
-def _edge(prompt: object, axis: GridAxis) -> Edge:
-    from hgviz.figures.heatmap import Edge
-
-    spans: Integers = np.where(axis.a.there[:, None], axis.spans[0], -1)
-    return Edge(prompt, spans)  # type: ignore[arg-type]
+def _edge(prompt: Prompt, axis: GridAxis) -> Edge:
+    return Edge(prompt, np.where(axis.a.there[:, None], axis.spans[0], -1))
 
 
 def _masked_cells(grid: SharedGrid, side: int, zoom: int) -> Cells:
     """Which cells of 2^zoom one side has."""
-    from hgviz.figures.cells import seen_cells
-    from hgviz.maps import DenseMap, Projected
-
     capture, head = (grid.a, grid.head_a) if side == 0 else (grid.b, grid.head_b)
     if grid.is_identity:
         return seen_cells(capture, head.layer, zoom)
@@ -153,9 +153,6 @@ MOST_SCORE, SCORES = 4.0, 321  # range and number of the scores that are drawn
 
 def activation_chart(names: Sequence[str]) -> Plots:
     """Activations and their derivatives over scores, side by side."""
-    from hgviz.activations import ACTIVATIONS
-    from hgviz.figures.charts import Line, Plot, Plots
-
     kinds = list(dict.fromkeys(names))
     require(kinds, "there are no heads, and so no activation to draw")
     x = np.linspace(-MOST_SCORE, MOST_SCORE, SCORES)
@@ -188,10 +185,7 @@ def weight_of_score(name: str, scores: Many) -> Many:
     Of activations whose rows share a sum, beside one other key: of score 0 for exponentials, so
     that softmax is the logistic function, and of 1 for kernels and powers.
     """
-    from hgviz.activations import ACTIVATIONS
-
     activation, statistic = ACTIVATIONS[name], None
-    scores = np.asarray(scores, float)
     if activation.statistic == "lse":
         scores, terms = activation.split(scores, np)
         statistic = np.logaddexp(terms, activation.split(np.zeros(1), np)[1])
@@ -207,10 +201,8 @@ def weight_of_score(name: str, scores: Many) -> Many:
 
 def slope_of_score(name: str, scores: Many) -> Many:
     """The derivatives (n,) of weight_of_score, by central differences."""
-    scores = np.asarray(scores, float)
     rise = weight_of_score(name, scores + STEP) - weight_of_score(name, scores - STEP)
-    slopes: Many = rise / (2 * STEP)
-    return slopes
+    return rise / (2 * STEP)
 
 
 # --- spectra --------------------------------------------------------------------------------------
@@ -224,18 +216,12 @@ def spectrum_chart(captures: Sequence[Capture], head: HeadId) -> Plots:
 
     Raises HgvizError for captures without the head, and for maps of more than 2,048 positions.
     """
-    from hgviz.figures.charts import Line, Plot, Plots
-    from hgviz.maps.tiles import one_thread
-
     lines, notes = [], []
     for name, capture in zip(_side_names(captures), captures, strict=True):
         maps = capture.maps[head.layer] if head.layer < len(capture.maps) else None
-        require(
-            maps is not None and head.head in maps.heads,
-            f"head {head} is not in the capture of {name}",
-            "Choose a head by --head; `hgviz info` lists them",
-        )
-        assert maps is not None
+        if maps is None or head.head not in maps.heads:
+            what = f"head {head} is not in the capture of {name}"
+            raise HgvizError(what, "Choose a head by --head; `hgviz info` lists them")
         require(
             max(maps.shape[1:]) <= MOST_SIDE,
             f"the map of head {head} has {maps.shape[1]:,} x {maps.shape[2]:,} weights: "
@@ -274,36 +260,37 @@ def profile_chart(
     where they are measured already. Raises HgvizError for a metric that is unknown or has no value
     for these heads, and for captures without heads.
     """
-    from hgviz.analysis.metrics import HEADS, metrics_for
-    from hgviz.figures.charts import MetricValues, Profile
-
     known = metrics_for(HEADS)
     for name in metrics:
         choose(name, known, "metric")
     sides = _profile_sides(captures)
     what = "there are no heads to profile: none is captured, or all are removed"
     require(any(side.heads for side in sides), what)
-    facts_by_side = [
-        _facts(capture, any(name in SLOW for name in metrics), facts, number, len(captures))
-        for number, capture in enumerate(captures)
-    ]
+    is_slow = any(name in SLOW for name in metrics)
+    if facts and len(captures) == 1 and not is_slow and facts.keys() >= {*sides[0].heads}:
+        facts_by_side = [facts]
+    else:
+        facts_by_side = []
+        for number, capture in enumerate(captures):
+            with progress_within(number, number + 1, len(captures)):
+                measured_roles = (
+                    corpus_roles({0: capture}.__getitem__, [0]).heads if is_slow else roles(capture)
+                )
+            facts_by_side.append(measured_roles)
     unit = captures[0].main.unit
-    measured = {
-        name: MetricValues(
-            name,
-            metric.named("token" if unit in ("slot", "state") else unit),
-            tuple(
-                np.array([side_facts[head].metrics[name] for head in side.heads], np.float64)
-                for side, side_facts in zip(sides, facts_by_side, strict=True)
-            ),
+    unit = "token" if unit in ("slot", "state") else unit
+
+    def values(name: str) -> tuple[Many, ...]:
+        pairs = zip(sides, facts_by_side, strict=True)
+        return tuple(
+            np.array([facts[head].metrics[name] for head in side.heads], float)
+            for side, facts in pairs
         )
-        for name, metric in known.items()
-    }
-    with_values = [
-        name
-        for name, metric in measured.items()
-        if any(np.isfinite(values).any() for values in metric.values)
-    ]
+
+    measured = {name: MetricValues(name, metric.named(unit), values(name))
+                for name, metric in known.items()}  # fmt: skip
+    with_values = [name for name, metric in measured.items()
+                   if np.isfinite(np.concatenate(metric.values)).any()]  # fmt: skip
     for name in metrics:
         require(
             name in with_values,
@@ -325,21 +312,6 @@ def profile_chart(
     )  # fmt: skip
 
 
-def _facts(capture: Capture, is_slow: bool, facts: Facts | None, number: int, total: int) -> Facts:
-    from hgviz.analysis.roles import corpus_roles, roles
-
-    heads = (
-        HeadId(layer, head)
-        for layer, maps in enumerate(capture.maps)
-        if maps is not None
-        for head in maps.heads
-    )
-    if facts and total == 1 and not is_slow and all(head in facts for head in heads):
-        return facts
-    with progress_within(number, number + 1, total):
-        return corpus_roles(lambda _: capture, [0]).heads if is_slow else roles(capture)
-
-
 def _default_metrics(
     measured: Mapping[str, MetricValues], with_values: Sequence[str], sides: Sequence[ProfileSide]
 ) -> list[str]:
@@ -349,16 +321,13 @@ def _default_metrics(
     for name in PLACES:
         pairs = zip(sides, measured[name].values, strict=True)
         on = np.concatenate([values[~side.off] for side, values in pairs])
-        shares[name] = float(on[np.isfinite(on)].max(initial=0.0))
-    places = sorted((name for name in PLACES if shares[name] >= LEAST_SHARE),
-                    key=lambda name: -shares[name])  # fmt: skip
-    places = places[: max(0, MOST_METRICS - len(always))]
-    return [*always, *(name for name in PLACES if name in places)]
+        shares[name] = float(np.nanmax(on, initial=0.0))
+    places = [name for name in PLACES if shares[name] >= LEAST_SHARE]
+    places = sorted(places, key=lambda name: -shares[name])[: max(0, MOST_METRICS - len(always))]
+    return [*always, *sorted(places, key=PLACES.index)]
 
 
 def _profile_sides(captures: Sequence[Capture]) -> tuple[ProfileSide, ...]:
-    from hgviz.figures.charts import ProfileSide
-
     sides = []
     for name, capture in zip(_side_names(captures), captures, strict=True):
         heads = tuple(
@@ -374,8 +343,6 @@ def _profile_sides(captures: Sequence[Capture]) -> tuple[ProfileSide, ...]:
 def _side_names(captures: Sequence[Capture]) -> list[str]:
     """The model's name of one capture; of several a letter, with the names of models or files where
     these differ, else the number of heads that are off."""
-    from hgviz.figures.spec import bare_name
-
     models = [bare_name(capture.spec.name) for capture in captures]
     if len(captures) == 1:
         return models
@@ -391,14 +358,12 @@ def _side_names(captures: Sequence[Capture]) -> list[str]:
 
 def places_of(capture: Capture) -> list[Place]:
     """The layers of a model as figures name them."""
-    from hgviz.figures.charts import Place
-
     spec, levels = capture.spec, capture.spec.levels
-    ranks: dict[int, int] = {}  # how coarse each level is among those of its text
-    for level in levels:
-        ranks[level.index] = [
-            other.index for other in levels if other.sequence == level.sequence
-        ].index(level.index)
+
+    def rank(level: int) -> int:
+        """How coarse a level is among those of its text."""
+        sequence = levels[level].sequence
+        return [one.index for one in levels if one.sequence == sequence].index(level)
 
     def level_name(level: int) -> str:
         if spec.two_texts:
@@ -407,8 +372,8 @@ def places_of(capture: Capture) -> list[Place]:
 
     return [
         Place(
-            layer.index, layer.name, layer.role, level_name(layer.level), ranks[layer.level],
-            ranks[layer.key_level], levels[layer.level].sequence,
+            layer.index, layer.name, layer.role, level_name(layer.level), rank(layer.level),
+            rank(layer.key_level), levels[layer.level].sequence,
             capture.maps[layer.index] is not None,
         )
         for layer in spec.layers
@@ -418,19 +383,15 @@ def places_of(capture: Capture) -> list[Place]:
 def _profile_notes(
     captures: Sequence[Capture], sides: Sequence[ProfileSide], metrics: Sequence[MetricValues]
 ) -> list[str]:
-    from hgviz.analysis.metrics import row_blocks, signed_heads
-    from hgviz.tasks.heads import sample_words
-
     notes = ["A mark is a head; a line is the mean of the heads of a layer."]
     if count := sum(int(side.off.sum()) for side in sides):
         notes.append(f"Hollow: {counted(count, 'head')} switched off, not in the mean.")
     for capture, side in zip(captures, sides, strict=True):
         of_side = f" of {side.name[:1]}" if len(sides) > 1 else ""
-        missing = [layer.index for layer in side.layers if not layer.known]
-        if len(missing) == 1:
-            notes.append(f"Layer {missing[0]} is not captured{of_side}.")
-        elif missing:
-            notes.append(f"Layers {missing[0]} to {missing[-1]} are not captured{of_side}.")
+        if missing := [layer.index for layer in side.layers if not layer.known]:
+            layers = f"Layers {missing[0]} to {missing[-1]} are"
+            layers = layers if len(missing) > 1 else f"Layer {missing[0]} is"
+            notes.append(f"{layers} not captured{of_side}.")
         rows, keys = max(
             (maps.shape[1:] for maps in capture.maps if maps is not None), default=(0, 0)
         )
@@ -450,8 +411,6 @@ def _profile_notes(
 
 
 def _profile_about(captures: Sequence[Capture], metrics: Sequence[str]) -> dict[str, str]:
-    from hgviz.figures.spec import bare_name
-
     def unique(values: Sequence[str]) -> str:
         return ", ".join(dict.fromkeys(filter(None, values)))
 
@@ -483,12 +442,6 @@ def neurons_chart(capture: Capture, selection: Selection, order: str = "text") -
     Of many keys those with the largest weights are drawn, in the order of the text or of their
     weights. Raises HgvizError for a head or token that does not exist, and for dense maps.
     """
-    from hgviz.figures.attribution import Neurons, ScoreStep
-    from hgviz.figures.cells import head_details, map_of, token_in
-    from hgviz.figures.spec import describe_capture
-    from hgviz.maps import LazyMap, SlotMap
-    from hgviz.maps.anatomy import dissect
-
     head, layer = selection.head_id, selection.layer
     maps = map_of(capture, head)
     require(
@@ -497,10 +450,8 @@ def neurons_chart(capture: Capture, selection: Selection, order: str = "text") -
         "Show its slots",
     )
     if not isinstance(maps, LazyMap):
-        raise HgvizError(
-            "this capture holds only weights, without queries and keys",
-            "Capture the text again, without --dense",
-        )
+        what = "this capture holds only weights, without queries and keys"
+        raise HgvizError(what, "Capture the text again, without --dense")
     require(order in ORDERS, f"unknown order {order!r}: there are {', '.join(ORDERS)}")
     prompt, keys = capture.query_prompt(layer), capture.key_prompt(layer)
     query = token_in(prompt, selection.query)
@@ -510,11 +461,10 @@ def neurons_chart(capture: Capture, selection: Selection, order: str = "text") -
     seen = np.flatnonzero(anatomy.seen | (sizes > 0))
     columns: Integers = seen[np.argsort(-sizes[seen], kind="stable")][:MOST_KEYS]
     columns = np.sort(columns) if order == "text" else columns
+    marked = int(sizes[columns].argmax()) if len(columns) else None
     if selection.key is not None:
         key = capture.column(layer, token_in(keys, selection.key))
         marked = next(iter(np.flatnonzero(columns == key).tolist()), None)
-    else:
-        marked = int(sizes[columns].argmax()) if len(columns) else None
     notes = {
         _strongest_note(anatomy, columns, len(seen)): len(columns) < len(seen),
         "The last element is −½|k|², times 1.": anatomy.query.activation.of_keys is not None,
@@ -557,7 +507,6 @@ def _strongest_note(anatomy: Anatomy, columns: Integers, seen: int) -> str:
 
 def _products(anatomy: Anatomy, columns: Integers) -> list[Products]:
     """The products of q and k and, with relative positions, of q and each distance."""
-    from hgviz.figures.attribution import Products
 
     def titles(left: str, right: str) -> tuple[str, str, str]:
         return left, right, f"({left}) × {right}" if "+" in left else f"{left} × {right}"
@@ -565,8 +514,8 @@ def _products(anatomy: Anatomy, columns: Integers) -> list[Products]:
     query = anatomy.query
     by_key = query.with_keys(anatomy.keys[columns])
     content = Products(titles(*query.names), by_key.left, by_key.right, by_key.products)
-    distances = [query.with_distances(range(column, column + 1)) for column in columns.tolist()]
-    by_distance: list[ElementProducts] = [found for found in distances if found is not None]
+    distances = (query.with_distances(range(column, column + 1)) for column in columns.tolist())
+    by_distance = [products for products in distances if products is not None]
     # a single number a key is a step of its own already, unless it is all there is
     if not by_distance or (len(by_distance[0].left) == 1 and by_key.products.any()):
         return [content]
@@ -577,6 +526,137 @@ def _products(anatomy: Anatomy, columns: Integers) -> list[Products]:
         np.concatenate([products.products for products in by_distance]),
     )
     return [content, position] if by_key.products.any() else [position]
+
+
+# --- reach and similarity -------------------------------------------------------------------------
+
+LEAST_SHOWN = 1e-8  # share of influence that a figure shows
+SIMILARITIES = {  # by whether they are of weights: in words, and their limits
+    True: ("Cosine similarity of W_QK of two heads: 0 nothing in common, 1 identical", (-1.0, 1.0)),
+    False: ("Jensen-Shannon distance of the maps of two heads: 0 identical, 1 nothing in common",
+            (0.0, 1.0)),
+}  # fmt: skip
+
+
+def reach_panel(
+    spec: Spec,
+    reaches: Sequence[Reach],
+    times: Times | None = None,
+    options: Sequence[str] = (),
+    models: Sequence[str | Path] = (),
+) -> Panel:
+    """A figure of reach and times.
+
+    options: those of the command line that give the text and the lengths; models: the paths.
+    """
+    names = names_of(reaches)
+    squares, lines = [], []
+    for name, reach in zip(names, reaches, strict=True):
+        squares.append(Square(name, reach.own / (reach.own.max(initial=0.0) or 1.0)))
+        if (source := reach.source) is not None:
+            shares = source / (source.max(initial=0.0) or 1.0)
+            squares.append(Square(f"{name}, by source token", shares, "Source token"))
+        shares = reach.shares[: reach.steady]
+        lines.append(Line(name, np.arange(len(shares), dtype=float), shares))
+    values = np.concatenate([line.y for line in lines])
+    limits = (LEAST_SHOWN, 2.0) if values[values > 0].min(initial=1.0) < LEAST_SHOWN else None
+    plots = [
+        Plot("Influence over distance", "Tokens apart", "Relative gradient", tuple(lines),
+             limits=limits, log=(False, True))
+    ]  # fmt: skip
+    notes = ["Influence: mean gradient at each distance, relative to the largest mean."]
+    notes += ["Lines end where it is exactly 0."] if (values == 0).any() else []
+    if times is not None:
+        lengths = np.array(times.lengths, float)
+        ticks = tuple((float(length), f"{length:,}") for length in times.lengths)
+        timed = tuple(
+            Line(name, lengths, 1000 * np.array(seconds))
+            for name, seconds in zip(names, times.seconds, strict=True)
+        )
+        plots.append(
+            Plot("Time of a forward pass", "Tokens", "Milliseconds", timed, ticks, log=(True, True))
+        )
+        notes.append("Times are medians; the models are timed in turns.")
+    tokens = dict.fromkeys(f"{len(reach.main):,}" for reach in reaches)
+    content = Reaches(
+        tuple(squares),
+        Plots(tuple(plots), notes=tuple(notes)),
+        tuple(options),
+        title="Reach of outputs",
+        more=f"{' and '.join(tokens)} tokens",
+        notes=tuple(reach.describe(name) for name, reach in zip(names, reaches, strict=True)),
+        about={
+            "model": ", ".join(bare_name(reach.spec.name) for reach in reaches),
+            "checkpoint": ", ".join(reach.spec.digest for reach in reaches),
+            "text": ", ".join(dict.fromkeys(reach.prompt.digest for reach in reaches)),
+        },
+    )
+    return Panel(spec, content, tuple(map(str, models)))
+
+
+def redundancy_panel(
+    spec: Spec, measured: ModelRedundancy, sources: Sequence[str | Path] = ()
+) -> Panel:
+    """A figure of redundancy; sources: the paths of the checkpoint or of the captures."""
+    layers, is_of_weights = measured.layers, measured.is_of_weights
+    grids = []
+    for layer in layers:
+        heads = tuple(str(head.head) for head in layer.heads)
+        grids.append(Grid(f"Layer {layer.layer.index}", layer.alike, heads, heads, "Head", "Head"))
+    unit, limits = SIMILARITIES[is_of_weights]
+    ribbon = "Shaded: range over layers." if is_of_weights and len(grids) > 1 else ""
+    plots = Plots((_plots_of_weights if is_of_weights else _plots_of_maps)(layers), ribbon=ribbon)
+    content = Grids(
+        tuple(grids), unit, limits, plots,
+        title="Similarity of heads", more=bare_name(measured.name),
+        notes=measured.notes,
+        about={"model": bare_name(measured.name), "checkpoint": measured.digest},
+    )  # fmt: skip
+    return Panel(spec, content, tuple(map(str, sources)))
+
+
+def _plots_of_weights(layers: Sequence[Redundancy]) -> tuple[Plot, ...]:
+    """The number of singular values by layer, and the share of energy that the largest hold."""
+    spectra = [layer.stacked for layer in layers if layer.stacked is not None]
+    counts: dict[str, list[float]] = {"all": [spectrum.most for spectrum in spectra]}
+    for share in SHARES[::-1]:
+        counts[f"for {100 * share:.0f} %"] = [spectrum.ranks()[share] for spectrum in spectra]
+    longest = max(len(spectrum.values) for spectrum in spectra)
+    shares = np.stack([
+        np.pad(spectrum.captured, (0, longest - len(spectrum.values)), mode="edge")
+        for spectrum in spectra
+    ])  # fmt: skip
+    ends = (shares.min(0), shares.max(0)) if len(shares) > 1 else (None, None)
+    mean = Line("mean over layers", np.arange(1, longest + 1, dtype=float), shares.mean(0), *ends)
+    across, up = "Dimensions, largest first", "Share of energy"
+    return (
+        _plot_by_layer("Dimensions of all heads", "Dimensions", layers, counts),
+        Plot("Cumulative energy", across, up, (mean,), most=1.0),
+    )
+
+
+def _plots_of_maps(layers: Sequence[Redundancy]) -> tuple[Plot, ...]:
+    """The mean distance of two heads of each layer, and that of the most similar two."""
+    distances = {
+        "mean of all pairs": [layer.mean for layer in layers],
+        "most similar pair": [layer.pairs[0][2] if layer.pairs else np.nan for layer in layers],
+    }
+    return tuple(
+        _plot_by_layer(name.capitalize(), "Distance", layers, {name: values}, most=1.0)
+        for name, values in distances.items()
+    )
+
+
+def _plot_by_layer(
+    title: str, up: str, layers: Sequence[Redundancy], lines: Mapping[str, Sequence[float]],
+    most: float = 0.0,
+) -> Plot:  # fmt: skip
+    """Lines over layers, with the numbers of at most a dozen of these."""
+    numbers = [layer.layer.index for layer in layers]
+    ticks = tuple((float(number), str(number)) for number in numbers[:: -(-len(numbers) // 12)])
+    x = np.array(numbers, float)
+    drawn = tuple(Line(name, x, np.array(values, float)) for name, values in lines.items())
+    return Plot(title, "Layer", up, drawn, ticks, most=most)
 
 
 # --- studies --------------------------------------------------------------------------------------
@@ -604,8 +684,6 @@ def study_chart(
 
 def scores_chart(study: Study, method: str = "") -> Scores:
     """Heads by one score, most important first; method "": the first that was measured."""
-    from hgviz.figures.charts import Scores
-
     measured = (row.name for row in METHODS.values() if row.is_measured(study))
     scores = importance(study, method or next(measured, "signed"))
     row = scores.method
@@ -649,38 +727,48 @@ def curves_chart(
     each whole model, a panel for each method and a line for each study, over the band of all their
     random orders. Raises HgvizError where there is no curve.
     """
-    from hgviz.figures.charts import Curves
-
-    is_change = len(studies) > 1
+    is_change, is_timed = len(studies) > 1, axis == "time"
     by_study = [_newest_curves(study, methods, axis) for study in studies]
-    names = list(dict.fromkeys(name for curves in by_study for name in curves))
-    model_names = _model_names(studies)
-    lines = {
-        name: tuple(
-            _line(study, curves[name], axis, model if is_change else name, is_change)
-            for study, curves, model in zip(studies, by_study, model_names, strict=True)
-            if name in curves
-        )
-        for name in names
-    }
-    band = _band(studies, by_study, axis, is_change)
-    every_line = [line for panel in lines.values() for line in panel]
-    if not is_change and len(names) <= MOST_TOGETHER:
-        lines = {"": tuple(every_line)}
     first, study = next(iter(by_study[0].values())), studies[0]
-    pairs = zip(studies, by_study, strict=True)
-    random_count = sum(len(_random_curves(study, curves)) for study, curves in pairs)
+    unit = "bits per byte"
+    if is_score := bits_per_byte(study, first) is None:
+        unit = first.unit.replace("_", " ")
+
+    def line(study: Study, curve: PruningCurve, label: str) -> Line:
+        k, k_low = removable_heads(curve)
+        marked = f"{k}" if is_change else f"{k}, at least {k_low}"
+        mark, y = int(np.searchsorted(curve.removed, k)), _y(study, curve, is_change)
+        return Line(label, _x(study, curve, axis), *y, mark, marked)
+
+    lines: dict[str, tuple[Line, ...]] = {}
+    for study_, curves, model in zip(studies, by_study, _model_names(studies), strict=True):
+        for name, curve in curves.items():
+            label = model if is_change else name
+            lines[name] = (*lines.get(name, ()), line(study_, curve, label))
+    randoms = [
+        (study, curve)
+        for study, curves in zip(studies, by_study, strict=True)
+        for curve in random_curves_beside(
+            study, max(curves.values(), key=lambda curve: len(curve.order))
+        )
+    ]
+    band = None if is_timed or not randoms else _band(randoms, axis, is_change)
+    every_line = [line for panel in lines.values() for line in panel]
+    shown = {"": tuple(every_line)} if not is_change and len(lines) <= MOST_TOGETHER else lines
     notes = [f"{study.amount(len(first.rows))} of {study.data}, not used for the orders"]
-    is_timed = axis == "time"
-    has_no_ribbons = is_timed or any(len(panel) > 1 for panel in lines.values())
-    if has_no_ribbons and bits_per_byte(study, first) is None:
-        notes[0] += f"; 95 % interval of a point: about ± {_median_half_width(every_line):.1f}"
+    if is_score and (is_timed or any(len(panel) > 1 for panel in shown.values())):
+        # the ribbons of these lines would hide each other
+        widths = [line.high[1:] - line.low[1:] for line in every_line
+                  if line.low is not None and line.high is not None]  # fmt: skip
+        half = float(np.median(np.concatenate(widths))) / 2
+        notes[0] += f"; 95 % interval of a point: about ± {half:.1f}"
     if is_timed:
         notes.append("Median time of pruned models on 16 texts, on one core, in the order in "
                      "which heads are removed; random orders not timed")  # fmt: skip
+    up = f"Change of {unit}" if is_change else unit.capitalize()
     return Curves(
-        lines, X_LABELS[axis], _y_label(study, is_change), band,
-        banded=f"middle 80 % of {random_count} random orders, and their median" if band else "",
+        shown, X_LABELS[axis], up + (", points" if is_change else ", %") * is_score, band,
+        banded=f"middle 80 % of {len(randoms)} random orders, and their median" if band else "",
         mark="k*",
         marked=f"at most 1 point of {first.unit.replace('_', ' ')} lost",
         percent=axis in ("parameters", "flops"),
@@ -688,7 +776,7 @@ def curves_chart(
         title="Pruning curve",
         more=f"{len(studies)} models" if is_change else study.spec.name,
         notes=tuple(notes),
-        about=_studies_about(studies, ", ".join(names)),
+        about=_studies_about(studies, ", ".join(lines)),
     )  # fmt: skip
 
 
@@ -711,91 +799,39 @@ def _newest_curves(study: Study, methods: Sequence[str], axis: str) -> dict[str,
     return curves
 
 
-def _random_curves(study: Study, curves: Mapping[str, PruningCurve]) -> tuple[PruningCurve, ...]:
-    """The curves of random orders that the longest curve is compared with."""
-    return random_curves_beside(study, max(curves.values(), key=lambda curve: len(curve.order)))
-
-
-def _line(study: Study, curve: PruningCurve, axis: str, label: str, is_change: bool) -> Line:
-    from hgviz.figures.charts import Line
-
-    y, low, high = _y(study, curve, is_change)
-    k, k_low = removable_heads(curve)
-    mark = int(np.searchsorted(curve.removed, k))
-    return Line(
-        label, _x(study, curve, axis), y, low, high, mark,
-        f"{k}" if is_change else f"{k}, at least {k_low}",
-    )  # fmt: skip
-
-
-def _y(study: Study, curve: PruningCurve, is_change: bool) -> tuple[Any, Any, Any]:
+def _y(study: Study, curve: PruningCurve, is_change: bool) -> tuple[Many, Many | None, Many | None]:
     """The score in per cent, or its change in points, with its interval; of language models bits
     per byte without one."""
     if (bits := bits_per_byte(study, curve)) is not None:
         return bits - bits[0] if is_change else bits, None, None
-    ends = (
-        (curve.change, curve.change_low, curve.change_high)
-        if is_change
-        else (curve.values, curve.low, curve.high)
-    )
-    y, low, high = (100 * end.astype(float) for end in ends)
+    names = ("change", "change_low", "change_high") if is_change else ("values", "low", "high")
+    y, low, high = (100 * getattr(curve, name).astype(float) for name in names)
     return y, low, high
 
 
-def _x(study: Study, curve: PruningCurve, axis: str) -> Any:
+def _x(study: Study, curve: PruningCurve, axis: str) -> Many:
     if axis == "heads":
         return curve.removed.astype(float)
-    if axis == "time":
-        if curve.times is None:
-            raise HgvizError(
-                f"the curve of {curve.method} has no times",
-                "Run hgviz curve with --time, or draw the curve over heads",
-            )
-        return curve.times[:, 1].astype(float)
-    return saved_share(study, curve, axis)[curve.removed]
+    if axis != "time":
+        return saved_share(study, curve, axis)[curve.removed]
+    if curve.times is None:
+        do = "Run hgviz curve with --time, or draw the curve over heads"
+        raise HgvizError(f"the curve of {curve.method} has no times", do)
+    return curve.times[:, 1].astype(float)
 
 
-def _band(
-    studies: Sequence[Study],
-    by_study: Sequence[Mapping[str, PruningCurve]],
-    axis: str,
-    is_change: bool,
-) -> Line | None:
-    """Quantiles of all random orders at the numbers of heads that all of them have.
+def _band(randoms: Sequence[tuple[Study, PruningCurve]], axis: str, is_change: bool) -> Line:
+    """The median and quantiles of random orders at the numbers of heads that all of them have.
 
-    Over parameters or FLOPs these are at the mean of what such orders save; they have no times.
+    Over parameters or FLOPs these are at the mean of what such orders save.
     """
-    from hgviz.figures.charts import Line
-
-    randoms = [
-        (study, curve)
-        for study, curves in zip(studies, by_study, strict=True)
-        for curve in _random_curves(study, curves)
-    ]
-    if not randoms or axis == "time":
-        return None
-    common = randoms[0][1].removed
-    for _, curve in randoms:
-        common = np.intersect1d(common, curve.removed)
-    points = [np.searchsorted(curve.removed, common) for _, curve in randoms]
-    pairs = list(zip(randoms, points, strict=True))
-    y = [_y(study, curve, is_change)[0][at] for (study, curve), at in pairs]
-    x = [_x(study, curve, axis)[at] for (study, curve), at in pairs]
+    common = reduce(np.intersect1d, (curve.removed for _, curve in randoms))
+    at = [np.searchsorted(curve.removed, common) for _, curve in randoms]
+    pairs = list(zip(randoms, at, strict=True))
+    y = [_y(study, curve, is_change)[0][points] for (study, curve), points in pairs]
+    x = [_x(study, curve, axis)[points] for (study, curve), points in pairs]
     low, median, high = np.quantile(y, [BAND[0], 0.5, BAND[1]], axis=0)
     return Line("", np.mean(x, axis=0), median, low, high)
-
-
-def _y_label(study: Study, is_change: bool) -> str:
-    if bits_per_byte(study, study.curves[-1]) is not None:
-        return "Change of bits per byte" if is_change else "Bits per byte"
-    unit = study.curves[-1].unit.replace("_", " ")
-    return f"Change of {unit}, points" if is_change else f"{unit.capitalize()}, %"
-
-
-def _median_half_width(lines: Sequence[Line]) -> float:
-    """Half the width of a point's interval, for lines whose ribbons would hide each other."""
-    halves = [(line.high - line.low) / 2 for line in lines if line.low is not None]  # type: ignore[operator]
-    return float(np.median(np.concatenate([half[1:] for half in halves])))
 
 
 def _model_names(studies: Sequence[Study]) -> list[str]:

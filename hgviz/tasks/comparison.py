@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from hgviz.analysis import comparison
+from hgviz.analysis.comparison import compare as compare
+from hgviz.analysis.metrics import Gradients, distances_between, measure_text
+from hgviz.analysis.statistics import finite_or_none
+from hgviz.analysis.tokens import Layout
 from hgviz.core import (
     Capture,
     HeadId,
@@ -21,14 +25,12 @@ from hgviz.core import (
 )
 from hgviz.errors import require
 from hgviz.examples import WINDOW, Examples, describe_sample
+from hgviz.language import sentence
 from hgviz.tasks.attribution import token_name
 from hgviz.tasks.captures import capture, read_prompts, require_attention
-from hgviz.tasks.scoring import examples_from
+from hgviz.tasks.scoring import answers_of, examples_from
 
 if TYPE_CHECKING:
-    from hgviz.analysis.comparison import Comparison, Disagreement, MetricChange, ModelMetrics
-    from hgviz.analysis.metrics import Gradients, TextMetrics
-    from hgviz.analysis.statistics import Answers
     from hgviz.figures.page import Many
     from hgviz.models.attribution import ScoreGradients
     from hgviz.models.model import Model
@@ -41,7 +43,6 @@ GOALS = {
 NOUNS = {"text": "text", "image": "image", "audio": "sound"}
 METRIC_TEXTS = 128  # texts whose head metrics are measured by default
 METRIC_TOKENS = 8 * WINDOW  # the same for language models, whose windows are longer
-SHARES = {"answers": 0.2, "heads": 0.7, "text": 0.1}  # of the time of compare_models, about
 
 Names = Mapping[str, str] | None  # the labels of the data and what a model calls them
 
@@ -65,14 +66,14 @@ class ModelComparison:
     models: tuple[ModelSpec, ModelSpec]
     heads_off: HeadSet
     data: str
-    answers: Disagreement
-    a: ModelMetrics
-    b: ModelMetrics
-    changes: tuple[MetricChange, ...]
+    answers: comparison.Disagreement
+    a: comparison.ModelMetrics
+    b: comparison.ModelMetrics
+    changes: tuple[comparison.MetricChange, ...]
     across: Many | None
     text: str
     captures: tuple[Capture, Capture]
-    maps: Comparison | None
+    maps: comparison.Comparison | None
     sample: str
     notes: tuple[str, ...] = ()
 
@@ -90,15 +91,16 @@ class ModelComparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Every number, as `hgviz compare --json` prints it."""
-        heads = []
-        for side, metrics in (("a", self.a), ("b", self.b)):
-            for name in metrics.values:
-                for head, *ends in zip(metrics.heads, *metrics.of_heads(name), strict=True):
-                    numbers = [float(end) if np.isfinite(end) else None for end in ends]
-                    heads.append(
-                        {"side": side, "head": str(head), "metric": name}
-                        | dict(zip(("value", "low", "high"), numbers, strict=True))
-                    )
+        heads = [
+            {
+                "side": side, "head": str(head), "metric": name,
+                **{end: finite_or_none(float(number))
+                   for end, number in zip(("value", "low", "high"), numbers, strict=True)},
+            }
+            for side, metrics in (("a", self.a), ("b", self.b))
+            for name in metrics.values
+            for head, *numbers in zip(metrics.heads, *metrics.of_heads(name), strict=True)
+        ]  # fmt: skip
         return {
             "kind": "report",
             "data": self.data,
@@ -116,17 +118,6 @@ class ModelComparison:
         }
 
 
-def compare(a: Capture, b: Capture, every_row: bool = False) -> Comparison:
-    """Compare the maps and logits of two captures, head by head.
-
-    every_row: measure all rows of long maps, not some that are spread evenly. The progress carries
-    the heads compared so far. Raises HgvizError where their texts share no token.
-    """
-    from hgviz.analysis import comparison
-
-    return comparison.compare(a, b, every_row)
-
-
 def compare_answers(
     a: Model,
     b: Model,
@@ -137,33 +128,15 @@ def compare_answers(
     limit: int | None = None,
     labels: tuple[Names, Names] = (None, None),
     batch_size: int | None = None,
-) -> Disagreement:
+) -> comparison.Disagreement:
     """Compare the answers of two models to the same data, or their hidden states.
 
     off: heads that are switched off in B. limit, batch_size: as in scoring.examples_from, the same
     examples for both. labels: the labels of the data and what A and B call them. Raises HgvizError
     for data that cannot be used, and for models with different goals.
     """
-    from hgviz.analysis import comparison
-    from hgviz.models.trials import Trials
-
-    require_alike(a, b)
-    progress(0, 2, f"reading {Path(data).name}")
-    columns = text_column, label_column
-    examples_a, examples_b = _examples((a, b), data, *columns, labels, limit, batch_size)
-    heads_off = (frozenset[HeadId](), off)
-    trials_a = Trials(a, examples_a, cache_bytes=0)
-    trials_b = Trials(b, examples_b, off, cache_bytes=0)
-    if examples_a.asked == "states":
-        require_widths(trials_a, trials_b)
-        states = _states(trials_a, "model A", 0), _states(trials_b, "model B", 1)
-        return comparison.compare_states(examples_a, states, heads_off)
-    answers = _answers(trials_a, "model A", 0), _answers(trials_b, "model B", 1)
-
-    def name(answer: int) -> str:
-        return examples_a.labels[answer] if examples_a.labels else token_name(a, answer)
-
-    return comparison.compare_answers((examples_a, examples_b), answers, name, heads_off)
+    sides = _read_sides((a, b), data, (text_column, label_column), labels, limit, batch_size)
+    return _compare_answers((a, b), sides, off)
 
 
 def compare_models(
@@ -188,8 +161,6 @@ def compare_models(
     compared; by default one that is answered differently. Raises HgvizError for data that cannot
     be used, for models with different goals, and for models that give hidden states.
     """
-    from hgviz.analysis.comparison import metric_changes
-
     for model in (a, b):
         require_attention(model.spec)
         require(
@@ -200,21 +171,25 @@ def compare_models(
     shown = None
     if text or signal is not None:
         shown = tuple(read_prompts(m, text or None, signal_file=signal)[0] for m in (a, b))
-    with _part("answers"):
-        answers = compare_answers(
-            a, b, data, text_column, label_column, off, limit, labels, batch_size
-        )
-    progress(SHARES["answers"], 1, f"reading {Path(data).name}")
-    columns = text_column, label_column
-    sides = _examples((a, b), data, *columns, labels, limit, batch_size)
-    measured = [_metric_sample(examples, texts) for examples in sides]
-    with _part("heads"):
+    with progress_within(0.0, 0.2, 1.0):  # shares of the time, about
+        sides = _read_sides((a, b), data, (text_column, label_column), labels, limit, batch_size)
+        answers = _compare_answers((a, b), sides, off)
+    measured = [
+        examples.sample_of(METRIC_TOKENS) if texts is None and examples.asked == "next"
+        else examples
+        for examples in sides
+    ]  # fmt: skip
+    measured = [examples.sample(texts or METRIC_TEXTS) for examples in measured]
+    with progress_within(0.2, 0.9, 1.0):
         metrics_a, metrics_b, across = _measure_heads((a, b), measured, off)
     is_cut = False
     if shown is not None:
         text = text or shown[0].text
     elif a.spec.modality == "text" and measured[0].asked != "ends":
-        whole = _differing_text(answers, measured[0])
+        # the shortest text that both classify differently, or else the first
+        whole = measured[0].rows[0].text
+        if measured[0].asked == "classes":
+            whole = min((answer.text for answer in answers.differing), key=len, default=whole)
         text = _cut_to_fit((a, b), whole)
         is_cut = text != whole
         shown = a.tokenize(text), b.tokenize(text)
@@ -223,14 +198,14 @@ def compare_models(
         rows = [side.rows[number] for side in sides]
         shown = a.of_example(rows[0]), b.of_example(rows[1])
         text = shown[0].text
-    with _part("text"):
+    with progress_within(0.9, 1.0, 1.0):
         captures = capture(a, shown[0]), capture(b, shown[1], off=off)
     notes = [_without_slopes("A", metrics_a), _without_slopes("B", metrics_b)]
     try:
         maps = compare(*captures)
     except HgvizError as error:  # the two share no token
         maps = None
-        notes.append(_sentence(error.what))
+        notes.append(sentence(error.what))
     if across is None:
         notes.append(
             "Distances between heads of A and of B are not measured: "
@@ -239,71 +214,49 @@ def compare_models(
     if is_cut:
         notes.append("The text of the maps is truncated to the maximum length of both models.")
     if answers.agreement is not None:
-        notes += map(_sentence, answers.notes)
+        notes += map(sentence, answers.notes)
     if maps is not None:
-        notes += map(_sentence, maps.notes)
+        notes += map(sentence, maps.notes)
     return ModelComparison(
         (a.spec, b.spec), off, Path(data).name, answers, metrics_a, metrics_b,
-        metric_changes(metrics_a, metrics_b), across, text, captures, maps,
+        comparison.metric_changes(metrics_a, metrics_b), across, text, captures, maps,
         describe_sample(sides[0].asked, len(sides[0]), answers.a.texts),
         tuple(note for note in notes if note),
     )  # fmt: skip
 
 
-def require_alike(a: Model, b: Model) -> None:
-    """Require that two models read the same kind of input and have one goal. Raises HgvizError."""
-    from hgviz.models.model import READS
-
-    for what, in_a, in_b in (
-        ("reads", READS[a.spec.modality], READS[b.spec.modality]),
-        ("outputs", GOALS[a.spec.goal], GOALS[b.spec.goal]),
-    ):
-        require(
-            in_a == in_b,
-            f"these models cannot be scored on the same data: A {what} {in_a}, B {in_b}",
-            "Choose two models of the same kind",
-        )
-
-
-def require_widths(a: Trials, b: Trials) -> None:
-    """Require that the hidden states of two models have one width. Raises HgvizError."""
-    width_a, width_b = (trials.states(trials.examples.batch([0])).shape[-1] for trials in (a, b))
-    require(
-        width_a == width_b,
-        "the hidden states of these models cannot be compared: "
-        f"their width is {width_a:,} in A and {width_b:,} in B",
-        "Choose two models of the same width",
-    )
-
-
-# --- answers --------------------------------------------------------------------------------------
-
-
-def _examples(
+def _read_sides(
     models: tuple[Model, Model],
     data: str | Path,
-    text_column: str,
-    label_column: str,
+    columns: tuple[str, str],
     labels: tuple[Names, Names],
     limit: int | None,
     batch_size: int | None,
 ) -> tuple[Examples, Examples]:
     """The data as each model reads it.
 
-    Of questions only those whose answer both models read, in one order.
+    Of questions only those whose answer both models read, in one order. Raises HgvizError for
+    models that read different kinds of input, or have different goals.
     """
+    from hgviz.models.model import READS
+
+    kinds = [(READS[model.spec.modality], GOALS[model.spec.goal]) for model in models]
+    for what, in_a, in_b in zip(("reads", "outputs"), *kinds, strict=True):
+        require(
+            in_a == in_b,
+            f"these models cannot be scored on the same data: A {what} {in_a}, B {in_b}",
+            "Choose two models of the same kind",
+        )
+    progress(0, 2, f"reading {Path(data).name}")
     a, b = (
-        examples_from(model, data, text_column, label_column, names, batch_size=batch_size)
+        examples_from(model, data, *columns, names, batch_size=batch_size)
         for model, names in zip(models, labels, strict=True)
     )
     sources_a, sources_b = ([row.source for row in side.rows] for side in (a, b))
     if a.asked == "ends" and sources_a != sources_b:
         common = {*sources_a} & {*sources_b}
-        require(
-            common,
-            "no answer is within the maximum length of both models",
-            "Use shorter texts",
-        )
+        what = "no answer is within the maximum length of both models"
+        require(common, what, "Use shorter texts")
         a, b = (
             replace(
                 side.part([row for row, source in enumerate(sources) if source in common]),
@@ -315,69 +268,69 @@ def _examples(
     return (a, b) if limit is None else (a.sample(limit), b.sample(limit))
 
 
+def _compare_answers(
+    models: tuple[Model, Model], sides: tuple[Examples, Examples], off: HeadSet
+) -> comparison.Disagreement:
+    """The answers of two models to the same data, or their hidden states."""
+    from hgviz.models.trials import Trials
+
+    heads_off = (frozenset[HeadId](), off)
+    trials = [
+        Trials(model, examples, heads, cache_bytes=0)
+        for model, examples, heads in zip(models, sides, heads_off, strict=True)
+    ]
+    if sides[0].asked == "states":
+        a, b = (one.states(one.examples.batch([0])).shape[-1] for one in trials)
+        require(
+            a == b,
+            "the hidden states of these models cannot be compared: "
+            f"their width is {a:,} in A and {b:,} in B",
+            "Choose two models of the same width",
+        )
+        states = _states(trials[0], "model A", 0), _states(trials[1], "model B", 1)
+        return comparison.compare_states(sides[0], states, heads_off)
+    answers = []
+    for number, one in enumerate(trials):
+        with progress_within(number, number + 1, 2):
+            answers.append(answers_of(one, one.baseline, f"model {'AB'[number]}"))
+
+    def name(answer: int) -> str:
+        labels = sides[0].labels
+        return labels[answer] if labels else token_name(models[0], answer)
+
+    return comparison.compare_answers(sides, (answers[0], answers[1]), name, heads_off)
+
+
 def _states(trials: Trials, name: str, done: int) -> Any:
     """(examples, width) hidden states of unit length."""
     states = dict[int, Any]()
-    for batch in (batch for block in trials.blocks for batch in block):
+    for batch in trials.batches:
         progress(done + len(states) / len(trials.examples), 2, name)
         states |= dict(zip(batch.rows.tolist(), trials.states(batch).cpu().numpy(), strict=True))
     return np.stack([states[row] for row in range(len(trials.examples))])
 
 
-def _answers(trials: Trials, name: str, done: int) -> Answers:
-    from hgviz.analysis.statistics import Answers
-
-    examples = trials.examples
-    answers, count = Answers.unasked(examples), 0
-    for batch in (batch for block in trials.blocks for batch in block):
-        progress(done + count / len(examples), 2, name)
-        answers.put(examples, batch, trials.baseline(batch))
-        count += len(batch.rows)
-    return answers
-
-
 # --- heads ----------------------------------------------------------------------------------------
-
-
-def _metric_sample(examples: Examples, texts: int | None) -> Examples:
-    """The examples on which the metrics of heads are measured."""
-    if texts is None and examples.asked == "next":
-        examples = examples.sample_of(METRIC_TOKENS)
-    return examples.sample(texts or METRIC_TEXTS)
 
 
 def _measure_heads(
     models: tuple[Model, Model], examples: Sequence[Examples], off: HeadSet
-) -> tuple[ModelMetrics, ModelMetrics, Many | None]:
+) -> tuple[comparison.ModelMetrics, comparison.ModelMetrics, Many | None]:
     """The metrics of the heads of both, and the mean distances between them over texts."""
-    from hgviz.analysis.comparison import MetricCollector, NanMean
-    from hgviz.analysis.metrics import distances_between
-
-    sides = [MetricCollector(model.spec) for model in models]
-    across, total = NanMean(), min(map(len, examples))
+    sides = [comparison.MetricCollector(model.spec) for model in models]
+    across, total = comparison.NanMean(), min(map(len, examples))
     for number in range(total):
         progress(number, total, f"heads of both on text {number + 1:,} of {total:,}")
-        text_a, text_b = measure_both(models, examples, number, off)
+        text_a, text_b = (
+            measure_text(_gradients(model, side, number, heads_off), model.spec)
+            for model, side, heads_off in zip(models, examples, (frozenset(), off), strict=True)
+        )
         sides[0].add(text_a)
         sides[1].add(text_b)
         # of images and sounds the ids say how many positions there are
         if np.array_equal(examples[0].rows[number].ids, examples[1].rows[number].ids):
             across.add(distances_between(text_a, text_b))
     return sides[0].metrics(), sides[1].metrics(), across.value()
-
-
-def measure_both(
-    models: Sequence[Model], examples: Sequence[Examples], number: int, off: HeadSet
-) -> tuple[TextMetrics, TextMetrics]:
-    """The metrics of the heads of A and B on one example. off: heads that are off in B."""
-    from hgviz.analysis.metrics import measure_text
-
-    sides = zip(models, examples, (frozenset[HeadId](), off), strict=True)
-    a, b = (
-        measure_text(_gradients(model, side, number, heads_off), model.spec)
-        for model, side, heads_off in sides
-    )
-    return a, b
 
 
 class _GradientsAndWeights:
@@ -389,15 +342,12 @@ class _GradientsAndWeights:
 
     def shape(self, layer: int) -> tuple[int, int, int]:
         """Heads, queries and keys of a layer."""
-        if layer in self.gradients.layers:
-            return self.gradients.shape(layer)
         maps = self.capture.maps[layer]
         assert maps is not None
-        return maps.shape
+        return self.gradients.shape(layer) if layer in self.gradients.layers else maps.shape
 
     def rows(self, layer: int, rows: range) -> Gradients:
         """Weights and slopes of some rows of all heads of a layer."""
-        from hgviz.analysis.tokens import Layout
         from hgviz.models.attribution import Slopes
 
         if layer in self.gradients.layers:
@@ -406,11 +356,10 @@ class _GradientsAndWeights:
         assert maps is not None
         heads = self.capture.spec.layers[layer].heads
         weights = np.stack([maps.read(head, rows) for head in heads])
-        part = slice(rows.start, rows.stop)
-        exists = Layout(self.capture, layer, {}).block(part, slice(0, weights.shape[2])).seen
+        columns = slice(0, weights.shape[2])
+        seen = Layout(self.capture, layer, {}).block(slice(rows.start, rows.stop), columns).seen
         zeros = np.zeros_like(weights)
-        seen = exists | (weights != 0).any(0)
-        return Slopes(heads, rows, zeros, weights, zeros, zeros, seen)
+        return Slopes(heads, rows, zeros, weights, zeros, zeros, seen | (weights != 0).any(0))
 
 
 def _gradients(
@@ -428,7 +377,7 @@ def _gradients(
     return _GradientsAndWeights(gradients, capture(model, prompt, off=off, target=target))
 
 
-def _without_slopes(name: str, side: ModelMetrics) -> str:
+def _without_slopes(name: str, side: comparison.ModelMetrics) -> str:
     """A note on the layers that have no gradients, "" where every layer has them."""
     with_slopes = np.flatnonzero(np.isfinite(side.values["slope"]).any(0))
     layers = {side.heads[number].layer for number in with_slopes}
@@ -445,16 +394,6 @@ def _lacking(spec: ModelSpec, layers: Any) -> list[int]:
     return [layer.index for layer in spec.layers if layer.heads and layer.index not in layers]
 
 
-# --- the text whose maps are compared -------------------------------------------------------------
-
-
-def _differing_text(answers: Disagreement, examples: Examples) -> str:
-    """The shortest text that both classify differently, or else the first of the examples."""
-    if answers.differing and examples.asked == "classes":
-        return min((answer.text for answer in answers.differing), key=len)
-    return examples.rows[0].text
-
-
 def _cut_to_fit(models: tuple[Model, Model], text: str) -> str:
     """The beginning of a text for which both models have positions."""
     for model in models:
@@ -462,20 +401,3 @@ def _cut_to_fit(models: tuple[Model, Model], text: str) -> str:
         while text and room and (tokens := len(model.tokenizer.encode(text))) > room:
             text = text[: min(len(text) - 1, len(text) * room // tokens)]
     return text
-
-
-def _part(name: str) -> AbstractContextManager[None]:
-    """Report the progress made inside as that of a part of compare_models, one of SHARES."""
-    names = list(SHARES)
-    start = sum(SHARES[earlier] for earlier in names[: names.index(name)])
-    return progress_within(start, start + SHARES[name], 1)
-
-
-def _sentence(note: str) -> str:
-    return f"{note[0].upper()}{note[1:].removesuffix('.')}."
-
-
-__all__ = [
-    "ModelComparison", "compare", "compare_answers", "compare_models", "measure_both",
-    "require_alike",
-]  # fmt: skip

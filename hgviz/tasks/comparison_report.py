@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hgviz.activations import ACTIVATIONS
+from hgviz.analysis.comparison import HeadDifference
 from hgviz.analysis.metrics import EDGES, METRICS, REPORT, metrics_for
 from hgviz.core import ModelSpec, Selection, progress
+from hgviz.figures import output
+from hgviz.figures.charts import Grid, Grids, Line, Plot, Plots, Strip, Strips
+from hgviz.figures.output import Block, Document, Notes, Picture, Table
+from hgviz.figures.page import Many
 from hgviz.language import number, one_line, p_value, percent, percentage_points
 from hgviz.tasks.charts import pair_chart
 from hgviz.tasks.comparison import ModelComparison
-
-if TYPE_CHECKING:
-    from hgviz.analysis.comparison import HeadDifference, MetricChange
-    from hgviz.analysis.statistics import Evaluation
-    from hgviz.figures.charts import Grids, Plots, Strips
-    from hgviz.figures.output import Block, Document, Table
-    from hgviz.figures.page import Many
 
 MOST_DIFFERENT = 8  # rows of the table of heads that differ most
 EXAMPLES = 12  # rows of the table of examples that are answered differently
 HEADS = 200  # rows of the table of all heads of a model
 FEWEST = 0.05  # per cent of the cells: sizes of scores with fewer are not drawn
 FRACTIONS = {0.125: "⅛", 0.25: "¼", 0.5: "½"}
+SIGNED = partial(number, signed=True)
 
 
 def write_report(
@@ -36,21 +35,17 @@ def write_report(
 
     command: what makes the page again; it stands at its end. The same numbers give the same bytes.
     """
-    from hgviz.figures.output import write_report
-
     progress(0, 1, f"writing {Path(out).name}")
-    return str(write_report(report_page(comparison), Path(out), command))
+    return str(output.write_report(report_page(comparison), Path(out), command))
 
 
 def report_page(comparison: ModelComparison) -> Document:
     """The page: predictions first, then the heads that differ most, then all measurements."""
-    from hgviz.figures.output import Document
-
     a, b = comparison.models
     blocks = (
-        _scores(comparison), _paired_answers(comparison), _different_heads(comparison),
+        _scores(comparison), *_paired_answers(comparison), *_different_heads(comparison),
         _models(comparison), *_metrics(comparison), *_charts(comparison),
-        _different_answers(comparison), *_every_head(comparison), _definitions(),
+        *_different_answers(comparison), *_every_head(comparison), _definitions(),
         _method(comparison),
     )  # fmt: skip
     return Document(
@@ -58,7 +53,7 @@ def report_page(comparison: ModelComparison) -> Document:
         f"A is the first model, B the second. Predictions: {comparison.answers.a.score.total:,} of "
         f"{comparison.sample}. Heads: {comparison.a.texts:,} {comparison.noun}s. "
         "Brackets: 95 % intervals.",
-        tuple(block for block in blocks if block is not None),
+        blocks,
         {
             "model": f"{a.name}, {b.name}",
             "checkpoint": f"{a.digest}, {b.digest}",
@@ -73,72 +68,53 @@ def report_page(comparison: ModelComparison) -> Document:
 
 def _scores(comparison: ModelComparison) -> Table:
     """The score of each model with its interval, and their difference."""
-    from hgviz.figures.output import Table
-
     answers = comparison.answers
     bits = answers.a.score.metric == "bits_per_byte"
     more = {name: label for name, label in (("f1", "F1"), ("mcc", "Matthews correlation"))
             if getattr(answers.a, name) is not None}  # fmt: skip
-
-    def row(name: str, side: Evaluation) -> tuple[str, ...]:
+    rows = []
+    for name, spec, side in zip("AB", comparison.models, (answers.a, answers.b), strict=True):
         ends = (side.score.value, side.score.low, side.score.high)
-        score = _interval(*ends) if bits else _interval(*ends, percent)
+        score = _interval(*ends, number if bits else percent)
         others = (f"{getattr(side, other):.3f}" for other in more)
-        return name, score, f"{side.loss:.4f}", *others
-
-    rows = [row(f"A, {comparison.models[0].name}", answers.a),
-            row(f"B, {comparison.models[1].name}", answers.b)]  # fmt: skip
+        rows.append((f"{name}, {spec.name}", score, f"{side.loss:.4f}", *others))
     if answers.difference is not None:
-        apart = (
-            _interval(*answers.difference, lambda value: number(value, signed=True))
-            if bits
-            else f"{_interval(*answers.difference, percentage_points)} points"
-        )
-        rows.append(("B − A", apart, *[""] * (1 + len(more))))
+        apart = _interval(*answers.difference, SIGNED if bits else percentage_points)
+        rows.append(("B − A", apart if bits else f"{apart} points", *[""] * (1 + len(more))))
     columns = ("", "Bits per byte" if bits else "Accuracy", "Loss (nats)", *more.values())
     return Table("Scores", columns, tuple(rows))
 
 
-def _paired_answers(comparison: ModelComparison) -> Table | None:
-    from hgviz.figures.output import Table
-
+def _paired_answers(comparison: ModelComparison) -> Iterator[Table]:
     answers = comparison.answers
-    if answers.agreement is None or answers.p is None:
-        return None
-    row = (
-        f"{answers.pairs:,}", percent(answers.agreement), f"{answers.a_only:,}",
-        f"{answers.b_only:,}", p_value(answers.p),
-    )  # fmt: skip
-    columns = ("Predictions", "Same", "Only A right", "Only B right", "McNemar’s exact test, p")
-    return Table("", columns, (row,), frozenset())
+    if answers.agreement is not None and answers.p is not None:
+        row = (
+            f"{answers.pairs:,}", percent(answers.agreement), f"{answers.a_only:,}",
+            f"{answers.b_only:,}", p_value(answers.p),
+        )  # fmt: skip
+        columns = ("Predictions", "Same", "Only A right", "Only B right", "McNemar’s exact test, p")
+        yield Table("", columns, (row,), frozenset())
 
 
-def _different_answers(comparison: ModelComparison) -> Table | None:
-    from hgviz.figures.output import Table
-
+def _different_answers(comparison: ModelComparison) -> Iterator[Table]:
     differing = comparison.answers.differing
-    if not differing:
-        return None
     rows = tuple(
         (one_line(answer.text), answer.wanted, answer.a, answer.b,
          f"{answer.loss_a:.3f}", f"{answer.loss_b:.3f}")
         for answer in differing[:EXAMPLES]
     )  # fmt: skip
-    columns = (comparison.noun.capitalize(), "Label", "A", "B", "Loss of A", "Loss of B")
-    caption = f"{len(rows):,} of {len(differing):,}, first those that one model gets right."
-    return Table("Different predictions", columns, rows, frozenset(range(4)), caption)
+    if rows:
+        columns = (comparison.noun.capitalize(), "Label", "A", "B", "Loss of A", "Loss of B")
+        caption = f"{len(rows):,} of {len(differing):,}, first those that one model gets right."
+        yield Table("Different predictions", columns, rows, frozenset(range(4)), caption)
 
 
 # --- heads ----------------------------------------------------------------------------------------
 
 
-def _different_heads(comparison: ModelComparison) -> Table | None:
-    from hgviz.figures.output import Table
-
-    if not (heads := _by_distance(comparison)):
-        return None
+def _different_heads(comparison: ModelComparison) -> Iterator[Table]:
     rows = []
-    for head in heads[:MOST_DIFFERENT]:
+    for head in _by_distance(comparison)[:MOST_DIFFERENT]:
         name = str(head.head) if head.head == head.other else f"{head.head}, {head.other}"
         values = (head.js, head.largest, *head.entropy, *head.near_zero, *head.rank)
         rows.append((name, *map(number, values)))
@@ -150,7 +126,8 @@ def _different_heads(comparison: ModelComparison) -> Table | None:
         "Heads of the same layer and index, sorted by the Jensen-Shannon distance of their maps on "
         f"the {comparison.noun} below: 0 identical, 1 no key in common."
     )
-    return Table("Heads that differ most", columns, tuple(rows), caption=caption)
+    if rows:
+        yield Table("Heads that differ most", columns, tuple(rows), caption=caption)
 
 
 def _by_distance(comparison: ModelComparison) -> list[HeadDifference]:
@@ -159,19 +136,15 @@ def _by_distance(comparison: ModelComparison) -> list[HeadDifference]:
     return sorted(heads, key=lambda head: -np.nan_to_num(head.js, nan=-1.0))
 
 
-def _metrics(comparison: ModelComparison) -> Iterable[Block]:
+def _metrics(comparison: ModelComparison) -> Iterator[Block]:
     """Every metric of both models: the change of its mean, and each head."""
-    from hgviz.figures.output import Picture, Table
-
-    def row(change: MetricChange) -> tuple[str, ...]:
-        return (
-            _heading(change.name), number(change.a[0]), number(change.b[0]),
-            _interval(*change.difference, lambda value: number(value, signed=True)),
-            p_value(change.p),
-        )  # fmt: skip
-
+    rows = [
+        (_heading(change.name), number(change.a[0]), number(change.b[0]),
+         _interval(*change.difference, SIGNED), p_value(change.p))
+        for change in comparison.changes
+    ]  # fmt: skip
     yield Table(
-        "Metrics of heads", ("", "A", "B", "B − A", "p"), tuple(map(row, comparison.changes)),
+        "Metrics of heads", ("", "A", "B", "B − A", "p"), tuple(rows),
         caption=f"Means over heads and {comparison.a.texts:,} {comparison.noun}s; p for no "
         f"difference (normal, over {comparison.noun}s), adjusted for all metrics (Benjamini and "
         "Hochberg 1995).",
@@ -183,10 +156,8 @@ def _metrics(comparison: ModelComparison) -> Iterable[Block]:
     )  # fmt: skip
 
 
-def _charts(comparison: ModelComparison) -> Iterable[Block]:
+def _charts(comparison: ModelComparison) -> Iterator[Block]:
     """Gradients by the magnitude of scores, distances of heads, and the head that differs most."""
-    from hgviz.figures.output import Picture
-
     yield Picture(
         "Gradients by the magnitude of scores", slopes_chart(comparison),
         "M is the log odds of the right class or token; S are scores, A weights. Left: magnitudes "
@@ -206,25 +177,19 @@ def _charts(comparison: ModelComparison) -> Iterable[Block]:
         )  # fmt: skip
 
 
-def _every_head(comparison: ModelComparison) -> Iterable[Block]:
-    from hgviz.figures.output import Table
-
+def _every_head(comparison: ModelComparison) -> Iterator[Block]:
     metrics = metrics_for(REPORT)
     for name, side in zip("AB", (comparison.a, comparison.b), strict=True):
         values = [side.of_heads(metric)[0] for metric in metrics]
-        kinds = side.activations()
+        heads = list(zip(side.heads, side.activations(), *values, strict=True))
         rows = tuple(
-            (
-                str(head),
-                ACTIVATIONS[kind].name.replace("_", " "),
-                *(number(float(value)) for value in heads),
-            )
-            for head, kind, *heads in list(zip(side.heads, kinds, *values, strict=True))[:HEADS]
+            (str(head), ACTIVATIONS[kind].name.replace("_", " "), *map(number, map(float, numbers)))
+            for head, kind, *numbers in heads[:HEADS]
         )
         yield Table(
             f"All heads of {name}", ("Head", "Activation", *map(_heading, metrics)), rows,
             frozenset({0, 1}),
-            f"The first {HEADS} of {len(side.heads):,}." if len(side.heads) > HEADS else "",
+            f"The first {HEADS} of {len(heads):,}." if len(heads) > HEADS else "",
         )  # fmt: skip
 
 
@@ -232,8 +197,6 @@ def _every_head(comparison: ModelComparison) -> Iterable[Block]:
 
 
 def _models(comparison: ModelComparison) -> Table:
-    from hgviz.figures.output import Table
-
     def layers(spec: ModelSpec) -> str:
         counts = [len(layer.heads) for layer in spec.layers]
         same = len(set(counts)) == 1
@@ -244,24 +207,20 @@ def _models(comparison: ModelComparison) -> Table:
         return "; ".join(ACTIVATIONS[name].label for name in names)
 
     off = ", ".join(map(str, sorted(comparison.heads_off))) or "none"
-    rows = [
-        (name, *map(value, comparison.models))
-        for name, value in (
-            ("Name", lambda spec: spec.name),
-            ("Type", lambda spec: f"{spec.family}, {spec.form}" if spec.form else spec.family),
-            ("Parameters", lambda spec: f"{spec.parameters:,}"),
-            ("Layers × heads", layers),
-            ("Activations", activations),
-            ("Checkpoint", lambda spec: spec.digest[:12]),
-        )
-    ]
+    values: dict[str, Callable[[ModelSpec], str]] = {
+        "Name": lambda spec: spec.name,
+        "Type": lambda spec: f"{spec.family}, {spec.form}" if spec.form else spec.family,
+        "Parameters": lambda spec: f"{spec.parameters:,}",
+        "Layers × heads": layers,
+        "Activations": activations,
+        "Checkpoint": lambda spec: spec.digest[:12],
+    }
+    rows = [(name, *map(value, comparison.models)) for name, value in values.items()]
     rows.append(("Heads off", "none", off))
     return Table("Models", ("", "A", "B"), tuple(rows), frozenset(range(3)))
 
 
 def _definitions() -> Table:
-    from hgviz.figures.output import Table
-
     rows = tuple(
         (_heading(name), metric.description, metric.formula, metric.source)
         for name, metric in metrics_for(REPORT).items()
@@ -271,8 +230,6 @@ def _definitions() -> Table:
 
 
 def _method(comparison: ModelComparison) -> Block:
-    from hgviz.figures.output import Notes
-
     return Notes(
         "Method",
         (
@@ -292,8 +249,6 @@ def _method(comparison: ModelComparison) -> Block:
 def strips_chart(comparison: ModelComparison) -> Strips:
     """Every metric that was measured, a mark for each head; rows of signed weights only where a
     head has weights below zero."""
-    from hgviz.figures.charts import Strip, Strips
-
     a, b = comparison.a, comparison.b
     strips = []
     for change in comparison.changes:
@@ -309,8 +264,6 @@ def strips_chart(comparison: ModelComparison) -> Strips:
 
 def slopes_chart(comparison: ModelComparison) -> Plots:
     """Where scores lie by their size, and what share of the slopes at the weights reaches them."""
-    from hgviz.figures.charts import Line, Plot, Plots
-
     x = np.arange(len(EDGES) - 1, dtype=float)
     ticks = tuple(
         (place, FRACTIONS.get(edge, f"{edge:g}")) for place, edge in zip(x, EDGES[:-1], strict=True)
@@ -339,8 +292,6 @@ def slopes_chart(comparison: ModelComparison) -> Plots:
 
 def distances_chart(comparison: ModelComparison) -> Grids:
     """Jensen-Shannon distances between heads: within A, within B, and from A to B."""
-    from hgviz.figures.charts import Grid, Grids
-
     a, b = (tuple(map(str, side.heads)) for side in (comparison.a, comparison.b))
     grids = [
         Grid("Within A", comparison.a.apart, a, a, "Head of A", "Head of A"),

@@ -8,25 +8,27 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from hgviz.core import HgvizError, Modality, ModelSpec, progress
+from hgviz.analysis.importance import METHODS
+from hgviz.core import Capture, HgvizError, Modality, ModelSpec, progress
 from hgviz.errors import require
 from hgviz.files import find_path, path_errors, require_there, short_path
+from hgviz.models import checkpoints, open_model
+from hgviz.models.data import is_table, read_rows
+from hgviz.models.text import Bare
+from hgviz.store import describe, is_capture, is_study, open_capture, open_study
+from hgviz.store.captures import describe_model
+from hgviz.store.hdf5 import MAGIC
+from hgviz.store.studies import MODELS, SweepFolder, is_sweep
+from hgviz.study import Study
 
 if TYPE_CHECKING:
-    from hgviz.core import Capture
     from hgviz.models.model import Model
-    from hgviz.study import Study
 
 Kind = Literal["checkpoint", "capture", "study", "sweep"]
 
 
 def kind_of(path: str | Path) -> Kind:
     """What a path holds, by its content. Raises HgvizError naming what can be opened."""
-    from hgviz.models.checkpoints import recognises
-    from hgviz.store import is_capture, is_study
-    from hgviz.store.hdf5 import MAGIC
-    from hgviz.store.studies import is_sweep
-
     path = find_path(path)
     require_there(path)
     if os.path.isfile(path):
@@ -39,13 +41,13 @@ def kind_of(path: str | Path) -> Kind:
     if is_sweep(path):
         return "sweep"
     _require_no_sweep(path)
-    if recognises(path):
+    if checkpoints.recognises(path):
         return "checkpoint"
-    if Path(path).suffix.lower() in (".h5", ".hdf5") and os.path.isfile(path):
+    if path.suffix.lower() in (".h5", ".hdf5") and path.is_file():
         with open(path, "rb") as file:
             require(
                 file.read(len(MAGIC)) == MAGIC,
-                f"{short_path(Path(path))} is damaged: it is not an HDF5 file of hgviz",
+                f"{short_path(path)} is damaged: it is not an HDF5 file of hgviz",
                 "Capture the text again, or get a fresh copy",
             )
     raise HgvizError(
@@ -56,7 +58,6 @@ def kind_of(path: str | Path) -> Kind:
 
 def text_of(path: str | Path) -> str:
     """The text of a file, or an empty string for a table of labelled texts. Raises HgvizError."""
-    from hgviz.models.data import is_table, read_rows
     from hgviz.models.prompts import read_text
 
     progress(0, 1, f"reading {Path(path).name}")
@@ -69,8 +70,6 @@ def text_of(path: str | Path) -> str:
 
 def _require_no_sweep(path: str | Path) -> None:
     """Raise HgvizError for the file or the folder of a study of many runs."""
-    from hgviz.store.studies import MODELS, is_sweep
-
     require(
         not is_sweep(path),
         f"{path} is the folder of a study with many runs: its models are in {Path(path) / MODELS}",
@@ -85,8 +84,6 @@ def _require_no_sweep(path: str | Path) -> None:
 
 def capture_at(path: str | Path, item: int = 0) -> Capture:
     """A text of a capture file. Raises HgvizError for a file that is not a capture."""
-    from hgviz.store import is_capture, is_study, open_capture
-
     _require_no_sweep(path)
     require(
         not (os.path.isfile(path) and is_study(path)),
@@ -103,8 +100,6 @@ def capture_at(path: str | Path, item: int = 0) -> Capture:
 
 def study_at(path: str | Path) -> Study:
     """The study of a file. Raises HgvizError for a file that is not a study."""
-    from hgviz.store import is_study, open_study
-
     require(
         is_study(path) or not os.path.isfile(path),
         f"{path} is not a study",
@@ -123,10 +118,7 @@ def load(
 ) -> Model:
     """Open a checkpoint; see models.open_model for the arguments and errors."""
     _require_no_sweep(path)
-    progress(0, 1, "loading torch")
-    from hgviz.models import open_model
-
-    progress(0.5, 1, f"reading {Path(path).name}")
+    progress(0, 1, f"reading {Path(path).name}")
     return open_model(path, device, dtype, masking, activation, reads)
 
 
@@ -144,8 +136,6 @@ def convert(
     not show; see models.foreign.read_trax.
     """
     progress(0, 2, "loading torch")
-    from hgviz.models import checkpoints
-
     checkpoints.require_free(Path(out), force)
     if hierarchy or attention_upsampling or tokenizer:
         from hgviz.models.foreign import read_trax
@@ -159,24 +149,18 @@ def convert(
 
 def digest_of(path: str | Path) -> str:
     """The digest of a checkpoint's weights. Raises HgvizError for what cannot be read as one."""
-    from hgviz.models import checkpoints
-
     progress(0, 1, f"reading {Path(path).name}")
     return checkpoints.read(path).digest
 
 
 def checkpoint_formats() -> list[str]:
     """The formats of checkpoints that can be opened, in words."""
-    from hgviz.models.checkpoints import READERS
-
-    return [reader.label for reader in READERS]
+    return [reader.label for reader in checkpoints.READERS]
 
 
 def checkpoint_suffixes() -> tuple[str, ...]:
     """The endings of files of weights."""
-    from hgviz.models.checkpoints import file_suffixes
-
-    return tuple(file_suffixes())
+    return tuple(checkpoints.file_suffixes())
 
 
 # --- hgviz info -----------------------------------------------------------------------------------
@@ -184,8 +168,6 @@ def checkpoint_suffixes() -> tuple[str, ...]:
 
 def info(path: str | Path) -> dict[str, Any]:
     """What a path holds, as `hgviz info --json` prints it."""
-    from hgviz.store import describe, open_study
-
     return {
         "capture": describe,
         "study": lambda path: _describe_study(open_study(path)),
@@ -195,9 +177,6 @@ def info(path: str | Path) -> dict[str, Any]:
 
 
 def _describe_checkpoint(path: str | Path) -> dict[str, Any]:
-    from hgviz.models import open_model
-    from hgviz.models.text import Bare
-
     model = open_model(path)
     spec = model.spec
     optional = {
@@ -226,38 +205,24 @@ def blocks_without_attention(model: Model) -> tuple[tuple[str, str], ...]:
 
 
 def _describe_spec(spec: ModelSpec) -> dict[str, Any]:
-    apart = any(level.apart for level in spec.levels)
-    parts = any(level.parts > 1 for level in spec.levels)
-    scores = any(layer.scores != "dot" for layer in spec.layers)
-    groups = any(layer.shared > 1 for layer in spec.layers)
-    pruned = any(layer.heads != tuple(range(len(layer.heads))) for layer in spec.layers)
-    levels = [
-        {
-            "index": level.index, "stride": level.stride, "key_shift": level.shift,
-            "sequence": level.sequence, **({"apart": level.apart} if apart else {}),
-            **({"parts": level.parts} if parts else {}),
-        }
-        for level in spec.levels
-    ]  # fmt: skip
+    has_scores = any(layer.scores != "dot" for layer in spec.layers)
+    has_groups = any(layer.shared > 1 for layer in spec.layers)
+    is_pruned = any(layer.heads != tuple(range(len(layer.heads))) for layer in spec.layers)
     layers = [
         {
             "index": layer.index, "name": layer.name, "role": layer.role, "level": layer.level,
             "key_level": layer.key_level, "heads": len(layer.heads),
-            **({"head_numbers": list(layer.heads)} if pruned else {}),
-            **({"key_groups": len(layer.groups)} if groups else {}), "queries": None, "keys": None,
-            "activations": list(layer.activations), **({"scores": layer.scores} if scores else {}),
+            **({"head_numbers": list(layer.heads)} if is_pruned else {}),
+            **({"key_groups": len(layer.groups)} if has_groups else {}), "queries": None,
+            "keys": None, "activations": list(layer.activations),
+            **({"scores": layer.scores} if has_scores else {}),
         }
         for layer in spec.layers
     ]  # fmt: skip
-    return {
-        "family": spec.family, "name": spec.name, "form": spec.form, "goal": spec.goal,
-        "labels": list(spec.labels), "levels": levels, "layers": layers,
-    }  # fmt: skip
+    return {**describe_model(spec), "layers": layers}
 
 
 def _describe_study(study: Study) -> dict[str, Any]:
-    from hgviz.analysis.importance import METHODS
-
     shares, answered = study.measured(), study.answered
     return {
         "kind": "study", **_describe_spec(study.spec),
@@ -287,8 +252,6 @@ def _describe_study(study: Study) -> dict[str, Any]:
 
 
 def _describe_sweep(path: str | Path) -> dict[str, Any]:
-    from hgviz.store.studies import SweepFolder
-
     sweep = SweepFolder(path).sweep()
     works = dict.fromkeys(standing.cell.work for standing in sweep.standings)
     return {

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.analysis.metrics import HeadDistances, ratio
+from hgviz.analysis.statistics import finite_or_none
+from hgviz.analysis.tokens import Layout, TokenReading
 from hgviz.core import Capture, HeadId, Layer, progress, progress_within
 from hgviz.errors import require
+from hgviz.language import sentence
+from hgviz.models import checkpoints
 
 if TYPE_CHECKING:
-    from hgviz.figures import Panel, Spec
-    from hgviz.figures.charts import Line, Plot
     from hgviz.models.model import Model
 
 Doubles = NDArray[np.float64]
 
-WEIGHTS = "Cosine similarity of W_QK of two heads: 0 nothing in common, 1 identical"
-MAPS = "Jensen-Shannon distance of the maps of two heads: 0 identical, 1 nothing in common"
 SHARES = (0.9, 0.95, 0.99)  # of the energy, the sum of squares of singular values
 NEGLIGIBLE = 1e-6  # of the largest singular value
 MAP_ROWS = 512  # of each text
@@ -104,8 +105,6 @@ class Redundancy:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        from hgviz.analysis.statistics import finite_or_none
-
         alike = [[finite_or_none(float(value)) for value in row] for row in self.alike]
         spectra = {"stacked": self.stacked, "over_heads": self.over_heads}
         return {
@@ -133,8 +132,7 @@ class ModelRedundancy:
     @property
     def notes(self) -> tuple[str, ...]:
         """What the numbers leave out, as sentences."""
-        notes = dict.fromkeys(note for layer in self.layers for note in layer.notes)
-        return tuple(f"{note[0].upper()}{note[1:]}." for note in notes)
+        return tuple(map(sentence, dict.fromkeys(n for layer in self.layers for n in layer.notes)))
 
     def to_dict(self) -> dict[str, Any]:
         """As `hgviz redundancy --json` prints it."""
@@ -151,7 +149,6 @@ def redundancy(model: str | Path | Model) -> ModelRedundancy:
     Raises HgvizError where no layer computes scores from queries and keys.
     """
     progress(0, 1, "loading torch")
-    from hgviz.models import checkpoints
     from hgviz.models.head_weights import query_key_products
     from hgviz.models.pruning import checkpoint_of
 
@@ -160,13 +157,9 @@ def redundancy(model: str | Path | Model) -> ModelRedundancy:
     else:
         name, checkpoint = model.spec.name, checkpoint_of(model)
     products, layers = query_key_products(checkpoint), []
-    for done, product in enumerate(products):
-        progress(done, len(products), f"layer {product.layer.index}")
-        layers.append(
-            redundancy_of_weights(
-                product.layer, product.q, product.mix, product.k, product.width, product.notes
-            )
-        )
+    for done, one in enumerate(products):
+        progress(done, len(products), f"layer {one.layer.index}")
+        layers.append(redundancy_of_weights(one.layer, one.q, one.mix, one.k, one.width, one.notes))
     return _model_redundancy(name, checkpoint.digest, layers)
 
 
@@ -175,8 +168,6 @@ def redundancy_of_captures(captures: Sequence[Capture]) -> ModelRedundancy:
 
     Raises HgvizError for captures of several models, and for captures without maps.
     """
-    from hgviz.analysis.metrics import HeadDistances
-    from hgviz.analysis.tokens import Layout, TokenReading
     from hgviz.store import open_capture
 
     require(
@@ -225,8 +216,6 @@ def redundancy_of_weights(
 
     width: H times the width of a head. No d x d matrix is formed.
     """
-    from hgviz.analysis.metrics import ratio
-
     core = np.linalg.qr(k.T)[1]  # (p, R)
     squares = np.linalg.eigvalsh(core @ ((q @ q.T) * (mix.T @ mix)) @ core.T)[::-1]
     grams = mix @ ((q @ q.T) * (k @ k.T)) @ mix.T  # (H, H) inner products of the W_QK
@@ -237,88 +226,3 @@ def redundancy_of_weights(
         layer, np.clip(cosines, -1.0, 1.0), Spectrum(np.sqrt(np.maximum(squares, 0.0)), width),
         Spectrum(over_heads, len(grams)), notes=notes,
     )  # fmt: skip
-
-
-# --- figure ---------------------------------------------------------------------------------------
-
-
-def redundancy_panel(
-    spec: Spec, measured: ModelRedundancy, sources: Sequence[str | Path] = ()
-) -> Panel:
-    """A figure of redundancy; sources: the paths of the checkpoint or of the captures."""
-    from hgviz.figures import Panel
-    from hgviz.figures.charts import Grid, Grids, Plots
-    from hgviz.figures.spec import bare_name
-
-    grids = []
-    for layer in measured.layers:
-        heads = tuple(str(head.head) for head in layer.heads)
-        grids.append(Grid(f"Layer {layer.layer.index}", layer.alike, heads, heads, "Head", "Head"))
-    unit, limits, plots, ribbon = MAPS, (0.0, 1.0), _plots_of_maps(measured.layers), ""
-    if measured.is_of_weights:
-        unit, limits, plots = WEIGHTS, (-1.0, 1.0), _plots_of_weights(measured.layers)
-        ribbon = "Shaded: range over layers."
-    content = Grids(
-        tuple(grids), unit, limits, Plots(plots, ribbon=ribbon if len(grids) > 1 else ""),
-        title="Similarity of heads", more=bare_name(measured.name),
-        notes=measured.notes,
-        about={"model": bare_name(measured.name), "checkpoint": measured.digest},
-    )  # fmt: skip
-    return Panel(spec, content, tuple(map(str, sources)))
-
-
-def _plots_of_weights(layers: Sequence[Redundancy]) -> tuple[Plot, ...]:
-    """The number of singular values by layer, and the share of energy that the largest hold."""
-    from hgviz.figures.charts import Line, Plot
-
-    spectra = [layer.stacked for layer in layers if layer.stacked is not None]
-    counts: dict[str, list[float]] = {"all": [spectrum.most for spectrum in spectra]}
-    for share in SHARES[::-1]:
-        counts[f"for {100 * share:.0f} %"] = [spectrum.ranks()[share] for spectrum in spectra]
-    longest = max(len(spectrum.values) for spectrum in spectra)
-    shares = np.stack([
-        np.pad(spectrum.captured, (0, longest - len(spectrum.values)), mode="edge")
-        for spectrum in spectra
-    ])  # fmt: skip
-    ends = (shares.min(0), shares.max(0)) if len(shares) > 1 else (None, None)
-    mean = Line("mean over layers", np.arange(1, longest + 1, dtype=float), shares.mean(0), *ends)
-    return (
-        Plot(
-            "Dimensions of all heads", "Layer", "Dimensions",
-            tuple(_line(layers, name, values) for name, values in counts.items()), _ticks(layers),
-        ),
-        Plot(
-            "Cumulative energy", "Dimensions, largest first", "Share of energy", (mean,),
-            most=1.0,
-        ),
-    )  # fmt: skip
-
-
-def _plots_of_maps(layers: Sequence[Redundancy]) -> tuple[Plot, ...]:
-    """The mean distance of two heads of each layer, and that of the most similar two."""
-    from hgviz.figures.charts import Plot
-
-    distances = {
-        "mean of all pairs": [layer.mean for layer in layers],
-        "most similar pair": [layer.pairs[0][2] if layer.pairs else np.nan for layer in layers],
-    }
-    return tuple(
-        Plot(
-            f"{name[0].upper()}{name[1:]}", "Layer", "Distance", (_line(layers, name, values),),
-            _ticks(layers), most=1.0,
-        )
-        for name, values in distances.items()
-    )  # fmt: skip
-
-
-def _line(layers: Sequence[Redundancy], name: str, values: Sequence[float]) -> Line:
-    from hgviz.figures.charts import Line
-
-    numbers = np.array([layer.layer.index for layer in layers], float)
-    return Line(name, numbers, np.array(values, float))
-
-
-def _ticks(layers: Sequence[Redundancy]) -> tuple[tuple[float, str], ...]:
-    """The numbers of at most a dozen layers."""
-    numbers = [layer.layer.index for layer in layers]
-    return tuple((float(number), str(number)) for number in numbers[:: -(-len(numbers) // 12)])

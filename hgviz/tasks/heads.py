@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hgviz.analysis import composition
+from hgviz.analysis.composition import rollout as rollout
 from hgviz.analysis.metrics import HEADS, metrics_for
 from hgviz.analysis.roles import (
     DISTANCE_TEXTS,
@@ -17,9 +18,10 @@ from hgviz.analysis.roles import (
     HeadRole,
     RoleFit,
     corpus_roles,
+    roles,
 )
 from hgviz.analysis.tokens import Lexicon
-from hgviz.core import Capture, Floats, HeadSet, Prompt, RolloutOptions, progress
+from hgviz.core import Capture, HeadId, HeadSet, Prompt, RolloutOptions, progress
 from hgviz.language import decimals, rounded_percent
 from hgviz.tasks.captures import capture as capture_text
 from hgviz.tasks.captures import read_corpus
@@ -48,8 +50,15 @@ def roles_of_capture(capture: Capture, alone: bool = False) -> CorpusRoles:
         return replace(open_capture(capture.path, number), items=())
 
     progress(0, len(capture.items), "reading the texts")
+    longest = max(len(item.text) for item in capture.items)
+    lexicon = Lexicon(  # the index of a corpus file cuts long texts
+        open_text(item.number).prompt.text
+        if len(item.text) == longest >= INDEX_CHARACTERS
+        else item.text
+        for item in capture.items
+    )
     numbers = [item.number for item in capture.items]
-    return corpus_roles(CaptureCache(open_text), numbers, _lexicon(capture))
+    return corpus_roles(CaptureCache(open_text), numbers, lexicon)
 
 
 def roles_of_model(model: Model, corpus: str | Path, off: HeadSet = frozenset()) -> CorpusRoles:
@@ -74,8 +83,13 @@ def roles_of_text(
     model: Model, prompt: Prompt, target: Prompt | None = None, off: HeadSet = frozenset()
 ) -> CorpusRoles:
     """The roles of all heads of a model on one text."""
-    captured = capture_text(model, prompt, off=off, target=target, logits=False)
-    return roles_of_capture(captured)
+    return roles_of_capture(capture_text(model, prompt, off=off, target=target, logits=False))
+
+
+def layer_roles(capture: Capture, layers: Collection[int]) -> dict[HeadId, HeadRole]:
+    """The roles of all heads of some layers: numbers of a head are rounded with its layer's."""
+    maps = (one if index in layers else None for index, one in enumerate(capture.maps))
+    return roles(replace(capture, maps=tuple(maps)))
 
 
 class CaptureCache:
@@ -85,28 +99,15 @@ class CaptureCache:
         self._make, self._captures, self._room = make, dict[int, Capture](), CACHE_NUMBERS
 
     def __call__(self, number: int) -> Capture:
-        if number in self._captures:
-            return self._captures[number]
-        capture = self._make(number)
-        layers = len(capture.spec.layers)
-        # queries and keys of every layer
-        self._room -= 2 * layers * capture.spec.width * max(map(len, capture.spans))
-        if self._room >= 0 and len(self._captures) < CACHE_CAPTURES:
+        if number not in self._captures:
+            capture = self._make(number)
+            layers = len(capture.spec.layers)
+            # queries and keys of every layer
+            self._room -= 2 * layers * capture.spec.width * max(map(len, capture.spans))
+            if self._room < 0 or len(self._captures) >= CACHE_CAPTURES:
+                return capture
             self._captures[number] = capture
-        return capture
-
-
-def _lexicon(capture: Capture) -> Lexicon:
-    """How often words are used; texts that the index of a corpus file cuts are read whole."""
-    from hgviz.store import open_capture
-
-    longest = max(len(item.text) for item in capture.items)
-    return Lexicon(
-        open_capture(capture.path, item.number).prompt.text
-        if len(item.text) == longest >= INDEX_CHARACTERS
-        else item.text
-        for item in capture.items
-    )
+        return self._captures[number]
 
 
 # --- in words -------------------------------------------------------------------------------------
@@ -141,19 +142,18 @@ def role_evidence(head: HeadRole) -> str:
     if head.has_role:
         return _fit_evidence(head, RoleFit(head.name, head.share, head.chance, head.coverage, True))
     share, chance = decimals(head.share), decimals(head.chance)
+    rest = _rest(head)
     if head.name == "uniform":
-        return f"entropy {rounded_percent(head.share)} of its maximum{_rest(head)}"
+        return f"entropy {rounded_percent(head.share)} of its maximum{rest}"
     if head.name == "one token":
-        return f"{_weight(head)} {share} (chance {chance}){_rest(head)}"
+        return f"{_weight(head)} {share} (chance {chance}){rest}"
     if head.name == "one key":
-        where = " in each window" if head.context.is_windowed else ""
-        return f"there is only one key{where}"
+        return f"there is only one key{' in each window' if head.context.is_windowed else ''}"
     if head.closest:
         label = head.context.fill(ROLES[head.closest].label)
-        return f"closest: {label}, {share} (chance {chance}){_rest(head)}"
+        return f"closest: {label}, {share} (chance {chance}){rest}"
     if head.most is not None and not head.context.is_ordered:
-        most = decimals(head.most_share)
-        return f"most attention, {most}, on “{head.most_text}”"
+        return f"most attention, {decimals(head.most_share)}, on “{head.most_text}”"
     return "too few rows"
 
 
@@ -264,14 +264,6 @@ def _rest(head: HeadRole) -> str:
 
 
 # --- rollout --------------------------------------------------------------------------------------
-
-
-def rollout(
-    capture: Capture, rows: tuple[int, int] | None = None, options: RolloutOptions | None = None
-) -> Floats:
-    """All maps composed into one. Shapes and errors: as analysis.composition.rollout."""
-    progress(0, 1, composition.NOTE)
-    return composition.rollout(capture, rows, options)
 
 
 def rollout_capture(

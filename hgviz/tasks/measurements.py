@@ -1,10 +1,11 @@
-"""Measuring all heads of a model into a study, which is saved while it grows and can be resumed."""
+"""Measuring what all heads of a model do: on data, into a study, which is saved while it grows and
+can be resumed; and between two texts, by activation patching."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,13 +16,17 @@ from numpy.typing import NDArray
 from hgviz.analysis.importance import METHODS, removal_costs
 from hgviz.analysis.statistics import METRIC_OF
 from hgviz.core import (
+    Floats,
+    HeadId,
     HeadSet,
+    Prompt,
     Step,
     current_listener,
     listening,
     progress,
     progress_as,
     progress_within,
+    readonly,
 )
 from hgviz.errors import require
 from hgviz.examples import EACH
@@ -31,6 +36,7 @@ from hgviz.tasks.captures import provenance, require_attention
 
 if TYPE_CHECKING:
     from hgviz.examples import Batch
+    from hgviz.models.model import Model
     from hgviz.models.trials import Trials
 
 OFTEN = 0.2  # s between two reports of the growing study
@@ -38,27 +44,7 @@ SAVED = 10.0  # s between two writes of it
 SHARE = 20  # the least time between two writes, in times of a write
 TIMED_TOKENS = 2048  # of the texts that are timed for an estimate
 PERMUTATIONS = 20  # of Shapley values, unless more are asked for
-
-
-def study(
-    trials: Trials,
-    needs: Collection[str],
-    out: str | Path,
-    data: str = "",
-    seed: int = 0,
-    permutations: int = PERMUTATIONS,
-    force: bool = False,
-    announce: Callable[[float], None] | None = None,
-) -> Study:
-    """Measure all heads into a file; what a study of the same model and data has is kept.
-
-    The file is written every few seconds and when the work is stopped. announce: as in importance.
-    Raises HgvizError, also where `out` is a study of something else, unless force, which replaces
-    it.
-    """
-    known = None if force else kept_study(out, trials, seed)
-    work = partial(importance, trials, needs, data, seed, permutations, known, announce)
-    return keeping(out, work)
+SLOPES, CHANGES = ("gradient", "token_gradient"), ("loss_change", "change")  # measured together
 
 
 def kept_study(
@@ -124,6 +110,8 @@ def importance(
     permutations: int = PERMUTATIONS,
     known: Study | None = None,
     announce: Callable[[float], None] | None = None,
+    out: str | Path | None = None,
+    force: bool = False,
 ) -> Study:
     """Measure all heads; needs names the arrays that are wanted: of study.ARRAYS, such as
     "gradient", or of a method that measures its own.
@@ -131,15 +119,24 @@ def importance(
     known: a study of the same model, examples, heads off and seed, of which only what is missing
     is measured. The progress carries the Study so far, at most every OFTEN; one that is stopped
     can be saved and resumed. announce: called with the seconds that this will take, before it
-    begins. Raises HgvizError where all heads are off or losses are not finite.
+    begins. out: a file that is written as by `keeping` and whose study is the known one, unless
+    force replaces it. Raises HgvizError where all heads are off or losses are not finite, and for
+    the file of another study.
     """
+    if out is not None:
+        known = None if force else kept_study(out, trials, seed)
     require_attention(trials.model.spec)
     require(trials.heads, "all heads are off: none is left to measure", "Leave some heads on")
-    measurement = _Measurement(trials, needs, known or _blank(trials, data, seed), permutations)
-    if announce is not None:
-        announce(measurement.seconds())
-    measurement.run()
-    return measurement.study
+
+    def measure() -> Study:
+        start = known or _blank(trials, data, seed)
+        measurement = _Measurement(trials, needs, start, permutations)
+        if announce is not None:
+            announce(measurement.seconds())
+        measurement.run()
+        return measurement.study
+
+    return measure() if out is None else keeping(out, measure)
 
 
 def _blank(trials: Trials, data: str, seed: int) -> Study:
@@ -179,12 +176,18 @@ class _Measurement:
         self, trials: Trials, needs: Collection[str], known: Study, permutations: int
     ) -> None:
         self.trials, self.examples, self.permutations = trials, trials.examples, permutations
-        self.batches = [batch for block in trials.blocks for batch in block]
+        self.batches = trials.batches
         self.column = {head: at for at, head in enumerate(known.heads)}
         self.columns = np.array([self.column[head] for head in trials.heads], np.int64)
-        self.methods = [method for method in METHODS.values() if method.measure is not None]
+        methods = [method for method in METHODS.values() if method.measure is not None]
+        # arrays whose rows are examples, and what gives them for a batch
+        self.by_example: list[tuple[tuple[str, ...], Callable[[Batch], Any]]] = [
+            *(((method.needs,), partial(method.measure, trials))
+              for method in methods if method.measure is not None),
+            (SLOPES, trials.gate_gradients),
+        ]  # fmt: skip
         sizes = {"examples": len(known), "places": len(known.loss), "permutations": permutations}
-        rows = {method.needs: len(known) for method in self.methods}
+        rows = {method.needs: len(known) for method in methods}
         rows |= {name: sizes[array.rows] for name, array in ARRAYS.items()}
         self.needs = [name for name in rows if name in needs]
         self.arrays: dict[str, NDArray[Any]] = {}
@@ -201,23 +204,25 @@ class _Measurement:
     def run(self) -> None:
         """Measure what is wanted and missing, the cheapest first."""
         heads = len(self.columns)
-        parts: list[tuple[tuple[str, ...], float, Callable[..., None], tuple[Any, ...]]] = [
-            ((), 1.0, self._answer, ()),
-            *(((method.needs,), 1.0, self._by_example, (method.measure, self.trials))
-              for method in self.methods),
-            (("gradient", "token_gradient"), 2.0, self._by_example, (self.trials.gate_gradients,)),
-            (("loss_change", "change"), heads / 2, self._by_head, (False,)),
-            (("alone",), heads / 2, self._by_head, (True,)),
-            (("shapley",), heads * self.permutations, self._shapley, ()),
+        parts: list[tuple[tuple[str, ...], float, Callable[[tuple[str, ...]], None]]] = [
+            ((), 1.0, self._answer),
+            *((names, float(len(names)), partial(self._by_example, measure))
+              for names, measure in self.by_example),
+            (CHANGES, heads / 2, partial(self._by_head, False)),
+            (("alone",), heads / 2, partial(self._by_head, True)),
+            (("shapley",), heads * self.permutations, self._shapley),
         ]  # fmt: skip
-        parts = [part for part in parts if not part[0] or {*self.needs} & {*part[0]}]
-        total, done = sum(work for _, work, *_ in parts), 0.0
-        for names, work, measure, arguments in parts:
+        parts = [part for part in parts if not part[0] or self._is_needed(part[0])]
+        total, done = sum(work for _, work, _ in parts), 0.0
+        for names, work, measure in parts:
             words = ", ".join(name for name in names if name in self.needs).replace("_", " ")
             note = partial(self._with_study, words or "full model")
             with progress_within(done, done + work, total), progress_as(note):
-                measure(names, *arguments)
+                measure(names)
             done += work
+
+    def _is_needed(self, names: Sequence[str]) -> bool:
+        return not {*names}.isdisjoint(self.needs)
 
     def seconds(self) -> float:
         """The seconds that run will take, extrapolated from passes over a few texts."""
@@ -226,34 +231,29 @@ class _Measurement:
         batch = self.examples.batch(batch.rows[:most])
         heads, count = self.trials.heads, len(self.columns)
 
-        def time_of(work: Callable[..., Any], *arguments: Any) -> float:
+        def per_token(work: Callable[..., Any], *arguments: Any) -> float:
             progress(0, 1, "estimating the time")
             start = time.perf_counter()
             work(*arguments)
-            return time.perf_counter() - start
+            return (time.perf_counter() - start) / batch.ids.size
 
-        def for_missing(seconds: float, *names: str) -> float:
-            """The seconds for all batches that lack these arrays, given those of one batch."""
-            tokens = sum(missing.ids.size for *_, missing in self._missing(names))
-            return seconds * tokens / batch.ids.size
+        def missing_tokens(names: Sequence[str] = ()) -> int:
+            return sum(missing.ids.size for *_, missing in self._missing(names))
 
-        time_of(self.trials.baseline, batch)  # warms up
-        total = for_missing(time_of(self.trials.baseline, batch))
-        for method in self.methods:
-            if method.measure is not None and method.needs in self.needs:
-                total += for_missing(time_of(method.measure, self.trials, batch), method.needs)
-        slopes = ("gradient", "token_gradient")
-        if {*slopes} & {*self.needs}:
-            total += for_missing(time_of(self.trials.gate_gradients, batch), *slopes)
+        per_token(self.trials.baseline, batch)  # warms up
+        total = per_token(self.trials.baseline, batch) * missing_tokens()
+        for names, measure in self.by_example:
+            if self._is_needed(names):
+                total += per_token(measure, batch) * missing_tokens(names)
         sample = [frozenset({heads[at]}) for at in (0, count // 2, -1)]
-        for names in (("loss_change", "change"), ("alone",)):
-            if {*names} & {*self.needs}:
-                passes = [time_of(self.trials.without, batch, off) for off in sample]
-                total += for_missing(count * sum(passes) / len(passes), *names)
+        for names in (CHANGES, ("alone",)):
+            if self._is_needed(names):
+                passes = [per_token(self.trials.without, batch, off) for off in sample]
+                total += count * sum(passes) / len(passes) * missing_tokens(names)
         if "shapley" in self.needs:
             orders = np.isnan(self.arrays["shapley"][:, self.columns]).any(axis=1).sum()
-            tokens = sum(part.ids.size for part in self.batches) / batch.ids.size
-            half = time_of(self.trials.without, batch, frozenset(heads[::2]))
+            tokens = sum(part.ids.size for part in self.batches)
+            half = per_token(self.trials.without, batch, frozenset(heads[::2]))
             total += half * count * float(orders) * tokens
         return total
 
@@ -279,7 +279,7 @@ class _Measurement:
         missing = [batch for batch in self.batches if lacks(batch)]
         return ((number, len(missing), batch) for number, batch in enumerate(missing))
 
-    def _answer(self, _: Collection[str]) -> None:
+    def _answer(self, _: Sequence[str]) -> None:
         """Fill in the losses and answers of the baseline."""
         for number, count, batch in self._missing():
             at = self.examples.where(batch)
@@ -292,19 +292,17 @@ class _Measurement:
             self.loss[at], self.given[at] = loss, given
             progress(number + 1, count)
 
-    def _by_example(
-        self, names: Sequence[str], measure: Callable[..., Any], *arguments: Any
-    ) -> None:
+    def _by_example(self, measure: Callable[[Batch], Any], names: Sequence[str]) -> None:
         """Fill arrays whose rows are examples; measure gives (examples, all heads) for each name,
         or the array itself for one name."""
         for number, count, batch in self._missing(names):
-            found = measure(*arguments, batch)
+            found = measure(batch)
             for name, values in zip(names, [found] if len(names) == 1 else found, strict=True):
                 if name in self.arrays:
                     self.arrays[name][batch.rows[:, None], self.columns] = values[:, self.columns]
             progress(number + 1, count)
 
-    def _by_head(self, names: Sequence[str], alone: bool) -> None:
+    def _by_head(self, alone: bool, names: Sequence[str]) -> None:
         """Fill arrays whose rows are places, head after head: without it, or with it alone in its
         layer."""
         for number, count, batch in self._missing(names):
@@ -321,7 +319,7 @@ class _Measurement:
                         self.arrays[name][at, self.column[head]] = values[name]
                 progress(number + done / len(self.columns), count)
 
-    def _shapley(self, _: Collection[str]) -> None:
+    def _shapley(self, _: Sequence[str]) -> None:
         """Let heads join in random orders; a row sums to L(all) - L(none)."""
         random, heads = np.random.default_rng(self.study.seed), list(self.trials.heads)
         values = self.arrays["shapley"]
@@ -341,4 +339,85 @@ class _Measurement:
         return sum(float(loss.sum(dtype=float)) for loss in losses) / len(self.examples.wanted)
 
 
-__all__ = ["importance", "keeping", "kept_study", "study"]
+# --- between two texts ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Patching:
+    """What patching one head at a time does to the logit difference of two answers.
+
+    clean, corrupted: the difference of both texts, in logits. denoised (H,): the share of it that
+    comes back when a head of the corrupted run gets its context from the clean one. noised (H,):
+    the share that is lost the other way. Both are 0 for a head without effect, 1 for all of it.
+    """
+
+    heads: tuple[HeadId, ...]
+    denoised: Floats
+    noised: Floats
+    clean: float
+    corrupted: float
+
+    def to_rows(self) -> list[dict[str, Any]]:
+        """A row for each head, the one that brings most back first."""
+        rows = zip(self.heads, self.denoised.tolist(), self.noised.tolist(), strict=True)
+        return [
+            {"head": str(head), "denoised": denoised, "noised": noised}
+            for head, denoised, noised in sorted(rows, key=lambda row: -row[1])
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As `hgviz importance --method patching --json` prints it."""
+        return {"clean": self.clean, "corrupted": self.corrupted, "heads": self.to_rows()}
+
+
+def patching(
+    model: Model,
+    clean: Prompt,
+    corrupted: Prompt,
+    answer: int,
+    wrong: int,
+    off: HeadSet = frozenset(),
+) -> Patching:
+    """Patch every head between two texts, both ways.
+
+    The logit difference is that of answer less that of wrong: tokens after the last one of the
+    text, or classes. Raises HgvizError for texts of different lengths, and where both give the same
+    difference.
+    """
+    from hgviz.models.patching import patch_each
+
+    require(
+        len(clean) == len(corrupted),
+        f"the texts differ in length: {len(clean)} and {len(corrupted)} tokens",
+        "Write the corrupted text with as many tokens as the clean one",
+    )
+    require(
+        model.spec.goal in ("next", "classes") and not model.spec.two_texts,
+        "this model predicts neither the next token nor a class of one text",
+        "Open a language model or a classifier",
+    )
+    at = (slice(None),) if model.spec.goal == "classes" else (slice(None), clean.last)
+
+    def difference(logits: Any) -> Any:
+        return logits[(*at, answer)] - logits[(*at, wrong)]
+
+    prompts = clean, corrupted
+    ends = [float(difference(model.trace(prompt, off=off)[None])[0]) for prompt in prompts]
+    texts = [model.tokens(prompt) for prompt in prompts]
+    span = ends[0] - ends[1]
+    require(
+        abs(span) > 1e-6 * max(1.0, abs(ends[0])),
+        "both texts give the same logit difference: there is nothing to recover",
+        "Choose answers between which the texts differ",
+    )
+    heads: list[HeadId] = []
+    shares = np.zeros((2, len(model.spec.heads) - len(off)))
+    for way, (source, target) in enumerate(((0, 1), (1, 0))):
+        done, heads = 0, []
+        for some, values in patch_each(model.module, texts[source], texts[target], difference, off):
+            moved = values.double().cpu().numpy() - ends[target]
+            shares[way, done : done + len(some)] = moved / (span if way == 0 else -span)
+            done += len(some)
+            heads += some
+            progress(way * shares.shape[1] + done, shares.size, f"head {some[-1]}")
+    return Patching(tuple(heads), readonly(shares[0]), readonly(shares[1]), ends[0], ends[1])

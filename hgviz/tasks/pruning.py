@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -30,24 +31,26 @@ from hgviz.analysis.importance import (
     split_examples,
     try_mask,
 )
+from hgviz.analysis.statistics import Answers
 from hgviz.core import (
     Ablation,
     HeadId,
     HeadSet,
     HgvizError,
-    Integers,
     ModelSpec,
     progress,
     progress_within,
 )
 from hgviz.errors import require
+from hgviz.examples import Examples, classification_examples
 from hgviz.files import find_path, resource, short_path
 from hgviz.maskfile import read_heads, write_mask
+from hgviz.models import checkpoints, open_model
+from hgviz.models.data import read_rows
 from hgviz.study import SCORE, LearnedImportance, PruningCurve, Study
-from hgviz.tasks.scoring import examples_from
+from hgviz.tasks.scoring import answers_of, examples_from
 
 if TYPE_CHECKING:
-    from hgviz.examples import Batch, Examples
     from hgviz.models.layers import Tokens
     from hgviz.models.model import Model
     from hgviz.models.pruning import Compensation, Form, Proof, ProofTexts
@@ -75,13 +78,8 @@ def trials_of(
     switching off a whole layer changes nothing.
     """
     progress(0, 1, f"reading {Path(data).name}")
-    return trials_on(
-        model,
-        examples_from(model, data, text_column, label_column, labels, limit, batch_size),
-        off,
-        ablation=ablation,
-        seed=seed,
-    )
+    examples = examples_from(model, data, text_column, label_column, labels, limit, batch_size)
+    return trials_on(model, examples, off, ablation=ablation, seed=seed)
 
 
 def trials_on(
@@ -105,12 +103,8 @@ def trials_on(
 
 def try_heads(trials: Trials, off: HeadSet) -> MaskTrial:
     """What the model answers with heads off, beside the baseline; see analysis.importance."""
-
-    def without(batch: Batch) -> Any:
-        return trials.without(batch, off)
-
     trial = MaskTrial(off, trials.examples, head_costs=trials.head_costs)
-    return try_mask(trial, trials.blocks, trials.baseline, without)
+    return try_mask(trial, trials.blocks, trials.baseline, partial(trials.without, off=off))
 
 
 def curve(
@@ -124,36 +118,21 @@ def curve(
 ) -> Study:
     """A score along an order of the study's heads, beside so many random orders, in the study.
 
-    The order is made from one half of the examples and measured on the other. least: heads that
-    stay in every layer. most: points along the curve; random ones have fewer. timed: with the times
-    of the order's points, see curve_times. The progress carries the study
-    so far; curves that it has are not measured again. Errors: HgvizError for a method that was not
-    measured.
+    The order is made from one half of the examples and measured on the other; method "random": the
+    random orders alone. least: heads that stay in every layer. most: points along the curve; random
+    ones have fewer. timed: with the times of the order's points, see curve_times. The progress
+    carries the study so far; curves that it has are not measured again. Raises HgvizError for a
+    method that was not measured.
     """
     limits = Limits(study.heads, least, off=study.off)
-    own = (method, study.seed, order_of(study, limits, method))
-    lines = [own, *at_random(study, limits, random)]
-    study = _along(trials, study, lines, least, most or POINTS)
-    if timed:
-        study = timed_along(trials, study, own, most or POINTS)
-    return study
-
-
-def timed_along(trials: Trials, study: Study, line: Along, most: int) -> Study:
-    """The study with the times of the curve along one of its orders."""
-    _, rows = split_examples(len(study), study.seed)
-    removed = curve_points(len(line[-1]), most)
-    one = next(one for one in study.curves if _is(one, line, rows, removed))
-    return curve_times(trials, study, one)
-
-
-def random_curves(
-    trials: Trials, study: Study, count: int, least: int = 0, most: int | None = None
-) -> Study:
-    """The study with a score along so many random orders, as curve measures them."""
-    limits = Limits(study.heads, least, off=study.off)
-    lines = at_random(study, limits, count)
-    return _along(trials, study, lines, least, most or POINTS)
+    seeds = range(study.seed + 1, study.seed + 1 + random)
+    lines: list[Along] = [("random", seed, random_order(limits, seed)) for seed in seeds]
+    if method != "random":
+        rows, _ = split_examples(len(study), study.seed)
+        order = order_by_need(importance(study, method, rows=rows).need, limits)
+        lines.insert(0, (method, study.seed, order))
+    study = _along(trials, study, lines, least, most)
+    return curve_times(trials, study, newest_curve(study, method, least)) if timed else study
 
 
 def curve_times(trials: Trials, study: Study, one: PruningCurve) -> Study:
@@ -164,11 +143,11 @@ def curve_times(trials: Trials, study: Study, one: PruningCurve) -> Study:
     points or not at all, so that all are of one machine. Errors: HgvizError for a study of
     another model, and for a model that cannot be made smaller.
     """
-    if study.spec.digest != trials.model.spec.digest:
-        raise HgvizError(
-            f"the study is of another model: it measured {study.spec.name}",
-            "Open the model of the study",
-        )
+    require(
+        study.spec.digest == trials.model.spec.digest,
+        f"the study is of another model: it measured {study.spec.name}",
+        "Open the model of the study",
+    )
     if one.times is not None:
         return study
     progress(0, len(one.removed), "full model")
@@ -187,104 +166,56 @@ def curve_times(trials: Trials, study: Study, one: PruningCurve) -> Study:
     return replace(study, curves=tuple(timed if each is one else each for each in study.curves))
 
 
-# method, seed, order: what a curve is along
-Along = tuple[str, int, tuple[HeadId, ...]]
+Along = tuple[str, int, tuple[HeadId, ...]]  # method, seed, order: what a curve is along
 
 
-def at_random(study: Study, limits: Limits, count: int) -> list[Along]:
-    """So many random orders, each of its own seed."""
-    seeds = range(study.seed + 1, study.seed + 1 + count)
-    return [("random", seed, random_order(limits, seed)) for seed in seeds]
-
-
-def _along(trials: Trials, study: Study, lines: Sequence[Along], least: int, most: int) -> Study:
+def _along(
+    trials: Trials, study: Study, lines: Sequence[Along], least: int, most: int | None
+) -> Study:
     """The study with a score along each of some orders, but for those that it has."""
-    rows, wanted = points_of(study, lines, least, most)
-    answers = _Answers(trials.part(rows))
-    places = len(answers.trials.examples.wanted)
-    for number, removed in wanted:
-        name, order = lines[number][0], lines[number][-1]
-        words = f"{name} order {number}" if name == "random" else f"{name} order"
-        losses = np.zeros((len(removed), places), np.float32)
-        given = np.zeros((len(removed), places), np.int64)
-        so_far = study
-        for at, count in enumerate(removed, 1):
-            done = number + at / len(removed)
-            with progress_within(done - 1 / len(removed), done, len(lines)):
-                losses[at - 1], given[at - 1] = answers.without(order, count, words)
-            points = removed[:at], losses[:at], given[:at]
-            so_far = with_curve(study, lines[number], *points, rows)
-            progress(done, len(lines), words, so_far)
-        study = so_far
-    return study
-
-
-def points_of(
-    study: Study, lines: Sequence[Along], least: int, most: int
-) -> tuple[Integers, list[tuple[int, Integers]]]:
-    """The examples that curves are measured on, and of each line that the study has no curve of its
-    number and how many heads are off at each point. Errors: HgvizError where there can be none."""
     _, rows = split_examples(len(study), study.seed)
     require(
         len(rows),
         "one example is too few for a curve: its order needs other examples",
         "Use more data",
     )
-    if not all(line[-1] for line in lines):
-        raise HgvizError(
-            f"no head can be removed: at least {least} stay in each layer", "Choose a lower minimum"
-        )
-    wanted = []
-    for number, line in enumerate(lines):
-        removed = curve_points(len(line[-1]), most)
-        if line[0] == "random":
+    require(
+        all(order for *_, order in lines),
+        f"no head can be removed: at least {least} stay in each layer",
+        "Choose a lower minimum",
+    )
+    trials, known = trials.part(rows), study.curves
+    ends: dict[HeadSet, Answers] = {}  # with no head off and with all, which all orders share
+    for number, (method, seed, order) in enumerate(lines):
+        removed = curve_points(len(order), most or POINTS)
+        if method == "random":
             removed = removed[curve_points(len(removed) - 1, BAND)]
-        if not any(_is(one, line, rows, removed) for one in study.curves):
-            wanted.append((number, removed))
-    return rows, wanted
-
-
-def with_curve(
-    study: Study, line: Along, removed: Integers, losses: Any, given: Any, rows: Integers
-) -> Study:
-    """The study with what was answered along a line, in place of an earlier one of its kind."""
-    name, seed, order = line
-    one = pruning_curve(study, order, removed.tolist(), losses, given, rows, name, seed)
-    return _with(study, one)
-
-
-def order_of(study: Study, limits: Limits, method: str) -> tuple[HeadId, ...]:
-    """The order of heads by a score on one half of the examples.
-
-    Raises HgvizError where the study does not have the score.
-    """
-    rows, _ = split_examples(len(study), study.seed)
-    return order_by_need(importance(study, method, rows=rows).need, limits)
-
-
-class _Answers:
-    """What a model answers along orders of heads; those that all orders share are kept."""
-
-    def __init__(self, trials: Trials) -> None:
-        self.trials = trials
-        self._kept: dict[HeadSet, tuple[Any, Any]] = {}
-
-    def without(self, order: Sequence[HeadId], count: int, note: str) -> tuple[Any, Any]:
-        """Losses and answers (places,) without the first heads of an order."""
-        off = frozenset(order[:count])
-        if off in self._kept:
-            return self._kept[off]
-        examples = self.trials.examples
-        losses = np.zeros(len(examples.wanted), np.float32)
-        given = np.zeros(len(examples.wanted), np.int64)
-        batches = [batch for block in self.trials.blocks for batch in block]
-        for number, batch in enumerate(batches, 1):
-            at = examples.where(batch)
-            losses[at], given[at] = self.trials.without(batch, off)
-            progress(number, len(batches), note)
-        if count in (0, len(order)):
-            self._kept[off] = losses, given
-        return losses, given
+        if any(
+            (one.method, one.order) == (method, order)
+            and np.array_equal(one.rows, rows)
+            and np.array_equal(one.removed, removed)
+            for one in known
+        ):
+            continue
+        note = f"{method} order {number}" if method == "random" else f"{method} order"
+        kind = (method, seed, len(order))
+        others = [one for one in study.curves if (one.method, one.seed, len(one.order)) != kind]
+        answers: list[Answers] = []
+        for at, count in enumerate(removed.tolist(), 1):
+            off, done = frozenset(order[:count]), number + at / len(removed)
+            with progress_within(done - 1 / len(removed), done, len(lines)):
+                answers.append(
+                    ends.get(off) or answers_of(trials, partial(trials.without, off=off), note)
+                )
+            if count in (0, len(order)):
+                ends[off] = answers[-1]
+            losses, given = (np.stack([getattr(answer, name) for answer in answers])
+                             for name in ("loss", "predictions"))  # fmt: skip
+            points = removed[:at].tolist()
+            one = pruning_curve(study, order, points, losses, given, rows, method, seed)
+            study = replace(study, curves=(*others, one))
+            progress(done, len(lines), note, study)
+    return study
 
 
 def newest_curve(study: Study, method: str, least: int = 0) -> PruningCurve:
@@ -323,35 +254,6 @@ def curve_facts(study: Study, curve: PruningCurve) -> dict[str, Any]:
         "p": random_chance(curve, randoms), "randoms": len(randoms),
         "order": [str(head) for head in curve.order], "points": points,
     }  # fmt: skip
-
-
-def _is(one: PruningCurve, line: Along, rows: Integers, removed: Integers) -> bool:
-    """Whether a curve is along this line, on these rows and at these points."""
-    same = (one.method, one.order) == (line[0], line[-1])
-    return same and np.array_equal(one.rows, rows) and np.array_equal(one.removed, removed)
-
-
-def _with(study: Study, one: PruningCurve) -> Study:
-    """The study with a curve in place of an earlier one of the same kind and seed."""
-
-    def kind(curve: PruningCurve) -> Any:
-        return curve.method, curve.seed, len(curve.order)
-
-    others = (other for other in study.curves if kind(other) != kind(one))
-    return replace(study, curves=(*others, one))
-
-
-def learned(gates: Sequence[str | Path], spec: ModelSpec) -> tuple[LearnedImportance, ...]:
-    """The importance that trainings with gates gave the heads of a model, one for each training.
-
-    gates: folders that hgviz train wrote, or their gates.json. Raises HgvizError for other files,
-    and for gates of another model.
-    """
-    if not gates:
-        return ()
-    from hgviz.models.training import read_learned
-
-    return read_learned(gates, spec)
 
 
 def with_learned(study: Study, learned: Sequence[LearnedImportance]) -> Study:
@@ -397,7 +299,7 @@ def prune(
     Raises HgvizError; a folder that fails its proof is not left behind.
     """
     progress(0, 1, "loading torch")
-    from hgviz.models import checkpoints, open_model, pruning
+    from hgviz.models import pruning
 
     require(
         not (force and Path(out).exists() and Path(out).samefile(find_path(path))),
@@ -414,13 +316,12 @@ def prune(
             "Name heads by --off, such as 3.5,4.*",
         )
         progress(0, 1, "reading texts")
-        read = proof_texts(model, data, text_column, label_column, labels)
+        read = _proof_texts(model, data, (text_column, label_column), labels)
         if announce is not None:
             opens = "opens in any program that opens the original"
             if form == "smaller":
-                opens = (
-                    pruning.opened_by(pruning.remove_heads(checkpoint, heads)) or "opens in hgviz"
-                )
+                opens = pruning.opened_by(pruning.remove_heads(checkpoint, heads))
+                opens = opens or "opens in hgviz"
             announce(
                 f"Verifying with {read.amount} of {read.source}. "
                 f"Once saved, {Path(out).name} {opens}."
@@ -444,31 +345,36 @@ def heads_of_study(
     method: one of analysis.importance; left out, the first that the study has measured of those
     that tell best. Errors: HgvizError for a study of another model, or one without any score.
     """
-    from hgviz.models import checkpoints
     from hgviz.store import open_study
 
     name = "the study" if isinstance(study, Study) else Path(study).name
     progress(0, 1, f"reading {name}")
     stored = study if isinstance(study, Study) else open_study(study)
-    if stored.spec.digest != checkpoints.read(model).digest:
-        raise HgvizError(
-            f"{name} is about another model: it measured {stored.spec.name}",
-            "Choose the model of the study, or measure this one with `hgviz importance`",
-        )
+    require(
+        stored.spec.digest == checkpoints.read(model).digest,
+        f"{name} is about another model: it measured {stored.spec.name}",
+        "Choose the model of the study, or measure this one with `hgviz importance`",
+    )
     return heads_to_remove(stored, keep, method)
 
 
 def heads_to_remove(study: Study, keep: str, method: str = "") -> HeadSet:
     """All heads of a study but the N or P % most important ones, see heads_of_study."""
     count = kept_count(keep, study.spec)
-    order = _least_needed(study, method)
+    measured = [name for name in (*BEST, *METHODS) if METHODS[name].is_measured(study)]
+    require(
+        method or measured,
+        "the study has no scores: it was stopped before it measured any",
+        "Measure them with `hgviz importance`",
+    )
+    order = importance(study, method or measured[0]).least_needed
     going = len(study.spec.heads) - count - len(study.off)
-    if going > len(order):
-        raise HgvizError(
-            f"{Path(study.path).name or 'the study'} has scores of {len(order)} heads: "
-            f"{going} are to be removed",
-            "Complete it with `hgviz importance`, or keep more heads",
-        )
+    require(
+        going <= len(order),
+        f"{Path(study.path).name or 'the study'} has scores of {len(order)} heads: "
+        f"{going} are to be removed",
+        "Complete it with `hgviz importance`, or keep more heads",
+    )
     return study.off | frozenset(order[: max(0, going)])
 
 
@@ -480,27 +386,23 @@ def kept_count(keep: str, spec: ModelSpec) -> int:
         value = float(number) * total / 100 if percent else int(number)
     except ValueError:
         value = -1
-    if rest or not 0 <= value <= total:
-        raise HgvizError(
-            f"{keep[:40]!r} is neither a whole number nor a percentage of the {total} heads",
-            f"Give a whole number up to {total}, or a share such as 50%",
-        )
+    require(
+        not rest and 0 <= value <= total,
+        f"{keep[:40]!r} is neither a whole number nor a percentage of the {total} heads",
+        f"Give a whole number up to {total}, or a share such as 50%",
+    )
     return round(value)
 
 
-def proof_texts(
+def _proof_texts(
     model: Model,
     data: str | Path | None,
-    text: str = "",
-    label: str = "",
-    labels: Mapping[str, str] | None = None,
+    columns: tuple[str, str],
+    labels: Mapping[str, str] | None,
 ) -> ProofTexts:
-    """What a changed model is compared on: data, or texts of the sample where none is given; text
-    and label name its columns, labels what the model calls its labels. Models of images and sounds
-    are compared on random ones where no data is given."""
-    from hgviz.examples import classification_examples
+    """What a changed model is compared on: data; without it texts of the sample, or random images
+    or sounds."""
     from hgviz.models import pruning
-    from hgviz.models.data import read_rows
 
     spec = model.spec
 
@@ -512,7 +414,7 @@ def proof_texts(
         return pruning.ProofTexts((batch,), f"random {noun}", "classes", pruning.RANDOM_TEXTS)
 
     if data is not None:
-        return texts_of(examples_from(model, data, text, label, labels), Path(data).name)
+        return texts_of(examples_from(model, data, *columns, labels), Path(data).name)
     if spec.modality != "text":
         from hgviz.models.huggingface import Transformers
         from hgviz.models.model import READS
@@ -526,13 +428,3 @@ def proof_texts(
             sample = classification_examples(prompts, [0] * len(rows), (), spec.max_positions)
             return texts_of(sample, "the sample reviews")
     return random_texts(pruning.random_batch(spec), "tokens")
-
-
-def _least_needed(study: Study, method: str) -> Sequence[HeadId]:
-    measured = [name for name in (*BEST, *METHODS) if METHODS[name].is_measured(study)]
-    if not method and not measured:
-        raise HgvizError(
-            "the study has no scores: it was stopped before it measured any",
-            "Measure them with `hgviz importance`",
-        )
-    return importance(study, method or measured[0]).least_needed

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +16,10 @@ from hgviz.core import ModelSpec, Prompt, progress
 from hgviz.errors import require
 
 if TYPE_CHECKING:
-    from hgviz.figures import Panel, Spec
-    from hgviz.figures.charts import Plots
     from hgviz.models.model import Model
 
 Matrix = NDArray[np.float64]
 SHARES = (0.1, 0.01)  # of the largest mean influence, below which influence has faded
-LEAST_SHOWN = 1e-8  # share of influence that a figure shows
 TURNS = 5  # of timed passes
 LEAST_SECONDS = 0.02  # of a turn: shorter passes are repeated
 
@@ -254,28 +250,25 @@ def reach_facts(
     from hgviz.models.attribution import mixing_costs
 
     names = names_of(reaches)
-    mixing = [
-        {"model": name, **asdict(cost)}
-        for name, model, reach in zip(names, models, reaches, strict=True)
-        for cost in mixing_costs(model.config, len(reach.main), len(reach.prompt))
-    ]
     facts: dict[str, Any] = {
         "reach": [
             {**reach.to_dict(), "model": name} for name, reach in zip(names, reaches, strict=True)
         ],
-        "mixing": mixing,
+        "mixing": [
+            {"model": name, **asdict(cost)}
+            for name, model, reach in zip(names, models, reaches, strict=True)
+            for cost in mixing_costs(model.config, len(reach.main), len(reach.prompt))
+        ],
     }
     if times is not None:
+        lengths = [str(length) for length in times.lengths]
         facts["milliseconds"] = [
             {
                 "model": name,
-                **{
-                    str(length): 1000 * seconds
-                    for length, seconds in zip(times.lengths, times.seconds[row], strict=True)
-                },
-                "grows_as_n_to_the": times.growth(row),
+                **dict(zip(lengths, (1000 * seconds for seconds in row), strict=True)),
+                "grows_as_n_to_the": times.growth(number),
             }
-            for row, name in enumerate(names)
+            for number, (name, row) in enumerate(zip(names, times.seconds, strict=True))
         ]
     return facts
 
@@ -287,73 +280,3 @@ def names_of(reaches: Sequence[Reach]) -> list[str]:
         name = reach.spec.name or reach.spec.family
         names.append(f"{name}, {names.count(name) + 1}" if name in names else name)
     return names
-
-
-def reach_panel(
-    spec: Spec,
-    reaches: Sequence[Reach],
-    times: Times | None = None,
-    options: Sequence[str] = (),
-    models: Sequence[str | Path] = (),
-) -> Panel:
-    """A figure of reach and times.
-
-    options: those of the command line that give the text and the lengths; models: the paths.
-    """
-    from hgviz.figures import Panel
-    from hgviz.figures.charts import Reaches, Square
-    from hgviz.figures.spec import bare_name
-
-    names = names_of(reaches)
-    squares = []
-    for name, reach in zip(names, reaches, strict=True):
-        squares.append(Square(name, reach.own / (reach.own.max(initial=0.0) or 1.0)))
-        if (source := reach.source) is not None:
-            shares = source / (source.max(initial=0.0) or 1.0)
-            squares.append(Square(f"{name}, by source token", shares, "Source token"))
-    tokens = dict.fromkeys(f"{len(reach.main):,}" for reach in reaches)
-    content = Reaches(
-        tuple(squares),
-        _plots(names, reaches, times),
-        tuple(options),
-        title="Reach of outputs",
-        more=f"{' and '.join(tokens)} tokens",
-        notes=tuple(reach.describe(name) for name, reach in zip(names, reaches, strict=True)),
-        about={
-            "model": ", ".join(bare_name(reach.spec.name) for reach in reaches),
-            "checkpoint": ", ".join(reach.spec.digest for reach in reaches),
-            "text": ", ".join(dict.fromkeys(reach.prompt.digest for reach in reaches)),
-        },
-    )
-    return Panel(spec, content, tuple(map(str, models)))
-
-
-def _plots(names: Sequence[str], reaches: Sequence[Reach], times: Times | None) -> Plots:
-    """Influence over distance, and times over length."""
-    from hgviz.figures.charts import Line, Plot, Plots
-
-    lines = []
-    for name, reach in zip(names, reaches, strict=True):
-        shares = reach.shares[: reach.steady]
-        lines.append(Line(name, np.arange(len(shares), dtype=float), shares))
-    values = np.concatenate([line.y for line in lines])
-    least = float(values[values > 0].min(initial=1.0))
-    limits = (LEAST_SHOWN, 2.0) if least < LEAST_SHOWN else None
-    plots = [
-        Plot("Influence over distance", "Tokens apart", "Relative gradient", tuple(lines),
-             limits=limits, log=(False, True))
-    ]  # fmt: skip
-    notes = ["Influence: mean gradient at each distance, relative to the largest mean."]
-    notes += ["Lines end where it is exactly 0."] if (values == 0).any() else []
-    if times is not None:
-        ticks = tuple((float(length), f"{length:,}") for length in times.lengths)
-        lines = [
-            Line(name, np.array(times.lengths, float), 1000 * np.array(seconds))
-            for name, seconds in zip(names, times.seconds, strict=True)
-        ]
-        plots.append(
-            Plot("Time of a forward pass", "Tokens", "Milliseconds", tuple(lines), ticks,
-                 log=(True, True))
-        )  # fmt: skip
-        notes.append("Times are medians; the models are timed in turns.")
-    return Plots(tuple(plots), notes=tuple(notes))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hgviz.analysis import statistics
 from hgviz.core import (
     NO_STREAMING,
     Ablation,
@@ -19,14 +20,15 @@ from hgviz.core import (
     progress,
 )
 from hgviz.errors import LISTED, HgvizWarning, require
+from hgviz.examples import Batch, Examples
 from hgviz.maps.rule import Grouped
+from hgviz.models import data as tables
 from hgviz.tasks.captures import require_causal
 
 if TYPE_CHECKING:
-    from hgviz.analysis.statistics import Evaluation
-    from hgviz.examples import Examples
     from hgviz.models.model import Model
     from hgviz.models.training import Report
+    from hgviz.models.trials import Trials
 
 MOST_SIGNALS = 4 << 30  # bytes of the images or sounds that a model is scored on
 
@@ -50,7 +52,7 @@ def evaluate(
     limit: int | None = None,
     batch_size: int | None = None,
     ablation: Ablation = "zero",
-) -> Evaluation:
+) -> statistics.Evaluation:
     """Score a model on data; see examples_from for what each kind of model is scored on.
 
     The progress carries the score so far: examples come in one random order, so it is unbiased and
@@ -59,7 +61,6 @@ def evaluate(
     HgvizError for data that cannot be used, labels that the model does not have, and heads that
     cannot stream.
     """
-    from hgviz.analysis.statistics import evaluate as evaluate_answers
     from hgviz.models.trials import Trials
 
     require_causal(model.spec, streaming)
@@ -73,15 +74,25 @@ def evaluate(
     examples = examples_from(model, data, text_column, label_column, labels, limit, batch_size)
     if model.spec.goal == "states":  # compared with the states of the whole model
         trials = Trials(model, examples, streaming=streaming, ablation=ablation)
-        evaluation = evaluate_answers(lambda batch: trials.without(batch, off), examples, off)
-        return replace(evaluation, ablation=ablation)
-    trials = Trials(model, examples, off, cache_bytes=0, streaming=streaming, ablation=ablation)
-    evaluation = replace(evaluate_answers(trials.baseline, examples, off), ablation=ablation)
+        evaluation = statistics.evaluate(lambda batch: trials.without(batch, off), examples, off)
+    else:
+        trials = Trials(model, examples, off, cache_bytes=0, streaming=streaming, ablation=ablation)
+        evaluation = statistics.evaluate(trials.baseline, examples, off)
+    evaluation = replace(evaluation, ablation=ablation)
     if not streaming.heads:
         return evaluation
     longest = max((row.ids for row in examples.rows), key=len)
     share = _cached_share(model, longest, off, streaming)
     return replace(evaluation, streaming=streaming, longest=len(longest), cached=share)
+
+
+def answers_of(trials: Trials, answer: Callable[[Batch], Any], note: str) -> statistics.Answers:
+    """What a model answers at every place; answer: the losses and answers of a batch."""
+    answers, batches = statistics.Answers.unasked(trials.examples), trials.batches
+    for number, batch in enumerate(batches, 1):
+        answers.put(trials.examples, batch, answer(batch))
+        progress(number, len(batches), note)
+    return answers
 
 
 def _cached_share(model: Model, ids: Integers, off: HeadSet, streaming: Streaming) -> float:
@@ -138,7 +149,7 @@ def examples_from(
 
     Raises HgvizError for data that cannot be used, and for a model that needs a second text.
     """
-    examples = _read(model, data, text_column, label_column, labels)
+    examples = _read(model, data, (text_column, label_column), labels)
     if examples.note:
         warnings.warn(examples.note, HgvizWarning, stacklevel=2)
     is_even = getattr(model.config, "unpadded", False)
@@ -147,14 +158,9 @@ def examples_from(
 
 
 def _read(
-    model: Model,
-    data: str | Path,
-    text_column: str,
-    label_column: str,
-    labels: Mapping[str, str] | None,
+    model: Model, data: str | Path, columns: tuple[str, str], labels: Mapping[str, str] | None
 ) -> Examples:
     from hgviz import examples
-    from hgviz.models import data as tables
     from hgviz.models.prompts import read_text
 
     spec, limit = model.spec, model.spec.max_positions
@@ -171,14 +177,14 @@ def _read(
 
     if spec.two_texts and spec.goal in ("next", "states"):
         is_file = spec.modality != "text"
-        rows = tables.read_corpus(data, True, False, text_column, label_column, is_file).texts
+        rows = tables.read_corpus(data, True, False, *columns, is_file).texts
         targets = [model.encode_target(row.target or "") for row in rows]
         sources = _encode_all([row.text for row in rows], encode)
         if spec.goal == "states":
             return examples.state_examples(targets, limit, sources)
         return examples.seq2seq_examples(sources, targets, limit)
     if spec.goal == "classes":
-        table = tables.read_rows(data, text_column, label_column)
+        table = tables.read_rows(data, *columns)
         wanted = table.class_indices(spec.labels, labels)
         prompts = _encode_all(table.texts, encode)
         scored = examples.classification_examples(prompts, wanted, spec.labels, limit)
@@ -187,7 +193,7 @@ def _read(
         scored = repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
         return replace(scored, note=f"Labels are class IDs: {names}." if ids else "")
     if spec.goal == "tags":
-        tagged = tables.read_tagged(data, text_column, label_column)
+        tagged = tables.read_tagged(data, *columns)
         prompts, tags = tables.tagged_prompts(tagged, spec.labels, encode, labels)
         return examples.tagging_examples(prompts, tags, spec.labels, limit)
     if spec.goal == "ends":
@@ -195,7 +201,7 @@ def _read(
         scored = examples.question_examples(*questions, limit)
         return repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
     is_whole = spec.goal != "states" and not tables.is_table(data)
-    texts = [read_text(data)] if is_whole else tables.read_texts(data, text_column)
+    texts = [read_text(data)] if is_whole else tables.read_texts(data, columns[0])
     if spec.goal == "states":
         return examples.state_examples(_encode_all(texts, encode), limit)
     prompts = [encode(text) for text in texts]

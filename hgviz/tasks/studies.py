@@ -28,6 +28,8 @@ from hgviz.analysis.importance import METHODS
 from hgviz.core import HgvizError, Step, progress, progress_as, progress_within
 from hgviz.errors import choose, file_error, require, to_hgviz_error
 from hgviz.files import find_sample
+from hgviz.models import checkpoints, open_model
+from hgviz.models.data import require_columns
 from hgviz.store import open_study, write_study
 from hgviz.store.hdf5 import is_full
 from hgviz.store.studies import CELLS, FILE, SweepFolder, is_sweep, read_study_file
@@ -42,6 +44,10 @@ from hgviz.study import (
     source_name,
 )
 from hgviz.tasks.captures import versions
+from hgviz.tasks.comparison import compare_models
+from hgviz.tasks.measurements import importance
+from hgviz.tasks.pruning import curve, trials_of
+from hgviz.tasks.scoring import evaluate
 
 if TYPE_CHECKING:
     from hgviz.models.layers import Configuration
@@ -52,6 +58,7 @@ if TYPE_CHECKING:
 Facts = dict[str, Any]
 Measure = Callable[[SweepFolder, Cell], Facts]
 
+OWN = "own"  # the name of an activation that is not exchanged
 MODELS = 2  # kept open from one cell to the next: both sides of a comparison
 
 
@@ -231,8 +238,6 @@ class _Planner:
 
     def _require_columns(self, trains: bool) -> None:
         """Require the columns that the study file names."""
-        from hgviz.models.data import require_columns
-
         for source in self.asked.data:
             columns = source.text_column, source.label_column
             for file in (source.valid, *(source.train if trains else ())) if any(columns) else ():
@@ -278,9 +283,15 @@ class _Planner:
             for seed in self.asked.seeds:
                 models = []
                 for activation in self.asked.activations:
+                    if isinstance(activation, str):
+                        name = activation or OWN
+                    else:
+                        name = str(activation.get("name", ""))
+                        what = "an activation of this study has no name"
+                        require(name, what, "Add one to its table")
                     place = {
                         "data": source_name(source), "model": str(model["name"]),
-                        "activation": _activation_name(activation), "seed": str(seed),
+                        "activation": name, "seed": str(seed),
                     }  # fmt: skip
                     if "checkpoint" in model:
                         models.append(self._checkpoint(model, activation, place))
@@ -339,7 +350,7 @@ class _Planner:
         if tokenizer := {**self.asked.tokenizer, **model.get("tokenizer", {})}:
             tables["tokenizer"] = tokenizer
         name = f"{place['model']} of this study"
-        if place["activation"] != "own":
+        if place["activation"] != OWN:
             name += f" with {place['activation']}"
         training = self._parse(tables, f"{name} cannot be trained", check_model=True)
         plan = msgspec.to_builtins(training)
@@ -407,14 +418,6 @@ class _Planner:
         return str((path if path.exists() else self.folder / find_sample(name)).resolve())
 
 
-def _activation_name(activation: Any) -> str:
-    if isinstance(activation, str):
-        return activation or "own"
-    name = str(activation.get("name", ""))
-    require(name, "an activation of this study has no name", "Add one to its table")
-    return name
-
-
 def digest_of_file(path: str | Path) -> str:
     """SHA-256 of a file, hexadecimal. Raises HgvizError where it cannot be read."""
     try:
@@ -429,8 +432,6 @@ def read_checkpoint(path: str) -> tuple[str, Configuration]:
 
     Raises HgvizError for a tokenizer that does not fit.
     """
-    from hgviz.models import checkpoints
-
     checkpoint = checkpoints.read(path)
     tokenizer, digest = checkpoints.tokenizer_json(checkpoint), checkpoint.digest
     if tokenizer is not None:
@@ -448,17 +449,15 @@ def compute_here(cells: Sequence[Cell], work: cluster.Work) -> None:
     for number, cell in enumerate(cells):
         is_done = stopped.isdisjoint(cell.needs)
         if is_done:
-            with (
-                progress_within(number, number + 1, len(cells)),
-                progress_as(partial(_of_cell, cell.label)),
-            ):
+            note = partial(_with_label, cell.label)
+            with progress_within(number, number + 1, len(cells)), progress_as(note):
                 is_done = work(cell)
             progress(number + 1, len(cells), cell.label, (cell, is_done))
         if not is_done:
             stopped.add(cell.key)
 
 
-def _of_cell(label: str, step: Step) -> Step:
+def _with_label(label: str, step: Step) -> Step:
     return Step(step.done, step.total, f"{label}, {step.note}")
 
 
@@ -529,21 +528,16 @@ def _train(folder: SweepFolder, cell: Cell) -> Facts:
 
 def _score(folder: SweepFolder, cell: Cell) -> Facts:
     """The score of a model on data, and which answers are right."""
-    from hgviz.tasks.scoring import evaluate
-
     model = _open(folder, cell.given, cell.paths, cell.given["device"])
     evaluation = evaluate(model, _data(cell), *cell.given["columns"])
-    right = {} if evaluation.right is None else {"right": packed(evaluation.right)}
-    return {
-        **evaluation.to_dict(), "parameters": model.spec.parameters, "model": model.spec.digest,
-        **right,
+    return evaluation.to_dict() | {
+        "parameters": model.spec.parameters, "model": model.spec.digest,
+        "right": packed(evaluation.right),
     }  # fmt: skip
 
 
 def _measure(folder: SweepFolder, cell: Cell) -> Facts:
     """Arrays of the importance of every head, in a study file beside the result."""
-    from hgviz.tasks.measurements import importance
-
     arrays, permutations = cell.given["arrays"], cell.given.get("permutations", 1)
     name, trials = Path(_data(cell)).name, _trials(folder, cell)
     study = importance(trials, arrays, name, cell.given["seed"], permutations)
@@ -556,15 +550,10 @@ def _measure(folder: SweepFolder, cell: Cell) -> Facts:
 
 def _curve(folder: SweepFolder, cell: Cell) -> Facts:
     """The pruning curve of one method, or of random orders."""
-    from hgviz.tasks.pruning import curve, random_curves
-
     trials, given = _trials(folder, cell), cell.given
-    method, least, points = given["method"], given["least"], given["points"]
     study = replace(open_study(folder.result_at(cell.needs[-1], ".h5")), path="")
-    if method == "random":
-        study = random_curves(trials, study, given["random"], least, points)
-    else:
-        study = curve(trials, study, method, random=0, least=least, most=points)
+    limits = given.get("random", 0), given["least"], given["points"]
+    study = curve(trials, study, given["method"], *limits)
     write_study(folder.result_at(cell.key, ".h5"), study, force=True)
     curves = [
         {
@@ -580,8 +569,6 @@ def _curve(folder: SweepFolder, cell: Cell) -> Facts:
 
 def _compare(folder: SweepFolder, cell: Cell) -> Facts:
     """The comparison of two models, as `hgviz compare --data --json` prints it."""
-    from hgviz.tasks.comparison import compare_models
-
     given = cell.given
     a, b = (
         _open(folder, given[side], {"checkpoint": cell.paths.get(f"{side} checkpoint", "")},
@@ -589,11 +576,10 @@ def _compare(folder: SweepFolder, cell: Cell) -> Facts:
         for side in "ab"
     )  # fmt: skip
     text_column, label_column = given["columns"]
-    comparison = compare_models(
+    return compare_models(
         a, b, _data(cell), "", text_column, label_column,
         limit=given["limit"] or None, texts=given["texts"],
-    )  # fmt: skip
-    return comparison.to_dict()
+    ).to_dict()  # fmt: skip
 
 
 WORK: Mapping[str, Measure] = {
@@ -607,8 +593,6 @@ def _open(
     folder: SweepFolder, given: Mapping[str, Any], paths: Mapping[str, str], device: str = "cpu"
 ) -> Model:
     """The model of a cell: one that the study trained, or a checkpoint that has not changed."""
-    from hgviz.models import open_model
-
     is_trained = "trained" in given
     path = str(folder.model_at(given["trained"])) if is_trained else paths["checkpoint"]
     activation, digest = given.get("activation", ""), given.get("checkpoint", "")
@@ -624,8 +608,6 @@ def _open(
 
 
 def _trials(folder: SweepFolder, cell: Cell) -> Trials:
-    from hgviz.tasks.pruning import trials_of
-
     model = _open(folder, cell.given, cell.paths, cell.given["device"])
     limit, (text_column, label_column) = cell.given["limit"] or None, cell.given["columns"]
     return trials_of(model, _data(cell), text_column, label_column, limit=limit)
@@ -654,9 +636,3 @@ def unpacked(facts: Mapping[str, Any]) -> np.ndarray:
     """(count,) booleans from what packed returned."""
     bits = np.unpackbits(np.frombuffer(bytes.fromhex(facts["bits"]), np.uint8))
     return bits[: int(facts["count"])].astype(bool)
-
-
-__all__ = [
-    "compute_cell", "compute_here", "fail_without_worker", "find_changes", "is_sweep_file",
-    "measure_cell", "open_sweep", "packed", "plan", "run_sweep", "sweep_at", "unpacked",
-]  # fmt: skip

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -34,14 +35,13 @@ from hgviz.core import HgvizError, progress
 from hgviz.errors import choose, require
 from hgviz.language import number
 from hgviz.study import AXES, Sweep
-from hgviz.tasks.studies import sweep_at, unpacked
+from hgviz.tasks.studies import OWN, sweep_at, unpacked
 
 if TYPE_CHECKING:
     from hgviz.figures.charts import Line, Plots, Seeds
     from hgviz.figures.output import Table
 
 RANDOM, RANDOM_LABEL = "random", "random orders"  # a method, and its label in charts
-OWN = "own"  # the name of an activation that is not exchanged
 LOWER_IS_BETTER = ("bits_per_byte",)
 DECIMALS = 7  # shares are stored as float32: equal shares must not differ by 1e-8
 MOST_AXES, MOST_RIBBONS = 12, 4  # of one figure: axes, and intervals that can be told apart
@@ -91,10 +91,9 @@ class Curves(msgspec.Struct):
         for curve in self.curves:
             off = curve.off = np.array(curve.off, np.int64)
             values = curve.values = np.array(curve.values, np.float64).round(DECIMALS)
-            is_sound = off.ndim == 1 and len(off) and off.shape == values.shape
-            if not (is_sound and (np.diff(off) > 0).all() and off[-1] <= self.heads):
-                raise ValueError
-            if not np.isfinite(values).all():
+            is_plain = off.ndim == 1 and len(off) and off.shape == values.shape
+            is_ascending = is_plain and (np.diff(off) > 0).all() and off[-1] <= self.heads
+            if not (is_ascending and np.isfinite(values).all()):
                 raise ValueError
 
     def nearest(self, budget: float) -> list[int | None]:
@@ -148,11 +147,12 @@ def _read(sweep: Sweep, work: str, kind: type[T], depth: int) -> dict[Setting, d
     orders = [{name: at for at, name in enumerate(sweep.names(axis))} for axis in AXES]
     seeds = sweep.names("seed")  # by their number, whichever folder they come from
     orders[AXES.index("seed")] = {name: int(name) for name in seeds if name.isdecimal()}
+
+    def rank(place: Setting) -> list[int]:
+        return [order.get(name, -1) for order, name in zip(orders, place, strict=True)]
+
     groups: dict[Setting, dict[str, T]] = defaultdict(dict)
-    for place in sorted(
-        results,
-        key=lambda place: [order.get(name, -1) for order, name in zip(orders, place, strict=True)],
-    ):
+    for place in sorted(results, key=rank):
         groups[place[:depth]][place[depth]] = results[place]
     return dict(groups)
 
@@ -266,12 +266,11 @@ class StudyResults:
         each head metric."""
         rows = []
         for setting, seeds in _read(self.sweep, "compare", Comparison, 3).items():
-            changes = [
-                {row.metric: row.difference for row in seeds[seed].metrics} for seed in seeds
-            ]
+            changes = [{row.metric: row.difference for row in seed.metrics}
+                       for seed in seeds.values()]  # fmt: skip
             rows.append({
                 **_names(setting), "base": self.sweep.names("activation")[0],
-                "agreement": _interval(seeds[seed].answers.agreement for seed in seeds),
+                "agreement": _interval(seed.answers.agreement for seed in seeds.values()),
                 "metrics": {name: _interval(change.get(name) for change in changes)
                             for name in changes[0]},
             })  # fmt: skip
@@ -287,10 +286,13 @@ class StudyResults:
         """What the curves are of, such as "accuracy"."""
         return next(cell.curves[0].unit for unit in self.units.values() for cell in unit.values())
 
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """The settings that have curves."""
-        return tuple(dict.fromkeys(unit[:3] for unit in self.units))
+    @cached_property
+    def settings(self) -> dict[Setting, list[Unit]]:
+        """The settings that have curves, with their units."""
+        settings: dict[Setting, list[Unit]] = defaultdict(list)
+        for unit in self.units:
+            settings[unit[:3]].append(unit)
+        return dict(settings)
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -331,8 +333,7 @@ class StudyResults:
     def pruning(self) -> list[Row]:
         """What each method leaves of each setting; at: one interval over seeds for each budget."""
         rows = []
-        for setting in self.settings:
-            units = [unit for unit in self.units if unit[:3] == setting]
+        for setting, units in self.settings.items():
             for method in self.methods:
                 mine = [unit for unit in units if method in self.units[unit]]
                 if mine:
@@ -485,8 +486,11 @@ def budgets_chart(results: StudyResults, methods: Sequence[str] = ()) -> Plots:
     for method in methods:
         choose(method, results.methods, "curve of this study")
     names = [name for name in results.methods if not methods or name in methods or name == RANDOM]
-    settings = results.settings[:MOST_AXES]
-    lines = {setting: _mean_lines(results, setting, names) for setting in settings}
+    settings = dict(islice(results.settings.items(), MOST_AXES))
+    lines = {
+        setting: _mean_lines([results.units[unit] for unit in units], names)
+        for setting, units in settings.items()
+    }
     halves = [(line.high - line.low) / 2 for row in lines.values() for line in row
               if line.low is not None and line.high is not None]  # fmt: skip
     has_ribbons, width = bool(halves) and len(names) <= MOST_RIBBONS, ""
@@ -506,7 +510,7 @@ def budgets_chart(results: StudyResults, methods: Sequence[str] = ()) -> Plots:
         )
         for setting, row in lines.items()
     )  # fmt: skip
-    counts = sorted({sum(unit[:3] == setting for unit in results.units) for setting in settings})
+    counts = sorted({*map(len, settings.values())})
     has_random = any(line.label == RANDOM_LABEL for row in lines.values() for line in row)
     random = f"; {RANDOM_LABEL}: mean for each model and seed" if has_random else ""
     notes = [f"{_seeds(counts)}{random}{width}"]
@@ -519,25 +523,19 @@ def budgets_chart(results: StudyResults, methods: Sequence[str] = ()) -> Plots:
     )  # fmt: skip
 
 
-def _mean_lines(results: StudyResults, setting: Setting, names: Sequence[str]) -> list[Line]:
+def _mean_lines(units: Sequence[Mapping[str, Curves]], names: Sequence[str]) -> list[Line]:
     """The mean over seeds of the curves of each method, at the shares that all seeds have."""
     from hgviz.figures.charts import Line
 
     lines = []
     for name in names:
-        cells = [methods[name] for unit, methods in results.units.items()
-                 if unit[:3] == setting and name in methods]  # fmt: skip
-        if not cells:
+        if not (cells := [methods[name] for methods in units if name in methods]):
             continue
         x = [np.round(cell.curves[0].off / cell.heads, 9) for cell in cells]
         y = [np.mean([curve.values for curve in cell.curves], axis=0) for cell in cells]
-        shares = x[0]
-        for other in x[1:]:
-            shares = np.intersect1d(shares, other)
-        values = np.array(
-            [100 * ys[np.searchsorted(xs, shares)] for xs, ys in zip(x, y, strict=True)]
-        )
-        intervals = [student_interval(column) for column in values.T]
+        shares = reduce(np.intersect1d, x)
+        values = [100 * ys[np.searchsorted(xs, shares)] for xs, ys in zip(x, y, strict=True)]
+        intervals = [student_interval(column) for column in np.transpose(values)]
         means, lows, highs = np.array([(one.mean, one.low, one.high) for one in intervals]).T
         ends = (lows, highs) if len(values) > 1 else (None, None)
         lines.append(Line(RANDOM_LABEL if name == RANDOM else name, shares, means, *ends))
@@ -551,8 +549,8 @@ def _limits(lines: Sequence[Line], tight: bool) -> tuple[float, float]:
     low, high = float(means.min()), float(means.max())
     if not tight:
         span = max(high - low, 1.0)
-        ends = [end for line in lines for end in (line.low, line.high) if end is not None]
-        edges = np.concatenate([*ends, means])
+        ends = (end for line in lines for end in (line.low, line.high) if end is not None)
+        edges = np.concatenate([means, *ends])
         low = max(float(edges.min()), low - span / 2)
         high = min(float(edges.max()), high + span / 2)
     margin = 0.05 * (high - low) or 1.0
@@ -693,9 +691,3 @@ def _words(name: str, value: Any, shares: Sequence[str]) -> Iterator[tuple[str, 
             yield name, number(value)
         case _:
             yield name, "–" if value is None else str(value)
-
-
-__all__ = [
-    "OWN", "RANDOM_LABEL", "StudyResults", "budgets_chart", "read_results", "seeds_chart",
-    "study_report", "sweep_chart",
-]  # fmt: skip

@@ -107,7 +107,10 @@ def twice(files, tmp_path, monkeypatch, spec, sources, suffix):
     """Draw a figure, and where its files are the command that it says; returns that command."""
     of = tasks.sources_of(spec.kind, [files / name for name, _ in sources],
                           [item for _, item in sources])  # fmt: skip
-    first, again = Path(tasks.figure(spec, of, tmp_path / f"fig 1{suffix}")), tmp_path / "again"
+    first, again = (
+        Path(tasks.draw(tasks.panel(spec, of), tmp_path / f"fig 1{suffix}")),
+        tmp_path / "again",
+    )
     again.mkdir()
     for name in {name for name, _ in sources}:
         (again / name).symlink_to(files / name)
@@ -196,13 +199,10 @@ def test_nothing_of_a_figure_is_lost_in_its_options_and_on_a_command_line(spec):
     assert what_is_used(spec_of(spec.kind, set_options(spec), [A, A])) == what_is_used(spec)
     found = []
 
-    def figure(asked, of, out, **beside):
-        found.append(asked)
-        return out
-
     words = ["figure", "a.h5", *(["b.h5"] if FIGURES[spec.kind].of == "pair" else [])]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tasks, "figure", figure)
+        patch.setattr(tasks, "panel", lambda asked, of: found.append(asked))
+        patch.setattr(tasks, "draw", lambda panel, out, **beside: out)
         patch.setattr(tasks, "sources_of", lambda kind, files, items: [A] * len(files))
         words += [*arguments(spec), "-o", "f.pdf"]
         assert cli.main(words, cli.Window(None, None)) == 0

@@ -455,7 +455,7 @@ def test_without_a_position_of_its_own_the_mean_of_all_queries_is_shown():
 def test_an_image_is_written_with_its_numbers_and_from_its_file(tmp_path):
     write_capture(tmp_path / "a.h5", replace(IMAGE, off=frozenset({HeadId(1, 1)})))
     spec = Spec("image", Selection(1, 0, 5), heads=HEADS)
-    tasks.figure(spec, open_capture(tmp_path / "a.h5"), tmp_path / "a.pdf", numbers=True)
+    tasks.draw(tasks.panel(spec, open_capture(tmp_path / "a.h5")), tmp_path / "a.pdf", numbers=True)
     rows = [line.split(",") for line in (tmp_path / "a.csv").read_text().splitlines()[1:]]
     assert len(rows) == 3 * 25 and {row[-1] for row in rows if row[0] == "1.1"} == {"off"}
     found = [float(row[-2]) for row in rows if row[0] == "1.0"]
@@ -494,11 +494,11 @@ def test_a_rollout_says_how_maps_were_composed_and_which_way_answers_took(
     capture = hourglass(PHRASE, (1, 2, 6))
     if signed:
         capture = translated(letters("The hou"), letters("The "), signed=True)
-    tasks.figure(spec, capture, tmp_path / "a.svg")
+    tasks.draw(tasks.panel(spec, capture), tmp_path / "a.svg")
     text = (tmp_path / "a.svg").read_text("utf-8")
     assert [part for part in said if part not in text] == []
     with pytest.raises(HgvizError, match="no token 99"):
-        tasks.figure(Spec("rollout", Selection(0, 0, 99)), capture, tmp_path / "b.svg")
+        tasks.draw(tasks.panel(Spec("rollout", Selection(0, 0, 99)), capture), tmp_path / "b.svg")
 
 
 # --- long texts -----------------------------------------------------------------------------------

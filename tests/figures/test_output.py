@@ -395,7 +395,7 @@ def previewed(spec, dots):
 def test_at_the_dots_of_a_file_a_preview_is_its_picture(kind, tmp_path):
     spec = Spec(kind, CHOSEN, width="acl")
     seen = previewed(spec, labels.DOTS)
-    tasks.figure(spec, CAPTURE, tmp_path / "one.png")
+    tasks.draw(tasks.panel(spec, CAPTURE), tmp_path / "one.png")
     assert np.array_equal(pixels(seen.png)[1], pixels((tmp_path / "one.png").read_bytes())[1])
     assert seen.width == pytest.approx(3.03 * 72) and seen.smallest and seen.smallest >= 5
 
