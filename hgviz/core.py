@@ -790,12 +790,12 @@ class RolloutOptions:
             )
 
     @property
-    def keep(self) -> float:
+    def residual_share(self) -> float:
         """What x is multiplied with in a sum."""
         return 1.0 if self.signed else self.residual
 
     @property
-    def look(self) -> float:
+    def attention_share(self) -> float:
         """What attention is multiplied with in a sum."""
         return 1.0 if self.signed else 1 - self.residual
 

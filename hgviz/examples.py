@@ -55,13 +55,13 @@ class Example:
     signal: Floats | None = None
     first: Example | None = None
 
-    def told(self) -> Iterator[bytes]:
+    def identity(self) -> Iterator[bytes]:
         """All that tells it from others."""
         yield self.ids.tobytes() + b"|" + self.wanted.tobytes() + b"|"
         if self.signal is not None:
             yield self.signal.tobytes()
         if self.first is not None:
-            yield from self.first.told()
+            yield from self.first.identity()
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Examples:
         """A fingerprint of what is asked."""
         found = hashlib.sha256(self.asked.encode())
         for row in self.rows:
-            for part in row.told():
+            for part in row.identity():
                 found.update(part)
         return found.hexdigest()
 

@@ -257,7 +257,9 @@ class _Builder:
     ) -> Sum:
         """Append a sum. Of two terms the first is the residual path; without a start it is neither
         measured nor divided."""
-        shares = ((), (1.0,), (self.options.keep, self.options.look))[len(terms)]
+        shares = ((), (1.0,), (self.options.residual_share, self.options.attention_share))[
+            len(terms)
+        ]
         summands = tuple(Term(share, *term) for share, term in zip(shares, terms, strict=True))
         start = None if self.options.signed else start
         divided = divided and self.options.divides and start is not None

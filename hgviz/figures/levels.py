@@ -177,7 +177,7 @@ class Levels(CaptureFigure):
         top = page.heading(f"From “{words}”", f"in “{word}”, {place}" if word else place)
         names = [self._names(stage, page.width) for stage in stages]
         right = page.width - MARGIN
-        left = _left(stages, names, right)
+        left = _widest_left(stages, names, right)
         strips = _strips(page, stages, shades, left, right)
         highest = max((height for _, _, height, _ in strips[0].arcs(None)), default=0.0)
         strips = [replace(strip, y=strip.y + top + highest + 3) for strip in strips]
@@ -277,7 +277,7 @@ def _token_widths(prompt: Prompt, room: float, smallest: float) -> tuple[Many, f
     return widths * min(room / widths.sum(), 3.0 * size / 10.0), size
 
 
-def _left(stages: list[Stage], names: list[list[str]], right: float) -> float:
+def _widest_left(stages: list[Stage], names: list[list[str]], right: float) -> float:
     """Where the widest strip begins, so that there is room for names beside the narrower ones."""
     spare = [(1 - factor) / 2 for factor in _factors(stages)]
     left = 0.0

@@ -296,7 +296,7 @@ def one_of(names: Iterable[str]) -> Form:
     return Form(f"one of {', '.join(known)}", lambda value, *_: known[known.index(value)], str)
 
 
-def _typed(kind: type, value: Any, *_: Any) -> Any:
+def _require_type(kind: type, value: Any, *_: Any) -> Any:
     if not isinstance(value, kind):
         raise TypeError
     return value
@@ -308,7 +308,7 @@ def shortest_number(value: float) -> str:
     return short if float(short) == value else repr(float(value))
 
 
-def _whole(value: Any, *_: Any) -> int:
+def _integer(value: Any, *_: Any) -> int:
     number = -1 if isinstance(value, bool) else index(value)
     if number < 0:
         raise ValueError
@@ -323,7 +323,9 @@ def _number(value: Any, *_: Any) -> float:
 
 
 def _texts(value: Any, *_: Any) -> tuple[str, ...]:
-    return tuple(_typed(str, text) for text in ([value] if isinstance(value, str) else value))
+    return tuple(
+        _require_type(str, text) for text in ([value] if isinstance(value, str) else value)
+    )
 
 
 def _limits(value: Any, *_: Any) -> tuple[float, float]:
@@ -342,7 +344,7 @@ def _head_name(value: Any) -> str:
     if isinstance(value, str):
         return value
     layer, head = value
-    return f"{_whole(layer)}.{_whole(head)}"
+    return f"{_integer(layer)}.{_integer(head)}"
 
 
 def _heads(value: Any, _: Spec, captures: Sequence[Capture]) -> tuple[HeadId, ...]:
@@ -368,7 +370,7 @@ def _tokens(value: Any, spec: Spec, captures: Sequence[Capture]) -> tuple[int, .
     count = len(capture.query_prompt(layer)) if layer < len(capture.spec.layers) else 0
     if value == "all":
         return tuple(range(count))
-    return parse_tokens(value, count) if isinstance(value, str) else tuple(map(_whole, value))
+    return parse_tokens(value, count) if isinstance(value, str) else tuple(map(_integer, value))
 
 
 def parse_tokens(text: str, count: int) -> tuple[int, ...]:
@@ -394,10 +396,10 @@ def _write_tokens(numbers: Iterable[int]) -> str:
     return ",".join(f"{first}:{rest[-1] + 1}" if rest else str(first) for first, *rest in parts)
 
 
-WHOLE = Form("a whole number, 0 or more", _whole, int)
+WHOLE = Form("a whole number, 0 or more", _integer, int)
 NUMBER = Form("a number", _number, float)
-FLAG = Form("true or false", partial(_typed, bool), bool)
-TEXT = Form("text", partial(_typed, str), str)
+FLAG = Form("true or false", partial(_require_type, bool), bool)
+TEXT = Form("text", partial(_require_type, str), str)
 TEXTS = Form("text, or a list of texts", _texts, list)
 LIMITS = Form("a range MIN:MAX, such as 0:0.5", _limits,
               lambda limits: ":".join(map(shortest_number, limits)))  # fmt: skip
