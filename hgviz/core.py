@@ -84,6 +84,14 @@ class Prompt:
     def __len__(self) -> int:
         return len(self.ids)
 
+    def first(self, count: int) -> Prompt:
+        """The first tokens alone, with the whole text."""
+        names = ("ids", "pieces", "spans", "attention_mask", "token_type_ids", "boundaries",
+                 "position_ids")  # fmt: skip
+        values = {name: getattr(self, name) for name in names}
+        cut: dict[str, Any] = {name: x[:count] for name, x in values.items() if x is not None}
+        return replace(self, **cut)
+
     @property
     def unit(self) -> str:
         """What one position is called: token, or state, frame, position or slot without a text."""

@@ -379,11 +379,12 @@ def _describe(proof: Proof) -> list[str]:
         numbers = ", ".join(map(str, proof.empty))
         lines.append(f"Layers without heads, which only add their bias: {numbers}.")
     if proof.compensation != "none":
-        lines.append(f"Compensation: {proof.compensation}, computed on {proof.source}.")
+        lines.append(f"Compensation: {proof.compensation}, computed on {proof.read.source}.")
     in_float32 = f" ({proof.rough:.1e} in float32)" if proof.rough is not None else ""
     lines.append(
         f"Logits differ from the masked model's by at most {proof.difference:.1e} in {proof.dtype}"
-        f"{in_float32}; the largest is {proof.largest:.1f}, on {proof.amount} from {proof.source}."
+        f"{in_float32}; the largest is {proof.largest:.1f}, on {proof.read.amount} "
+        f"from {proof.read.source}."
     )
     sizes = {"Parameters": proof.parameters, "Bytes of the tensors": proof.size}
     lines += [

@@ -302,11 +302,12 @@ class ProofDialog(dialogs.Form):
 
 def agreement(proof: Proof) -> str:
     """How far the logits are from those of the masked model, and on how many texts."""
-    source = tr(proof.source) if proof.source == REVIEWS else proof.source
-    texts = counted(proof.texts, "text")
-    if proof.read.asked != "classes":
+    read = proof.read
+    source = tr(read.source) if read.source == REVIEWS else read.source
+    texts = counted(read.count, "text")
+    if read.asked != "classes":
         texts = tr("{n:,} of {all:,} windows of {texts:,} texts",
-                   n=proof.texts, all=proof.read.examples, texts=proof.read.texts)  # fmt: skip
+                   n=read.count, all=read.examples, texts=read.texts)  # fmt: skip
     compared = tr("Compared on {texts} from {source}.", texts=texts, source=source)
     if not proof.difference:
         return f"{tr('The logits equal those of the masked model exactly.')} {compared}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import groupby
@@ -49,9 +49,9 @@ from hgviz.models.layers import (
     repeat_batch,
     require_attention,
 )
-from hgviz.models.model import Model
+from hgviz.models.model import Model, batch_tokens
 from hgviz.models.run import Observer, Run
-from hgviz.models.trials import GateGradientRecorder, batch_tokens
+from hgviz.models.trials import GateGradientRecorder
 
 Array = NDArray[Any]
 Doubles = NDArray[np.float64]
@@ -181,15 +181,15 @@ class AttributionPath:
             _baseline(model, end, text, baseline)
             for end, text in zip(self.ends, texts, strict=False)
         )
-        self.layers = output_projections(model.module)
+        self.layers = [part for part in output_projections(model.module) if part.layer.heads]
+        known = {part.layer.index for part in self.layers}
         for layer in attention_layers(model.module):
-            if layer.heads and layer.index not in {part.layer.index for part in self.layers}:
-                raise HgvizError(
-                    f"layer {layer.index} of this model cannot be attributed: "
-                    "hgviz did not find the output projection of its heads",
-                    "Choose another model",
-                )
-        self.layers = [part for part in self.layers if part.layer.heads]
+            require(
+                not layer.heads or layer.index in known,
+                f"layer {layer.index} of this model cannot be attributed: "
+                "hgviz did not find the output projection of its heads",
+                "Choose another model",
+            )
         self._points = max(1, POINTS_TOKENS // max(1, sum(end.shape[1] for end in self.ends)))
 
     def answers(self, *embeddings: Tensor) -> Tensor:
@@ -287,12 +287,8 @@ class AttributionPath:
             return outputs.pop(0)
 
         for hook, ends in ((record, self.starts), (replace_output, self.ends)):
-            handle = module.register_forward_hook(hook)
-            try:
-                with torch.no_grad():
-                    answer = float(self.answers(*ends)[0])
-            finally:
-                handle.remove()
+            with module.register_forward_hook(hook), torch.no_grad():
+                answer = float(self.answers(*ends)[0])
         return answer
 
     def _gradients_at(self, points: Sequence[float]) -> tuple[Sequence[Tensor], list[Tensor]]:
@@ -307,13 +303,10 @@ class AttributionPath:
         def record(projection: nn.Module, values: tuple[Tensor, ...]) -> None:
             inputs[projection].append(values[0])
 
-        hooks = [projection.register_forward_pre_hook(record) for projection in inputs]
-        try:
-            with torch.enable_grad():
-                answers = self.answers(*embeddings)
-        finally:
-            for hook in hooks:
-                hook.remove()
+        with ExitStack() as hooks, torch.enable_grad():
+            for projection in inputs:
+                hooks.enter_context(projection.register_forward_pre_hook(record))
+            answers = self.answers(*embeddings)
         contexts = [inputs[layer.o].pop(0) for layer in self.layers]  # layers may share a product
         # a model that finds its segments by a network of its own reads them without gradients
         sources = [*embeddings, *contexts]
@@ -343,12 +336,7 @@ def _read_by(model: Model, prompt: Prompt, target: Prompt | None, answer: Answer
     causal = all(layer.causal for layer in model.spec.layers) and model.spec.goal == "next"
     if answer.position is None or target is not None or not causal:
         return prompt
-    stop = answer.position + 1
-    names = ("ids", "pieces", "spans", "attention_mask", "token_type_ids", "position_ids",
-             "boundaries")  # fmt: skip
-    values = {name: getattr(prompt, name) for name in names}
-    cut: dict[str, Any] = {name: x[:stop] for name, x in values.items() if x is not None}
-    return replace(prompt, **cut)
+    return prompt.first(answer.position + 1)
 
 
 def _baseline(model: Model, end: Tensor, text: Prompt, baseline: str) -> Tensor:
@@ -513,15 +501,8 @@ class ScoreGradients:
             (at_scores,) = torch.autograd.grad(weights, leaf, at_weights)
         at_scores = torch.where(seen & ~empty, at_scores, 0.0)
         heads = tuple(self._heads[layer][place] for place in group.heads)
-        return Slopes(
-            heads,
-            rows,
-            _numpy(torch.where(seen, scores, 0.0)[0]),
-            _numpy(weights[0]),
-            _numpy(at_scores[0]),
-            _numpy(at_weights[0]),
-            _numpy(seen[0, 0]),
-        )
+        arrays = torch.where(seen, scores, 0.0), weights, at_scores, at_weights, seen[:, 0]
+        return Slopes(heads, rows, *(_numpy(array[0]) for array in arrays))
 
 
 def score_gradients(

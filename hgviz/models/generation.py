@@ -126,14 +126,8 @@ def _without_end(model: Model, text: Prompt) -> Prompt:
     last = int(text.ids[-1])
     if last not in model.ends or not text.text:
         return text
-    if model.tokenizer.encode(text.text).ids[-1] != last:
-        return text
-    names = ("ids", "spans", "attention_mask", "token_type_ids", "boundaries")
-    values = {name: getattr(text, name) for name in names}
-    cut: dict[str, Any] = {
-        name: None if value is None else readonly(value[:-1]) for name, value in values.items()
-    }
-    return replace(text, pieces=text.pieces[:-1], **cut)
+    ends_itself = model.tokenizer.encode(text.text).ids[-1] != last
+    return text if ends_itself else text.first(len(text) - 1)
 
 
 def choose_token(

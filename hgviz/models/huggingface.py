@@ -32,7 +32,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
-from hgviz.core import Floats, Goal, HgvizError, Modality
+from hgviz.core import Goal, HgvizError, Modality
 from hgviz.errors import require
 from hgviz.files import first_line, printable
 from hgviz.maps.rule import Diagonals, Rule
@@ -42,7 +42,7 @@ from hgviz.models.layers import ExternalLayer, Network, Tokens, as_tokens, score
 from hgviz.models.masks import Mask, MaskRule, mask, rule_of_mask
 from hgviz.models.patches import PatchBoundaries, boundaries_of, install_boundaries
 from hgviz.models.pretrained_config import RemainingHeads, TransformersConfig
-from hgviz.models.run import Run, WeightedCall
+from hgviz.models.run import PassEnded, Run, WeightedCall
 
 NAME = "hgviz"  # of our functions, where transformers looks them up
 SOURCE, TARGET = 5, 3  # tokens of the probing pass: the lengths tell the two texts apart
@@ -889,15 +889,30 @@ class Transformers(Network):
 
     @cached_property
     def _example_signal(self) -> Tokens:
+        """A random image or sound, of the first of some shapes that the model can read."""
+        random, stated = np.random.default_rng(0), partial(stated_of, self.net.config)
+        shapes: list[tuple[int, ...]]
+        bins = stated("num_mel_bins", "input_feat_per_channel")
+        if self.signal == "pixel_values":
+            size = stated("image_size") or 224
+            size = list(size.values()) if isinstance(size, dict) else size
+            height, width = (size, size) if isinstance(size, int) else size[-2:]
+            shapes = [(stated("num_channels") or 3, height, width)]
+        elif bins:
+            longest = stated("max_source_positions") or 50
+            shapes = [(bins, 2 * longest), (2 * longest, bins), (stated("max_length") or 100, bins)]
+        else:
+            shapes = [(SAMPLES,), (100, stated("feature_projection_input_dim") or 160)]
         failures = []
-        for signal in map(torch.from_numpy, example_signals(self.net.config, self.signal)):
+        for shape in shapes:
+            signal = torch.from_numpy(random.normal(size=(1, *shape)).astype(np.float32))
             try:
-                count = self.positions(signal[None])
+                count = self.positions(signal)
             except Exception as error:  # of another shape, as its parts say it
                 failures.append(first_line(error))
             else:
                 ids = torch.zeros(1, count, dtype=torch.long, device=self.weight.device)
-                return Tokens(ids, signal=signal[None].to(self.weight))
+                return Tokens(ids, signal=signal.to(self.weight))
         raise unseen(self.config.family, failures[0])
 
     def random_signals(self, count: int) -> Tokens:
@@ -921,14 +936,14 @@ class Transformers(Network):
 
         def stop(index: int) -> None:
             if shapes[-1].queries > 1:
-                raise _EndOfProbe
+                raise PassEnded
 
         active.on_layer = stop
         tokens = Tokens(signal=signal.to(self.weight))
         if self.config.form == "encoder-decoder":
             ids = torch.zeros(1, 1, dtype=torch.long, device=self.weight.device)
             tokens = Tokens(ids, source=tokens)
-        with contextlib.suppress(_EndOfProbe), torch.inference_mode():
+        with contextlib.suppress(PassEnded), torch.inference_mode():
             self.compute(tokens, active)
         return shapes[-1].queries
 
@@ -983,25 +998,22 @@ class Transformers(Network):
         None where padding is not counted, or position_ids are not taken."""
         if "position_ids" not in self.takes or self.config.form == "encoder-decoder":
             return None
-        used: list[list[int]] = []
-        hooks = [
-            table.register_forward_pre_hook(
-                lambda module, args: used.append(args[0].flatten().tolist())
-            )
-            for table in _position_tables(self.net)
-        ]
-        if not hooks:
+        used, tables = list[list[int]](), _position_tables(self.net)
+        if not tables:
             return None
         ids = self.example(SOURCE, 1).ids
         assert ids is not None
         mask = torch.ones_like(ids)
         mask[:, 0] = 0
-        try:
-            with torch.inference_mode(), _activate_pass(ActivePass()), _without_logs():
+
+        def record(table: nn.Module, args: tuple[Tensor, ...]) -> None:
+            used.append(args[0].flatten().tolist())
+
+        with contextlib.ExitStack() as hooks, torch.inference_mode(), _without_logs():
+            for table in tables:
+                hooks.enter_context(table.register_forward_pre_hook(record))
+            with _activate_pass(ActivePass()):
                 self.net(input_ids=ids, attention_mask=mask)
-        finally:
-            for hook in hooks:
-                hook.remove()
         return next((row[0] for row in used if row == [*range(row[0], row[0] + SOURCE)]), None)
 
     # --- output projections
@@ -1021,10 +1033,6 @@ class Transformers(Network):
             for layer, output in zip(self.config.layers, self.projections, strict=True)
             if output is not None and layer.heads
         ]
-
-
-class _EndOfProbe(Exception):
-    """Ends a pass that has shown what was asked."""
 
 
 def _numbers(keep: Tensor | None) -> Tensor | None:
@@ -1125,28 +1133,20 @@ def quiet() -> Iterator[None]:
         yield
 
 
+@contextlib.contextmanager
+def library_errors(what: str, do: str) -> Iterator[None]:
+    """Within, whatever transformers raises becomes an HgvizError that says what was tried."""
+    try:
+        yield
+    except HgvizError:
+        raise
+    except Exception as error:  # transformers raises whatever its parts do
+        raise HgvizError(f"{what}: transformers says: {first_line(error)}", do) from None
+
+
 def stated_of(config: Any, *names: str) -> Any:
     """The value of the first of these names in a configuration or in that of its part for images or
     audio; None for none."""
     parts = [config, *(getattr(config, f"{part}_config", None) for part in ("vision", "audio"))]
     values = (getattr(part, name, None) for part in parts for name in names)
     return next((value for value in values if value is not None), None)
-
-
-def example_signals(config: Any, signal: str) -> Iterator[Floats]:
-    """Random images or sounds of the shapes that a model with such an argument may read."""
-    random, stated = np.random.default_rng(0), partial(stated_of, config)
-    shapes: list[tuple[int, ...]]
-    bins = stated("num_mel_bins", "input_feat_per_channel")
-    if signal == "pixel_values":
-        size = stated("image_size") or 224
-        size = list(size.values()) if isinstance(size, dict) else size
-        height, width = (size, size) if isinstance(size, int) else size[-2:]
-        shapes = [(stated("num_channels") or 3, height, width)]
-    elif bins:
-        longest = stated("max_source_positions") or 50
-        shapes = [(bins, 2 * longest), (2 * longest, bins), (stated("max_length") or 100, bins)]
-    else:
-        shapes = [(SAMPLES,), (100, stated("feature_projection_input_dim") or 160)]
-    for shape in shapes:
-        yield random.normal(size=shape).astype(np.float32)

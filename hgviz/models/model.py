@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -35,12 +36,12 @@ from hgviz.models.devices import device_of, dtype_of, room
 from hgviz.models.dynamic import DynamicConfig
 from hgviz.models.layers import Configuration, Network, Tokens, require_attention
 from hgviz.models.pretrained_config import TransformersConfig
-from hgviz.models.run import LastLayer, LastLayerReached, Observer, Run
+from hgviz.models.run import LastLayer, Observer, PassEnded, Run
 from hgviz.models.tensors import digest_of, unread_files
 from hgviz.models.text import Bare, Tokenizer, end_tokens, require_room, tokenizer_of
 
 if TYPE_CHECKING:  # transformers takes seconds to load
-    from hgviz.examples import Example
+    from hgviz.examples import Batch, Example
     from hgviz.models.dynamic import Dynamic
     from hgviz.models.huggingface import Transformers
     from hgviz.models.signals import Processor
@@ -58,6 +59,7 @@ class Result:
     logits: NDArray[Any]
 
 
+@dataclass(eq=False, repr=False)
 class Model:
     """A checkpoint with its tokenizer, on a device; made by open_model.
 
@@ -65,21 +67,14 @@ class Model:
     does not use.
     """
 
-    def __init__(
-        self,
-        module: Network,
-        spec: ModelSpec,
-        tokenizer: Tokenizer,
-        device: str,
-        dtype: str,
-        ends: frozenset[int] = frozenset(),
-        processor: Processor | None = None,
-        unread: tuple[str, ...] = (),
-    ) -> None:
-        self.module, self.spec, self.tokenizer = module, spec, tokenizer
-        self.device, self.dtype, self.ends, self.processor = device, dtype, ends, processor
-        self.unread = unread
-        self._kinds: int = getattr(self.config, "segments", 0)  # token types
+    module: Network
+    spec: ModelSpec
+    tokenizer: Tokenizer
+    device: str
+    dtype: str
+    ends: frozenset[int] = frozenset()
+    processor: Processor | None = None
+    unread: tuple[str, ...] = ()
 
     # --- what it reads ---
 
@@ -87,6 +82,10 @@ class Model:
     def config(self) -> Configuration:
         """What the model is built from."""
         return self.module.config
+
+    @property
+    def _kinds(self) -> int:
+        return getattr(self.config, "segments", 0)  # token types
 
     @property
     def masking(self) -> str:
@@ -145,9 +144,7 @@ class Model:
             "this model does not read text pairs: it has no token types",
             "Give one text",
         )
-        prompt = self.encode(text, pair)
-        require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
-        return prompt
+        return self._require_room(self.encode(text, pair))
 
     def encode_target(self, text: str) -> Prompt:
         """What the decoder of an encoder-decoder reads of a text. Raises HgvizError as encode."""
@@ -155,7 +152,9 @@ class Model:
 
     def tokenize_target(self, text: str) -> Prompt:
         """As encode_target, of a text that fits. Raises HgvizError where it has too many tokens."""
-        prompt = self.encode_target(text)
+        return self._require_room(self.encode_target(text))
+
+    def _require_room(self, prompt: Prompt) -> Prompt:
         require_room(len(prompt), self.spec.max_positions, self.tokenizer.unit)
         return prompt
 
@@ -391,7 +390,9 @@ class Model:
         few keys, of causal layers. Raises HgvizError as run.
         """
         tokens = self.tokens(prompt, target)
-        logits: NDArray[Any] = self.logits(tokens, self._run(off, observers, streaming))[0]
+        self._heads(streaming.heads)
+        run = Run(self._heads(off), streaming=streaming, observers=observers)
+        logits: NDArray[Any] = self.logits(tokens, run)[0]
         return logits
 
     def observe(
@@ -399,41 +400,27 @@ class Model:
         prompt: Prompt,
         target: Prompt | None = None,
         *,
-        off: Collection[HeadId] = frozenset(),
         observers: Sequence[Observer] = (),
-        streaming: Streaming = NO_STREAMING,
+        **options: Any,
     ) -> None:
         """As trace, for the observers of attention alone: no logits are made.
 
         The pass ends as soon as every layer has attended.
         """
-        tokens = self.tokens(prompt, target)
         last = LastLayer({layer.index for layer in self.spec.layers})
-        run = self._run(off, (*observers, last), streaming)
-        try:
-            self._forward(tokens, run)
-        except LastLayerReached:
-            return
-
-    def _run(
-        self, off: Collection[HeadId], observers: Sequence[Observer], streaming: Streaming
-    ) -> Run:
-        self._heads(streaming.heads)
-        return Run(self._heads(off), streaming=streaming, observers=observers)
+        with suppress(PassEnded):
+            self.trace(prompt, target, observers=(*observers, last), **options)
 
     def logits(self, tokens: Tokens, run: Run) -> NDArray[Any]:
         """What a pass over a batch gives, without gradients; float64 of a float64 model, else
         float32."""
-        logits = self._forward(tokens, run)
-        wide = logits.dtype if logits.dtype == torch.float64 else torch.float32
-        values: NDArray[Any] = logits.to("cpu", wide).numpy()
-        return values
-
-    def _forward(self, tokens: Tokens, run: Run) -> Tensor:
         texts = [part.ids for part in (tokens, tokens.source) if part and part.ids is not None]
         longest = max(ids.shape[-1] for ids in texts)
         with room(self.device, f"the text has {longest:,} tokens"), torch.inference_mode():
-            return self.module(tokens, run)
+            logits: Tensor = self.module(tokens, run)
+        wide = logits.dtype if logits.dtype == torch.float64 else torch.float32
+        values: NDArray[Any] = logits.to("cpu", wide).numpy()
+        return values
 
     # --- tensors of what is read ---
 
@@ -581,6 +568,21 @@ def _integers(values: Any, name: str) -> Integers:
     return array.astype(np.int64)
 
 
+def batch_tokens(batch: Batch, device: str, dtype: torch.dtype = torch.float32) -> Tokens:
+    """A batch of examples as a model reads it; dtype: of pictures and sounds."""
+
+    def tensor(values: Any, kind: torch.dtype | None = None) -> Tensor | None:
+        return None if values is None else torch.tensor(values, device=device, dtype=kind)
+
+    return Tokens(
+        tensor(batch.ids),
+        None if batch.mask.all() else tensor(batch.mask),
+        tensor(batch.kinds),
+        source=None if batch.first is None else batch_tokens(batch.first, device, dtype),
+        signal=tensor(batch.signals, dtype),
+    )
+
+
 # --- opening --------------------------------------------------------------------------------------
 
 
@@ -609,7 +611,7 @@ def open_model(
         digest = digest_of(changed, checkpoint.tensors)
         checkpoint, name = replace(checkpoint, config=changed, digest=digest), f" with {activation}"
     config, folder = _with_masking(checkpoint.config, masking), checkpoint.folder
-    module = module_of(config, checkpoint.tensors, place, kind)
+    module = module_of(config, checkpoint.tensors, place, kind, checkpoint.network)
     parameters = sum(tensor.numel() for tensor in checkpoint.tensors.values())
     spec = config.spec(printable(model_name(folder) + name), checkpoint.digest, parameters)
     spec = replace(spec, labels=tuple(map(printable, spec.labels)))
@@ -637,13 +639,20 @@ def with_activation(config: Configuration, activation: str) -> Configuration:
 
 
 def module_of(
-    config: Configuration, tensors: dict[str, Tensor], device: str, dtype: torch.dtype
+    config: Configuration,
+    tensors: dict[str, Tensor],
+    device: str,
+    dtype: torch.dtype,
+    network: Network | None = None,
 ) -> Network:
-    """The module of a configuration with these tensors, which are changed to a dtype and moved."""
+    """The module of a configuration with these tensors, which are changed to a dtype and moved.
+
+    network: a model of transformers that has them already, in float32.
+    """
     if isinstance(config, TransformersConfig):
         from hgviz.models import pretrained
 
-        return pretrained.build(config, tensors, device, dtype)
+        return pretrained.build(config, tensors, device, dtype, network)
 
     def move(tensor: Tensor) -> Tensor:
         """The same numbers where torch itself would put them: else products have other bits."""

@@ -143,20 +143,6 @@ def step_generator(seed: int, step: int, stream: int = WINDOWS) -> torch.Generat
     return torch.Generator().manual_seed((seed * 1_000_003 + step) + stream * 1_000_000_007)
 
 
-def draw_windows(
-    texts: Sequence[Tensor], weights: Sequence[float], stage: Stage, step: int, seed: int
-) -> Tensor:
-    """The windows (batch, length + 1) of one step; texts are drawn by weights, else by length."""
-    generator = step_generator(seed, step)
-    odds = torch.tensor(weights or [float(len(text)) for text in texts])
-    rows = []
-    for index in torch.multinomial(odds, stage.batch, replacement=True, generator=generator):
-        text = texts[int(index)]
-        start = int(torch.randint(0, len(text) - stage.length, (1,), generator=generator))
-        rows.append(text[start : start + stage.length + 1])
-    return torch.stack(rows).long()
-
-
 def row_batches(lengths: Sequence[int], batch: int, seed: int, epoch: int) -> list[list[int]]:
     """The rows of each batch of an epoch: every row once, in batches of similar length.
 
@@ -212,9 +198,16 @@ class WindowObjective(Objective):
         return sum(map(len, self.texts)) / (stage.length * stage.batch)
 
     def windows(self, step: int, done: float) -> Tensor:
-        """The windows (batch, length + 1) of a step."""
+        """The windows (batch, length + 1) of a step; texts are drawn by weights, else by length."""
         stage = [stage for stage in self.recipe.stages if stage.start <= done][-1]
-        return draw_windows(self.texts, self.weights, stage, step, self.recipe.seed)
+        generator = step_generator(self.recipe.seed, step)
+        odds = torch.tensor(self.weights or [float(len(text)) for text in self.texts])
+        rows = []
+        for index in torch.multinomial(odds, stage.batch, replacement=True, generator=generator):
+            text = self.texts[int(index)]
+            start = int(torch.randint(0, len(text) - stage.length, (1,), generator=generator))
+            rows.append(text[start : start + stage.length + 1])
+        return torch.stack(rows).long()
 
 
 @dataclass(frozen=True)
@@ -311,11 +304,8 @@ class MaskedTokens(WindowObjective):
             return model(ids)[at], targets[masked]
         # the vocabulary is most of the work: only the masked states go through its matrix
         head = model.get_submodule("head.mlm")
-        hook = head.register_forward_pre_hook(lambda _, x: (x[0][at], *x[1:]))
-        try:
+        with head.register_forward_pre_hook(lambda _, x: (x[0][at], *x[1:])):
             return model(ids), targets[masked]
-        finally:
-            hook.remove()
 
 
 def mask_tokens(
@@ -543,11 +533,8 @@ class TrainedHeads:
                 by_layer = {layer.index: x for layer, x in zip(self.layers, parts, strict=True)}
             return args, {**options, "run": Run(self.off, gates=by_layer)}
 
-        hook = model.register_forward_pre_hook(add_run, with_kwargs=True)
-        try:
+        with model.register_forward_pre_hook(add_run, with_kwargs=True):
             yield
-        finally:
-            hook.remove()
 
     def factors(self) -> dict[HeadId, float]:
         """What heads are multiplied by at test time: those that are off, and those with gates."""

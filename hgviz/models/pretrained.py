@@ -13,7 +13,7 @@ import difflib
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from inspect import signature
@@ -44,6 +44,7 @@ from hgviz.models.huggingface import (
     Transformers,
     activation_error,
     library,
+    library_errors,
     modules_of,
     own_forwards,
     quiet,
@@ -170,18 +171,17 @@ def read(path: Path, modality: Modality = "text") -> Checkpoint:
     remaining = entry.layers or _pruned_heads(net, folder)
     config = _describe(net, folder.kind, folder.keys).replace(
         uses_interface=_uses_interface(model_class), remaining=remaining,
-        hgviz_only=_require_shapes(folder, net, remaining), transposed=_transposed_weights(net),
+        hgviz_only=_require_shapes(folder, net, remaining),
+        transposed=frozenset(bare_name(net, f"{name}.weight") for name, part in net.named_modules()
+                             if type(part).__name__ == "Conv1D"),
     )  # fmt: skip
     tensors = to_file_layout(config, folder.tensors)
     if remaining and not config.uses_interface:
         raise folder.misfit(f"it lists remaining heads, which {folder.kind} does not support")
     with _explain_errors(folder.config, folder.keys):
         network, unused = _open_network(folder, config, tensors)
-        config = _find_layers(network, tensors)
-        network.config = config
-        if not config.hgviz_only:
-            _require_same_outputs(network)
-    config = network.config = config.replace(**entry.exchanged())
+        _find_layers(network, tensors)
+    config = network.config = network.config.replace(**entry.exchanged())
     require_activations(config, short_path(folder.config))
     sources = {
         name: Source(folder.names[name], 0, 1, bare_name(net, name) in config.transposed)
@@ -463,11 +463,6 @@ def require_sizes(data: Mapping[str, Any], known: Collection[str], where: Path) 
         )
 
 
-def _head_count(module: nn.Module) -> int:
-    counts = (getattr(module, key, None) for key in HEADS)
-    return next((count for count in counts if type(count) is int), 0)
-
-
 def _pruned_heads(net: nn.Module, folder: _Folder) -> tuple[RemainingHeads, ...]:
     """What pruned_heads leaves of each layer, as transformers before 5 wrote it; () for none.
 
@@ -477,8 +472,11 @@ def _pruned_heads(net: nn.Module, folder: _Folder) -> tuple[RemainingHeads, ...]
     pruned = parse_keys(folder.keys, PrunedHeads, short_path(folder.config)).pruned_heads
     if not pruned:
         return ()
-    modules = net.named_modules()
-    heads_of = {name: count for name, module in modules if (count := _head_count(module))}
+    heads_of: dict[str, int] = {}
+    for name, module in net.named_modules():
+        counts = (getattr(module, key, None) for key in HEADS)
+        if count := next((count for count in counts if type(count) is int), 0):
+            heads_of[name] = count
     own, gone = [name for name in heads_of if "cross" not in name], dict[str, set[int]]()
     for layer, heads in pruned.items():
         name = own[int(layer)] if layer.isdecimal() and int(layer) < len(own) else ""
@@ -617,15 +615,6 @@ def _replace_conv1d(net: nn.Module) -> None:
                 linear: Any = nn.Linear(cast(Any, child).nx, cast(Any, child).nf, device="meta")
                 linear.weight, linear.bias = nn.Parameter(cast(Any, child).weight.T), child.bias
                 setattr(part, name, linear)
-
-
-def _transposed_weights(net: nn.Module) -> frozenset[str]:
-    """The weights that a class keeps transposed, by their names in the bare model."""
-    return frozenset(
-        bare_name(net, f"{name}.weight")
-        for name, part in net.named_modules()
-        if type(part).__name__ == "Conv1D"
-    )
 
 
 def to_file_layout(config: TransformersConfig, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -829,14 +818,11 @@ def _probe(network: Transformers) -> _Probe:
             mixers = [part for part in parts if not re.search("Norm|Dropout", part)]
             probe.unattending.append((names[module], ", ".join(dict.fromkeys(mixers))))
 
-    hooks = [module.register_forward_pre_hook(before) for module in names]
-    hooks += [module.register_forward_hook(after, always_call=True) for module in names]
-    try:
-        with torch.inference_mode():
-            probe.output = network.compute(probe.tokens, active)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with ExitStack() as hooks, torch.inference_mode():
+        for module in names:
+            hooks.enter_context(module.register_forward_pre_hook(before))
+            hooks.enter_context(module.register_forward_hook(after, always_call=True))
+        probe.output = network.compute(probe.tokens, active)
     if {*net.modules()} != {*names}:  # as BigBird does
         raise unseen(network.config.family, LENGTH_DEPENDENT)
     return probe
@@ -848,10 +834,11 @@ def _unlisted_children(module: nn.Module) -> Iterator[nn.Module]:
         yield from _unlisted_children(part) if isinstance(part, nn.ModuleList) else (part,)
 
 
-def _find_layers(network: Transformers, tensors: Mapping[str, Tensor]) -> TransformersConfig:
-    """The configuration with its attention layers and their output projections.
+def _find_layers(network: Transformers, tensors: Mapping[str, Tensor]) -> None:
+    """Set the attention layers and their output projections in the configuration of a model.
 
-    Raises HgvizError for a model none of whose layers attends to its text.
+    Raises HgvizError for a model none of whose layers attends to its text, and for one that
+    computes something else by our attention than by its own.
     """
     config, probe = network.config, _probe(network)
     shapes, paths, remaining = probe.shapes, probe.paths, config.remaining
@@ -890,7 +877,7 @@ def _find_layers(network: Transformers, tensors: Mapping[str, Tensor]) -> Transf
     )
     form = config.form or ("decoder" if any(layer.causal for layer in layers) else "encoder")
     output_modules = tuple(outputs.get(call, "") for call in calls)
-    return config.replace(
+    network.config = config.replace(
         own_layers=tuple(layers), form=form, goal=_goal(config, form, cast(Tensor, probe.output)),
         output_modules=output_modules,
         output_weights=tuple(_name_in_file(network.net, name, tensors) for name in output_modules),
@@ -899,6 +886,8 @@ def _find_layers(network: Transformers, tensors: Mapping[str, Tensor]) -> Transf
         unattending=tuple(unattending.items()),
         skipped_calls=frozenset({*range(len(shapes))} - {*calls}),
     )  # fmt: skip
+    if config.uses_interface and not config.hgviz_only:
+        _require_same_outputs(network)
 
 
 def _places(
@@ -934,17 +923,12 @@ def _proved_outputs(network: Transformers, probe: _Probe) -> dict[int, str]:
         width = args[0].shape[-1] // probe.shapes[call].heads
         are_zero[call] = are_zero.get(call, True) and not bool(args[0][..., :width].any())
 
-    hooks = [
-        network.net.get_submodule(name).register_forward_pre_hook(partial(check, call))
-        for call, name in outputs.items()
-    ]
     off = frozenset(HeadId(at, remaining[at].heads[0] if remaining else 0) for at in outputs)
-    try:
-        with torch.inference_mode():
-            network.compute(probe.tokens, ActivePass(run=Run(off)))
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with ExitStack() as hooks, torch.inference_mode():
+        for call, name in outputs.items():
+            module = network.net.get_submodule(name)
+            hooks.enter_context(module.register_forward_pre_hook(partial(check, call)))
+        network.compute(probe.tokens, ActivePass(run=Run(off)))
     return {call: name for call, name in outputs.items() if are_zero.get(call)}
 
 
@@ -980,8 +964,6 @@ def _require_same_outputs(network: Transformers) -> None:
     """Raise HgvizError for a model that computes something else by our attention than by its own,
     so that its maps would not be what it does."""
     config, net = network.config, cast(Any, network.net)
-    if not config.uses_interface:
-        return
     length = min(PROVED, config.max_positions or PROVED)
     tokens = network.example(length, max(1, length // 2))
     with torch.inference_mode(), quiet():
@@ -1063,22 +1045,19 @@ def set_goal(
     """
     config, tensors = cast(TransformersConfig, checkpoint.config), dict(checkpoint.tensors)
     advice = "Choose another goal, or a model of another type"
-    refusal = f"a {config.family} cannot be trained for the goal {printable(goal)}: "
+    refusal = f"a {config.family} cannot be trained for the goal {printable(goal)}"
     model_class = _class_for(config, goal)
-    require(model_class, f"{refusal}transformers has no class for it", advice)
+    require(model_class, f"{refusal}: transformers has no class for it", advice)
     data = {**config.data, "architectures": [model_class.__name__]}
     has_new_labels = goal == "classes" and tuple(labels) != config.labels
     if has_new_labels:
         names = {str(at): label for at, label in enumerate(labels)}
         data |= {"id2label": names, "label2id": {label: int(at) for at, label in names.items()}}
         data.pop("num_labels", None)
-    try:
+    with library_errors(refusal, advice):
         net_config = _net_config(config.family, data)
-        if (
-            goal == "classes"
-            and getattr(net_config, "pad_token_id", None) is None
-            and pad is not None
-        ):
+        names_pad = getattr(net_config, "pad_token_id", None) is not None
+        if goal == "classes" and not names_pad and pad is not None:
             data["pad_token_id"] = pad
         if data == {**config.data, "architectures": [config.class_name]}:
             return checkpoint, ()
@@ -1108,15 +1087,9 @@ def set_goal(
         net, missing, _ = _load(described, tensors, torch.float32)
         values, network = net.state_dict(), Transformers(net, described)
         tensors |= {name: values[name] for name in missing}
-        changed = network.config = _find_layers(network, tensors)
-        if not config.hgviz_only:
-            _require_same_outputs(network)
-    except HgvizError:
-        raise
-    except Exception as error:  # transformers raises whatever its parts do
-        raise HgvizError(f"{refusal}transformers says: {first_line(error)}", advice) from None
-    require(changed.goal == goal, f"{refusal}it is bidirectional", advice)
-    changed = changed.replace(**config.entry.exchanged())
+        _find_layers(network, tensors)
+    require(network.config.goal == goal, f"{refusal}: it is bidirectional", advice)
+    changed = network.config.replace(**config.entry.exchanged())
     return replace(checkpoint, config=changed, tensors=tensors, network=None), tuple(missing)
 
 
@@ -1154,7 +1127,10 @@ def _explain_errors(
         says, do = str(error).strip(), "Install the package named here"
         if not isinstance(error, ImportError):  # whose last line is of how to start again
             says = says.rpartition("\n")[2].lstrip(" )")  # what it is about stands above it
-            fault = _field_named_by(error, keys)
+            # the longest field that the error names
+            names = {path.rpartition(".")[2] for path, _ in _fields(keys)}
+            words = {*re.findall(r"\w+", str(error))}
+            fault = max((name for name in names & words if len(name) > 2), key=len, default="")
             do = f"Correct {fault} in {name}"
             if build is not None:
                 what = f"{name} is invalid: "
@@ -1166,13 +1142,6 @@ def _explain_errors(
         what += f"{fault} is {quoted(value)}; " if value is not None else ""
         reason = first_line(ValueError(says) if says else error)
         raise HgvizError(f"{what}transformers says: {reason}", do) from None
-
-
-def _field_named_by(error: Exception, keys: Mapping[str, Any]) -> str:
-    """The longest field of a config.json that an error names; "" for none."""
-    names = {path.rpartition(".")[2] for path, _ in _fields(keys)}
-    words = {*re.findall(r"\w+", str(error))}
-    return max((name for name in names & words if len(name) > 2), key=len, default="")
 
 
 def _field_at_fault(

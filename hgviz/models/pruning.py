@@ -5,7 +5,8 @@ are zero is a head that is off, and so is one whose rows of W_Q, W_K and W_V are
 these columns; b_O stays. Either gives the same logits as the whole model with the heads off, and a
 proof measures that before a folder is kept.
 
-Shapes: B texts, P positions of all texts, Q queries, H heads, D head width, d model width.
+Shapes: B texts, P positions of all texts, Q queries, H heads, G key groups, D head width, R terms,
+d model width.
 """
 
 from __future__ import annotations
@@ -15,37 +16,40 @@ import shutil
 import statistics
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from operator import itemgetter
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal, NoReturn, cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from hgviz.core import HeadId, HeadSet, HgvizError, Layer, ModelSpec, progress
+from hgviz.activations import ACTIVATIONS
+from hgviz.core import HeadCost, HeadId, HeadSet, HgvizError, Layer, ModelSpec, progress
 from hgviz.errors import require
 from hgviz.examples import Asked, Examples, describe_sample
 from hgviz.files import CONFIG, path_errors
 from hgviz.models import checkpoints
 from hgviz.models.config import outline
-from hgviz.models.head_weights import slice_layers
+from hgviz.models.huggingface import ActivePass, Transformers
 from hgviz.models.layers import (
     Attention,
     Configuration,
     ExternalLayer,
     Network,
     Tokens,
+    attention_modules,
     output_projections,
     require_attention,
 )
-from hgviz.models.model import Model, module_of
-from hgviz.models.pretrained_config import TransformersConfig
-from hgviz.models.run import Run
+from hgviz.models.model import Model, batch_tokens, module_of
+from hgviz.models.pretrained import build, name_among, standard_keys
+from hgviz.models.pretrained_config import RemainingHeads, TransformersConfig, why_hgviz_only
+from hgviz.models.run import PassEnded, Run
 from hgviz.models.tensors import WEIGHTS, Checkpoint, digest_of
-from hgviz.models.trials import batch_tokens
 
 Form = Literal["smaller", "zeroed"]
 Compensation = Literal["none", "mean", "lsq"]
@@ -59,11 +63,9 @@ TIMED_TOKENS = 128  # of a text
 ROUNDS, SECONDS = (5, 60), 2.0  # of timing: at least, at most; as many as take so long in between
 LOGITS_AT_ONCE = 1 << 26
 RANDOM_TEXTS = 16
+PROBE_TOKENS = 5  # of the text whose gradients say which weights a head has
+NO_COST = HeadCost((0, 0), (0, 0), 0)
 DTYPES = {"float32": torch.float32, "float64": torch.float64}
-
-
-class _PassEnded(Exception):
-    """A pass has come as far as it is needed."""
 
 
 # --- heads taken out of a checkpoint --------------------------------------------------------------
@@ -163,17 +165,15 @@ def _output_weights(
     the parts of its attention that do not go by heads. Raises HgvizError for unknown heads."""
     names: dict[int, tuple[str, tuple[str, ...]]]
     if isinstance(config, TransformersConfig):
-        if unseen := sorted(
-            {head.layer for head in heads if not config.output_weights[head.layer]}
-        ):
-            raise HgvizError(
-                f"layer {unseen[0]} of this model cannot be changed: "
+        outputs = config.output_weights
+        for head in sorted(heads):
+            require(
+                outputs[head.layer],
+                f"layer {head.layer} of this model cannot be changed: "
                 "hgviz did not find the output projection of its heads",
                 "Leave its heads on",
             )
-        names = {
-            at: (name.removesuffix("weight"), ()) for at, name in enumerate(config.output_weights)
-        }
+        names = {at: (name.removesuffix("weight"), ()) for at, name in enumerate(outputs)}
     else:
         names = {
             part.layer.index: (f"{name}.o.", part.shared_parts)
@@ -201,6 +201,287 @@ def _with_tensors(
 ) -> Checkpoint:
     digest = digest_of(config, tensors)
     return replace(checkpoint, config=config, tensors=tensors, digest=digest, network=None)
+
+
+# --- which weights belong to which head ----------------------------------------------------------
+#
+# In hgviz's own families the rows of W_Q, W_K and W_V go by heads. For models of transformers
+# gradients say which rows of which weight belong to a head: where a query does not change with a
+# row, the row is not the head's, and its gradient is exactly zero, whatever the numbers. So fused
+# projections, biases, gates and norms by head are all found in one way, without names.
+
+
+def head_costs(network: Network) -> tuple[HeadCost, ...] | None:
+    """The weights of one head of each layer, as pruning removes them; None where weights do not go
+    by heads."""
+    if isinstance(network.config, TransformersConfig):
+        with suppress(HgvizError):
+            return _external_head_costs(cast(Transformers, network))
+        return None
+    return tuple(map(_own_head_cost, attention_modules(network)))
+
+
+def _own_head_cost(attention: Attention) -> HeadCost:
+    """Of a layer of an own family, where each head has keys of its own."""
+    queries, keys = [0, 0], [0, 0]  # parameters, FLOPs per position
+    for name, tensor in attention.state_dict().items():
+        part = name.split(".")[0]
+        if part not in attention.shared_parts or name == "o.weight":
+            side = keys if part in ("k", "v", "mixtures") else queries
+            size = tensor.numel() // max(1, len(attention.layer.heads))
+            side[0] += size
+            side[1] += size * min(2, tensor.dim())  # a bias is only added
+    return HeadCost((queries[0], queries[1]), (keys[0], keys[1]), 2 * attention.d_head)
+
+
+def _external_head_costs(network: Transformers) -> tuple[HeadCost, ...]:
+    config = network.config
+    if not config.uses_interface:
+        _refuse(config, "its class has its own attention code")
+    if len({*config.output_weights}) < len(config.output_weights):
+        _refuse(config, "its layers share their weights")
+    known, costs = dict[Any, HeadCost](), []
+    for layer in config.layers:
+        module, output = network.net.get_submodule(layer.name), network.projections[layer.index]
+        if output is None:
+            _refuse(config, f"hgviz did not find the output projection of {layer.name}")
+        kind = type(module), len(layer.heads), *(one.shape for one in module.parameters())
+        if kind not in known:
+            known[kind] = _external_head_cost(network, layer, output) if layer.heads else NO_COST
+        costs.append(known[kind])
+    return tuple(costs)
+
+
+def _external_head_cost(network: Transformers, layer: Layer, output: nn.Linear) -> HeadCost:
+    probed = _probe(network, layer)
+    size = output.weight.numel() // probed.heads
+    queries, keys = [size, 2 * size], [0, 0]  # parameters, FLOPs per position
+    for name, axis, owners in _rows_by_head(network, layer, probed, limit=2):
+        parameter = network.net.get_parameter(name)
+        for unit, side in ((0, queries), (probed.heads, keys)):
+            if unit in owners:
+                size = int(owners[unit].sum()) * parameter.numel() // parameter.shape[axis]
+                side[0] += size
+                side[1] += size * min(2, parameter.dim())  # a bias is only added
+    width = probed.q.shape[-1] + probed.v.shape[-1]
+    return HeadCost((queries[0], queries[1]), (keys[0], keys[1]), width, keeps_one=True)
+
+
+def _refuse(config: TransformersConfig, why: str) -> NoReturn:
+    raise HgvizError(
+        f"heads of this {config.family} cannot be removed: {why}", "Choose --form zeroed"
+    )
+
+
+def query_key_products(checkpoint: Checkpoint) -> list[tuple[Any, ...]]:
+    """W_QK^(h) = q^T diag(mix_h) k of the heads of each layer of an own family that makes scores of
+    queries and keys, in float64.
+
+    Of each layer: the Layer, q (R, d), mix (H, R), k (R, d), the width of all its queries together,
+    and notes on what W_QK leaves out of the scores. R is H * D for ordinary heads.
+    """
+
+    def array(name: str) -> Any:
+        return checkpoint.tensors[name].detach().double().cpu().numpy()
+
+    products = []
+    modules = outline(checkpoint.config).named_modules()
+    parts = {part.layer.index: (name, part) for name, part in modules
+             if isinstance(part, Attention)}  # fmt: skip
+    for _, (name, part) in sorted(parts.items()):
+        heads = len(part.layer.heads)
+        if not heads or f"{name}.k.weight" not in checkpoint.tensors:
+            continue
+        mix = np.repeat(np.eye(heads), part.d_head, axis=1)
+        if f"{name}.mix" in checkpoint.tensors:
+            mix = array(f"{name}.mix")
+        features = any(ACTIVATIONS[activation].features for activation in part.rule.activations)
+        notes = {
+            "queries and keys are taken before the rotary position embedding": part.rotary,
+            "position scores are not included": part.relative or part.places is not None,
+            "synthesised scores are not included": part.synthesis is not None,
+            "linear attention uses features of queries and keys": features,
+        }
+        q, k = array(f"{name}.q.weight"), array(f"{name}.k.weight")
+        left_out = tuple(note for note, holds in notes.items() if holds)
+        products.append((part.layer, q, mix, k, heads * part.d_head, left_out))
+    return products
+
+
+@dataclass(slots=True)
+class _ProbedLayer:
+    """What a layer attends with on a few tokens, differentiable by the parameters of its module:
+    q (B, H, Q, D), k and v (B, G, K, D), sinks (H,), and the input (B, Q, H * D) of the product
+    behind its heads."""
+
+    module: nn.Module
+    q: Tensor
+    k: Tensor
+    v: Tensor
+    sinks: Tensor | None
+    inputs: list[Tensor] = field(default_factory=list)
+
+    @property
+    def heads(self) -> int:
+        """How many heads there are; the key groups are numbered after them."""
+        return self.q.shape[1]
+
+
+# name, axis, and by head (then by key group, numbered after all heads) its places along the axis
+_HeadRows = tuple[str, int, dict[int, Tensor]]
+
+
+def slice_layers(
+    config: TransformersConfig, tensors: Mapping[str, Tensor], off: HeadSet
+) -> tuple[TransformersConfig, dict[str, Tensor]]:
+    """The configuration and tensors of a model of transformers without these heads.
+
+    Raises HgvizError where weights of these heads are not theirs alone.
+    """
+    if not off:
+        return config, dict(tensors)
+    if not config.uses_interface:
+        _refuse(config, "its class has its own attention code")
+    network, sliced, remaining = build(config, tensors, "cpu", torch.float32), dict(tensors), []
+    for layer in config.layers:
+        if config.remaining:
+            before = config.remaining[layer.index]
+        else:
+            count = len(layer.heads)
+            before = RemainingHeads(layer.name, layer.heads, count, count // layer.shared)
+        heads = tuple(head for head in layer.heads if (layer.index, head) not in off)
+        remaining.append(RemainingHeads(before.name, heads, before.of, before.groups))
+        if heads != layer.heads:
+            _slice_layer(network, sliced, layer, before, heads)
+    smaller = config.replace(remaining=tuple(remaining))
+    keys = standard_keys(smaller, sliced)
+    hgviz_only = "" if keys is not None else why_hgviz_only(remaining, sliced)
+    return smaller.replace(data=keys or config.data, hgviz_only=hgviz_only), sliced
+
+
+def _slice_layer(
+    network: Transformers,
+    tensors: dict[str, Tensor],
+    layer: Layer,
+    before: RemainingHeads,
+    heads: Sequence[int],
+) -> None:
+    """Keep the weights of these heads of a layer, and those that all heads use."""
+    config, probed = network.config, _probe(network, layer)
+    places = [before.heads.index(head) for head in heads] or [0]  # no class computes without any
+    staying = {*places, *(probed.heads + before.keys[place] for place in places)}
+    for name, axis, owners in _rows_by_head(network, layer, probed):
+        removed = [rows for unit, rows in owners.items() if unit not in staying]
+        if not removed:
+            continue
+        own, shape = name_among(network.net, name, tensors), network.net.get_parameter(name).shape
+        if not own or tensors[own].shape != shape:
+            _refuse(config, f"{name} has another shape in its file")
+        left = (~torch.stack(removed).any(0)).nonzero()[:, 0]
+        tensors[own] = tensors[own].index_select(axis, left).contiguous()
+    output = name_among(network.net, config.output_weights[layer.index], tensors)
+    weight = tensors[output].unflatten(1, (probed.heads, -1))[:, places]
+    tensors[output] = (weight if heads else torch.zeros_like(weight)).flatten(1).contiguous()
+
+
+def _probe(network: Transformers, layer: Layer) -> _ProbedLayer:
+    """What a layer attends with on a few tokens, differentiable by its own parameters."""
+    found: list[_ProbedLayer] = []
+
+    def watch(index: int, module: nn.Module, q: Tensor, k: Tensor, v: Tensor, sinks: Any) -> Any:
+        if index != layer.index:
+            return None
+        found.append(_ProbedLayer(module, q, k, v, sinks))
+        batch, heads, queries, _ = q.shape
+        return _random_like(v, batch, queries, heads, v.shape[-1])
+
+    def end_pass(module: nn.Module, inputs: tuple[Any, ...]) -> None:
+        if found:
+            found[0].inputs.append(inputs[0])
+            raise PassEnded
+
+    output = network.projections[layer.index]
+    assert output is not None
+    module = network.net.get_submodule(layer.name).requires_grad_(True)
+    with (
+        output.register_forward_pre_hook(end_pass),
+        suppress(PassEnded),
+        torch.enable_grad(),
+    ):
+        example = network.example(PROBE_TOKENS, PROBE_TOKENS)
+        network.compute(example, ActivePass(network, watch=watch))
+    if not found or found[0].module is not module or not found[0].inputs:
+        _refuse(network.config, f"hgviz did not find the heads of {layer.name}")
+    return found[0]
+
+
+def _random_like(like: Tensor, *shape: int) -> Tensor:
+    return torch.randn(shape, generator=torch.Generator().manual_seed(0)).to(like)
+
+
+def _rows_by_head(
+    network: Transformers, layer: Layer, probed: _ProbedLayer, limit: int = 2**16
+) -> list[_HeadRows]:
+    """The parameters of a layer that go by heads or key groups, at most so many of each.
+
+    Raises HgvizError where its queries do not go by heads.
+    """
+    config = network.config
+    if config.output_weights.count(config.output_weights[layer.index]) > 1:
+        _refuse(config, f"{layer.name} shares its weights with other layers")
+    dependencies, rows = _dependencies(probed, limit), []
+    queries_by_head = probed.heads == 1
+    for name, _ in probed.module.named_parameters():
+        places = {unit: axes[name] for unit, axes in dependencies.items() if name in axes}
+        if len(places) < 2:
+            continue
+        dimensions = len(next(iter(places.values())))
+        for axis in range(dimensions):  # along which no place belongs to two heads
+            owners = {unit: axes[axis] for unit, axes in places.items()}
+            if int(torch.stack([*owners.values()]).sum(0).max()) <= 1:
+                rows.append((f"{layer.name}.{name}", axis, owners))
+                queries_by_head |= min(owners) < probed.heads and dimensions > 1
+                break
+    if not queries_by_head:
+        _refuse(config, f"the queries of {layer.name} are not separate for each head")
+    return rows
+
+
+def _dependencies(probed: _ProbedLayer, limit: int) -> dict[int, dict[str, list[Tensor]]]:
+    """By head and then by key group: each parameter that it depends on, with the places (bool)
+    along each axis. The gradients of the probe are used up."""
+    heads, groups = probed.heads, probed.k.shape[1]
+    (inputs,) = probed.inputs
+    units: dict[int, list[Tensor]] = {}
+    for head in range(min(heads, limit)):
+        sinks = [] if probed.sinks is None else [probed.sinks.reshape(-1)[head]]
+        units[head] = [probed.q[:, head], inputs.unflatten(-1, (heads, -1))[..., head, :], *sinks]
+    if groups > 1:  # one group stays as long as there is a head
+        for group in range(min(groups, limit)):
+            units[heads + group] = [probed.k[:, group], probed.v[:, group]]
+    names, parameters = zip(*probed.module.named_parameters(), strict=True)
+    dependencies: dict[int, dict[str, list[Tensor]]] = {}
+    for unit, outputs in units.items():
+        outputs = [output for output in outputs if output.requires_grad]
+        slopes: Sequence[Tensor | None] = torch.autograd.grad(
+            outputs, parameters, [_random_like(output, *output.shape) for output in outputs],
+            retain_graph=True, allow_unused=True,
+        ) if outputs else ()  # fmt: skip
+        dependencies[unit] = {
+            name: _places_along_axes(slope)
+            for name, slope in zip(names, slopes, strict=False)
+            if slope is not None and slope.any()
+        }
+    probed.module.requires_grad_(False)
+    return dependencies
+
+
+def _places_along_axes(slope: Tensor) -> list[Tensor]:
+    """By axis, at which places there is a slope (bool)."""
+    return [
+        (slope != 0).movedim(axis, 0).reshape(size, -1).any(1)
+        for axis, size in enumerate(slope.shape)
+    ]
 
 
 # --- compensation ---------------------------------------------------------------------------------
@@ -240,11 +521,10 @@ def mean_contexts(
         inputs = _projection_inputs(module, text, Run(), parts)
         for layer, x in zip(layers, inputs, strict=True):
             contexts = _real_rows(x, spec, layer, text).unflatten(-1, (len(layer.heads), -1))
-            for place, head in enumerate(layer.heads):
-                if (layer.index, head) in off:
-                    head_id = HeadId(layer.index, head)
-                    sums[head_id] = sums[head_id] + contexts[:, place].double().sum(0)
-                    counts[head_id] += len(contexts)
+            for head in (head for head in off if head.layer == layer.index):
+                place = layer.heads.index(head.head)
+                sums[head] = sums[head] + contexts[:, place].double().sum(0)
+                counts[head] += len(contexts)
         progress(done, len(texts), "computing means")
     return {head: total / max(1, counts[head]) for head, total in sums.items()}
 
@@ -268,10 +548,17 @@ def fit_gates(
     layers = [layer for layer in spec.layers[first:] if remaining[layer.index]]
     parts = _own_projections(module, [layer.index for layer in layers])
     gates: dict[HeadId, float] = {}
+    like = next(module.parameters())
     for done, (layer, part) in enumerate(zip(layers, parts, strict=True), 1):
         heads = remaining[layer.index]
         places = [layer.heads.index(head) for head in heads]
-        pruned = _gated_run(module, spec, off, gates)
+        factors = {
+            other.index: like.new_tensor(
+                [[gates.get(HeadId(other.index, head), 1.0) for head in other.heads]]
+            )
+            for other in layers[: done - 1]
+        }
+        pruned = Run(off, gates=factors)
         solution = _solve_gates(module, spec, part, places, pruned, texts)
         gates |= {HeadId(layer.index, head): x for head, x in zip(heads, solution, strict=True)}
         progress(done, len(layers), "fitting gates")
@@ -310,33 +597,19 @@ def _solve_gates(
     return solution
 
 
-def _gated_run(
-    module: Network, spec: ModelSpec, off: HeadSet, gates: Mapping[HeadId, float]
-) -> Run:
-    like = next(module.parameters())
-    factors = {
-        layer.index: like.new_tensor(
-            [[gates.get(HeadId(layer.index, head), 1.0) for head in layer.heads]]
-        )
-        for layer in spec.layers
-        if any(head.layer == layer.index for head in gates)
-    }
-    return Run(off, gates=factors)
-
-
 def _own_projections(module: Network, layers: Sequence[int]) -> list[Attention | ExternalLayer]:
     """These layers, each with an output projection of its own. Raises HgvizError for others."""
     parts = output_projections(module)
     outputs = [part.o for part in parts]
     own = {part.layer.index: part for part in parts if outputs.count(part.o) == 1}
     for layer in layers:
-        if layer not in own:
-            raise _not_compensated(layer)
+        _require_compensable(layer in own, layer)
     return [own[layer] for layer in layers]
 
 
-def _not_compensated(layer: int) -> HgvizError:
-    return HgvizError(
+def _require_compensable(condition: bool, layer: int) -> None:
+    require(
+        condition,
         f"layer {layer} cannot be compensated: "
         "hgviz did not find an output projection of this layer alone",
         "Choose --compensate none",
@@ -354,22 +627,18 @@ def _projection_inputs(
         pieces[projection].append(inputs[0])
 
     def end_pass(*_: Any) -> None:
-        raise _PassEnded
+        raise PassEnded
 
     last = parts[-1]  # an own layer reads a long text in pieces
-    hooks = [part.o.register_forward_pre_hook(record) for part in parts]
     end = last if isinstance(last, Attention) else last.o
-    hooks.append(end.register_forward_hook(end_pass))
-    try:
-        with suppress(_PassEnded):
-            module(text, run)
-    finally:
-        for hook in hooks:
-            hook.remove()
+    with ExitStack() as hooks, suppress(PassEnded):
+        for part in parts:
+            hooks.enter_context(part.o.register_forward_pre_hook(record))
+        hooks.enter_context(end.register_forward_hook(end_pass))
+        module(text, run)
     inputs = [torch.cat(pieces[part.o], -2) for part in parts]
-    for part, x in zip(parts, inputs, strict=True):
-        if x.dim() != 3 or len(x) != text.shape[0]:  # arranged otherwise
-            raise _not_compensated(part.layer.index)
+    for part, x in zip(parts, inputs, strict=True):  # else arranged otherwise
+        _require_compensable(x.dim() == 3 and len(x) == text.shape[0], part.layer.index)
     return inputs
 
 
@@ -465,8 +734,7 @@ class Latency:
 
     def to_dict(self) -> dict[str, Any]:
         """All fields and the ratio."""
-        names = ("batch", "before", "after", "ratio")
-        return {name: getattr(self, name) for name in names}
+        return {**asdict(self), "ratio": self.ratio}
 
 
 @dataclass(frozen=True, slots=True)
@@ -481,19 +749,24 @@ class ProofTexts:
     texts: int = 0
 
     @property
+    def count(self) -> int:
+        """How many texts are in the batches."""
+        return sum(batch.shape[0] for batch in self.batches)
+
+    @property
     def amount(self) -> str:
         """How many texts of the source are in the batches, in words."""
-        count = sum(batch.shape[0] for batch in self.batches)
-        return describe_sample(self.asked, self.examples, self.texts, count)
+        return describe_sample(self.asked, self.examples, self.texts, self.count)
 
 
 @dataclass(frozen=True, slots=True)
 class Proof:
     """A pruned model compared with the whole model whose heads are off.
 
-    difference: the largest absolute difference of their logits, computed in dtype, on so many texts
-    of what was read from source; rough: the same in float32 where dtype is float64, because logits
-    this large agree no better in float32. largest: the largest logit. parameters, size and latency:
+    difference: the largest absolute difference of their logits, computed in dtype, on the texts
+    that were read; rough: the same in float32 where dtype is float64, because logits this large
+    agree no better in float32. largest: the largest logit. limit: the largest difference that is
+    allowed. parameters, size and latency:
     before (the whole model, nothing off) and after; latency is of passes in float32, none of zeroed
     weights, which take as long as others; size is bytes of tensors in the checkpoint's precision.
     empty: layers without any head left. opens: what opens a smaller model of transformers.
@@ -508,8 +781,6 @@ class Proof:
     difference: float
     largest: float
     dtype: str
-    texts: int
-    source: str
     parameters: tuple[int, int]
     size: tuple[int, int]
     latency: tuple[Latency, ...]
@@ -518,16 +789,7 @@ class Proof:
     opens: str = ""
     left_out: tuple[str, ...] = ()
     rough: float | None = None
-
-    @property
-    def amount(self) -> str:
-        """How many texts logits were compared on, in words."""
-        return self.read.amount
-
-    @property
-    def limit(self) -> float:
-        """The largest difference that is allowed."""
-        return MAX_DIFFERENCE
+    limit: ClassVar[float] = MAX_DIFFERENCE
 
     def to_dict(self) -> dict[str, Any]:
         """The proof as JSON values."""
@@ -535,7 +797,7 @@ class Proof:
             "form": self.form, "path": str(self.path), "off": sorted(map(str, self.off)),
             "heads": len(self.spec.heads) - len(self.off), "compensation": self.compensation,
             "difference": self.difference, "largest": self.largest, "dtype": self.dtype,
-            "texts": self.texts, "source": self.source, "compared": self.amount,
+            "texts": self.read.count, "source": self.read.source, "compared": self.read.amount,
             "parameters": list(self.parameters), "bytes": list(self.size),
             "latency": [latency.to_dict() for latency in self.latency],
             "runtime": "PyTorch", "timed": "float32", "threads": 1,
@@ -578,10 +840,7 @@ def prove(
         f"more than {MAX_DIFFERENCE:.0e}: nothing was saved",
         "Report this model as a bug",
     )
-    try:
-        left = before if form == "zeroed" else remove_heads(before, off)
-    except HgvizError:
-        left = zero_heads(before, off)
+    left = before if form == "zeroed" else remove_heads(before, off)
     latency: tuple[Latency, ...] = ()
     if form == "smaller":  # zeros are multiplied like other numbers
         whole = runner(model.module)
@@ -594,8 +853,7 @@ def prove(
     left_out = checkpoints.files_beside(before, weights.parent)[1] if own_files else ()
     proof = Proof(
         form, path, model.spec, off, compensation, difference, largest, dtype,
-        texts=sum(batch.shape[0] for batch in texts.batches), source=texts.source, read=texts,
-        parameters=(count_parameters(before), count_parameters(left)),
+        read=texts, parameters=(count_parameters(before), count_parameters(left)),
         size=(count_bytes(before), count_bytes(left)),
         latency=latency,
         empty=tuple(layer.index for layer in model.spec.layers
@@ -724,9 +982,9 @@ def example_batches(examples: Examples, spec: ModelSpec, limit: int) -> list[Tok
     return batches
 
 
-def random_batch(spec: ModelSpec, count: int = RANDOM_TEXTS, seed: int = 0) -> Tokens:
-    """Texts of random tokens, for whatever a model of texts reads."""
-    generator = torch.Generator().manual_seed(seed)
+def random_batch(spec: ModelSpec) -> Tokens:
+    """RANDOM_TEXTS texts of random tokens, for whatever a model of texts reads."""
+    count, generator = RANDOM_TEXTS, torch.Generator().manual_seed(0)
     length = min(TIMED_TOKENS, spec.max_positions or TIMED_TOKENS)
 
     def tokens() -> Tokens:

@@ -237,12 +237,12 @@ class RecurrentRun(Run):
         return self._apply_gates(layer, more.get("heads") or range(q.shape[1]), context)
 
 
-class LastLayerReached(Exception):
-    """Ends a pass that is run for the attention of its layers alone."""
+class PassEnded(Exception):
+    """Ends a pass that has come as far as it is needed."""
 
 
 class LastLayer(Observer):
-    """Ends a pass, by LastLayerReached, once all of these layers have attended.
+    """Ends a pass, by PassEnded, once all of these layers have attended.
 
     It comes after all other observers, so that they see the last layer.
     """
@@ -261,7 +261,7 @@ class LastLayer(Observer):
     def _count(self, layer: int) -> None:
         self._waiting.discard(layer)
         if not self._waiting:
-            raise LastLayerReached
+            raise PassEnded
 
 
 # --- recording ------------------------------------------------------------------------------------

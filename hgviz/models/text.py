@@ -84,19 +84,10 @@ def token_bytes(token: str) -> bytes | None:
     return bytes(ALPHABET[char] for char in token) if is_bytes else None
 
 
-def split_characters(data: bytes) -> Iterator[bytes]:
+def split_characters(data: bytes) -> list[bytes]:
     """The bytes of each character; a byte that is part of none stands alone."""
-    start = 0
-    while start < len(data):
-        first = data[start]
-        size = 1 if first < 0xC0 else 2 if first < 0xE0 else 3 if first < 0xF0 else 4
-        part = data[start : start + size]
-        try:
-            part.decode()
-        except UnicodeDecodeError:
-            part = part[:1]
-        yield part
-        start += len(part)
+    text = data.decode(errors="surrogateescape")
+    return [char.encode(errors="surrogateescape") for char in text]
 
 
 def join_bytes(parts: Sequence[bytes]) -> tuple[str, Integers]:
@@ -104,7 +95,7 @@ def join_bytes(parts: Sequence[bytes]) -> tuple[str, Integers]:
 
     (tokens, 2), (-1, -1) for a token without bytes. What is not UTF-8 becomes U+FFFD.
     """
-    characters = list(split_characters(b"".join(parts)))
+    characters = split_characters(b"".join(parts))
     char = np.repeat(np.arange(len(characters)), [len(part) for part in characters])
     ends = np.cumsum([len(part) for part in parts], dtype=np.int64)
     spans = np.full((len(parts), 2), -1, np.int64)
@@ -164,7 +155,7 @@ class Bytes:
 
     def decode(self, ids: Integers) -> Prompt:
         """The prompt of bytes; what is not UTF-8 becomes U+FFFD, byte by byte."""
-        parts = list(split_characters(bytes(ids.astype(np.uint8))))
+        parts = split_characters(bytes(ids.astype(np.uint8)))
         return self._prompt("".join(part.decode(errors="replace") for part in parts), parts)
 
     @staticmethod

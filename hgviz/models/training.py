@@ -44,7 +44,7 @@ from hgviz.models.checkpoints import read, save, weight_errors
 from hgviz.models.config import config_json, parse_config, wrong_key
 from hgviz.models.data import LabelledTexts, label_indices
 from hgviz.models.devices import device_of, has_bfloat16
-from hgviz.models.huggingface import Transformers, quiet
+from hgviz.models.huggingface import Transformers, library_errors, quiet
 from hgviz.models.layers import Configuration, Network
 from hgviz.models.model import module_of
 from hgviz.models.objectives import (
@@ -301,7 +301,9 @@ def _begin_from_checkpoint(plan: Plan, before: Mapping[str, Figures]) -> Start:
         pretrained.require_own_projections(config, [head.layer for head in heads.factors()])
     _prepare(model, recipe).eval()
     if is_transformers:
-        _require_runs(model, objective)
+        what = f"this {config.family} cannot be trained"
+        with library_errors(what, "Choose another model, or another goal"):
+            objective.loss(model, 0, 0.0)
     figures = dict(before)
     if not figures and not fresh:
         figures["original"] = _measure_original(checkpoint, model, objective)
@@ -365,19 +367,6 @@ def _require_trainable(config: TransformersConfig, goal: str) -> None:
         f"this {config.family} cannot be trained: {why}",
         "Choose a text model, and the goal next, masked or classes",
     )
-
-
-def _require_runs(model: Network, objective: Objective) -> None:
-    """Raise HgvizError where a model of transformers cannot be given the first batch."""
-    try:
-        objective.loss(model, 0, 0.0)
-    except HgvizError:
-        raise
-    except Exception as error:  # transformers raises whatever its parts do
-        raise HgvizError(
-            f"this {model.config.family} cannot be trained: transformers says: {first_line(error)}",
-            "Choose another model, or another goal",
-        ) from None
 
 
 def initialise(model: Network, std: float = 0.02) -> None:
@@ -472,44 +461,40 @@ def train(plan: Plan, folder: str | os.PathLike[str], keep_state: bool = False) 
     missing = [path for path in (out, *out.parents) if not path.exists()]
     out.mkdir(parents=True, exist_ok=True)
     with folder_lock(out):
-        return _train(plan, out, missing, keep_state)
-
-
-def _train(plan: Plan, out: Path, missing: list[Path], keep_state: bool) -> Report:
-    try:
-        if plan.recipe.threads:
-            torch.set_num_threads(plan.recipe.threads)
-        if plan.recipe.autocast and not has_bfloat16(plan.recipe.device):
-            what = "bfloat16 is much slower than float32 on this processor"
-            warnings.warn(f"{what}; turn autocast off", HgvizWarning, stacklevel=2)
-        snapshot = _read_snapshot(out, plan)
-        progress(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
-        start = begin(plan, out, snapshot["state"]["before"] if snapshot else None)
-        optimiser = _optimiser(start, plan)
-    except BaseException:  # nothing has begun: leave no empty folder
-        with suppress(OSError):
-            for path in missing:
-                path.rmdir()
-        raise
-    if snapshot:
-        start.learned.load_state_dict(snapshot["learned"])
-        optimiser.load_state_dict(snapshot["optimiser"])
-        torch.set_rng_state(snapshot["random"])
-        state = snapshot["state"]
-    else:
-        if isinstance(start.tokenizer, Pieces):
-            start.tokenizer.save(out)
-        state = {"step": 0, "seconds": 0.0, "before": start.before}
-        if start.before or start.fresh:
-            _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})
-    _run_steps(plan, out, start, optimiser, state)
-    progress(1, 1, "evaluating the saved model on all held-out data")
-    report = _store(plan, out, start, state)
-    for leftover in out.glob(f".*{TEMPORARY}"):  # of runs that were killed while they wrote it
-        leftover.unlink(missing_ok=True)
-    if not keep_state:
-        (out / STATE).unlink(missing_ok=True)
-    return report
+        try:
+            if plan.recipe.threads:
+                torch.set_num_threads(plan.recipe.threads)
+            if plan.recipe.autocast and not has_bfloat16(plan.recipe.device):
+                what = "bfloat16 is much slower than float32 on this processor"
+                warnings.warn(f"{what}; turn autocast off", HgvizWarning, stacklevel=2)
+            snapshot = _read_snapshot(out, plan)
+            progress(0, 1, "reading the data", {"step": 0, "loss": math.nan, "held_out": math.nan})
+            start = begin(plan, out, snapshot["state"]["before"] if snapshot else None)
+            optimiser = _optimiser(start, plan)
+        except BaseException:  # nothing has begun: leave no empty folder
+            with suppress(OSError):
+                for path in missing:
+                    path.rmdir()
+            raise
+        if snapshot:
+            start.learned.load_state_dict(snapshot["learned"])
+            optimiser.load_state_dict(snapshot["optimiser"])
+            torch.set_rng_state(snapshot["random"])
+            state = snapshot["state"]
+        else:
+            if isinstance(start.tokenizer, Pieces):
+                start.tokenizer.save(out)
+            state = {"step": 0, "seconds": 0.0, "before": start.before}
+            if start.before or start.fresh:
+                _log(out, {"step": 0, **start.before, "fresh": list(start.fresh)})
+        _run_steps(plan, out, start, optimiser, state)
+        progress(1, 1, "evaluating the saved model on all held-out data")
+        report = _store(plan, out, start, state)
+        for leftover in out.glob(f".*{TEMPORARY}"):  # of runs that were killed while they wrote it
+            leftover.unlink(missing_ok=True)
+        if not keep_state:
+            (out / STATE).unlink(missing_ok=True)
+        return report
 
 
 def _run_steps(
@@ -616,11 +601,8 @@ def _store(plan: Plan, out: Path, start: Start, state: dict[str, Any]) -> Report
 
 
 def _log(out: Path, row: dict[str, Any]) -> None:
-    with (
-        path_errors(out / LOG, "could not be written"),
-        open(out / LOG, "a", encoding="utf-8") as file,
-    ):
-        file.write(json.dumps(row) + "\n")
+    with path_errors(out / LOG, "could not be written"), (out / LOG).open("a") as file:
+        file.write(json.dumps(row) + "\n")  # ASCII
 
 
 def _snapshot(

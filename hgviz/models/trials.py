@@ -12,7 +12,7 @@ Shapes: B texts, V variants (other heads off), H heads, Q queries, D head width,
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -36,7 +36,7 @@ from hgviz.core import (
 )
 from hgviz.errors import require
 from hgviz.examples import IGNORE_INDEX, Batch, Examples
-from hgviz.models.head_weights import head_costs
+from hgviz.models.attention import to_numpy
 from hgviz.models.layers import (
     Network,
     ResidualBlock,
@@ -45,7 +45,8 @@ from hgviz.models.layers import (
     attention_modules,
     repeat_batch,
 )
-from hgviz.models.model import Model
+from hgviz.models.model import Model, batch_tokens
+from hgviz.models.pruning import head_costs
 from hgviz.models.run import AttentionCall, Observer, Run, WeightedCall
 
 SIDE_BY_SIDE = 1024  # tokens of all variants that go through a layer together: what caches hold
@@ -148,17 +149,6 @@ class GateGradientRecorder(Observer):
         return context
 
 
-@dataclass(frozen=True, slots=True)
-class GateGradients:
-    """Gradients of each text's loss by the gates of the heads, at gates of 1, summed over tokens.
-
-    gates (B, heads): the sum over tokens of c . dL/dc; tokens (B, heads): the sum of |c . dL/dc|.
-    """
-
-    gates: Tensor
-    tokens: Tensor
-
-
 class HeadAblation:
     """A model whose heads can be switched off, some of them (off) from the start.
 
@@ -199,9 +189,12 @@ class HeadAblation:
         run = replace(self._run, observers=(recorder,), replacement=replacement)
         return recorder, self.module(tokens, run)
 
-    def run_everywhere(self, observer: Observer) -> Run:
-        """The run of the baseline with an observer, every position of the last block computed."""
-        return replace(self._run, observers=(observer,), readout=False)
+    @torch.inference_mode()
+    def record_everywhere(self, tokens: Tokens) -> BaselinePass:
+        """A baseline pass that computes every position of the last block."""
+        recorder = BaselinePass(tokens)
+        self.module(tokens, replace(self._run, observers=(recorder,), readout=False))
+        return recorder
 
     @torch.inference_mode()
     def ablate(self, baseline: BaselinePass, off: Collection[HeadId]) -> Tensor:
@@ -213,6 +206,29 @@ class HeadAblation:
         return self.module(baseline.tokens, run)
 
     @torch.inference_mode()
+    def run_each(
+        self,
+        tokens: Tokens,
+        layers: Iterable[Layer],
+        run_of: Callable[[Layer], Callable[[Sequence[int]], Run]],
+    ) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
+        """Some heads of a layer that are on, and logits (V, B, ...) of a variant for each of them.
+
+        run_of: of a layer, a function from places of heads to the run of their variants, each in
+        its own copy of the texts.
+        """
+        size = max(1, SIDE_BY_SIDE // max(1, math.prod(tokens.shape)))
+        for layer in layers:
+            heads = [HeadId(layer.index, head) for head in layer.heads]
+            places = [place for place, head in enumerate(heads) if head not in self.off]
+            run_variants = run_of(layer)
+            for start in range(0, len(places), size):
+                variants = places[start : start + size]
+                repeated = tokens.map(partial(repeat_batch, times=len(variants)))
+                logits = self.module(repeated, run_variants(variants))
+                logits = logits.unflatten(0, (len(variants), -1))
+                yield tuple(heads[place] for place in variants), logits
+
     def ablate_each(
         self, baseline: BaselinePass, alone: bool = False
     ) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
@@ -221,23 +237,12 @@ class HeadAblation:
         alone: with all others of its layer off instead. The last layers come first: they are
         nearly free.
         """
-        size = max(1, SIDE_BY_SIDE // max(1, math.prod(baseline.tokens.shape)))
-        for layer in reversed(attention_layers(self.module)):
-            places = [
-                place
-                for place, head in enumerate(layer.heads)
-                if HeadId(layer.index, head) not in self.off
-            ]
-            run_without = self._run_without(baseline, layer, alone)
-            for start in range(0, len(places), size):
-                variants = places[start : start + size]
-                repeated = baseline.tokens.map(partial(repeat_batch, times=len(variants)))
-                logits = self.module(repeated, run_without(variants))
-                heads = tuple(HeadId(layer.index, layer.heads[place]) for place in variants)
-                yield heads, logits.unflatten(0, (len(variants), -1))
+        layers = reversed(attention_layers(self.module))
+        run_of = partial(self._run_without, baseline, alone=alone)
+        return self.run_each(baseline.tokens, layers, run_of)
 
     def _run_without(
-        self, baseline: BaselinePass, layer: Layer, alone: bool
+        self, baseline: BaselinePass, layer: Layer, *, alone: bool
     ) -> Callable[[Sequence[int]], Run]:
         """A function from places of heads in a layer to the run with each off (or alone) in its
         own copy of the texts."""
@@ -307,8 +312,9 @@ class HeadAblation:
         tokens: Tokens,
         losses: Callable[[Tensor], Tensor],
         replacement: ReplacementContexts | None = None,
-    ) -> GateGradients:
-        """How each text's loss changes with the gate of each head, at gates of 1.
+    ) -> tuple[Tensor, Tensor]:
+        """How each text's loss changes with the gate of each head, at gates of 1, (B, heads): the
+        sum over tokens of c . dL/dc, and the sum of |c . dL/dc|.
 
         One pass forward and one back (Michel et al. 2019, equation 2, before the absolute value).
         losses: logits -> (B,). Layers that no loss depends on smoothly, such as those that end
@@ -322,16 +328,11 @@ class HeadAblation:
             contexts = [recorder.contexts[layer.index] for layer in layers]
             slopes = torch.autograd.grad(total, contexts, allow_unused=True, materialize_grads=True)
             if replacement is not None:  # a gate goes from what stands in its place to the context
-                changes = [
-                    c - replacement(layer.index, c)
-                    for layer, c in zip(layers, contexts, strict=True)
-                ]
-                contexts = changes
+                pairs = zip(layers, contexts, strict=True)
+                contexts = [c - replacement(layer.index, c) for layer, c in pairs]
         products = [(c * s).sum(-1).detach() for c, s in zip(contexts, slopes, strict=True)]
-        return GateGradients(
-            torch.cat([product.sum(-1) for product in products], 1),
-            torch.cat([product.abs().sum(-1) for product in products], 1),
-        )
+        gates = torch.cat([product.sum(-1) for product in products], 1)
+        return gates, torch.cat([product.abs().sum(-1) for product in products], 1)
 
 
 class BlockAblation:
@@ -427,6 +428,53 @@ def _subtract_mean(x: Tensor, dim: int) -> Tensor:
     return x - x.mean(dim, keepdim=True)
 
 
+class HeadPatch(Observer):
+    """Gives copy i of a text the context of the head at places[i] of a layer from another run.
+
+    source: the contexts (1, H, Q, D) of the layer in that run.
+    """
+
+    def __init__(self, layer: int, places: Sequence[int], source: Tensor) -> None:
+        self.layer, self.places, self.source = layer, [*places], source
+
+    def on_attention(self, call: AttentionCall, context: Tensor) -> Tensor | None:
+        """Replace the contexts of the layer."""
+        if call.layer != self.layer:
+            return None
+        patched = context.clone()
+        patched[range(len(self.places)), self.places] = self.source[0, self.places]
+        return patched
+
+
+def patch_each(
+    module: Network, source: Tokens, text: Tokens, off: HeadSet = frozenset()
+) -> Iterator[tuple[tuple[HeadId, ...], Tensor]]:
+    """Activation patching: some heads of a layer and logits (V, 1, ...) of a text (1, n), each head
+    with its context from a run on source (1, n).
+
+    Every later layer is computed anew, as in the causal tracing of Meng et al. (2022, arXiv
+    2202.05262); Wang et al. (2023, arXiv 2211.00593) measure heads by a difference of logits.
+    """
+    ablation = HeadAblation(module, off)
+    clean, baseline = map(ablation.record_everywhere, (source, text))
+
+    def run_of(layer: Layer) -> Callable[[Sequence[int]], Run]:
+        require(
+            layer.index in clean.contexts,
+            f"layer {layer.index} cannot be patched: it computes its context with its own code",
+            "Use a model whose attention hgviz computes, such as GPT-2, BERT or Llama",
+        )
+
+        def run_patched(places: Sequence[int]) -> Run:
+            patch = HeadPatch(layer.index, places, clean.contexts[layer.index])
+            reused = baseline.outputs_before(layer.index, len(places))
+            return Run(off, observers=(patch,), reused=reused)
+
+        return run_patched
+
+    return ablation.run_each(text, attention_layers(module), run_of)
+
+
 # --- a model and its examples ---------------------------------------------------------------------
 
 
@@ -511,7 +559,7 @@ class Trials:
         """The context (B, H, Q, D) of each layer that attends in the baseline, in order of
         computation; NaN for queries that are padding."""
         return [
-            _numpy(context.float().masked_fill(~real[:, None, :, None], math.nan))
+            to_numpy(context.float().masked_fill(~real[:, None, :, None], math.nan))
             for _, context, real in self._record_contexts(batch, self._ablation)
         ]
 
@@ -519,9 +567,7 @@ class Trials:
         self, batch: Batch, ablation: HeadAblation
     ) -> Iterator[tuple[int, Tensor, Tensor]]:
         """Each layer that attends, its contexts (B, H, Q, D) and which queries (B, Q) are real."""
-        recorder = BaselinePass(self._tokens(batch))
-        with torch.inference_mode():
-            self.model.module(recorder.tokens, ablation.run_everywhere(recorder))
+        recorder = ablation.record_everywhere(self._tokens(batch))
         for layer in attention_layers(self.model.module):
             require(
                 layer.index in recorder.contexts,
@@ -618,10 +664,10 @@ class Trials:
             nats = F.cross_entropy(flat, wanted, ignore_index=IGNORE_INDEX, reduction="none")
             return nats.unflatten(0, (len(logits), -1)).sum(1)
 
-        gradients = self._ablation.gate_gradients(
+        gates, parts = self._ablation.gate_gradients(
             self._tokens(batch), losses, self._replacement(batch)
         )
-        return _numpy(gradients.gates.float()), _numpy(gradients.tokens.float())
+        return to_numpy(gates.float()), to_numpy(parts.float())
 
     def require_effect(self) -> None:
         """Raise HgvizError naming a layer whose heads can be switched off without any effect.
@@ -643,8 +689,8 @@ class Trials:
     @torch.inference_mode()
     def states(self, batch: Batch) -> Tensor:
         """The pooled hidden states (B, d) of the baseline, see pool_states."""
-        baseline = self._ablation.baseline(self._tokens(batch), self._replacement(batch))
-        return pool_states(baseline[1], batch)
+        _, states = self._ablation.baseline(self._tokens(batch), self._replacement(batch))
+        return pool_states(states, batch)
 
     def _baseline(self, batch: Batch) -> tuple[BaselinePass, Predictions]:
         rows = batch.rows.tobytes()
@@ -688,21 +734,6 @@ class Trials:
         return batch_tokens(batch, self.model.device, dtype)
 
 
-def batch_tokens(batch: Batch, device: str, dtype: torch.dtype = torch.float32) -> Tokens:
-    """A batch of examples as a model reads it; dtype: of pictures and sounds."""
-
-    def tensor(values: Any, kind: torch.dtype | None = None) -> Tensor | None:
-        return None if values is None else torch.tensor(values, device=device, dtype=kind)
-
-    return Tokens(
-        tensor(batch.ids),
-        None if batch.mask.all() else tensor(batch.mask),
-        tensor(batch.kinds),
-        source=None if batch.first is None else batch_tokens(batch.first, device, dtype),
-        signal=tensor(batch.signals, dtype),
-    )
-
-
 def pool_states(states: Tensor, batch: Batch) -> Tensor:
     """(B, d) of unit length: the mean of states (B, n, d) over real tokens, as sentence encoders
     are read (Reimers and Gurevych 2019), or states (B, d) themselves; float64."""
@@ -724,7 +755,7 @@ def nearest_states(states: Tensor, baseline: Tensor, batch: Batch) -> Prediction
     # of texts that are alike, a text is its own nearest
     is_nearest = unmoved >= cosines.max(1).values - EQUAL_COSINES
     nearest = torch.where(is_nearest, own, cosines.argmax(1))
-    return _numpy((1 - unmoved).clamp(min=0).float()), _numpy(nearest)
+    return to_numpy((1 - unmoved).clamp(min=0).float()), to_numpy(nearest)
 
 
 @torch.inference_mode()
@@ -739,8 +770,4 @@ def predictions_of(logits: Tensor, batch: Batch) -> Predictions:
     for part, right in zip(rows.split(size), wanted.split(size), strict=True):
         losses.append(F.cross_entropy(part.double(), right, reduction="none"))
         answers.append(part.argmax(-1))
-    return _numpy(torch.cat(losses).float()), _numpy(torch.cat(answers))
-
-
-def _numpy(x: Tensor) -> Any:
-    return x.cpu().numpy()
+    return to_numpy(torch.cat(losses).float()), to_numpy(torch.cat(answers))

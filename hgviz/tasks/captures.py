@@ -492,10 +492,7 @@ def estimate(model: Model, text: str, into_file: bool = False) -> Estimate:
     beginning, times = model.tokenize(text[:SAMPLE]), []
     for length in (LENGTHS[0], *LENGTHS):  # the first capture warms up
         progress(0, 1, f"estimating the time for {tokens:,} tokens")
-        prompt = Prompt(
-            beginning.text, beginning.ids[:length], beginning.pieces[:length],
-            beginning.spans[:length],
-        )  # fmt: skip
+        prompt = beginning.first(length)
         with listening(None):
             captured = capture(model, prompt, target=prompt if model.spec.two_texts else None)
         times.append((len(prompt), captured.made.seconds))

@@ -149,17 +149,16 @@ def redundancy(model: str | Path | Model) -> ModelRedundancy:
     Raises HgvizError where no layer computes scores from queries and keys.
     """
     progress(0, 1, "loading torch")
-    from hgviz.models.head_weights import query_key_products
-    from hgviz.models.pruning import checkpoint_of
+    from hgviz.models.pruning import checkpoint_of, query_key_products
 
     if isinstance(model, str | PathLike):
         name, checkpoint = Path(model).name, checkpoints.read(model)
     else:
         name, checkpoint = model.spec.name, checkpoint_of(model)
     products, layers = query_key_products(checkpoint), []
-    for done, one in enumerate(products):
-        progress(done, len(products), f"layer {one.layer.index}")
-        layers.append(redundancy_of_weights(one.layer, one.q, one.mix, one.k, one.width, one.notes))
+    for done, product in enumerate(products):
+        progress(done, len(products), f"layer {product[0].index}")
+        layers.append(redundancy_of_weights(*product))
     return _model_redundancy(name, checkpoint.digest, layers)
 
 

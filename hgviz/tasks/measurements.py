@@ -384,7 +384,7 @@ def patching(
     text, or classes. Raises HgvizError for texts of different lengths, and where both give the same
     difference.
     """
-    from hgviz.models.patching import patch_each
+    from hgviz.models.trials import patch_each
 
     require(
         len(clean) == len(corrupted),
@@ -414,8 +414,8 @@ def patching(
     shares = np.zeros((2, len(model.spec.heads) - len(off)))
     for way, (source, target) in enumerate(((0, 1), (1, 0))):
         done, heads = 0, []
-        for some, values in patch_each(model.module, texts[source], texts[target], difference, off):
-            moved = values.double().cpu().numpy() - ends[target]
+        for some, logits in patch_each(model.module, texts[source], texts[target], off):
+            moved = difference(logits.flatten(0, 1)).double().cpu().numpy() - ends[target]
             shares[way, done : done + len(some)] = moved / (span if way == 0 else -span)
             done += len(some)
             heads += some

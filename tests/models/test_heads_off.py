@@ -20,13 +20,13 @@ from hgviz.analysis.importance import METHODS, importance, removal_costs, saving
 from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.examples import classification_examples, masked_token_examples, next_token_examples
 from hgviz.models import checkpoints, open_model, pruning, trials
-from hgviz.models.head_weights import head_costs
 from hgviz.models.layers import Tokens, attention_modules
-from hgviz.models.model import module_of
+from hgviz.models.model import batch_tokens, module_of
 from hgviz.models.pruning import (
     add_to_biases,
     count_parameters,
     fit_gates,
+    head_costs,
     mean_contexts,
     remove_heads,
     runner_without,
@@ -43,7 +43,6 @@ from hgviz.models.trials import (
     BlockAblation,
     HeadAblation,
     Trials,
-    batch_tokens,
     predictions_of,
 )
 from hgviz.store import open_capture
@@ -326,7 +325,7 @@ def losses(logits):
 def test_gradients_of_gates_are_those_of_a_whole_pass(name):
     model, tokens = MODELS[name], tokens_of(MODELS[name])
     layers = [part.layer for part in attention_modules(model) if part.layer.heads]
-    slopes = HeadAblation(model).gate_gradients(tokens, losses).gates
+    slopes, _ = HeadAblation(model).gate_gradients(tokens, losses)
     gates = [torch.ones(3, len(x.heads), dtype=torch.float64, requires_grad=True) for x in layers]
     by_layer = {layer.index: part for layer, part in zip(layers, gates, strict=True)}
     found = torch.autograd.grad(losses(model(tokens, Run(gates=by_layer))).sum(), gates)
@@ -347,7 +346,7 @@ def test_each_head_off_in_models_of_transformers(folder, kind, name, dtype):
     def losses(logits):
         return logits.flatten(1).tanh().sum(1)
 
-    slopes = HeadAblation(module).gate_gradients(tokens, losses).gates
+    slopes, _ = HeadAblation(module).gate_gradients(tokens, losses)
     step, close = (1e-2, 3e-2) if kind in ROUGH or dtype == "float32" else (1e-5, 1e-5)
     for at, head in enumerate(model.spec.heads[:8]):
         ends = []
