@@ -19,7 +19,7 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -37,7 +37,7 @@ from hgviz.language import join_words
 from hgviz.models.config import parse_config, parse_keys
 from hgviz.models.dynamic import DynamicConfig
 from hgviz.models.hourglass import HourglassConfig, hierarchy_from_depth, parse_hierarchy
-from hgviz.models.layers import Configuration
+from hgviz.models.layers import Configuration, Count, Heads
 from hgviz.models.tensors import (
     Checkpoint,
     Shapes,
@@ -81,9 +81,6 @@ RESAMPLERS = {  # (stage, whether the tensor is of its linear map): module
     ("down", True): "downsample", ("down", False): "attn_resampling_pre_valley.layers.0",
     ("up", True): "upsample", ("up", False): "attn_resampling_post_valley.layers.0",
 }  # fmt: skip
-
-Count = Annotated[int, msgspec.Meta(ge=1, le=2**24)]
-Heads = Annotated[int, msgspec.Meta(ge=1, le=2**12)]
 
 
 class LucidrainsKeys(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -239,7 +236,6 @@ def _lucidrains_source(name: str, levels: int) -> Source:
 
 # --- Nawrot's dynamic-pooling ---------------------------------------------------------------------
 
-NAWROT = "dynamic-pooling"
 NAWROT_FILE, NAWROT_MARKS = "checkpoint_last.pt", (b"model_config", b"model_state")
 NAWROT_ADVICE = "Open a checkpoint saved by dynamic-pooling, or convert it with that program"
 BOUNDARIES = {  # none: no layer reads them

@@ -709,14 +709,15 @@ class Transformers(Network):
         ):
             try:
                 output = self.net(**arguments)
-            except Exception as error:
-                if self._is_of_text(error, active):
-                    raise HgvizError(
-                        f"this {config.family} cannot read this text: "
-                        f"transformers says: {first_line(error)}",
-                        "Use another text, or correct its config.json as the message says",
-                    ) from error
-                raise
+            except (RuntimeError, IndexError, ValueError, TypeError) as error:
+                is_own = any(error is failure for failure in active.run.failures)
+                if is_own or active.network is None or out_of_memory(error):
+                    raise
+                raise HgvizError(
+                    f"this {config.family} cannot read this text: "
+                    f"transformers says: {first_line(error)}",
+                    "Use another text, or correct its config.json as the message says",
+                ) from error
         if active.network is not None and active.layers != len(config.own_layers):
             raise unseen(config.family, LENGTH_DEPENDENT)
         if cache is not None:
@@ -785,12 +786,6 @@ class Transformers(Network):
         if self.config.pooling is not None:
             lengths = tuple(map(len, self.config.pooling.spans(*lengths)))
         return sizes[-1][0], lengths
-
-    def _is_of_text(self, error: Exception, active: ActivePass) -> bool:
-        """Whether the text can be why transformers failed on it."""
-        is_own = any(error is failure for failure in active.run.failures)
-        is_plain = isinstance(error, (RuntimeError, IndexError, ValueError, TypeError))
-        return is_plain and not is_own and active.network is not None and not out_of_memory(error)
 
     def _run_block(
         self, block: nn.Module, forward: Callable[..., Any], *args: Any, **kwargs: Any

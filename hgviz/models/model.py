@@ -289,7 +289,7 @@ class Model:
     def of_example(self, row: Example) -> Prompt:
         """The prompt of an example that the model is scored on. Raises HgvizError as run."""
         if row.signal is not None:
-            return self._reader.of_values(row.signal, row.text)
+            return self._reader.of_values(row.signal, Path(row.text))
         prompt = self.from_ids(row.ids, token_type_ids=row.kinds if self._kinds else None)
         return replace(prompt, text=row.text, spans=readonly(row.spans))
 

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
-from functools import partial
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NoReturn, cast
@@ -86,14 +85,14 @@ def remove_heads(checkpoint: Checkpoint, off: HeadSet) -> Checkpoint:
     for layer, output, of_all_heads in layers:
         places = [at for at, head in enumerate(layer.heads) if (layer.index, head) not in off]
         kept.append(tuple(layer.heads[place] for place in places))
-        rows_of_heads = partial(_rows_of_heads, heads=len(layer.heads), places=places)
-        module = output.removesuffix("o.")
+        if len(places) == len(layer.heads):
+            continue
+        sizes, module, weight = (len(layer.heads), -1), output.removesuffix("o."), f"{output}weight"
         for name in checkpoint.tensors:
             part = name.removeprefix(module)
             if part != name and part.split(".")[0] not in of_all_heads:
-                tensors[name] = rows_of_heads(tensors[name])
-        weight = f"{output}weight"
-        tensors[weight] = rows_of_heads(tensors[weight].T).T.contiguous()
+                tensors[name] = tensors[name].unflatten(0, sizes)[places].flatten(0, 1)
+        tensors[weight] = tensors[weight].unflatten(1, sizes)[:, places].flatten(1)
     own: Any = require_attention(checkpoint.config)
     return _with_tensors(checkpoint, own.replace(kept=tuple(kept)), tensors)
 
@@ -187,13 +186,6 @@ def _output_weights(
             "Run `hgviz info` on it to see every layer",
         )
     return [(layer, *names[layer.index]) for layer in config.layers]
-
-
-def _rows_of_heads(tensor: Tensor, heads: int, places: Sequence[int]) -> Tensor:
-    """(H * D, ...) -> (h * D, ...): the rows of the heads at some places."""
-    if len(places) == heads:
-        return tensor
-    return tensor.unflatten(0, (heads, -1))[list(places)].flatten(0, 1)
 
 
 def _with_tensors(
@@ -468,20 +460,15 @@ def _dependencies(probed: _ProbedLayer, limit: int) -> dict[int, dict[str, list[
             retain_graph=True, allow_unused=True,
         ) if outputs else ()  # fmt: skip
         dependencies[unit] = {
-            name: _places_along_axes(slope)
+            name: [
+                (slope != 0).movedim(axis, 0).reshape(size, -1).any(1)
+                for axis, size in enumerate(slope.shape)
+            ]
             for name, slope in zip(names, slopes, strict=False)
             if slope is not None and slope.any()
         }
     probed.module.requires_grad_(False)
     return dependencies
-
-
-def _places_along_axes(slope: Tensor) -> list[Tensor]:
-    """By axis, at which places there is a slope (bool)."""
-    return [
-        (slope != 0).movedim(axis, 0).reshape(size, -1).any(1)
-        for axis, size in enumerate(slope.shape)
-    ]
 
 
 # --- compensation ---------------------------------------------------------------------------------

@@ -59,19 +59,15 @@ class Processor:
         Raises HgvizError for files that cannot be read, and for a folder without a processor.
         """
         if path.suffix.lower() == VALUES_SUFFIX:
-            return self._prompt(values_at(path), path)
+            return self.of_values(values_at(path), path)
         if self.reads_images:
-            return self._prompt(self._process(images=picture_at(path)), path)
+            return self.of_values(self._process(images=picture_at(path)), path)
         rate = int(getattr(self._processor, "sampling_rate", 16000))
         values = self._process(raw_speech=samples_at(path, rate), sampling_rate=rate)
         hop = 1 if values.ndim == 1 else int(getattr(self._processor, "hop_length", 160))
         bins = getattr(self._processor, "feature_size", None)
         frames = next((size for size in values.shape[::-1] if size != bins), values.shape[-1])
-        return self._prompt(values, path, frames * hop / rate)
-
-    def of_values(self, values: Floats, name: str, seconds: float = 0.0) -> Prompt:
-        """The prompt of what the processor made of a file of that name. Raises as a call."""
-        return self._prompt(values, Path(name), seconds)
+        return self.of_values(values, path, frames * hop / rate)
 
     def again(self, prompt: Prompt) -> Prompt:
         """The prompt of what another model read: its own where this processor makes the same of
@@ -88,7 +84,7 @@ class Processor:
                 same = values.shape == (signal.values if resized else read).shape
                 if same and float(np.abs(values - read).max()) <= ROUNDED:
                     values = signal.values
-        return self._prompt(values, Path(prompt.text), signal.seconds)
+        return self.of_values(values, Path(prompt.text), signal.seconds)
 
     def _process_as_shown(self, picture: NDArray[np.uint8]) -> Floats:
         """What is made of a picture, which is not cut again where it has the size already."""
@@ -120,8 +116,8 @@ class Processor:
         with library_errors(f"{short_path(file)} cannot be used", PROCESSOR_ADVICE), quiet():
             return getattr(library(), auto).from_pretrained(str(self.folder), local_files_only=True)
 
-    def _prompt(self, values: Floats, path: Path, seconds: float = 0.0) -> Prompt:
-        """The prompt of values as the processor makes them, by the name of their file."""
+    def of_values(self, values: Floats, path: Path, seconds: float = 0.0) -> Prompt:
+        """The prompt of what the processor made of a file. Raises as a call."""
         picture = self._picture(values) if self.reads_images else None
         family = self.network.config.family
         try:

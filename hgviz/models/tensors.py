@@ -463,16 +463,12 @@ def read_pickle(path: Path, stubs: Sequence[Any] = ()) -> Any:
     """
     unread = f"{short_path(path)} could not be read"
     try:
-        with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
+        entries = _zip_entries(path, 2)  # torch does not compress
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError):
         with path.open("rb") as file:
             is_old = file.read(2) == b"\x80\x02"
         why = "it was written by torch before 1.6" if is_old else "truncated, or not a torch file"
         raise HgvizError(f"{unread}: {why}", "Save it again with a newer torch") from None
-    declared, size = sum(entry.file_size for entry in entries), path.stat().st_size
-    too_much = f"it declares {declared:,} bytes in a file of {size:,}"
-    _require(declared <= 2 * size, path, too_much)  # torch does not compress
     is_program = any(entry.filename.endswith("/constants.pkl") for entry in entries)
     what = f"{short_path(path)} is a TorchScript program: programs are never run"
     require(not is_program, what, STATE_DICT_ADVICE)
@@ -520,14 +516,21 @@ def state_dict(path: Path, content: Any, skip: Skip | None = None) -> dict[str, 
     return tensors
 
 
+def _zip_entries(path: Path, packing: int) -> list[zipfile.ZipInfo]:
+    """The entries of a zip file; packing: how much smaller than these it may be."""
+    with zipfile.ZipFile(path) as archive:
+        entries = archive.infolist()
+    declared, size = sum(entry.file_size for entry in entries), path.stat().st_size
+    too_much = f"it declares {declared:,} bytes in a file of {size:,}"
+    _require(declared <= packing * size, path, too_much)
+    return entries
+
+
 def _read_npz(path: Path, skip: Skip) -> dict[str, Tensor]:
     arrays: dict[str, Tensor] = {}
     try:
+        entries = _zip_entries(path, PACKING_LIMIT)
         with zipfile.ZipFile(path) as archive:
-            entries = archive.infolist()
-            declared, size = sum(entry.file_size for entry in entries), path.stat().st_size
-            too_much = f"it declares {declared:,} bytes in a file of {size:,}"
-            _require(declared <= PACKING_LIMIT * size, path, too_much)
             for entry in entries:
                 is_numpy = entry.compress_type in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
                 _require(is_numpy, path, "it is compressed in a way that numpy does not use")

@@ -73,6 +73,7 @@ from hgviz.models.text import (
 from hgviz.models.transformer import PRESETS
 from hgviz.study import LearnedImportance
 
+GUIDE = "See `hgviz docs how-to/train`"
 STATE, LOG, GATES = "state.pt", "log.jsonl", "gates.json"
 
 # --- the training file ----------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def read_plan(path: str | os.PathLike[str]) -> Plan:
     except OSError as error:
         raise file_error(f"cannot read {path}", error) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _not_a_plan(str(path), error) from error
+        raise HgvizError(f"{path} is not a training file: {error}", GUIDE) from error
     return parse_plan(tables, Path(path).resolve().parent, str(path))
 
 
@@ -118,7 +119,7 @@ def parse_plan(tables: dict[str, Any], folder: Path, name: str = "this") -> Plan
     try:
         plan = msgspec.convert(tables, Plan)
     except msgspec.ValidationError as error:
-        raise _not_a_plan(name, error) from error
+        raise HgvizError(f"{name} is invalid: {wrong_key(error)}", GUIDE) from error
     recipe, data, model, gates = plan.recipe, plan.data, plan.model, plan.gates
     lengths = (recipe.steps, recipe.epochs, recipe.minutes)
     rules = [
@@ -176,14 +177,6 @@ def _locate_files(plan: Plan, locate: Callable[[str, str], str]) -> Plan:
         vocabulary = structs.replace(vocabulary, file=file)
     recipe = structs.replace(plan.recipe, device=device_of(plan.recipe.device))
     return Plan(model, data, recipe, vocabulary, plan.gates)
-
-
-def _not_a_plan(name: str, error: Exception) -> HgvizError:
-    if isinstance(error, msgspec.ValidationError):
-        why = f"is invalid: {wrong_key(error)}"
-    else:
-        why = f"is not a training file: {error}"
-    return HgvizError(f"{name} {why}", "See `hgviz docs how-to/train`")
 
 
 def goal_of(model: Mapping[str, Any]) -> str:

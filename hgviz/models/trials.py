@@ -110,7 +110,7 @@ class BaselinePass(Observer):
         if isinstance(output, Tensor):
             self.inputs[index], self.outputs[index] = x, output
 
-    def outputs_before(self, layer: int, variants: int = 1) -> dict[int, Tensor]:
+    def outputs_before(self, layer: float, variants: int = 1) -> dict[int, Tensor]:
         """The outputs (V * B, n, d) of the blocks before a layer, repeated for each variant."""
         return {index: self._repeat(index, variants) for index in self.outputs if index < layer}
 
@@ -201,7 +201,7 @@ class HeadAblation:
         """Logits with further heads off."""
         every = frozenset(off) | self.off
         first = min((head.layer for head in every - self.off), default=math.inf)
-        reused = {index: x for index, x in baseline.outputs.items() if index < first}
+        reused = baseline.outputs_before(first)
         run = replace(self._run, off=every, reused=reused, replacement=baseline.replacement)
         return self.module(baseline.tokens, run)
 
