@@ -265,7 +265,7 @@ class LabelledTexts:
 def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -> LabelledTexts:
     """Read the labelled texts of a table.
 
-    list[str] that are not named are those with usual names; of two columns without such names the
+    Columns that are not named are those with usual names; of two columns without such names the
     label is the one with fewer different values. Raises HgvizError where neither tells them apart.
     """
     table = read_table(Path(path))

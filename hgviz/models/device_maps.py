@@ -46,9 +46,9 @@ def blocks_on(device: str) -> Blocks:
         try:
             with in_full, torch.no_grad():
                 head = DeviceHead(maps, place, device)
-                for rows_, columns in head.parts():
-                    weights = head.weights(rows_, columns)
-                    visit(torch, rows_.start, [(columns.start, weights, None)])
+                for part, columns in head.parts():
+                    weights = head.weights(part, columns)
+                    visit(torch, part.start, [(columns.start, weights, None)])
         except RuntimeError as error:
             if out_of_memory(error):
                 raise MemoryError from error
@@ -108,10 +108,10 @@ class DeviceHead:
         def term(values: NDArray[Any]) -> Tensor:
             return torch.tensor(plain(values[place], dtype), device=device)[None]
 
-        self.q, self.k = (put(plain(one[place], dtype)) for one in (factors.q, factors.k))
+        self.q, self.k = (put(plain(x[place], dtype)) for x in (factors.q, factors.k))
         self.content, self.distances = self.q, None
-        if (one := rule.relative) is not None:
-            terms = one.map(term)
+        if rule.relative is not None:
+            terms = rule.relative.map(term)
             content, position = terms.query_terms(self.q[None, None])
             self.content, self.position = content[0, 0], position
             sizes = len(self.q), len(self.k)
@@ -149,7 +149,15 @@ class DeviceHead:
         A heavy tile has a weight in which the rounding of its score shows. Statistics are settled
         by totals: what is off between a tile and the total of its row is off in what is shown.
         """
-        weights = self._weights(rows, columns)
+        i = torch.arange(rows.start, rows.stop, device=self.q.device)
+        j = torch.arange(columns.start, columns.stop, device=self.q.device)
+        logs = self.content[rows] @ self.k[columns].T
+        if self.distances is not None:
+            logs += self.distances.scores(self.position[:, :, rows], i, len(j))[0, 0]
+        logs *= self.scale
+        for statistic in self.stat:
+            logs -= statistic[rows]
+        weights = logs.masked_fill_(~visible(self.rule, i, j, self.keep)[0, 0], -torch.inf).exp_()
         tiles = weights.unflatten(1, (-1, TILE)).unflatten(0, (-1, TILE))  # (i, TILE, j, TILE)
         rounded = self.rounded[rows].view(-1, TILE, 1)
         heavy = ((tiles.amax(3) * rounded).amax(1) > HARMLESS).nonzero().tolist()
@@ -157,24 +165,13 @@ class DeviceHead:
         by_numpy: list[NDArray[Any] | None] = [None] * len(heavy)
 
         def read(number: int) -> None:
-            i, j = heavy[number]
+            down, across = heavy[number]
             with np.errstate(invalid="ignore", over="ignore"):
-                at = rows.start // TILE + i, columns.start // TILE + j
+                at = rows.start // TILE + down, columns.start // TILE + across
                 by_numpy[number] = self.maps.weights(self.place, *at)
 
         in_threads(read, len(heavy))
-        for (i, j), tile in zip(heavy, by_numpy, strict=True):
+        for (down, across), tile in zip(heavy, by_numpy, strict=True):
             assert tile is not None
-            tiles[i, : tile.shape[0], j, : tile.shape[1]].copy_(torch.from_numpy(tile))
+            tiles[down, : tile.shape[0], across, : tile.shape[1]].copy_(torch.from_numpy(tile))
         return weights
-
-    def _weights(self, rows: slice, columns: slice) -> Tensor:
-        i, j = (torch.arange(one.start, one.stop, device=self.q.device) for one in (rows, columns))
-        logs = self.content[rows] @ self.k[columns].T
-        if self.distances is not None:
-            logs += self.distances.scores(self.position[:, :, rows], i, len(j))[0, 0]
-        logs *= self.scale
-        for part in self.stat:
-            logs -= part[rows]
-        hidden = ~visible(self.rule, i, j, self.keep)[0, 0]
-        return logs.masked_fill_(hidden, -torch.inf).exp_()

@@ -299,7 +299,7 @@ def read_nawrot(path: Path) -> Checkpoint:
     config = _nawrot_config(file, content, symbols)
     is_vocabulary = (
         isinstance(symbols, list)
-        and all(isinstance(one, str) and len(one) == 1 for one in symbols)
+        and all(isinstance(symbol, str) and len(symbol) == 1 for symbol in symbols)
         and len({*symbols}) == len(symbols) == config.vocab_size
         and not any("\ud800" <= symbol <= "\udfff" for symbol in symbols)
     )

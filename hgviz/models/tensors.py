@@ -509,8 +509,8 @@ def state_dict(path: Path, content: Any, skip: Skip | None = None) -> dict[str, 
         _require(is_stored, path, larger)
         tensors[name] = tensor.detach()
     # tied tensors have one storage and several names
-    storages = {one.untyped_storage().data_ptr(): one.nbytes for one in tensors.values()}
-    total, size = sum(one.nbytes for one in tensors.values()), path.stat().st_size
+    storages = {x.untyped_storage().data_ptr(): x.nbytes for x in tensors.values()}
+    total, size = sum(x.nbytes for x in tensors.values()), path.stat().st_size
     is_held = sum(storages.values()) <= 2 * size and total <= PACKING_LIMIT * size
     _require(is_held, path, "its tensors are larger than the file")
     return tensors

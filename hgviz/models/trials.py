@@ -12,6 +12,7 @@ Shapes: B texts, V variants (other heads off), H heads, Q queries, D head width,
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
@@ -596,19 +597,20 @@ class Trials:
     def _mean_contexts(self) -> ReplacementContexts:
         """The mean context of every head over all real queries of all examples."""
         sums: dict[int, Tensor] = {}
-        counts: dict[int, int] = {}
+        counts = Counter[int]()
         kinds: dict[int, Tensor] = {}  # of what dtype, and where
         for batch in self.batches:
             for layer, context, real in self._record_contexts(batch, self._full_model):
-                one = context.transpose(1, 2)[real].cpu().double().sum(0)  # (H, D)
-                sums[layer] = sums.get(layer, 0) + one
-                counts[layer] = counts.get(layer, 0) + int(real.sum())
+                total = context.transpose(1, 2)[real].cpu().double().sum(0)  # (H, D)
+                sums[layer] = sums.get(layer, 0) + total
+                counts[layer] += int(real.sum())
                 kinds[layer] = context[:0]
         means = {
-            layer: (one / counts[layer])[None, None].to(kinds[layer]) for layer, one in sums.items()
+            layer: (total / counts[layer])[None, None].to(kinds[layer])
+            for layer, total in sums.items()
         }
-        ones = {layer: one.new_ones(1, dtype=torch.long) for layer, one in means.items()}
-        return ReplacementContexts(means, ones)
+        lengths = {layer: mean.new_ones(1, dtype=torch.long) for layer, mean in means.items()}
+        return ReplacementContexts(means, lengths)
 
     @cached_property
     def _partners(self) -> Integers:
@@ -625,18 +627,18 @@ class Trials:
 
     def _partner_contexts(self, batch: Batch) -> ReplacementContexts:
         """The contexts of the partner of each text of a batch, real queries first."""
-        wanted = self._partners[batch.rows]
-        found: dict[int, dict[int, Tensor]] = {}  # by layer and row: (Q', H, D)
-        for part in self.examples.batches(np.unique(wanted)):
+        partners = self._partners[batch.rows]
+        by_layer: dict[int, dict[int, Tensor]] = {}  # and by row: (Q', H, D)
+        for part in self.examples.batches(np.unique(partners)):
             for layer, context, real in self._record_contexts(part, self._full_model):
-                of_layer = found.setdefault(layer, {})
-                for row, one, kept in zip(part.rows, context.transpose(1, 2), real, strict=True):
-                    of_layer[int(row)] = one[kept]
+                by_row = by_layer.setdefault(layer, {})
+                for row, text, keep in zip(part.rows, context.transpose(1, 2), real, strict=True):
+                    by_row[int(row)] = text[keep]
         contexts, queries = {}, {}
-        for layer, by_row in found.items():
-            chosen = [by_row[row] for row in wanted.tolist()]
-            contexts[layer] = pad_sequence(chosen, batch_first=True)
-            queries[layer] = torch.tensor([*map(len, chosen)], device=chosen[0].device)
+        for layer, by_row in by_layer.items():
+            texts = [by_row[row] for row in partners.tolist()]
+            contexts[layer] = pad_sequence(texts, batch_first=True)
+            queries[layer] = torch.tensor([*map(len, texts)], device=texts[0].device)
         return ReplacementContexts(contexts, queries)
 
     def _real_queries(self, batch: Batch, layer: Layer, queries: int) -> Tensor:
@@ -699,17 +701,17 @@ class Trials:
                 self._tokens(batch), self._replacement(batch)
             )
             outputs, replacement = baseline.outputs, baseline.replacement
-            kept = BaselinePass(baseline.tokens)
+            baseline = BaselinePass(baseline.tokens)
             size = sum(output.nbytes for output in outputs.values())
             size += 0 if replacement is None else replacement.nbytes
             if size <= self._free_bytes:  # all that a pass with heads off begins with
-                kept = BaselinePass(baseline.tokens, replacement, outputs=outputs)
+                baseline = BaselinePass(baseline.tokens, replacement, outputs=outputs)
                 self._free_bytes -= size
-            self._cache[rows] = kept, self._predictions(logits, batch)
-        kept, predictions = self._cache[rows]
-        if kept.replacement is None:
-            kept = replace(kept, replacement=self._replacement(batch))
-        return kept, predictions
+            self._cache[rows] = baseline, self._predictions(logits, batch)
+        baseline, predictions = self._cache[rows]
+        if baseline.replacement is None:
+            baseline = replace(baseline, replacement=self._replacement(batch))
+        return baseline, predictions
 
     def _predictions(self, outputs: Tensor, batch: Batch) -> Predictions:
         if self.examples.asked == "states":
