@@ -45,17 +45,7 @@ from hgviz.gui.sources import name_of, shown_error
 from hgviz.gui.tables import Table, key_table
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import CAPTURE, Empty
-from hgviz.gui.widgets import (
-    Button,
-    IconButton,
-    PaneHead,
-    Picker,
-    Toggle,
-    Words,
-    hbox,
-    label,
-    vbox,
-)
+from hgviz.gui.widgets import Button, IconButton, PaneHead, Picker, Toggle, Words, hbox, label, vbox
 from hgviz.session import Session
 
 if TYPE_CHECKING:
@@ -153,12 +143,10 @@ def answer(across: Across) -> str:
     own = _cell(across.rows, across.query)
     if not tokens:
         return tr("The output at {output} has no weight on any token.", output=own)
-    most = (
-        "Largest weights of the output at {output}: {tokens}."
-        if signed
-        else "Top sources of the output at {output}: {tokens}."
-    )
-    sentence = tr(most, output=own, tokens=", ".join(tokens))
+    words = "Top sources of the output at {output}: {tokens}."
+    if signed:
+        words = "Largest weights of the output at {output}: {tokens}."
+    sentence = tr(words, output=own, tokens=", ".join(tokens))
     return f"{sentence} {sentences.marked_up(_levels(across))}"
 
 
@@ -250,19 +238,13 @@ def row_chart(across: Across) -> Chart:
 
 def token_names(columns: Names) -> tuple[tuple[float, str], ...]:
     """Some words along a text, each at one of its tokens; tokens where there are no words."""
-
-    def word(column: int) -> str:
-        end = int(columns.spans[column][1])
-        around = sentences.word_at(columns.word_spans, end - 1) if end > 0 else None
-        return "" if around is None else sentences.glyph(columns.prompt, *around)
-
-    found = {}
+    names = []
     step = max(1, len(columns) // LABELS)
     for first in range(0, len(columns), step):
         part = range(first, min(first + step, len(columns)))
-        column = next(filter(word, part), first)
-        found[float(column)] = word(column) or columns.glyph(column)
-    return tuple(found.items())
+        column = next((at for at in part if columns.word_tokens(at)), first)
+        names.append((float(column), columns.word(column)[0]))
+    return tuple(names)
 
 
 def token_words(across: Across, column: int) -> str:
@@ -552,31 +534,23 @@ class ReachRunner:
         session, request = self.commands.session, self._request
         models = request.models or tuple(filter(None, [session.checkpoint]))
         request = replace(request, models=models, text=request.text or session.text[:EXCERPT])
-        ReachDialog(self.commands.window, request, self._start, error).open()
+        ReachDialog(self.commands.window, request, error).ask(self._start)
 
     def _start(self, request: ReachRequest) -> None:
         self._request = request
         self.commands.working.start(
-            self.commands.lanes.engine, REACH, tr("Measuring reach"), request.measure, self._show,
+            self.commands.lanes.engine, REACH, tr("Measuring reach"), request.measure,
+            lambda figure: self.commands.exporting.show_answer(Spec("reach"), figure),
             lambda error: self.ask(" ".join(map(tr, shown_error(error).lines))),
         )  # fmt: skip
-
-    def _show(self, figure: ReachFigure) -> None:
-        self.commands.exporting.show_answer(Spec("reach"), figure)
 
 
 class ReachDialog(Form):
     """The models whose reach is measured, and their text. error: what went wrong the last time."""
 
-    def __init__(
-        self,
-        window: QWidget,
-        request: ReachRequest,
-        then: Callable[[ReachRequest], object] | None = None,
-        error: str = "",
-    ) -> None:
-        super().__init__(window, tr("Reach of outputs"), tr(REACH_HELP), then)
-        self.models, self._error = list(request.models), error
+    def __init__(self, window: QWidget, request: ReachRequest, error: str = "") -> None:
+        super().__init__(window, tr("Reach of outputs"), tr(REACH_HELP))
+        self.models = list(request.models)
         self.text, self.target = QLineEdit(request.text), QLineEdit(request.target)
         self.text.setCursorPosition(0)
         self.target.setPlaceholderText(tr("Only for encoder-decoders"))
@@ -586,29 +560,19 @@ class ReachDialog(Form):
         self.row(tr("Text"), self.text)
         self.row(tr("Decoder's text"), self.target)
         self.row(tr("Models"), self._list)
+        self._show_models()
+        self.failure = error
         self.offer(Button(tr("Measure"), kind="filled"), self._add)
         for field in (self.text, self.target):
-            field.textChanged.connect(self._changed)
-        self._show_models()
+            field.textChanged.connect(self.check_changed)
 
     def answer(self) -> tuple[ReachRequest]:
         return (ReachRequest(tuple(self.models), self.text.text(), self.target.text()),)
 
     def problem(self) -> str:
-        if self._error:
-            return self._error
         if not self.models:
             return tr("Add a checkpoint.")
         return "" if self.text.text() else tr("Enter a text.")
-
-    def check(self) -> None:
-        super().check()
-        if self._error and self.default is not None:  # the same may be tried again
-            self.default.setEnabled(True)
-
-    def _changed(self) -> None:
-        self._error = ""
-        self.check()
 
     def _choose(self) -> None:
         mode = QFileDialog.FileMode.ExistingFile
@@ -618,15 +582,14 @@ class ReachDialog(Form):
         """Add a checkpoint: a weights file, or the folder of a config.json."""
         place = Path(path)
         self.models.append(str(place.parent if place.name == "config.json" else place))
-        self._changed()
         self._show_models()
 
     def _remove(self, place: int) -> None:
         del self.models[place]
-        self._changed()
         self._show_models()
 
     def _show_models(self) -> None:
+        self.check_changed()
         while item := self._list.takeAt(0):
             item.widget().hide()
             item.widget().deleteLater()

@@ -127,12 +127,7 @@ def _along(values: NDArray[Any], size: int, axis: int, pool: np.ufunc) -> Floats
 
 
 def painted(
-    one: Thumb,
-    height: int,
-    width: int,
-    palette: str,
-    dark: bool = False,
-    most: float | None = None,
+    one: Thumb, height: int, width: int, palette: str, dark: bool = False, most: float | None = None
 ) -> Pixels:
     """uint8 (height, width, 4), BGRA: one thumbnail; what is not seen stays clear.
 

@@ -218,7 +218,7 @@ def score_columns(scores: KeyScores, names: Names) -> list[Column]:
 
         def paint(painter: QPainter, box: QRectF, column: int, chosen: bool) -> None:
             if math.isnan(amount := value(column)):
-                ink.unseen(painter, box.adjusted(0, 4, 0, -4), painter.device().devicePixelRatioF())
+                ink.unseen(painter, box.adjusted(0, 4, 0, -4))
             else:
                 _paint_bar(painter, box, amount, most, is_signed)
 

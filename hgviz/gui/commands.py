@@ -392,7 +392,7 @@ class Commands:
         """Open the checkpoint at hand with another activation in its attention."""
         name = name_of(self.session.checkpoint)
         chosen, session = self.answered("exchange", self.choose_a), self.session
-        dialogs.ExchangeDialog(self.window, name, session.activation, session.spec, chosen).open()
+        dialogs.ExchangeDialog(self.window, name, session.activation, session.spec).ask(chosen)
 
     def choose_a(self, activation: str) -> None:
         """Open the checkpoint of A with another activation."""
@@ -721,7 +721,7 @@ class Commands:
             self.use_data(data)
 
         chosen = self.answered("choose_data", use)
-        dialogs.LabelsDialog(self.window, name_of(data), error, chosen).open()
+        dialogs.LabelsDialog(self.window, name_of(data), error).ask(chosen)
 
     def measure_heads(self) -> None:
         """Ask by which scores, and measure them."""
@@ -729,14 +729,14 @@ class Commands:
         there = frozenset(study.arrays) if study is not None else frozenset()
         session, chosen = self.session, self.answered("measure_heads", self.pruning.measure)
         heads = len(session.spec.heads)
-        dialogs.MeasureDialog(self.window, there, heads, session.trial, chosen).open()
+        dialogs.MeasureDialog(self.window, there, heads, session.trial).ask(chosen)
 
     def patch_heads(self) -> None:
         """Ask for two texts and two answers, and patch every head between them."""
         before = self.pruning.patched_texts
         before = before if before.clean else replace(before, clean=self.session.text)
         chosen = self.answered("patch_heads", self.pruning.patch)
-        dialogs.PatchDialog(self.window, before, chosen).open()
+        dialogs.PatchDialog(self.window, before).ask(chosen)
 
     def save_study(self) -> None:
         """Ask where, and write what was measured."""
@@ -906,10 +906,8 @@ class Commands:
         """Ask what B shall be, of one kind first."""
         from hgviz.gui.sides import CompareDialog
 
-        CompareDialog(
-            self.window, self.session, self.opened_before, kind,
-            self.answered("compare_with", self.choose_side), self.ask_model,
-        ).open()  # fmt: skip
+        then = self.answered("compare_with", self.choose_side)
+        CompareDialog(self.window, self.session, self.opened_before, kind, self.ask_model).ask(then)
 
     def _beside_chosen(self, path: str) -> None:
         self.remember(path)

@@ -498,7 +498,7 @@ def rows_of(pair: PairedRow, sides: SideNames, limit: float = 1.0) -> list[TextR
         rows.append(TextRow(
             (*names, SIDES[2])[at], (*pair.names, pair.names[0])[at], cells, None,
             pair.weights[at], pair.seen[at], present,
-            palettes.limits_of(-limit if is_signed else 0.0, limit, is_signed), is_signed,
+            palettes.limits_of(-limit, limit, is_signed), is_signed,
             chosen=query, key=key, height=ROW_HEIGHT, message=messages[at],
         ))  # fmt: skip
     return rows

@@ -67,16 +67,11 @@ class Form(QDialog):
     """
 
     wide = 560  # px
+    failure = ""  # what went wrong when it was accepted before; gone once a field changes
 
-    def __init__(
-        self,
-        window: QWidget,
-        title: str,
-        words: str = "",
-        then: Callable[..., object] | None = None,
-    ) -> None:
+    def __init__(self, window: QWidget, title: str, words: str = "") -> None:
         super().__init__(window, Qt.WindowType.Dialog | Qt.WindowType.FramelessWindowHint)
-        self.then = then
+        self.then: Callable[..., object] | None = None
         self.default: Button | None = None
         self.first: QWidget | None = None  # what has the keyboard at first, else the default
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
@@ -119,25 +114,19 @@ class Form(QDialog):
             about.setAlignment(Qt.AlignmentFlag.AlignTop)
             self._rows.addRow(*(("", about) if words else (about,)))
 
-    def offer(self, default: Button, *left: QWidget, close: str = "Cancel") -> None:
-        """End the form with the button that accepts it and one that closes it."""
-        self.body.addWidget(self.wrong)
-        self.body.addSpacing(8)
-        default.clicked.connect(self.accept)
-        self._add_buttons(default, *left, close=close)
-        self.check()
-
-    def offer_close(self, *left: QWidget) -> None:
-        """End the form with a button that closes it."""
-        self._add_buttons(None, *left, close="Close")
-
-    def _add_buttons(self, default: Button | None, *left: QWidget, close: str) -> None:
-        closing = Button(tr(close))
-        closing.clicked.connect(self.reject)
-        self.default = default or closing
+    def offer(self, default: Button | None, *left: QWidget, close: str = "Cancel") -> None:
+        """End the form with the button that accepts it, if there is one, and one that closes it."""
+        buttons = [Button(tr(close))]
+        buttons[0].clicked.connect(self.reject)
+        if default is not None:
+            self.body.addWidget(self.wrong)
+            self.body.addSpacing(8)
+            default.clicked.connect(self.accept)
+            buttons.insert(0, default)
+        self.default = buttons[0]
         self.default.setDefault(True)
-        buttons = [closing] if default is None else [default, closing]
         self.body.addLayout(hbox(None, *left, 1, *buttons, spacing=8))
+        self.check()
 
     def answer(self) -> tuple[Any, ...]:
         """What was entered."""
@@ -149,11 +138,21 @@ class Form(QDialog):
 
     def check(self) -> None:
         """Show what is wrong, and enable the default button where nothing is."""
-        words = self.problem()
-        self.wrong.setText(words)
-        self.wrong.setVisible(bool(words))
+        problem = self.problem()
+        self.wrong.setText(problem or self.failure)
+        self.wrong.setVisible(bool(problem or self.failure))
         if self.default is not None:
-            self.default.setEnabled(not words)
+            self.default.setEnabled(not problem)
+
+    def check_changed(self) -> None:
+        """Check it after a change, which may be right this time."""
+        self.failure = ""
+        self.check()
+
+    def ask(self, then: Callable[..., object]) -> None:
+        """Show it, and call `then` with what is answered."""
+        self.then = then
+        self.open()
 
     def open(self) -> None:
         """Show it once no other dialog of the window is open."""
@@ -226,8 +225,8 @@ class ErrorDialog(Form):
     ) -> None:
         what, *rest = map(tr, error.lines)
         title, reason = title_and_reason(what)
-        super().__init__(window, title, then=act[1] if act else None)
-        self.error = error
+        super().__init__(window, title)
+        self.error, self.then = error, act[1] if act else None
         sign = QLabel()
         sign.setPixmap(theme.pixmap("warning", 18, theme.current().bad))
         self.body.removeWidget(self.title)
@@ -240,10 +239,7 @@ class ErrorDialog(Form):
         self.body.addLayout(hbox(None, (sign, 0, top), (lines, 1), spacing=12))
         copy = Button(tr("Copy details"), kind="link")
         copy.clicked.connect(self._copy)
-        if act is None:
-            self.offer_close(copy)
-        else:
-            self.offer(Button(act[0], kind="filled"), copy, close="Close")
+        self.offer(Button(act[0], kind="filled") if act else None, copy, close="Close")
 
     def _add_details(self, lines: QVBoxLayout) -> None:
         self.fold = Button(tr("Details"), "chevron-right", kind="link")
@@ -334,7 +330,7 @@ class About(Form):
         licences.clicked.connect(self.reject)
         licences.clicked.connect(lambda: Licences(window).open())
         self.body.addSpacing(8)
-        self.offer_close(licences)
+        self.offer(None, licences, close="Close")
 
 
 class Licences(Form):
@@ -356,7 +352,7 @@ class Licences(Form):
         place = note(tr("The licence texts are in {folder}", folder=folder))
         place.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.body.addWidget(place)
-        self.offer_close()
+        self.offer(None, close="Close")
 
 
 # --- text -----------------------------------------------------------------------------------------
@@ -443,12 +439,11 @@ class TextDialog(Form):
         spec: ModelSpec | None,
         second: str = "",
         model: Model | None = None,
-        then: Callable[[str, str], object] | None = None,
         ask_file: Callable[[], object] | None = None,
     ) -> None:
         inputs = ModelInputs.of(model)
         both = tr("The encoder reads the source, the decoder reads the target.")
-        super().__init__(window, tr("Input text"), both if inputs.needed else "", then)
+        super().__init__(window, tr("Input text"), both if inputs.needed else "")
         self._model = model
         self._most = spec.max_positions if spec is not None else None
         self._bytes = spec is not None and spec.vocabulary == 256
@@ -564,16 +559,9 @@ class ExchangeDialog(Form):
 
     wide = 480
 
-    def __init__(
-        self,
-        window: QWidget,
-        name: str,
-        activation: str,
-        spec: ModelSpec | None,
-        then: Callable[[str], object] | None = None,
-    ) -> None:
+    def __init__(self, window: QWidget, name: str, activation: str, spec: ModelSpec | None) -> None:
         words = tr("{name} keeps its weights and is not retrained.", name=name)
-        super().__init__(window, tr("Replace activation function"), words, then)
+        super().__init__(window, tr("Replace activation function"), words)
         self.names = Picker()
         self.names.offer([("", tr("Original")), *activation_choices(spec)], activation)
         self.row(tr("Activation"), self.names)
@@ -609,16 +597,10 @@ class WriteDialog(Form):
     wide = 480
 
     def __init__(
-        self,
-        window: QWidget,
-        text: str,
-        unit: str,
-        room: int | None,
-        last: WritingOptions,
-        then: Callable[[WritingOptions], object] | None = None,
+        self, window: QWidget, text: str, unit: str, room: int | None, last: WritingOptions
     ) -> None:
         words = tr("Continues the text. Stop keeps the text generated so far.")
-        super().__init__(window, tr("Generate text"), words, then)
+        super().__init__(window, tr("Generate text"), words)
         self._room = room
         most = MOST if room is None else room
         end = Words(kind="secondary")
@@ -725,14 +707,9 @@ class MeasureDialog(Form):
     wide = 620
 
     def __init__(
-        self,
-        window: QWidget,
-        measured: frozenset[str],
-        heads: int,
-        trial: MaskTrial | None,
-        then: Callable[[frozenset[str], bool], object] | None = None,
+        self, window: QWidget, measured: frozenset[str], heads: int, trial: MaskTrial | None
     ) -> None:
-        super().__init__(window, tr("Compute head importance"), tr(HOW), then)
+        super().__init__(window, tr("Compute head importance"), tr(HOW))
         states = trial is not None and trial.examples.asked == "states"  # have no gradients
         seconds = trial.seconds if trial is not None else 0.0
         if states:
@@ -777,13 +754,8 @@ class PatchDialog(Form):
 
     wide = 560
 
-    def __init__(
-        self,
-        window: QWidget,
-        before: PatchedTexts,
-        then: Callable[[PatchedTexts], object] | None = None,
-    ) -> None:
-        super().__init__(window, tr("Patch heads between two texts"), tr(PATCHING_HELP), then)
+    def __init__(self, window: QWidget, before: PatchedTexts) -> None:
+        super().__init__(window, tr("Patch heads between two texts"), tr(PATCHING_HELP))
         self.fields: list[QLineEdit] = []
         for (name, hint), value in zip(PATCHING_FIELDS, astuple(before), strict=True):
             field = QLineEdit(value)
@@ -814,15 +786,9 @@ class LabelsDialog(Form):
 
     wide = 460
 
-    def __init__(
-        self,
-        window: QWidget,
-        file: str,
-        error: LabelError,
-        then: Callable[[dict[str, str]], object] | None = None,
-    ) -> None:
+    def __init__(self, window: QWidget, file: str, error: LabelError) -> None:
         words = tr("The labels in {file} are not classes of the model.", file=file)
-        super().__init__(window, tr("Assign labels to classes"), words, then)
+        super().__init__(window, tr("Assign labels to classes"), words)
         self.lists: dict[str, Picker] = {}
         for name in error.labels:
             classes = self.lists[name] = Picker()
@@ -879,7 +845,7 @@ class Preferences(Form):
         reset = Button(tr("Reset to defaults"), kind="link")
         reset.clicked.connect(self.reset)
         self.body.addSpacing(8)
-        self.offer_close(reset)
+        self.offer(None, reset, close="Close")
 
     def reset(self) -> None:
         """Set every setting to its default."""

@@ -387,20 +387,16 @@ class Trace:
 
 @dataclass(frozen=True, slots=True)
 class FollowOptions:
-    """The heads to follow: the selected one, those opened last, and the roles of all."""
+    """The heads to follow: the selected one, those opened last, and the roles of all. name_of: what
+    a token of the vocabulary is called."""
 
     selection: Selection
     opened: Mapping[int, HeadId]
     facts: Mapping[HeadId, HeadRole]
+    name_of: Callable[[int], str] = str
 
 
-def follow(
-    capture: Capture,
-    way: Sequence[Stage],
-    token: int,
-    options: FollowOptions,
-    name_of: Callable[[int], str],
-) -> Trace:
+def follow(capture: Capture, way: Sequence[Stage], token: int, options: FollowOptions) -> Trace:
     """Read one row per stage, then compute the rollout of this one token.
 
     The progress carries the trace without its last row, which takes longest, once it is there.
@@ -413,7 +409,9 @@ def follow(
             chips.append(_resampling(capture, way[number - 1], stage, token))
     level = way[0].own if way else 0
     is_main = capture.prompt_of(level) is capture.main
-    verdict = sentences.of_token(capture, token, name_of) if is_main else sentences.of_text(capture)
+    verdict = sentences.of_text(capture)
+    if is_main:
+        verdict = sentences.of_token(capture, token, options.name_of)
     first = Trace(token, tuple(way), tuple(rows), tuple(chips), verdict, level=level)
     composing = Step(len(way), len(way) + 1, "Computing the attention rollout", first)
     progress(composing.done, composing.total, composing.note, first)
@@ -681,7 +679,7 @@ class FollowPainter:
         cells = TextRow(
             "", self.scene.texts[strip.level], spans[strip.first : stop],
             weights=weights, seen=np.arange(strip.first, stop) < row.seen, signed=row.signed,
-            limits=palettes.limits_of(-row.most if row.signed else 0.0, row.most, row.signed),
+            limits=palettes.limits_of(-row.most, row.most, row.signed),
             merged=self.scene.capture.spec.levels[strip.level].stride != 1,
         )  # fmt: skip
         band, display = QRectF(0, strip.top, 0, HIGH), self.scene.display
@@ -972,9 +970,9 @@ class FollowView(View):
         token, prompt = session.selection.query, capture.prompt_of(level)
         token = prompt.last if token is None else token
         way = stages(capture.spec, level, stages_that_fit(self.canvas.viewport().height()))
-        options = FollowOptions(session.selection, session.opened, session.facts)
         name_of = sentences.namer(capture, session.model)
-        return partial(follow, capture, way, token, options, name_of)
+        options = FollowOptions(session.selection, session.opened, session.facts, name_of)
+        return partial(follow, capture, way, token, options)
 
     def draw(self, result: Trace) -> None:
         capture = self._followed  # the session may be at the next by now

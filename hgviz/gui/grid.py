@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from hgviz.analysis.alignment import unit_spans
 from hgviz.core import (
     Capture,
     Floats,
@@ -89,8 +90,8 @@ class MapAxis:
     def ranges(self) -> NDArray[np.int64]:
         """(n, 2): the cells of every pixel, or every cell on screen where these are larger."""
         if self.scale >= 1:
-            cells = np.arange(*self.shown)
-            return np.stack([cells, cells + 1], axis=1)
+            first, last = self.shown
+            return unit_spans(last - first) + first
         bounds, step = self.bounds(), 1 << self.zoom
         first = np.minimum(bounds[:-1], (self.cells - 1) // step * step)  # as in shown
         return np.stack([first, np.maximum(bounds[1:], first + 1)], axis=1)
@@ -341,10 +342,14 @@ class Names:
             return tr("position {number:,}: not part of the text", number=cell)
         return sentences.place(self.prompt, self.word_spans, start, end)
 
+    def word_tokens(self, cell: int) -> tuple[int, int] | None:
+        """The tokens of the word a cell is in; None between words, and for padding."""
+        token = int(self.spans[cell, 1]) - 1
+        return sentences.word_at(self.word_spans, token) if token >= 0 else None
+
     def word(self, cell: int) -> tuple[str, tuple[int, int]]:
         """The word a cell is in, and its cells; between words the cell alone."""
-        token = int(self.spans[cell, 1]) - 1
-        word = sentences.word_at(self.word_spans, token) if token >= 0 else None
+        word = self.word_tokens(cell)
         if word is None:
             return self.glyph(cell), (cell, cell + 1)
         first, last = (int(end) for end in self._cells(np.array([word]))[0])
@@ -533,12 +538,9 @@ class Band:
         for top in range(first, last, ROWS):
             bottom = min(top + ROWS, last)
             narrow, wide = (top, bottom), (top * self.window, bottom * self.window)
-            block = (
-                self.whole.read(head, narrow, wide)
-                if self.down
-                else self.whole.read(head, wide, narrow).T
-            )
-            for number, row in enumerate(block):
+            rows, columns = (narrow, wide) if self.down else (wide, narrow)
+            block = self.whole.read(head, rows, columns)
+            for number, row in enumerate(block if self.down else block.T):
                 part = row[number * self.window : (number + 1) * self.window]
                 out[top - first + number, : len(part)] = part
         return pool(out[:, start:end], zoom, reduce, self.signed)
@@ -583,14 +585,12 @@ def seen(rule: Cells, rows: NDArray[Any], columns: NDArray[Any]) -> Bools:
 
 def exists(rule: Cells, row: int, column: int) -> bool:
     """Whether one cell exists."""
-    return bool(seen(rule, np.array([[row, row + 1]]), np.array([[column, column + 1]])))
+    return bool(seen(rule, unit_spans(1) + row, unit_spans(1) + column))
 
 
 def seen_columns(rule: Cells, row: int, columns: int) -> Integers:
     """The columns, of so many, in which a row has cells."""
-    cells = np.arange(columns)
-    ranges = np.stack([cells, cells + 1], axis=1)
-    return np.flatnonzero(seen(rule, np.array([[row, row + 1]]), ranges))
+    return np.flatnonzero(seen(rule, unit_spans(1) + row, unit_spans(columns)))
 
 
 def below(rule: Cells, row: int, column: int) -> bool:

@@ -28,16 +28,9 @@ from hgviz.analysis.importance import METHODS, Method, importance, mean_over_run
 from hgviz.core import HeadId, HeadSet, Integers, ModelSpec, progress
 from hgviz.examples import EACH
 from hgviz.gui import ink, sentences, theme
-from hgviz.gui.ink import faint, focus_ring, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import FLAT, HeadLayout, HeadRow, RowsLayout, rows_layout
-from hgviz.gui.sentences import (
-    Citation,
-    counted,
-    explanation,
-    layer_name,
-    method_explained,
-)
+from hgviz.gui.sentences import Citation, counted, explanation, layer_name, method_explained
 from hgviz.gui.theme import write
 from hgviz.gui.widgets import Words, hbox, label, shows_tip, tip, vbox
 from hgviz.language import decimals
@@ -105,7 +98,7 @@ class HeadGrid(QAbstractScrollArea):
         self.head_layout: HeadLayout = NO_HEADS
         self.off: HeadSet = frozenset()
         self.chosen: HeadId | None = None
-        self.opened: frozenset[HeadId] = frozenset()
+        self.opened: HeadSet = frozenset()
         self.ringed: HeadId | None = None
         self._switches = switches
         self._stroke: bool | None = None  # what a drag does: True switches off
@@ -136,10 +129,7 @@ class HeadGrid(QAbstractScrollArea):
             self._repaint(*changed)
 
     def mark(
-        self,
-        chosen: HeadId | None,
-        opened: frozenset[HeadId] = frozenset(),
-        ringed: HeadId | None = None,
+        self, chosen: HeadId | None, opened: HeadSet = frozenset(), ringed: HeadId | None = None
     ) -> None:
         """Frame the selected head, those last opened at other levels, and the one pointed at."""
         changed = {self.chosen, chosen, self.ringed, ringed, *(self.opened ^ opened)}
@@ -315,7 +305,7 @@ class HeadGrid(QAbstractScrollArea):
                             picture.paint_cell(painter, head, box, head in self.off)
             self._paint_frames(painter, layout)
             if self.hasFocus() and not self.own_keys:
-                focus_ring(painter, shown)
+                ink.focus_ring(painter, shown)
 
     def _paint_frames(self, painter: QPainter, layout: HeadLayout) -> None:
         """Orange around the chosen head, dashed around those opened elsewhere, dark around the one
@@ -638,7 +628,7 @@ class Scores(HeadPicture):
     def paint_ground(self, painter: QPainter, layout: RowsLayout, shown: QRectF) -> None:
         now, bold = theme.current(), theme.font(weight=600)
         for group in layout.groups:
-            theme.draw_box(painter, group.box, 6, faint(now.silhouette[group.shade], 0.55))
+            theme.draw_box(painter, group.box, 6, ink.faint(now.silhouette[group.shade], 0.55))
             box = QRectF(group.box.left() + 12, group.box.top() + 4, 72, 28)
             write(painter, box, group.name, bold, now.text)
         draw_head_numbers(painter, layout, 11)
@@ -682,8 +672,7 @@ class Scores(HeadPicture):
         inner, edge = box.adjusted(0.75, 0.75, -0.75, -0.75), min(EDGE, box.width() / 3)
         theme.draw_box(painter, inner, radius, now.pane)
         painter.setBrushOrigin(box.topLeft())
-        ratio = painter.device().devicePixelRatioF()
-        theme.draw_box(painter, inner, radius, hatching(faint(now.secondary, 0.6), ratio))
+        theme.draw_box(painter, inner, radius, ink.hatching(painter, ink.faint(now.secondary, 0.6)))
         painter.setBrushOrigin(QPointF(0, 0))
         painter.save()
         painter.setClipRect(QRectF(box.left(), box.top(), edge, box.height()))
@@ -754,7 +743,7 @@ class OffSign(QWidget):
     def paintEvent(self, event: QPaintEvent) -> None:
         now, box = theme.current(), QRectF(1, 1, 20, 16)
         with theme.smooth_painter(self) as painter:
-            for ground in (now.pane, hatching(faint(now.secondary, 0.6), self.devicePixelRatioF())):
+            for ground in (now.pane, ink.hatching(painter, ink.faint(now.secondary, 0.6))):
                 theme.draw_box(painter, box, 4, ground, now.text, 1.2)
 
 

@@ -394,10 +394,7 @@ class HeadsView(ChartView):
 
 
 def chart_of(
-    facts: Sequence[HeadRole],
-    metrics: tuple[str, str],
-    titles: tuple[str, str],
-    spec: ModelSpec,
+    facts: Sequence[HeadRole], metrics: tuple[str, str], titles: tuple[str, str], spec: ModelSpec
 ) -> Chart:
     """Heads as points over two metrics: a colour and a shape for each level, hollow where the layer
     goes from one level to another."""

@@ -86,11 +86,8 @@ class CellReading:
             if weight == 0:
                 return tr("{query} attends to nothing here.", query=query)
             words = "{query} attends most to {key}: {amount}{away}. {sum}"
-            amount = _bold(
-                sentences.with_sign(weight)
-                if self.signed
-                else tr("{share} of its weight", share=sentences.share(weight))
-            )
+            amount = tr("{share} of its weight", share=sentences.share(weight))
+            amount = _bold(sentences.with_sign(weight) if self.signed else amount)
         elif weight == 0:
             words = "{query} puts no weight on {key}{away}. {sum}"
         elif not self.signed:
@@ -580,7 +577,7 @@ class MapCanvas(QWidget):
             with QPainter(ground) as painter:
                 for pane in panes:
                     rect = pane.rect
-                    ink.unseen(painter, rect, ratio)
+                    ink.unseen(painter, rect)
                     ink.framed(painter, rect, theme.current().edge)
                     if pane.scene is not None and self.alone:
                         before = GAP + (ink.WIDE + 10 if pane.scene.signed else 0)
@@ -596,17 +593,15 @@ class MapCanvas(QWidget):
         """Hatch a head that is switched off, and rows and columns that a side does not have."""
         rect, ratio, now = pane.rect, self._ratio, theme.current()
         if pane.scene.off:
-            ink.switched_off(painter, rect, ratio)
+            ink.switched_off(painter, rect)
         for axis, there in zip(self.view.axes, pane.there or (), strict=False):
             for first, last in _missing_runs(axis, there):
                 start, size = first / ratio, (last - first) / ratio
-                box = (
-                    QRectF(0, start, rect.width(), size)
-                    if axis is self.view.down
-                    else QRectF(start, 0, size, rect.height())
-                )
-                lines, corner = ink.faint(now.secondary, 0.55), rect.topLeft()
-                ink.hatched(painter, box.translated(corner), now.hover, lines, ratio, corner)
+                box, corner = QRectF(start, 0, size, rect.height()), rect.topLeft()
+                if axis is self.view.down:
+                    box = QRectF(0, start, rect.width(), size)
+                lines = ink.faint(now.secondary, 0.55)
+                ink.hatched(painter, box.translated(corner), now.hover, lines, corner)
 
     def sums_rect(self, pane: MapPane) -> QRectF:
         """The box of the row sums; empty without them."""
@@ -633,7 +628,7 @@ class MapCanvas(QWidget):
             with QPainter(drawn) as inside:
                 inside.translate(-box.topLeft())
                 title = "" if self.alone else tr("row")
-                ink.draw_row_sums(inside, gutter, axis, ratio, mass, most, title)
+                ink.draw_row_sums(inside, gutter, axis, mass, most, title)
             pane.sums = key, drawn
         painter.drawPixmap(box.topLeft(), pane.sums[1])
 

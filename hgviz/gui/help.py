@@ -85,7 +85,7 @@ class Explanation(Form):
         self.all = Button(tr("Help topics"), kind="link")
         self.all.clicked.connect(self._unfold)
         self.body.addLayout(hbox(None, self.list, (self.view, 1), spacing=16), 1)
-        self.offer_close(self.all, self.said)
+        self.offer(None, self.all, self.said, close="Close")
         self.first = self.list if listed else self.view
         self._show_list(listed)
         self.show_topic(topic)

@@ -234,8 +234,7 @@ class Thumbnails(HeadPicture):
             painter.restore()
         if is_off:
             painter.fillPath(path, faint(now.pane, 0.72))
-            ratio = painter.device().devicePixelRatioF()
-            painter.fillPath(path, hatching(faint(now.secondary, 0.6), ratio))
+            painter.fillPath(path, hatching(painter, faint(now.secondary, 0.6)))
         painter.strokePath(path, QPen(now.edge, 1))
 
 

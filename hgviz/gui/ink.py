@@ -60,6 +60,11 @@ class ColourScale:
         places += 0.5
         return np.take(self.colours(dark), places.astype(np.uint8))
 
+    def rgb(self, values: Floats, dark: bool) -> NDArray[np.uint8]:
+        """uint8 (..., 3): the red, green and blue of weights that are all there."""
+        pixels = self.painted(values, dark)
+        return np.stack([pixels >> shift & 255 for shift in (16, 8, 0)], -1).astype(np.uint8)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MapScene(ColourScale):
@@ -149,11 +154,6 @@ def image(array: Pixels | NDArray[np.uint8]) -> QImage:
     return QImage(array.data, width, height, array.nbytes // max(1, height), form)
 
 
-def channels(array: Pixels) -> NDArray[np.uint8]:
-    """uint8 (height, width, 4): red, green, blue and alpha of pixels."""
-    return np.stack([array >> shift & 255 for shift in (16, 8, 0, 24)], axis=-1).astype(np.uint8)
-
-
 def _painted(scene: MapScene, tiles: Tiles, view: Viewport, dark: bool) -> Pixels:
     values = mosaic.compose(tiles, scene.source, view)
     hidden, empty = mosaic.unseen(scene.source, view), np.isnan(values)
@@ -228,9 +228,9 @@ def axes(
         painter.restore()
 
 
-def hatching(colour: QColor, ratio: float) -> QBrush:
-    """Thin diagonal lines, as sharp as the screen."""
-    return _hatching(colour.rgba(), ratio)
+def hatching(painter: QPainter, colour: QColor) -> QBrush:
+    """Thin diagonal lines, as sharp as the screen that is painted on."""
+    return _hatching(colour.rgba(), painter.device().devicePixelRatioF())
 
 
 @lru_cache(maxsize=16)
@@ -249,30 +249,25 @@ def _hatching(rgba: int, ratio: float) -> QBrush:
 
 
 def hatched(
-    painter: QPainter,
-    rect: QRectF,
-    ground: QColor,
-    lines: QColor,
-    ratio: float,
-    origin: QPointF | None = None,
+    painter: QPainter, rect: QRectF, ground: QColor, lines: QColor, origin: QPointF | None = None
 ) -> None:
     """A ground with hatching on it, which begins at the corner of the rectangle or at origin."""
     painter.fillRect(rect, ground)
     painter.setBrushOrigin(rect.topLeft() if origin is None else origin)
-    painter.fillRect(rect, hatching(lines, ratio))
+    painter.fillRect(rect, hatching(painter, lines))
     painter.setBrushOrigin(QPointF(0, 0))
 
 
-def unseen(painter: QPainter, rect: QRectF, ratio: float) -> None:
+def unseen(painter: QPainter, rect: QRectF) -> None:
     """The ground of a map: what is masked stays visible as grey with thin hatching."""
     now = theme.current()
-    hatched(painter, rect, now.unseen, faint(now.unseen_hatch, 0.55), ratio)
+    hatched(painter, rect, now.unseen, faint(now.unseen_hatch, 0.55))
 
 
-def switched_off(painter: QPainter, rect: QRectF, ratio: float) -> None:
+def switched_off(painter: QPainter, rect: QRectF) -> None:
     """Over the map of a head that is switched off."""
     now = theme.current()
-    hatched(painter, rect, faint(now.pane, 0.72), faint(now.secondary, 0.6), ratio)
+    hatched(painter, rect, faint(now.pane, 0.72), faint(now.secondary, 0.6))
     framed(painter, rect.adjusted(2, 2, -2, -2), now.text, 3)
 
 
@@ -485,13 +480,7 @@ WIDE = 30  # logical px
 
 
 def draw_row_sums(
-    painter: QPainter,
-    rect: QRectF,
-    axis: MapAxis,
-    ratio: float,
-    mass: Floats,
-    most: float,
-    title: str,
+    painter: QPainter, rect: QRectF, axis: MapAxis, mass: Floats, most: float, title: str
 ) -> None:
     """What the rows of a map add up to: negative left of the middle line, positive right of it.
 
@@ -499,7 +488,7 @@ def draw_row_sums(
     share one is drawn. most: what fills a half, 0 for the largest sum; title: what stands between
     the two signs.
     """
-    first, last = axis.shown
+    (first, last), ratio = axis.shown, painter.device().devicePixelRatioF()
     step = max(1, round(1 / axis.scale))
     starts = np.arange(first, last, step)
     sums = np.add.reduceat(mass[first:last], starts - first, axis=0)
@@ -557,13 +546,10 @@ def draw_inset(painter: QPainter, rect: QRectF, thumb: Pixels, view: Viewport) -
     height, width = (max(LEAST_SIDE, size * times) for size in thumb.shape)
     if width + 2 * MARGIN > rect.width() or height + DOWN + MARGIN > rect.height():
         return
-    box, now = (
-        QRectF(rect.right() - MARGIN - width, rect.top() + DOWN, width, height),
-        theme.current(),
-    )
-    unseen(painter, box, view.ratio)
+    box = QRectF(rect.right() - MARGIN - width, rect.top() + DOWN, width, height)
+    unseen(painter, box)
     painter.drawImage(box, image(thumb))
-    framed(painter, box, now.edge)
+    framed(painter, box, theme.current().edge)
     down, across = view.axes
     part = QRectF(
         box.x() + across.start / across.length * box.width(),

@@ -39,7 +39,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, explanation
 from hgviz.gui.tables import Table
 from hgviz.gui.view import CAPTURE, Empty, HeadTitle, View, uncaptured
-from hgviz.gui.widgets import IconButton, Picker, Toggle, Words, hbox, label, line, vbox
+from hgviz.gui.widgets import ARROWS, IconButton, Picker, Toggle, Words, hbox, label, line, vbox
 from hgviz.maps.links import (
     LinkOptions,
     Links,
@@ -508,15 +508,14 @@ def describe_links(links: Links, off: HeadSet) -> str:
         amount = write(float(strands[0].weights[0]), 3 if links.values else 2)
         key = sentences.quoted(end_label(links.keys, int(strands[0].keys[0])))
         words = tr("{links}, strongest {key} {amount}", links=words, key=key, amount=amount)
-    hidden = sum(strand.hidden for strand in strands) / total
-    notes = (
-        tr("{share} on special tokens, hidden", share=sentences.share(hidden))
-        if hidden > 0
-        else "",
-        tr("weight × |v·W_O|") if links.values else "",
-        tr("dashed: negative") if links.signed else "",
-    )
-    return " · ".join(filter(None, (words, *notes)))
+    hidden = sentences.share(sum(strand.hidden for strand in strands) / total)
+    notes = {
+        words: True,
+        tr("{share} on special tokens, hidden", share=hidden): any(one.hidden for one in strands),
+        tr("weight × |v·W_O|"): links.values,
+        tr("dashed: negative"): links.signed,
+    }
+    return " · ".join(note for note, holds in notes.items() if holds)
 
 
 def link_table(links: Links) -> Table:
@@ -539,10 +538,6 @@ def link_table(links: Links) -> Table:
 SINGLE_STEP = 22  # px; the wheel goes three of them
 SHIFT, CONTROL = Qt.KeyboardModifier.ShiftModifier, Qt.KeyboardModifier.ControlModifier
 KEYPAD = Qt.KeyboardModifier.KeypadModifier
-STEPS: dict[Qt.Key, tuple[Literal["query", "key"], int]] = {
-    Qt.Key.Key_Up: ("query", -1), Qt.Key.Key_Down: ("query", 1),
-    Qt.Key.Key_Left: ("key", -1), Qt.Key.Key_Right: ("key", 1),
-}  # fmt: skip
 SCROLLS = {
     Qt.Key.Key_PageUp: QAbstractSlider.SliderAction.SliderPageStepSub,
     Qt.Key.Key_PageDown: QAbstractSlider.SliderAction.SliderPageStepAdd,
@@ -554,11 +549,11 @@ SCROLLS = {
 class LinkCanvas(QAbstractScrollArea):
     """Queries on one side, keys on the other; says what the pointer chooses."""
 
-    own_keys = tuple(STEPS)
+    own_keys = tuple(ARROWS)
     pointed = Signal(object)  # a LinkEnd, None for nothing
     queried = Signal(int, bool, bool)  # a place; whether it adds to those chosen, or goes up to it
     keyed = Signal(int)  # a place
-    stepped = Signal(str, int, bool)  # query or key, by so much, adding
+    stepped = Signal(int, str, bool)  # by so much, query or key, adding
     left = Signal()  # Escape
     moved = Signal()  # other units are in view
 
@@ -704,8 +699,8 @@ class LinkCanvas(QAbstractScrollArea):
         """Up and down move the query, with Shift they add to it, with Ctrl they go to the strongest
         key out of view; left and right move the key."""
         modifiers, key = event.modifiers() & ~KEYPAD, Qt.Key(event.key())
-        if key in STEPS and not modifiers & ~SHIFT:
-            self.stepped.emit(*STEPS[key], bool(modifiers & SHIFT))
+        if key in ARROWS and not modifiers & ~SHIFT:
+            self.stepped.emit(*ARROWS[key], bool(modifiers & SHIFT))
         elif key in (Qt.Key.Key_Up, Qt.Key.Key_Down) and modifiers == CONTROL:
             for far in self.plan.far_keys() if self.plan is not None else ():
                 if far.before == (key == Qt.Key.Key_Up):
@@ -964,7 +959,7 @@ class LinksView(View):
         if token is not None:
             self.session.put(hover=None, selection=replace(self.session.selection, key=token))
 
-    def _step(self, side: Literal["query", "key"], by: int, adding: bool) -> None:
+    def _step(self, by: int, side: Literal["query", "key"], adding: bool) -> None:
         chosen = step_token(self.session, by, side)
         if side == "key" or chosen.query is None:
             self.session.put(hover=None, selection=chosen)

@@ -24,7 +24,7 @@ from hgviz.gui.opened import OpenedMap, Opener
 from hgviz.gui.tables import Table, span
 from hgviz.gui.tiles import Tiles
 from hgviz.gui.view import NOTHING, Empty, HeadTitle, View, plain, uncaptured
-from hgviz.gui.widgets import Toggle, arrow_of, label, vbox
+from hgviz.gui.widgets import ARROWS, Toggle, arrow_of, label, vbox
 from hgviz.session import Session
 
 # --- map ------------------------------------------------------------------------------------------
@@ -225,10 +225,6 @@ NO_IMAGE_YET = Empty(
 )  # fmt: skip
 NO_IMAGE = Empty("This is not a capture of an image", "See its tokens on the map.")
 ELSEWHERE = Empty("This layer does not attend to the image", "Choose another layer.")
-STEPS = {
-    Qt.Key.Key_Left: (0, -1), Qt.Key.Key_Right: (0, 1), Qt.Key.Key_Up: (-1, 0),
-    Qt.Key.Key_Down: (1, 0),
-}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -274,10 +270,10 @@ class ImageOverlay:
 class ImageCanvas(QWidget):
     """The image as large as fits, its patches coloured by their weights, and the colours' bar."""
 
-    own_keys = tuple(STEPS)
+    own_keys = tuple(ARROWS)
     picked = Signal(int)  # a position
     pointed = Signal(object)  # a position, or None
-    stepped = Signal(int, int)  # rows, columns
+    stepped = Signal(int, str)  # by so much, down ("query") or across ("key")
 
     def __init__(self) -> None:
         super().__init__()
@@ -293,12 +289,9 @@ class ImageCanvas(QWidget):
         self._shown, self._key, scale = shown, key, shown.scale
         picture = shown.signal.picture
         assert picture is not None
-        places = scale.coordinates(shown.row[shown.added :].reshape(shown.size))
-        table = palettes.colours(
-            palettes.matching_palette(scale.display.palette, scale.signed), theme.current().dark
-        )
-        rgb = np.ascontiguousarray(palettes.overlay(picture, palettes.paint(places, table)))
-        self._pixels = ink.image(rgb).copy()  # which owns its bytes
+        patches = scale.rgb(shown.row[shown.added :].reshape(shown.size), theme.current().dark)
+        pixels = np.ascontiguousarray(palettes.overlay(picture, patches))
+        self._pixels = ink.image(pixels).copy()  # which owns its bytes
         self.setAccessibleName(shown.sentence(key))
         self.update()
 
@@ -365,10 +358,10 @@ class ImageCanvas(QWidget):
             self.picked.emit(position)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        if arrow_of(event) is None:
+        if (arrow := arrow_of(event)) is None:
             super().keyPressEvent(event)
         else:
-            self.stepped.emit(*STEPS[Qt.Key(event.key())])
+            self.stepped.emit(*arrow)
 
 
 class ImageView(View):
@@ -451,15 +444,16 @@ class ImageView(View):
             hover = None if position is None else replace(self.found.chosen, key=position)
             self.session.put(hover=hover)
 
-    def _step(self, down: int, across: int) -> None:
+    def _step(self, by: int, way: str) -> None:
+        """Go to the next patch; from what is none to the first patch."""
         if self.found is None:
             return
-        rows, columns = self.found.size
-        at = (self.found.chosen.query or 0) - self.found.added
-        row, column = divmod(at, columns) if at >= 0 else (0, 0)
-        row, column = row + down * (at >= 0), column + across * (at >= 0)
+        (rows, columns), added = self.found.size, self.found.added
+        row, column = divmod(max(0, (self.found.chosen.query or 0) - added), columns)
+        if (self.found.chosen.query or 0) >= added:
+            row, column = (row + by, column) if way == "query" else (row, column + by)
         if 0 <= row < rows and 0 <= column < columns:
-            self._pick(self.found.added + row * columns + column)
+            self._pick(added + row * columns + column)
 
 
 def _overlay(capture: Capture, chosen: Selection, display: Display) -> ImageOverlay:

@@ -206,7 +206,7 @@ def key_columns(found: RowAnatomy) -> list[Column]:
         def paint(painter: QPainter, box: QRectF, column: int, chosen: bool) -> None:
             now, amount = theme.current(), value(column)
             if amount != amount:  # masked, or not among the largest
-                ink.unseen(painter, box.adjusted(0, 3, 0, -3), painter.device().devicePixelRatioF())
+                ink.unseen(painter, box.adjusted(0, 3, 0, -3))
                 return
             is_plain = one.seen[column]
             if stage.kind == "weight":

@@ -106,12 +106,12 @@ class RemovalRunner:
             out=str(free(Path(settings.load().folder or Path.home()) / name)),
             labels=self.commands.pruning.labels.get((session.checkpoint, session.data), {}),
         )  # fmt: skip
-        RemoveDialog(self.window, removal, self._start).open()
+        RemoveDialog(self.window, removal).ask(self._start)
 
     def _start(self, removal: Removal) -> None:
         def failed(error: BaseException) -> None:
             words = " ".join(map(tr, shown_error(error).lines))
-            RemoveDialog(self.window, removal, self._start, words).open()
+            RemoveDialog(self.window, removal, words).ask(self._start)
 
         self._out = removal.out
         title = tr("Pruning {heads}", heads=counted(len(removal.off), "head"))
@@ -166,7 +166,6 @@ class RemoveDialog(dialogs.Form):
         self,
         window: QWidget,
         removal: Removal,
-        then: Callable[[Removal], object] | None = None,
         error: str = "",
     ) -> None:
         off, heads = len(removal.off), len(removal.spec.heads)
@@ -174,8 +173,8 @@ class RemoveDialog(dialogs.Form):
             "Writes a new folder and verifies it against this model before saving. {name} is not "
             "changed.", name=name_of(removal.checkpoint),
         )  # fmt: skip
-        super().__init__(window, tr("Prune {n} of {total} heads", n=off, total=heads), words, then)
-        self._removal, self._error = removal, error
+        super().__init__(window, tr("Prune {n} of {total} heads", n=off, total=heads), words)
+        self._removal, self.failure = removal, error
         if removal.empty:
             self.body.addWidget(dialogs.note(empty_words(removal.empty, removal.spec), "warning"))
         self.forms: dict[Form, QRadioButton] = {}
@@ -199,7 +198,7 @@ class RemoveDialog(dialogs.Form):
         self.row(tr("Verified on"), data)
         self.folder = QLineEdit(removal.out)
         self.folder.setAccessibleName(tr("New folder"))
-        self.folder.textChanged.connect(self._changed)
+        self.folder.textChanged.connect(self.check_changed)
         choose = Button(tr("Choose…"))
         choose.setAccessibleDescription(tr("New folder"))
         choose.clicked.connect(self._choose)
@@ -224,16 +223,6 @@ class RemoveDialog(dialogs.Form):
 
     def problem(self) -> str:
         return "" if self.folder.text().strip() else tr("Choose a new folder.")
-
-    def check(self) -> None:
-        super().check()
-        if self._error and not self.problem():
-            self.wrong.setText(self._error)
-            self.wrong.show()
-
-    def _changed(self) -> None:
-        self._error = ""
-        self.check()
 
     def _copy(self) -> None:
         QGuiApplication.clipboard().setText(self.removal.command)
@@ -265,7 +254,8 @@ class ProofDialog(dialogs.Form):
         compare: Callable[[], object],
     ) -> None:
         title = tr("Pruned {heads}", heads=counted(len(proof.off), "head"))
-        super().__init__(window, title, then=open_it)
+        super().__init__(window, title)
+        self.then = open_it
         sign = QLabel()
         sign.setPixmap(theme.pixmap("check", 16, theme.current().good))
         verified = dialogs.note(agreement(proof), "", 1.0)

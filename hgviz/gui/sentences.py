@@ -463,134 +463,93 @@ def explanation(meaning: str, formula: Citation | str, source: str = "") -> str:
 # Of every score of METHODS, which has the source: what it says, its formula.
 SCORES = {
     "signed": (
-        "Estimated loss increase with the head off, from its gradient; on texts like the "
-        "training data gradients cancel, and the rest is mostly noise",
-        "−Σ G / n,  G = ∂L/∂x,  x: 1 on, 0 off",
-    ),
+        "Estimated loss increase with the head off, from its gradient; on texts like the training "
+        "data gradients cancel, and the rest is mostly noise",
+        "−Σ G / n,  G = ∂L/∂x,  x: 1 on, 0 off"),
     "michel": (
         "How much the loss of each text depends on the head, in either direction: absolute "
         "gradients do not cancel",
-        "Σ |G| / n,  G = ∂L/∂x,  x: 1 on, 0 off",
-    ),
+        "Σ |G| / n,  G = ∂L/∂x,  x: 1 on, 0 off"),
     "michel-token": (
         "Absolute gradient times head output, per token (per text in the last layer of a "
         "classifier)",
-        "Σ |c · ∂L/∂c| / n,  c: head output",
-    ),
+        "Σ |c · ∂L/∂c| / n,  c: head output"),
     "bertology": (
         "How much the loss of batches of 32 texts depends on the head; the number depends on the "
         "batch size",
-        "Σ |Σ G|,  the inner sum over a batch",
-    ),
+        "Σ |Σ G|,  the inner sum over a batch"),
     "fisher": (
         "Mean squared gradient of the loss: an estimate of its curvature",
-        "Σ G² / N,  N texts",
-    ),
-    "loo": (
-        "Measured loss increase with only this head off (leave-one-out)",
-        "Σ (L₋ₕ − L) / n",
-    ),
+        "Σ G² / N,  N texts"),
+    "loo": ("Measured loss increase with only this head off (leave-one-out)", "Σ (L₋ₕ − L) / n"),
     "all-but-one": (
-        "Measured loss increase with only this head on in its layer; low for an important head, so "
-        "the colours reverse its sign",
-        "Σ (Lₕ − L) / n,  Lₕ: alone in its layer",
-    ),
+        "Measured loss increase with only this head on in its layer; low for an important head, "
+        "so the colours reverse its sign",
+        "Σ (Lₕ − L) / n,  Lₕ: alone in its layer"),
     "shapley": (
         "Mean change of the loss when the head is added, over random orders (Shapley value); low "
         "for an important head, so the colours reverse its sign",
-        "φₕ = mean (L(S ∪ h) − L(S)),  Σ φₕ = L(all) − L(none)",
-    ),
+        "φₕ = mean (L(S ∪ h) − L(S)),  Σ φₕ = L(all) − L(none)"),
     "gates": (
         "Gate of the head after training with a penalty on open gates, 0 to 1",
-        "clip(1.2 σ(ln α) − 0.1, 0, 1)",
-    ),
-}
+        "clip(1.2 σ(ln α) − 0.1, 0, 1)"),
+}  # fmt: skip
 
 # Of every other number of the page: what it says, its formula, its source.
 NUMBER_WORDS = {
     "right": (
         "Accuracy with these heads off, with its 95 % interval (Agresti and Coull)",
         "p̃ ± z √(p̃ (1 − p̃) / ñ),  ñ = n + z²,  p̃ = (k + z²/2) / ñ,  z = 1.96",
-        "Agresti, Coull 1998; statistics.md",
-    ),
+        "Agresti, Coull 1998; statistics.md"),
     "loss_per_token": (
         "Mean loss per token with these heads off, with its 95 % interval over windows",
-        "−(1/n) Σ ln p(token | previous tokens)",
-        "Cochran 1977, 2.11; statistics.md",
-    ),
+        "−(1/n) Σ ln p(token | previous tokens)", "Cochran 1977, 2.11; statistics.md"),
     "perplexity": (
         "Perplexity: exp of the loss per token and of its 95 % interval",
-        "exp(−(1/n) Σ ln p(token | previous tokens))",
-        "Jelinek et al. 1977; statistics.md",
-    ),
+        "exp(−(1/n) Σ ln p(token | previous tokens))", "Jelinek et al. 1977; statistics.md"),
     "early": (
         "The interval holds for a number of texts fixed in advance: it is not corrected for early "
         "stopping",
-        "P(p in the interval) ≈ 95 %",
-        "statistics.md",
-    ),
-    "whole": (
-        "Accuracy of the full model on the same examples",
-        "k / n",
-        "statistics.md",
-    ),
+        "P(p in the interval) ≈ 95 %", "statistics.md"),
+    "whole": ("Accuracy of the full model on the same examples", "k / n", "statistics.md"),
     "difference": (
         "Change of the accuracy, in points, with Bonett and Price's interval for pairs; not "
         "significant where it includes 0",
         "(c − b) / n;  d ± t √((b′ + c′) − (b′ − c′)² / n′) / n′,  d = (c′ − b′) / n′,  "
-        "b′ = b + 1, c′ = c + 1, n′ = n + 2",
-        "Bonett, Price 2012; statistics.md",
-    ),
+        "b′ = b + 1, c′ = c + 1, n′ = n + 2", "Bonett, Price 2012; statistics.md"),
     "changed": (
         "Predictions newly wrong (b) and newly right (c); p: McNemar's exact test",
-        "p = min(1, 2 P(X ≤ min(b, c))),  X ~ B(b + c, ½)",
-        "McNemar 1947, exact; statistics.md",
-    ),
+        "p = min(1, 2 P(X ≤ min(b, c))),  X ~ B(b + c, ½)", "McNemar 1947, exact; statistics.md"),
     "saved": (
         "Parameters removed with the heads: queries and output of each head, keys and values of "
         "key groups whose heads are all off",
-        "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
-        "sixteen-heads.md",
-    ),
+        "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|", "sixteen-heads.md"),
     "more": (
         "Bits of loss added at this position with the heads off; higher is worse",
-        "(L₋ − L) / ln 2",
-        "statistics.md",
-    ),
+        "(L₋ − L) / ln 2", "statistics.md"),
     "loss": (
         "Loss in bits, of the full model and with the heads off",
-        "−log₂ p(target)",
-        "Shannon 1948; statistics.md",
-    ),
+        "−log₂ p(target)", "Shannon 1948; statistics.md"),
     "change": (
         "Change of the slice with the heads off, in points of accuracy or bits of loss",
-        "(c − b) / n,  or the mean of (L₋ − L) / ln 2",
-        "statistics.md",
-    ),
+        "(c − b) / n,  or the mean of (L₋ − L) / ln 2", "statistics.md"),
     "ends": (
         "95 % interval of that change; not significant where it includes 0. Not adjusted for the "
         "number of slices",
-        "Bonett, Price 2012 (points); Cochran 1977, 2.11 (bits)",
-        "statistics.md",
-    ),
+        "Bonett, Price 2012 (points); Cochran 1977, 2.11 (bits)", "statistics.md"),
     "allowed": (
         "k*: the largest number of heads off up to which every measured score is at most 1 point "
         "below the full model; with 95 % confidence: the same for the lower end of the interval",
         "k* = max {k : value(j) ≥ value(0) − 0.01 for all j ≤ k}",
-        "sixteen-heads.md; statistics.md",
-    ),
+        "sixteen-heads.md; statistics.md"),
     "heads": ("Number of heads switched off", "k", "sixteen-heads.md"),
     "parameters": (
         "Share of the parameters of all heads removed with the heads that are off",
-        "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|",
-        "statistics.md",
-    ),
+        "Σ heads |W_Q, W_O| + Σ groups |W_K, W_V|", "statistics.md"),
     "flops": (
         "Share of the FLOPs of all heads removed with the heads that are off, for a text of mean "
         "length",
-        "Σ heads (2 |W_Q, W_O| Tq + 4 pairs dₕ) + Σ groups 2 |W_K, W_V| Tk",
-        "statistics.md",
-    ),
+        "Σ heads (2 |W_Q, W_O| Tq + 4 pairs dₕ) + Σ groups 2 |W_K, W_V| Tk", "statistics.md"),
 }  # fmt: skip
 
 

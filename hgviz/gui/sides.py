@@ -500,10 +500,7 @@ def work_words(work: Work) -> str:
 
 KINDS = {  # on its button, and in a sentence
     "model": ("Model", "Another checkpoint on the same text, or a saved capture."),
-    "activation": (
-        "Activation",
-        "Same weights and text, another activation, not retrained.",
-    ),
+    "activation": ("Activation", "Same weights and text, another activation, not retrained."),
     "text": ("Text", "The same model on another text; tokens in both texts are compared."),
     "off": ("Heads off", "The same model and text with these heads off."),
     "head": ("Another head", "Another head of the same capture, for example at another level."),
@@ -527,10 +524,9 @@ class CompareDialog(Form):
         session: Session,
         more: Mapping[str, str],
         kind: str = "",
-        then: Callable[[SideB, HeadId | None], object] | None = None,
         ask_file: Callable[[bool], object] | None = None,
     ) -> None:
-        super().__init__(window, tr("Compare with…"), then=then)
+        super().__init__(window, tr("Compare with…"))
         assert session.capture is not None
         self._session, self._capture = session, session.capture
         choices = [(name, words) for name, (words, _) in KINDS.items()]

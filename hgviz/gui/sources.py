@@ -741,10 +741,9 @@ class PromptChooser:
         if other or not ModelInputs.of(session.model).text:
             self.ids()
             return
-        TextDialog(
-            self.window, session.text, spec, session.second, session.model,
-            self.capture_text, self.ids,
-        ).open()  # fmt: skip
+        TextDialog(self.window, session.text, spec, session.second, session.model, self.ids).ask(
+            self.capture_text
+        )
 
     def capture_text(self, text: str, second: str = "") -> None:
         """Capture these texts."""
@@ -792,7 +791,7 @@ class PromptChooser:
         two = session.spec is not None and session.spec.two_texts
         text = session.second if two else session.text
         chosen = self.commands.answered("write", self.write_so)
-        WriteDialog(self.window, text, unit, room, self.writing, chosen).open()
+        WriteDialog(self.window, text, unit, room, self.writing).ask(chosen)
 
     def write_so(self, writing: WritingOptions) -> None:
         """Generate text with these options."""

@@ -12,6 +12,7 @@ from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes
+from hgviz.analysis.alignment import unit_spans
 from hgviz.core import Capture, Display, HeadId, HeadSet, Integers, Selection, Side, progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import grid, sentences
@@ -80,8 +81,11 @@ def read_passages(capture: Capture, options: StripOptions) -> tuple[Passage, ...
         if side not in texts:
             texts[side] = CellTexts.of_tokens(capture.prompt_of(request.level))
         rows.append(_read_row(capture, request, options, texts[side]))
-    most = max((_reach(row) for row in rows), default=0.0)
-    rows = [replace(row, limits=_limits(row, options.display, most)) for row in rows]
+    most, display = max((row.most for row in rows), default=0.0), options.display
+    for number, row in enumerate(rows):
+        reach = most if display.shared or row.weights is None else row.most
+        limits = palettes.limits_of(*(display.limits or (-reach, reach)), row.signed)
+        rows[number] = replace(row, limits=limits)
     layer = spec.layers[chosen.layer]
     asking, answering = (spec.levels[at].sequence for at in (layer.level, layer.key_level))
     passages = []
@@ -163,12 +167,8 @@ def _read_row(
         min(capture.row(head.layer, query), attention.shape[1] - 1) for query in request.queries
     )
     first = max(first, last + 1 - MOST_QUERIES)
-    cells = np.arange(count)
-    seen = grid.seen(
-        grid.rule_of(capture, head), np.array([[first, last + 1]]), np.stack([cells, cells + 1], 1)
-    )[0]
-    levels = spec.levels
-    key = None
+    rule, rows = grid.rule_of(capture, head), np.array([[first, last + 1]])
+    seen, levels, key = grid.seen(rule, rows, unit_spans(count))[0], spec.levels, None
     if head == chosen.head_id and chosen.key is not None:
         key = capture.column(head.layer, chosen.key)
     own = levels[layer.level].sequence == levels[request.level].sequence
@@ -185,17 +185,6 @@ def _units(spans: Integers, cell: int) -> Tokens:
     """The tokens of a cell, half-open; (-1, -1) for the null group."""
     start, stop = (int(end) for end in spans[cell])
     return (-1, -1) if stop < 0 else (start, max(start + 1, stop))
-
-
-def _limits(row: TextRow, display: Display, most: float) -> tuple[float, float]:
-    if display.limits is not None:
-        return palettes.limits_of(*display.limits, row.signed)
-    reach = most if display.shared or row.weights is None else _reach(row)
-    return palettes.limits_of(-reach, reach, row.signed)
-
-
-def _reach(row: TextRow) -> float:
-    return 0.0 if row.weights is None else float(np.abs(row.weights).max(initial=0.0))
 
 
 # --- view -----------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from PySide6.QtGui import (
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from hgviz import palettes
-from hgviz.analysis.alignment import GridAxis
+from hgviz.analysis.alignment import GridAxis, unit_spans
 from hgviz.core import Display, Floats, HeadId, Integers, Prompt
 from hgviz.gui import atlas, ink, sentences, theme
 from hgviz.gui.grid import Bools
@@ -66,8 +66,7 @@ class CellTexts:
     @classmethod
     def of_tokens(cls, prompt: Prompt, limit: int = sentences.LIMIT) -> CellTexts:
         """One unit for each token of a text."""
-        first = np.arange(len(prompt))
-        return cls(prompt, np.stack([first, first + 1], 1), np.ones(len(prompt), bool), limit)
+        return cls(prompt, unit_spans(len(prompt)), np.ones(len(prompt), bool), limit)
 
     @classmethod
     def of_axis(cls, edge: GridAxis, side: int, prompt: Prompt) -> CellTexts:
@@ -282,8 +281,12 @@ class TextRow:
     def colours(self, cells: Integers, display: Display) -> NDArray[np.uint8]:
         """uint8 (cells, 3): the colours of some cells of a coloured row."""
         scale = ink.ColourScale(self.signed, self.limits, display)
-        painted = scale.painted(self.weights[cells], theme.current().dark)
-        return ink.channels(painted)[:, :3]
+        return scale.rgb(self.weights[cells], theme.current().dark)
+
+    @property
+    def most(self) -> float:
+        """The largest weight by magnitude, 0 without any."""
+        return 0.0 if self.weights is None else float(np.abs(self.weights).max(initial=0.0))
 
 
 def paint_row(
@@ -300,8 +303,7 @@ def paint_row(
     band: its top and height, from where its ruler begins. before: characters that its first cell
     reaches out before the text.
     """
-    now, ratio = theme.current(), painter.device().devicePixelRatioF()
-    top, height = band.top(), band.height()
+    now, top, height = theme.current(), band.top(), band.height()
 
     def boxes_of(firsts: Integers, lasts: Integers, before: float = 0.0) -> list[QRectF]:
         lefts, rights = (
@@ -314,7 +316,7 @@ def paint_row(
 
     if row.message:
         (box,) = boxes_of(np.array(shown[:1]), np.array(shown[1:]))
-        ink.unseen(painter, box, ratio)
+        ink.unseen(painter, box)
         box, font = box.adjusted(10, 0, 0, 0), theme.font(0.92)
         theme.write(painter, box, row.message, font, now.secondary)
         return
@@ -334,14 +336,14 @@ def paint_row(
     fine_lines = lines if row.merged else ink.faint(now.pane, FINE_LINE)
     for at, (kind, box) in enumerate(zip(kinds.tolist(), boxes, strict=True)):
         if kind == ABSENT:
-            ink.unseen(painter, box, ratio)
+            ink.unseen(painter, box)
             continue
         coloured = kind == COLOURED
         painter.fillRect(box, QColor(*fills[at]) if coloured else grounds[kind])
         edge = QRectF(box.right() - 1, top, 1, height)
         painter.fillRect(edge, fine_lines if coloured else lines)
     if row.off and boxes:
-        ink.switched_off(painter, boxes[0].united(boxes[-1]), ratio)
+        ink.switched_off(painter, boxes[0].united(boxes[-1]))
     font = theme.mono(1.0 if row.merged and height < HIGH_ROW else 1.2)
     size = min(font.pixelSize(), CHARACTER * height, ruler.width / CHARACTER)
     font.setPixelSize(max(theme.SMALLEST, int(size)))
@@ -528,7 +530,7 @@ class TextRows(QWidget):
         box = self.box(units, band)
         if not box.width():
             return
-        ink.unseen(painter, box, self.devicePixelRatioF())
+        ink.unseen(painter, box)
         painter.setFont(theme.font(0.85))
         if painter.fontMetrics().horizontalAdvance(tr(NO_SEGMENT)) + 8 <= box.width():
             painter.setPen(theme.current().secondary)

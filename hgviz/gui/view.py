@@ -38,17 +38,7 @@ from hgviz.gui.actions import reads_text
 from hgviz.gui.jobs import GOING, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import percent, time_left, title_and_reason
-from hgviz.gui.widgets import (
-    Button,
-    IconButton,
-    PaneHead,
-    Segments,
-    Words,
-    chip,
-    hbox,
-    label,
-    vbox,
-)
+from hgviz.gui.widgets import Button, IconButton, PaneHead, Segments, Words, chip, hbox, label, vbox
 from hgviz.session import FIELDS, Session
 
 if TYPE_CHECKING:
@@ -109,11 +99,10 @@ class Busy(QWidget):
         """The work was stopped by hand; kept: whether a part of the picture is there."""
         self._timer.stop()
         self._held = True
+        words = "Stopped at {percent}: nothing is drawn yet"
         if kept:
-            words = tr("Stopped at {percent}: partial result", percent=self._per_cent)
-        else:
-            words = tr("Stopped at {percent}: nothing is drawn yet", percent=self._per_cent)
-        self._say(words)
+            words = "Stopped at {percent}: partial result"
+        self._say(tr(words, percent=self._per_cent))
 
     def stop(self) -> None:
         """The work is over."""
@@ -236,12 +225,15 @@ UNREAD = {  # by what a model reads that cannot read the text at hand
 IDS = (("ids", "Choose a file…"), ("open_sample", "Open sample model"))
 
 
+Actions = tuple[tuple[str, str], ...]  # name and words
+
+
 class Empty(NamedTuple):
     """Why there is no picture, and what helps: (action, words), the first filled."""
 
     title: str
     text: str
-    actions: tuple[tuple[str, str], ...] = ()
+    actions: Actions = ()
 
 
 class View(QWidget):
@@ -375,7 +367,7 @@ class View(QWidget):
         self.session, self._lanes = session, lanes
         head = self.findChild(PaneHead)
         if self.topic and head is not None:
-            head.explain_by(self._explain)
+            head.explain_by(lambda: self.asked.emit("explain"))
         session.changed.connect(self._heard)
         self.refresh()
 
@@ -437,9 +429,6 @@ class View(QWidget):
             self.empty = work or type(self).empty
             return None
         return work
-
-    def _explain(self) -> None:
-        self.asked.emit("explain")
 
     def _heard(self, name: str) -> None:
         """Follow a change of the session; a hidden view follows when it is shown."""
@@ -569,7 +558,7 @@ class View(QWidget):
         if self._notice is not None and self._notice.said == said:
             self._stack.setCurrentWidget(self._notice)  # it is there already
             return
-        notice = Notice(title, text, actions=actions)
+        notice = Notice(title, text, actions)
         notice.asked.connect(self.asked)
         self._show(notice)
 
@@ -628,14 +617,7 @@ class Notice(QWidget):
 
     asked = Signal(str)
 
-    def __init__(
-        self,
-        title: str,
-        text: str = "",
-        *,
-        actions: tuple[tuple[str, str], ...] = (),
-        bad: bool = False,
-    ) -> None:
+    def __init__(self, title: str, text: str, actions: Actions = (), bad: bool = False) -> None:
         super().__init__()
         self.said = None if bad else ((title, text), actions)
         column = vbox(self, 1, margins=(16, 16, 16, 16), spacing=8)

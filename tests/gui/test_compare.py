@@ -394,9 +394,9 @@ def dialog(bench):
     bench.answers = []
 
     def ask(kind=""):
-        more = {"/some/model": "model"}
-        then = lambda *answer: bench.answers.append(answer)  # noqa: E731
-        return CompareDialog(window, bench.session, more, kind, then)
+        dialog = CompareDialog(window, bench.session, {"/some/model": "model"}, kind)
+        dialog.then = lambda *answer: bench.answers.append(answer)
+        return dialog
 
     yield ask
     window.close()

@@ -70,23 +70,23 @@ SAID = {
 }
 
 
-# how each dialog is made: from the program and what is called where it is accepted
+# how each dialog is made: from the program, some with what their buttons call
 DIALOGS = {
     "error": lambda it, then: ErrorDialog(it.frame, ERROR, ("Open…", then)),
     "question": lambda it, then: Question(it.frame, "Q", ["S."], {"Cancel": None, "Quit": then}),
     "about": lambda it, then: About(it.frame),
     "licences": lambda it, then: Licences(it.frame),
-    "text": lambda it, then: TextDialog(it.frame, "old", it.session.spec, then=then),
-    "activation": lambda it, then: ExchangeDialog(it.frame, "m", "", None, then),
-    "write": lambda it, then: WriteDialog(it.frame, "a text", "token", 9, WritingOptions(), then),
-    "measure": lambda it, then: MeasureDialog(it.frame, frozenset(), 4, None, then),
-    "labels": lambda it, then: LabelsDialog(it.frame, "a.tsv", LABELS, then),
+    "text": lambda it, then: TextDialog(it.frame, "old", it.session.spec),
+    "activation": lambda it, then: ExchangeDialog(it.frame, "m", "", None),
+    "write": lambda it, then: WriteDialog(it.frame, "a text", "token", 9, WritingOptions()),
+    "measure": lambda it, then: MeasureDialog(it.frame, frozenset(), 4, None),
+    "labels": lambda it, then: LabelsDialog(it.frame, "a.tsv", LABELS),
     "preferences": lambda it, then: Preferences(it.frame, then),
     "help": lambda it, then: Explanation(it.frame, "keys"),
-    "remove": lambda it, then: RemoveDialog(it.frame, removal_of(it.session.spec), then),
-    "compare": lambda it, then: CompareDialog(it.frame, it.session, {"/a/b": "b"}, "model", then),
+    "remove": lambda it, then: RemoveDialog(it.frame, removal_of(it.session.spec)),
+    "compare": lambda it, then: CompareDialog(it.frame, it.session, {"/a/b": "b"}, "model"),
     "export": lambda it, then: ExportDialog(it.frame, it.session, it.lanes),
-    "reach": lambda it, then: ReachDialog(it.frame, ReachRequest(("/a/m",), "A text."), then),
+    "reach": lambda it, then: ReachDialog(it.frame, ReachRequest(("/a/m",), "A text.")),
 }
 ACCEPTED = (
     "error", "question", "activation", "write", "measure", "labels", "compare", "remove", "reach",
@@ -115,7 +115,12 @@ def make(opened):
     QApplication.processEvents()
 
     def make_one(name):
-        return DIALOGS[name](opened, lambda *answer: make_one.answers.append(answer))
+        def answer(*parts):
+            make_one.answers.append(parts)
+
+        dialog = DIALOGS[name](opened, answer)
+        dialog.then = dialog.then or (answer if name != "question" else None)
+        return dialog
 
     make_one.answers = []
     yield make_one
@@ -257,8 +262,8 @@ def test_a_text_of_any_script_is_captured_by_ctrl_return(make, until):
 def test_a_long_text_is_complete_though_only_its_beginning_is_shown(program):
     """Laying out 9 MB would stop the window for seconds."""
     answers = []
-    dialog = TextDialog(program.frame, "before", None, then=lambda *texts: answers.append(texts))
-    dialog.open()
+    dialog = TextDialog(program.frame, "before", None)
+    dialog.ask(lambda *texts: answers.append(texts))
     data, pasted = QMimeData(), "one long line " * 650_000
     data.setText(pasted)
     cursor = dialog.edit.textCursor()

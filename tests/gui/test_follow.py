@@ -48,7 +48,7 @@ def lay(capture, token, size=(1600, 858)):
 
 
 def trace(capture, token=60, **options):
-    return follow(capture, stages(capture.spec), token, replace(OPTIONS, **options), str)
+    return follow(capture, stages(capture.spec), token, replace(OPTIONS, **options))
 
 
 @pytest.fixture

@@ -326,7 +326,7 @@ def lay(capture, token):
 
 def chips(capture, token):
     options = FollowOptions(Selection(0, 0, token), {}, {})
-    return follow(capture, stages(capture.spec), token, options, str).chips
+    return follow(capture, stages(capture.spec), token, options).chips
 
 
 @pytest.fixture(scope="module")
