@@ -275,9 +275,8 @@ class MapCanvas(QWidget):
         self.sentence.setTextFormat(Qt.TextFormat.RichText)
         self.sentence.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.sentence.setVisible(self.alone)
-        self._late = False  # whether a picture has not been exact for a while
-        self._lateness = QTimer(self, singleShot=True, interval=LATE)
-        self._lateness.timeout.connect(lambda: self._set_late(True))
+        self._patience = QTimer(self, singleShot=True, interval=LATE)  # with what is not exact
+        self._patience.timeout.connect(self.update)
         self._blinking = QTimer(self, interval=BLINK)
         self._blinking.timeout.connect(self._swap)
         self.setMouseTracking(True)
@@ -424,17 +423,13 @@ class MapCanvas(QWidget):
         screen = tiles.screen(source, self.view)
         if screen == pane.screen and pane.quality == "exact":
             return
+        was_exact = self.is_exact
         pane.screen, pane.quality = screen, tiles.quality(self.cache, source, self.view)
-        if self.is_exact:
-            self._lateness.stop()
-            self._set_late(False)
-        elif not self._late and not self._lateness.isActive():
-            self._lateness.start()
-
-    def _set_late(self, late: bool) -> None:
-        if late != self._late:
-            self._late = late
+        if self.is_exact and not was_exact:
+            self._patience.stop()
             self.update()
+        elif was_exact and not self.is_exact:
+            self._patience.start()
 
     # --- where things are -------------------------------------------------------------------------
 
@@ -669,7 +664,7 @@ class MapCanvas(QWidget):
 
     def quality_words(self, pane: MapPane) -> str:
         """How coarse a picture is, once it has been so for a while."""
-        if not self._late or pane.quality == "exact" or pane.scene is None:
+        if self._patience.isActive() or pane.quality == "exact" or pane.scene is None:
             return ""
         if pane.quality == "coarse":
             return tr("loading full resolution")

@@ -745,14 +745,12 @@ class Looks(QWidget):
 
 CAPTURE = (("capture", "Run model on this text"), ("open_sample", "Open sample model"))
 OPEN_CHECKPOINT = (("open_folder", "Open a checkpoint…"),)
-SCALES = (("linear", "Linear", ""), ("sqrt", "√", ""), ("log", "Log", ""))
+SCALES = (("linear", "Linear"), ("sqrt", "√"), ("log", "Log"))
 
 
 def scale_choice() -> Segments:
     """How weights become colours, to choose from; pointed at, each says its whole name."""
-    out = Segments([(name, tr(words), icon) for name, words, icon in SCALES], wide=42)
-    out.setToolTip(tr("Colour scale"))
-    out.setAccessibleName(tr("Colour scale"))
+    out = Segments(SCALES, tr("Colour scale"), wide=42)
     for name, words in palettes.SCALES.items():
         out.allow(name, True, tr(words))
     return out
