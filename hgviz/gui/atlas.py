@@ -28,8 +28,8 @@ class Thumb:
 
     shape: (queries, keys) that the values cover. slope: keys that become seen per query, None
     when every query sees every key. kind: map, places (a row per window, a column per place) or
-    only (one key per window, its weight always 1). near: how many first and latest keys a head that
-    streams sees, None for all.
+    only (one key per window, its weight always 1). streaming_window: how many first and latest keys
+    a head that streams sees, None for all.
     """
 
     values: Floats
@@ -38,28 +38,29 @@ class Thumb:
     signed: bool
     focus: float
     kind: str = "map"
-    near: StreamingWindow = None
+    streaming_window: StreamingWindow = None
 
 
-def thumb(capture: Capture, one: Map, layer: Layer, head: int) -> Thumb:
+def thumb(capture: Capture, attention: Map, layer: Layer, head: int) -> Thumb:
     """The small picture of one head."""
-    _, queries, keys = one.shape
-    signed = grid.is_signed(one, head)
+    _, queries, keys = attention.shape
+    signed = grid.is_signed(attention, head)
     if layer.window is not None:
         if layer.role == "up" and not signed:
             only = np.ones((1, 1), np.float32)
             return Thumb(only, (queries, keys), None, False, 1.0, "only")
-        values = grid.Band(one, layer.window, layer.role == "down").read(head)
+        values = grid.Band(attention, layer.window, layer.role == "down").read(head)
         focus = float(np.abs(values).max(axis=1).mean()) if values.size else 0.0
         return Thumb(values, (queries, keys), None, signed, focus, "places")
-    summary = one.summary(head)  # type: ignore[attr-defined]
+    summary = attention.summary(head)  # type: ignore[attr-defined]
     focus = float(np.abs(summary.rowmax).mean()) if summary.rowmax.size else 0.0
     step = cell(queries, summary.thumb.shape[0])
     covered = (summary.thumb.shape[0] * step, summary.thumb.shape[1] * step)
-    near = (
-        one.factors.rule.of(one.place(head)).streaming_window if isinstance(one, LazyMap) else None
-    )
-    return Thumb(summary.thumb, covered, slope(capture, layer), signed, focus, near=near)
+    window = None
+    if isinstance(attention, LazyMap):
+        window = attention.factors.rule.of(attention.place(head)).streaming_window
+    own = slope(capture, layer)
+    return Thumb(summary.thumb, covered, own, signed, focus, streaming_window=window)
 
 
 def cell(queries: int, rows: int) -> int:
@@ -81,32 +82,33 @@ def slope(capture: Capture, layer: Layer) -> float | None:
     return len(capture.spans[layer.key_level]) / max(1, len(capture.spans[layer.level]))
 
 
-def largest(one: Thumb) -> float:
+def largest(image: Thumb) -> float:
     """What is drawn as full colour: the 99.5 % quantile of what is seen, early rows left out."""
-    if one.kind != "map" or not one.values.size:
-        return float(np.abs(one.values).max(initial=0.0))
-    known = seen(one)
-    if one.slope is not None:
-        known[: len(known) // EARLY] = False
-    values = np.abs(one.values[known])
+    if image.kind != "map" or not image.values.size:
+        return float(np.abs(image.values).max(initial=0.0))
+    is_seen = seen(image)
+    if image.slope is not None:
+        is_seen[: len(is_seen) // EARLY] = False
+    values = np.abs(image.values[is_seen])
     return float(np.quantile(values, QUANTILE)) if values.size else 0.0
 
 
-def seen(one: Thumb) -> NDArray[np.bool_]:
+def seen(image: Thumb) -> NDArray[np.bool_]:
     """bool (rows, columns): which of the values hold a key that is seen by any of their rows."""
-    rows, columns = one.values.shape
-    if one.slope is None:
+    rows, columns = image.values.shape
+    if image.slope is None:
         return np.ones((rows, columns), bool)
-    queries, keys = one.shape
+    queries, keys = image.shape
     last = np.arange(1, rows + 1) * queries // rows  # the row of the map just past this one
     first = np.arange(columns) * keys // columns
-    found = np.asarray(first[None, :] < last[:, None] * one.slope)
-    if one.near is not None:
-        sink, recent = one.near
-        own = np.ceil((np.arange(rows) * queries // rows + 1) * one.slope)  # keys of the first row
+    is_seen = np.asarray(first[None, :] < last[:, None] * image.slope)
+    if image.streaming_window is not None:
+        sink, recent = image.streaming_window
+        # keys that the first of its rows sees
+        own = np.ceil((np.arange(rows) * queries // rows + 1) * image.slope)
         stop = np.arange(1, columns + 1) * keys // columns
-        found &= (first < sink)[None, :] | (stop[None, :] > own[:, None] - recent)
-    return found
+        is_seen &= (first < sink)[None, :] | (stop[None, :] > own[:, None] - recent)
+    return is_seen
 
 
 def fitted(values: NDArray[Any], height: int, width: int, signed: bool) -> Floats:
@@ -127,20 +129,19 @@ def _along(values: NDArray[Any], size: int, axis: int, pool: np.ufunc) -> Floats
 
 
 def painted(
-    one: Thumb, height: int, width: int, palette: str, dark: bool = False, most: float | None = None
+    image: Thumb, height: int, width: int, palette: str, dark: bool = False, most: float = 0.0
 ) -> Pixels:
     """uint8 (height, width, 4), BGRA: one thumbnail; what is not seen stays clear.
 
-    most: the weight in full colour, None for its own largest.
+    most: the weight in full colour, 0 for its own largest.
     """
-    table = palettes.colours(palettes.matching_palette(palette, one.signed), dark)
-    most = largest(one) if most is None else most
-    values = _band(one.values, width) if one.kind == "places" else one.values
-    values = fitted(values, height, width, one.signed)
-    out = coloured(values / (most or 1.0), one.signed, table)
-    if one.kind == "map":
+    table = palettes.colours(palettes.matching_palette(palette, image.signed), dark)
+    values = _band(image.values, width) if image.kind == "places" else image.values
+    values = fitted(values, height, width, image.signed)
+    out = coloured(values / (most or largest(image) or 1.0), image.signed, table)
+    if image.kind == "map":
         # The mask is pooled as the values are: else zeros show along its edge.
-        out[fitted(seen(one).astype(np.float32), height, width, False) == 0] = 0
+        out[fitted(seen(image).astype(np.float32), height, width, False) == 0] = 0
     return out
 
 
@@ -174,11 +175,11 @@ def paint_all(
     shared: one maximum for all maps.
     """
     drawn = {head: thumbs[head] for head in sizes if head in thumbs and thumbs[head].kind != "only"}
-    most = {head: largest(one) for head, one in drawn.items()}
+    most = {head: largest(image) for head, image in drawn.items()}
     if shared:
-        maps = [head for head, one in drawn.items() if one.kind == "map"]
+        maps = [head for head, image in drawn.items() if image.kind == "map"]
         most |= dict.fromkeys(maps, max((most[head] for head in maps), default=0.0))
     return {
-        head: painted(one, *sizes[head][::-1], palette, dark, most[head])
-        for head, one in drawn.items()
+        head: painted(image, *sizes[head][::-1], palette, dark, most[head])
+        for head, image in drawn.items()
     }

@@ -219,7 +219,7 @@ KEPT = 4  # captures whose heads stay known
 NUMBERS = metrics_for(PAIR)
 KINDS = {"self": "self-attention heads", "cross": "cross-attention heads"}
 
-Known = dict[HeadId, HeadMetrics]
+MetricsByHead = dict[HeadId, HeadMetrics]
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,16 +230,16 @@ class SideHead:
     capture: Capture
     head: HeadId | None
     peers: tuple[HeadId, ...]
-    known: Known
+    by_head: MetricsByHead
 
     @property
     def metrics(self) -> HeadMetrics:
         """What is measured of the head; NaN for each metric until it is."""
-        return self.known.get(self.head, HeadMetrics()) if self.head else HeadMetrics()
+        return self.by_head.get(self.head, HeadMetrics()) if self.head else HeadMetrics()
 
     def values(self, name: str) -> list[float]:
         """The same metric of all peers that are measured."""
-        values = (self.known[head][name] for head in self.peers if head in self.known)
+        values = (self.by_head[head][name] for head in self.peers if head in self.by_head)
         return [value for value in values if isfinite(value)]
 
     def rank(self, name: str) -> int | None:
@@ -336,7 +336,7 @@ class NumbersView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._measured: list[tuple[Capture, Known]] = []  # the newest first
+        self._measured: list[tuple[Capture, MetricsByHead]] = []  # the newest first
         self._sides: tuple[SideHead, ...] = ()
         self._note = ""  # what the head says while no metric has the keyboard
         self.head = PaneHead(tr("Head metrics"))
@@ -352,8 +352,8 @@ class NumbersView(View):
         self.setFixedHeight(30 + TITLE + 2 * ROW + FOOT)
 
     def request(self, session: Session) -> Callable[[], tuple[SideHead, ...]] | None:
-        """Measure what is not known: the two heads first, then all others of their kind."""
-        sides = self._known_sides(session)
+        """Measure what is not measured yet: the two heads first, then all others of their kind."""
+        sides = self._measured_sides(session)
         return partial(measure_sides, sides) if sides else None
 
     def draw(self, result: tuple[SideHead, ...]) -> None:
@@ -375,31 +375,31 @@ class NumbersView(View):
         return "\n".join(filter(None, (pair.words for pair in self.pairs.values())))
 
     def noticed(self, name: str) -> None:
-        """Another head whose metrics are known has them at once, whatever is still measured."""
-        if name == "selection" and (sides := self._known_sides(self.session)):
+        """Another head whose metrics are measured has them at once, whatever is still measured."""
+        if name == "selection" and (sides := self._measured_sides(self.session)):
             self.draw(_snapshots(sides))
 
-    def _known_sides(self, session: Session) -> tuple[SideHead, ...]:
+    def _measured_sides(self, session: Session) -> tuple[SideHead, ...]:
         """The heads of A and of B with what is measured so far; () where nothing is compared."""
         a, b, head = session.capture, session.capture_b, session.selection.head_id
         if a is None or b is None or not a.spec.heads:
             return ()
         return tuple(
-            SideHead(letter, side, one, tuple(peers(side, one)) if one else (), self._known(side))
+            SideHead(letter, side, one, tuple(peers(side, one)) if one else (), self._metrics(side))
             for letter, side, one in (("A", a, head), ("B", b, head_of_b(session)))
         )
 
-    def _known(self, capture: Capture) -> Known:
+    def _metrics(self, capture: Capture) -> MetricsByHead:
         """What is measured of a capture, which becomes the newest."""
-        known = next((known for one, known in self._measured if one.maps is capture.maps), {})
+        by_head = next((by_head for one, by_head in self._measured if one.maps is capture.maps), {})
         others = [row for row in self._measured if row[0].maps is not capture.maps]
-        self._measured = [(capture, known), *others][:KEPT]
-        return known
+        self._measured = [(capture, by_head), *others][:KEPT]
+        return by_head
 
 
 def _snapshots(sides: tuple[SideHead, ...]) -> tuple[SideHead, ...]:
     """Both heads with what is measured by now, while more may be measured."""
-    return tuple(replace(side, known=dict(side.known)) for side in sides)
+    return tuple(replace(side, by_head=dict(side.by_head)) for side in sides)
 
 
 def measure_sides(sides: tuple[SideHead, ...]) -> tuple[SideHead, ...]:
@@ -411,9 +411,9 @@ def measure_sides(sides: tuple[SideHead, ...]) -> tuple[SideHead, ...]:
         for side, head in zip(sides, turn, strict=True) if head is not None
     ]  # fmt: skip
     for number, (side, head) in enumerate(rows):
-        if head not in side.known:
+        if head not in side.by_head:
             with progress_within(number, number + 1, len(rows)):
-                side.known.update(measure(side.capture, NUMBERS, [head]))
+                side.by_head.update(measure(side.capture, NUMBERS, [head]))
         if number == 1 or number % OFTEN == 0:
             progress(number, len(rows), "Computing head metrics", _snapshots(sides))
     return _snapshots(sides)
@@ -564,7 +564,7 @@ def _key_words(pair: PairedRow, cell: int) -> str:
     key = sentences.quoted(names.text(cell))
     if not names.present[cell] or stop - start != 1:
         return key
-    how, word = sentences.beside(names.prompt, names.words, start)
+    how, word = sentences.word_relation(names.prompt, names.words, start)
     known = {"in": "{key} in {word}", "after": "{key} after {word}"}
     return tr(known[how], key=key, word=sentences.quoted(word)) if how in known else key
 

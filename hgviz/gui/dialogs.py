@@ -346,7 +346,7 @@ class Licences(Form):
         view = QTextBrowser()
         view.setOpenExternalLinks(True)
         view.setAccessibleName(tr("Licences"))
-        view.setMarkdown("\n\n".join(one.read_text("utf-8") for one in texts if one.exists()))
+        view.setMarkdown("\n\n".join(file.read_text("utf-8") for file in texts if file.exists()))
         view.setMinimumHeight(420)
         self.body.addWidget(view, 1)
         place = note(tr("The licence texts are in {folder}", folder=folder))
@@ -811,7 +811,7 @@ class LabelsDialog(Form):
 
 # the values of a setting that its type does not list, by its extra "from": value and words
 SOURCES: dict[str, Callable[[], dict[str, str]]] = {
-    "palettes": lambda: {one.name: one.label for one in PALETTES.values() if not one.signed},
+    "palettes": lambda: {row.name: row.label for row in PALETTES.values() if not row.signed},
     "devices": lambda: {
         "auto": "Auto", "cpu": "CPU", "cuda": "GPU (CUDA)", "mps": "GPU (Apple)",
     },
@@ -855,13 +855,13 @@ class Preferences(Form):
 
 def offered() -> list[tuple[str, Any, Meta]]:
     """The settings that people can change, in order: name, type and description."""
-    found = []
+    rows = []
     for name, hint in get_type_hints(Settings, include_extras=True).items():
         kind, *more = get_args(hint) if hasattr(hint, "__metadata__") else (hint,)
-        meta = next((one for one in more if isinstance(one, Meta) and one.title), None)
+        meta = next((extra for extra in more if isinstance(extra, Meta) and extra.title), None)
         if meta is not None:
-            found.append((name, kind, meta))
-    return found
+            rows.append((name, kind, meta))
+    return rows
 
 
 def _control(kind: Any, meta: Meta, changed: Callable[[Any], object]) -> QWidget:
@@ -870,13 +870,13 @@ def _control(kind: Any, meta: Meta, changed: Callable[[Any], object]) -> QWidget
         box = Check()
         box.toggled.connect(changed)
         return box
-    values = {str(one): WORDS.get(one, one) for one in get_args(kind)}
+    values = {str(value): WORDS.get(value, value) for value in get_args(kind)}
     if get_origin(kind) is not Literal:
         source = (meta.extra or {}).get("from", "")
         values = SOURCES[source]() if source in SOURCES else {}
     if values:
         picker = Picker()
-        picker.offer((one, tr(words)) for one, words in values.items())
+        picker.offer((value, tr(words)) for value, words in values.items())
         picker.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         picker.currentIndexChanged.connect(lambda at: changed(picker.itemData(at)))
         return picker
@@ -901,7 +901,7 @@ def _show(control: QWidget, value: Any) -> None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-WEIGHTS = tuple(f"*{one}" for one in tasks.checkpoint_suffixes())
+WEIGHTS = tuple(f"*{suffix}" for suffix in tasks.checkpoint_suffixes())
 TEXT_SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl")
 TEXT_ENDINGS = tuple(f"*{suffix}" for suffix in TEXT_SUFFIXES)
 ENDINGS = ("*.h5", "*.hdf5", f"*{SUFFIX}", "*.toml", "config.json", *WEIGHTS, *TEXT_ENDINGS)
@@ -940,7 +940,7 @@ def ask_where(
     dialog = QFileDialog(parent, title, settings.load().folder, kinds)
     dialog.setAcceptMode(QFileDialog.AcceptMode.AcceptSave)
     dialog.setDefaultSuffix(name.rpartition(".")[2])
-    dialog.selectFile("".join(one if one.isalnum() or one in "-_." else "-" for one in name))
+    dialog.selectFile("".join(char if char.isalnum() or char in "-_." else "-" for char in name))
     _open(dialog, chosen)
 
 

@@ -256,7 +256,7 @@ def _strip(
     if not len(inside):
         ruler = Ruler(edges, width, wide, float(edges[first]) * width - middle)
         return StageStrip(level, top, ruler, tokens, 0, np.zeros(0), np.zeros(0))
-    start, end = (int(one) for one in spans[inside[0]])
+    start, end = spans[inside[0]].tolist()
     before = float(edges[first] - edges[min(start, first)])
     stride, shift = capture.spec.levels[level].stride, capture.spec.levels[level].shift
     if inside[0] == 0 and shift and stride and stride > end - start and len(inside) > 1:
@@ -288,7 +288,7 @@ def _gap(capture: Capture, above: StageStrip, below: StageStrip, token: int) -> 
     if a is None or b is None:
         return StageGap(top, bottom)
     if upper < lower:
-        start, end = (int(one) for one in capture.spans[below.level][next_own])
+        start, end = capture.spans[below.level][next_own].tolist()
         start = max(start, above.tokens[0])
         thread = (above.ruler.x(start), above.ruler.x(max(end, start + 1)), *b)
         return StageGap(top, bottom, thread, None, _meeting(capture, above, below, token, True))
@@ -432,10 +432,10 @@ def _read_stage(capture: Capture, stage: Stage, token: int, options: FollowOptio
     if not heads:
         return StageRow(role="" if stage.kind == "text" else tr("not captured"))
     preferred = options.selection.head_id, options.opened.get(stage.level)
-    head = next((one for one in preferred if one in heads), None)
+    head = next((head for head in preferred if head in heads), None)
     if head is None:  # the one with the clearest role
         facts = options.facts
-        head = max(heads, key=lambda one: facts[one].clarity if one in facts else 0.0)
+        head = max(heads, key=lambda head: facts[head].clarity if head in facts else 0.0)
     role, attention = options.facts.get(head), capture.maps[head.layer]
     row = capture.position(stage.own, token)
     weights = attention.read(head.head, rows=(row, row + 1))[0]
@@ -456,7 +456,7 @@ def quoted_token(text: str) -> str:
 
 
 def _quoted_span(capture: Capture, span: Integers) -> str:
-    start, end = (int(one) for one in span)
+    start, end = span.tolist()
     if start < 0:
         return tr("padding at the start")
     return quoted_token(capture.prompt.words(start, end) or capture.prompt.label(start))
@@ -466,7 +466,7 @@ def _resampling(capture: Capture, before: Stage, stage: Stage, token: int) -> st
     """The resampling between two stages in a few words."""
     if stage.level == before.level or stage.one_level:
         return ""
-    level, level_before = (capture.spec.levels[one.level] for one in (stage, before))
+    level, level_before = (capture.spec.levels[place.level] for place in (stage, before))
     inward = coarseness(level) > coarseness(level_before)
     words = _weighed(capture, stage, token)
     if not words:
@@ -511,7 +511,7 @@ def _pooled(capture: Capture, stage: Stage, token: int) -> str:
     span = capture.spans[stage.level][capture.position(stage.level, token)]
     if span[1] - span[0] > 4:
         return _quoted_span(capture, span)
-    return " + ".join(quoted_token(capture.prompt.label(one)) for one in range(*map(int, span)))
+    return " + ".join(quoted_token(capture.prompt.label(token)) for token in range(*map(int, span)))
 
 
 def _given(capture: Capture, before: Stage, stage: Stage, token: int) -> str:
@@ -590,8 +590,8 @@ class FollowScene:
         weights, level = self.trace.rollout, self.trace.level
         if weights is None:
             return StageRow()
-        layers = [one for one in self.capture.spec.layers if one.level == level]
-        causal = all(one.causal for one in layers if one.role == "self")
+        layers = [layer for layer in self.capture.spec.layers if layer.level == level]
+        causal = all(layer.causal for layer in layers if layer.role == "self")
         return StageRow(weights=weights, seen=self.trace.token + 1 if causal else len(weights))
 
     def head_box(self, number: int) -> QRectF:
@@ -622,8 +622,8 @@ class FollowPainter:
         self._fill(ink.faint(self.theme.silhouette[0], 0.65), corners)
         pens = [QPen(ink.faint(self.theme.edge, alpha), 1) for alpha in (0.4, 1.0)]
         for gap in gaps:
-            for above, below, known in gap.lines:
-                self.painter.setPen(pens[known])
+            for above, below, is_known in gap.lines:
+                self.painter.setPen(pens[is_known])
                 self.painter.drawLine(QPointF(above, gap.top + 5), QPointF(below, gap.bottom - 6))
         for gap in gaps:
             for ribbon, alpha in ((gap.others, 0.35), (gap.thread, 0.94)):
@@ -825,8 +825,8 @@ class FollowCanvas(QAbstractScrollArea):
     def show_trace(self, capture: Capture, trace: Trace, display: Display) -> None:
         """Show the way of one token."""
         prompts = [capture.prompt_of(level.index) for level in capture.spec.levels]
-        by_prompt = {id(one): CellTexts.of_tokens(one, LONGEST) for one in prompts}
-        texts = tuple(by_prompt[id(one)] for one in prompts)
+        by_prompt = {id(prompt): CellTexts.of_tokens(prompt, LONGEST) for prompt in prompts}
+        texts = tuple(by_prompt[id(prompt)] for prompt in prompts)
         view = self.viewport().size()
         characters = float(texts[trace.level].widths.sum())
         self.zoom = zoom_of(trace.way, characters, view.width(), view.height())
@@ -891,7 +891,7 @@ class FollowCanvas(QAbstractScrollArea):
         if cell is None or scene is None:
             return ""
         strip, position = cell
-        start, end = (int(one) for one in scene.capture.spans[strip.level][position])
+        start, end = scene.capture.spans[strip.level][position].tolist()
         name = sentences.shown(scene.texts[strip.level].prompt.words(start, end))
         row = scene.rollout
         if strip is not scene.layout.rollout:

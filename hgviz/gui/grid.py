@@ -717,10 +717,11 @@ def banded(layer: Layer) -> bool:
 
 def axis_titles(spec: ModelSpec, layer: int) -> tuple[str, str]:
     """What the columns and the rows of a layer are: of two texts, which."""
-    one, levels = spec.layers[layer], spec.levels
-    if levels[one.level].sequence == levels[one.key_level].sequence:
+    spec_layer, levels = spec.layers[layer], spec.levels
+    if levels[spec_layer.level].sequence == levels[spec_layer.key_level].sequence:
         return tr("Key"), tr("Query")
-    across, down = (sentences.level(spec, number) for number in (one.key_level, one.level))
+    ends = spec_layer.key_level, spec_layer.level
+    across, down = (sentences.level(spec, level) for level in ends)
     return across.capitalize(), down.capitalize()
 
 
@@ -745,10 +746,10 @@ class CaptureWords:
         """What cells of such spans are called in the text of a level. null: whether the first is
         the null group where the level has one."""
         prompt, null = capture.prompt_of(level), null and capture.null(level)
-        known = [names for names in self._known if names.prompt is prompt]
-        for names in known:
+        of_prompt = [names for names in self._known if names.prompt is prompt]
+        for names in of_prompt:
             if names.null == null and np.array_equal(names.spans, spans):
                 return names
-        words = known[0].word_spans if known else sentences.word_spans(prompt)
+        words = of_prompt[0].word_spans if of_prompt else sentences.word_spans(prompt)
         self._known = [*self._known[-NAMES_KEPT:], Names(prompt, words, spans, null)]
         return self._known[-1]

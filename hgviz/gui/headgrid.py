@@ -184,12 +184,12 @@ class HeadGrid(QAbstractScrollArea):
         return self.picture.words(head, head in self.off)
 
     def _describe(self) -> None:
-        said = []
+        words = []
         if self.picture is not None and self.chosen is not None:
             total = len(self.picture.spec.heads)
             off = tr("{n:,} of {total:,} heads off", n=len(self.off), total=total)
-            said = [self.words(self.chosen), off if self.off else ""]
-        self.setAccessibleDescription(" · ".join(filter(None, said)))
+            words = [self.words(self.chosen), off if self.off else ""]
+        self.setAccessibleDescription(" · ".join(filter(None, words)))
 
     def _repaint(self, *heads: HeadId | None) -> None:
         for layer in {head.layer for head in heads if head is not None}:
@@ -250,7 +250,7 @@ class HeadGrid(QAbstractScrollArea):
         if self._stroke is None or row is None:
             return
         takes_layer = bool(modifiers & Qt.KeyboardModifier.ShiftModifier)
-        heads = frozenset(one for one, _ in row.cells) if takes_layer else frozenset({head})
+        heads = frozenset(head for head, _ in row.cells) if takes_layer else frozenset({head})
         off = self.off | heads if self._stroke else self.off - heads
         if off != self.off:
             goes_on, self._goes_on = self._goes_on, True
@@ -344,9 +344,9 @@ def draw_head_numbers(painter: QPainter, layout: HeadLayout, middle: float) -> N
     while not is_named and metrics.horizontalAdvance("00 ") > pitch * every:
         every *= 2
     for head, x in columns[::every]:
-        said = tr("head {head}", head=head) if is_named else str(head)
+        words = tr("head {head}", head=head) if is_named else str(head)
         box, colour = QRectF(x - 40, middle - 10, 80, 20), theme.current().secondary
-        write(painter, box, said, font, colour, theme.CENTRE)
+        write(painter, box, words, font, colour, theme.CENTRE)
 
 
 def draw_layer_name(
@@ -367,7 +367,7 @@ def draw_layer_name(
 def names_width(spec: ModelSpec) -> float:
     """Px that the names of layers take left of their numbers; 0 where they have none."""
     metrics = QFontMetricsF(theme.font(SMALL))
-    names = [metrics.horizontalAdvance(layer_name(spec, one.index)) for one in spec.layers]
+    names = [metrics.horizontalAdvance(layer_name(spec, layer.index)) for layer in spec.layers]
     return max(names, default=0.0) + 12 if any(names) else 0.0
 
 
@@ -407,11 +407,11 @@ def key_group_words(spec: ModelSpec, head: HeadId) -> str:
         return ""
     is_run = len(heads) > 2 and heads[-1] - heads[0] == len(heads) - 1
     before, last = ", ".join(map(str, heads[:-1])), heads[-1]
-    said = "{first} to {last}" if is_run else "{before} and {last}"
+    words = "{first} to {last}" if is_run else "{before} and {last}"
     return tr(
         "key group {layer}.g{group}: heads {heads} share their keys",
         layer=head.layer, group=head.head // layer.shared,
-        heads=tr(said, first=heads[0], before=before, last=last),
+        heads=tr(words, first=heads[0], before=before, last=last),
     )  # fmt: skip
 
 
@@ -477,51 +477,53 @@ class Shades:
 
     def measured(self, head: HeadId) -> Shade | None:
         """The number of a head, None where nothing was measured."""
-        one = self.heads.get(head)
-        return None if one is None or math.isnan(one.value) else one
+        shade = self.heads.get(head)
+        return None if shade is None or math.isnan(shade.value) else shade
 
     def colour(self, head: HeadId, dark: bool) -> QColor | None:
         """The colour of a cell, None where nothing was measured."""
-        if (one := self.measured(head)) is None:
+        if (shade := self.measured(head)) is None:
             return None
-        return self.colour_of(0.0 if one.includes_zero else one.value, dark)
+        return self.colour_of(0.0 if shade.includes_zero else shade.value, dark)
 
     def number(self, head: HeadId) -> str:
         """The number in a cell: +4.2, ≈ 0, or nothing."""
-        if (one := self.measured(head)) is None:
+        if (shade := self.measured(head)) is None:
             return ""
-        return "≈ 0" if one.includes_zero else decimals(one.value, self.digits, signed=True)
+        return "≈ 0" if shade.includes_zero else decimals(shade.value, self.digits, signed=True)
 
     def words(self, head: HeadId) -> str:
         """Such as: +4.2 [3.9, 4.5] mbit per byte; for tooltips."""
-        if (one := self.measured(head)) is None:
+        if (shade := self.measured(head)) is None:
             return tr("not measured")
-        numbers = {"value": one.value, "low": one.low, "high": one.high}
-        said = "{value} {unit}" if one.low == one.high else "{value} [{low}, {high}] {unit}"
-        said = "{value} [{low}, {high}] {unit}, not significant" if one.includes_zero else said
+        numbers = {"value": shade.value, "low": shade.low, "high": shade.high}
+        words = "{value} {unit}" if shade.low == shade.high else "{value} [{low}, {high}] {unit}"
+        words = "{value} [{low}, {high}] {unit}, not significant" if shade.includes_zero else words
         written = {name: decimals(n, self.digits, signed=True) for name, n in numbers.items()}
-        return ", ".join(filter(None, (tr(said, unit=self.unit, **written), one.part)))
+        return ", ".join(filter(None, (tr(words, unit=self.unit, **written), shade.part)))
 
 
 def offered(study: Study | None) -> tuple[Method, ...]:
     """The scores that a study has."""
-    return tuple(one for one in METHODS.values() if study is not None and one.is_measured(study))
+    return tuple(row for row in METHODS.values() if study is not None and row.is_measured(study))
 
 
 def shades(study: Study, method: str) -> Shades:
     """The scores of all heads by a method."""
     progress(0, 1)
-    found = importance(study, method)
-    one, needed = found.method, found.method.needed
-    bits = one.unit == "nats"
+    scores = importance(study, method)
+    score_method, needed = scores.method, scores.method.needed
+    bits = score_method.unit == "nats"
     factor = needed / math.log(2) if bits else float(needed)
-    values, ends = found.score * factor, np.sort([found.low * factor, found.high * factor], axis=0)
-    known = np.abs(values[np.isfinite(values)])
-    most = float(known.max()) if len(known) else 0.0
+    values = scores.score * factor
+    ends = np.sort([scores.low * factor, scores.high * factor], axis=0)
+    sizes = np.abs(values[np.isfinite(values)])
+    most = float(sizes.max()) if len(sizes) else 0.0
     scale, *units = next((row for row in SCALES if most * row[0] >= 1), SCALES[-1])
-    noun, other = tr(place_noun(study.asked, study.spec)), one.unit or tr(one.label).lower()
+    noun = tr(place_noun(study.asked, study.spec))
+    other = score_method.unit or tr(score_method.label).lower()
     unit = tr(units[0 if bits else 1], noun=noun, unit=other)
-    seen, total, noun = _seen(study, one)
+    seen, total, noun = _seen(study, score_method)
     heads = {
         head: Shade(
             float(values[at] * scale), float(ends[0][at] * scale), float(ends[1][at] * scale),
@@ -532,7 +534,7 @@ def shades(study: Study, method: str) -> Shades:
     limit = max(most * scale, 1e-12)
     part = _part(seen[[head not in study.off for head in study.heads]], total, noun)
     about = method_explained(method)
-    return Shades(tr(one.label), unit, (-limit, limit), heads, about=about, part=part)
+    return Shades(tr(score_method.label), unit, (-limit, limit), heads, about=about, part=part)
 
 
 DIRECTIONS = {  # of patching: what it is called, and what it means
@@ -544,14 +546,14 @@ DIRECTIONS = {  # of patching: what it is called, and what it means
 PATCHING = Citation("(Δ_patched − Δ_corrupted) / (Δ_clean − Δ_corrupted)", "Meng et al. 2022")
 
 
-def patch_shades(found: Patching, way: str) -> Shades:
+def patch_shades(patching: Patching, way: str) -> Shades:
     """What patching each head does, in per cent of the logit difference; way: one of DIRECTIONS."""
     title, about = DIRECTIONS[way]
-    values = 100 * getattr(found, way)
+    values = 100 * getattr(patching, way)
     limit = max(float(np.abs(values).max(initial=0)), 1e-12)
     heads = {
         head: Shade(value, value, value)
-        for head, value in zip(found.heads, values.tolist(), strict=True)
+        for head, value in zip(patching.heads, values.tolist(), strict=True)
     }
     return Shades(
         tr(title), tr("% of the logit difference"), (-limit, limit), heads,
@@ -642,7 +644,7 @@ class Scores(HeadPicture):
             painter.setPen(QPen(now.secondary, 1.2))
             painter.setBrush(Qt.BrushStyle.NoBrush)
             corners = ((x - 7, wide), (x + 7, wide), (x + 3.5, narrow), (x - 3.5, narrow))
-            painter.drawPolygon(QPolygonF([QPointF(*one) for one in corners]))
+            painter.drawPolygon(QPolygonF([QPointF(*corner) for corner in corners]))
         if row.layer not in self.shades.layers or right < layout.width + 44:
             return
         value, left = self.shades.layers[row.layer], layout.width
@@ -651,8 +653,8 @@ class Scores(HeadPicture):
         track = QRectF(left, row.top + 4, right - left - 50, row.height - 8)
         draw_signed_bar(painter, track, value / most)
         box = QRectF(left, row.top, right - left, row.height)
-        said = sentences.with_sign(value, 2)
-        write(painter, box, said, theme.font(SMALL), now.text, theme.TO_RIGHT)
+        words = sentences.with_sign(value, 2)
+        write(painter, box, words, theme.font(SMALL), now.text, theme.TO_RIGHT)
 
     def paint_cell(self, painter: QPainter, head: HeadId, box: QRectF, is_off: bool) -> None:
         """Its colour and number; a head that is off is hatched and keeps its colour at an edge."""
@@ -662,12 +664,12 @@ class Scores(HeadPicture):
         if not is_off:
             inner = box.adjusted(0.5, 0.5, -0.5, -0.5)
             theme.draw_box(painter, inner, radius, ground or now.raised, now.edge)
-            said = self.shades.number(head)
-            is_room = metrics.horizontalAdvance(said) < box.width() - 3 and box.height() > 14
+            words = self.shades.number(head)
+            is_room = metrics.horizontalAdvance(words) < box.width() - 3 and box.height() > 14
             if ground is not None and is_room:
                 rgb = np.array([ground.red(), ground.green(), ground.blue()])
                 colour = QColor(*map(int, palettes.contrasting_colour(rgb)))
-                write(painter, box, said, bold, colour, theme.CENTRE)
+                write(painter, box, words, bold, colour, theme.CENTRE)
             return
         inner, edge = box.adjusted(0.75, 0.75, -0.75, -0.75), min(EDGE, box.width() / 3)
         theme.draw_box(painter, inner, radius, now.pane)
@@ -726,11 +728,11 @@ class Ramp(QWidget):
             for part in (0.0, 0.5, 1.0) if shades.label and not self._is_short else ():
                 x = bar.left() + part * bar.width()
                 painter.fillRect(QRectF(round(x), bar.bottom(), 1, 4), now.secondary)
-                said = decimals(low + part * (high - low), 1, signed=True)
-                wide = QFontMetricsF(font).horizontalAdvance(said)
+                words = decimals(low + part * (high - low), 1, signed=True)
+                wide = QFontMetricsF(font).horizontalAdvance(words)
                 left = min(max(0.0, x - wide / 2), self.width() - wide)
                 box = QRectF(left, bar.bottom() + 4, wide + 4, NUMBERS - 4)
-                write(painter, box, said, font, now.secondary)
+                write(painter, box, words, font, now.secondary)
 
 
 class OffSign(QWidget):
@@ -782,10 +784,10 @@ class ShadeBar(QWidget):
         self._part.setVisible(bool(shades.part) and not self._is_short)
         self.setToolTip(tip(shades.about))
         first, second = (decimals(end, 1, signed=True) for end in shades.limits)
-        said = tr("Colours: not measured yet")
+        words = tr("Colours: not measured yet")
         if shades.label:
             unit = ", ".join(filter(None, (shades.unit or shades.label, shades.part)))
-            said = tr("Colours: {first} = {low}, {second} = {high}; {unit}", first=first,
+            words = tr("Colours: {first} = {low}, {second} = {high}; {unit}", first=first,
                       second=second, low=low, high=high, unit=unit)  # fmt: skip
-        self.setAccessibleName(said)
+        self.setAccessibleName(words)
         self._ramp.update()

@@ -86,10 +86,10 @@ class HeadExamples(QWidget):
         columns = [
             Column("", example_words, width=REST, paint=_paint_query),
             Column("", example_words, width=REST, paint=_paint_key),
-            Column("", lambda one: sentences.weight(one.share), right=True, weight=600, width=56),
+            Column("", lambda row: sentences.weight(row.share), right=True, weight=600, width=56),
         ]
         if many:
-            columns.insert(0, Column("", lambda one: tr("text {n:,}", n=one.text + 1), width=72))
+            columns.insert(0, Column("", lambda row: tr("text {n:,}", n=row.text + 1), width=72))
         self.examples.show_rows(columns, facts.examples)
 
 
@@ -163,7 +163,7 @@ def columns_of(roles: CorpusRoles, unit: str, plotted: Sequence[str]) -> list[Co
         return explanation(tr(ABOUT[title][0]), ABOUT[title][1])
 
     def others(head: HeadRole) -> str:
-        return ", ".join(tr(one.words) for one in role_words(head) if one.words != head.role) or "—"
+        return ", ".join(tr(row.words) for row in role_words(head) if row.words != head.role) or "—"
 
     def metric(name: str) -> Column:
         return Column(
@@ -234,12 +234,12 @@ class HeadsView(ChartView):
     needs = ("capture", "facts")
     watches = ("selection", "hover")
     lane = "facts"
-    found = Signal(object)  # CorpusRoles that are whole
+    completed = Signal(object)  # CorpusRoles that are whole
     example = Signal(object, object)  # HeadId, HeadExample
 
     def __init__(self) -> None:
         super().__init__()
-        self.known: HeadMeasures | None = None
+        self.measures: HeadMeasures | None = None
         self._deep: Capture | None = None  # a long text that is to be measured in depth
         self.scope = Segments(SCOPES, tr("Texts to measure heads on"))
         self.scope.chosen.connect(self.refresh)
@@ -292,21 +292,21 @@ class HeadsView(ChartView):
         many = len(capture.items) > 1
         self.scope.setVisible(many)
         scope = self.scope.choice if many else ONE
-        ready = self.known
+        ready = self.measures
         if ready is not None and ready.serves(scope, capture):
             return lambda: ready
         at_hand = CorpusRoles(capture.spec, session.facts, 1, len(capture.main))
         is_deep = self._deep is not None and self._deep.maps is capture.maps
         if scope == ONE and len(capture.main) > AT_ONCE and not is_deep:
-            known = HeadMeasures(at_hand, ONE, capture, whole=False)
-            return (lambda: known) if session.facts else NOTHING
+            measures = HeadMeasures(at_hand, ONE, capture, whole=False)
+            return (lambda: measures) if session.facts else NOTHING
         return partial(measure, capture, scope, at_hand)
 
     def draw(self, result: HeadMeasures) -> None:
-        new = self.known is None or self.known.roles is not result.roles
-        self.known = result
+        new = self.measures is None or self.measures.roles is not result.roles
+        self.measures = result
         roles, unit = result.roles, self._unit
-        names = applicable(one.metrics for one in roles.heads.values())
+        names = applicable(head.metrics for head in roles.heads.values())
         offered = [(name, metric_name(name, unit), explained(name, unit)) for name in names]
         for picker, first in zip((self.across, self.up), AXES, strict=True):
             picker.offer(offered, picker.currentData() or first)
@@ -320,30 +320,30 @@ class HeadsView(ChartView):
         self.more.setVisible(long and not result.whole)
         self.noticed("selection")
         if new and result.whole:
-            self.found.emit(roles)
+            self.completed.emit(roles)
 
     def noticed(self, name: str) -> None:
         """Mark the chosen head and the one pointed at, at once."""
-        if self.known is None:
+        if self.measures is None:
             return
         if name in ("selection", "hover"):
             chosen, hover = self.session.selection.head_id, self.session.hover
             self.chart.mark(chosen, hover.head_id if hover is not None else None)
         if name == "selection":
-            facts = self.known.roles.heads.get(chosen)
+            facts = self.measures.roles.heads.get(chosen)
             if facts is not None:
                 self.table.choose(chosen)
-            self.examples.show_head(facts, self.known.roles.texts > 1)
+            self.examples.show_head(facts, self.measures.roles.texts > 1)
 
     def figure(self, session: Session) -> Spec | None:
         """The two numbers that are drawn, layer by layer."""
-        if session.capture is None or self.known is None or self.known.scope == ALL:
+        if session.capture is None or self.measures is None or self.measures.scope == ALL:
             return None
         return Spec("profile", session.selection, metrics=tuple(self._plotted))
 
     def as_table(self) -> Table | None:
         """Every number of every head in full, in the order of the table."""
-        return self.table.cells() if self.known is not None else None
+        return self.table.cells() if self.measures is not None else None
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -359,16 +359,16 @@ class HeadsView(ChartView):
         return self.session.capture.main.unit if self.session.capture is not None else "token"
 
     def _redraw(self) -> None:
-        if self.known is None:
+        if self.measures is None:
             return
         across, up = self.across.currentData(), self.up.currentData()
         if across is None or up is None:
             self.chart.show_chart(Chart())
             return
-        roles, spec = self.known.roles, self.known.roles.spec
+        roles, spec = self.measures.roles, self.measures.roles.spec
         every = [head for _, head in sorted(roles.heads.items())]
         self.table.show_rows(columns_of(roles, self._unit, self._plotted), every)
-        facts = [one for one in every if across in one.metrics and up in one.metrics]
+        facts = [head for head in every if across in head.metrics and up in head.metrics]
         for picker, metric in ((self.across, across), (self.up, up)):
             picker.setToolTip("\n".join([picker.accessibleName(), explained(metric, self._unit)]))
         titles = self.across.currentText(), self.up.currentText()
@@ -403,34 +403,34 @@ def chart_of(
         names = tr("Head {head}", head=head.head), sentences.ends(spec, head.head.layer)
         title, role = ", ".join(filter(None, names)), tr(head.role or "no single role")
         numbers = dict(zip(metrics, titles, strict=True)).items()
-        said = [f"{name}: {measured(metric, head.metrics[metric])}" for metric, name in numbers]
-        return "\n".join([title, role, *said])
+        values = [f"{name}: {measured(metric, head.metrics[metric])}" for metric, name in numbers]
+        return "\n".join([title, role, *values])
 
     if not facts:
         return Chart(words=tr("No head has both metrics"))
-    xs, ys = ([one.metrics[metric] for one in facts] for metric in metrics)
+    xs, ys = ([head.metrics[metric] for head in facts] for metric in metrics)
     parts: list[Points | Note] = [
         Note(f"   {facts[at].head}", xs[at], ys[at], "secondary", (0, 0.5)) for at in apart(xs, ys)
     ]
-    for resamples, level in sorted({(one.kind != "self", one.level) for one in facts}):
-        mine = [one for one in facts if (one.kind != "self", one.level) == (resamples, level)]
+    for resamples, level in sorted({(head.kind != "self", head.level) for head in facts}):
+        mine = [head for head in facts if (head.kind != "self", head.level) == (resamples, level)]
         name = sentences.level(spec, level)
         name = tr("to {level}", level=name) if resamples else name
         colour = level + (level >= ORANGE)  # orange means chosen
-        x, y = ([one.metrics[metric] for one in mine] for metric in metrics)
+        x, y = ([head.metrics[metric] for head in mine] for metric in metrics)
         words = [*map(describe, mine)].__getitem__
-        heads = tuple(one.head for one in mine)
+        heads = tuple(head.head for head in mine)
         parts.append(Points(x, y, colour, level, 9.0, resamples, words, heads, name))
     plot = Plot(Axis.around(xs, 0.08, titles[0]), Axis.around(ys, title=titles[1]), tuple(parts))
     across, up = (
         tr("{low} to {high}", low=plots.number(min(ends)), high=plots.number(max(ends)))
         for ends in (xs, ys)
     )
-    said = tr(
+    words = tr(
         "{heads}; x: {across}, {xs}; y: {up}, {ys}", heads=sentences.counted(len(facts), "head"),
         across=titles[0], up=titles[1], xs=across, ys=up,
     )  # fmt: skip
-    return Chart((plot,), said, of=metrics)
+    return Chart((plot,), words, of=metrics)
 
 
 def apart(xs: Sequence[float], ys: Sequence[float]) -> list[int]:
@@ -444,14 +444,14 @@ def apart(xs: Sequence[float], ys: Sequence[float]) -> list[int]:
     return sorted(alone.tolist(), key=lambda at: -far[at].min())[:NAMED]
 
 
-def scope_words(known: HeadMeasures) -> str:
+def scope_words(measures: HeadMeasures) -> str:
     """How many heads are shown, measured on what."""
-    heads, texts = sentences.counted(len(known.roles.heads), "head"), known.roles.texts
-    if texts == 1 and (known.whole or known.scope == ONE):
+    heads, texts = sentences.counted(len(measures.roles.heads), "head"), measures.roles.texts
+    if texts == 1 and (measures.whole or measures.scope == ONE):
         return tr("{heads} on this text", heads=heads)
-    so_far = not known.whole and known.scope == ALL
-    said = "{heads} on {texts}, so far" if so_far else "{heads} on {texts}"
-    return tr(said, heads=heads, texts=sentences.counted(texts, "text"))
+    so_far = not measures.whole and measures.scope == ALL
+    words = "{heads} on {texts}, so far" if so_far else "{heads} on {texts}"
+    return tr(words, heads=heads, texts=sentences.counted(texts, "text"))
 
 
 def measure(capture: Capture, scope: str, at_hand: CorpusRoles) -> HeadMeasures:

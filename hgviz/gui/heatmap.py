@@ -123,9 +123,9 @@ class CellReading:
                 (tr("to"), self.columns, self.column),
             )
         )
-        said = f'<span style="{big}">{escape(value, quote=False)}</span>&nbsp;&nbsp;'
+        number = f'<span style="{big}">{escape(value, quote=False)}</span>&nbsp;&nbsp;'
         table = '<table cellspacing="0" cellpadding="1" style="margin-top:4px">'
-        return f'{said}<span style="{note}">{what}</span>{table}{ends}</table>'
+        return f'{number}<span style="{note}">{what}</span>{table}{ends}</table>'
 
     def _sum(self) -> str:
         """The sum of the row in words; empty where it is 1."""
@@ -611,7 +611,7 @@ class MapCanvas(QWidget):
         gutter = self.sums_rect(pane)
         if gutter.isEmpty():
             return
-        masses = [one.scene.mass for one in self.panes if one.scene is not None]
+        masses = [pane.scene.mass for pane in self.panes if pane.scene is not None]
         most = max(float(np.abs(mass).max(initial=0)) for mass in masses if mass is not None)
         axis, ratio, mass = self.view.down, self._ratio, pane.scene.mass
         key = axis, id(mass), most, gutter.getRect(), ratio, theme.current().dark

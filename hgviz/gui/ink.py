@@ -337,7 +337,7 @@ def colour_bar(painter: QPainter, rect: QRectF, scale: ColourScale, title: str =
 def sides() -> tuple[QColor, QColor]:
     """The colours of what is taken away and of what is added."""
     table = palettes.colours(palettes.matching_palette("", True), theme.current().dark)
-    negative, positive = (QColor(*(int(one) for one in table[at])) for at in (38, 217))
+    negative, positive = (QColor(*table[at].tolist()) for at in (38, 217))
     return negative, positive
 
 
@@ -444,7 +444,7 @@ def markers(painter: QPainter, cross: Cross, view: Viewport, rect: QRectF) -> No
 
 
 def _triangle(painter: QPainter, tip: QPointF, *back: tuple[float, float]) -> None:
-    painter.drawPolygon(QPolygonF([tip, *(tip + QPointF(*one) for one in back)]))
+    painter.drawPolygon(QPolygonF([tip, *(tip + QPointF(*corner) for corner in back)]))
 
 
 def _box(rows: tuple[int, int], columns: tuple[int, int]) -> QRect:
@@ -599,11 +599,11 @@ class CellCard(QLabel):
             for x in (right, left, shown.right() - size.width(), shown.left())
             for y in (cell.top() - CARD_DISTANCE - size.height(), cell.bottom() + CARD_DISTANCE)
         ]  # first above at the right, where a causal map is empty
-        on_map = [one for one in places if shown.contains(QRectF(one))]
+        on_map = [box for box in places if shown.contains(QRectF(box))]
         if not (large or cell.width() >= FINE):
             on_map = []
         under = () if below is None else (QRect(below, size),)
-        free = [*on_map, *(one for one in under if room.contains(one))]
+        free = [*on_map, *(box for box in under if room.contains(box))]
         if free:
             self.setGeometry(free[0])
         self.setVisible(bool(free))

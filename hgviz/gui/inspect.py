@@ -106,7 +106,7 @@ class InspectPage(QMainWindow):
     def join(self, commands: Commands) -> None:
         """Have done what people do in looks that come later."""
         self.heads.example.connect(commands.show_example)
-        self.heads.found.connect(lambda roles: commands.session.put(roles=roles))
+        self.heads.completed.connect(lambda roles: commands.session.put(roles=roles))
 
     @property
     def views(self) -> tuple[View, ...]:

@@ -134,7 +134,7 @@ class LinkBar(QWidget):
         )
         self.heads.offer(zip(HEADS, words, strict=True), self.heads.currentData())
         maps = (capture.maps[layer] for layer in comparable_layers(capture, chosen.layer))
-        has_norms = all(getattr(one, "value_norms", None) is not None for one in maps)
+        has_norms = all(getattr(attention, "value_norms", None) is not None for attention in maps)
         self.toggles["values"].setEnabled(has_norms)
         about = explanation(tr(VALUED), NORM) if has_norms else tr(NO_NORMS)
         self.toggles["values"].setToolTip(about)
@@ -942,7 +942,7 @@ class LinksView(View):
             start = self._place(query)
             low, high = sorted((place, place if start is None else start))
             between = (self._token((QUERY, at)) for at in range(low, high + 1))
-            tokens = {query, *(one for one in between if one is not None)}
+            tokens = {query, *(token for token in between if token is not None)}
         else:
             tokens, query = {token}, token
         self._choose(tokens, replace(self.session.selection, query=query))

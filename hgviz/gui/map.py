@@ -258,13 +258,13 @@ class ImageOverlay:
         pieces, query = self.capture.prompt.pieces, self.chosen.query or 0
         at = int(np.abs(self.row).argmax()) if key is None else key
         most = "{query} attends most to {key}: {weight:.2g}."
-        said = tr(most if key is None else "{query} attends to {key}: {weight:.2g}.",
+        words = tr(most if key is None else "{query} attends to {key}: {weight:.2g}.",
                   query=pieces[query], key=pieces[at], weight=float(self.row[at]))  # fmt: skip
         if self.added:
             rest = float(self.row[: self.added].sum())
-            said += " " + tr("{name} (not a patch): {weight:.2g} of the row.",
+            words += " " + tr("{name} (not a patch): {weight:.2g} of the row.",
                              name=", ".join(pieces[: min(self.added, 2)]), weight=rest)  # fmt: skip
-        return said
+        return words
 
 
 class ImageCanvas(QWidget):
@@ -373,7 +373,7 @@ class ImageView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.found: ImageOverlay | None = None
+        self.overlay: ImageOverlay | None = None
         self.head = HeadTitle()
         self.head.add(self.export_button())
         self.canvas = ImageCanvas()
@@ -393,8 +393,8 @@ class ImageView(View):
         signal = capture.prompt.signal
         if signal is None or signal.grid is None or signal.picture is None:
             return NO_IMAGE
-        one = capture.maps[chosen.layer] if chosen.layer < len(capture.maps) else None
-        if one is None or one.shape[1:] != (len(capture.prompt),) * 2:
+        attention = capture.maps[chosen.layer] if chosen.layer < len(capture.maps) else None
+        if attention is None or attention.shape[1:] != (len(capture.prompt),) * 2:
             return ELSEWHERE
         query = chosen.query or 0
         within = replace(chosen, query=min(query, len(capture.prompt) - 1))
@@ -403,7 +403,7 @@ class ImageView(View):
     def draw(self, result: ImageOverlay) -> None:
         if self.session.capture is not result.capture:
             return
-        self.found = result
+        self.overlay = result
         head, query = result.chosen.head_id, result.capture.prompt.pieces[result.chosen.query or 0]
         off = head in result.capture.off
         self.head.name_head(result.capture.spec, head)
@@ -413,44 +413,44 @@ class ImageView(View):
         self.sentence.setText(result.sentence(key))
 
     def figure(self, session: Session) -> Spec | None:
-        if self.found is None or self.found.capture is not session.capture:
+        if self.overlay is None or self.overlay.capture is not session.capture:
             return None
-        return Spec("image", replace(self.found.chosen, key=None), session.display)
+        return Spec("image", replace(self.overlay.chosen, key=None), session.display)
 
     def as_text(self) -> str:
         return self.sentence.text()
 
     def as_table(self) -> list[list[str]] | None:
         """The weights of all patches."""
-        if self.found is None:
+        if self.overlay is None:
             return None
-        pieces = self.found.capture.prompt.pieces
-        rows = [[pieces[at], repr(float(one))] for at, one in enumerate(self.found.row)]
+        pieces = self.overlay.capture.prompt.pieces
+        rows = [[pieces[at], repr(float(weight))] for at, weight in enumerate(self.overlay.row)]
         return [[tr("Key"), tr("Weight")], *rows]
 
     def _key(self) -> int | None:
         """The key under the pointer, here or in another pane."""
-        if self.session.hover is None or self.found is None:
+        if self.session.hover is None or self.overlay is None:
             return None
         key = self.session.looked_at.key
-        return key if key is not None and key < len(self.found.row) else None
+        return key if key is not None and key < len(self.overlay.row) else None
 
     def _pick(self, position: int) -> None:
         self.session.put(hover=None)
         self.session.select(query=position, key=None)
 
     def _point(self, position: int | None) -> None:
-        if self.found is not None:
-            hover = None if position is None else replace(self.found.chosen, key=position)
+        if self.overlay is not None:
+            hover = None if position is None else replace(self.overlay.chosen, key=position)
             self.session.put(hover=hover)
 
     def _step(self, by: int, way: str) -> None:
         """Go to the next patch; from what is none to the first patch."""
-        if self.found is None:
+        if self.overlay is None:
             return
-        (rows, columns), added = self.found.size, self.found.added
-        row, column = divmod(max(0, (self.found.chosen.query or 0) - added), columns)
-        if (self.found.chosen.query or 0) >= added:
+        (rows, columns), added = self.overlay.size, self.overlay.added
+        row, column = divmod(max(0, (self.overlay.chosen.query or 0) - added), columns)
+        if (self.overlay.chosen.query or 0) >= added:
             row, column = (row + by, column) if way == "query" else (row, column + by)
         if 0 <= row < rows and 0 <= column < columns:
             self._pick(added + row * columns + column)

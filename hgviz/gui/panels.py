@@ -395,8 +395,8 @@ def _word_around(prompt: Prompt, spans: Integers, start: int, end: int) -> tuple
     """The word that tokens are in, as before, inside and after them, or the one they follow."""
     around = sentences.word_at(spans, end - 1) or sentences.word_at(spans, start)
     if around is None:
-        way, _ = sentences.beside(prompt, spans, end - 1)
-        return (sentences.near(prompt, spans, end - 1) if way == "after" else ""), "", ""
+        way, word = sentences.word_relation(prompt, spans, end - 1)
+        return (tr("after {word}", word=word) if way == "after" else ""), "", ""
     if prompt.spans[start, 0] < 0:  # a special token is its own word
         return "", "", ""
     first, last = min(around[0], start), max(around[1], end)

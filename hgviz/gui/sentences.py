@@ -64,10 +64,10 @@ def fraction(count: int) -> str:
 
 def level(spec: ModelSpec, number: int) -> str:
     """What a level is called: 1:2; of models with two texts or slots, whose rows they are."""
-    one = spec.levels[number]
+    sequence = spec.levels[number].sequence
     if len({level.sequence for level in spec.levels}) == 1:
-        return one.label
-    return tr("text" if one.sequence == "source" and not spec.two_texts else one.sequence)
+        return spec.levels[number].label
+    return tr("text" if sequence == "source" and not spec.two_texts else sequence)
 
 
 def read(spec: ModelSpec) -> str:
@@ -83,12 +83,12 @@ def coarseness(level: Level) -> float:
 def layer_name(spec: ModelSpec, layer: int) -> str:
     """What the model calls a layer that it does not number as hgviz does: encoder 3, decoder 2
     cross, layers.6; "" where both numbers are one."""
-    one = spec.layers[layer]
+    spec_layer = spec.layers[layer]
     if not spec.two_texts:
-        return one.own_name if len(spec.levels) == 1 else ""
-    side = "decoder" if spec.levels[one.level].sequence == "target" else "encoder"
-    number = next((part for part in one.name.split(".") if part.isdecimal()), "")
-    side = f"{side} {{number}} cross" if one.role == "cross" else f"{side} {{number}}"
+        return spec_layer.own_name if len(spec.levels) == 1 else ""
+    side = "decoder" if spec.levels[spec_layer.level].sequence == "target" else "encoder"
+    number = next((part for part in spec_layer.name.split(".") if part.isdecimal()), "")
+    side = f"{side} {{number}} cross" if spec_layer.role == "cross" else f"{side} {{number}}"
     return tr(side, number=number)
 
 
@@ -97,9 +97,9 @@ def ends(spec: ModelSpec, layer: int) -> str:
     texts; "" where there is nothing to say."""
     if len(spec.levels) == 1 or spec.two_texts:
         return layer_name(spec, layer)
-    one = spec.layers[layer]
-    found = [level(spec, number) for number in (one.key_level, one.level)]
-    return found[0] if found[0] == found[1] else " → ".join(found)
+    spec_layer = spec.layers[layer]
+    names = [level(spec, number) for number in (spec_layer.key_level, spec_layer.level)]
+    return names[0] if names[0] == names[1] else " → ".join(names)
 
 
 def title_and_reason(words: str) -> tuple[str, str]:
@@ -271,7 +271,7 @@ def region(prompt: Prompt, spans: Integers, token: int) -> str:
     """The word a token is in, and that it is of the second text of a pair: "in hourglass"."""
     kinds = prompt.token_type_ids
     other = tr("second text") if kinds is not None and kinds[token] == 1 else ""
-    return ", ".join(filter(None, (near(prompt, spans, token), other)))
+    return ", ".join(filter(None, (surrounding_word(prompt, spans, token), other)))
 
 
 def right_to_left(text: str) -> bool:
@@ -279,15 +279,15 @@ def right_to_left(text: str) -> bool:
     return any(unicodedata.bidirectional(char) in ("R", "AL") for char in text)
 
 
-def near(prompt: Prompt, spans: Integers, token: int) -> str:
+def surrounding_word(prompt: Prompt, spans: Integers, token: int) -> str:
     """The word a token is in or comes after, in words; empty where it is the word itself."""
-    how, word = beside(prompt, spans, token)
+    how, word = word_relation(prompt, spans, token)
     if not word:
         return tr(how)
     return tr("in {word}", word=word) if how == "in" else tr("after {word}", word=word)
 
 
-def beside(prompt: Prompt, spans: Integers, token: int) -> tuple[str, str]:
+def word_relation(prompt: Prompt, spans: Integers, token: int) -> tuple[str, str]:
     """("in", word) or ("after", word) of a token, ("special", "") and ("", "") without a word."""
     if prompt.spans[token, 0] < 0:
         # beside a text; of slots, states and bare ids none is more special than another
@@ -295,7 +295,7 @@ def beside(prompt: Prompt, spans: Integers, token: int) -> tuple[str, str]:
     at = int(np.searchsorted(spans[:, 0], token, side="right")) - 1
     if at < 0:
         return "", ""
-    start, end = (int(one) for one in spans[at])
+    start, end = spans[at].tolist()
     text = prompt.words(start, end).strip()
     label = prompt.label(token).strip()
     if token >= end or not any(char.isalnum() for char in label):
@@ -368,7 +368,7 @@ def of_text(capture: Capture) -> Verdict:
     labels = capture.spec.labels
     odds = shares(capture.logits)
     best = np.argsort(-odds, kind="stable")[:MOST]
-    named = (labels[one] if one < len(labels) else tr("class {number}", number=one) for one in best)
+    named = (labels[at] if at < len(labels) else tr("class {number}", number=at) for at in best)
     return Verdict(goal, tuple(zip(named, map(float, odds[best]), strict=True)))
 
 
@@ -384,7 +384,7 @@ def of_token(capture: Capture, token: int, name_of: Callable[[int], str]) -> Ver
     labels = capture.spec.labels
     if goal == "tags" and len(labels) == len(odds):
         name_of = labels.__getitem__
-    return Verdict(goal, tuple((name_of(int(one)), float(odds[one])) for one in best))
+    return Verdict(goal, tuple((name_of(int(answer)), float(odds[answer])) for answer in best))
 
 
 def shares(logits: NDArray[np.floating]) -> NDArray[np.float64]:
@@ -398,12 +398,12 @@ def shares(logits: NDArray[np.floating]) -> NDArray[np.float64]:
 def namer(capture: Capture, model: Model | None = None) -> Callable[[int], str]:
     """How a token of the vocabulary is called: as the text has it, as a byte, or as the tokenizer
     of its model has it."""
-    prompts = [one for one in (capture.prompt, capture.target) if one is not None]
-    known = {int(i): p.label(n) for p in prompts if p.states is None for n, i in enumerate(p.ids)}
+    prompts = [prompt for prompt in (capture.prompt, capture.target) if prompt is not None]
+    names = {int(i): p.label(n) for p in prompts if p.states is None for n, i in enumerate(p.ids)}
     by_byte = capture.spec.vocabulary <= 256 and _of_bytes(capture.main)
 
     def name_of(token: int) -> str:
-        text = known.get(token, chr(token) if by_byte and token < 128 else "")
+        text = names.get(token, chr(token) if by_byte and token < 128 else "")
         text = text or ("" if by_byte else spoken(capture, model, token))
         if text in BLANKS:
             return tr(BLANKS[text])
@@ -425,8 +425,8 @@ def spoken(capture: Capture, model: Model | None, token: int) -> str:
 
 def _of_bytes(prompt: Prompt) -> bool:
     """Whether the ids of a text are its bytes: another small vocabulary counts otherwise."""
-    ascii_ids = ((n, int(one)) for n, one in enumerate(prompt.ids) if one < 128)
-    return prompt.has_characters and all(prompt.label(n) == chr(one) for n, one in ascii_ids)
+    ascii_ids = ((n, int(byte)) for n, byte in enumerate(prompt.ids) if byte < 128)
+    return prompt.has_characters and all(prompt.label(n) == chr(byte) for n, byte in ascii_ids)
 
 
 # --- metrics --------------------------------------------------------------------------------------
@@ -446,9 +446,9 @@ def metric_name(metric: str, unit: str) -> str:
 
 def explained(metric: str, unit: str) -> str:
     """What a metric means, its formula, and where it comes from: a line each."""
-    one = METRICS[metric]
-    meaning = tr(one.description, unit=tr(unit))
-    return explanation(meaning, Citation(one.formula, one.source))
+    row = METRICS[metric]
+    meaning = tr(row.description, unit=tr(unit))
+    return explanation(meaning, Citation(row.formula, row.source))
 
 
 def explanation(meaning: str, formula: Citation | str, source: str = "") -> str:
@@ -556,20 +556,20 @@ NUMBER_WORDS = {
 def method_explained(method: str) -> str:
     """A score of METHODS in words, with its formula and its source."""
     row = METHODS[method]
-    said, formula = SCORES.get(method, (row.label, row.formula))
-    return explanation(tr(said), tr(formula), tr(row.source))
+    meaning, formula = SCORES.get(method, (row.label, row.formula))
+    return explanation(tr(meaning), tr(formula), tr(row.source))
 
 
 def explained_all(arrays: tuple[str, ...]) -> str:
     """Every score that some arrays of a study give, under its name."""
-    made = (one for one in METHODS.values() if one.needs in arrays)
-    return "\n\n".join(f"{tr(one.label)}\n{method_explained(one.name)}" for one in made)
+    methods = (method for method in METHODS.values() if method.needs in arrays)
+    return "\n\n".join(f"{tr(method.label)}\n{method_explained(method.name)}" for method in methods)
 
 
 def term_explained(term: str) -> str:
     """A number of the Prune page: its meaning, formula and source."""
-    said, formula, source = NUMBER_WORDS[term]
-    return explanation(tr(said), tr(formula), tr(source))
+    meaning, formula, source = NUMBER_WORDS[term]
+    return explanation(tr(meaning), tr(formula), tr(source))
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -590,7 +590,7 @@ def score_words(score: MetricEstimate) -> str:
     value, low, high = (
         number_words(score.metric, number) for number in (score.value, score.low, score.high)
     )
-    said = f"{value} {unit_words(score.metric)}"
+    words = f"{value} {unit_words(score.metric)}"
     if not math.isfinite(score.high):  # of one window
-        return said
-    return tr("{score} ({low} to {high})", score=said, low=low, high=high)
+        return words
+    return tr("{score} ({low} to {high})", score=words, low=low, high=high)

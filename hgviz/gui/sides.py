@@ -101,7 +101,7 @@ def _of_heads(capture: Capture, head: HeadId, other: HeadId) -> SideNames:
     if other == head:
         return SideNames(note=tr("The same head on both sides: choose another head for B."))
     layers, levels = capture.spec.layers, capture.spec.levels
-    a, b = (levels[layers[one.layer].level].label for one in (head, other))
+    a, b = (levels[layers[side.layer].level].label for side in (head, other))
     words = "Two heads of one model." if a == b else "Two levels of one model, {a} and {b}."
     names = tr("head {head}", head=head), tr("head {head}", head=other)
     return SideNames(*names, tr(words, a=a, b=b), "in {name}")
@@ -175,56 +175,56 @@ def activation_of(capture: Capture) -> str:
 class SideCapture:
     """B, and the model that made it with what that was opened from; None where it was a file."""
 
-    other: SideB
+    side_b: SideB
     capture: Capture
     model: Model | None = None
     source: tuple[str, str] = ("", "")  # the path of a checkpoint, the activation exchanged for
 
 
-def open_side(other: SideB, a: Capture) -> SideCapture | None:
+def open_side(side_b: SideB, a: Capture) -> SideCapture | None:
     """The capture that lies at a path, of many texts the one that A is of; None for a checkpoint.
 
     Raises HgvizError for what is neither.
     """
     progress(0, 1, "reading the file")
-    kind = tasks.kind_of(other.path)
+    kind = tasks.kind_of(side_b.path)
     if kind == "checkpoint":
         return None
     what = "is a study of head importance and has no maps to compare"
     do = "Choose a checkpoint or a capture"
-    require(kind != "study", f"{name_of(other.path)} {what}", do)
-    capture = tasks.capture_at(other.path)
+    require(kind != "study", f"{name_of(side_b.path)} {what}", do)
+    capture = tasks.capture_at(side_b.path)
     if capture.items:
         same = [item.number for item in capture.items if item.text == a.main.text]
         numbers = [item.number for item in capture.items]
         number = same[0] if same else a.item if a.item in numbers else capture.item
-        capture = capture if number == capture.item else tasks.capture_at(other.path, number)
-    return SideCapture(other, capture)
+        capture = capture if number == capture.item else tasks.capture_at(side_b.path, number)
+    return SideCapture(side_b, capture)
 
 
 def capture_side(
-    other: SideB, a: Capture, request: sources.CaptureRequest, model: Model | None
+    side_b: SideB, a: Capture, request: sources.CaptureRequest, model: Model | None
 ) -> SideCapture:
     """Capture B with a model, or with the checkpoint of the request; steps carry B so far."""
     model = model or sources.load(request)
 
     def as_side(step: Step) -> Step:
         is_capture = isinstance(step.value, Capture)
-        return replace(step, value=SideCapture(other, step.value) if is_capture else None)
+        return replace(step, value=SideCapture(side_b, step.value) if is_capture else None)
 
     with progress_as(as_side):
-        if other.kind == "text":
+        if side_b.kind == "text":
             try:
                 request = replace(request, off=a.off, streaming=a.streaming)
                 captured = sources.capture_text(request, model)[2]
             except sources.UnreadError as error:
                 raise HgvizError(error.what, "Enter another text for B") from None
         else:
-            off = {"off": other.off, "activation": a.off}.get(other.kind, frozenset())
+            off = {"off": side_b.off, "activation": a.off}.get(side_b.kind, frozenset())
             # with some heads off the others are as in A, and with none it is the whole model
-            streaming = a.streaming if other.kind == "activation" or off else NO_STREAMING
+            streaming = a.streaming if side_b.kind == "activation" or off else NO_STREAMING
             captured = tasks.capture_like(model, a, off, streaming)
-    return SideCapture(other, captured, model, (request.path, request.activation))
+    return SideCapture(side_b, captured, model, (request.path, request.activation))
 
 
 # --- sides ----------------------------------------------------------------------------------------
@@ -254,11 +254,11 @@ class Sides:
 
     # --- what people ask for ----------------------------------------------------------------------
 
-    def choose(self, other: SideB, head: HeadId | None = None) -> None:
+    def choose(self, side_b: SideB, head: HeadId | None = None) -> None:
         """Choose another B. head: the head of B to compare with that of A, None for the same."""
         session = self.session
         chosen = replace(session.selection, beside=head)
-        session.put(chosen=False, mode="compare", comparison=other, selection=chosen)
+        session.put(chosen=False, mode="compare", comparison=side_b, selection=chosen)
         self._due = session.at_work  # then A is about to be another one
         if not self._due:
             self._start()
@@ -280,7 +280,7 @@ class Sides:
 
     @property
     def model(self) -> Model | None:
-        """The model that made B; None where B was opened from a file, or is no other model."""
+        """The model that made B; None where B was opened from a file, or is the same model."""
         session, model = self.session, self._model
         if model is None or session.capture_b is None or session.comparison is None:
             return None
@@ -300,12 +300,13 @@ class Sides:
     def _follow(self) -> None:
         """Compute B again once A is complete and the Compare page is shown."""
         session = self.session
-        a, other = session.capture, session.comparison
-        is_growing = a is not None and not a.complete and other is not None and other.kind != "head"
-        if other is None or session.mode != "compare" or session.at_work or is_growing:
+        a, side_b = session.capture, session.comparison
+        if side_b is None or session.mode != "compare" or session.at_work:
             return
-        lacks_model = other.kind in NEEDS_MODEL and not session.checkpoint
-        lacks_heads = other.kind == "off" and a is not None and not other.off <= {*a.spec.heads}
+        if a is not None and not a.complete and side_b.kind != "head":
+            return
+        lacks_model = side_b.kind in NEEDS_MODEL and not session.checkpoint
+        lacks_heads = side_b.kind == "off" and a is not None and not side_b.off <= {*a.spec.heads}
         if a is None or lacks_model or lacks_heads:
             self.forget()
         else:
@@ -315,21 +316,21 @@ class Sides:
 
     def _start(self) -> None:
         session, self._due = self.session, False
-        a, other = session.capture, session.comparison
+        a, side_b = session.capture, session.comparison
         self.working.stop(BESIDE)
-        if a is None or other is None:
+        if a is None or side_b is None:
             return
-        if other.kind == "head":
-            self._take(SideCapture(other, a))
-        elif other.kind == "model":
+        if side_b.kind == "head":
+            self._take(SideCapture(side_b, a))
+        elif side_b.kind == "model":
             self.working.start(
-                self.lanes.files, BESIDE, f"Opening {name_of(other.path)} as B",
-                partial(open_side, other, a), self._opened, self._failed, bound=True,
+                self.lanes.files, BESIDE, f"Opening {name_of(side_b.path)} as B",
+                partial(open_side, side_b, a), self._opened, self._failed, bound=True,
             )  # fmt: skip
         elif not session.checkpoint:
             self._failed(NEEDS_CHECKPOINT)
         else:
-            self._capture(a, other)
+            self._capture(a, side_b)
 
     def _opened(self, side: SideCapture | None) -> None:
         if side is not None:
@@ -337,21 +338,21 @@ class Sides:
         elif self.session.capture is not None and self.session.comparison is not None:
             self._capture(self.session.capture, self.session.comparison)
 
-    def _capture(self, a: Capture, other: SideB) -> None:
+    def _capture(self, a: Capture, side_b: SideB) -> None:
         session = self.session
-        path = other.path if other.kind == "model" else session.checkpoint
-        own = other.kind in ("activation", "model")
-        activation = other.activation if own else session.activation
+        path = side_b.path if side_b.kind == "model" else session.checkpoint
+        own = side_b.kind in ("activation", "model")
+        activation = side_b.activation if own else session.activation
         models = {
             self._source: self._model, (session.checkpoint, session.activation): session.model,
         }  # fmt: skip
         request = sources.CaptureRequest(
-            path, other.text, other.second, device=settings.load().device, activation=activation
+            path, side_b.text, side_b.second, device=settings.load().device, activation=activation
         )
         self._partial = False
         self.working.start(
             self.lanes.engine, BESIDE, "Running model for B",
-            partial(capture_side, other, a, request, models.get((path, activation))),
+            partial(capture_side, side_b, a, request, models.get((path, activation))),
             self._take, self._failed, self._stepped, bound=True,
         )  # fmt: skip
 
@@ -364,7 +365,7 @@ class Sides:
         if part.complete:
             return
         if self._has(part) and not (self._partial and now is not None and self._has(now)):
-            self._partial, self._shown = True, step.value.other
+            self._partial, self._shown = True, step.value.side_b
             self.session.put(capture_b=part)
 
     def _has(self, b: Capture) -> bool:
@@ -375,8 +376,8 @@ class Sides:
     def _take(self, side: SideCapture) -> None:
         if side.model is not None:
             self._model, self._source = side.model, side.source
-        self._shown = side.other
-        self.session.put(capture_b=side.capture, comparison=side.other)
+        self._shown = side.side_b
+        self.session.put(capture_b=side.capture, comparison=side.side_b)
 
     def _failed(self, error: BaseException) -> None:
         """What was there before stays, if it is of this A."""
@@ -461,10 +462,10 @@ class SideBar(View):
         self.b.stop.setVisible(work is not None)
 
     def _about_b(self, session: Session, names: SideNames) -> str:
-        a, b, other = session.capture, session.capture_b, session.comparison
+        a, b, side_b = session.capture, session.capture_b, session.comparison
         if a is None or b is None:
             return ""
-        kind = other.kind if other is not None else "model"
+        kind = side_b.kind if side_b is not None else "model"
         name = model_of(session, a if kind == "activation" else b)
         if kind == "activation" and activation_of(a) != activation_of(b):
             return tr("{name}, activation replaced", name=name)
@@ -613,16 +614,16 @@ class CompareDialog(Form):
         kind, layers = self.kinds.choice, self._capture.spec.layers
         match kind:
             case "activation":
-                other = SideB("activation", self.activations.currentData())
+                side_b = SideB("activation", self.activations.currentData())
             case "model":
-                other = SideB("model", path=self.paths.currentData() or "")
+                side_b = SideB("model", path=self.paths.currentData() or "")
             case "text":
                 text, second = (field.text() for field in self.texts)
-                other = SideB("text", text=text, second=second)
+                side_b = SideB("text", text=text, second=second)
             case "off":
-                other = SideB("off", off=parse_heads(self.heads.text(), layers))
+                side_b = SideB("off", off=parse_heads(self.heads.text(), layers))
             case _:
-                other = SideB("head")
+                side_b = SideB("head")
         name = self.head.text().strip()
         if kind == "head" and name:
             parse_heads(name, layers)  # which must be one of the capture
@@ -630,7 +631,7 @@ class CompareDialog(Form):
         is_head = layer.isdecimal() and head.isdecimal()
         do = "Enter the layer and the head, such as 3.1"
         require(is_head or not name, f"{name} is not a head", do)
-        return other, HeadId(int(layer), int(head)) if is_head else None
+        return side_b, HeadId(int(layer), int(head)) if is_head else None
 
     def problem(self) -> str:
         kind = self.kinds.choice
@@ -644,10 +645,10 @@ class CompareDialog(Form):
         if lacks.get(kind):
             return tr(lacks[kind])
         try:
-            other, _ = self.answer()
+            side_b, _ = self.answer()
         except HgvizError as error:
             return " ".join(map(tr, error.lines))
-        if kind == "off" and other.off == self._capture.off:
+        if kind == "off" and side_b.off == self._capture.off:
             return tr("The same heads are off in A.")
         return ""
 

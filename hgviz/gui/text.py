@@ -90,7 +90,7 @@ def read_passages(capture: Capture, options: StripOptions) -> tuple[Passage, ...
     asking, answering = (spec.levels[at].sequence for at in (layer.level, layer.key_level))
     passages = []
     for side, written in texts.items():
-        own = [n for n, one in enumerate(requests) if spec.levels[one.level].sequence == side]
+        own = [n for n, row in enumerate(requests) if spec.levels[row.level].sequence == side]
         first = requests[own[0]]
         queries = first.queries
         if side == asking:
@@ -139,7 +139,7 @@ def _cross_head(capture: Capture, chosen: Selection) -> HeadId | None:
     crossing = next((layer for layer in after if layer.role == "cross" and layer.heads), None)
     if crossing is None:
         return None
-    head = min(crossing.heads, key=lambda one: (abs(one - chosen.head), one))
+    head = min(crossing.heads, key=lambda head: (abs(head - chosen.head), head))
     return HeadId(crossing.index, head)
 
 
@@ -403,7 +403,7 @@ class TextStrip(View):
 
     def _show_note(self) -> None:
         """What the model is doing meanwhile, else what is shown."""
-        going = next((one for one in self.session.work if one.keeps and one.note), None)
+        going = next((job for job in self.session.work if job.keeps and job.note), None)
         note = self._note
         if going and self.session.at_work:
             note = f"{tr(going.title)}: {tr(going.note)}"

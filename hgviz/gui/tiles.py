@@ -205,8 +205,8 @@ class Tiles:
         """The tile, filled with what is stored of it or, for want of that, with coarser cells."""
         lowest = key.source.lowest
         kept = lowest is not None and key.zoom >= lowest
-        found = key.source.stored(*key.ranges, key.zoom) if kept else None
-        tile = Tile(key, self.coarser(key) if found is None else found, found is not None)
+        stored = key.source.stored(*key.ranges, key.zoom) if kept else None
+        tile = Tile(key, self.coarser(key) if stored is None else stored, stored is not None)
         if tile.exact.any():  # nothing is seen there
             rows, columns = key.cells
             hidden = tile.exact.repeat(tile.side, 0).repeat(tile.side, 1)[:rows, :columns]
@@ -221,9 +221,9 @@ class Tiles:
         box = box or (0, key.cells[0], 0, key.cells[1])
         for zoom in range(key.zoom + 1, key.zoom + COARSER):
             reach = SIDE << zoom
-            found = self.get(Key(key.source, zoom, top // reach, left // reach))
-            if found is not None:
-                return _blown_up(found.values, (top % reach, left % reach), box, key.zoom, zoom)
+            tile = self.get(Key(key.source, zoom, top // reach, left // reach))
+            if tile is not None:
+                return _blown_up(tile.values, (top % reach, left % reach), box, key.zoom, zoom)
         thumb = key.source.thumb
         if thumb is None or not thumb.size:
             return np.full((box[1] - box[0], box[3] - box[2]), np.nan, np.float32)
@@ -351,7 +351,7 @@ def _pieces(key: Key, left: Bools, i: int, j: int) -> Iterator[Part]:
         yield Part(key, i, j, *left.shape)
     elif left.any():
         rows, columns = (np.flatnonzero(left.any(axis)) for axis in (1, 0))
-        (top, bottom), (first, last) = ((int(one[0]), int(one[-1]) + 1) for one in (rows, columns))
+        (top, bottom), (first, last) = ((int(at[0]), int(at[-1]) + 1) for at in (rows, columns))
         yield Part(key, i + top, j + first, bottom - top, last - first)
 
 
@@ -363,8 +363,8 @@ def _parts_seen(key: Key) -> Bools:
         return np.ones([-(-(last - first) // reach) for first, last in (down, across)], bool)
     starts = [np.arange(first, last, reach) for first, last in (down, across)]
     rows, columns = (
-        np.stack([one, np.minimum(one + reach, last)], axis=1)
-        for one, (_, last) in zip(starts, (down, across), strict=True)
+        np.stack([first, np.minimum(first + reach, last)], axis=1)
+        for first, (_, last) in zip(starts, (down, across), strict=True)
     )
     return seen(key.source.rule, rows, columns)
 
@@ -467,7 +467,7 @@ class Readers:
         with self._turn:
             while not self._closed:
                 work = chain(self._stored, () if leaves and not self._hurry else self._work)
-                part = next((one for one in work if one not in self._busy), None)
+                part = next((part for part in work if part not in self._busy), None)
                 if part is not None:
                     self._busy.add(part)
                     return part
@@ -515,9 +515,9 @@ def _pooled(
 ) -> Floats:
     """Cells of 2^zoom joined to pixels along one axis of a block that begins at a cell."""
 
-    def join(one: Floats, other: Floats) -> Floats:
-        high = np.maximum(one, other)
-        return larger(high, np.minimum(one, other)) if signed else high
+    def join(first: Floats, second: Floats) -> Floats:
+        high = np.maximum(first, second)
+        return larger(high, np.minimum(first, second)) if signed else high
 
     size = block.shape[number]
     bounds = (axis.bounds() - first + (1 << zoom) - 1) >> zoom
@@ -548,15 +548,15 @@ def unseen(source: Source, view: Viewport) -> Bools:
 
 def quality(tiles: Tiles, source: Source, view: Viewport) -> Quality:
     """How true the picture is: near is within the error of the levels kept in the capture."""
-    found: Quality = "exact"
+    level: Quality = "exact"
     for key, parts in wanted(source, view).items():
         tile = tiles.get(key)
         exact = tile is not None and tile.exact[parts].all()
         if tile is None or not (tile.near or exact):
             return "coarse"
         if not exact:
-            found = "near"
-    return found
+            level = "near"
+    return level
 
 
 def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, int]:
@@ -567,11 +567,11 @@ def _block(tiles: Tiles, source: Source, view: Viewport) -> tuple[Floats, int, i
     )
     rows, columns, there = grid(source, view)
     block = np.empty((bottom - top, right - left), np.float32)
-    for (i, j), some in np.ndenumerate(there):
+    for (i, j), is_seen in np.ndenumerate(there):
         key = Key(source, zoom, rows[i], columns[j])
         above, before = key.i * SIDE - top, key.j * SIDE - left
         place = block[max(above, 0) : above + SIDE, max(before, 0) : before + SIDE]
-        if not some:
+        if not is_seen:
             place[:] = 0
             continue
         first, start = max(-above, 0), max(-before, 0)

@@ -65,14 +65,14 @@ class Busy(QWidget):
         self._part = 0.0
         self._began = 0.0
         self._held = False
-        self.told = QFrame(over)  # no child of the bar: what lies under that is pointed at
-        self.told.setProperty("kind", "card")
+        self.card = QFrame(over)  # no child of the bar: what lies under that is pointed at
+        self.card.setProperty("kind", "card")
         self._words = Words(factor=0.92, kind="secondary")
         self._words.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.button = Button(tr("Stop"), "stop", kind="link")
         self.button.clicked.connect(self._pressed)
-        hbox(self.told, (self._words, 1), self.button, margins=(12, 1, 4, 1), spacing=-1)
-        self.told.hide()
+        hbox(self.card, (self._words, 1), self.button, margins=(12, 1, 4, 1), spacing=-1)
+        self.card.hide()
         self._timer = QTimer(self, singleShot=True)
         self._timer.timeout.connect(self._appear)
         self.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
@@ -81,7 +81,7 @@ class Busy(QWidget):
     def begin(self) -> None:
         """Start the timer of a new job."""
         self._began, self._part, self._held = time.monotonic(), 0.0, False
-        self.told.hide()
+        self.card.hide()
         if not self.isVisible():
             self._timer.start(BAR_AFTER)
 
@@ -91,8 +91,8 @@ class Busy(QWidget):
         spent = time.monotonic() - self._began
         if self.isVisible() and spent * 1000 > WORDS_AFTER:
             left = spent * (1 - self._part) / self._part if self._part else None
-            said = (tr(step.note), self._per_cent, time_left(left))
-            self._say(" · ".join(filter(None, said)))
+            words = (tr(step.note), self._per_cent, time_left(left))
+            self._say(" · ".join(filter(None, words)))
         self.update()
 
     def hold(self, kept: bool) -> None:
@@ -108,18 +108,18 @@ class Busy(QWidget):
         """The work is over."""
         self._timer.stop()
         self.hide()
-        self.told.hide()
+        self.card.hide()
 
     def place(self) -> None:
         """The bar along the top of the pane, the words at its right, under its head."""
         over = self.parentWidget()
         self.setGeometry(QRect(0, 0, over.width(), BAR))
-        heads = (one for one in over.findChildren(PaneHead) if one.isVisible())
-        top = max((one.mapTo(over, one.rect().bottomLeft()).y() for one in heads), default=0)
-        size = self.told.layout().sizeHint() + QSize(2 * EDGE, 0)  # what frames take
+        heads = (head for head in over.findChildren(PaneHead) if head.isVisible())
+        top = max((head.mapTo(over, head.rect().bottomLeft()).y() for head in heads), default=0)
+        size = self.card.layout().sizeHint() + QSize(2 * EDGE, 0)  # what frames take
         size = size.boundedTo(over.size() - QSize(2 * EDGE, 0))
         top = top if top < over.height() // 3 else 0  # the head of a pane, not one further down
-        self.told.setGeometry(over.width() - size.width() - EDGE, top + EDGE, size.width(), HIGH)
+        self.card.setGeometry(over.width() - size.width() - EDGE, top + EDGE, size.width(), HIGH)
 
     @property
     def _per_cent(self) -> str:
@@ -133,9 +133,9 @@ class Busy(QWidget):
             self.button.setText(button)
             self.button.wear("arrow-right" if self._held else "stop")
         self.place()
-        for one in (self, self.told):
-            one.show()
-            one.raise_()
+        for part in (self, self.card):
+            part.show()
+            part.raise_()
 
     def _pressed(self) -> None:
         (self.resumed if self._held else self.stopped).emit()
@@ -143,7 +143,7 @@ class Busy(QWidget):
     def _appear(self) -> None:
         """The bar; later Stop, though nobody knows how far it is."""
         if self.isVisible():
-            if self.told.isHidden():
+            if self.card.isHidden():
                 self._say("")
             return
         self.place()
@@ -191,10 +191,10 @@ def left_alone(pane: QWidget) -> Iterator[None]:
     """A pane without the ring of the keyboard, and without what the pointer does to it."""
     here = QApplication.focusWidget()
     typed = here if here is not None and (here is pane or pane.isAncestorOf(here)) else None
-    under = [one for one in (pane, *pane.findChildren(QWidget)) if one.underMouse()]
-    for one in reversed(under):
-        QApplication.sendEvent(one, QEvent(QEvent.Type.Leave))
-        one.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, False)
+    under = [widget for widget in (pane, *pane.findChildren(QWidget)) if widget.underMouse()]
+    for widget in reversed(under):
+        QApplication.sendEvent(widget, QEvent(QEvent.Type.Leave))
+        widget.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, False)
     if typed is not None:
         typed.clearFocus()
     try:
@@ -202,8 +202,8 @@ def left_alone(pane: QWidget) -> Iterator[None]:
     finally:
         if typed is not None:
             typed.setFocus(Qt.FocusReason.OtherFocusReason)
-        for one in under:
-            one.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, True)
+        for widget in under:
+            widget.setAttribute(Qt.WidgetAttribute.WA_UnderMouse, True)
 
 
 # --- view -----------------------------------------------------------------------------------------
@@ -352,11 +352,11 @@ class View(QWidget):
 
     def take_focus(self) -> bool:
         """Take the keyboard, or give it to the first thing inside that wants it; False: none."""
-        inside = [one for one in self.findChildren(QWidget) if one.isVisible()]
+        inside = [widget for widget in self.findChildren(QWidget) if widget.isVisible()]
         first = (self._start,) if self._start in inside else ()
-        for one in (*first, self, *inside):
-            if one.focusPolicy() & Qt.FocusPolicy.TabFocus and one.isEnabled():
-                one.setFocus(Qt.FocusReason.TabFocusReason)
+        for widget in (*first, self, *inside):
+            if widget.focusPolicy() & Qt.FocusPolicy.TabFocus and widget.isEnabled():
+                widget.setFocus(Qt.FocusReason.TabFocusReason)
                 return True
         return False
 
@@ -415,7 +415,7 @@ class View(QWidget):
         """Say inside the pane what is wrong and what to do."""
         self._busy.stop()
         if isinstance(error, HgvizError):
-            lines = [tr(one) for one in error.lines]
+            lines = [tr(line) for line in error.lines]
         else:
             log.record(error)
             lines = [tr("This picture could not be drawn"), f"{type(error).__name__}: {error}"]
@@ -507,13 +507,13 @@ class View(QWidget):
     @property
     def _opens(self) -> bool:
         """Whether a file is being opened, or a text captured."""
-        return any(one.key in OPENING and one.state in GOING for one in self.session.work)
+        return any(job.key in OPENING and job.state in GOING for job in self.session.work)
 
     @property
     def _on_its_way(self) -> bool:
         """Whether what is missing is on its way."""
         jobs = self.session.work if "facts" in self.needs else ()
-        return any(one.key == "measure" and one.state in GOING for one in jobs)
+        return any(job.key == "measure" and job.state in GOING for job in jobs)
 
     def _be_patient(self) -> None:
         """Show nothing yet, unless it is said already that nothing is there."""
@@ -554,8 +554,8 @@ class View(QWidget):
             empty = Empty(*UNREAD[model.spec.modality], IDS)
         title, text = map(tr, empty[:2])
         actions = tuple((name, tr(words)) for name, words in empty.actions)
-        said = ((title, text), actions)
-        if self._notice is not None and self._notice.said == said:
+        content = ((title, text), actions)
+        if self._notice is not None and self._notice.content == content:
             self._stack.setCurrentWidget(self._notice)  # it is there already
             return
         notice = Notice(title, text, actions)
@@ -619,17 +619,17 @@ class Notice(QWidget):
 
     def __init__(self, title: str, text: str, actions: Actions = (), bad: bool = False) -> None:
         super().__init__()
-        self.said = None if bad else ((title, text), actions)
+        self.content = None if bad else ((title, text), actions)
         column = vbox(self, 1, margins=(16, 16, 16, 16), spacing=8)
         for words, factor, weight, kind in (
             (title, 1.15, 600, "bad" if bad else ""),
             (text, 1.0, 400, "secondary"),
         ):
-            for one in filter(None, words.split("\n")):
-                said: QLabel = label(one, factor=factor, weight=weight, kind=kind)
-                said.setWordWrap(True)
-                said.setAlignment(Qt.AlignmentFlag.AlignHCenter)
-                column.addWidget(said)
+            for line in filter(None, words.split("\n")):
+                part: QLabel = label(line, factor=factor, weight=weight, kind=kind)
+                part.setWordWrap(True)
+                part.setAlignment(Qt.AlignmentFlag.AlignHCenter)
+                column.addWidget(part)
         if actions:
             row = hbox(None, 1, spacing=-1)
             for number, (action, words) in enumerate(actions):
@@ -677,8 +677,8 @@ LOOKS = {
 
 def view(name: str) -> type[View]:
     """The class of one of VIEWS, imported now."""
-    found: type[View] = resolve_name(VIEWS[name])
-    return found
+    kind: type[View] = resolve_name(VIEWS[name])
+    return kind
 
 
 class Looks(QWidget):
@@ -709,9 +709,9 @@ class Looks(QWidget):
 
     def take(self, *looks: View) -> None:
         """Have the views of more looks."""
-        for one in looks:
-            self._looks[one.name] = one
-            self.stack.addWidget(one)
+        for look in looks:
+            self._looks[look.name] = look
+            self.stack.addWidget(look)
 
     def offer(self, name: str, there: bool) -> bool:
         """Have a tab for a look, or none where it has nothing to show; whether that is new."""

@@ -71,7 +71,7 @@ def colour_at(view, x, y):
 def shows_no_error(view):
     """Paint a view: whether it shows its picture, or what it lacks, and no error."""
     view.grab()
-    return not any(one.isVisible() and one.said is None for one in view.findChildren(Notice))
+    return not any(one.isVisible() and one.content is None for one in view.findChildren(Notice))
 
 
 def plain(html):

@@ -104,7 +104,7 @@ def test_what_is_missing_is_said_and_no_error(kind):
         with showing(kind, compared(a, b), 900, 190) as view:
             assert shows_no_error(view)
             if kind is CompareView and title:
-                assert view._notice.said[0][0].startswith(title) and view.as_table() is None
+                assert view._notice.content[0][0].startswith(title) and view.as_table() is None
 
 
 PRUNED = replace(

@@ -58,7 +58,7 @@ def titles_of(view):
 def test_every_head_is_a_point_at_its_two_numbers(view, small):
     choose(view.across, "entropy")
     choose(view.up, "convolution")
-    facts, (plot,) = view.known.roles.heads, view.chart.chart.plots
+    facts, (plot,) = view.measures.roles.heads, view.chart.chart.plots
     heads = set()
     for part in plot.of(Points):
         for at, (head, x, y) in enumerate(zip(part.keys, part.x, part.y, strict=True)):
@@ -92,7 +92,7 @@ def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session,
 def test_the_table_sorts_by_what_was_plotted_last_and_opens(view, session, qtbot):
     assert view.table.viewport().height() >= 12 * view.table.rowHeight(0)
     assert titles_of(view)[1:3] == ["Mean distance, tokens", "Mean max weight"]
-    facts, table = view.known.roles.heads, view.table
+    facts, table = view.measures.roles.heads, view.table
     table.selectRow(0)
     qtbot.keyClick(table, Qt.Key.Key_Down)
     assert session.selection.head_id == table.chosen.head == HeadId(0, 1)
@@ -120,7 +120,7 @@ def test_missing_numbers_are_dashes_sort_last_and_all_are_copied_in_full(view, s
     assert lines[0] == titles_of(view) and len(lines) == len(session.facts) + 1
     values = [float(one[column]) for one in lines[1:]]
     assert values == sorted(values, reverse=True)
-    facts = {str(head): one for head, one in view.known.roles.heads.items()}
+    facts = {str(head): one for head, one in view.measures.roles.heads.items()}
     assert all(facts[one[0]].metrics["focus"] == float(one[column]) for one in lines[1:])
 
 
@@ -128,7 +128,7 @@ def test_missing_numbers_are_dashes_sort_last_and_all_are_copied_in_full(view, s
 
 
 def test_the_chosen_head_has_its_evidence_and_examples(view, session, qtbot):
-    facts = view.known.roles.heads
+    facts = view.measures.roles.heads
     head = next(one.head for one in facts.values() if len(role_words(one)) > 1 and one.examples)
     session.select(layer=head.layer, head=head.head)
     for one in role_words(facts[head]):
@@ -147,7 +147,7 @@ def test_a_capture_with_some_layers_shows_what_there_is(small):
     part = replace(small, maps=(*small.maps[:2], *[None] * (len(small.maps) - 2)))
     session = session_of(part, layer=4, head=0, query=3, facts=True)
     with showing(HeadsView, session, 500, 400) as view:
-        assert {head.layer for head in view.known.roles.heads} == {0, 1}
+        assert {head.layer for head in view.measures.roles.heads} == {0, 1}
         view.part._group.button(1).click()
         assert (
             view.examples.isVisible()
@@ -161,11 +161,11 @@ def test_a_capture_with_some_layers_shows_what_there_is(small):
 def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, qtbot):
     monkeypatch.setattr("hgviz.gui.heads.AT_ONCE", 10)
     with showing(HeadsView, session, 704, 620) as view:
-        assert view.more.isVisible() and not view.known.whole
+        assert view.more.isVisible() and not view.measures.whole
         assert "Convolution-like" not in titles_of(view)
         view.more.click()
         view.settle()
-        assert view.known.whole and not view.more.isVisible()
+        assert view.measures.whole and not view.more.isVisible()
         assert "Convolution-like" in titles_of(view)
 
 
@@ -178,22 +178,22 @@ def test_examples_open_their_text_and_query(program, corpus, until):
     program.commands.run("table")
     assert (program.session.mode, program.session.look) == ("inspect", "heads")
     view = program.inspect.heads
-    until(lambda: view.known is not None and view.known.roles.texts == 1)
+    until(lambda: view.measures is not None and view.measures.roles.texts == 1)
     view.scope._group.button(1).click()
-    until(lambda: view.known.whole and view.known.roles.texts == 3)
-    assert program.session.roles is view.known.roles and "3 texts" in view.head.note.full
+    until(lambda: view.measures.whole and view.measures.roles.texts == 3)
+    assert program.session.roles is view.measures.roles and "3 texts" in view.head.note.full
     head, example = next(
         (head, one)
-        for head, facts in view.known.roles.heads.items()
+        for head, facts in view.measures.roles.heads.items()
         for one in facts.examples
         if one.text == 2 and one.key is not None
     )
     view.example.emit(head, example)
-    known = view.known
+    measures = view.measures
     until(lambda: program.session.capture.item == 2)
     chosen = program.session.selection
     assert chosen.head_id == head and (chosen.query, chosen.key) == (example.query, example.key)
     program.settle()
-    assert program.session.roles is not None and view.known is known  # of the same corpus
+    assert program.session.roles is not None and view.measures is measures  # of the same corpus
     view.scope._group.button(0).click()
-    until(lambda: view.known.roles.texts == 1)
+    until(lambda: view.measures.roles.texts == 1)

@@ -136,7 +136,7 @@ def test_what_cannot_be_composed_is_said_in_the_pane(app):
         words = [label.text() for label in view._notice.findChildren(QLabel)]
         assert any("rollout needs every layer" in one for one in words)
     with rolled(None) as (view, _):
-        assert view._notice.said[0][0] == "No attention rollout yet"
+        assert view._notice.content[0][0] == "No attention rollout yet"
 
 
 # --- reach ----------------------------------------------------------------------------------------

@@ -507,7 +507,7 @@ def test_the_row_of_the_query_lies_over_the_image_in_a_tab_of_its_own(seen):
     seen.session.select(layer=1, head=2, query=9)
     seen.settle()
     row = IMAGE.maps[1].read(2)[9]
-    assert np.array_equal(view.found.row, row)
+    assert np.array_equal(view.overlay.row, row)
     placed = palettes.palette_coordinates(
         row[1:].reshape(4, 6), (0.0, float(row[1:].max())), seen.session.display.scale
     )

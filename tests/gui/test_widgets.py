@@ -460,7 +460,7 @@ def slow(app):
 
 
 def test_work_that_is_stopped_can_be_resumed(slow, until):
-    until(lambda: slow._busy.told.isVisible())
+    until(lambda: slow._busy.card.isVisible())
     assert slow._busy.button.text() == "Stop" and slow.seen == "ab"
     QTest.keyClick(slow._busy.button, Qt.Key.Key_Space)
     assert slow._busy._words.full == "Stopped at 50 %: partial result"
@@ -468,7 +468,7 @@ def test_work_that_is_stopped_can_be_resumed(slow, until):
     slow.go = 4
     QTest.mouseClick(slow._busy.button, Qt.MouseButton.LeftButton)
     until(lambda: slow.seen == "abcd")
-    until(lambda: slow._busy.told.isHidden())
+    until(lambda: slow._busy.card.isHidden())
     assert slow.asked_for == 2
 
 
