@@ -229,7 +229,7 @@ def test_the_last_row_is_the_rollout_and_the_answers_are_the_softmax_of_the_logi
 
 def test_the_picture_is_there_before_the_last_row():
     sea = CAPTURES[1, 2, 4]
-    steps = steps_of(follow, sea, stages(sea.spec), 60, OPTIONS, str)
+    steps = steps_of(follow, sea, stages(sea.spec), 60, OPTIONS)
     values = [step.value for step in steps if step.value is not None]
     assert values and values[-1].rollout is None and len(values[0].rows) == 5
 
