@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 # --- forms ----------------------------------------------------------------------------------------
 
-
 MARGIN = 24  # px of the window that stay free around a dialog
 RADIUS = 10  # px of its corners
 
@@ -357,7 +356,6 @@ class Licences(Form):
 
 # --- text -----------------------------------------------------------------------------------------
 
-
 MOST_SHOWN = 100_000  # characters
 COUNTED = 20_000  # characters: longer texts are counted when they are captured
 HIGH, LOW = 240, 96  # px of a text alone, of each of two
@@ -538,7 +536,6 @@ def _length_words(length: int, most: int | None, unit: str) -> tuple[str, bool]:
 
 # --- activation -----------------------------------------------------------------------------------
 
-
 LARGEST = 8  # scores that topk keeps
 
 
@@ -572,7 +569,6 @@ class ExchangeDialog(Form):
 
 
 # --- generating text ------------------------------------------------------------------------------
-
 
 MOST = 100_000  # tokens at a time, where the model sets no limit
 END = 48  # characters of the text that are shown
@@ -652,7 +648,6 @@ def _spin(spin: Any, least: float, most: float, value: float) -> Any:
 
 
 # --- importance -----------------------------------------------------------------------------------
-
 
 # arrays of a study, their name, the evaluations of all examples that they take (and for each head),
 # whether they are measured at first
@@ -808,7 +803,6 @@ class LabelsDialog(Form):
 
 # --- preferences ----------------------------------------------------------------------------------
 
-
 # the values of a setting that its type does not list, by its extra "from": value and words
 SOURCES: dict[str, Callable[[], dict[str, str]]] = {
     "palettes": lambda: {row.name: row.label for row in PALETTES.values() if not row.signed},
@@ -899,7 +893,6 @@ def _show(control: QWidget, value: Any) -> None:
 
 
 # --- files ----------------------------------------------------------------------------------------
-
 
 WEIGHTS = tuple(f"*{suffix}" for suffix in tasks.checkpoint_suffixes())
 TEXT_SUFFIXES = (".txt", ".tsv", ".csv", ".jsonl")

@@ -548,7 +548,6 @@ class Band:
 
 # --- which cells exist ----------------------------------------------------------------------------
 
-
 Cells = Any  # a Rule, or what has its `causal` and says as `seen` which cells exist
 
 

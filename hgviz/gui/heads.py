@@ -30,7 +30,6 @@ from hgviz.tasks.heads import corpus_notes, role_evidence, role_sentence, role_w
 
 # --- examples -------------------------------------------------------------------------------------
 
-
 PAD = 16  # px
 CONTEXT = 24  # characters on either side
 
@@ -132,7 +131,6 @@ def _quote(painter: QPainter, box: QRectF, passage: Passage) -> None:
 
 # --- columns --------------------------------------------------------------------------------------
 
-
 KINDS = {"self": "self", "down": "pooling", "up": "upsampling", "cross": "cross"}
 ABOUT = {  # what a column means, its formula
     "Role": (
@@ -194,7 +192,6 @@ def columns_of(roles: CorpusRoles, unit: str, plotted: Sequence[str]) -> list[Co
 
 
 # --- heads ----------------------------------------------------------------------------------------
-
 
 AT_ONCE = 2048  # tokens: longer texts are measured in depth when that is asked for
 WIDE = 940  # px: from which on the table stands beside the chart

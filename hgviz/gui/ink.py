@@ -62,8 +62,7 @@ class ColourScale:
 
     def rgb(self, values: Floats, dark: bool) -> NDArray[np.uint8]:
         """uint8 (..., 3): the red, green and blue of weights that are all there."""
-        pixels = self.painted(values, dark)
-        return np.stack([pixels >> shift & 255 for shift in (16, 8, 0)], -1).astype(np.uint8)
+        return channels(self.painted(values, dark))[..., :3]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -152,6 +151,11 @@ def image(array: Pixels | NDArray[np.uint8]) -> QImage:
     forms, (height, width) = QImage.Format, array.shape[:2]
     form = forms.Format_RGB888 if array.shape[2:] == (3,) else forms.Format_ARGB32_Premultiplied
     return QImage(array.data, width, height, array.nbytes // max(1, height), form)
+
+
+def channels(array: Pixels) -> NDArray[np.uint8]:
+    """uint8 (..., 4): red, green, blue and alpha of pixels."""
+    return np.stack([array >> shift & 255 for shift in (16, 8, 0, 24)], axis=-1).astype(np.uint8)
 
 
 def _painted(scene: MapScene, tiles: Tiles, view: Viewport, dark: bool) -> Pixels:

@@ -29,7 +29,6 @@ from hgviz.session import Session
 
 # --- map ------------------------------------------------------------------------------------------
 
-
 CELL = ("Query", "Query token", "Key", "Key token", "Weight")  # columns of a table of values
 HELD = 12  # ms that another head may take to be there at once
 
@@ -216,7 +215,6 @@ def cell_table(opened: OpenedMap[Grid], cache: Tiles, view: Viewport) -> Table:
 
 
 # --- image ----------------------------------------------------------------------------------------
-
 
 PAD, BAR, GAP, NUMBERS = 24, 12, 16, 56  # px: around, the bar of colours, before it, its numbers
 NO_IMAGE_YET = Empty(

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 # --- words ----------------------------------------------------------------------------------------
 
-
 READ = {"text": "Text", "image": "Image", "audio": "Sound"}  # by what a model reads
 NUMBERS = (
     "no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven",
@@ -181,7 +180,6 @@ def time_left(seconds: float | None, short: bool = False) -> str:
 
 
 # --- sentences ------------------------------------------------------------------------------------
-
 
 SPACE = "·"
 SIGNS = {" ": SPACE, "\n": "↵", "\r": "↵", "\t": "⇥", "\u00a0": "⍽", "\u3000": SPACE}
@@ -332,7 +330,6 @@ def named(off: HeadSet, layers: Iterable[Layer]) -> str:
 
 # --- verdict --------------------------------------------------------------------------------------
 
-
 MOST = 4  # answers that are listed
 COMPARED = 8  # tokens of a capture that a tokenizer has to read in the same way
 BLANKS = {" ": "space", "\n": "newline", "\t": "tab"}
@@ -458,7 +455,6 @@ def explanation(meaning: str, formula: Citation | str, source: str = "") -> str:
 
 
 # --- explanations ---------------------------------------------------------------------------------
-
 
 # Of every score of METHODS, which has the source: what it says, its formula.
 SCORES = {

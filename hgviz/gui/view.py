@@ -14,7 +14,6 @@ from PySide6.QtGui import (
     QGuiApplication,
     QPainter,
     QPaintEvent,
-    QPixmap,
     QResizeEvent,
     QShowEvent,
     QStandardItemModel,
@@ -46,7 +45,6 @@ if TYPE_CHECKING:
 
 # --- busy -----------------------------------------------------------------------------------------
 
-
 BAR_AFTER, WORDS_AFTER = 200, 1000  # ms: shorter work shows nothing at all
 BAR, HIGH, EDGE = 2, 30, 6  # px
 
@@ -64,7 +62,7 @@ class Busy(QWidget):
         super().__init__(over)
         self._part = 0.0
         self._began = 0.0
-        self._held = False
+        self._is_stopped = False
         self.card = QFrame(over)  # no child of the bar: what lies under that is pointed at
         self.card.setProperty("kind", "card")
         self._words = Words(factor=0.92, kind="secondary")
@@ -80,7 +78,7 @@ class Busy(QWidget):
 
     def begin(self) -> None:
         """Start the timer of a new job."""
-        self._began, self._part, self._held = time.monotonic(), 0.0, False
+        self._began, self._part, self._is_stopped = time.monotonic(), 0.0, False
         self.card.hide()
         if not self.isVisible():
             self._timer.start(BAR_AFTER)
@@ -95,12 +93,12 @@ class Busy(QWidget):
             self._say(" · ".join(filter(None, words)))
         self.update()
 
-    def hold(self, kept: bool) -> None:
-        """The work was stopped by hand; kept: whether a part of the picture is there."""
+    def hold(self, is_partial: bool) -> None:
+        """The work was stopped by hand; is_partial: whether a part of the picture is there."""
         self._timer.stop()
-        self._held = True
+        self._is_stopped = True
         words = "Stopped at {percent}: nothing is drawn yet"
-        if kept:
+        if is_partial:
             words = "Stopped at {percent}: partial result"
         self._say(tr(words, percent=self._per_cent))
 
@@ -128,17 +126,17 @@ class Busy(QWidget):
     def _say(self, words: str) -> None:
         self._words.say(words)
         self._words.setVisible(bool(words))
-        button = tr("Resume") if self._held else tr("Stop")
+        button = tr("Resume") if self._is_stopped else tr("Stop")
         if self.button.text() != button:
             self.button.setText(button)
-            self.button.wear("arrow-right" if self._held else "stop")
+            self.button.wear("arrow-right" if self._is_stopped else "stop")
         self.place()
         for part in (self, self.card):
             part.show()
             part.raise_()
 
     def _pressed(self) -> None:
-        (self.resumed if self._held else self.stopped).emit()
+        (self.resumed if self._is_stopped else self.stopped).emit()
 
     def _appear(self) -> None:
         """The bar; later Stop, though nobody knows how far it is."""
@@ -161,16 +159,7 @@ class Busy(QWidget):
 # --- still ----------------------------------------------------------------------------------------
 
 
-def put_on_clipboard(picture: QPixmap, words: str) -> None:
-    """Copy a picture in every pixel of its screen, and words for programs that take those."""
-    both = _blank()
-    if words:
-        both.setText(words)
-    both.setImageData(picture.toImage())
-    QGuiApplication.clipboard().setMimeData(both)
-
-
-def _blank() -> QMimeData:
+def empty_mime_data() -> QMimeData:
     """Data for the clipboard that Qt made itself: what Python makes is still there when a program
     ends, and takes it down when Qt lets go of it after Python has."""
     model = QStandardItemModel(1, 1)
@@ -187,7 +176,7 @@ def plain(html: str) -> str:
 
 
 @contextmanager
-def left_alone(pane: QWidget) -> Iterator[None]:
+def without_focus(pane: QWidget) -> Iterator[None]:
     """A pane without the ring of the keyboard, and without what the pointer does to it."""
     here = QApplication.focusWidget()
     typed = here if here is not None and (here is pane or pane.isAncestorOf(here)) else None
@@ -207,7 +196,6 @@ def left_alone(pane: QWidget) -> Iterator[None]:
 
 
 # --- view -----------------------------------------------------------------------------------------
-
 
 WAIT = 30  # ms: changes that come together are answered once
 PATIENCE = 1000  # ms: what comes within them is not said to be missing
@@ -323,13 +311,17 @@ class View(QWidget):
         return self._stack.currentWidget() is self.content
 
     def copy(self) -> None:
-        """Put the picture as it stands on the clipboard, and what it says: of what is chosen, not
-        of what the pointer is over."""
+        """Put the picture as it stands on the clipboard, and what it says for programs that take
+        words: of what is chosen, not of what the pointer is over."""
         pointed = self.session.hover is not None  # nothing is while it is left alone
-        with left_alone(self):
+        with without_focus(self):
             if pointed and "hover" in self.needs:
                 self.settle()
-            put_on_clipboard(self.grab(), self.as_text())
+            data = empty_mime_data()
+            if words := self.as_text():
+                data.setText(words)
+            data.setImageData(self.grab().toImage())
+            QGuiApplication.clipboard().setMimeData(data)
 
     def export_button(self) -> IconButton:
         """Return a button that asks for the figure of this pane as a file."""
@@ -654,7 +646,6 @@ class Notice(QWidget):
 
 # --- looks ----------------------------------------------------------------------------------------
 
-
 # every picture of the window; each is imported when it is built, most after the first one is seen
 VIEWS = {
     "hourglass": "hgviz.gui.hourglass:HourglassView",
@@ -741,7 +732,6 @@ class Looks(QWidget):
 
 
 # --- maps -----------------------------------------------------------------------------------------
-
 
 CAPTURE = (("capture", "Run model on this text"), ("open_sample", "Open sample model"))
 OPEN_CHECKPOINT = (("open_folder", "Open a checkpoint…"),)
