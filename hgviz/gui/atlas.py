@@ -136,20 +136,16 @@ def painted(
     most: the weight in full colour, 0 for its own largest.
     """
     table = palettes.colours(palettes.matching_palette(palette, image.signed), dark)
-    values = _band(image.values, width) if image.kind == "places" else image.values
+    values = image.values
+    if image.kind == "places":  # a row for each, or where that is too fine its mean share
+        is_fine = width < 2 * len(values)
+        values = values.mean(axis=0, keepdims=True, dtype=np.float32) if is_fine else values.T
     values = fitted(values, height, width, image.signed)
     out = coloured(values / (most or largest(image) or 1.0), image.signed, table)
     if image.kind == "map":
         # The mask is pooled as the values are: else zeros show along its edge.
         out[fitted(seen(image).astype(np.float32), height, width, False) == 0] = 0
     return out
-
-
-def _band(values: Floats, width: int) -> Floats:
-    """Windows side by side with a row per place; each place's mean share where that is too fine."""
-    if width >= 2 * len(values):
-        return values.T
-    return values.mean(axis=0, keepdims=True, dtype=np.float32)
 
 
 def coloured(shares: Floats, signed: bool, table: Pixels) -> Pixels:

@@ -958,7 +958,7 @@ class FollowView(View):
         self.canvas = FollowCanvas()
         self.start_at(self.canvas)
         vbox(self.content, self.head, (self.canvas, 1))
-        self.canvas.picked.connect(self._pick)
+        self.canvas.picked.connect(lambda token: self.session.select(query=token, key=None))
         self.canvas.head_picked.connect(self.select_head)
 
     def request(self, session: Session) -> Callable[[], Trace] | None:
@@ -1010,9 +1010,6 @@ class FollowView(View):
             most = stages_that_fit(self.canvas.viewport().height())
             if stages(scene.capture.spec, scene.trace.level, most) != scene.trace.way:
                 self.refresh()
-
-    def _pick(self, token: int) -> None:
-        self.session.select(query=token, key=None)
 
 
 def _way_words(capture: Capture, level: int) -> str:

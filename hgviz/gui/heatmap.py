@@ -888,6 +888,8 @@ class MapsView(View):
 
     def _selection_of(self, row: int, column: int) -> Selection:
         """What a cell stands for: a head with a query and a key, None for what it has not."""
+        if self._opened is None:  # another is on its way
+            return replace(self.session.selection, query=None, key=None)
         query, key = self._opened.grid.tokens(row, column)
         return Selection(*self._opened.head, query=query, key=key)
 

@@ -209,7 +209,8 @@ def marked_up(text: str) -> str:
 def quoted(text: str) -> str:
     """“text” for a sentence, which it cannot turn around where it is read from right to left, not
     even as its first words."""
-    return f"\u200e“\u2068{text}\u2069”" if right_to_left(text) else f"“{text}”"
+    is_right_to_left = any(unicodedata.bidirectional(char) in ("R", "AL") for char in text)
+    return f"\u200e“\u2068{text}\u2069”" if is_right_to_left else f"“{text}”"
 
 
 def word_spans(prompt: Prompt) -> Integers:
@@ -266,23 +267,13 @@ def place(prompt: Prompt, spans: Integers, start: int, end: int) -> str:
 
 
 def region(prompt: Prompt, spans: Integers, token: int) -> str:
-    """The word a token is in, and that it is of the second text of a pair: "in hourglass"."""
+    """The word a token is in or comes after, and that it is of the second text of a pair: "in
+    hourglass", "after sea, second text"; nothing of a token that is the word itself."""
+    relation, word = word_relation(prompt, spans, token)
+    around = tr(f"{relation} {{word}}", word=word) if word else tr(relation)
     kinds = prompt.token_type_ids
-    other = tr("second text") if kinds is not None and kinds[token] == 1 else ""
-    return ", ".join(filter(None, (surrounding_word(prompt, spans, token), other)))
-
-
-def right_to_left(text: str) -> bool:
-    """Whether a text has letters of a script that is written from the right."""
-    return any(unicodedata.bidirectional(char) in ("R", "AL") for char in text)
-
-
-def surrounding_word(prompt: Prompt, spans: Integers, token: int) -> str:
-    """The word a token is in or comes after, in words; empty where it is the word itself."""
-    how, word = word_relation(prompt, spans, token)
-    if not word:
-        return tr(how)
-    return tr("in {word}", word=word) if how == "in" else tr("after {word}", word=word)
+    text = tr("second text") if kinds is not None and kinds[token] == 1 else ""
+    return ", ".join(filter(None, (around, text)))
 
 
 def word_relation(prompt: Prompt, spans: Integers, token: int) -> tuple[str, str]:

@@ -407,11 +407,12 @@ class View(QWidget):
         """Say inside the pane what is wrong and what to do."""
         self._busy.stop()
         if isinstance(error, HgvizError):
-            lines = [tr(line) for line in error.lines]
+            what, *more = (tr(line) for line in error.lines)
         else:
             log.record(error)
-            lines = [tr("This picture could not be drawn"), f"{type(error).__name__}: {error}"]
-        self._show(Notice.of_error(*lines))
+            what, *more = tr("This picture could not be drawn"), f"{type(error).__name__}: {error}"
+        title, reason = title_and_reason(what)
+        self._show(Notice(title, "\n".join(filter(None, (reason, *more))), bad=True))
 
     # --- inside -----------------------------------------------------------------------------------
 
@@ -633,12 +634,6 @@ class Notice(QWidget):
             column.addSpacing(8)
             column.addLayout(row)
         column.addStretch(1)
-
-    @classmethod
-    def of_error(cls, what: str, *more: str) -> Notice:
-        """The notice of an error: what is wrong, and what to do."""
-        title, reason = title_and_reason(what)
-        return cls(title, "\n".join(filter(None, (reason, *more))), bad=True)
 
     def _clicked(self) -> None:
         self.asked.emit(self.sender().property("action"))

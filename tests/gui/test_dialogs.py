@@ -23,20 +23,7 @@ from hgviz.files import resource
 from hgviz.gui import dialogs, log, palette, theme
 from hgviz.gui.across import ReachDialog, ReachRequest
 from hgviz.gui.actions import ACTIONS
-from hgviz.gui.dialogs import (
-    About,
-    ErrorDialog,
-    ExchangeDialog,
-    Form,
-    LabelsDialog,
-    Licences,
-    MeasureDialog,
-    Preferences,
-    Question,
-    TextDialog,
-    WriteDialog,
-    WritingOptions,
-)
+from hgviz.gui.dialogs import ErrorDialog, Form, MeasureDialog, Preferences, Question, TextDialog
 from hgviz.gui.export import ExportDialog
 from hgviz.gui.help import GUIDE, Explanation, find, linked, title, topics
 from hgviz.gui.palette import LOCAL, CommandPalette, Entry
@@ -74,13 +61,15 @@ SAID = {
 DIALOGS = {
     "error": lambda it, then: ErrorDialog(it.frame, ERROR, ("Open…", then)),
     "question": lambda it, then: Question(it.frame, "Q", ["S."], {"Cancel": None, "Quit": then}),
-    "about": lambda it, then: About(it.frame),
-    "licences": lambda it, then: Licences(it.frame),
+    "about": lambda it, then: dialogs.About(it.frame),
+    "licences": lambda it, then: dialogs.Licences(it.frame),
     "text": lambda it, then: TextDialog(it.frame, "old", it.session.spec),
-    "activation": lambda it, then: ExchangeDialog(it.frame, "m", "", None),
-    "write": lambda it, then: WriteDialog(it.frame, "a text", "token", 9, WritingOptions()),
+    "activation": lambda it, then: dialogs.ExchangeDialog(it.frame, "m", "", None),
+    "write": lambda it, then: dialogs.WriteDialog(
+        it.frame, "a", "token", 9, dialogs.WritingOptions()
+    ),
     "measure": lambda it, then: MeasureDialog(it.frame, frozenset(), 4, None),
-    "labels": lambda it, then: LabelsDialog(it.frame, "a.tsv", LABELS),
+    "labels": lambda it, then: dialogs.LabelsDialog(it.frame, "a.tsv", LABELS),
     "preferences": lambda it, then: Preferences(it.frame, then),
     "help": lambda it, then: Explanation(it.frame, "keys"),
     "remove": lambda it, then: RemoveDialog(it.frame, removal_of(it.session.spec)),

@@ -262,6 +262,13 @@ def test_a_panned_picture_equals_one_composed_anew(app):
                 assert np.array_equal(moved, pane.picture.pixels)
 
 
+def test_a_click_before_the_next_map_is_there_chooses_nothing(app, small):
+    with mapped(small, 0, 0) as (_, session, canvas, _):
+        session.put(capture=make_capture("another", heads=1))
+        canvas.clicked.emit(1, 1)
+        assert session.selection.query is None
+
+
 def test_a_window_closes_while_tiles_are_on_their_way(app):
     capture = make_capture("The sand runs. " * 200, heads=1, strides=(1,))
     with mapped(capture, 0, 0, visible=False) as (view, _, _, _):
