@@ -22,7 +22,6 @@ from hgviz.models.layers import (
     NonLinearity,
     Tokens,
     as_tokens,
-    require_length,
 )
 from hgviz.models.run import Run
 
@@ -63,7 +62,6 @@ class LSTM(Network):
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
         tokens = as_tokens(tokens)
         x = self.drop(self.embed_tokens(tokens))
-        require_length(x.shape[1], self.config.max_positions)
         if tokens.keep is None:
             return self.lm_head(self.lstm(x)[0])
         # padding is moved to the end, where no other token depends on it
@@ -148,7 +146,6 @@ class Window(Network):
         """Tokens, or ids (B, n) alone -> (B, n, vocabulary)"""
         tokens = as_tokens(tokens)
         x = self.embed_tokens(tokens)
-        require_length(x.shape[1], self.config.max_positions)
         for layer in self.middle:
             x = x + layer(x, tokens.keep)
         return self.lm_head(self.ln_f(x))

@@ -32,7 +32,6 @@ from hgviz.models.layers import (
     Tokens,
     as_tokens,
     own_spans,
-    require_length,
 )
 from hgviz.models.run import Run
 
@@ -334,7 +333,6 @@ class Dynamic(Network):
     def _before(self, tokens: Tokens, run: Run) -> Tensor:
         """States (B, n, d) after the layers before shortening."""
         x = self.embed_tokens(tokens)
-        require_length(x.shape[1], self.config.max_positions)
         stack = self.pre[0] if self.config.shortens else self.middle
         return self._stack(stack, self.drop(x), tokens.keep, run)
 

@@ -35,7 +35,6 @@ from hgviz.models.layers import (
     Width,
     as_tokens,
     require_even_heads,
-    require_length,
 )
 from hgviz.models.run import Run
 
@@ -534,7 +533,6 @@ class Hourglass(Network):
         tokens, run = as_tokens(tokens), run or Run()
         x = self.embed_tokens(tokens)
         if "position" in self.embed:
-            require_length(x.shape[1], self.config.max_positions)
             x = x + self.embed["position"](torch.arange(x.shape[1], device=x.device))
         x = self._level(0, x, tokens.keep, run)
         if self.config.form == "windowed":

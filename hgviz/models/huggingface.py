@@ -247,8 +247,14 @@ def attention(
             groups, keys = call.k.shape[1:3]
             shape = LayerShape(batch, heads, groups, queries, keys, call.rule.causal)
             active.shapes.append(shape)
-        if active.network is not None:
-            call = replace(call, rule=active.network.exchanged_rule(index, call.rule))
+        if active.network is not None and active.network.config.exchanged:
+            config = active.network.config
+            names = config.layers[index].activations
+            rule = replace(
+                call.rule, activations=names, norms=score_norms(names, config.norms),
+                top_k=config.top_k, empty_rows="zeros",
+            )  # fmt: skip
+            call = replace(call, rule=rule)
         context = _attend(call, index, active)
         active.on_layer(index)
     if context.shape[1] < computed_heads:  # a layer without heads computes with zeros of one
@@ -809,16 +815,6 @@ class Transformers(Network):
                 self.spans[block, first] = active.layers - 1, active.calls
             run.notify_block(active.layers - 1, args[0] if args else None, output)
         return output
-
-    def exchanged_rule(self, index: int, rule: Rule) -> Rule:
-        """The rule of a layer with the activations of the configuration."""
-        if not self.config.exchanged:
-            return rule
-        names = self.config.layers[index].activations
-        norms = score_norms(names, self.config.norms)
-        return replace(
-            rule, activations=names, norms=norms, top_k=self.config.top_k, empty_rows="zeros"
-        )
 
     def boundaries(self, tokens: Tokens, run: Run | None = None) -> Tensor:
         """bool (B, n): the last bytes of patches; those given, else the patcher's with the heads of

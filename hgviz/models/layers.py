@@ -20,7 +20,6 @@ from torch import Tensor, nn
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import (
     Goal,
-    HgvizError,
     Integers,
     Layer,
     Level,
@@ -566,15 +565,6 @@ class Network(nn.Module):
         """Logits (B, n, vocabulary) of ids (B, n) in training, and the model's auxiliary loss."""
         logits: Tensor = self(ids)
         return logits, logits.new_zeros(())
-
-
-def require_length(length: int, limit: int | None) -> None:
-    """Raise HgvizError for a text longer than the limit, None for no limit."""
-    if limit is not None and length > limit:
-        raise HgvizError(
-            f"the text has {length:,} tokens, and the maximum length of this model is {limit:,}",
-            "Shorten the text",
-        )
 
 
 def as_tokens(tokens: Tokens | Tensor) -> Tokens:

@@ -866,7 +866,8 @@ def runner(module: Network, off: HeadSet = frozenset()) -> Runner:
 
 def runner_of(checkpoint: Checkpoint, dtype: str, off: HeadSet = frozenset()) -> Runner:
     """The runner of a checkpoint, on the CPU."""
-    return runner(module_of(checkpoint.config, checkpoint.tensors, "cpu", DTYPES[dtype]), off)
+    config, tensors, network = checkpoint.config, checkpoint.tensors, checkpoint.network
+    return runner(module_of(config, tensors, "cpu", DTYPES[dtype], network), off)
 
 
 def runner_without(model: Model, off: HeadSet) -> Runner:

@@ -33,7 +33,6 @@ from hgviz.models.layers import (
     as_tokens,
     own_spans,
     require_even_heads,
-    require_length,
 )
 from hgviz.models.mechanisms import Mixtures, Projection, Synthesis
 from hgviz.models.run import EMBEDDING, RecurrentRun, Run
@@ -269,7 +268,6 @@ class Embed(nn.Module):
     def add_positions(self, x: Tensor, segments: Tensor | None = None, first: int = 0) -> Tensor:
         """Add positions, from `first` on, and segments (default: segment 0) to token embeddings
         (B, n, d)."""
-        require_length(first + x.shape[1], self.config.max_positions)
         positions = torch.arange(first, first + x.shape[1], device=x.device)
         if self.config.positions == "learned":
             x = x + self.position(positions)

@@ -254,21 +254,17 @@ class HeadAblation:
             start = BlockAblation(baseline, block, off, weights)
 
         def run_without(places: Sequence[int]) -> Run:
-            variants = len(places)
+            variants, gates = len(places), {}
             reused = baseline.outputs_before(layer.index, variants)
             if start is not None:
                 reused[layer.index] = start.alone(places) if alone else start.without(places)
-                return replace(self._run, reused=reused, replacement=baseline.replacement)
-            gates = torch.full((variants, len(layer.heads)), 0.0 if alone else 1.0)
-            gates[range(variants), list(places)] = 1.0 if alone else 0.0
-            texts = gates.repeat_interleave(baseline.tokens.shape[0], 0)
-            texts = texts.to(next(self.module.parameters()))
-            return replace(
-                self._run,
-                gates={layer.index: texts},
-                reused=reused,
-                replacement=baseline.replacement,
-            )
+            else:
+                factors = torch.full((variants, len(layer.heads)), 0.0 if alone else 1.0)
+                factors[range(variants), list(places)] = 1.0 if alone else 0.0
+                factors = factors.repeat_interleave(baseline.tokens.shape[0], 0)
+                gates[layer.index] = factors.to(next(self.module.parameters()))
+            replacement = baseline.replacement
+            return replace(self._run, gates=gates, reused=reused, replacement=replacement)
 
         return run_without
 

@@ -19,7 +19,7 @@ from transformers.masking_utils import causal_mask_function
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import TILE, DenseMap, Grouped, LazyMap
-from hgviz.models import open_model, pruning
+from hgviz.models import open_model, pretrained, pruning
 from hgviz.models.attention import ROWS
 from hgviz.models.checkpoints import read
 from hgviz.models.huggingface import Transformers, attention
@@ -423,13 +423,15 @@ def test_what_attends_to_short_texts_otherwise_is_refused(folder):
 # --- verbs and the process ------------------------------------------------------------------------
 
 
-def test_other_models_in_the_process_compute_as_before(folder):
+def test_a_model_is_made_once_and_others_compute_as_before(folder, monkeypatch):
     path, ids = folder("llama", "LlamaForCausalLM"), torch.as_tensor(ids_of(TOKENS))[None]
+    load, loads = pretrained._load, []
+    monkeypatch.setattr(pretrained, "_load", lambda *given: loads.append(given) or load(*given))
     net = transformers.LlamaForCausalLM.from_pretrained(path).eval()
     with torch.no_grad():
         before = net(ids).logits
         open_model(path).run(ids[0].numpy())
-        assert torch.equal(net(ids).logits, before)
+        assert torch.equal(net(ids).logits, before) and len(loads) == 1
     assert net.config._attn_implementation == "sdpa"
 
 
