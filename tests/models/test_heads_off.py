@@ -26,7 +26,6 @@ from hgviz.models.pruning import (
     add_to_biases,
     count_parameters,
     fit_gates,
-    head_costs,
     mean_contexts,
     remove_heads,
     runner_without,
@@ -788,7 +787,7 @@ def test_transformers_opens_what_its_class_can_have(folder, tmp_path, which, lef
 def test_removed_heads_save_what_they_cost(folder, kind, name):
     path = folder(kind, name)
     model, found = open_model(path), checkpoints.read(path)
-    parameters, flops = removal_costs(model.spec, head_costs(model.module), np.array([23]))
+    parameters, flops = removal_costs(model.spec, pruning.head_costs(model.module), np.array([23]))
     group = {HeadId(0, head) for head in next(iter(model.spec.layers[0].groups.values()))}
     last = {HeadId(model.spec.layers[-1].index, head) for head in (0, 3)} & {*model.spec.heads}
     layer = {head for head in model.spec.heads if head.layer == 1}
@@ -869,7 +868,7 @@ def test_weights_that_do_not_go_by_heads_are_refused(folder, tmp_path, kind, nam
     with pytest.raises(HgvizError, match=words) as error:
         tasks.prune(folder(kind, name), "0.1", tmp_path / "out")
     assert "Choose --form zeroed" in str(error.value) and not (tmp_path / "out").exists()
-    assert head_costs(open_model(folder(kind, name)).module) is None
+    assert pruning.head_costs(open_model(folder(kind, name)).module) is None
 
 
 # --- what config.json may say ---------------------------------------------------------------------
