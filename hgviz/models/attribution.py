@@ -36,7 +36,7 @@ from hgviz.core import (
     progress_within,
 )
 from hgviz.errors import choose, require
-from hgviz.examples import IGNORE_INDEX, Batch
+from hgviz.examples import IGNORE_INDEX
 from hgviz.models.attention import HeadGroup, head_groups
 from hgviz.models.baselines import LSTMConfig, WindowConfig
 from hgviz.models.layers import (
@@ -49,7 +49,7 @@ from hgviz.models.layers import (
     repeat_batch,
     require_attention,
 )
-from hgviz.models.model import Model, batch_tokens
+from hgviz.models.model import Model
 from hgviz.models.run import Observer, Run
 from hgviz.models.trials import GateGradientRecorder
 
@@ -503,24 +503,6 @@ class ScoreGradients:
         heads = tuple(self._heads[layer][place] for place in group.heads)
         arrays = torch.where(seen, scores, 0.0), weights, at_scores, at_weights, seen[:, 0]
         return Slopes(heads, rows, *(_numpy(array[0]) for array in arrays))
-
-
-def score_gradients(
-    model: Model,
-    prompt: Prompt,
-    quantity: Quantity,
-    target: Prompt | None = None,
-    off: HeadSet = frozenset(),
-) -> ScoreGradients:
-    """Gradients of a quantity, such as AnswerLogit(...) or log_odds(...), by every score and weight
-    of a text, or of two for an encoder-decoder. Raises HgvizError as Model.trace."""
-    return ScoreGradients(model.module, model.tokens(prompt, target), quantity, off)
-
-
-def example_gradients(model: Model, batch: Batch, off: HeadSet = frozenset()) -> ScoreGradients:
-    """Gradients of the log odds of what is wanted of an example, a batch of one."""
-    tokens = batch_tokens(batch, model.device, next(model.module.parameters()).dtype)
-    return ScoreGradients(model.module, tokens, log_odds(batch.wanted[0]), off)
 
 
 # --- reach ----------------------------------------------------------------------------------------

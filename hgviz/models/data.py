@@ -255,12 +255,6 @@ class LabelledTexts:
             return {}
         return {label: indices[label] for label in self.classes if label in numeric}
 
-    def require_classes(self) -> None:
-        """Raise HgvizError where there is only one class to learn."""
-        what = f"{self.name} has only one class: all rows have {quote_name(self.classes[0])}"
-        do = "Choose another label column, or add rows of another class"
-        require(len(self.classes) > 1, what, do)
-
 
 def read_rows(path: str | Path, text_column: str = "", label_column: str = "") -> LabelledTexts:
     """Read the labelled texts of a table.

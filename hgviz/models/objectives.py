@@ -27,7 +27,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from hgviz.core import HeadId, HeadSet, HgvizError, Layer
-from hgviz.errors import file_error, require
+from hgviz.errors import file_error, quote_name, require
 from hgviz.models.data import LabelledTexts, is_table, read_rows, read_texts
 from hgviz.models.layers import Configuration, Network, Tokens
 from hgviz.models.run import Run
@@ -573,7 +573,9 @@ def read_data(data: Data, goal: str) -> list[Any]:
         parts[0].label_column,
     )  # fmt: skip
     if goal == "classes":
-        train.require_classes()
+        what = f"{train.name} has only one class: all rows have {quote_name(train.classes[0])}"
+        do = "Choose another label column, or add rows of another class"
+        require(len(train.classes) > 1, what, do)
     return [train, valid]
 
 

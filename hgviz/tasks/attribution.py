@@ -204,7 +204,7 @@ def attribute(
     The progress carries what is ready. Raises HgvizError for an answer that does not exist, and for
     a model without attention or without answers.
     """
-    from hgviz.models.attribution import AnswerLogit, AttributionPath, score_gradients
+    from hgviz.models.attribution import AnswerLogit, AttributionPath, ScoreGradients
 
     require_attention(model.spec)
     progress(0, 1, "reading the text")
@@ -215,10 +215,11 @@ def attribute(
         steps = question.steps
         integral = path.integrate(steps) if steps else path.integrate_until_complete()
     progress(tokens_done, 1, "gradients of every head")
+    slopes = ScoreGradients(model.module, model.tokens(prompt, target), answer, off)
     attribution = Attribution(
         question, prompt, target, off, integral.value, integral.baseline, integral.tokens,
         integral.source, dict(zip(model.spec.heads, integral.heads.tolist(), strict=True)),
-        slopes=score_gradients(model, prompt, answer, target, off), steps=integral.steps,
+        slopes=slopes, steps=integral.steps,
     )  # fmt: skip
     if not layers:
         return attribution

@@ -365,10 +365,13 @@ class _GradientsAndWeights:
 def _gradients(
     model: Model, examples: Examples, number: int, off: HeadSet
 ) -> ScoreGradients | _GradientsAndWeights:
-    """The gradients of an example in every layer of a model."""
-    from hgviz.models.attribution import example_gradients
+    """The gradients of the log odds of what is wanted of an example, in every layer of a model."""
+    from hgviz.models.attribution import ScoreGradients, log_odds
+    from hgviz.models.model import batch_tokens
 
-    gradients = example_gradients(model, examples.batch([number]), off)
+    batch, dtype = examples.batch([number]), next(model.module.parameters()).dtype
+    tokens = batch_tokens(batch, model.device, dtype)
+    gradients = ScoreGradients(model.module, tokens, log_odds(batch.wanted[0]), off)
     if not _lacking(model.spec, gradients.layers):
         return gradients
     row = examples.rows[number]
