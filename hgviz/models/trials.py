@@ -123,6 +123,7 @@ class BaselinePass(Observer):
         return self.copies[index, variants]
 
 
+@dataclass(slots=True)
 class GateGradientRecorder(Observer):
     """Records the context (B, H, Q, D) of each layer so that it requires gradients.
 
@@ -130,9 +131,8 @@ class GateGradientRecorder(Observer):
     weights as it scales its context.
     """
 
-    def __init__(self) -> None:
-        self.contexts: dict[int, Tensor] = {}
-        self.calls: dict[int, AttentionCall] = {}
+    contexts: dict[int, Tensor] = field(default_factory=dict)
+    calls: dict[int, AttentionCall] = field(default_factory=dict)
 
     def on_attention(self, call: AttentionCall, context: Tensor) -> Tensor:
         """Record the call and its context."""
@@ -425,14 +425,16 @@ def _subtract_mean(x: Tensor, dim: int) -> Tensor:
     return x - x.mean(dim, keepdim=True)
 
 
+@dataclass(slots=True)
 class HeadPatch(Observer):
     """Gives copy i of a text the context of the head at places[i] of a layer from another run.
 
     source: the contexts (1, H, Q, D) of the layer in that run.
     """
 
-    def __init__(self, layer: int, places: Sequence[int], source: Tensor) -> None:
-        self.layer, self.places, self.source = layer, [*places], source
+    layer: int
+    places: list[int]
+    source: Tensor
 
     def on_attention(self, call: AttentionCall, context: Tensor) -> Tensor | None:
         """Replace the contexts of the layer."""
@@ -463,7 +465,7 @@ def patch_each(
         )
 
         def run_patched(places: Sequence[int]) -> Run:
-            patch = HeadPatch(layer.index, places, clean.contexts[layer.index])
+            patch = HeadPatch(layer.index, [*places], clean.contexts[layer.index])
             reused = baseline.outputs_before(layer.index, len(places))
             return Run(off, observers=(patch,), reused=reused)
 
@@ -475,43 +477,36 @@ def patch_each(
 # --- a model and its examples ---------------------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False)
 class Trials:
     """What a model predicts for examples, and what it predicts with heads off.
 
     off: heads that are off in the baseline already; streaming: heads that see fewer keys in all
     passes. ablation: what takes the place of a head that is off; another example is drawn with
-    seed. blocks: batches in the order of the examples, of the sizes that Examples.blocks takes; a
+    seed. blocks: batches in the order of the examples, by the sizes that Examples.blocks takes; a
     score is fair after each block. cache_bytes: memory for what blocks return in baseline passes.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        examples: Examples,
-        off: HeadSet = frozenset(),
-        cache_bytes: int = CACHE_BYTES,
-        sizes: Sequence[int] = (),
-        streaming: Streaming = NO_STREAMING,
-        ablation: Ablation = "zero",
-        seed: int = 0,
-    ) -> None:
-        self.model, self.examples = model, examples
-        self.ablation, self.seed, self.streaming = ablation, seed, streaming
-        self.blocks = tuple(map(tuple, examples.blocks(sizes)))
-        # of another text the contexts of every position are taken
-        self._ablation = HeadAblation(model.module, off, streaming, ablation == "resample")
+    model: Model
+    examples: Examples
+    off: HeadSet = frozenset()
+    cache_bytes: int = CACHE_BYTES
+    sizes: Sequence[int] = ()
+    streaming: Streaming = NO_STREAMING
+    ablation: Ablation = "zero"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self.blocks = tuple(map(tuple, self.examples.blocks(self.sizes)))
+        whole = self.ablation == "resample"  # of another text every position may be taken
+        self._ablation = HeadAblation(self.model.module, self.off, self.streaming, whole)
         self._cache: dict[bytes, tuple[BaselinePass, Predictions]] = {}  # by the rows of a batch
-        self._free_bytes = cache_bytes
+        self._free_bytes = self.cache_bytes
 
     @cached_property
     def head_costs(self) -> tuple[HeadCost, ...] | None:
         """The weights of one head of each layer; None where they cannot be told apart by heads."""
         return head_costs(self.model.module)
-
-    @property
-    def off(self) -> HeadSet:
-        """The heads that are off in the baseline already."""
-        return self._ablation.off
 
     @property
     def heads(self) -> tuple[HeadId, ...]:
@@ -525,10 +520,8 @@ class Trials:
 
     def part(self, rows: Integers) -> Trials:
         """The same with these examples alone."""
-        return Trials(
-            self.model, self.examples.part(rows), self.off,
-            streaming=self.streaming, ablation=self.ablation, seed=self.seed,
-        )  # fmt: skip
+        examples = self.examples.part(rows)
+        return replace(self, examples=examples, cache_bytes=CACHE_BYTES, sizes=())
 
     def baseline(self, batch: Batch) -> Predictions:
         """Loss and prediction of the baseline."""
