@@ -1,11 +1,11 @@
-"""What activations, projections of tokens, and the models of two studies cost; writes costs.csv.
+"""What activations, projections of tokens, and the models of three studies cost; writes costs.csv.
 
     python costs.py
 
 Activations: attention alone, 12 heads of width 64, one text, one thread. Projections: encoders of
-4 layers, width 256, 4 heads, 64 slots. Studies: batches of SHAPES. Times are medians of rounds
-that all take by turns, of a forward pass and of one with its gradients; memory is what a process
-needs at most over one that only has the model and its text.
+4 layers, width 256, 4 heads, 64 slots. Studies: batches of SHAPES. Times are of the processor,
+medians of rounds that all take by turns, of a forward pass and of one with its gradients; memory is
+what a process needs at most over one that only has the model and its text.
 """
 
 import csv
@@ -36,7 +36,7 @@ PROJECTIONS = {
     "keys and values, for each layer": {"slots": 64, "slots_sharing": "headwise"},
     "keys and values, for each head": {"slots": 64, "slots_sharing": "none"},
 }
-SHAPES = {"hourglass-resampling": (8, 512), "wider-cls": (64, 48)}
+SHAPES = {"hourglass-resampling": (8, 512), "hourglass-shape": (8, 512), "wider-cls": (64, 48)}
 FIELDS = ("what", "name", "length", "parameters", "forward_ms", "gradient_ms", "megabytes")
 
 
@@ -76,11 +76,11 @@ def milliseconds(works):
             for with_gradients, times in enumerate(taken[name]):
                 for leaf in leaves:
                     leaf.requires_grad_(bool(with_gradients))
-                start = time.perf_counter()
+                start = time.process_time()
                 result = function()
                 if with_gradients:
                     torch.autograd.grad(result.sum(), leaves, allow_unused=True)
-                times.append(1000 * (time.perf_counter() - start))
+                times.append(1000 * (time.process_time() - start))
     return {name: [statistics.median(times[1:]) for times in both] for name, both in taken.items()}
 
 
