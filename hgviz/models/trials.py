@@ -463,6 +463,11 @@ def patch_each(
             f"layer {layer.index} cannot be patched: it computes its context with its own code",
             "Use a model whose attention hgviz computes, such as GPT-2, BERT or Llama",
         )
+        require(
+            clean.contexts[layer.index].shape == baseline.contexts[layer.index].shape,
+            f"layer {layer.index} cannot be patched: the texts have different numbers of segments",
+            "Choose texts with equally many segments",
+        )
 
         def run_patched(places: Sequence[int]) -> Run:
             patch = HeadPatch(layer.index, [*places], clean.contexts[layer.index])

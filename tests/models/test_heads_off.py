@@ -36,20 +36,15 @@ from hgviz.models.pruning import (
 from hgviz.models.run import Observer, Run
 from hgviz.models.tensors import Checkpoint
 from hgviz.models.text import Bytes
-from hgviz.models.trials import (
-    CACHE_BYTES,
-    EXCERPT,
-    BlockAblation,
-    HeadAblation,
-    Trials,
-    predictions_of,
-)
+from hgviz.models.trials import CACHE_BYTES, BlockAblation, HeadAblation, Trials, predictions_of
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.building import (
     make_config,
     make_hourglass,
     make_transformer,
+    make_unattending,
+    opened,
     texts_for,
     write_bert,
     write_checkpoint,
@@ -437,7 +432,7 @@ def test_an_excerpt_proves_that_heads_have_an_effect(case, without_effect, monke
     else:
         one.require_effect()
     shape = one.blocks[0][0].ids.shape
-    excerpt = (1, min(EXCERPT, shape[1]))
+    excerpt = (1, min(trials.EXCERPT, shape[1]))
     layers = sum(1 for layer in model.spec.layers if layer.heads)
     assert seen == [excerpt] * layers if not without_effect else seen[0] == excerpt
     assert not without_effect or seen[-1] == shape
@@ -573,8 +568,14 @@ def test_every_head_is_patched_as_by_hooks(tmp_path):
         assert span * found.denoised[at] == pytest.approx(back - corrupted, abs=1e-6)
         assert span * found.noised[at] == pytest.approx(clean - lost, abs=1e-6)
     assert len(found.heads) == len(model.spec.heads) and np.ptp(found.denoised) > 0.01
-    rows = found.to_rows()
-    assert [row["denoised"] for row in rows] == sorted(found.denoised, reverse=True)
+    assert [row["denoised"] for row in found.to_rows()] == sorted(found.denoised, reverse=True)
+
+
+def test_texts_of_unlike_segments_are_not_patched(tmp_path):
+    keys = {"n_layers": [1, 1, 1], "n_heads": 2, "boundaries": "whitespace", "whitespace_id": 5}
+    model = opened(tmp_path, make_unattending(family="dynamic", **keys))
+    with pytest.raises(HgvizError, match="numbers of segments"):
+        tasks.patching(model, model.from_ids([1, 5, 2]), model.from_ids([5, 1, 5]), 1, 2)
 
 
 # --- compensation ---------------------------------------------------------------------------------
