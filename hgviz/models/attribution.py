@@ -25,16 +25,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import (
-    HeadId,
-    HeadSet,
-    HgvizError,
-    Layer,
-    Level,
-    Prompt,
-    progress,
-    progress_within,
-)
+from hgviz.core import HeadId, HeadSet, HgvizError, Layer, Level, Prompt, progress, progress_within
 from hgviz.errors import choose, require
 from hgviz.examples import IGNORE_INDEX
 from hgviz.models.attention import HeadGroup, head_groups

@@ -18,15 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from hgviz.activations import ACTIVATIONS
-from hgviz.core import (
-    Goal,
-    Integers,
-    Layer,
-    Level,
-    ModelSpec,
-    raise_if_cancelled,
-    readonly,
-)
+from hgviz.core import Goal, Integers, Layer, Level, ModelSpec, raise_if_cancelled, readonly
 from hgviz.errors import no_attention_error, require
 from hgviz.maps.rule import Distance, Norm, Relative, Rule
 from hgviz.models.mechanisms import (

@@ -129,8 +129,7 @@ class _Folder:
     def misfit(self, why: str) -> HgvizError:
         """The error for tensors that are not those of config.json."""
         return HgvizError(
-            f"{short_path(self.weights)} does not fit its config.json: {why}",
-            OWN_CONFIG,
+            f"{short_path(self.weights)} does not fit its config.json: {why}", OWN_CONFIG
         )
 
 

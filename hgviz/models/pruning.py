@@ -395,11 +395,7 @@ def _probe(network: Transformers, layer: Layer) -> _ProbedLayer:
     output = network.projections[layer.index]
     assert output is not None
     module = network.net.get_submodule(layer.name).requires_grad_(True)
-    with (
-        output.register_forward_pre_hook(end_pass),
-        suppress(PassEnded),
-        torch.enable_grad(),
-    ):
+    with output.register_forward_pre_hook(end_pass), suppress(PassEnded), torch.enable_grad():
         example = network.example(PROBE_TOKENS, PROBE_TOKENS)
         network.compute(example, ActivePass(network, watch=watch))
     if not found or found[0].module is not module or not found[0].inputs:

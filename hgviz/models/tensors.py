@@ -247,11 +247,7 @@ def config_file(path: Path) -> Path:
     with path_errors(path):
         if path.is_dir():
             return path / CONFIG
-        require(
-            path.exists(),
-            f"{short_path(path)} does not exist",
-            "Check the path",
-        )
+        require(path.exists(), f"{short_path(path)} does not exist", "Check the path")
     require(
         path.name == CONFIG or path.name.endswith((*WEIGHT_SUFFIXES, INDEX_SUFFIX)),
         f"{short_path(path)} is not a checkpoint: "

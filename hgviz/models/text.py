@@ -149,8 +149,7 @@ class Bytes:
             return self._prompt(text, [char.encode() for char in text])
         except UnicodeEncodeError:
             raise HgvizError(
-                "the text is not valid Unicode, as of a wrongly decoded file",
-                "Use UTF-8",
+                "the text is not valid Unicode, as of a wrongly decoded file", "Use UTF-8"
             ) from None
 
     def decode(self, ids: Integers) -> Prompt:

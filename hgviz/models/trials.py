@@ -150,6 +150,7 @@ class GateGradientRecorder(Observer):
         return context
 
 
+@dataclass(eq=False, repr=False)
 class HeadAblation:
     """A model whose heads can be switched off, some of them (off) from the start.
 
@@ -157,16 +158,15 @@ class HeadAblation:
     Everything runs without gradients but `gate_gradients`.
     """
 
-    def __init__(
-        self,
-        module: Network,
-        off: HeadSet = frozenset(),
-        streaming: Streaming = NO_STREAMING,
-        whole: bool = False,
-    ) -> None:
-        self.module, self.off = module, off
-        self._run = Run(off, streaming=streaming, readout=not (streaming.heads or whole))
-        blocks = [part for part in module.modules() if isinstance(part, ResidualBlock)]
+    module: Network
+    off: HeadSet = frozenset()
+    streaming: Streaming = NO_STREAMING
+    whole: bool = False
+
+    def __post_init__(self) -> None:
+        readout = not (self.streaming.heads or self.whole)
+        self._run = Run(self.off, streaming=self.streaming, readout=readout)
+        blocks = [part for part in self.module.modules() if isinstance(part, ResidualBlock)]
         self._blocks = {  # in which a pass with heads off can begin
             block.attentions[0].layer.index: block for block in blocks if len(block.attentions) == 1
         }
