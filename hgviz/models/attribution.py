@@ -165,7 +165,7 @@ class AttributionPath:
         choose(baseline, BASELINES, "baseline")
         self.answer, self._run, self._module = answer, Run(off), model.module
         prompt = _read_by(model, prompt, target, answer)
-        self._tokens = model.tokens(model.segmented(prompt, off), target)
+        self._tokens = model.tokens(model.add_boundaries(prompt, off), target)
         self.ends = embeddings_of(model.module, self._tokens)
         texts = (prompt if target is None else target, prompt)
         self.starts = tuple(

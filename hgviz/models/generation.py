@@ -116,7 +116,7 @@ class Writing:
         """The text with the boundaries of the start, and the model's own after them."""
         if (ends := self.start.boundaries) is None:
             return text
-        own = self.model.segmented(text, self.off).boundaries
+        own = self.model.add_boundaries(text, self.off).boundaries
         assert own is not None
         return replace(text, boundaries=readonly(np.concatenate([ends, own[len(ends) :]])))
 

@@ -196,7 +196,7 @@ class Call:
     global_tokens: GlobalTokens | None = None
     difference: Difference | None = None
 
-    def truncated(self, queries: int, keys: int) -> Call:
+    def truncate(self, queries: int, keys: int) -> Call:
         """The first queries and keys."""
         return replace(
             self, q=self.q[:, :, :queries], k=self.k[:, :, :keys], v=self.v[:, :, :keys],
@@ -247,7 +247,7 @@ def attention(
             groups, keys = call.k.shape[1:3]
             shape = LayerShape(batch, heads, groups, queries, keys, call.rule.causal)
             active.shapes.append(shape)
-        if active.network is not None and active.network.config.exchanged:
+        if active.network is not None and active.network.config.replaces_softmax:
             config = active.network.config
             names = config.layers[index].activations
             rule = replace(
@@ -392,7 +392,7 @@ def _attend(call: Call, index: int, active: ActivePass) -> Tensor:
     if call.difference is not None:
         context, output = call.difference.norm(context), None  # no value norm is that of a weight
     if length is not None and run.observers and length != (call.q.shape[2], call.k.shape[2]):
-        call = call.truncated(*length)
+        call = call.truncate(*length)
         weights = dense_weights(call)
     record = WeightedCall(index, weights, is_signed, is_signed and call.rule.causal, call.v, output)
     return run.apply_weighted(record, context, active.heads(index))
@@ -938,7 +938,7 @@ class Transformers(Network):
             self.compute(tokens, active)
         return shapes[-1].queries
 
-    def shifted(self, ids: Tensor) -> Tensor:
+    def shift_right(self, ids: Tensor) -> Tensor:
         """What the decoder of a model that reads its text twice reads of ids (B, n): the same, one
         token later.
 

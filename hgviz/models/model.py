@@ -166,9 +166,9 @@ class Model:
             return prompt
         return self._after_start(prompt, np.append(start, prompt.ids))
 
-    def twice(self, prompt: Prompt) -> Prompt:
-        """What the decoder of a model that reads its text twice reads of it. Raises as shifted."""
-        return self._after_start(prompt, self.shifted(prompt.ids))
+    def decoder_prompt(self, prompt: Prompt) -> Prompt:
+        """What the decoder reads of a text that its model reads twice. Raises as shift_right."""
+        return self._after_start(prompt, self.shift_right(prompt.ids))
 
     def _after_start(self, prompt: Prompt, ids: Integers) -> Prompt:
         """The prompt of these ids, a special token and all or all but the last tokens of a text."""
@@ -181,12 +181,12 @@ class Model:
             attention_mask=None if mask is None else readonly(np.append(True, mask[:count])),
         )
 
-    def shifted(self, ids: Integers) -> Integers:
+    def shift_right(self, ids: Integers) -> Integers:
         """The ids (n,) that the decoder of a model that reads its text twice reads: those of the
         text, one token later. Raises HgvizError for a text without the token that such a
         classifier answers at."""
         module = cast("Transformers", self.module)
-        return module.shifted(self._tensor(ids))[0].cpu().numpy().astype(np.int64)
+        return module.shift_right(self._tensor(ids))[0].cpu().numpy().astype(np.int64)
 
     def beginning(self) -> Prompt:
         """The token that the decoder of an encoder-decoder begins with, by its configuration.
@@ -228,7 +228,7 @@ class Model:
             token_type_ids=None if kinds is None else readonly(kinds),
             position_ids=position_ids,
         )
-        return prompt if boundaries is None else self.cut(prompt, boundaries)
+        return prompt if boundaries is None else self.set_boundaries(prompt, boundaries)
 
     def _warn_of_padding(self) -> None:
         """Say where positions count from in a text that begins with padding."""
@@ -248,7 +248,7 @@ class Model:
             return
         warnings.warn(words, HgvizWarning, stacklevel=3)
 
-    def cut(self, prompt: Prompt, boundaries: Any) -> Prompt:
+    def set_boundaries(self, prompt: Prompt, boundaries: Any) -> Prompt:
         """A prompt whose segments end where boundaries (n,) are 1, whatever the model predicts.
 
         Raises HgvizError where they do not fit, and for models that read no segments.
@@ -261,7 +261,7 @@ class Model:
         ends[:1] |= isinstance(self.config, TransformersConfig)  # as Patches has it
         return replace(prompt, boundaries=readonly(ends))
 
-    def segmented(
+    def add_boundaries(
         self,
         prompt: Prompt,
         off: Collection[HeadId] = frozenset(),
@@ -282,9 +282,9 @@ class Model:
         processor makes. Raises HgvizError, also for a model that reads text."""
         return self._reader(Path(path))
 
-    def again(self, prompt: Prompt) -> Prompt:
+    def reread(self, prompt: Prompt) -> Prompt:
         """The prompt of a picture or a sound that another model read. Raises as from_signal."""
-        return self._reader.again(prompt)
+        return self._reader.reread(prompt)
 
     def of_example(self, row: Example) -> Prompt:
         """The prompt of an example that the model is scored on. Raises HgvizError as run."""
@@ -312,10 +312,10 @@ class Model:
         return replace(blank, pieces=pieces, attention_mask=mask, states=readonly(values))
 
     def spans(self, prompt: Prompt, target: Prompt | None = None) -> tuple[Integers, ...]:
-        """The tokens behind every position of every level; boundaries as segmented has them."""
+        """The tokens behind every position of every level; boundaries as of add_boundaries."""
         if self.shortens:
             assert isinstance(self.config, DynamicConfig | TransformersConfig)
-            return self.config.spans(len(prompt), boundaries=self.segmented(prompt).boundaries)
+            return self.config.spans(len(prompt), boundaries=self.add_boundaries(prompt).boundaries)
         return self.config.spans(len(prompt), 0 if target is None else len(target))
 
     # --- passes ---
@@ -358,7 +358,7 @@ class Model:
             if keep is not None:
                 keep = torch.cat([torch.ones_like(keep[:, :1]), keep[:, :-1]], 1)
             assert tokens.ids is not None
-            tokens = Tokens(module.shifted(tokens.ids), keep, source=tokens)
+            tokens = Tokens(module.shift_right(tokens.ids), keep, source=tokens)
         elif has_encoder:
             what = "this model has an encoder and a decoder, and decoder_ids are missing"
             raise HgvizError(what, "Give ids and decoder_ids")
@@ -427,7 +427,7 @@ class Model:
     def tokens(self, prompt: Prompt, target: Prompt | None = None) -> Tokens:
         """A text, or two, as a batch of one that the module reads. Raises HgvizError as run."""
         if target is None and self.spec.reads_twice:
-            target = self.twice(prompt)
+            target = self.decoder_prompt(prompt)
         need = "needs a second text for its decoder" if target is None else "reads one text"
         what = f"this model {need}: its form is {self.spec.form}"
         require(self.spec.two_texts == (target is not None), what)

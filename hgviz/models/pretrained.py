@@ -180,7 +180,7 @@ def read(path: Path, modality: Modality = "text") -> Checkpoint:
     with _explain_errors(folder.config, folder.keys):
         network, unused = _open_network(folder, config, tensors)
         _find_layers(network, tensors)
-    config = network.config = network.config.replace(**entry.exchanged())
+    config = network.config = network.config.replace(**entry.activation_keys())
     require_activations(config, short_path(folder.config))
     sources = {
         name: Source(folder.names[name], 0, 1, bare_name(net, name) in config.transposed)
@@ -552,7 +552,7 @@ def build(
     network: one that has them already, in float32. Raises HgvizError for another activation where
     the model has attention code of its own.
     """
-    if not config.uses_interface and config.exchanged:
+    if not config.uses_interface and config.replaces_softmax:
         raise activation_error("its model has its own attention code")
     if network is None or dtype != torch.float32:
         network = Transformers(_load(config, tensors, dtype)[0], config)
@@ -1009,7 +1009,7 @@ def open_for_training(
     changes = {key: keys[key] for key in Entry.__struct_fields__ if key in keys}
     entry = parse_keys({**config.entry.to_dict(), **changes}, Entry, "[model]")
     data = {key: value for key, value in config.data.items() if key != "torch_dtype"}
-    config = config.replace(data={**data, "dtype": store}, **entry.exchanged())
+    config = config.replace(data={**data, "dtype": store}, **entry.activation_keys())
     require_activations(config, "[model]")
     # training changes tensors in place, and those of the checkpoint are not its own
     tensors = {name: tensor.clone() for name, tensor in checkpoint.tensors.items()}
@@ -1088,7 +1088,7 @@ def set_goal(
         tensors |= {name: values[name] for name in missing}
         _find_layers(network, tensors)
     require(network.config.goal == goal, f"{refusal}: it is bidirectional", advice)
-    changed = network.config.replace(**config.entry.exchanged())
+    changed = network.config.replace(**config.entry.activation_keys())
     return replace(checkpoint, config=changed, tensors=tensors, network=None), tuple(missing)
 
 

@@ -88,7 +88,7 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaul
     norms: dict[str, str] = {}
     top_k: Count | None = None
 
-    def exchanged(self) -> dict[str, Any]:
+    def activation_keys(self) -> dict[str, Any]:
         """The fields of a TransformersConfig that say the activations."""
         names = self.activations
         names = (names,) if isinstance(names, str) else names
@@ -260,14 +260,14 @@ class TransformersConfig(Configuration, frozen=True, kw_only=True):
         return self.family in UNPADDED
 
     @property
-    def exchanged(self) -> bool:
+    def replaces_softmax(self) -> bool:
         """Whether its activations are others than in transformers."""
         return (tuple(self.activations), dict(self.norms)) != (("softmax",), {})
 
     @property
     def entry(self) -> Entry:
         """What its config.json says under ENTRY."""
-        if not self.exchanged:
+        if not self.replaces_softmax:
             return Entry(self.remaining)
         return Entry(self.remaining, self.activations, dict(self.norms), self.top_k)
 

@@ -82,7 +82,7 @@ def from_text(
     )
     if target is None:
         own = model.tokenize(text, pair)
-        return own, model.twice(own) if spec.reads_twice else None
+        return own, model.decoder_prompt(own) if spec.reads_twice else None
     if not spec.two_texts or spec.goal == "classes":
         why = "its decoder reads the same text"
         if not spec.two_texts:
@@ -141,7 +141,7 @@ def from_file(model: Model, path: str | Path) -> Prompts:
     if not has_encoder:
         return own, None
     if content.decoder_input_ids is None and model.spec.reads_twice:
-        return own, model.twice(own)
+        return own, model.decoder_prompt(own)
     require(
         content.decoder_input_ids is not None,
         "this model needs decoder_input_ids: it has an encoder and a decoder",
@@ -202,7 +202,7 @@ def prompts_like(model: Model, like: Capture) -> Prompts:
         "Choose two models of the same kind",
     )
     if main.signal is not None:
-        own = model.again(main)
+        own = model.reread(main)
         if not model.spec.two_texts:
             return own, None
         return own, model.beginning() if target is None else _target_like(model, target)
@@ -337,7 +337,7 @@ def with_boundaries(model: Model, prompt: Prompt, boundaries: str) -> Prompt:
     """
     name, colon, count = boundaries.partition(":")
     if not model.shortens:
-        return model.cut(prompt, boundaries)  # which says that it takes none
+        return model.set_boundaries(prompt, boundaries)  # which says that it takes none
     if name == "fixed" and colon:
         require(
             count.isascii() and count.isdecimal() and len(count) < 9 and int(count),
@@ -346,7 +346,7 @@ def with_boundaries(model: Model, prompt: Prompt, boundaries: str) -> Prompt:
             "Write it as fixed:3",
         )
         # from the first on, which aligns segments as a shift of count - 1
-        return model.cut(prompt, np.arange(len(prompt)) % int(count) == 0)
+        return model.set_boundaries(prompt, np.arange(len(prompt)) % int(count) == 0)
     if boundaries == "whitespace":
         require(
             (prompt.spans[:, 0] >= 0).any(),
@@ -354,8 +354,9 @@ def with_boundaries(model: Model, prompt: Prompt, boundaries: str) -> Prompt:
             "Use a text, or give the boundaries themselves",
         )
         labels = map(prompt.label, range(len(prompt)))
-        return model.cut(prompt, np.array([label[-1:].isspace() for label in labels], bool))
-    return model.cut(prompt, read_boundaries(boundaries))
+        ends = np.array([label[-1:].isspace() for label in labels], bool)
+        return model.set_boundaries(prompt, ends)
+    return model.set_boundaries(prompt, read_boundaries(boundaries))
 
 
 def read_boundaries(path: str | Path) -> NDArray[np.int64]:

@@ -944,7 +944,7 @@ def opened_by(left: Checkpoint) -> str:
     if not isinstance(left.config, TransformersConfig) or not left.config.remaining:
         return ""
     why = left.config.hgviz_only
-    if not why and left.config.exchanged:
+    if not why and left.config.replaces_softmax:
         why = "transformers would use softmax"
     return f"opens in hgviz only: {why}" if why else "opens in transformers"
 

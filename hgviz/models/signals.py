@@ -69,7 +69,7 @@ class Processor:
         frames = next((size for size in values.shape[::-1] if size != bins), values.shape[-1])
         return self.of_values(values, path, frames * hop / rate)
 
-    def again(self, prompt: Prompt) -> Prompt:
+    def reread(self, prompt: Prompt) -> Prompt:
         """The prompt of what another model read: its own where this processor makes the same of
         it, an image as it was seen otherwise, a sound as it was given. Raises as a call."""
         signal = prompt.signal

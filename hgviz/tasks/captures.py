@@ -103,8 +103,8 @@ def read_capture(
 ) -> Capture:
     """A capture of a prompt before any layer has run: its texts and levels, without a map."""
     if target is None and model.spec.reads_twice:
-        target = model.twice(prompt)
-    spans = model.spans(model.segmented(prompt, off, streaming), target)
+        target = model.decoder_prompt(prompt)
+    spans = model.spans(model.add_boundaries(prompt, off, streaming), target)
     maps = (None,) * len(model.spec.layers)
     return Capture(model.spec, prompt, spans, maps, off, target=target, streaming=streaming)
 
@@ -211,7 +211,7 @@ def _run(
         on_layer(index, record)
 
     return (model.trace if logits else model.observe)(
-        model.segmented(blank.prompt, blank.off, blank.streaming),
+        model.add_boundaries(blank.prompt, blank.off, blank.streaming),
         blank.target,
         off=blank.off,
         observers=(CaptureRecorder(on_record, blank.made.dense),),

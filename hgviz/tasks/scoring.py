@@ -190,7 +190,7 @@ def _read(
         scored = examples.classification_examples(prompts, wanted, spec.labels, limit)
         ids = [*table.numeric_labels(spec.labels, labels).items()][:LISTED]
         names = ", ".join(f"{label} = {spec.labels[number]}" for label, number in ids)
-        scored = repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
+        scored = repeated_as_target(scored, model.shift_right) if spec.reads_twice else scored
         return replace(scored, note=f"Labels are class IDs: {names}." if ids else "")
     if spec.goal == "tags":
         tagged = tables.read_tagged(data, *columns)
@@ -199,7 +199,7 @@ def _read(
     if spec.goal == "ends":
         questions = tables.question_prompts(tables.read_questions(data), model.encode)
         scored = examples.question_examples(*questions, limit)
-        return repeated_as_target(scored, model.shifted) if spec.reads_twice else scored
+        return repeated_as_target(scored, model.shift_right) if spec.reads_twice else scored
     is_whole = spec.goal != "states" and not tables.is_table(data)
     texts = [read_text(data)] if is_whole else tables.read_texts(data, columns[0])
     if spec.goal == "states":

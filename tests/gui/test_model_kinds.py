@@ -353,7 +353,7 @@ def own(model):
 def given(model):
     """One between words, whose last is in no segment."""
     ends = [at in SPACES for at in range(len(GLASS))]
-    return tasks.capture(model, model.cut(model.tokenize(GLASS), ends))
+    return tasks.capture(model, model.set_boundaries(model.tokenize(GLASS), ends))
 
 
 # --- the strip ------------------------------------------------------------------------------------
@@ -381,7 +381,7 @@ def capture_of(model, tmp_path_factory):
         if kind.startswith("cut"):
             ends = {"cut nowhere": (), "cut everywhere": range(35)}[kind]
             bits = [at in ends for at in range(len(GLASS))]
-            return tasks.capture(model, model.cut(model.tokenize(GLASS), bits))
+            return tasks.capture(model, model.set_boundaries(model.tokenize(GLASS), bits))
         if kind.startswith("funnel"):
             return make_funnel((2, 2, 1) if kind == "funnel without stay" else SIZES,
                                **({"after": None} if kind == "funnel base" else {}))  # fmt: skip

@@ -167,7 +167,7 @@ def test_the_picture_ends_where_the_pixels_end_that_patches_read(tmp_path):
     assert prompt.signal.grid == (3, 4)
     assert np.array_equal(prompt.signal.picture, pixels[: int(down.sum()), : int(across.sum())])
     assert prompt.signal.values.shape == (3, 29, 37)
-    assert model.again(prompt).digest == prompt.digest
+    assert model.reread(prompt).digest == prompt.digest
 
 
 @pytest.mark.parametrize(("kind", "name", "changes"), SOUNDS, ids=lambda one: str(one))
@@ -407,7 +407,7 @@ OFF = {HeadId(2, 0), HeadId(4, 1), HeadId(5, 3), HeadId(7, 2), HeadId(10, 1)}
 
 def test_heads_that_are_off_are_zeros_before_their_product(models):
     ours, ids = open_model(models("two parts")[1], dtype="float64"), bytes_of(33)
-    closes = ours.segmented(ours.from_ids(ids)).boundaries
+    closes = ours.add_boundaries(ours.from_ids(ids)).boundaries
     found = ours.run(ids, off=OFF, boundaries=closes).logits
     hooks = []
     for layer, head in OFF:
@@ -431,7 +431,7 @@ def test_a_text_goes_on_between_the_ends_that_the_model_finds(models, given):
     off = frozenset({HeadId(0, 1), HeadId(7, 0)})
     found = tasks.generate(ours, prompt, 9, off=off)
     ids = found.prompt.ids
-    own = ours.segmented(ours.from_ids(ids), off).boundaries
+    own = ours.add_boundaries(ours.from_ids(ids), off).boundaries
     wanted = own if given is None else np.concatenate([given, own[12:]])
     assert found.spans[-1][:, 1].tolist() == (np.flatnonzero(wanted) + 1).tolist()
     for stop in range(12, 21):
@@ -472,7 +472,7 @@ def test_boundaries_are_given_in_words_and_files(dynamic, folders, tmp_path):
     assert ends(prompts.with_boundaries(dynamic, prompt, "fixed:7")) == [*range(0, COUNT, 7)]
     spaces = [at for at, one in enumerate(TEXT.encode()) if one == 32]
     assert ends(prompts.with_boundaries(dynamic, prompt, "whitespace")) == spaces
-    assert ends(open_model(folders["whitespace"]).segmented(prompt)) == spaces
+    assert ends(open_model(folders["whitespace"]).add_boundaries(prompt)) == spaces
     (tmp_path / "a.json").write_text(json.dumps([1, 0] * (COUNT // 2) + [1] * (COUNT % 2)))
     (tmp_path / "a.txt").write_text("10" * (COUNT // 2) + "1\n" * (COUNT % 2))
     for name in ("a.json", "a.txt"):
@@ -504,18 +504,18 @@ def test_what_says_no_boundaries_is_one_error(dynamic, tmp_path):
             dynamic.run(prompt.ids, boundaries=wrong)
     other = open_model(write_checkpoint(tmp_path / "a"))
     for run in (lambda: other.run([1, 2], boundaries=[0, 1]),
-                lambda: other.cut(other.from_ids([1, 2]), [0, 1])):  # fmt: skip
+                lambda: other.set_boundaries(other.from_ids([1, 2]), [0, 1])):  # fmt: skip
         with pytest.raises(HgvizError, match="does not accept boundaries"):
             run()
 
 
 def test_a_prompt_is_told_its_segments(dynamic):
     prompt = dynamic.tokenize(TEXT)
-    found, spans = dynamic.segmented(prompt), dynamic.spans(prompt)
-    assert prompt.boundaries is None and dynamic.segmented(found) is found
+    found, spans = dynamic.add_boundaries(prompt), dynamic.spans(prompt)
+    assert prompt.boundaries is None and dynamic.add_boundaries(found) is found
     assert found.boundaries.sum() == len(spans[1]) - 1 and spans[1][0].tolist() == [-1, -1]
     boundaries = np.isin(np.arange(COUNT), [3, 11]).astype(int)
-    cut = dynamic.cut(prompt, boundaries)
+    cut = dynamic.set_boundaries(prompt, boundaries)
     assert dynamic.spans(cut)[1].tolist() == [[-1, -1], [0, 4], [4, 12]]
     given = dynamic.run(prompt.ids, boundaries=boundaries).logits
     np.testing.assert_array_equal(dynamic.trace(cut), given)
@@ -526,7 +526,7 @@ def test_a_prompt_is_told_its_segments(dynamic):
 def test_a_capture_keeps_where_segments_end_and_whether_that_was_given(dynamic, tmp_path):
     prompt = dynamic.tokenize(TEXT)
     own = capture(dynamic, prompt, tmp_path / "own.h5")
-    count = 1 + dynamic.segmented(prompt).boundaries.sum()
+    count = 1 + dynamic.add_boundaries(prompt).boundaries.sum()
     assert own.prompt.boundaries is None and len(own.spans[1]) == count
     assert own.maps[2].shape[1:] == (count, count)
     fixed = prompts.with_boundaries(dynamic, prompt, "fixed:5")
@@ -551,9 +551,9 @@ def test_a_head_that_is_off_moves_the_boundaries_that_the_model_finds(dynamic):
     prompt = dynamic.tokenize(TEXT)
     off = frozenset({HeadId(0, 0), HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
     other = capture(dynamic, prompt, off=off)
-    np.testing.assert_array_equal(other.spans[1], dynamic.spans(dynamic.segmented(prompt, off))[1])
+    assert np.array_equal(other.spans[1], dynamic.spans(dynamic.add_boundaries(prompt, off))[1])
     assert other.maps[2].shape[1] == len(other.spans[1])
-    given = dynamic.cut(prompt, dynamic.segmented(prompt).boundaries)
+    given = dynamic.set_boundaries(prompt, dynamic.add_boundaries(prompt).boundaries)
     same = capture(dynamic, given, off=off)
     np.testing.assert_array_equal(same.spans[1], dynamic.spans(prompt)[1])
 
