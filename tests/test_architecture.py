@@ -28,7 +28,7 @@ MODULES = sorted((ROOT / "hgviz").rglob("*.py"))
 COLOUR = re.compile(r"#(?:[0-9a-fA-F]{8}|[0-9a-fA-F]{6}|[0-9a-fA-F]{3})\b")
 COLOUR_MODULES = {"hgviz/gui/theme.py", "hgviz/palettes.py"}
 TABLES = (
-    "ACTIVATIONS", "PALETTES", "FIGURES", "READERS", "METRICS", "VIEWS", "PANELS", "ACTIONS",
+    "ACTIVATIONS", "PALETTES", "FIGURES", "READERS", "METRICS", "VIEWS", "PANELS", "MENU_ACTIONS",
     "VERBS",
 )  # fmt: skip
 

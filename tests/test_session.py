@@ -36,10 +36,11 @@ from hgviz.figures.spec import Spec
 from hgviz.files import resource
 from hgviz.jobs import Lane
 from hgviz.models import open_model, pruning
-from hgviz.session import Session, SideB, document
+from hgviz.session import Session, document
 from hgviz.session.document import (
     FORMAT,
     Document,
+    SideB,
     is_session,
     read_document,
     write_document,
@@ -47,7 +48,6 @@ from hgviz.session.document import (
 from hgviz.session.navigation import (
     clearest,
     step_head,
-    step_item,
     step_layer,
     step_level,
     step_token,
@@ -209,14 +209,14 @@ def corpus(capture, item=1, numbers=(0, 1, 4)):
 
 
 def test_the_texts_of_a_corpus_follow_each_other_and_end(session, capture):
-    assert step_item(session, 1) is None and capture.place_in_corpus is None
+    assert session.item(1) is None and capture.place_in_corpus is None
     session.put(capture=corpus(capture))
-    assert (step_item(session, -1), step_item(session, 1)) == (0, 4)
+    assert (session.item(-1), session.item(1)) == (0, 4)
     assert session.capture.place_in_corpus == (2, 3)
     session.put(capture=corpus(capture, item=4))
-    assert step_item(session, 1) is None
+    assert session.item(1) is None
     session.put(capture=corpus(capture, item=7))
-    assert step_item(session, 1) is None and session.capture.place_in_corpus is None
+    assert session.item(1) is None and session.capture.place_in_corpus is None
 
 
 # --- files ----------------------------------------------------------------------------------------

@@ -16,16 +16,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from PySide6.QtCore import (
-    QByteArray,
-    QCoreApplication,
-    QEvent,
-    QObject,
-    QSize,
-    QSocketNotifier,
-    QTimer,
-    Slot,
-)
+from PySide6 import QtCore
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
@@ -51,12 +42,9 @@ X_LIBRARIES = {
 def window(paths: Sequence[Path], go_on: bool = True) -> int:
     """The window, on checkpoints, captures, studies or a session file; without any, on what was
     open last, at first the sample. go_on: False for the sample at any time."""
-    missing = missing_packages()
-    if missing:
-        print(
-            f"System packages that Qt needs are missing. Run: apt-get install {missing}",
-            file=sys.stderr,
-        )
+    if missing := missing_packages():
+        words = f"System packages that Qt needs are missing. Run: apt-get install {missing}"
+        print(words, file=sys.stderr)
         return 1
     gc.disable()  # until the program stands: all that is made before is there to stay
     environment = dict(os.environ)
@@ -97,7 +85,7 @@ def _run_window(app: QApplication, kept: settings.Settings, paths: list[str], go
         raise starter.error
     code = RESTART if frame.restarts else code
     frame.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+    QtCore.QCoreApplication.sendPostedEvents(None, QtCore.QEvent.Type.DeferredDelete)
     return code
 
 
@@ -123,9 +111,9 @@ def place(frame: Window, kept: settings.Settings) -> None:
     room.adjust(0, 0, 0, -TITLE)
     if kept.interface_scale != settings.INTERFACE_SCALES[0]:  # the screen has fewer pixels
         frame.setMinimumSize(SMALLEST.boundedTo(room.size()))
-    if frame.restoreGeometry(QByteArray.fromBase64(kept.geometry.encode())):
+    if frame.restoreGeometry(QtCore.QByteArray.fromBase64(kept.geometry.encode())):
         return
-    frame.resize(QSize(SIZE).boundedTo(room.size()).expandedTo(frame.minimumSize()))
+    frame.resize(QtCore.QSize(SIZE).boundedTo(room.size()).expandedTo(frame.minimumSize()))
     frame.move(room.center() - frame.rect().center())
 
 
@@ -142,14 +130,12 @@ def missing_packages() -> str:
 def _loads(name: str) -> bool:
     import ctypes
 
-    try:
-        ctypes.CDLL(name)
-    except OSError:
-        return False
-    return True
+    with suppress(OSError):
+        return bool(ctypes.CDLL(name))
+    return False
 
 
-class Signals(QObject):
+class Signals(QtCore.QObject):
     """Ctrl+C, `kill` and a terminal that closes end the window in order, so that what is open is
     there again at the next start; a second one ends it at once."""
 
@@ -159,7 +145,9 @@ class Signals(QObject):
         for one in (self._inner, self._outer):
             one.setblocking(False)
         # Python runs its handlers between two lines of Python, of which an idle window runs none
-        self._waker = QSocketNotifier(self._inner.fileno(), QSocketNotifier.Type.Read, self)
+        self._waker = QtCore.QSocketNotifier(
+            self._inner.fileno(), QtCore.QSocketNotifier.Type.Read, self
+        )
         self._waker.activated.connect(self._wake)
         self._wakeup = signal.set_wakeup_fd(self._outer.fileno(), warn_on_full_buffer=False)
         self._before: dict[int, Any] = {}
@@ -179,17 +167,17 @@ class Signals(QObject):
             one.close()
         self.deleteLater()
 
-    @Slot()
+    @QtCore.Slot()
     def _wake(self) -> None:
         with suppress(OSError):
             self._inner.recv(64)
 
     def _come(self, number: int, _: object) -> None:
         signal.signal(number, signal.SIG_DFL)
-        QTimer.singleShot(0, partial(QApplication.exit, 128 + number))
+        QtCore.QTimer.singleShot(0, partial(QApplication.exit, 128 + number))
 
 
-class Starter(QObject):
+class Starter(QtCore.QObject):
     """Waits for the first paint, then brings in the program."""
 
     def __init__(self, frame: Window, paths: list[str], go_on: bool = True) -> None:
@@ -200,7 +188,7 @@ class Starter(QObject):
         if "HGVIZ_EXIT_AFTER_PAINT" not in os.environ:
             frame.painted.connect(self.furnish)
 
-    @Slot()
+    @QtCore.Slot()
     def furnish(self) -> None:
         """Import what is heavy and show the first capture."""
         from hgviz.gui import log

@@ -11,38 +11,25 @@ from typing import TYPE_CHECKING
 import numpy as np
 from PySide6.QtCore import QRectF, QSize, QSizeF
 from PySide6.QtGui import QPainter, QResizeEvent
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy
 
 from hgviz import settings, tasks
 from hgviz.core import Capture, Display, HeadId, Step, progress
 from hgviz.figures.spec import Spec
-from hgviz.gui import ink, sentences, theme
+from hgviz.gui import ink, sentences, tables, theme
 from hgviz.gui.grid import CaptureWords, Names
 from hgviz.gui.headgrid import HeadGrid, Scores, Shade, Shades, draw_signed_bar
-from hgviz.gui.jobs import GOING, Jobs, Lanes
+from hgviz.gui.jobs import Runner
 from hgviz.gui.language import tr
 from hgviz.gui.neurons import number
 from hgviz.gui.sentences import Citation, explanation
-from hgviz.gui.tables import (
-    REST,
-    Column,
-    RowTable,
-    Table,
-    in_full,
-    key_column,
-    key_table,
-    where,
-)
 from hgviz.gui.view import CAPTURE, OPEN_CHECKPOINT, Empty, HeadTitle, View
 from hgviz.gui.widgets import Button, Picker, Segments, Words, hbox, label, line, tip, vbox
-from hgviz.session import Session, Work
+from hgviz.session import Session
 from hgviz.tasks.attribution import Attribution, KeyScores, Question
 
 if TYPE_CHECKING:
     from hgviz.models.model import Model
-
-# --- questions ------------------------------------------------------------------------------------
-
 
 EXPLAIN = "attribute"  # a job
 MOST = 8  # answers that are offered
@@ -87,11 +74,8 @@ def choices(
     return tuple(answers.items())
 
 
-class AttributionRunner:
+class AttributionRunner(Runner):
     """Asks the model, and puts what it finds into the session."""
-
-    def __init__(self, session: Session, lanes: Lanes, working: Jobs) -> None:
-        self.session, self.lanes, self.working = session, lanes, working
 
     def start(self) -> None:
         """Attribute the answer that is asked about; a job before it is given up."""
@@ -99,16 +83,20 @@ class AttributionRunner:
         capture = session.capture
         if capture is None or question is None:
             return
-        work = partial(
-            attributed, session.model, session.checkpoint, session.activation, capture, question
-        )
+        model, path, activation = session.model, session.checkpoint, session.activation or None
+
+        def attribute() -> tuple[Model, Attribution]:
+            """Open the model where it is not, and ask it."""
+            asked = model or tasks.load(path, settings.load().device, activation=activation)
+            texts = capture.prompt, question, capture.target, capture.off
+            return asked, tasks.attribute(asked, *texts, layers=True)
+
         self.working.start(
-            self.lanes.engine, EXPLAIN, tr("Computing attribution"), work, self._done,
+            self.lanes.engine, EXPLAIN, tr("Computing attribution"), attribute, self._done,
             on_step=self._part, bound=True,
         )  # fmt: skip
 
     def stop(self) -> None:
-        """What is found so far stays."""
         self.working.stop(EXPLAIN)
 
     def _part(self, step: Step) -> None:
@@ -123,20 +111,7 @@ class AttributionRunner:
         self.session.put(explained=found)
 
 
-def attributed(
-    model: Model | None, path: str, activation: str, capture: Capture, question: Question
-) -> tuple[Model, Attribution]:
-    """Open the model where it is not, and ask it."""
-    if model is None:
-        model = tasks.load(path, settings.load().device, activation=activation or None)
-    found = tasks.attribute(
-        model, capture.prompt, question, capture.target, capture.off, layers=True
-    )
-    return model, found
-
-
 # --- words ----------------------------------------------------------------------------------------
-
 
 SUM = (
     "The attributions sum to {total}; the output changes by {change}, from {start} to {end}. "
@@ -184,7 +159,6 @@ def agreement_words(scores: KeyScores) -> str:
 
 # --- keys -----------------------------------------------------------------------------------------
 
-
 KEY, VALUE = 132, 56  # px: the column of the key, the figures
 MEASURES = (  # of KeyScores.values: what a column is called, what it means, its formula
     ("Attention", "Attention weight from the query to the key, as in the map",
@@ -205,11 +179,11 @@ def measured_keys(scores: KeyScores) -> dict[str, np.ndarray]:
     }
 
 
-def score_columns(scores: KeyScores, names: Names) -> list[Column]:
+def score_columns(scores: KeyScores, names: Names) -> list[tables.Column]:
     """The columns of a list of keys with three bars each; its rows are columns of the map."""
     places = {column: place for place, column in enumerate(scores.columns.tolist())}
 
-    def column_of(title: str, values: np.ndarray, about: str) -> Column:
+    def column_of(title: str, values: np.ndarray, about: str) -> tables.Column:
         most = float(np.nanmax(np.abs(values), initial=0.0)) or 1.0
         is_signed = bool((values < 0).any())
 
@@ -222,9 +196,11 @@ def score_columns(scores: KeyScores, names: Names) -> list[Column]:
             else:
                 _paint_bar(painter, box, amount, most, is_signed)
 
-        return Column(title, lambda at: number(value(at)), value, REST, about, paint=paint)
+        return tables.Column(
+            title, lambda at: number(value(at)), value, tables.REST, about, paint=paint
+        )
 
-    columns = [key_column(names, KEY)]
+    columns = [tables.key_column(names, KEY)]
     measured = zip(measured_keys(scores).items(), MEASURES, strict=True)
     for (title, values), (_, about, source) in measured:
         columns.append(column_of(title, values, explanation(tr(about), source)))
@@ -241,9 +217,6 @@ def _paint_bar(painter: QPainter, area: QRectF, value: float, most: float, signe
     else:
         painter.fillRect(QRectF(track.topLeft(), QSizeF(part * track.width(), 10)), now.secondary)
     theme.write(painter, area, number(value), theme.font(0.92), now.text, theme.TO_RIGHT)
-
-
-# --- attribution ----------------------------------------------------------------------------------
 
 
 ROW_HEIGHT = 22  # px
@@ -325,8 +298,8 @@ class AttributionView(View):
     needs = ("capture", "selection", "question", "explained", "off")
     watches = ("work",)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.report: AnswerReport | None = None
         self.head = HeadTitle()
         self.rows = Segments(ROWS, tr("Queries whose attention is compared"))
@@ -341,19 +314,15 @@ class AttributionView(View):
         self.baseline.offer((name, tr(words), tr(why)) for name, words, why in BASELINES)
         for picker in (self.answer, self.steps, self.baseline):
             picker.activated.connect(self._ask_for)
-        self.button = Button(tr("Compute"), kind="filled")
-        self.button.clicked.connect(
-            lambda: self.asked.emit("stop_attributing" if self._work else "attribute")
-        )
+        self.button = Button(tr("Compute"), kind="filled", clicked=self._start_or_stop)
         self.button.setMinimumWidth(self.button.sizeHint().width())
         self._asks = label(tr("Output"), factor=0.92, kind="secondary")
         controls = hbox(
             None, self._asks, (self.answer, 1), self.steps, self.baseline, self.button,
             margins=(16, 4, 16, 8), spacing=8,
         )  # fmt: skip
-        self.agreement = label(wrap=True)
-        self.agreement.setToolTip(explanation(tr(RANKED), SPEARMAN))
-        self.bars = RowTable(
+        self.agreement = label(wrap=True, toolTip=explanation(tr(RANKED), SPEARMAN))
+        self.bars = tables.RowTable(
             tr("Every key: attention, gradient times attention, attribution"), about=self._words,
             sorts=False, height=ROW_HEIGHT,
         )  # fmt: skip
@@ -364,8 +333,8 @@ class AttributionView(View):
         self.grid = HeadGrid(tr(CONDUCTED), walks=True)
         self.grid.picked.connect(self.select_head)
         self._line = line()
-        self.complete = label(factor=0.92, kind="secondary", wrap=True)
-        self.complete.setToolTip(explanation(tr(COMPLETES), COMPLETENESS))
+        about = explanation(tr(COMPLETES), COMPLETENESS)
+        self.complete = label(factor=0.92, kind="secondary", wrap=True, toolTip=about)
         for part in (self.agreement, self.complete):
             part.setContentsMargins(16, 4, 16, 8)
             part.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
@@ -420,7 +389,6 @@ class AttributionView(View):
         self._show_state(result)
 
     def noticed(self, name: str) -> None:
-        """Another key, and whether the model is asked now."""
         report = self.report
         if report is None:
             return
@@ -443,16 +411,17 @@ class AttributionView(View):
         method = "heads" if report.scores is None else "attention"
         return Spec("attribution", chosen, Display(scale="linear"), methods=(method,))
 
-    def as_table(self) -> Table | None:
+    def as_table(self) -> tables.Table | None:
         """The numbers of the keys; before they are there, what every head conducts."""
         report = self.report
         if report is None or report.found is None:
             return None
         if report.scores is None or report.names is None:
             heads = sorted(report.found.heads.items())
-            rows = [[str(head), in_full(value)] for head, value in heads]
+            rows = [[str(head), tables.in_full(value)] for head, value in heads]
             return [[tr("head"), tr("conductance")], *rows]
-        return key_table(report.names, report.scores.columns.tolist(), measured_keys(report.scores))
+        scores = report.scores
+        return tables.key_table(report.names, scores.columns.tolist(), measured_keys(scores))
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -464,16 +433,10 @@ class AttributionView(View):
             part.setVisible(is_found and self.height() >= LOW)
         self._asks.setVisible(self.width() >= NARROW)
 
-    @property
-    def _work(self) -> Work | None:
-        """The job that asks the model now."""
-        going = (one for one in self.session.work if one.state in GOING)
-        return next((one for one in going if one.key == EXPLAIN), None)
-
     def _show_state(self, report: AnswerReport) -> None:
         """Show how far the job is; else how well the keys agree, how good what was found is, and
         whether it is what is asked now."""
-        work, found, scores = self._work, report.found, report.scores
+        work, found, scores = self.session.job(EXPLAIN), report.found, report.scores
         self.button.setText(tr("Stop" if work else "Compute"))
         agreement, complete = tr(HINT), ""
         if found is not None:
@@ -481,7 +444,7 @@ class AttributionView(View):
             stale = tr(STALE) if found.question != report.question else ""
             complete = " ".join(filter(None, (stale, complete_words(found))))
         if work is not None:
-            part = sentences.share(round(work.done / work.total, 2)) if work.total else ""
+            part = sentences.share(round(work.part, 2)) if work.total else ""
             parts = (tr(work.note or work.title), part, sentences.time_left(work.left))
             under_way = " · ".join(filter(None, parts))
             agreement, complete = (under_way, "") if found is None else (agreement, under_way)
@@ -489,10 +452,12 @@ class AttributionView(View):
         self.complete.setText(complete)
 
     def _words(self, column: int) -> str:
-        """A key and its three numbers."""
         assert self.report is not None and self.report.names is not None
         parts = [f"{one.title}: {one.words(column)}" for one in self.bars.columns[1:]]
-        return " · ".join([where(self.report.names, column), *parts])
+        return " · ".join([tables.where(self.report.names, column), *parts])
+
+    def _start_or_stop(self) -> None:
+        self.asked.emit("stop_attributing" if self.session.job(EXPLAIN) else "attribute")
 
     def _ask_for(self) -> None:
         if self.report is not None:

@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from hgviz.models.model import Model
     from hgviz.session import Session
 
-# --- changes --------------------------------------------------------------------------------------
-
 MOST = 2000  # rows: those whose loss rose most
 SHOWN = 200  # characters of a text that are drawn
 NARROW, NARROWEST = 620, 440  # px: below, the loss is left out
@@ -41,6 +39,8 @@ HEADS = {
     "ends": "Position", "states": "Nearest text",
 }  # fmt: skip
 WHOLE = ("classes", "states", "ends")  # asked of a whole text
+HINT = "Return: open in Inspect; B: toggle pruned / full model"
+KINDS: dict[Which, str] = {"lost": "Wrong", "won": "Right", "all": "All"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,6 @@ class Change:
 
     @property
     def more(self) -> float:
-        """Bits of loss more."""
         return self.loss[1] - self.loss[0]
 
 
@@ -74,8 +73,7 @@ class Changes:
 def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
     """The predictions that changed, those whose loss rose most first."""
     progress(0, 1)
-    kinds: tuple[Which, ...] = ("lost", "won", "all")
-    counts: dict[Which, int] = {kind: len(trial.changed(kind)) for kind in kinds}
+    counts = {kind: len(trial.changed(kind)) for kind in KINDS}
     places = trial.changed(which)
     if trial.before is None or trial.now is None or not len(places):
         return Changes(trial, (), counts)
@@ -88,8 +86,8 @@ def changes(trial: MaskTrial, which: Which, model: Model | None) -> Changes:
 
 def pruned_title(trial: MaskTrial) -> str:
     """12 heads off: the title of a column of the model without them."""
-    heads = counted(len(trial.off), "head")
-    return tr("{heads} off", heads=heads) if trial.off else tr("No head off")
+    words = "{heads} off" if trial.off else "No head off"
+    return tr(words, heads=counted(len(trial.off), "head"))
 
 
 def _answer_namer(trial: MaskTrial, model: Model | None) -> Callable[[int], str]:
@@ -164,6 +162,9 @@ def change_columns(listed: Changes) -> list[Column]:
 
         return Column(title, words, width=122, paint=paint)
 
+    def more_words(row: Change) -> str:
+        return decimals(row.more, 2, signed=True)
+
     def paint_more(painter: QPainter, box: QRectF, row: Change, chosen: bool) -> None:
         now = theme.current()
         theme.write(painter, box, more_words(row), theme.font(0.85), now.text, theme.TO_RIGHT)
@@ -172,23 +173,16 @@ def change_columns(listed: Changes) -> list[Column]:
         bar = QRectF(box.left(), box.center().y() - 3, wide, 7)
         theme.draw_box(painter, bar, 2, now.bad if row.more > 0 else now.good)
 
-    def more_words(row: Change) -> str:
-        return decimals(row.more, 2, signed=True)
-
     return [
         Column(tr("Context" if ends else "Text"), text_of, width=REST, right=ends,
                paint=paint_text_before),
         Column(tr(HEADS[asked]), lambda row: row.wanted, width=96, mono=True),
         answer_column(tr("Full model"), lambda row: (row.whole, row.was_right)),
         answer_column(pruned_title(listed.trial), lambda row: (row.now, row.is_right)),
-        Column(
-            tr("Loss increase"), more_words, lambda row: row.more, 116, explained("more"),
-            least=NARROW, paint=paint_more,
-        ),
-        Column(
-            tr("Loss, bits"), lambda row: f"{row.loss[0]:.2f} → {row.loss[1]:.2f}",
-            lambda row: row.loss[1], 110, explained("loss"), right=True, least=NARROWEST,
-        ),
+        Column(tr("Loss increase"), more_words, lambda row: row.more, 116, explained("more"),
+               least=NARROW, paint=paint_more),
+        Column(tr("Loss, bits"), lambda row: f"{row.loss[0]:.2f} → {row.loss[1]:.2f}",
+               lambda row: row.loss[1], 110, explained("loss"), right=True, least=NARROWEST),
     ]  # fmt: skip
 
 
@@ -202,13 +196,10 @@ class ChangedView(View):
 
     opened = Signal(str)  # a text
 
-    HINT = "Return: open in Inspect; B: toggle pruned / full model"
-    KINDS: tuple[tuple[Which, str], ...] = (("lost", "Wrong"), ("won", "Right"), ("all", "All"))
-
     def __init__(self) -> None:
         super().__init__()
-        self.head = PaneHead(tr(self.title), tr(self.HINT))
-        kinds = [(name, f"{tr(words)} 8,888") for name, words in self.KINDS]
+        self.head = PaneHead(tr(self.title), tr(HINT))
+        kinds = [(name, f"{tr(words)} 8,888") for name, words in KINDS.items()]
         about = tr("Predictions that are newly wrong, newly right, or both")
         self.which = Segments(kinds, about, wide=72)
         self.which.chosen.connect(self.refresh)
@@ -238,14 +229,14 @@ class ChangedView(View):
         return partial(changes, trial, kind, session.model)
 
     def draw(self, result: Changes) -> None:
-        for number, (name, words) in enumerate(self.KINDS):
+        for number, (name, words) in enumerate(KINDS.items()):
             button = self.which._group.button(number)
             button.setText(f"{tr(words)} {result.counts[name]:,}")
         self.table.show_rows(change_columns(result), result.rows)
         shown = len(result.rows)
-        largest = tr("{n:,} with the largest loss increase", n=shown)
         is_part = result.counts[self.which.choice] > shown  # type: ignore[index]
-        self.head.note.say(largest if is_part else tr(self.HINT))
+        words = "{n:,} with the largest loss increase" if is_part else HINT
+        self.head.note.say(tr(words, n=shown))
         self.table.setAccessibleName(tr("Predictions that changed: {n:,}", n=shown))
         if shown and self.table.chosen is None:
             self.table.choose(id(self.table.rows[0]))
@@ -270,16 +261,13 @@ BY: dict[By, str] = {"all": "All", "label": "Label", "length": "Length"}
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """What slices are compared by. scores: of the full model and with heads off; change: from one
-    to the other, with its interval; both times factor as they are written. sign: 1 where more is
-    better, -1 where less is.
-    """
+    """What slices are compared by."""
 
     title: str
-    scores: Callable[[SliceScore], tuple[float, float]]
-    change: Callable[[SliceScore], Ends]
-    factor: float
-    sign: int
+    scores: Callable[[SliceScore], tuple[float, float]]  # of the full model and with heads off
+    change: Callable[[SliceScore], Ends]  # from one to the other, with its interval
+    factor: float  # of both, as they are written
+    sign: int  # 1 where more is better, -1 where less is
     places: int
     score: str
 
@@ -369,21 +357,15 @@ def slice_columns(
     return [
         Column(tr("Part"), lambda part: tr(BY[part.by]), width=76, colour=quiet),
         Column(tr("Slice"), slice_name, width=REST),
-        Column(
-            f"{seen[:1].upper()}{seen[1:]}", lambda part: f"{part.n:,}", lambda part: part.n, 84,
-            right=True,
-        ),
+        Column(f"{seen[:1].upper()}{seen[1:]}", lambda part: f"{part.n:,}", lambda part: part.n,
+               84, right=True),
         score_column(tr("Full model"), 0, 96, "whole"),
         score_column(pruned, 1, 104, "right", SLICES_NARROWER),
         Column(tr(measure.title), change_words, worth, 116, explained("change"), True, 600),
-        Column(
-            tr("95 % interval"), interval_words, lambda part: [*measure.ends(part)[1:]], 146,
-            explained("ends"), True, least=SLICES_NARROW, colour=quiet,
-        ),
-        Column(
-            tr("worse  ·  better"), lambda part: tr(measure.verdict(part)), worth, 150,
-            explained("ends"), least=SLICES_NARROWEST, paint=paint,
-        ),
+        Column(tr("95 % interval"), interval_words, lambda part: [*measure.ends(part)[1:]], 146,
+               explained("ends"), True, least=SLICES_NARROW, colour=quiet),
+        Column(tr("worse  ·  better"), lambda part: tr(measure.verdict(part)), worth, 150,
+               explained("ends"), least=SLICES_NARROWEST, paint=paint),
     ]  # fmt: skip
 
 
@@ -440,8 +422,8 @@ class SlicesView(View):
             return lambda: trial
         if session.data:
             return Empty("Running…", "Results appear as they are computed.")
-        title = "Choose data to compare classes and slices"
-        return Empty(title, "Each is listed with its 95 % interval.")
+        words = "Each is listed with its 95 % interval."
+        return Empty("Choose data to compare classes and slices", words)
 
     def draw(self, result: MaskTrial) -> None:
         noun = place_noun(result.examples.asked, self.session.spec)

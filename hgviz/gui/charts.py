@@ -9,16 +9,8 @@ from html import escape
 from typing import Any, Literal
 
 import numpy as np
+from PySide6 import QtGui
 from PySide6.QtCore import QEvent, QRectF, Qt, Signal
-from PySide6.QtGui import (
-    QColor,
-    QFontMetricsF,
-    QKeyEvent,
-    QPainter,
-    QPaintEvent,
-    QResizeEvent,
-    QShowEvent,
-)
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from hgviz.gui import theme
@@ -28,8 +20,6 @@ from hgviz.gui.theme import faint
 from hgviz.gui.view import View
 from hgviz.gui.widgets import PaneHead, label, vbox
 from hgviz.palettes import CATEGORICAL, CATEGORICAL_DARK
-
-# --- numbers on axes ------------------------------------------------------------------------------
 
 
 def number(value: float) -> str:
@@ -58,14 +48,13 @@ Colour = str | int  # the name of a colour of the theme, or the number of a seri
 
 @dataclass(frozen=True, slots=True)
 class Axis:
-    """One side of a plot: all that can be shown of it, the text of a number, and named places that
-    take the place of numbers."""
+    """One side of a plot, and all that can be shown of it."""
 
     low: float
     high: float
     title: str = ""
     words: Callable[[float], str] = number
-    names: tuple[tuple[float, str], ...] = ()
+    names: tuple[tuple[float, str], ...] = ()  # places that take the place of numbers
 
     @classmethod
     def around(cls, values: Values, room: float = 0.05, title: str = "", **more: Any) -> Axis:
@@ -103,22 +92,17 @@ class Band:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Points:
-    """Marks at (x, y).
-
-    shape: an index of SHAPES; size: px across, 0 for points that are read but not drawn; words:
-    what the point at an index says under the pointer, in lines; keys: what the points stand for,
-    such as heads; name: their entry in the legend.
-    """
+    """Marks at (x, y)."""
 
     x: Values
     y: Values
     colour: Colour = "press"
-    shape: int = 0
-    size: float = 6.0
+    shape: int = 0  # of SHAPES
+    size: float = 6.0  # px across, 0 for points that are read but not drawn
     hollow: bool = False
-    words: Callable[[int], str] | None = None
-    keys: tuple[Hashable, ...] = ()
-    name: str = ""
+    words: Callable[[int], str] | None = None  # of the point at an index, under the pointer
+    keys: tuple[Hashable, ...] = ()  # what the points stand for, such as heads
+    name: str = ""  # their entry in the legend
 
     def index(self, key: Hashable) -> int | None:
         return self.keys.index(key) if key is not None and key in self.keys else None
@@ -152,37 +136,31 @@ class Plot:
     title: str = ""
 
     def of(self, kind: type) -> list[Any]:
-        """Its parts of a kind, in order."""
         return [part for part in self.parts if type(part) is kind]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slider:
-    """A line along x that moves from stop to stop.
+    """A line along x that moves from stop to stop."""
 
-    stops: the x of each; at: its stop, None for none; words: on its handle; home: the stop of the
-    End key.
-    """
+    stops: Values  # the x of each
+    at: int | None  # its stop, None for none
+    words: str  # on its handle
+    home: int = 0  # the stop of the End key
 
-    stops: Values
-    at: int | None
-    words: str
-    home: int = 0
+    def nearest_stop(self, x: float) -> int:
+        return int(np.abs(np.asarray(self.stops, float) - x).argmin())
 
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Plots in rows, with a legend where two of their parts have names.
-
-    words: the chart in a sentence; of: a zoom stays for as long as this is the same; by_x: whether
-    the pointer reads the point nearest to its x, however far above or below.
-    """
+    """Plots in rows, with a legend where two of their parts have names."""
 
     plots: tuple[Plot, ...] = ()
-    words: str = ""
+    words: str = ""  # the chart in a sentence
     slider: Slider | None = None
-    of: Hashable = None
-    by_x: bool = False
+    of: Hashable = None  # a zoom stays for as long as this is the same
+    by_x: bool = False  # whether the pointer reads the point nearest in x, however far above
 
     def legend(self) -> str:
         """The names of parts with their colours and shapes, as HTML; "" for fewer than two."""
@@ -212,12 +190,12 @@ FINEST = 1e-4  # of an axis: no more can be zoomed into
 NEAR = 16  # px from a point at which the pointer reads it
 
 
-def ink(colour: Colour) -> QColor:
+def ink(colour: Colour) -> QtGui.QColor:
     """A colour of the theme, or that of a series; colour-blind people can tell those apart."""
     if isinstance(colour, str):
-        return QColor(getattr(theme.current(), colour))
+        return QtGui.QColor(getattr(theme.current(), colour))
     table = CATEGORICAL_DARK if theme.current().dark else CATEGORICAL
-    return QColor(table[colour % len(table)])
+    return QtGui.QColor(table[colour % len(table)])
 
 
 @cache
@@ -298,7 +276,7 @@ def axis_class() -> Any:
             names, room = dict(self.axis.names), self.width() / max(1, len(values)) - 8
             if not names:
                 return [self.axis.words(at if abs(at) > 1e-6 * spacing else 0.0) for at in values]
-            metrics, cut = QFontMetricsF(theme.font(SMALL)), Qt.TextElideMode.ElideRight
+            metrics, cut = QtGui.QFontMetricsF(theme.font(SMALL)), Qt.TextElideMode.ElideRight
             return [metrics.elidedText(names[at], cut, room) for at in values]
 
     return WordAxis
@@ -373,15 +351,14 @@ class PlotItems:
         style = {"color": now.secondary.name(), "font-size": f"{font.pixelSize()}px"}
         item.setLabel(title or None, **style)
         item.showLabel(bool(title))
-
         item.axis, item.picture = axis, None
         item.update()
 
     @property
     def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """All that can be shown along x and y."""
-        x, y = ((float(axis.low), float(axis.high)) for axis in (self.plot.x, self.plot.y))
-        return x, y
+        x, y = self.plot.x, self.plot.y
+        return (float(x.low), float(x.high)), (float(y.low), float(y.high))
 
     @property
     def zoomed(self) -> bool:
@@ -412,6 +389,7 @@ class PlotItems:
 
 # --- the widget -----------------------------------------------------------------------------------
 
+PointHere = tuple[PlotItems, Points, int]
 HANDLE = 30  # px above the plots for the handle of the slider
 LEAST, LOW = 250, 150  # px of width and of height that one of several plots wants
 MOVES = {
@@ -421,18 +399,13 @@ MOVES = {
 
 
 class ChartWidget(QWidget):
-    """Draws a chart. The wheel zooms it, a drag moves it, a double click shows all of it again.
+    """Draws a chart. The wheel zooms it, a drag moves it, a double click shows all of it again."""
 
-    pointed: what the point under the pointer says, in a line, "" for none; hovered and picked: the
-    key of the point under the pointer, and of one that was clicked; entered: it was clicked twice;
-    slid: the slider's new stop, and whether this goes on with a move that had begun.
-    """
-
-    pointed = Signal(str)
-    hovered = Signal(object)
-    picked = Signal(object)
-    entered = Signal()
-    slid = Signal(int, bool)
+    pointed = Signal(str)  # what the point under the pointer says, in a line, "" for none
+    hovered = Signal(object)  # the key of the point under the pointer
+    picked = Signal(object)  # the key of one that was clicked
+    entered = Signal()  # it was clicked twice
+    slid = Signal(int, bool)  # the slider's new stop, and whether a move that had begun goes on
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -442,7 +415,7 @@ class ChartWidget(QWidget):
         self.plots: list[PlotItems] = []
         self.view: Any = None
         self._due = False
-        self._here: tuple[PlotItems, Points, int] | None = None  # the point under the pointer
+        self._here: PointHere | None = None  # the point under the pointer
         self._moving = False  # whether the slider has moved since it was taken
         self.legend = label(wrap=True, factor=SMALL, weight=500, margins=(8, 2, 8, 2))
         self.legend.setTextFormat(Qt.TextFormat.RichText)
@@ -494,14 +467,12 @@ class ChartWidget(QWidget):
         for items in self.shown:
             items.look(*items.ends)
 
-    # --- drawing ----------------------------------------------------------------------------------
-
-    def showEvent(self, event: QShowEvent) -> None:
+    def showEvent(self, event: QtGui.QShowEvent) -> None:
         super().showEvent(event)
         if self._due:
             self._draw(keep=True)
 
-    def resizeEvent(self, event: QResizeEvent) -> None:
+    def resizeEvent(self, event: QtGui.QResizeEvent) -> None:
         super().resizeEvent(event)
         self._arrange()
 
@@ -510,9 +481,9 @@ class ChartWidget(QWidget):
         if event.type() == QEvent.Type.PaletteChange and self.view is not None:
             self._draw(keep=True)
 
-    def paintEvent(self, event: QPaintEvent) -> None:
+    def paintEvent(self, event: QtGui.QPaintEvent) -> None:
         if self.hasFocus():
-            with QPainter(self) as painter:
+            with QtGui.QPainter(self) as painter:
                 focus_ring(painter, QRectF(self.rect()))
 
     def _draw(self, keep: bool) -> None:
@@ -569,16 +540,13 @@ class ChartWidget(QWidget):
         """Draw the rings, the name of the chosen point, the slider, and the card of a point."""
         now, slider = theme.current(), self.chart.slider
         for items in self.shown:
-            rings: list[dict[str, Any]] = []
-            pen = graphics().mkPen
+            rings, pen = list[dict[str, Any]](), graphics().mkPen
             items.name.hide()
             for points in items.plot.of(Points):
                 here = self._here[2] if self._here and self._here[1] is points else None
-                chosen = points.index(self.chosen)
-                for at, colour, width in (
-                    (points.index(self.ringed), now.text, 1.5), (chosen, now.mark, 2.5),
-                    (here, now.mark, 2.0),
-                ):  # fmt: skip
+                chosen, ringed = points.index(self.chosen), points.index(self.ringed)
+                widths = (ringed, now.text, 1.5), (chosen, now.mark, 2.5), (here, now.mark, 2.0)
+                for at, colour, width in widths:
                     if at is not None:
                         place = float(points.x[at]), float(points.y[at])
                         rings.append({"pos": place, "pen": pen(colour, width=width)})
@@ -624,9 +592,7 @@ class ChartWidget(QWidget):
     def _describe(self) -> None:
         self.setAccessibleDescription(" · ".join(filter(None, (self.chart.words, self.words))))
 
-    # --- the pointer ------------------------------------------------------------------------------
-
-    def _point(self, place: Any) -> tuple[PlotItems, Points, int] | None:
+    def _point(self, place: Any) -> PointHere | None:
         """The point that the pointer reads at a place of the scene."""
         for items in self.shown:
             near = items.nearest(place, self.chart.by_x)
@@ -643,7 +609,7 @@ class ChartWidget(QWidget):
         self.view.viewport().setCursor(shape)
         self._point_at(here)
 
-    def _point_at(self, here: tuple[PlotItems, Points, int] | None) -> None:
+    def _point_at(self, here: PointHere | None) -> None:
         if here != self._here:
             self._here = here
             self.pointed.emit("" if here is None else self.words)
@@ -662,7 +628,8 @@ class ChartWidget(QWidget):
         elif event.double():
             self.entered.emit()
         elif self.chart.slider is not None:
-            self._slide(self._nearest_stop(items.box.mapSceneToView(place).x()))
+            x = items.box.mapSceneToView(place).x()
+            self._slide(self.chart.slider.nearest_stop(x))
         elif key is not None:
             self.picked.emit(key)
 
@@ -670,16 +637,11 @@ class ChartWidget(QWidget):
         self.hovered.emit(None)
         self._point_at(None)
 
-    # --- the slider -------------------------------------------------------------------------------
-
     def _drag(self, line: Any) -> None:
         before = self.chart.slider
-        self._slide(self._nearest_stop(line.value()), self._moving)
+        self._slide(before.nearest_stop(line.value()), self._moving)
         self._moving |= self.chart.slider is not before
         self._annotate()
-
-    def _nearest_stop(self, x: float) -> int:
-        return int(np.abs(np.asarray(self.chart.slider.stops, float) - x).argmin())
 
     def _slide(self, stop: int, begun: bool = False) -> None:
         slider = self.chart.slider
@@ -689,10 +651,9 @@ class ChartWidget(QWidget):
 
     @property
     def own_keys(self) -> Sequence[Qt.Key]:
-        """The keys that move its slider."""
         return () if self.chart.slider is None else (*MOVES, Qt.Key.Key_Home, Qt.Key.Key_End)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
+    def keyPressEvent(self, event: QtGui.QKeyEvent) -> None:
         slider, key = self.chart.slider, Qt.Key(event.key())
         is_plain = not event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier
         if slider is None or not is_plain or key not in self.own_keys:
@@ -702,7 +663,7 @@ class ChartWidget(QWidget):
         self._slide(ends[key] if key in ends else (slider.at or 0) + MOVES[key])
 
 
-def _key(here: tuple[PlotItems, Points, int] | None) -> Hashable:
+def _key(here: PointHere | None) -> Hashable:
     return here[1].keys[here[2]] if here is not None and here[1].keys else None
 
 

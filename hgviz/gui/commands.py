@@ -5,19 +5,19 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
-from dataclasses import replace as replace_dataclass
 from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec import structs
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QApplication, QFileDialog
+from PySide6.QtWidgets import QFileDialog
 
 from hgviz import settings, tasks
-from hgviz.core import Capture, HeadId, HeadSet, HgvizError, ModelSpec
+from hgviz.analysis.roles import HeadExample
+from hgviz.core import Capture, HeadId, HgvizError
 from hgviz.errors import LabelError
 from hgviz.files import resource
 from hgviz.gui import dialogs, sentences, sources, studyruns, trials
@@ -26,45 +26,27 @@ from hgviz.gui import log as logged
 from hgviz.gui.across import ReachRunner
 from hgviz.gui.actions import BY_NAME
 from hgviz.gui.attribution import AttributionRunner
-from hgviz.gui.dialogs import (
-    CAPTURES,
-    READABLE,
-    TEXT_SUFFIXES,
-    ErrorDialog,
-    ModelInputs,
-    ask_for,
-    ask_where,
-)
 from hgviz.gui.dialogs import TEXTS as TEXT_FILES
 from hgviz.gui.export import Exporter
 from hgviz.gui.help import GUIDE, Explanation
-from hgviz.gui.jobs import GOING, Jobs, Lanes
+from hgviz.gui.jobs import Jobs, JobsPopup, Lanes
 from hgviz.gui.language import tr
+from hgviz.gui.palette import CommandPalette, Entry
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.removal import REMOVE, RemovalRunner
-from hgviz.gui.sessions import (
-    IDS,
-    Recent,
-    RecentNames,
-    Sessions,
-    losses,
-    sorted_out,
-)
+from hgviz.gui.sessions import IDS, Recent, Sessions, losses, sorted_out
+from hgviz.gui.sides import CompareDialog, Sides
 from hgviz.gui.sources import FIRST, SAMPLE, CaptureRunner, PromptChooser, UnreadError, name_of
 from hgviz.gui.studyruns import FolderWatcher
 from hgviz.gui.theme import wants_dark
 from hgviz.gui.view import LOOKS, View
+from hgviz.gui.widgets import has_focus
+from hgviz.gui.window import Window
 from hgviz.maskfile import write_mask
-from hgviz.session import Session, SideB, add_recent
-from hgviz.session.document import SUFFIX
-from hgviz.session.navigation import step_head, step_item, step_layer, step_level, step_token
-
-if TYPE_CHECKING:
-    from hgviz.analysis.roles import HeadExample
-    from hgviz.gui.palette import Entry
-    from hgviz.gui.sides import Sides
-    from hgviz.gui.window import Window
-    from hgviz.study import Standing, Study, Sweep
+from hgviz.session import Session, add_recent
+from hgviz.session.document import SUFFIX, SideB
+from hgviz.session.navigation import step_head, step_layer, step_level, step_token, strongest_key
+from hgviz.study import Study, Sweep
 
 SOFTMAX, YMISH, REVIEWS = "sample/softmax", "sample/ymish", "sample/reviews.tsv"
 EXCERPT = 200  # characters of a text that is about to be run
@@ -79,17 +61,14 @@ SHOWN: dict[str, dict[str, Any]] = {
     "table": {"mode": "inspect", "look": "heads"},
 }
 STEPS = {
-    "next_head": partial(step_head, by=1),
-    "last_head": partial(step_head, by=-1),
-    "next_layer": partial(step_layer, by=1),
-    "last_layer": partial(step_layer, by=-1),
-    "level_in": partial(step_level, by=1),
-    "level_out": partial(step_level, by=-1),
+    "next_head": partial(step_head, by=1), "last_head": partial(step_head, by=-1),
+    "next_layer": partial(step_layer, by=1), "last_layer": partial(step_layer, by=-1),
+    "level_in": partial(step_level, by=1), "level_out": partial(step_level, by=-1),
     "next_query": partial(step_token, by=1, field="query"),
     "last_query": partial(step_token, by=-1, field="query"),
     "next_key": partial(step_token, by=1, field="key"),
     "last_key": partial(step_token, by=-1, field="key"),
-}
+}  # fmt: skip
 
 
 class Commands:
@@ -99,27 +78,29 @@ class Commands:
         self.window, self.session, self.lanes = window, session, lanes
         self.views: tuple[View, ...] = ()
         self.at_hand: View | None = None
+        self.laying: Any = None  # the WindowLayout, once there is one
         self.sample = str(resource(SAMPLE))
         self.recent = Recent(session, self.keep)
-        self.opened_before = RecentNames(self.recent.add)
         self.working = Jobs(session, lanes, self.show_error)
         self.capturing = CaptureRunner(self)
-        self.explaining = AttributionRunner(session, lanes, self.working)
+        self.explaining = AttributionRunner(self)
         self.pruning = trials.TrialRunner(self)
         self.removing, self.sessions = RemovalRunner(self), Sessions(self)
         self.exporting, self.reaching = Exporter(self), ReachRunner(self)
-        self.watching = FolderWatcher(session, lanes, self.sees_sweep)
-        self.prompting = PromptChooser(self)
-        file, folder = QFileDialog.FileMode.ExistingFile, QFileDialog.FileMode.Directory
+        self.watching, self.prompting = FolderWatcher(self), PromptChooser(self)
         self._parts: dict[str, Callable[[], object]] = {  # by action
-            "open": partial(self._ask, "Open a checkpoint, capture, study or session", file),
-            "open_folder": partial(self._ask, "Open a checkpoint folder", folder),
-            "open_sweep_file": partial(self._ask, "Open a study file", file, STUDY_FILES),
+            "open": partial(self._ask, "Open a checkpoint, capture, study or session"),
+            "open_folder": partial(self._ask, "Open a checkpoint folder", sources.FOLDER),
+            "open_sweep_file": partial(self._ask, "Open a study file", kinds=STUDY_FILES),
             "open_sample": partial(self.open_path, self.sample),
             "export": self.exporting.export,
             "copy": self.exporting.copy,
             "copy_table": self.exporting.copy_table,
             "copy_command": self.exporting.copy_command,
+            "save": lambda: self._ask_where_to_save("Save capture", session.capture),
+            "save_beside": lambda: self._ask_where_to_save(
+                "Save comparison capture", session.capture_b, "-B"
+            ),
             "clear_recent": self.recent.clear,
             "close_window": window.close,
             "quit": window.close,
@@ -129,6 +110,8 @@ class Commands:
             "write": self.prompting.write,
             "stop": self.capturing.stop,
             "stop_attributing": self.explaining.stop,
+            "undo": partial(self._step_back, "undo", "Undone: {step}"),
+            "redo": partial(self._step_back, "redo", "Redone: {step}"),
             "all_on": partial(self.pruning.switch, frozenset()),
             "keep_mask": self.pruning.keep,
             "resume_score": self.pruning.resume,
@@ -151,6 +134,8 @@ class Commands:
             "last_pane": partial(self._walk, -1),
             "next_text": partial(self._step_text, 1),
             "last_text": partial(self._step_text, -1),
+            "docks": lambda: self.laying.page.turn_docks(),
+            "reset_layout": lambda: self.laying.page.arrange(),
         }
         self._recaptured: tuple[object, object] = (None, None)
         self._scored: tuple[object, ...] = ()  # what B is evaluated for
@@ -159,8 +144,6 @@ class Commands:
     @cached_property
     def comparing(self) -> Sides:
         """What brings B; made when somebody first compares."""
-        from hgviz.gui.sides import Sides
-
         return Sides(self.session, self.lanes, self.working, self.show_error)
 
     def method(self, name: str) -> Callable[[], object]:
@@ -218,7 +201,7 @@ class Commands:
         if name not in ("mode", "off", "work") or not session.outdated:
             return
         a, before, off = session.capture, self._recaptured, session.off
-        busy = any(one.state in GOING for one in session.work)
+        busy = session.job() is not None
         b_is_off = session.comparison is not None and session.comparison.kind == "off"
         in_file = a.path and a.path != str(resource(FIRST))
         chosen = in_file or b_is_off or any(a is one for one in self.pruning.pair or ())
@@ -251,7 +234,6 @@ class Commands:
         self.say(tr("B was not evaluated: {why}", why=why))
 
     def say(self, words: str) -> None:
-        """Say something in the status bar."""
         self.window.chosen_words.tell(words)
 
     def copy_words(self, words: str, said: str = "") -> None:
@@ -267,14 +249,13 @@ class Commands:
         """The current pane: the one that asks, or has the keyboard, or stands in the middle."""
         if self.at_hand is not None:
             return self.at_hand
-        visible, here = self.visible_panes(), QApplication.focusWidget()
-        inside = (view for view in visible if here and (view is here or view.isAncestorOf(here)))
-        return next(inside, visible[0] if visible else None)
+        visible = self.visible_panes()
+        return next(filter(has_focus, visible), visible[0] if visible else None)
 
     # --- files ------------------------------------------------------------------------------------
 
-    def _ask(self, title: str, mode: QFileDialog.FileMode, kinds: str = "") -> None:
-        ask_for(self.window, tr(title), mode, self._path_chosen, tr(kinds))
+    def _ask(self, title: str, mode: QFileDialog.FileMode = sources.FILE, kinds: str = "") -> None:
+        dialogs.ask_for(self.window, tr(title), mode, self._path_chosen, tr(kinds))
 
     def _path_chosen(self, path: str) -> None:
         self.remember(path)
@@ -283,10 +264,10 @@ class Commands:
     def open_path(self, path: str) -> None:
         """Open a checkpoint, a capture, a study or a session, whichever it is; or have the model at
         hand read an image or a sound, where it reads these."""
-        spec = self.session.model.spec if self.session.model else self.session.spec
+        spec = self.session.model_spec
         model, ending = self.session.model, Path(path).suffix.lower()
-        tower = model is not None and model.is_tower and ending in chain(*READABLE.values())
-        if tower or (spec is not None and ending in READABLE.get(spec.modality, ())):
+        tower = model is not None and model.is_tower and ending in chain(*dialogs.READABLE.values())
+        if tower or (spec is not None and ending in dialogs.READABLE.get(spec.modality, ())):
             self.prompting.capture_ids(path)
             return
         title = f"Opening {name_of(path)}"
@@ -333,10 +314,7 @@ class Commands:
             dialogs.Question(self.window, file, lines, answers).open()
 
     def _not_opened(self, error: BaseException) -> None:
-        if isinstance(error, UnreadError):
-            self.show_error(error)
-        else:
-            self._show_error(error, ("open", tr("Choose another file…")))
+        self.show_error(error, ("open", tr("Choose another file…")))
 
     def show_found(self, found: sources.OpenedFile) -> None:
         """Show a capture that was opened; the model that is open stays if it made it."""
@@ -347,7 +325,7 @@ class Commands:
         if found.selection is not None:
             fields |= {"selection": found.selection, "opened": found.opened}
         if found.path != str(resource(FIRST)):
-            self.opened_before[found.path] = name_of(found.path)
+            self.recent.open(found.path)
         else:
             fields["checkpoint"] = self.sample
         self.session.put(chosen=False, **fields)
@@ -370,17 +348,17 @@ class Commands:
         if example.text == capture.item:
             show()
         else:
-            work = partial(sources.look, capture.path, example.text)
-            self.working.start(self.lanes.files, "open", "Opening a text", work, show, bound=True)
+            self.open_item(example.text, show)
 
-    def open_item(self, number: int) -> None:
-        """Open another text of the corpus on screen; the newest asked for wins."""
-        if self.session.capture is None:
-            return
-        work = partial(sources.look, self.session.capture.path, number)
-        self.working.start(
-            self.lanes.files, "open", "Opening a text", work, self._show_item, bound=True
-        )
+    def open_item(
+        self, number: int, show: Callable[[sources.OpenedFile], None] | None = None
+    ) -> None:
+        """Open another text of the corpus on screen; the newest asked for wins. show: what is done
+        with it in place of showing it."""
+        if self.session.capture is not None:
+            work, lane = partial(sources.look, self.session.capture.path, number), self.lanes.files
+            show = show or self._show_item
+            self.working.start(lane, "open", "Opening a text", work, show, bound=True)
 
     def _show_item(self, found: sources.OpenedFile) -> None:
         """The head at hand stays; so does everything that the text does not change."""
@@ -395,41 +373,33 @@ class Commands:
         dialogs.ExchangeDialog(self.window, name, session.activation, session.spec).ask(chosen)
 
     def choose_a(self, activation: str) -> None:
-        """Open the checkpoint of A with another activation."""
         self.capturing.start_fresh(self.session.checkpoint, self.show_error, activation)
 
     # --- files that were opened last, or are dropped ----------------------------------------------
 
     def find(self) -> None:
-        """The command palette."""
-        from hgviz.gui.palette import CommandPalette
-
         palette = CommandPalette(self.window, self.session, settings.load().used)
         palette.chosen.connect(self._take_entry)
         palette.open()
 
     def _take_entry(self, entry: Entry) -> None:
-        """Do what an entry of the palette leads to."""
+        put, at = partial(self.session.put, mode="inspect"), self.session.at
         leads: dict[str, Callable[[Any], object]] = {
-            "action": self._run_found, "file": self.open_path, "head": self._go_to,
-            "metric": self._colour_heads, "setting": self.preferences,
-        }  # fmt: skip
+            "action": self._run_found,
+            "file": self.open_path,
+            "head": lambda head: put(selection=at(head)),
+            "metric": lambda metric: put(shade=metric),
+            "setting": self.preferences,
+        }
         leads[entry.kind](entry.value)
 
     def _run_found(self, name: str) -> None:
         self.keep(used=add_recent(settings.load().used, name))
         self.run(name)
 
-    def _go_to(self, head: HeadId) -> None:
-        self.session.put(mode="inspect")
-        self.session.select(layer=head.layer, head=head.head)
-
-    def _colour_heads(self, metric: str) -> None:
-        self.session.put(mode="inspect", shade=metric)
-
     def take(self, paths: list[str]) -> None:
         """Open what was dropped: one file, or several that belong together."""
-        if len(paths) == 1 and not paths[0].lower().endswith((*TEXT_SUFFIXES, IDS)):
+        if len(paths) == 1 and not paths[0].lower().endswith((*dialogs.TEXT_SUFFIXES, IDS)):
             self.open_path(paths[0])
             return
         work, done = partial(sorted_out, paths), partial(self._take_sorted, paths)
@@ -460,31 +430,21 @@ class Commands:
 
     # --- saving -----------------------------------------------------------------------------------
 
-    def save(self) -> None:
-        """Ask where, and write the capture."""
-        name = f"{self.session.capture.spec.name or 'capture'}.h5"
-        ask_where(self.window, tr("Save capture"), tr(CAPTURES), name,
-                  partial(self._save, self.session.capture))  # fmt: skip
-
-    def save_beside(self) -> None:
-        """Ask where, and write B."""
-        name = f"{self.session.capture_b.spec.name or 'capture'}-B.h5"
-        where = partial(self._save, self.session.capture_b)  # it may go meanwhile
-        ask_where(self.window, tr("Save comparison capture"), tr(CAPTURES), name, where)
+    def _ask_where_to_save(self, title: str, capture: Capture, side: str = "") -> None:
+        """Ask where, and write a capture, which may be replaced by another meanwhile."""
+        name = f"{capture.spec.name or 'capture'}{side}.h5"
+        save = partial(self._save, capture)
+        dialogs.ask_where(self.window, tr(title), tr(dialogs.CAPTURES), name, save)
 
     def _save(self, capture: Capture, path: str) -> None:
         self.remember(path)
         work = partial(tasks.save, capture, path, force=True)
-        title = f"Saving {Path(path).name}"
-        self.working.start(
-            self.lanes.files, f"save {path}", title, work, partial(self._saved, capture),
-            lasting=True,
-        )  # fmt: skip
+        self.working.write(path, work, partial(self._saved, capture))
 
     def _saved(self, capture: Capture, path: str) -> None:
         if not capture.items:  # of many texts one was written: the others stay where they are
             self.session.lies_at(capture, path)
-        self.opened_before[path] = name_of(path)
+        self.recent.open(path)
         self.say(tr("Saved {path}", path=path))
 
     def save_session(self) -> None:
@@ -500,7 +460,7 @@ class Commands:
         spec = self.session.spec
         name = name or f"{(spec.name if spec else '') or 'session'}{SUFFIX}"
         kinds = tr("Sessions (*{ending})", ending=SUFFIX)
-        ask_where(self.window, tr("Save session"), kinds, name, self._save_session)
+        dialogs.ask_where(self.window, tr("Save session"), kinds, name, self._save_session)
 
     def _save_session(self, path: str) -> None:
         self.remember(path)
@@ -529,7 +489,7 @@ class Commands:
         if name == "theme":
             self.session.put(dark=wants_dark(value))
         elif name in ("interface_scale", "language"):
-            self._offer_restart(name)
+            self._offer_restart(name, value)
         elif name in ("palette", "scale"):
             self.session.put(display=replace(self.session.display, **{name: value}))
 
@@ -538,18 +498,15 @@ class Commands:
         scales = settings.INTERFACE_SCALES
         at = scales.index(settings.load().interface_scale) + by
         if 0 <= at < len(scales):
-            self.keep(interface_scale=scales[at])
-            self._offer_restart("interface_scale")
+            self._prefer("interface_scale", scales[at])
         else:
             self.say(tr("The interface scale is already {scale}", scale=scales[at - by]))
 
-    def _offer_restart(self, setting: str) -> None:
+    def _offer_restart(self, setting: str, value: str) -> None:
         """Offer to start again, which is when these settings are read."""
-        value = getattr(settings.load(), setting)
+        title = tr("Interface scale {scale}", scale=value)
         if setting == "language":
             title = tr("Language: {language}", language=tr(dialogs.WORDS[value]))
-        else:
-            title = tr("Interface scale {scale}", scale=value)
         words = tr("hgviz restarts to apply it and reopens what is open.")
         answers = {tr("Later"): None, tr("Restart now"): self._restart}
         dialogs.Question(self.window, title, [words], answers).open()
@@ -560,8 +517,6 @@ class Commands:
 
     def jobs(self) -> None:
         """List all jobs over the status bar."""
-        from hgviz.gui.jobs import JobsPopup
-
         popup = JobsPopup(self.window)
         popup.dropped.connect(self.drop)
 
@@ -586,53 +541,30 @@ class Commands:
             dialogs.Question(self.window, tr("Unsaved work"), lost, answers).open()
         return not lost
 
-    def lay(self, laying: Any) -> None:
-        """From now on, lay out through this."""
-        self.laying = laying
-        self.sessions.layout, self.sessions.lay_out = laying.layout, laying.lay_out
-
-    def docks(self) -> None:
-        """Hide the docks, or show them again."""
-        self.laying.page.turn_docks()
-
-    def reset_layout(self) -> None:
-        """All panes and docks where they were at first."""
-        self.laying.page.arrange()
-
     def find_text(self) -> None:
-        """Search the texts of the corpus."""
         self.session.put(mode="inspect")
         next(one for one in self.views if isinstance(one, TextsPanel)).search()
 
     def fit(self) -> None:
-        """Show everything in every pane again."""
         for view in filter(View.isVisible, self.views):
             view.fit()
 
     def _walk(self, by: int) -> None:
         panes = [one for one in self.views if one.isVisible()]
-        here = QApplication.focusWidget()
-        at = next(
-            (n for n, one in enumerate(panes) if here and (one is here or one.isAncestorOf(here))),
-            -1 if by > 0 else 0,
-        )
+        at = next((n for n, one in enumerate(panes) if has_focus(one)), -1 if by > 0 else 0)
         order = [panes[(at + by * step) % len(panes)] for step in range(1, len(panes) + 1)]
         next((one for one in order if one.take_focus()), None)
 
     def theme(self) -> None:
-        """Light to dark or back, kept for the next start."""
-        self.session.put(dark=not self.session.dark)
-        self.keep(theme="dark" if self.session.dark else "light")
+        self._prefer("theme", "light" if self.session.dark else "dark")
 
     def full_screen(self) -> None:
-        """The whole screen, or back."""
         window = self.window
         window.setWindowState(window.windowState() ^ Qt.WindowState.WindowFullScreen)
 
     # --- the capture ------------------------------------------------------------------------------
 
     def drop(self, key: str) -> None:
-        """Stop a job by its key."""
         stops = dict.fromkeys((trials.MEASURE, trials.CURVE), self.pruning.stop_measuring) | {
             "capture": self.capturing.stop, "beside": lambda: self.comparing.stop(),
             REMOVE: self.removing.stop,
@@ -656,13 +588,13 @@ class Commands:
             self.capturing.measure()
 
     def _step_text(self, by: int) -> None:
-        number = step_item(self.session, by)
+        number = self.session.item(by)
         if number is not None:
             self.open_item(number)
 
     def strongest(self) -> None:
         """The key this query looks at most."""
-        work = partial(sources.strongest, self.session.capture, self.session.selection)
+        work = partial(strongest_key, self.session.capture, self.session.selection)
         self.lanes.files.submit(
             "strongest", "Finding the strongest key", work, on_error=self.show_error,
             on_done=lambda key: self.session.select(key=key), post=self.lanes.bridge.post,
@@ -682,30 +614,22 @@ class Commands:
 
     # --- heads that are off -----------------------------------------------------------------------
 
-    def undo(self) -> None:
-        """Take back what was done last to heads or masks."""
-        if words := self.session.undo:
-            self.pruning.undo.undo()
-            self.say(tr("Undone: {step}", step=words))
-
-    def redo(self) -> None:
-        """Do again what was taken back."""
-        if words := self.session.redo:
-            self.pruning.undo.redo()
-            self.say(tr("Redone: {step}", step=words))
+    def _step_back(self, way: str, words: str) -> None:
+        """Undo what was done last to heads or masks, or redo it."""
+        step = getattr(self.session, way)
+        getattr(self.pruning.undo, way)()
+        self.say(tr(words, step=step))
 
     def choose_data(self) -> None:
         """Ask for a file to score the model on."""
-        file = QFileDialog.FileMode.ExistingFile
         spec = self.session.spec
         reads = {"image": "images", "audio": "sounds"}.get(spec.modality if spec else "", "texts")
         is_labelled = reads != "texts" or (spec is not None and spec.goal == "classes")
         title = tr(f"Choose a labelled table of {reads}" if is_labelled else "Choose a text file")
         chosen = self.answered("choose_data", self.use_data)
-        ask_for(self.window, title, file, chosen, tr(TEXT_FILES))
+        dialogs.ask_for(self.window, title, sources.FILE, chosen, tr(TEXT_FILES))
 
     def use_data(self, path: str) -> None:
-        """Score the model on a file."""
         self.remember(path)
         self._evaluate(path)
 
@@ -739,11 +663,10 @@ class Commands:
         dialogs.PatchDialog(self.window, before).ask(chosen)
 
     def save_study(self) -> None:
-        """Ask where, and write what was measured."""
         name = f"{self.session.study.spec.name or 'model'}-heads.h5"
         title, kinds = tr("Save importance scores"), tr("Studies (*.h5)")
         chosen = self.answered("save_study", self._save_study, self._studied)
-        ask_where(self.window, title, kinds, name, chosen)
+        dialogs.ask_where(self.window, title, kinds, name, chosen)
 
     def _studied(self) -> object:
         """Which model was measured on which data."""
@@ -755,19 +678,16 @@ class Commands:
         self.pruning.save(path, lambda written: self.say(tr("Saved {path}", path=written)))
 
     def save_mask(self) -> None:
-        """Ask where, and write which heads are off as a mask file."""
         spec, off = self.session.spec, self.session.off
-        chosen = partial(self._save_mask, spec, off)
-        ask_where(self.window, tr("Save mask file"), tr("Mask files (*.json)"),
-                  f"{spec.name or 'model'}-mask.json", chosen)  # fmt: skip
 
-    def _save_mask(self, spec: ModelSpec, off: HeadSet, path: str) -> None:
-        try:
-            written = write_mask(path, spec, off)
-        except HgvizError as error:
-            self.show_error(error)
-        else:
-            self.say(tr("Saved {path}", path=written))
+        def save(path: str) -> None:
+            try:
+                self.say(tr("Saved {path}", path=write_mask(path, spec, off)))
+            except HgvizError as error:
+                self.show_error(error)
+
+        name = f"{spec.name or 'model'}-mask.json"
+        dialogs.ask_where(self.window, tr("Save mask file"), tr("Mask files (*.json)"), name, save)
 
     def open_changed(self, text: str) -> None:
         """Capture a text with and without the heads that are off, and look at it."""
@@ -786,30 +706,29 @@ class Commands:
     def show_study(self, study: Study) -> None:
         """Show a study that was opened; where another model is open, ask first."""
         session = self.session
-        self.opened_before[study.path] = name_of(study.path)
-        nothing = session.model is None and session.capture is None and not session.checkpoint
-        if nothing:
-            self._show_alone(study)
-        elif session.spec is None or session.spec.digest == study.spec.digest:
-            self.pruning.open_study(study)
+        self.recent.open(study.path)
+
+        def show(alone: bool) -> None:
+            self.pruning.open_study(study, alone)
             self.say(trials.about(study))
+
+        if session.model is None and session.capture is None and not session.checkpoint:
+            show(alone=True)
+        elif session.spec is None or session.spec.digest == study.spec.digest:
+            show(alone=False)
         else:
             error = trials.another_model(study, session.spec)
-            show = partial(self._show_alone, study)
-            ErrorDialog(self.window, error, (tr("Show study"), show)).open()
-
-    def _show_alone(self, study: Study) -> None:
-        self.pruning.open_study(study, alone=True)
-        self.say(trials.about(study))
+            button = tr("Show study"), partial(show, alone=True)
+            dialogs.ErrorDialog(self.window, error, button).open()
 
     # --- a study of many runs ---------------------------------------------------------------------
 
     def show_sweep(self, found: Sweep, path: str) -> None:
         """Show a study that was opened, by its file or its folder."""
-        self.opened_before[path] = found.title or name_of(path)
+        self.recent.open(path, found.title)
         at = Path(path).resolve()
         file = str(at if at.is_file() else at / "study.toml")
-        found = replace_dataclass(found, path=str(Path(found.path).resolve()))
+        found = replace(found, path=str(Path(found.path).resolve()))
         same = self.session.sweep is not None and self.session.sweep.path == found.path
         self.session.put(
             sweep=found, sweep_file=file, sweep_trouble="", mode="sweep",
@@ -822,10 +741,6 @@ class Commands:
         mode = "inspect" if self.session.mode == "sweep" else self.session.mode
         self.session.put(sweep=None, sweep_file="", sweep_trouble="", cell="", mode=mode)
 
-    def sees_sweep(self) -> bool:
-        """Whether the page of the study is on screen."""
-        return self.session.mode == "sweep" and self.window.isVisible()
-
     def run_sweep(self) -> None:
         """Copy the command that computes what is missing of the study."""
         session = self.session
@@ -834,13 +749,9 @@ class Commands:
         words += ["--again"] if session.sweep.counts["failed"] else []
         self.copy_words(shlex.join(words))
 
-    def choose_cell(self, key: str) -> None:
-        """Look at one cell, "" for none."""
-        self.session.put(cell=key)
-
     def open_cell(self) -> None:
         """Open what the chosen run left: its model, both of a comparison, or what it measured."""
-        sweep, run = self.session.sweep, chosen(self.session)
+        sweep, run = self.session.sweep, self.session.run
         if sweep is None or run is None:
             return
         if run.cell.work in ("measure", "curve"):
@@ -848,7 +759,7 @@ class Commands:
             return
         a, *others = studyruns.models_of(sweep, run.cell)
         for model in (a, *others):
-            self.opened_before[model.path] = model.name  # its folder is named by a key
+            self.recent.open(model.path, model.name)  # its folder is named by a key
         if others:
             b = SideB("model", path=others[0].path, activation=others[0].activation)
             self.session.put(mode="compare", comparison=b)
@@ -897,24 +808,24 @@ class Commands:
 
     def ask_model(self, folder: bool) -> None:
         """Ask for the checkpoint or the capture that B shall be."""
-        mode = QFileDialog.FileMode.Directory if folder else QFileDialog.FileMode.ExistingFile
-        one, other = "Compare with a checkpoint folder", "Compare with a checkpoint or capture"
+        words = (
+            "Compare with a checkpoint folder" if folder else "Compare with a checkpoint or capture"
+        )
         chosen = self.answered("compare_with", self._beside_chosen)
-        ask_for(self.window, tr(one if folder else other), mode, chosen)
+        dialogs.ask_for(self.window, tr(words), sources.FOLDER if folder else sources.FILE, chosen)
 
     def ask_side(self, kind: str) -> None:
         """Ask what B shall be, of one kind first."""
-        from hgviz.gui.sides import CompareDialog
-
         then = self.answered("compare_with", self.choose_side)
-        CompareDialog(self.window, self.session, self.opened_before, kind, self.ask_model).ask(then)
+        names = self.recent.names
+        CompareDialog(self.window, self.session, names, kind, self.ask_model).ask(then)
 
     def _beside_chosen(self, path: str) -> None:
         self.remember(path)
         place = Path(path)
         if place.name == "config.json":
             path = str(place.parent)
-        self.opened_before[path] = name_of(path)
+        self.recent.open(path)
         self.comparing.choose(SideB("model", path=path))
 
     # --- help -------------------------------------------------------------------------------------
@@ -951,7 +862,6 @@ class Commands:
         Explanation(self.window, topic if known else help_pages.topics()[0], listed=True).open()
 
     def log(self) -> None:
-        """Show the folder of the log, or say where it is."""
         folder = logged.file().parent
         try:
             folder.mkdir(parents=True, exist_ok=True)
@@ -961,18 +871,15 @@ class Commands:
         words = "The log is in {folder}" if shown else "The log folder is {folder}"
         self.say(tr(words, folder=folder))
 
-    def show_error(self, error: BaseException) -> None:
-        """Show an error in a dialog."""
-        act = None if isinstance(error, HgvizError) else ("log", tr("Show log folder"))
+    def show_error(self, error: BaseException, act: tuple[str, str] | None = None) -> None:
+        """Show an error in a dialog. act: the action that helps, and the words of its button."""
         if isinstance(error, UnreadError):
-            text = ModelInputs.of(error.model).text
+            text = dialogs.ModelInputs.of(error.model).text
             act = ("edit_text", tr("Edit text…")) if text else ("ids", tr("Choose a file…"))
-        self._show_error(error, act)
-
-    def _show_error(self, error: BaseException, act: tuple[str, str] | None) -> None:
-        """act: the action that helps, and the words of its button."""
+        elif act is None and not isinstance(error, HgvizError):
+            act = "log", tr("Show log folder")
         button = (act[1], partial(self.run, act[0])) if act else None
-        ErrorDialog(self.window, sources.shown_error(error), button).open()
+        dialogs.ErrorDialog(self.window, sources.shown_error(error), button).open()
 
 
 def report_command(session: Session) -> str:
@@ -988,13 +895,6 @@ def report_command(session: Session) -> str:
         words += ["--text", a.main.text]
     names = (one.spec.name or "model" for one in (a, b))
     return shlex.join([*words, "-o", f"{'-'.join(names)}.html"])
-
-
-def chosen(session: Session) -> Standing | None:
-    """The chosen cell as it stands."""
-    if session.sweep is None or not session.cell:
-        return None
-    return next((one for one in session.sweep.standings if one.cell.key == session.cell), None)
 
 
 def _most_alike(a: Capture, b: Capture, head: HeadId) -> tuple[HeadId, float] | None:

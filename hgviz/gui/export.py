@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from PySide6.QtCore import QPoint, QRect, QSize, Qt, QTimer, QUrl, Signal
 from PySide6.QtGui import (
@@ -34,28 +34,13 @@ from hgviz.analysis.composition import is_of_tokens
 from hgviz.analysis.importance import METHODS
 from hgviz.core import Capture, Display, HeadId, HgvizError, progress, progress_as
 from hgviz.errors import require
-from hgviz.figures.spec import (
-    ANSWERS,
-    FIGURES,
-    FORMATS,
-    MISSING,
-    UNITS,
-    WIDTHS,
-    Kind,
-    Spec,
-    answer_command,
-    csv_beside,
-    figure_command,
-    format_of,
-    kind_of,
-    known_name,
-    options_of,
-    points,
-)
+from hgviz.figures import spec as figures
+from hgviz.figures.spec import Kind, Spec
 from hgviz.files import SAMPLE
 from hgviz.gui import sentences, theme
 from hgviz.gui.dialogs import MARGIN, Form, ask_where, note
 from hgviz.gui.help import Explanation
+from hgviz.gui.jobs import Lanes, Runner
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import followed
 from hgviz.gui.view import BAR_AFTER, Empty, View
@@ -67,12 +52,10 @@ from hgviz.tasks.figures import activations_of
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
     from hgviz.figures import Panel
-    from hgviz.gui.jobs import Lanes
+    from hgviz.figures.output import Preview
     from hgviz.models.model import Model
     from hgviz.session import Session
     from hgviz.study import Study, Sweep
-
-# --- answers --------------------------------------------------------------------------------------
 
 LABELS: dict[str, str] = {
     "tokens": "Attribution to tokens",
@@ -94,16 +77,14 @@ class AnswerFigure(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class AttributionFigure:
-    """What a model was asked about a text and what was found; says: the token asked about; model
-    and checkpoint: what was asked, and where it lies; activation: what its own was exchanged for.
-    """
+    """What a model was asked about a text and what was found."""
 
     found: Attribution
     capture: Capture
-    says: str
+    says: str  # the token asked about
     model: Model | None
-    checkpoint: str
-    activation: str = ""
+    checkpoint: str  # where the model lies
+    activation: str = ""  # what its own was exchanged for
 
     def panel(self, spec: Spec) -> Panel:
         """A figure of it made ready; spec.methods: which of LABELS. Errors: HgvizError."""
@@ -124,8 +105,8 @@ class AttributionFigure:
         """The command that asks again, of the model where it lies. Errors: HgvizError."""
         ready = self.panel(spec)
         asked = getattr(ready.content, "asked", ())
-        models = [self.checkpoint or MISSING["answer"][0]]
-        return answer_command(ready.spec, asked, models, Path(out).name)
+        models = [self.checkpoint or figures.MISSING["answer"][0]]
+        return figures.answer_command(ready.spec, asked, models, Path(out).name)
 
 
 def answered(session: Session) -> AttributionFigure | None:
@@ -141,14 +122,11 @@ def answered(session: Session) -> AttributionFigure | None:
     return AttributionFigure(found, capture, says, model, session.checkpoint, session.activation)
 
 
-# --- places ---------------------------------------------------------------------------------------
-
-
 def with_ending(path: str, asked: str) -> tuple[str, str]:
     """A path as it was typed, with the ending of the format asked for where it has none of a
     figure (fig1.2, fig.txt); and the format that its name says."""
     try:
-        return path, format_of(path)
+        return path, figures.format_of(path)
     except HgvizError:
         return f"{path}.{asked}", asked
 
@@ -162,27 +140,13 @@ def require_free(path: str, numbers: bool, ended: bool) -> None:
     Errors: HgvizError where another file would go.
     """
     figure = Path(path)
-    files = [figure] * ended + [csv_beside(figure)] * (numbers and not os.path.exists(path))
+    files = [figure] * ended + [figures.csv_beside(figure)] * (numbers and not os.path.exists(path))
     taken = " and ".join(one.name for one in files if os.path.exists(one))
     verb = "exist" if " and " in taken else "exists"
     require(not taken, f"{taken} already {verb}", "Give the figure another name")
 
 
-# --- drafts ---------------------------------------------------------------------------------------
-
 Of = tuple["Capture | Study | Sweep", ...] | AnswerFigure  # what a figure is drawn of
-
-
-@dataclass(frozen=True, slots=True)
-class PagePicture:
-    """A page that was drawn. width and height: in points; smallest: its smallest text, in points;
-    notes: what was reduced, chosen and left out."""
-
-    image: QImage
-    width: float
-    height: float
-    smallest: float | None
-    notes: tuple[str, ...]
 
 
 class FigureCache:
@@ -204,12 +168,10 @@ class FigureCache:
         self._kept = content, of, ready
         return ready
 
-    def page(self, spec: Spec, of: Of, dots: float) -> PagePicture:
-        """Draw a figure as a screen shows it, from its PNG. Errors: HgvizError."""
+    def page(self, spec: Spec, of: Of, dots: float) -> Preview:
+        """Draw a figure as a screen shows it. Errors: HgvizError."""
         with progress_as(lambda step: replace(step, value=None)):  # measures, and no pages
-            page = tasks.preview(self.panel(spec, of), dots)
-        image = QImage.fromData(page.png)
-        return PagePicture(image, page.width, page.height, page.smallest, page.notes)
+            return tasks.preview(self.panel(spec, of), dots)
 
     def export(
         self, spec: Spec, of: Of, path: str, numbers: bool = False, ended: bool = False
@@ -233,14 +195,13 @@ HOW = {
 
 @dataclass(frozen=True, slots=True)
 class FigureKind:
-    """A kind of figure with what it would show; name: of it alone; of: what it is drawn of; why:
-    what it lacks, "" where it can be drawn."""
+    """A kind of figure with what it would show."""
 
     name: str
     label: str
     spec: Spec
-    of: Of = ()
-    why: str = ""
+    of: Of = ()  # what it is drawn of
+    why: str = ""  # what it lacks, "" where it can be drawn
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,15 +216,15 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[FigureKind, ...]:
     """Every kind; of those that panes show, what they show."""
     tokens = session.capture is not None and is_of_tokens(session.capture)
     by_name = {name_of(spec): spec for spec in reversed(shown)}
-    specs = {one: by_name.get(one) or _usual(session, one) for one in FIGURES}
+    specs = {one: by_name.get(one) or _usual(session, one) for one in figures.FIGURES}
     found = [
         FigureKind(one.name, one.label, replace(specs[one.name], tokens=tokens),
                    drawn_of(session, one), why_not(session, one))
-        for one in FIGURES.values()
+        for one in figures.FIGURES.values()
         if one.of != "sweep" or session.sweep is not None
     ]  # fmt: skip
     if (answer := answered(session)) is None:
-        kind, why = ANSWERS["attribution"], "compute attribution first"
+        kind, why = figures.ANSWERS["attribution"], "compute attribution first"
         return (*found, FigureKind(kind.name, kind.label, _usual(session, kind.name), why=why))
     lacks = {"layers": answer.found.layers is None, "attention": answer.found.slopes is None}
     display = Display(scale="linear")
@@ -273,11 +234,6 @@ def offers(session: Session, shown: Sequence[Spec]) -> tuple[FigureKind, ...]:
             name = name_of(spec)
             found.append(FigureKind(name, words, by_name.get(name, spec), answer))
     return tuple(found)
-
-
-def offer_of(session: Session, spec: Spec) -> FigureKind:
-    """What a pane shows, as an offer."""
-    return next(one for one in offers(session, (spec,)) if one.name == name_of(spec))
 
 
 def name_of(spec: Spec) -> str:
@@ -327,16 +283,16 @@ def command_for(of: Of, spec: Spec, out: str) -> Command:
     so that it runs wherever it is pasted."""
     if not isinstance(of, tuple):
         return Command(of.command(spec, out))
-    known = [(one.path, known_name(one.path)) for one in of]
+    known = [(one.path, figures.known_name(one.path)) for one in of]
     files = [name if name.startswith(f"{SAMPLE}/") else path for path, name in known]
-    missing = MISSING[kind_of(spec.kind).of]
+    missing = figures.MISSING[figures.kind_of(spec.kind).of]
     names = [missing[at % len(missing)] for at, path in enumerate(files or [""]) if not path]
     lacks = "; ".join(
         tr("it reads {name}: {how}", name=name, how=tr(HOW[name])) for name in dict.fromkeys(names)
     )
     items = tuple(one.item for one in of if isinstance(one, Capture)) or (0,)
     item = items if len(set(items)) > 1 else items[0]
-    return Command(figure_command(spec, files, item, out), lacks)
+    return Command(figures.figure_command(spec, files, item, out), lacks)
 
 
 def file_name(session: Session, spec: Spec) -> str:
@@ -365,7 +321,7 @@ def _usual(session: Session, kind: str) -> Spec:
 
 def coloured(kind: str) -> bool:
     """Whether a kind of figure has the colours of maps."""
-    return kind != "attribution" and "palette" in options_of(kind)
+    return kind != "attribution" and "palette" in figures.options_of(kind)
 
 
 def signed(offer: FigureKind) -> bool:
@@ -396,23 +352,20 @@ WAIT = 60  # ms: what is typed in one go is drawn once
 
 
 class PreviewPane(View):
-    """The page that a form asks for, at 100 % or as large as there is room.
-
-    noted: a page is shown, or None for none of these choices.
-    """
+    """The page that a form asks for, at 100 % or as large as there is room."""
 
     title = "Preview"
     topic = "export"
     wait = WAIT
 
-    noted = Signal(object)  # a PagePicture
+    noted = Signal(object)  # a Preview that is shown, or None for none of these choices
     failed = Signal()
 
     def __init__(self, choices: FigureForm, drafts: FigureCache) -> None:
         super().__init__()
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground, False)
         self._choices, self._drafts = choices, drafts
-        self.picture: PagePicture | None = None
+        self.picture: Preview | None = None
         self._fits = False
         self.page = label(kind="page")
         self.page.setAccessibleName(tr("Preview of the figure"))
@@ -430,7 +383,7 @@ class PreviewPane(View):
         self._late = QTimer(self, singleShot=True, interval=BAR_AFTER)
         self._late.timeout.connect(self._age)
 
-    def request(self, session: Session) -> Callable[[], PagePicture] | Empty:
+    def request(self, session: Session) -> Callable[[], Preview] | Empty:
         """Draw the page; the one before stays, and fades if that takes long."""
         offer, spec = self._choices.offer, self._choices.spec
         if why := tr(offer.why):
@@ -439,7 +392,7 @@ class PreviewPane(View):
         self._late.start()
         return partial(self._drafts.page, spec, offer.of, DOTS * self.devicePixelRatioF())
 
-    def draw(self, result: PagePicture) -> None:
+    def draw(self, result: Preview) -> None:
         self._late.stop()
         self.picture = result
         self.fade.setEnabled(False)
@@ -450,10 +403,10 @@ class PreviewPane(View):
     def show_error(self, error: BaseException) -> None:
         self._late.stop()
         super().show_error(error)
+        self.noted.emit(None)
         self.failed.emit()
 
     def cancel(self) -> None:
-        """Draw nothing for now."""
         self._wait.stop()
         self._late.stop()
         self._drop()
@@ -472,7 +425,7 @@ class PreviewPane(View):
         """Put the page on screen, at 100 % each pixel of it as one of the screen."""
         if self.picture is None:
             return
-        image, ratio = QImage(self.picture.image), self.devicePixelRatioF()
+        image, ratio = QImage.fromData(self.picture.png), self.devicePixelRatioF()
         room = (self.size() - QSize(2 * EDGE, 2 * EDGE)) * ratio
         if self._fits and image.size().boundedTo(room) != image.size():
             shape, how = Qt.AspectRatioMode.KeepAspectRatio, Qt.TransformationMode
@@ -494,8 +447,6 @@ class PreviewPane(View):
         self.noted.emit(None)
 
 
-# --- notes ----------------------------------------------------------------------------------------
-
 LEGIBLE = 5.0  # points: journals print nothing smaller
 DECIMALS = {"in": 2, "mm": 0, "cm": 1, "pt": 0}
 
@@ -508,16 +459,11 @@ USES = {
 }
 
 
-def unit_of(width: str) -> str:
-    """The unit of a preset or a length: in, mm, cm or pt."""
-    length = WIDTHS[width][0] if width in WIDTHS else width.strip().lower()
-    return next((unit for unit in DECIMALS if length.endswith(unit)), "in")
-
-
-def measures(picture: PagePicture, width: str) -> str:
-    """5.50 × 4.21 in · 396 × 303 pt · smallest text 6.5 pt."""
-    unit = unit_of(width)
-    wide, high = (f"{one / UNITS[unit]:.{DECIMALS[unit]}f}"
+def measures(picture: Preview, width: str) -> str:
+    """5.50 × 4.21 in · 396 × 303 pt · smallest text 6.5 pt; in the unit of a preset or a length."""
+    length = figures.WIDTHS[width][0] if width in figures.WIDTHS else width.strip().lower()
+    unit = next((unit for unit in DECIMALS if length.endswith(unit)), "in")
+    wide, high = (f"{one / figures.UNITS[unit]:.{DECIMALS[unit]}f}"
                   for one in (picture.width, picture.height))  # fmt: skip
     parts = [f"{wide} × {high} {unit}"]
     if unit != "pt":
@@ -527,7 +473,7 @@ def measures(picture: PagePicture, width: str) -> str:
     return "   ·   ".join(parts)
 
 
-def warning(picture: PagePicture) -> str:
+def warning(picture: Preview) -> str:
     """What is too small; "" for nothing."""
     if picture.smallest is None or picture.smallest >= LEGIBLE:
         return ""
@@ -538,7 +484,7 @@ def warning(picture: PagePicture) -> str:
     return tr(words, n=picture.smallest, least=LEGIBLE)
 
 
-def notes(picture: PagePicture) -> str:
+def notes(picture: Preview) -> str:
     """What was reduced, chosen and left out, as its file says it; "" for nothing."""
     return " ".join(
         f"{one[:1].upper()}{one[1:]}{'' if one.endswith('.') else '.'}"
@@ -549,7 +495,7 @@ def notes(picture: PagePicture) -> str:
 def wrong_width(width: str) -> str:
     """Why this is no width for a figure; "" for one that is."""
     try:
-        points(width)
+        figures.points(width)
     except HgvizError as error:
         return f"{tr(error.lines[0])} {tr(error.lines[-1])}"
     return ""
@@ -578,34 +524,34 @@ TITLES = (("usual", "Default"), ("own", "Custom"), ("none", "None"))
 
 
 class FigureForm(QWidget):
-    """What to draw, how wide, in which format. changed: another figure is wanted."""
+    """What to draw, how wide, in which format."""
 
-    changed = Signal()
+    changed = Signal()  # another figure is wanted
 
     def __init__(
         self, offers: Sequence[FigureKind], first: str, display: Display, width: str, form: str
     ) -> None:
         super().__init__()
         self._offers, self._display = {one.name: one for one in offers}, display
-        self._rows = QFormLayout()
+        self._rows = QFormLayout(
+            labelAlignment=theme.TO_LEFT, horizontalSpacing=12, verticalSpacing=8
+        )
         vbox(self, self._rows, 1, margins=(0, 0, 12, 0))
-        self._rows.setLabelAlignment(theme.TO_LEFT)
-        self._rows.setHorizontalSpacing(12)
-        self._rows.setVerticalSpacing(8)
         self.kind, self.width_, self.form = (Picker(characters=8) for _ in range(3))
-        self.length, self.own = QLineEdit(), QLineEdit()
+        self.length = QLineEdit(placeholderText=tr("3.25in, 89mm, 12cm or 252pt"))
+        self.length.setAccessibleName(tr("Another width"))
+        self.own = QLineEdit(placeholderText=tr("Title of the figure"))
+        self.own.setAccessibleName(tr("Custom title"))
         self._offer_kinds(offers, first)
         self._row(tr("Figure"), self.kind)
         self._offer_widths(width)
         self._row(tr("Width"), self.width_, self.length)
         self.refused = self._note("bad")
-        self.form.offer(((name, tr(words)) for name, words in FORMATS.items()), form)
+        self.form.offer(((name, tr(words)) for name, words in figures.FORMATS.items()), form)
         self._row(tr("Format"), self.form)
         self.use = self._note()
         self.use.setMinimumHeight(2 * self.use.fontMetrics().height())
         self.title_ = Segments(TITLES)
-        self.own.setPlaceholderText(tr("Title of the figure"))
-        self.own.setAccessibleName(tr("Custom title"))
         self._row(tr("Title"), self.title_, self.own)
         self.colours = Check(tr("As on screen"))
         self.colours.setChecked(True)
@@ -631,8 +577,7 @@ class FigureForm(QWidget):
     @property
     def width_asked(self) -> str:
         """The name of a preset, or the length that was typed."""
-        name: str = self.width_.currentData()
-        return name or self.length.text().strip()
+        return self.width_.currentData() or self.length.text().strip()
 
     @property
     def spec(self) -> Spec:
@@ -659,14 +604,12 @@ class FigureForm(QWidget):
         self.kind.view().setMinimumWidth(longest + 32)
 
     def _offer_widths(self, width: str) -> None:
-        self.length.setPlaceholderText(tr("3.25in, 89mm, 12cm or 252pt"))
-        self.length.setAccessibleName(tr("Another width"))
-        if width not in WIDTHS and not wrong_width(width):
+        if width not in figures.WIDTHS and not wrong_width(width):
             self.length.setText(width)
-        presets = [(name, f"{tr(words)}: {size}") for name, (size, words) in WIDTHS.items()]
+        presets = [(name, f"{tr(words)}: {size}") for name, (size, words) in figures.WIDTHS.items()]
         chosen = OTHER if self.length.text() else width
-        if chosen not in (OTHER, *WIDTHS):
-            chosen = next(iter(WIDTHS))
+        if chosen not in (OTHER, *figures.WIDTHS):
+            chosen = next(iter(figures.WIDTHS))
         self.width_.offer([*presets, (OTHER, tr("Another width…"))], chosen)
 
     def _row(self, words: str, field: QWidget, more: QWidget | None = None) -> None:
@@ -686,7 +629,6 @@ class FigureForm(QWidget):
         self.changed.emit()
 
     def _fit(self) -> None:
-        """Show what belongs to the choices."""
         self.kind.setToolTip(self.kind.currentText())
         is_typed = self.width_.currentData() == OTHER
         self._rows.setRowVisible(self.length, is_typed)
@@ -747,11 +689,10 @@ class ExportDialog(Form):
         self.choices = FigureForm(kinds, first, session.display, *last)
         self.choices.changed.connect(self._ask)
         self.first = self.choices.kind
-        self.help = IconButton("info", tr("About this dialog"))
-        self.help.clicked.connect(self._explain)
+        self.help = IconButton("info", tr("About this dialog"), clicked=self._explain)
         self.preview = PreviewPane(self.choices, self._drafts)
         self.preview.noted.connect(self._show_notes)
-        self.preview.failed.connect(self._fail)
+        self.preview.failed.connect(lambda: self.default.setEnabled(False))
         self.size_ = Segments(SIZES, tr("Size of the preview"))
         self.size_.chosen.connect(lambda name: self.preview.show_whole(name == "fit"))
         self.measures = Words(kind="secondary")
@@ -761,9 +702,8 @@ class ExportDialog(Form):
         self.warning, self.notes = note("", "warning"), note("")
         for one in (self.warning, self.notes):
             one.setAlignment(Qt.AlignmentFlag.AlignTop)
-        self.copy = Button(tr("Copy command"), "copy")
-        self.copy.setToolTip(tr("Copy the command that draws this figure"))
-        self.copy.clicked.connect(self._copy)
+        about = tr("Copy the command that draws this figure")
+        self.copy = Button(tr("Copy command"), "copy", toolTip=about, clicked=self._copy)
         self.told = Words(factor=0.92, kind="secondary")
         self._lay_out(said)
         self.preview.bind(session, lanes)
@@ -775,8 +715,7 @@ class ExportDialog(Form):
         self.body.addLayout(hbox(None, (self.title, 1), self.help))
         if said:
             self.body.addWidget(note(said, factor=1.0))
-        left = QScrollArea()
-        left.setWidgetResizable(True)
+        left = QScrollArea(widgetResizable=True)
         left.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         left.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         left.setWidget(self.choices)
@@ -792,11 +731,10 @@ class ExportDialog(Form):
         right = vbox(None, head, (self.preview, 1), self.measures, below, spacing=8)
         self.body.addSpacing(4)
         self.body.addLayout(hbox(None, left, (right, 1), spacing=24), 1)
-        self.default = Button(tr("Export…"), "export", kind="filled")
-        self.default.setDefault(True)
-        self.default.clicked.connect(self._export)
-        cancel = Button(tr("Cancel"))
-        cancel.clicked.connect(self.reject)
+        self.default = Button(
+            tr("Export…"), "export", kind="filled", default=True, clicked=self._export
+        )
+        cancel = Button(tr("Cancel"), clicked=self.reject)
         self.body.addSpacing(8)
         row = hbox(None, self.copy, (self.told, 1), self.default, cancel, spacing=8)
         self.body.addLayout(row)
@@ -807,8 +745,6 @@ class ExportDialog(Form):
         box = QRect(QPoint(), LARGEST.boundedTo(over.size() - QSize(2 * MARGIN, 2 * MARGIN)))
         box.moveCenter(over.center())
         self.setGeometry(box)
-
-    # --- the page ---------------------------------------------------------------------------------
 
     def _ask(self) -> None:
         """Have the page drawn; what is being drawn is of an earlier choice."""
@@ -821,11 +757,7 @@ class ExportDialog(Form):
             self._show_notes(None)
         (self.preview.cancel if is_wrong else self.preview.refresh)()
 
-    def _fail(self) -> None:
-        self.default.setEnabled(False)
-        self._show_notes(None)
-
-    def _show_notes(self, picture: PagePicture | None) -> None:
+    def _show_notes(self, picture: Preview | None) -> None:
         """Show the size of a page and what is to know of it; None for no page."""
         self.measures.say("" if picture is None else measures(picture, self.choices.width_asked))
         for box, words in ((self.warning, warning), (self.notes, notes)):
@@ -840,8 +772,6 @@ class ExportDialog(Form):
         self.hide()
         page.open()
 
-    # --- what people do ---------------------------------------------------------------------------
-
     def _copy(self) -> None:
         spec = self.choices.spec
         command = command_for(self.choices.offer.of, spec, file_name(self._session, spec))
@@ -855,8 +785,6 @@ class ExportDialog(Form):
         self.kept.emit(spec.width, spec.format)
         self.chosen.emit(ExportRequest(spec, self.choices.offer.of, self._drafts, name, numbers))
 
-
-# --- commands -------------------------------------------------------------------------------------
 
 OTHERS = "You can export another figure:"
 STAYS = 20_000  # ms that links to a file are offered
@@ -882,11 +810,8 @@ class FileLinks(QLabel):
         self._goes.start()
 
 
-class Exporter:
-    """Exports and copies what the current pane shows. commands: the Commands of the window."""
-
-    def __init__(self, commands: Any) -> None:
-        self.commands, self.window, self.session = commands, commands.window, commands.session
+class Exporter(Runner):
+    """Exports and copies what the current pane shows."""
 
     def export(self) -> None:
         """Show the figure of the pane at hand before it is written, and ask where to."""
@@ -903,7 +828,7 @@ class Exporter:
 
     def show_answer(self, spec: Spec, figure: AnswerFigure) -> None:
         """Show a figure of what models were just asked, and offer to export it."""
-        kind = ANSWERS[spec.kind]
+        kind = figures.ANSWERS[spec.kind]
         self._open(answer=FigureKind(kind.name, kind.label, spec, figure))
 
     def _open(
@@ -911,7 +836,7 @@ class Exporter:
     ) -> None:
         kept = settings.load()
         dialog = ExportDialog(
-            self.window, self.session, self.commands.lanes, shown, said,
+            self.window, self.session, self.lanes, shown, said,
             (kept.figure_width, kept.figure_format), answer,
         )  # fmt: skip
         dialog.chosen.connect(partial(self._export, dialog))
@@ -921,7 +846,6 @@ class Exporter:
         dialog.open()
 
     def copy(self) -> None:
-        """Copy the pane at hand as a picture."""
         view = self.commands.pane()
         if view is not None:
             view.copy()
@@ -942,27 +866,25 @@ class Exporter:
         """Copy the command that draws the figure of the pane at hand."""
         view = self.commands.pane()
         found = view.figure(self.session) if view is not None else None
-        if view is None or found is None:
+        if found is None:
             nothing = tr("Nothing on screen can be drawn")
             self.commands.say(nothing if view is None else _lacking(view))
             return
         kept = settings.load()
         width = "neurips" if wrong_width(kept.figure_width) else kept.figure_width
         spec = replace(found, width=width, format=kept.figure_format)
-        offer = offer_of(self.session, spec)
+        offer = next(one for one in offers(self.session, (spec,)) if one.name == name_of(spec))
         command = command_for(offer.of, spec, file_name(self.session, spec))
         self.commands.copy_words(command.words, copied(command) if command.lacks else "")
 
-    # --- inside -----------------------------------------------------------------------------------
-
     def _export(self, dialog: ExportDialog, wish: ExportRequest) -> None:
         """Ask where to; the dialog goes once that is known, and is there as it was until then."""
+        kinds = tr("Figures (*.{ending})", ending=wish.spec.format)
 
         def chosen(path: str) -> None:
             dialog.reject()
             self.export_to(wish, path)
 
-        kinds = tr("Figures (*.{ending})", ending=wish.spec.format)
         ask_where(dialog, tr("Export figure"), kinds, wish.name, chosen)
 
     def export_to(self, wish: ExportRequest, typed: str) -> None:
@@ -970,15 +892,15 @@ class Exporter:
         path, form = with_ending(typed, wish.spec.format)
         spec = replace(wish.spec, format=form)
         work = partial(wish.drafts.export, spec, wish.of, path, wish.numbers, path != typed)
-        self.commands.working.start(
-            self.commands.lanes.files, f"export {path}",
-            tr("Export {name}", name=Path(path).name), work,
-            partial(self._exported, wish.numbers), lasting=True,
-        )  # fmt: skip
+        title, done = (
+            tr("Export {name}", name=Path(path).name),
+            partial(self._exported, wish.numbers),
+        )
+        self.working.start(self.lanes.files, f"export {path}", title, work, done, lasting=True)
 
     def _exported(self, numbers: bool, path: str) -> None:
-        more = tr("Exported {path} and its numbers", path=path)
-        self.commands.say(more if numbers else tr("Exported {path}", path=path))
+        words = "Exported {path} and its numbers" if numbers else "Exported {path}"
+        self.commands.say(tr(words, path=path))
         bar = self.window.statusBar()
         links = bar.findChild(FileLinks)
         if links is None:

@@ -6,21 +6,14 @@ import posixpath
 import re
 from pathlib import Path
 
-from PySide6.QtCore import QSize, Qt, QUrl
-from PySide6.QtGui import (
-    QDesktopServices,
-    QTextBlockFormat,
-    QTextCharFormat,
-    QTextCursor,
-    QTextDocument,
-    QTextFormat,
-)
+from PySide6 import QtGui
+from PySide6.QtCore import QSize, QUrl
 from PySide6.QtWidgets import QListWidget, QListWidgetItem, QTextBrowser, QWidget
 
 from hgviz.files import resource
 from hgviz.gui.dialogs import Form
 from hgviz.gui.language import tr
-from hgviz.gui.widgets import Button, hbox, label
+from hgviz.gui.widgets import Button, hbox, label, make
 
 FIRST = ("welcome", "keys", "files", "sessions")  # pages of the window, before those of panes
 GUIDE = "guide"  # its first page; the others are guide/... by their places in docs/
@@ -30,10 +23,10 @@ PICTURE = re.compile(r"^ *!\[.*\n?", re.MULTILINE)  # the window itself stands b
 
 def find(topic: str) -> Path | None:
     """The file of a topic; None: there is none."""
-    if topic != GUIDE and not topic.startswith(f"{GUIDE}/"):
-        places = [resource(f"help/{topic}.md")]
-    else:  # in a checkout the guide is written, not carried along
+    places = [resource(f"help/{topic}.md")]
+    if topic == GUIDE or topic.startswith(f"{GUIDE}/"):
         name = f"{topic.partition('/')[2] or 'index'}.md"
+        # in a checkout the guide is written, not carried along
         places = [resource(GUIDE) / name, resource("x").parents[1] / "docs" / name]
     return next((one for one in places if one.exists()), None)
 
@@ -66,24 +59,20 @@ class Explanation(Form):
         super().__init__(window, tr("Help"))
         self.title.hide()
         self.topic = ""
-        self.view = QTextBrowser()
-        self.view.setOpenLinks(False)
-        self.view.anchorClicked.connect(self._follow)
-        self.view.setAccessibleName(tr("Help page"))
-        self.view.setMinimumHeight(440)
-        self.list = QListWidget()
+        self.view = make(
+            QTextBrowser, openLinks=False, minimumHeight=440, accessibleName=tr("Help page"),
+            anchorClicked=self._follow,
+        )  # fmt: skip
+        self.list = make(QListWidget, accessibleName=tr("Help topics"))
         self.list.setFixedWidth(LIST)
         self.list.setProperty("kind", "topics")
-        self.list.setAccessibleName(tr("Help topics"))
-        for one in topics():
-            item = QListWidgetItem(title(one))
-            item.setData(Qt.ItemDataRole.UserRole, one)
+        self.topics = topics()
+        for one in self.topics:
+            item = QListWidgetItem(title(one), self.list)
             item.setSizeHint(QSize(LIST - 30, ROW))
-            self.list.addItem(item)
-        self.list.currentItemChanged.connect(self._listed)
+        self.list.currentRowChanged.connect(self._listed)
         self.said = label("", factor=0.92, kind="secondary")
-        self.all = Button(tr("Help topics"), kind="link")
-        self.all.clicked.connect(self._unfold)
+        self.all = Button(tr("Help topics"), kind="link", clicked=self._unfold)
         self.body.addLayout(hbox(None, self.list, (self.view, 1), spacing=16), 1)
         self.offer(None, self.all, self.said, close="Close")
         self.first = self.list if listed else self.view
@@ -113,19 +102,18 @@ class Explanation(Form):
         self.list.setFocus()
 
     def _mark(self) -> None:
-        """The row of the page that is shown."""
-        for at in range(self.list.count()):
-            if self.list.item(at).data(Qt.ItemDataRole.UserRole) == self.topic:
-                self.list.setCurrentRow(at)
+        """Select the row of the page that is shown."""
+        if self.topic in self.topics:
+            self.list.setCurrentRow(self.topics.index(self.topic))
 
-    def _listed(self, item: QListWidgetItem | None) -> None:
-        if item is not None:
-            self.show_topic(item.data(Qt.ItemDataRole.UserRole))
+    def _listed(self, row: int) -> None:
+        if row >= 0:
+            self.show_topic(self.topics[row])
 
     def _follow(self, link: QUrl) -> None:
         """Other pages open here, the web in its browser."""
         if link.scheme() in ("http", "https"):
-            QDesktopServices.openUrl(link)
+            QtGui.QDesktopServices.openUrl(link)
             return
         name = linked(self.topic, link.path())
         if find(name) is not None:
@@ -134,14 +122,13 @@ class Explanation(Form):
             self.said.setText(tr("{page} is in the documentation of hgviz", page=link.path()))
 
     def _go_to(self, heading: str) -> None:
-        block = self.view.document().begin()
-        while block.isValid():
+        document = self.view.document()
+        for block in blocks(document):
             if block.blockFormat().headingLevel() and anchor(block.text()) == heading:
-                self.view.setTextCursor(QTextCursor(block))
-                top = self.view.document().documentLayout().blockBoundingRect(block).top()
+                self.view.setTextCursor(QtGui.QTextCursor(block))
+                top = document.documentLayout().blockBoundingRect(block).top()
                 self.view.verticalScrollBar().setValue(round(top))
                 return
-            block = block.next()
 
 
 def linked(topic: str, path: str) -> str:
@@ -155,24 +142,28 @@ def linked(topic: str, path: str) -> str:
     return name if find(name) is not None else f"{GUIDE}/{name}"
 
 
-def dress(document: QTextDocument) -> None:
+def blocks(document: QtGui.QTextDocument) -> list[QtGui.QTextBlock]:
+    """The paragraphs and headings of a document."""
+    return [document.findBlockByNumber(at) for at in range(document.blockCount())]
+
+
+def dress(document: QtGui.QTextDocument) -> None:
     """Room around what Markdown says: it sets headings tight upon what they head."""
     document.setDocumentMargin(16)
-    cursor = QTextCursor(document)
-    block = document.begin()
-    while block.isValid():
-        level, form = block.blockFormat().headingLevel(), QTextBlockFormat()
+    cursor = QtGui.QTextCursor(document)
+    for block in blocks(document):
+        level, form = block.blockFormat().headingLevel(), QtGui.QTextBlockFormat()
         form.setTopMargin(18 if level > 1 else 0)
         form.setBottomMargin(3 if block.textList() else 6)
-        form.setLineHeight(125, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+        form.setLineHeight(125, QtGui.QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
         cursor.setPosition(block.position())
         cursor.mergeBlockFormat(form)
         if level:
-            letters = QTextCharFormat()
-            letters.setProperty(QTextFormat.Property.FontSizeAdjustment, 2 if level == 1 else 1)
-            cursor.select(QTextCursor.SelectionType.BlockUnderCursor)
+            letters = QtGui.QTextCharFormat()
+            size = QtGui.QTextFormat.Property.FontSizeAdjustment
+            letters.setProperty(size, 2 if level == 1 else 1)
+            cursor.select(QtGui.QTextCursor.SelectionType.BlockUnderCursor)
             cursor.mergeCharFormat(letters)
-        block = block.next()
 
 
 def anchor(heading: str) -> str:

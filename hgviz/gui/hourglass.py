@@ -9,28 +9,14 @@ from typing import Any
 
 from PySide6.QtCore import QPointF, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QBrush, QFontMetricsF, QPainter, QPainterPath, QPen, QPolygonF
-from PySide6.QtWidgets import QWidget
 
 from hgviz import palettes, tasks
 from hgviz.analysis.metrics import applicable
 from hgviz.analysis.roles import HeadRole
 from hgviz.core import Capture, HeadId, Map, ModelSpec, progress
 from hgviz.figures.spec import Spec
-from hgviz.gui import ink, sentences, theme
+from hgviz.gui import headgrid, ink, sentences, theme
 from hgviz.gui.atlas import EXPONENT, Pixels, Thumb, paint_all, thumb
-from hgviz.gui.headgrid import (
-    NAME,
-    SMALL,
-    WAYS,
-    HeadGrid,
-    HeadPicture,
-    Shade,
-    ShadeBar,
-    Shades,
-    draw_head_numbers,
-    key_group_words,
-    names_width,
-)
 from hgviz.gui.ink import faint, hatching
 from hgviz.gui.language import tr
 from hgviz.gui.layouts import FLAT, HourglassLayout, HourglassRoom, LevelLabel, hourglass_layout
@@ -40,8 +26,6 @@ from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import PaneHead, Picker, label, vbox
 from hgviz.session import Session
 
-# --- thumbnails -----------------------------------------------------------------------------------
-
 MARGIN = 16  # the padding of a pane
 BAR = 56  # the longest bar of a cost
 NARROW = 440  # px: below this the levels keep only their names
@@ -49,19 +33,15 @@ NARROW = 440  # px: below this the levels keep only their names
 
 @dataclass(frozen=True, slots=True)
 class HourglassScene:
-    """A model as the Hourglass shows it: how long each level is, and which layers are there.
-
-    nouns: what a position of each level is called. missing: layers not captured yet. only: layers
-    whose windows hold one key, so that its weight is always 1. ghost: nothing is captured.
-    """
+    """A model as the Hourglass shows it: how long each level is, and which layers are there."""
 
     spec: ModelSpec
     lengths: tuple[int, ...]
-    nouns: tuple[str, ...]
-    missing: frozenset[int] = frozenset()
+    nouns: tuple[str, ...]  # what a position of each level is called
+    missing: frozenset[int] = frozenset()  # layers not captured yet
     is_running: bool = False
-    only: frozenset[int] = frozenset()
-    ghost: bool = False
+    only: frozenset[int] = frozenset()  # layers whose windows hold one key: its weight is always 1
+    ghost: bool = False  # nothing is captured
 
     @property
     def is_flat(self) -> bool:
@@ -102,14 +82,14 @@ class HourglassScene:
         return tuple(out)
 
 
-class Thumbnails(HeadPicture):
+class Thumbnails(headgrid.HeadPicture):
     """The maps of all heads in the outline of the Hourglass, or their colours by a metric."""
 
     def __init__(
         self,
         scene: HourglassScene,
         data: HourglassData | None,
-        shades: Shades | None,
+        shades: headgrid.Shades | None,
         roles: Mapping[HeadId, HeadRole],
     ) -> None:
         self.scene, self.spec, self.shades, self.roles = scene, scene.spec, shades, roles
@@ -120,7 +100,8 @@ class Thumbnails(HeadPicture):
 
     def words(self, head: HeadId, is_off: bool) -> str:
         role, small = self.roles.get(head), self.thumbs.get(head)
-        about = tr((role.role if role else "") or WAYS.get(self.spec.layers[head.layer].role, ""))
+        way = headgrid.WAYS.get(self.spec.layers[head.layer].role, "")
+        about = tr((role.role if role else "") or way)
         numbers = []
         if small is None or small.kind == "only":
             about = tr("not captured yet" if small is None else "one key: weight 1")
@@ -132,22 +113,23 @@ class Thumbnails(HeadPicture):
                 numbers.append(tr("entropy {value} nats", value=entropy))
         title = tr("Head {head}", head=head), sentences.ends(self.spec, head.layer)
         lines = [" · ".join(filter(None, line)) for line in (title, numbers)]
-        groups = key_group_words(self.spec, head)
+        groups = headgrid.key_group_words(self.spec, head)
         return "\n".join(filter(None, (lines[0], about, lines[1], groups)))
 
     def arrange(self, room: QSize) -> HourglassLayout:
         scene, has_details = self.scene, room.width() >= NARROW
-        small = QFontMetricsF(theme.font(NAME))
+        small = QFontMetricsF(theme.font(headgrid.NAME))
         bold = QFontMetricsF(theme.font(1.08, 600)).height()
         lines = [line for level in range(len(scene.lengths)) for line in scene.lines(level)]
         text = max(map(small.horizontalAdvance, lines)) if has_details and lines else 26
         is_bare = not has_details and scene.spec.two_texts  # the names of layers say which text
         # the residual path goes round some layers, or that of the source to a decoder
         has_path = len(scene.lengths) > 1 and (not scene.is_flat or scene.has_source)
+        names = MARGIN + 20 + headgrid.names_width(scene.spec)
         space = HourglassRoom(
             room.width(),
             room.height(),
-            label=MARGIN + 20 + names_width(scene.spec) + (0 if is_bare else max(text, 40) + 12),
+            label=names + (0 if is_bare else max(text, 40) + 12),
             right=48 if has_path else MARGIN,
             title=small.height() + 14,
             bottom=small.height() + 8 if scene.is_flat else 10,
@@ -181,12 +163,12 @@ class Thumbnails(HeadPicture):
             self._paint_label(painter, side, shown)
 
     def _paint_ends(self, painter: QPainter, layout: HourglassLayout) -> None:
-        quiet, colour = theme.font(SMALL, 600), theme.current().secondary
-        high = QFontMetricsF(theme.font(NAME)).height()
+        quiet, colour = theme.font(headgrid.SMALL, 600), theme.current().secondary
+        high = QFontMetricsF(theme.font(headgrid.NAME)).height()
         above, below = self.scene.ends()
         y = layout.top - high - 5
         write(painter, QRectF(MARGIN, y, 120, high), f"{above} ↓", quiet, colour)
-        draw_head_numbers(painter, layout, y + high / 2)
+        headgrid.draw_head_numbers(painter, layout, y + high / 2)
         under = max((one.top + one.height for one in layout.labels), default=0)
         y = layout.bottom + 5 if self.scene.is_flat else max(layout.bottom - high, under + 4)
         write(painter, QRectF(MARGIN, y, 120, high), f"{below} ↓", quiet, colour)
@@ -195,10 +177,11 @@ class Thumbnails(HeadPicture):
         """The name of a level, kept in view while any of its rows is."""
         if self.spec.two_texts and shown.width() < NARROW:
             return
-        now, level, bold = theme.current(), self.spec.levels[side.level], theme.font(1.08, 600)
-        inside = max(side.top, min(shown.top() + 4, side.last - side.height))
-        y = min(inside, max(shown.bottom() - side.height, side.first))
-        title = sentences.level(self.spec, side.level)
+        now, bold, index = theme.current(), theme.font(1.08, 600), side.band.level
+        level, rows = self.spec.levels[index], side.band.box
+        inside = max(side.top, min(shown.top() + 4, rows.bottom() - side.height))
+        y = min(inside, max(shown.bottom() - side.height, rows.y()))
+        title = sentences.level(self.spec, index)
         if self.scene.is_flat and len(self.spec.levels) == 1:
             title = tr(sentences.READ[self.spec.modality])
         title = title if ":" in title else title.capitalize()
@@ -207,9 +190,9 @@ class Thumbnails(HeadPicture):
         write(painter, QRectF(MARGIN, y, 80, high), title, bold, colour)
         if not side.full:
             return
-        y, small = y + high, theme.font(NAME)
+        y, small = y + high, theme.font(headgrid.NAME)
         step = QFontMetricsF(small).lineSpacing()
-        for line in self.scene.lines(side.level):
+        for line in self.scene.lines(index):
             write(painter, QRectF(MARGIN, y, 200, step), line, small, now.secondary)
             y += step
         if level.stride is not None and not self.scene.is_flat:
@@ -248,7 +231,7 @@ TITLE = "Colour heads by"
 
 def metric_shades(
     roles: Mapping[HeadId, HeadRole], metric: str, unit: str, palette: str
-) -> Shades | None:
+) -> headgrid.Shades | None:
     """The colours of heads by a metric; None for no metric, or where no head has it."""
     values = {head: one.metrics[metric] for head, one in roles.items() if metric in one.metrics}
     if not values:
@@ -256,21 +239,19 @@ def metric_shades(
     limits = min(values.values()), max(values.values())
     missing = len(roles) - len(values)
     low, high = (measured(metric, end) for end in limits)
-    return Shades(
+    return headgrid.Shades(
         metric_name(metric, unit), "", limits,
-        {head: Shade(value, value, value) for head, value in values.items()},
+        {head: headgrid.Shade(value, value, value) for head, value in values.items()},
         palettes.matching_palette(palette, False), 1.0, (low, high), explained(metric, unit),
         tr("no colour: {n:,} without a value", n=missing) if missing else "",
     )  # fmt: skip
 
 
-def shades_words(shades: Shades, with_ends: bool = True) -> str:
+def shades_words(shades: headgrid.Shades, with_ends: bool = True) -> str:
     """Such as "0.09 to 1.00; no colour: 24 without a value"."""
     ends = tr("{low} to {high}", low=shades.ends[0], high=shades.ends[1]) if with_ends else ""
     return "; ".join(filter(None, (ends, shades.part)))
 
-
-# --- hourglass ------------------------------------------------------------------------------------
 
 NOTHING = Empty(
     "Open a model to see its attention",
@@ -283,13 +264,12 @@ GHOST = 128  # positions of a model that no text was captured with yet
 
 @dataclass(frozen=True, slots=True)
 class HourglassData:
-    """The thumbnails of all heads, the maps that they are of, and their pictures; look: how these
-    are painted, as paint_all takes it."""
+    """The thumbnails of all heads, the maps that they are of, and their pictures."""
 
     thumbs: dict[HeadId, Thumb]
     maps: dict[int, Map]
     pictures: dict[HeadId, Pixels]
-    look: dict[str, Any]
+    look: dict[str, Any]  # how these are painted, as paint_all takes it
 
 
 class HourglassView(View):
@@ -300,18 +280,19 @@ class HourglassView(View):
     watches = ("selection", "opened", "hover", "work", "model")
     shaded = Signal(str)  # the metric that is to colour heads, "" for their maps
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.head = PaneHead(tr(self.title))
         self.metrics = Picker(tr(TITLE))
         self.metrics.activated.connect(lambda at: self.shaded.emit(self.metrics.itemData(at)))
-        self.bar = ShadeBar(is_short=True)
+        self.bar = headgrid.ShadeBar(is_short=True)
         self.head.add(self.bar, self.metrics, self.export_button())
         for part in (self.bar, self.metrics):
             part.hide()  # until there is known to be room for them
-        self.grid = HeadGrid(tr(self.title))
+        self.grid = headgrid.HeadGrid(tr(self.title))
         self.data: HourglassData | None = None
-        self.mapless = label(factor=NAME, kind="secondary", wrap=True, margins=(16, 4, 16, 8))
+        margins = (16, 4, 16, 8)
+        self.mapless = label(factor=headgrid.NAME, kind="secondary", wrap=True, margins=margins)
         self.mapless.hide()
         vbox(self.content, self.head, (self.grid, 1), self.mapless)
         self.grid.picked.connect(self.select_head)
@@ -348,10 +329,10 @@ class HourglassView(View):
             return None
         return Spec(kind="wall", selection=session.selection, display=session.display)
 
-    def _shades(self, session: Session) -> Shades | None:
+    def _shades(self, session: Session) -> headgrid.Shades | None:
         """The metric that colours heads, None where their maps are shown."""
         palette = session.display.palette
-        return metric_shades(_roles(session), session.shade, _unit(session), palette)
+        return metric_shades(_roles(session), session.shade, session.unit, palette)
 
     @property
     def _is_small(self) -> bool:
@@ -391,9 +372,9 @@ class HourglassView(View):
         self.mapless.setText(tr(one if len(mapless) == 1 else many, n=len(mapless), made=made))
         self._mark()
 
-    def _offer_metrics(self, session: Session, shades: Shades | None) -> None:
+    def _offer_metrics(self, session: Session, shades: headgrid.Shades | None) -> None:
         """Offer the metrics that these heads have; mark the one that colours them."""
-        unit = _unit(session)
+        unit = session.unit
         names = applicable(one.metrics for one in _roles(session).values())
         metrics = [(name, metric_name(name, unit), explained(name, unit)) for name in names]
         chosen = session.shade if shades is not None else ""
@@ -421,42 +402,29 @@ def _roles(session: Session) -> Mapping[HeadId, HeadRole]:
     return session.roles.heads if session.roles is not None else session.facts
 
 
-def _unit(session: Session) -> str:
-    return session.capture.main.unit if session.capture is not None else "token"
-
-
-def focus_shades(thumbs: Mapping[HeadId, Thumb], palette: str) -> Shades:
+def focus_shades(thumbs: Mapping[HeadId, Thumb], palette: str) -> headgrid.Shades:
     """The colours of cells too small for maps: the focus of each head."""
-    heads = {head: Shade(one.focus, one.focus, one.focus)
+    heads = {head: headgrid.Shade(one.focus, one.focus, one.focus)
              for head, one in thumbs.items() if one.kind != "only"}  # fmt: skip
     # the weights of some activations have no bound: the largest focus is full colour then
     limits = 0.0, max(1.0, *(one.focus for one in thumbs.values()))
     name = palettes.matching_palette(palette, False)
-    return Shades(tr("Focus"), "", limits, heads, name, EXPONENT)
+    return headgrid.Shades(tr("Focus"), "", limits, heads, name, EXPONENT)
 
 
 def scene_of(session: Session, spec: ModelSpec, capture: Capture | None) -> HourglassScene:
-    """A model with what is captured of it."""
     if capture is None:
         lengths = tuple(-(-GHOST // (level.stride or 4)) for level in spec.levels)
         missing = frozenset(layer.index for layer in spec.layers)
         return HourglassScene(spec, lengths, ("token",) * len(lengths), missing, ghost=True)
     missing = frozenset(n for n, one in enumerate(capture.maps) if one is None)
     is_running = any(one.state == "running" and one.keeps for one in session.work)
-    return HourglassScene(
-        spec,
-        tuple(map(len, capture.spans)),
-        tuple(capture.prompt_of(level.index).unit for level in spec.levels),
-        missing,
-        bool(missing) and is_running,
-        frozenset(
-            layer.index
-            for layer in spec.layers
-            if layer.window is not None
-            and layer.role == "up"
-            and {*layer.activations} <= {"softmax", "topk"}  # the one weight is always 1
-        ),
-    )
+    upsampling = (one for one in spec.layers if one.window is not None and one.role == "up")
+    only = (one.index for one in upsampling if {*one.activations} <= {"softmax", "topk"})
+    lengths = tuple(map(len, capture.spans))
+    nouns = tuple(capture.prompt_of(level.index).unit for level in spec.levels)
+    is_running = bool(missing) and is_running
+    return HourglassScene(spec, lengths, nouns, missing, is_running, frozenset(only))
 
 
 def _read_thumbnails(
@@ -487,10 +455,8 @@ def _note(spec: ModelSpec, capture: Capture | None, running: bool) -> str:
         every = counted(len(capture.maps), "layer")
         return tr("{done} of {layers} captured", done=done, layers=every)
     number, crossing = len(spec.layers), sum(one.role == "cross" for one in spec.layers)
-    deepest, sizes = (
-        max(one.stride or 1 for one in spec.levels),
-        {len(one.heads) for one in spec.layers},
-    )
+    deepest = max(one.stride or 1 for one in spec.levels)
+    sizes = {len(one.heads) for one in spec.layers}
     if any(one.stride is None for one in spec.levels):
         words = "{layers}, shortened to segments in the middle"
     elif deepest > 1 and spec.form == "base":

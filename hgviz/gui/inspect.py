@@ -21,25 +21,21 @@ from PySide6.QtWidgets import (
 
 from hgviz import tasks
 from hgviz.gui import sentences, theme
-from hgviz.gui.hourglass import HourglassView
-from hgviz.gui.jobs import GOING
+from hgviz.gui.hourglass import NOTHING, HourglassView
 from hgviz.gui.language import tr
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import PANELS, TextsPanel
 from hgviz.gui.sessions import RecentList
 from hgviz.gui.text import TextStrip
 from hgviz.gui.view import LOOKS, Looks, View, view
-from hgviz.gui.widgets import Button, PaneHead, Progress, Words, hbox, label, line, vbox
+from hgviz.gui.widgets import Button, PaneHead, Progress, Words, hbox, label, line, make, vbox
 from hgviz.gui.window import SMALLEST, Window
 from hgviz.session import Session, Work
 from hgviz.session.document import Layout
-from hgviz.settings import Settings
 
 if TYPE_CHECKING:
     from hgviz.gui.commands import Commands
     from hgviz.gui.heads import HeadsView
-
-# --- inspect --------------------------------------------------------------------------------------
 
 # px of window from which on more than one dock stands above the tabs, and px of these docks
 HIGH, HIGHEST = 940, 1300
@@ -64,8 +60,8 @@ class InspectPage(QMainWindow):
 
     def __init__(self) -> None:
         super().__init__()
-        self._titles = QTimer(self, singleShot=True)  # when Qt has moved a dock
-        self._titles.timeout.connect(self._show_titles)
+        # when Qt has moved a dock
+        self._titles = make(QTimer, self, singleShot=True, timeout=self._show_titles)
         self.setWindowFlags(Qt.WindowType.Widget)
         self.setFocusPolicy(Qt.FocusPolicy.ClickFocus)  # nobody in particular: arrows are tokens
         self.hourglass, self.strip, self.map = HourglassView(), TextStrip(), MapView()
@@ -93,7 +89,9 @@ class InspectPage(QMainWindow):
         self._many = False  # whether the capture has many texts, which are listed then
         self._rows = 3
         self.strip.rows_changed.connect(self._fit_strip)
-        self.texts.wanted.connect(self._show_texts)
+        texts = self.docks[self.texts.title]
+        self.texts.wanted.connect(texts.show)
+        self.texts.wanted.connect(texts.raise_)
         self.arrange()
 
     def complete(self) -> None:
@@ -111,8 +109,6 @@ class InspectPage(QMainWindow):
     @property
     def views(self) -> tuple[View, ...]:
         return (self.hourglass, *self.looks, *self.panels, self.strip, self.capturing)
-
-    # --- docks ------------------------------------------------------------------------------------
 
     def arrange(self) -> None:
         """Put all docks where they are at first: some above, the others as tabs below."""
@@ -153,7 +149,6 @@ class InspectPage(QMainWindow):
             dock.raise_()
 
     def state(self) -> QByteArray:
-        """Where the docks are, and how wide."""
         return self.saveState(self._above)
 
     def restore(self, state: QByteArray) -> None:
@@ -162,7 +157,6 @@ class InspectPage(QMainWindow):
         self._show_many()
 
     def show_texts(self, many: bool) -> None:
-        """List the texts of a capture of many."""
         if many != self._many:
             self._many = many
             self._show_many()
@@ -196,9 +190,8 @@ class InspectPage(QMainWindow):
 
     def _dock(self, panel: View) -> QDockWidget:
         """The dock of a panel, which is hidden while another tab is in front of it."""
-        dock = QDockWidget(tr(panel.title))
-        dock.setObjectName(panel.topic)
-        dock.setFont(theme.font(weight=600))
+        title, font = tr(panel.title), theme.font(weight=600)
+        dock = make(QDockWidget, title, objectName=panel.topic, font=font)
         scroll = DockBody()
         scroll.setFont(theme.font())
         scroll.setWidget(panel)
@@ -209,10 +202,8 @@ class InspectPage(QMainWindow):
         return dock
 
     def _fix(self, pane: View, area: Qt.DockWidgetArea) -> QDockWidget:
-        """A pane that stays at its side of the map."""
-        dock = QDockWidget()
-        dock.setObjectName(pane.topic)
-        dock.setFeatures(dock.DockWidgetFeature.NoDockWidgetFeatures)
+        still = QDockWidget.DockWidgetFeature.NoDockWidgetFeatures
+        dock = make(QDockWidget, objectName=pane.topic, features=still)
         dock.setTitleBarWidget(QWidget())
         dock.setWidget(pane)
         self.addDockWidget(area, dock)
@@ -252,11 +243,6 @@ class InspectPage(QMainWindow):
         dock.toggleViewAction().setVisible(self._many)
         dock.setVisible(self._many and not all(one.isHidden() for one in others))
 
-    def _show_texts(self) -> None:
-        dock = self.docks[self.texts.title]
-        dock.show()
-        dock.raise_()
-
     def _fit_strip(self, rows: int) -> None:
         """A text at one resolution needs less."""
         self._rows = rows
@@ -284,10 +270,6 @@ class FollowPage(QWidget):
         """The view makes room by itself."""
 
 
-START = (
-    "Drop a checkpoint folder here, or start with the sample: a small Hourglass that reads text "
-    "byte by byte."
-)
 # name, page, what it shows, and the button that opens it
 EXAMPLES = (
     ("inspect", "Inspect", "Attention maps of every head", "Inspect the sample"),
@@ -300,8 +282,7 @@ class DockBody(QScrollArea):
     """The body of a dock: as wide as the dock, however wide its panel would be in a large font."""
 
     def __init__(self) -> None:
-        super().__init__()
-        self.setWidgetResizable(True)
+        super().__init__(widgetResizable=True)
         self.setMinimumSize(LEAST, 96)
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -322,35 +303,31 @@ class EmptyPage(QWidget):
         super().__init__()
         self.setProperty("kind", "pane")
         self.setAttribute(Qt.WidgetAttribute.WA_StyledBackground)
+        title, text, actions = NOTHING
         buttons = hbox(None, spacing=8)
-        for action, said, icon, kind in (
-            ("open_sample", "Open sample model", "", "filled"),
-            ("open_folder", "Open a checkpoint…", "open", ""),
-        ):
-            button = Button(tr(said), icon, kind=kind)
-            button.setMinimumHeight(32)
-            button.clicked.connect(partial(self.asked.emit, action))
-            buttons.addWidget(button)
+        for (action, said), icon, kind in zip(actions, ("", "open"), ("filled", ""), strict=True):
+            ask = partial(self.asked.emit, action)
+            buttons.addWidget(Button(tr(said), icon, kind=kind, minimumHeight=32, clicked=ask))
         buttons.addStretch(1)
-        tries = QGridLayout()
-        tries.setHorizontalSpacing(12)
+        tries = make(QGridLayout, horizontalSpacing=12)
         tries.setColumnStretch(1, 1)
-        for row, (name, page, purpose, title) in enumerate(EXAMPLES):
+        for row, (name, page, purpose, words) in enumerate(EXAMPLES):
             tries.addWidget(label(tr(page), weight=600), row, 0)
             tries.addWidget(Words(tr(purpose), kind="secondary"), row, 1)
-            button = Button(tr(title))
-            button.setAccessibleDescription(tr(purpose))
-            button.clicked.connect(partial(self.example_wanted.emit, name))
+            want = partial(self.example_wanted.emit, name)
+            button = Button(tr(words), accessibleDescription=tr(purpose), clicked=want)
             tries.addWidget(button, row, 2)
         self.recent = RecentList()
         opens = [*tasks.checkpoint_formats(), "captures", "studies", "sessions"]
         formats = tr("Opens: {formats}", formats=", ".join(map(tr, opens)))
-        title = label(tr("Open a model to see its attention"), factor=1.55, weight=600)
-        start = label(tr(START), kind="secondary", wrap=True)
+        start = vbox(
+            None, label(tr(title), factor=1.55, weight=600),
+            label(tr(text), kind="secondary", wrap=True), spacing=8,
+        )  # fmt: skip
         examples = vbox(None, label(tr("Getting started"), weight=600), tries, spacing=8)
         self._words, self._ghost = QWidget(), BlankHourglass()
         vbox(
-            self._words, 1, vbox(None, title, start, spacing=8), buttons, examples, self.recent,
+            self._words, 1, start, buttons, examples, self.recent,
             label(formats, factor=0.92, kind="secondary", wrap=True), 1, spacing=24,
         )  # fmt: skip
         row = hbox(self, 1, self._ghost, (self._words, 20), 1, margins=(32, 16, 32, 16), spacing=-1)
@@ -396,19 +373,13 @@ class BlankHourglass(QWidget):
                 painter.drawRoundedRect(box, 3, 3)
 
 
-# --- window layout --------------------------------------------------------------------------------
-
-
 class WindowLayout:
     """Reads and changes the layout of a window and of its Inspect page."""
 
-    def __init__(self, frame: Window, page: InspectPage) -> None:
+    def __init__(self, frame: Window, page: InspectPage, docks: str) -> None:
         self.frame, self.page = frame, page
-
-    def restore(self, kept: Settings) -> None:
-        """As it was when the window closed."""
-        self.page.respond(self.frame.width(), self.frame.height())
-        self.page.restore(QByteArray.fromBase64(kept.docks.encode()))
+        page.respond(frame.width(), frame.height())
+        page.restore(QByteArray.fromBase64(docks.encode()))
 
     def kept(self) -> dict[str, object]:
         """What the settings keep of it."""
@@ -436,9 +407,6 @@ def _text(state: QByteArray) -> str:
     return bytes(state.toBase64().data()).decode()
 
 
-# --- capturing ------------------------------------------------------------------------------------
-
-
 class CapturingView(View):
     """The capture under way, in place of its map: layer, per cent, time left, Stop."""
 
@@ -455,8 +423,7 @@ class CapturingView(View):
         self._bar = Progress(8)
         self._part = label(sentences.percent("0"), weight=600)
         self._left = label("", kind="secondary")
-        self._stop = Button(tr("Stop"), "stop")
-        self._stop.clicked.connect(lambda: self.asked.emit("stop"))
+        self._stop = Button(tr("Stop"), "stop", clicked=lambda: self.asked.emit("stop"))
         self._keeps = Words(factor=0.92, kind="secondary")
         inside = QWidget()
         inside.setMaximumWidth(420)
@@ -483,8 +450,7 @@ class CapturingView(View):
         work = next((one for one in reversed(result) if one.keeps), None)
         if work is None:
             return
-        part = work.done / work.total if work.total else 0.0
-        title = tr(work.title)
+        part, title = work.part, tr(work.title)
         self._head.note.say(title[:1].lower() + title[1:])
         self._layer.say(tr(work.note))
         self._bar.show_part(part, work.state == "done")
@@ -492,4 +458,4 @@ class CapturingView(View):
         self._bar.setAccessibleName(f"{title}: {self._part.text()}")
         self._left.setText(sentences.time_left(work.left))
         self._keeps.say(tr(work.keeps))
-        self._stop.setEnabled(work.state in GOING)
+        self._stop.setEnabled(work.is_going)

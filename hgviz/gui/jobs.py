@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from PySide6.QtCore import QObject, Qt, QTimer, Signal, Slot
@@ -16,11 +17,9 @@ from PySide6.QtWidgets import QDialog, QGridLayout, QWidget
 from hgviz.core import Step
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import percent, time_left
-from hgviz.gui.widgets import IconButton, Progress, Words, hbox, label, vbox
+from hgviz.gui.widgets import IconButton, Progress, Words, hbox, label, make, vbox
 from hgviz.jobs import Job, Lane
 from hgviz.session import Session, Work
-
-# --- bridge ---------------------------------------------------------------------------------------
 
 
 class Bridge(QObject):
@@ -56,7 +55,6 @@ class GarbageCollector(QObject):
     """
 
     INTERVAL = 500  # ms
-
     _open = 0  # of all windows
 
     def __init__(self) -> None:
@@ -111,12 +109,8 @@ class Lanes:
         self.bridge.deleteLater()
 
 
-# --- jobs -----------------------------------------------------------------------------------------
-
-
 OFTEN = 0.1  # s: numbers that run change at most so often
 KEPT = 4  # finished jobs that stay in the list while others run
-GOING = ("waiting", "running")
 
 OnError = Callable[[BaseException], None]
 
@@ -161,19 +155,24 @@ class Jobs:
         (self._bound.add if bound else self._bound.discard)(key)
         self._started[key] = time.monotonic()
         others = tuple(one for one in self.session.work if one.key != key)
-        shown = others[-KEPT:] if any(one.state in GOING for one in others) else ()
+        shown = others[-KEPT:] if any(one.is_going for one in others) else ()
         self.session.put(work=(*shown, Work(key, title, keeps=keeps)))
         self._jobs[key] = lane.submit(
             key,
             title,
             work,
             on_step=partial(self._stepped, key, on_step),
-            on_done=partial(self._finished, key, on_done),
-            on_error=partial(self._failed, key, on_error or self.on_error),
+            on_done=partial(self._end, key, "done", on_done),
+            on_error=partial(self._end, key, "failed", on_error or self.on_error),
             post=self.lanes.bridge.post,
             lasting=lasting,
             on_end=partial(self._let_go, key),
         )
+
+    def write(self, path: str, work: Callable[[], Any], on_done: Callable[[Any], None]) -> None:
+        """Write a file that somebody asked for, in its lane."""
+        title = f"Saving {Path(path).name}"
+        self.start(self.lanes.files, f"save {path}", title, work, on_done, lasting=True)
 
     def stop(self, key: str) -> None:
         """Stop a job; until its lane has let go of it, it is said to be stopping."""
@@ -219,15 +218,10 @@ class Jobs:
         if listener is not None:
             self._heed(key, listener, step)
 
-    def _finished(self, key: str, listener: Callable[[Any], None], result: Any) -> None:
+    def _end(self, key: str, state: str, listener: Callable[[Any], None], result: Any) -> None:
         self._jobs.pop(key, None)
-        self.tell(key, state="done", left=None)
+        self.tell(key, state=state, left=None)
         self._heed(key, listener, result)
-
-    def _failed(self, key: str, listener: OnError, error: BaseException) -> None:
-        self._jobs.pop(key, None)
-        self.tell(key, state="failed", left=None)
-        self._heed(key, listener, error)
 
     def _heed(self, key: str, listener: Callable[[Any], None], said: Any) -> None:
         before, self._heeded = self._heeded, key
@@ -242,25 +236,30 @@ class Jobs:
                 self.stop(key)
 
 
+class Runner:
+    """Does a part of what the commands of a window do: with its session, lanes and jobs."""
+
+    def __init__(self, commands: Any) -> None:
+        self.commands, self.window = commands, commands.window
+        self.session: Session = commands.session
+        self.lanes: Lanes = commands.lanes
+        self.working: Jobs = commands.working
+
+
 # --- the list of jobs, and the chip of the status bar ---------------------------------------------
 
 STATE = 56  # px: room for the words of a job's state
 
 
 class JobList(QWidget):
-    """A row for each job: what, a bar, the time left, Stop, and below it how far it is in words.
+    """A row for each job: what, a bar, the time left, Stop, and below it how far it is in words."""
 
-    dropped: the key of a job to stop.
-    """
-
-    dropped = Signal(str)
+    dropped = Signal(str)  # the key of a job to stop
 
     def __init__(self) -> None:
         super().__init__()
-        self._grid = QGridLayout(self)
+        self._grid = make(QGridLayout, self, horizontalSpacing=8, verticalSpacing=4)
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(8)
-        self._grid.setVerticalSpacing(4)
         self._grid.setColumnStretch(0, 1)
         self._grid.setColumnMinimumWidth(2, STATE)
         self._rows: dict[str, tuple[Words, Progress, Words, IconButton, Words]] = {}
@@ -272,18 +271,18 @@ class JobList(QWidget):
             self._lay(keys)
         for work in works:
             title, bar, state, cross, note = self._rows[work.key]
-            job, is_going = tr(work.title), work.state in GOING
+            job = tr(work.title)
             title.say(job)
             cross.setAccessibleName(tr("Stop: {job}", job=job))
-            cross.setVisible(is_going)
-            part = 1.0 if work.state == "done" else work.done / work.total if work.total else 0.0
+            cross.setVisible(work.is_going)
+            part = 1.0 if work.state == "done" else work.part
             bar.show_part(part, work.state == "done")
             bar.setAccessibleName(f"{job}: {percent(f'{100 * part:.0f}')}")
             runs = work.state == "running"
             state.say(time_left(work.left, short=True) if runs else tr(work.state))
             words = tr(work.note)
             note.say(words[:1].upper() + words[1:])
-            note.setVisible(bool(work.keeps and work.note) and is_going)
+            note.setVisible(bool(work.keeps and work.note) and work.is_going)
 
     def _lay(self, keys: list[str]) -> None:
         for row in self._rows.values():
@@ -295,12 +294,12 @@ class JobList(QWidget):
             bar, state = Progress(), Words(factor=0.92, kind="secondary")
             bar.setFixedWidth(72)
             state.setFixedWidth(STATE)
-            cross = IconButton("close", tr("Stop this job"))
+            drop = partial(self.dropped.emit, key)
+            cross = IconButton("close", tr("Stop this job"), clicked=drop)
             cross.setFixedSize(22, 22)
             policy = cross.sizePolicy()
             policy.setRetainSizeWhenHidden(True)
             cross.setSizePolicy(policy)
-            cross.clicked.connect(partial(self.dropped.emit, key))
             note = Words(factor=0.92, kind="secondary")
             row = (Words(), bar, state, cross, note)
             for column, widget in enumerate(row[:-1]):
@@ -313,13 +312,15 @@ WIDE, POPUP = 320, 480  # px
 
 
 class JobChip(QWidget):
-    """The newest job that runs; a click shows all. dropped: the key of one to stop."""
+    """The newest job that runs; a click shows all."""
 
-    dropped = Signal(str)
+    dropped = Signal(str)  # the key of a job to stop
     pressed = Signal()
 
     def __init__(self) -> None:
         super().__init__()
+        self.setToolTip(tr("All jobs"))
+        self.setAccessibleName(tr("All jobs"))
         self._key = ""
         self._title = Words(factor=0.92)
         self._bar = Progress()
@@ -327,49 +328,40 @@ class JobChip(QWidget):
         self._left = label("", factor=0.92, kind="secondary")
         self._stop = IconButton("stop", tr("Stop"))
         self._stop.setFixedSize(22, 22)
-        self._stop.clicked.connect(self._drop)
+        self._stop.clicked.connect(lambda: self.dropped.emit(self._key))
         hbox(
             self, (self._title, 1), self._bar, self._left, self._stop, margins=(8, 0, 8, 0),
             spacing=8,
         )  # fmt: skip
         self.setFixedWidth(WIDE)
         self.setCursor(Qt.CursorShape.PointingHandCursor)
-        self.setToolTip(tr("All jobs"))
-        self.setAccessibleName(tr("All jobs"))
         self.hide()
 
     def show_work(self, works: tuple[Work, ...]) -> None:
         """Show the newest job that runs, and how many more there are."""
-        going = [one for one in works if one.state in (*GOING, "stopping")]
+        going = [one for one in works if one.is_going or one.state == "stopping"]
         runs = [one for one in going if one.state == "running"] or going
         one = runs[-1]
         self._key = one.key
         title, more = tr(one.title), len(going) - 1
         self._title.say(tr("{job} and {count} more", job=title, count=more) if more else title)
-        self._bar.show_part(one.done / one.total if one.total else 0.0)
+        self._bar.show_part(one.part)
         running = one.state == "running"
         self._left.setText(time_left(one.left, short=True) if running else tr(one.state))
-        self._stop.setEnabled(one.state in GOING)
+        self._stop.setEnabled(one.is_going)
         words = tr("Stop {job}", job=within(one.title))
         self._stop.setToolTip(f"{words}: {tr(one.keeps)}" if one.keeps else words)
         self._stop.setAccessibleName(words)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Show all jobs."""
         if self.rect().contains(event.position().toPoint()):
             self.pressed.emit()
 
-    def _drop(self) -> None:
-        self.dropped.emit(self._key)
-
 
 class JobsPopup(QDialog):
-    """All jobs in a list over the status bar, each with its Stop.
+    """All jobs in a list over the status bar, each with its Stop."""
 
-    dropped: the key of a job to stop.
-    """
-
-    dropped = Signal(str)
+    dropped = Signal(str)  # the key of a job to stop
 
     def __init__(self, window: QWidget) -> None:
         super().__init__(window, Qt.WindowType.Popup)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 from typing import Literal
 
 import numpy as np
@@ -16,8 +16,6 @@ from hgviz.gui import sentences
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import coarseness
 from hgviz.session import Session
-
-# --- layouts --------------------------------------------------------------------------------------
 
 SLACK = 2  # px around a cell that still mean it
 
@@ -45,9 +43,7 @@ class HeadLayout:
     columns: tuple[tuple[int, float], ...]
 
     def cells(self) -> Iterator[tuple[HeadId, QRectF]]:
-        """Every head with its cell."""
-        for row in self.rows:
-            yield from row.cells
+        return chain.from_iterable(row.cells for row in self.rows)
 
     def head_at(self, point: QPointF) -> HeadId | None:
         """The head whose cell is under a point, the gaps between cells shared out."""
@@ -59,11 +55,9 @@ class HeadLayout:
         return None
 
     def box(self, head: HeadId) -> QRectF | None:
-        """The cell of a head."""
         return next((box for one, box in self.cells() if one == head), None)
 
     def row(self, layer: int) -> HeadRow | None:
-        """The row of a layer."""
         return next((row for row in self.rows if row.layer == layer), None)
 
     def step(self, head: HeadId, down: int, right: int) -> HeadId:
@@ -88,7 +82,6 @@ def key_sharing(spec: ModelSpec) -> int:
 
 
 def gap(size: float) -> int:
-    """The gap between two thumbnails."""
     return 4 if size >= 28 else 2 if size > SMALLEST else 1
 
 
@@ -124,26 +117,21 @@ class LevelStay:
 
 @dataclass(frozen=True, slots=True)
 class LevelBox:
-    """The box of a stay. first: whether it is the first at its level."""
+    """The box of a stay."""
 
     level: int
     box: QRectF
-    first: bool
+    first: bool  # whether it is the first at its level
 
 
 @dataclass(frozen=True, slots=True)
 class LevelLabel:
-    """The name of a level at the left; full: with positions, tokens each and cost.
+    """The name of a level at the left."""
 
-    first, last: from where to where its rows reach, so that it can stay in view beside them.
-    """
-
-    level: int
+    band: LevelBox  # beside whose rows it stays in view
     top: float
     height: float
-    full: bool
-    first: float
-    last: float
+    full: bool  # with positions, tokens each and cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,15 +156,12 @@ class HourglassRoom:
 
 @dataclass(frozen=True, slots=True)
 class HourglassLayout(HeadLayout):
-    """The whole picture; width and height may exceed the room, then it scrolls.
-
-    residuals: boxes along whose right a path goes, from the top to the bottom.
-    """
+    """The whole picture; width and height may exceed the room, then it scrolls."""
 
     bands: tuple[LevelBox, ...]
     outline: tuple[tuple[float, float], ...]
     lines: tuple[tuple[float, float, float, float], ...]
-    residuals: tuple[QRectF, ...]
+    residuals: tuple[QRectF, ...]  # along whose right a path goes, from the top to the bottom
     labels: tuple[LevelLabel, ...]
     top: float
     bottom: float
@@ -344,8 +329,8 @@ class _Hourglass:
         self, width: float, height: float, labels: tuple[LevelLabel, ...]
     ) -> HourglassLayout:
         """The finished picture."""
-        right = [(band.box.right(), y) for band in self.bands
-                 for y in (band.box.y(), band.box.bottom())]  # fmt: skip
+        boxes = [band.box for band in self.bands]
+        right = [(box.right(), y) for box in boxes for y in (box.y(), box.bottom())]
         left = [(2 * self.x - x, y) for x, y in reversed(right)]
         outer = max(self.bands, key=lambda one: one.box.width()).level if self.bands else 0
         middles = tuple((n, self._middle(outer, n)) for n in range(self.columns))
@@ -403,17 +388,15 @@ def _labels(
     if any(abs(top - _beside(b, n)) > DRIFT for b, n, top in zip(bands, sizes, tops, strict=True)):
         sizes = [room.short_label for _ in bands]
         tops = _apart(bands, sizes, floor, ceiling)
-    return tuple(
-        LevelLabel(band.level, top, size, size > room.short_label, band.box.y(), band.box.bottom())
-        for band, top, size in zip(bands, tops, sizes, strict=True)
-    )
+    labels = zip(bands, tops, sizes, strict=True)
+    return tuple(LevelLabel(*label, label[2] > room.short_label) for label in labels)
 
 
 def _apart(
     bands: Sequence[LevelBox], sizes: Sequence[float], floor: float, ceiling: float
 ) -> list[float]:
     """Tops beside the rows, pushed down and then up until none overlap."""
-    tops = [_beside(band, size) for band, size in zip(bands, sizes, strict=True)]
+    tops = [*map(_beside, bands, sizes)]
     at = floor
     for number, size in enumerate(sizes):
         tops[number] = at = max(tops[number], at)
@@ -513,17 +496,14 @@ TITLES = {
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A stay at one level: its layers, and the layers of resampling that lead into it.
-
-    level is that of the strip; own that of the token, another where it attends to another text.
-    """
+    """A stay at one level: its layers, and the layers of resampling that lead into it."""
 
     number: int
-    level: int
+    level: int  # of the strip
     layers: tuple[int, ...]
     entries: tuple[int, ...]
     kind: Kind
-    own: int
+    own: int  # of the token: another level where it attends to another text
 
     @property
     def away(self) -> bool:

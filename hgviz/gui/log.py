@@ -14,18 +14,10 @@ from types import TracebackType
 from typing import Any
 
 import platformdirs
-from PySide6.QtCore import (
-    QMessageLogContext,
-    QtMsgType,
-    qFormatLogMessage,
-    qInstallMessageHandler,
-)
+from PySide6.QtCore import QMessageLogContext, QtMsgType, qFormatLogMessage, qInstallMessageHandler
 
 from hgviz import __version__
 from hgviz.core import HgvizError
-
-# --- log ------------------------------------------------------------------------------------------
-
 
 MOST, KEPT = 512 << 10, 3  # bytes of a file, and older files beside it
 FORMAT = f"%(asctime)s %(levelname)s hgviz {__version__}, process %(process)d\n%(message)s\n"
@@ -45,8 +37,7 @@ def file() -> Path:
 
 def start() -> None:
     """From now on write to the file; once, as the program starts."""
-    before, in_thread = sys.excepthook, threading.excepthook
-    _before[:] = before, in_thread
+    _before[:] = before, in_thread = sys.excepthook, threading.excepthook
 
     def uncaught(kind: type[BaseException], error: BaseException, trace: TracebackType) -> None:
         record(error)
@@ -73,8 +64,7 @@ def stop() -> None:
 
 
 def record(error: BaseException) -> None:
-    """Write an error that nobody foresaw; one that hgviz foresees, or a person who stops it, is
-    none."""
+    """Write an error that nobody foresaw, which no HgvizError is and no stop by a person."""
     if not isinstance(error, HgvizError | KeyboardInterrupt | SystemExit):
         _open()
         _log.error("%s: %s", type(error).__name__, error, exc_info=error)
@@ -98,9 +88,6 @@ def _of_qt(kind: QtMsgType, context: QMessageLogContext, words: str) -> None:
         print(qFormatLogMessage(kind, context, words), file=sys.stderr, flush=True)
     if kind == QtMsgType.QtFatalMsg:
         os.abort()
-
-
-# --- logfile --------------------------------------------------------------------------------------
 
 
 class Quiet(RotatingFileHandler):

@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 from PySide6.QtCore import QRectF, Qt
 from PySide6.QtGui import QPainter
-from PySide6.QtWidgets import QWidget
 
 from hgviz.activations import ACTIVATIONS
 from hgviz.core import Capture, Display, HeadId, Integers, Selection
@@ -59,18 +58,15 @@ MOST_ELEMENTS = 1 << 18  # numbers that a copied table has besides its columns
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RowAnatomy:
-    """One row of a head, and what its row and columns stand for.
-
-    products and positions: the largest of their elements by magnitude, of all keys.
-    """
+    """One row of a head, and what its row and columns stand for."""
 
     capture: Capture
     head: HeadId
     anatomy: Anatomy
     rows: Names
     columns: Names
-    products: float
-    positions: float
+    products: float  # the largest element by magnitude, of all keys
+    positions: float  # the same of the distances
 
     @property
     def strongest(self) -> int | None:
@@ -220,10 +216,11 @@ def key_columns(found: RowAnatomy) -> list[Column]:
             font = theme.font(0.92, 600 if chosen else 400)
             theme.write(painter, box, number(amount), font, colour, theme.TO_RIGHT)
 
+        about = explanation(tr(stage.says), FORMULAS[stage.kind])
+        wide = WEIGHT if stage.kind == "weight" else NUMBER
         return Column(
-            tr(stage.title), lambda column: number(value(column)), value,
-            WEIGHT if stage.kind == "weight" else NUMBER,
-            explanation(tr(stage.says), FORMULAS[stage.kind]), right=True, paint=paint,
+            tr(stage.title), lambda column: number(value(column)), value, wide, about,
+            right=True, paint=paint,
         )  # fmt: skip
 
     return [
@@ -304,8 +301,6 @@ def lane_columns() -> list[Column]:
     ]
 
 
-# --- view -----------------------------------------------------------------------------------------
-
 ORDERS = (("text", "By position"), ("weight", "By weight"))
 NOTHING = Empty(
     "No attention captured yet", "Run the model on a text to see its queries and keys.", CAPTURE
@@ -333,8 +328,8 @@ class NeuronView(View):
     lane = "map"
     needs = ("capture", "selection", "hover")
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.found: RowAnatomy | None = None
         self._texts = CaptureWords()
         self.head = HeadTitle()
@@ -381,11 +376,11 @@ class NeuronView(View):
         row = result.anatomy.query.row
         glyph, place = result.rows.glyph(row), result.rows.place(row)
         self.head.note.say(tr("query {glyph} {place}", glyph=glyph, place=place))
-        self.keys.show_rows(key_columns(result), self._order(result).tolist())
+        order = result.order(self.order.choice == "weight").tolist()
+        self.keys.show_rows(key_columns(result), order)
         self._follow(result)
 
     def noticed(self, name: str) -> None:
-        """Another key of the same row is there at once."""
         if self.found is not None and self._is_chosen(self.found):
             self._follow(self.found)
 
@@ -397,7 +392,9 @@ class NeuronView(View):
         return replace(spec, order="weight") if self.order.choice == "weight" else spec
 
     def as_table(self) -> Table | None:
-        return None if self.found is None else self.found.table(self._order(self.found))
+        if self.found is None:
+            return None
+        return self.found.table(self.found.order(self.order.choice == "weight"))
 
     def _is_chosen(self, found: RowAnatomy) -> bool:
         chosen, query = self.session.selection, self.session.looked_at.query
@@ -407,9 +404,6 @@ class NeuronView(View):
             and query is not None
             and found.capture.row(chosen.layer, query) == found.anatomy.query.row
         )
-
-    def _order(self, found: RowAnatomy) -> Integers:
-        return found.order(self.order.choice == "weight")
 
     def _follow(self, found: RowAnatomy) -> None:
         """Show the elements and the sentence of the key looked at, or else of the strongest."""
@@ -439,10 +433,8 @@ class NeuronView(View):
             self.session.select(key=token)
 
     def _point(self, column: int | None) -> None:
-        """Ring the same key in the other panes."""
         if self.found is None:
             return
         key, query = self._token(column), self.session.selection.query
-        is_cell = key is not None and query is not None
-        hover = Selection(*self.found.head, query=query, key=key) if is_cell else None
-        self.session.put(hover=hover)
+        hover = Selection(*self.found.head, query=query, key=key)
+        self.session.put(hover=None if key is None or query is None else hover)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import chain, zip_longest
 from threading import Lock
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 from PySide6.QtCore import QObject, QTimer, Signal
@@ -29,12 +29,10 @@ from hgviz.gui.grid import (
     rule_of,
     seen,
 )
+from hgviz.gui.jobs import Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.tiles import SIDE, Key, Part, Readers, Source, Tiles
 from hgviz.maps import Axis, Difference, Projected, Rule
-
-if TYPE_CHECKING:
-    from hgviz.gui.jobs import Lanes
 
 SMALL = 2**22  # cells: up to here a whole map is a matter of a moment
 HEADS_KEPT, PAIRS_KEPT, ROWS_KEPT = 32, 8, 256
@@ -47,42 +45,30 @@ Made = TypeVar("Made")
 AnyGrid = TypeVar("AnyGrid", Grid, SharedGrid)
 
 
-# --- opened maps ----------------------------------------------------------------------------------
-
-
 @dataclass(eq=False)
 class OpenedMap(Generic[AnyGrid]):
     """One head, or a head of A, one of B and their difference: filled in by lanes, read by views.
-
-    grid: finds the cell of tokens. sources: where the tiles of each map come from. names: what
-    the rows and columns of each are called, titles: what its columns and its rows are. whole: the
-    maps, each of one head, whose rows are read. signed: whether weights can be negative. peak: the
-    largest weight by magnitude; until it is `exact`, of what was read. there: of each map the rows
-    and columns that it has anything in, None for all. lacks: of each why it is not there, None
-    where it is. masses: of each (rows, 2), the negative and the positive sum of every row. rows: by
-    number, a row of each map in whole.
-    """
+    A tuple has an entry for each of these maps."""
 
     head: HeadId
-    grid: AnyGrid
-    sources: tuple[Source, ...]
-    names: tuple[tuple[Names, Names | Places], ...]
-    titles: tuple[str, str]
-    whole: tuple[tuple[Map, int], ...]
-    signed: bool
-    peak: float = 0.0
+    grid: AnyGrid  # finds the cell of tokens
+    sources: tuple[Source, ...]  # where the tiles come from
+    names: tuple[tuple[Names, Names | Places], ...]  # what rows and columns are called
+    titles: tuple[str, str]  # what the columns and the rows are
+    whole: tuple[tuple[Map, int], ...]  # the maps, each of one head, whose rows are read
+    signed: bool  # whether weights can be negative
+    peak: float = 0.0  # the largest weight by magnitude; until it is `exact`, of what was read
     exact: bool = False
-    there: tuple[There, ...] = (None,)
-    lacks: tuple[Lack, ...] = (None,)
-    masses: tuple[Floats, ...] | None = None
-    rows: OrderedDict[int, tuple[Floats, ...]] = field(default_factory=OrderedDict)
+    there: tuple[There, ...] = (None,)  # the rows and columns with anything in them, None for all
+    lacks: tuple[Lack, ...] = (None,)  # why a map is not there, None where it is
+    masses: tuple[Floats, ...] | None = None  # (rows, 2): negative and positive sum of every row
+    rows: OrderedDict[int, tuple[Floats, ...]] = field(default_factory=OrderedDict)  # by number
 
     @property
     def shown(self) -> tuple[Source, ...]:
         """The sources whose maps are there to be seen."""
-        return tuple(
-            source for source, lack in zip(self.sources, self.lacks, strict=True) if lack is None
-        )
+        pairs = zip(self.sources, self.lacks, strict=True)
+        return tuple(source for source, lack in pairs if lack is None)
 
     @property
     def unfinished(self) -> bool:
@@ -130,9 +116,7 @@ class OpenedMap(Generic[AnyGrid]):
                 block = np.array([part]), np.array([across])
                 if not any(seen(source.rule, *block).any() for source in self.sources):
                     continue
-                weights = [
-                    source.map.read(source.head, part, across) for source in self.sources[:2]
-                ]
+                weights = [one.map.read(one.head, part, across) for one in self.sources[:2]]
                 if len(self.sources) > 2:
                     difference = cast("Difference", self.sources[2].map)
                     weights.append(difference.between(weights[0], weights[1], part, across))
@@ -188,11 +172,9 @@ def open_pair(grid: SharedGrid, cache: Tiles, lone: bool = False) -> OpenedMap[S
         a.rule if is_same and same_cells(a.rule, b.rule)
         else DifferenceCells(a.rule, b.rule, rows, columns),
     )  # fmt: skip
-    there = (
-        (None,) * 3
-        if both is None
-        else ((rows.a.there, columns.a.there), (rows.b.there, columns.b.there), both)
-    )
+    there: tuple[There, ...] = (None,) * 3
+    if both is not None:
+        there = (rows.a.there, columns.a.there), (rows.b.there, columns.b.there), both
     return OpenedMap(
         grid.head_a, grid, (a, b, difference), (*names, names[0]),
         axis_titles(grid.a.spec, grid.head_a.layer), ((a.map, a.head), (b.map, b.head)),
@@ -252,9 +234,6 @@ def _side_names(grid: SharedGrid) -> tuple[tuple[Names, Names], tuple[Names, Nam
         for mine, its in zip(a, b, strict=True)
     )  # fmt: skip
     return a, (rows, columns)
-
-
-# --- openers --------------------------------------------------------------------------------------
 
 
 class Opener:
@@ -457,10 +436,8 @@ class DifferenceCells:
     @cached_property
     def _counts(self) -> tuple[Integers, Integers]:
         """Counts of the rows, and of the columns, that exist in both maps, up to each one."""
-        down, across = (
-            np.concatenate([[0], np.cumsum(axis.in_both)]) for axis in (self.rows, self.columns)
-        )
-        return down, across
+        down, across = (np.cumsum(axis.in_both) for axis in (self.rows, self.columns))
+        return np.append(0, down), np.append(0, across)
 
 
 CELL_FIELDS = ("causal", "windowed", "stride_q", "stride_k", "band", "chunk", "streaming_window")

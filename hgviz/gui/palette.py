@@ -9,20 +9,11 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import cache
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
+from PySide6 import QtWidgets
 from PySide6.QtCore import QEvent, QObject, QPoint, QRect, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics, QKeyEvent, QPainter
-from PySide6.QtWidgets import (
-    QDialog,
-    QLabel,
-    QLineEdit,
-    QListWidget,
-    QStyle,
-    QStyledItemDelegate,
-    QStyleOptionViewItem,
-    QWidget,
-)
 
 from hgviz.analysis.metrics import applicable
 from hgviz.files import resource
@@ -34,11 +25,9 @@ from hgviz.gui.sentences import ends, measured, metric_name
 from hgviz.gui.sessions import place_of
 from hgviz.gui.sources import name_of
 from hgviz.gui.tables import Index, paint_runs
-from hgviz.gui.widgets import RETURN_KEYS, hbox, label, line, vbox
+from hgviz.gui.widgets import RETURN_KEYS, hbox, label, line, make, vbox
 from hgviz.gui.window import FIND
-
-if TYPE_CHECKING:
-    from hgviz.session import Session
+from hgviz.session import Session
 
 # Metrics that say how much a head does one thing: the head that does most of it is its example
 BEHAVIOURS = (
@@ -94,23 +83,17 @@ LOCAL = (
 )  # fmt: skip
 
 
-# --- entries --------------------------------------------------------------------------------------
-
-
 class Entry(NamedTuple):
-    """A line of the palette. kind and value: what it leads to, "" for a line that only informs.
-
-    terms: words that find it and are not shown. off: why it cannot be chosen now.
-    """
+    """A line of the palette, and what it leads to."""
 
     words: str
     note: str
     icon: str = "info"
-    kind: Literal["", "action", "file", "head", "metric", "setting"] = ""
+    kind: Literal["", "action", "file", "head", "metric", "setting"] = ""  # "": it only informs
     value: Any = None
     keys: str = ""
-    terms: str = ""
-    off: str = ""
+    terms: str = ""  # words that find it and are not shown
+    off: str = ""  # why it cannot be chosen now
 
 
 @cache
@@ -141,8 +124,7 @@ def entries(session: Session) -> list[Entry]:
 
 def _heads(session: Session) -> Iterator[Entry]:
     """The best head at each behaviour, each metric as a colour of the heads, and all heads."""
-    spec, facts = session.spec, session.facts
-    unit = session.capture.main.unit if session.capture is not None else "token"
+    spec, facts, unit = session.spec, session.facts, session.unit
     for name in applicable(fact.metrics for fact in facts.values()):
         title, found_by = metric_name(name, unit).lower(), terms()["metric"].get(name, "")
         title += f" ({tr('attention sink')})" if name == "first" else ""
@@ -193,8 +175,6 @@ def match(query: str, words: str, terms: str = "") -> Match | None:
     return cost, tuple(sorted(letters))
 
 
-# --- palette --------------------------------------------------------------------------------------
-
 ROW, ROWS, WIDE = 40, 8, 620  # px; rows seen at once; px
 TOP = 0.16  # of the height of the window, above it
 STEPS = {
@@ -203,41 +183,38 @@ STEPS = {
 LISTENS = ("capture", "spec", "facts", "work", "checkpoint", "recent")
 
 
-class CommandPalette(QDialog):
-    """Type, choose with the arrows, press Return.
+class CommandPalette(QtWidgets.QDialog):
+    """Type, choose with the arrows, press Return. used: names of actions, the latest first."""
 
-    chosen: an Entry. used: names of actions, the latest first.
-    """
+    chosen = Signal(object)  # an Entry
 
-    chosen = Signal(object)
-
-    def __init__(self, window: QWidget, session: Session, used: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, window: QtWidgets.QWidget, session: Session, used: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(window, Qt.WindowType.Popup)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setAccessibleName(tr(FIND))
         self.setProperty("kind", "float")
         self.setFixedWidth(min(WIDE, window.width() - 48))
-        self.field = QLineEdit()
-        self.field.setFrame(False)
+        self.field = make(
+            QtWidgets.QLineEdit, frame=False, font=theme.font(1.15), placeholderText=tr(FIND),
+            accessibleName=tr(FIND), textChanged=self._search,
+        )  # fmt: skip
         self.field.setStyleSheet("border: 0; background: transparent;")
-        self.field.setFont(theme.font(1.15))
-        self.field.setPlaceholderText(tr(FIND))
-        self.field.setAccessibleName(tr(FIND))
         self.field.installEventFilter(self)
-        self.field.textChanged.connect(self._search)
         self.count = label(factor=0.92, kind="secondary")
-        sign = QLabel()
+        sign = QtWidgets.QLabel()
         sign.setPixmap(theme.pixmap("search", 16, theme.current().secondary))
         top = hbox(None, sign, (self.field, 1), self.count, margins=(18, 12, 18, 12), spacing=-1)
         self.nothing = label(kind="secondary", margins=(20, 8, 20, 2))
-        self.list = QListWidget()
+        pixels = QtWidgets.QListWidget.ScrollMode.ScrollPerPixel
+        self.list = make(
+            QtWidgets.QListWidget, verticalScrollMode=pixels, mouseTracking=True,
+            focusPolicy=Qt.FocusPolicy.NoFocus,  # the field's arrows move in it
+            accessibleName=tr("Matches"), itemClicked=self._choose,
+        )  # fmt: skip
         self.list.setItemDelegate(EntryDelegate(self))
         self.list.setFixedHeight(ROW * ROWS)
-        self.list.setVerticalScrollMode(QListWidget.ScrollMode.ScrollPerPixel)
-        self.list.setFocusPolicy(Qt.FocusPolicy.NoFocus)  # the field's arrows move in it
-        self.list.setAccessibleName(tr("Matches"))
-        self.list.setMouseTracking(True)
-        self.list.itemClicked.connect(self._choose)
         vbox(self, top, line(), self.nothing, self.list, margins=(1, 1, 1, 8))
         self.entries: list[Entry] = []
         self.found: list[tuple[Entry, tuple[int, ...]]] = []  # in view, and the letters that match
@@ -264,9 +241,8 @@ class CommandPalette(QDialog):
             rows, step = len(self.found), STEPS.get(Qt.Key(event.key()))
             if step is not None and rows:
                 row = self.list.currentRow() + step
-                self.list.setCurrentRow(
-                    row % rows if abs(step) == 1 else max(0, min(rows - 1, row))
-                )
+                row = row % rows if abs(step) == 1 else max(0, min(rows - 1, row))
+                self.list.setCurrentRow(row)
                 return True
             if event.key() in RETURN_KEYS:
                 self._choose()
@@ -314,21 +290,23 @@ class CommandPalette(QDialog):
             self.chosen.emit(entry)
 
 
-class EntryDelegate(QStyledItemDelegate):
+class EntryDelegate(QtWidgets.QStyledItemDelegate):
     """A line: icon, words with the letters that match in bold, note; keys, or why it is off."""
 
-    def sizeHint(self, option: QStyleOptionViewItem, index: Index) -> QSize:
+    def sizeHint(self, option: QtWidgets.QStyleOptionViewItem, index: Index) -> QSize:
         return QSize(100, ROW)
 
-    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+    def paint(
+        self, painter: QPainter, option: QtWidgets.QStyleOptionViewItem, index: Index
+    ) -> None:
         palette = self.parent()
         assert isinstance(palette, CommandPalette)
         entry, letters = palette.found[index.row()]
         now, box = theme.current(), option.rect.adjusted(8, 0, -8, 0)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        chosen = bool(option.state & QStyle.StateFlag.State_Selected)
-        if chosen or option.state & QStyle.StateFlag.State_MouseOver:
+        chosen = bool(option.state & QtWidgets.QStyle.StateFlag.State_Selected)
+        if chosen or option.state & QtWidgets.QStyle.StateFlag.State_MouseOver:
             theme.draw_box(painter, box, 6, now.tint if chosen else now.hover)
         icon = theme.icon(entry.icon, now.press if chosen and not entry.off else now.secondary)
         icon.paint(painter, QRect(box.x() + 12, box.center().y() - 7, 16, 16))

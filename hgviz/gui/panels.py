@@ -45,7 +45,7 @@ from hgviz.gui.language import tr
 from hgviz.gui.sentences import Citation, counted, explanation, measured
 from hgviz.gui.tables import REST, ROW, Column, RowList, paint_runs
 from hgviz.gui.view import CAPTURE, NOTHING, Empty, View, scale_choice
-from hgviz.gui.widgets import RETURN_KEYS, Button, Check, Picker, Words, hbox, label, vbox
+from hgviz.gui.widgets import RETURN_KEYS, Button, Check, Picker, Words, hbox, label, make, vbox
 from hgviz.maps import LazyMap
 from hgviz.session import Session
 from hgviz.tasks.heads import role_evidence, role_sentence
@@ -97,9 +97,7 @@ class HeadPanel(View):
         self.evidence = label(factor=0.92, kind="secondary", wrap=True)
         self.role: HeadRole | None = None
         self.lines: list[tuple[Words, Ticks, QLabel]] = []
-        metrics = QGridLayout()
-        metrics.setHorizontalSpacing(8)
-        metrics.setVerticalSpacing(2)
+        metrics = make(QGridLayout, horizontalSpacing=8, verticalSpacing=2)
         metrics.setColumnStretch(1, 1)
         metrics.setColumnMinimumWidth(0, NAMED)
         for row in range(METRICS_SHOWN):
@@ -201,7 +199,6 @@ class Ticks(QWidget):
         self.update()
 
     def focusInEvent(self, event: QFocusEvent) -> None:
-        """What pointing at it says is said to the keyboard, too."""
         super().focusInEvent(event)
         self.described.emit(self.toolTip())
 
@@ -265,19 +262,16 @@ GLYPH, WORD = 28, 108  # px: the columns left of the bar
 
 @dataclass(frozen=True, slots=True)
 class TopKey:
-    """A key with a large weight: its glyph, and the word that it is in as before, inside, after.
-
-    value: the weight in words. shows_glyph: whether it stands alone, beside the word it is in.
-    """
+    """A key with a large weight: its glyph, and the word that it is in as before, inside, after."""
 
     token: int | None
     glyph: str
     weight: float
-    value: str
+    value: str  # the weight in words
     before: str = ""
     inside: str = ""
     after: str = ""
-    shows_glyph: bool = True
+    shows_glyph: bool = True  # whether it stands alone, beside the word it is in
 
 
 @dataclass(frozen=True, slots=True)
@@ -400,9 +394,8 @@ def _word_around(prompt: Prompt, spans: Integers, start: int, end: int) -> tuple
     if prompt.spans[start, 0] < 0:  # a special token is its own word
         return "", "", ""
     first, last = min(around[0], start), max(around[1], end)
-    before, inside, after = (
-        sentences.shown(prompt.words(*ends)) for ends in ((first, start), (start, end), (end, last))
-    )
+    parts = (first, start), (start, end), (end, last)
+    before, inside, after = (sentences.shown(prompt.words(*ends)) for ends in parts)
     return before, inside, after
 
 
@@ -450,8 +443,8 @@ class NotablePanel(View):
             NotableHead.about,
         )  # fmt: skip
         self.list.taken.connect(lambda row: self.select_head(row.role.head))
-        table = Button(tr("All heads in a table"), "table", kind="link", weight=400)
-        table.clicked.connect(lambda: self.asked.emit("table"))
+        words, ask = tr("All heads in a table"), partial(self.asked.emit, "table")
+        table = Button(words, "table", kind="link", weight=400, clicked=ask)
         below = hbox(None, table, 1, margins=(8, 0, 8, 0))
         vbox(self.content, (self.list, 1), below, margins=(0, 6, 0, 6), spacing=1)
 
@@ -533,18 +526,17 @@ class DisplayPanel(View):
         self.scale.chosen.connect(lambda name: self._put(scale=name))
         self.shared = Check(tr("One scale for all heads"))
         self.shared.toggled.connect(lambda on: self._put(shared=on))
-        self.top = QLineEdit()
-        self.top.setPlaceholderText(tr("from the data"))
-        self.top.setAccessibleName(tr("Maximum of the scale"))
+        self.top = make(
+            QLineEdit, placeholderText=tr("from the data"), editingFinished=self._choose_top,
+            accessibleName=tr("Maximum of the scale"),
+        )  # fmt: skip
         self.top.setValidator(QDoubleValidator(0.0, 1e9, 6, self.top))
         self.top.validator().setLocale(QLocale.c())
-        self.top.editingFinished.connect(self._choose_top)
-        form = QFormLayout(self.content)
+        form = QFormLayout(
+            self.content, horizontalSpacing=12, verticalSpacing=8, labelAlignment=theme.TO_LEFT,
+            fieldGrowthPolicy=QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow,
+        )  # fmt: skip
         form.setContentsMargins(PAD, 10, PAD, 12)
-        form.setHorizontalSpacing(12)
-        form.setVerticalSpacing(8)
-        form.setFieldGrowthPolicy(form.FieldGrowthPolicy.ExpandingFieldsGrow)
-        form.setLabelAlignment(theme.TO_LEFT)
         rows = {"Palette": self.palettes, "Scale": self.scale, "Maximum": self.top}
         for words, widget in rows.items():
             form.addRow(label(tr(words), kind="secondary"), widget)
@@ -613,12 +605,11 @@ class TextsPanel(View):
         self.items: tuple[Item, ...] = ()
         self._unit, self._open = "token", -1
         self._folded: list[str] = []
-        self.field = QLineEdit()
-        self.field.setPlaceholderText(tr("Find a text"))
-        self.field.setClearButtonEnabled(True)
-        self.field.setAccessibleName(tr("Find a text"))
-        self.field.setToolTip(tr("Words of a text (Ctrl+F). Enter opens the first match"))
-        self.field.textChanged.connect(self._search)
+        self.field = make(
+            QLineEdit, placeholderText=tr("Find a text"), accessibleName=tr("Find a text"),
+            toolTip=tr("Words of a text (Ctrl+F). Enter opens the first match"),
+            clearButtonEnabled=True, textChanged=self._search,
+        )  # fmt: skip
         self.count = Words(factor=0.92, kind="secondary")
         column = Column("", self.words, width=REST, paint=self._paint)
         self.list = RowList("", TEXT_HEIGHT, 2, column, about=self.about)
@@ -641,13 +632,11 @@ class TextsPanel(View):
 
     def draw(self, result: TextList) -> None:
         items, number, self._unit = result
-        if items == self.items and number == self._open:
-            return
-        self._open = number
-        if items != self.items:
-            self.items = items
-            self._folded = [" ".join(one.text.lower().split()) for one in items]
-        self._search()
+        if (items, number) != (self.items, self._open):
+            if items != self.items:
+                self._folded = [" ".join(one.text.lower().split()) for one in items]
+            self.items, self._open = items, number
+            self._search()
 
     def as_table(self) -> list[list[str]] | None:
         table = [[tr(one) for one in ("Text number", "Text", "Label", "Tokens")]]
@@ -680,23 +669,23 @@ class TextsPanel(View):
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Down leads from the field into the list, Enter opens its first text, Escape clears."""
-        if isinstance(event, QKeyEvent) and event.type() == QEvent.Type.KeyPress:
-            if event.key() == Qt.Key.Key_Escape and self.field.text():
-                self.field.clear()
-                self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
-                return True
-            first = self.list.order.index(0, 0)
-            if watched is self.field and event.key() in RETURN_KEYS:
+        if not isinstance(event, QKeyEvent) or event.type() != QEvent.Type.KeyPress:
+            return super().eventFilter(watched, event)
+        first, in_field = self.list.order.index(0, 0), watched is self.field
+        if event.key() == Qt.Key.Key_Escape and self.field.text():
+            self.field.clear()
+            self.field.setFocus(Qt.FocusReason.ShortcutFocusReason)
+        elif in_field and event.key() in RETURN_KEYS:
+            self.list.setCurrentIndex(first)
+            if first.isValid():
+                self.list.taken.emit(first.data(ROW))
+        elif in_field and event.key() == Qt.Key.Key_Down:
+            self.list.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            if not self.list.currentIndex().isValid():
                 self.list.setCurrentIndex(first)
-                if first.isValid():
-                    self.list.taken.emit(first.data(ROW))
-                return True
-            if watched is self.field and event.key() == Qt.Key.Key_Down:
-                self.list.setFocus(Qt.FocusReason.ShortcutFocusReason)
-                if not self.list.currentIndex().isValid():
-                    self.list.setCurrentIndex(first)
-                return True
-        return super().eventFilter(watched, event)
+        else:
+            return super().eventFilter(watched, event)
+        return True
 
     def found(self, at: int) -> tuple[str, int, int]:
         """A text from its beginning, or from a little before what was found, as (text, start, end

@@ -4,33 +4,29 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import structs
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QApplication
 
 from hgviz import settings
 from hgviz.core import Capture, Display, Prompt, Selection
-from hgviz.files import resource
 from hgviz.gui import theme
 from hgviz.gui.actions import RECENT
 from hgviz.gui.commands import Commands
-from hgviz.gui.commands import chosen as chosen_run
-from hgviz.gui.headgrid import place_noun
 from hgviz.gui.inspect import EmptyPage, FollowPage, InspectPage, WindowLayout
-from hgviz.gui.jobs import GOING, JobChip, Lanes
+from hgviz.gui.jobs import JobChip, Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import NULL, counted, glyph, quoted
 from hgviz.gui.sessions import RecentMenu, Recovery, last
 from hgviz.gui.sides import is_one_text
-from hgviz.gui.sources import FIRST, TEXT, name_of
+from hgviz.gui.sources import TEXT, name_of
 from hgviz.gui.studyruns import line_of, trained_as
 from hgviz.gui.theme import wants_dark
+from hgviz.gui.trials import subject_words
 from hgviz.gui.view import View
 from hgviz.gui.window import RESTORE, Window, application
 from hgviz.session import Session
@@ -40,12 +36,8 @@ if TYPE_CHECKING:
     from hgviz.gui.prune import PrunePage
     from hgviz.gui.studies import SweepPage
     from hgviz.gui.widgets import StatusLine, Words
-    from hgviz.study import Study
 
     Page = InspectPage | FollowPage | PrunePage | ComparePage | SweepPage
-
-# --- status ---------------------------------------------------------------------------------------
-
 
 DOT = "   ·   "
 DEVICES = {"cpu": "CPU", "cuda": "GPU", "mps": "GPU (mps)"}
@@ -83,8 +75,7 @@ class Status(QObject):
     def _say(self) -> None:
         session = self._session
         if session.mode == "sweep" and session.sweep is not None:
-            run = chosen_run(session)
-            self._left.say(line_of(run) if run is not None else "")
+            self._left.say(line_of(session.run) if session.run is not None else "")
         elif session.capture is not None:
             if session.mode != "prune":  # the wall of heads says what is pointed at there
                 self._left.say(selection_words(session.capture, session.looked_at))
@@ -106,7 +97,11 @@ def selection_words(capture: Capture, chosen: Selection) -> str:
         return tr("No heads: all heads of this layer were pruned")
 
     def token(words: str, at: int, level: int, prompt: Prompt, spans: np.ndarray) -> str:
-        return tr(words, number=at, words=_quoted(prompt, spans[at], capture.null(level)))
+        start, end = map(int, spans[at])
+        named = f"({tr(NULL) if capture.null(level) else tr('padding')})"
+        if start >= 0:
+            named = quoted(glyph(prompt, start, end))
+        return tr(words, number=at, words=named)
 
     if chosen.query is not None:
         row = min(capture.row(chosen.layer, chosen.query), layer.shape[1] - 1)
@@ -120,18 +115,20 @@ def selection_words(capture: Capture, chosen: Selection) -> str:
 
 
 def source_words(session: Session) -> str:
-    """How what is on screen was made: two captures, a study, or one capture."""
+    """How what is on screen was made: two captures, a study ("Study heads.h5 · softmax on
+    reviews.tsv, 800 texts"), or one capture."""
     study, a, b = session.study, session.capture, session.capture_b
     if session.mode == "compare" and a is not None and b is not None:
         return both_words(a, b)
     if session.mode == "prune" and study is not None and study.path:
-        return study_words(study)
+        name = tr("Study {name}", name=name_of(study.path))
+        return DOT.join((name, ", ".join(subject_words(study))))
     return "" if a is None else made_words(a)
 
 
 def made_words(capture: Capture) -> str:
     """136 bytes captured in 0.01 s · CPU, float32."""
-    made, tokens = capture.made, len(capture.main)
+    seconds, tokens = capture.made.seconds, len(capture.main)
     what = counted(tokens, "byte" if capture.spec.vocabulary == 256 else capture.main.unit)
     if capture.target is not None:
         states = capture.prompt.states is not None
@@ -139,14 +136,12 @@ def made_words(capture: Capture) -> str:
         what = tr(source, tokens=what, source=len(capture.prompt))
     if capture.items:
         what = tr("{tokens}, one of {count:,} texts", tokens=what, count=len(capture.items))
+    words = "{tokens} captured in {time} s" if seconds else "{tokens} captured"
     if not capture.complete:
-        done, layers = sum(one is not None for one in capture.maps), len(capture.maps)
-        said = tr("{tokens}, {done} of {layers} layers", done=done, layers=layers, tokens=what)
-    elif made.seconds:
-        time = f"{made.seconds:.2f}" if made.seconds < 10 else f"{made.seconds:.0f}"
-        said = tr("{tokens} captured in {time} s", tokens=what, time=time)
-    else:
-        said = tr("{tokens} captured", tokens=what)
+        words = "{tokens}, {done} of {layers} layers"
+    done = sum(one is not None for one in capture.maps)
+    time = f"{seconds:.2f}" if seconds < 10 else f"{seconds:.0f}"
+    said = tr(words, tokens=what, time=time, done=done, layers=len(capture.maps))
     return DOT.join((said, _device(capture)))
 
 
@@ -167,24 +162,6 @@ def both_words(a: Capture, b: Capture) -> str:
     if len(b.main) != tokens:
         said[1] = tr("{tokens} and {more:,}", tokens=said[1], more=len(b.main))
     return DOT.join((", ".join(said), devices))
-
-
-def study_words(study: Study) -> str:
-    """Study heads.h5 · softmax on reviews.tsv, 800 texts."""
-    name, data = study.spec.name or tr("a model"), study.data or tr("unnamed data")
-    of = tr("{model} on {data}", model=name, data=data)
-    rows = counted(len(study.wanted), place_noun(study.asked, study.spec))
-    return DOT.join((tr("Study {name}", name=name_of(study.path)), f"{of}, {rows}"))
-
-
-def _quoted(prompt: Prompt, span: np.ndarray, null: bool = False) -> str:
-    start, end = (int(one) for one in span)
-    if start >= 0:
-        return quoted(glyph(prompt, start, end))
-    return f"({tr(NULL) if null else tr('padding')})"
-
-
-# --- program --------------------------------------------------------------------------------------
 
 
 LATER = ("follow", "prune", "compare", "sweep")  # pages that a window does not begin with
@@ -224,13 +201,11 @@ class Program:
             display=Display(palette=kept.palette, scale=kept.scale),
         )
         self.commands = Commands(frame, self.session, self.lanes)
-        self.recovery = Recovery(self.commands.sessions)
+        self.recovery = Recovery(self.commands)
         with theme.undressed(self._app):
             self.empty, self.inspect = EmptyPage(), InspectPage()
             frame.furnish({"empty": self.empty, "inspect": self.inspect})
-            self.laying = WindowLayout(frame, self.inspect)
-            self.laying.restore(kept)
-            self.inspect.respond(frame.width(), frame.height())
+            self.laying = self.commands.laying = WindowLayout(frame, self.inspect, kept.docks)
         self.views: tuple[View, ...] = ()
         self._pages: tuple[Page, ...] = (self.inspect,)
         self._bind()
@@ -238,9 +213,9 @@ class Program:
         self.empty.example_wanted.connect(self.commands.open_example)
         self.empty.recent.chosen.connect(self.commands.open_path)
         self.recent = RecentMenu(frame.menus[RECENT], self.session, self.commands.open_path)
-        self.inspect.tabbed.chosen.connect(self._look)
+        self.inspect.tabbed.chosen.connect(lambda name: self.session.put(look=name))
         self.inspect.texts.picked.connect(self.commands.open_item)
-        self.inspect.hourglass.shaded.connect(self._colour_heads)
+        self.inspect.hourglass.shaded.connect(lambda metric: self.session.put(shade=metric))
         self.status = Status(frame.chosen_words, frame.made_words, self.session)
         self.chip = JobChip()
         frame.statusBar().insertWidget(1, self.chip)
@@ -254,11 +229,12 @@ class Program:
         frame.toolbar.models.picked.connect(self.commands.open_path)
         frame.resized.connect(self._resized)
         frame.closing.connect(self.close)
-        frame.may_close = self._may_close
+        frame.may_close = lambda: (
+            self._sure or not self._open or self.commands.may_close(self._close_now)
+        )
         self.session.changed.connect(self._heard)
         self._hints = QGuiApplication.styleHints()
         self._hints.colorSchemeChanged.connect(self._system_theme)
-        self.commands.lay(self.laying)
         self.empty.recent.show_files(self.session.recent)
         self._show_page()
         self.frame.show_reasons(self.session)
@@ -272,31 +248,25 @@ class Program:
         where nobody wants to go on with that, the capture that comes with hgviz."""
         self._lasting = self._keep
         for path in paths:
-            self.commands.opened_before[path] = name_of(path)
+            self.commands.recent.open(path)
         if self._keep:
             self.recovery.begin()
         if paths:
             self.commands.open_path(paths[0])
-            self.recovery.offer(_nothing)
+            self.recovery.offer(lambda: None)
         elif go_on:
             self.recovery.offer(self._go_on)
         else:
-            self._open_sample()
+            self.commands.open_example("inspect")
         QTimer.singleShot(IDLE, self._idle)
 
     def _go_on(self) -> None:
         """Open what was open when the window closed, or the sample."""
+        open_sample = partial(self.commands.open_example, "inspect")
         if (settings.load().restore or RESTORE in os.environ) and last().exists():
-            self.commands.sessions.open_last(self._open_sample)
+            self.commands.sessions.open_last(open_sample)
         else:
-            self._open_sample()
-
-    def _open_sample(self) -> None:
-        first = resource(FIRST)
-        if first.exists():
-            self.commands.open_path(str(first))
-        else:
-            self.commands.run("open_sample")
+            open_sample()
 
     def complete(self) -> None:
         """Build the looks and pages that nobody sees at first; once."""
@@ -327,7 +297,9 @@ class Program:
             return
         self._open = False
         if self._keep:
-            self._keep_settings()
+            display = self.session.display
+            kept = self.laying.kept() | {"palette": display.palette, "scale": display.scale}
+            self.commands.keep(**kept)
         if self._lasting:
             self.commands.sessions.keep_last()
         self.frame.hide()
@@ -350,8 +322,6 @@ class Program:
                 view.settle()
         self.status.settle()
         QApplication.processEvents()
-
-    # --- inside -----------------------------------------------------------------------------------
 
     def _bind(self) -> None:
         """Have the views of all pages listen and ask."""
@@ -391,17 +361,14 @@ class Program:
     def _show_page(self) -> None:
         """The right page, and progress where the map is not there yet."""
         session = self.session
-        busy = any(one.state in GOING for one in session.work)
-        capture = session.capture
+        busy, capture = session.job() is not None, session.capture
         self.frame.offer_mode("sweep", session.sweep is not None)
         here = session.mode == "sweep" and session.sweep is not None
         if session.mode in LATER:
             self.complete()
         nothing = capture is None and session.model is None and session.study is None
-        if nothing and not busy and not here:
-            self.frame.show_mode("empty")
-        else:
-            self.frame.show_mode(session.mode if here or session.mode != "sweep" else "inspect")
+        mode = session.mode if here or session.mode != "sweep" else "inspect"
+        self.frame.show_mode("empty" if nothing and not busy and not here else mode)
         self.inspect.show_texts(capture is not None and bool(capture.items))
         missing = capture is None or capture.maps[session.selection.layer] is None
         self.inspect.tabbed.show_capturing(missing and session.at_work)
@@ -416,9 +383,6 @@ class Program:
     def _show_chip(self) -> None:
         self.chip.show_work(self.session.work)
         self.chip.show()
-
-    def _may_close(self) -> bool:
-        return self._sure or not self._open or self.commands.may_close(self._close_now)
 
     def _close_now(self) -> None:
         """Somebody was asked. The window must be seen until it closes: Qt ends the program with
@@ -436,29 +400,21 @@ class Program:
         if looks.offer("image", is_image) and is_image and session.look == "map":
             session.put(look="image")
 
-    def _look(self, name: str) -> None:
-        self.session.put(look=name)
-
-    def _colour_heads(self, metric: str) -> None:
-        self.session.put(shade=metric)
-
     def _show_model(self) -> None:
-        spec, sweep = self.session.spec, self.session.sweep
-        name = spec.name if spec else tr("No model")
-        if sweep is not None:
-            name = trained_as(sweep, self.session.checkpoint) or name
+        session, spec, sweep = self.session, self.session.spec, self.session.sweep
+        name = trained_as(sweep, session.checkpoint) or (spec.name if spec else tr("No model"))
         size = parameters(spec.parameters) if spec else ""
-        if self.session.study and not (self.session.capture or self.session.checkpoint):
+        if session.study and not (session.capture or session.checkpoint):
             size = tr("study")
-        at = self.session.capture.place_in_corpus if self.session.capture else None
+        at = session.capture.place_in_corpus if session.capture else None
         which = tr("text {number:,} of {count:,}", number=at[0], count=at[1]) if at else ""
         parts = (name, which, "hgviz") if spec else ("hgviz",)
-        if sweep is not None and self.session.mode == "sweep":
+        if sweep is not None and session.mode == "sweep":
             parts = (sweep.title, "hgviz")
         self.frame.setWindowTitle(" · ".join(filter(None, parts)))
-        shown = self.session.capture or self.session.study
-        here = self.session.checkpoint or (shown.path if shown else "")
-        self.frame.toolbar.models.show_model(name, size, self.commands.opened_before, here)
+        shown = session.capture or session.study
+        here = session.checkpoint or (shown.path if shown else "")
+        self.frame.toolbar.models.show_model(name, size, self.commands.recent.names, here)
 
     def _resized(self, width: int, height: int) -> None:
         for page in self._pages:
@@ -478,20 +434,6 @@ class Program:
         else:
             self.complete()
             self.commands.capturing.warm_up()
-
-    def _keep_settings(self) -> None:
-        kept = structs.replace(
-            settings.load(),
-            **self.laying.kept(),
-            palette=self.session.display.palette,
-            scale=self.session.display.scale,
-        )
-        with suppress(OSError):  # the window goes anyway; nobody is there to read about it
-            settings.save(kept)
-
-
-def _nothing() -> None:
-    """Nothing was open."""
 
 
 def parameters(count: int) -> str:

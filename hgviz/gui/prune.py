@@ -6,91 +6,41 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QIcon, QKeySequence
-from PySide6.QtWidgets import QApplication, QGridLayout, QStackedLayout, QWidget
+from PySide6.QtWidgets import QGridLayout, QStackedLayout, QWidget
 
 from hgviz import language
-from hgviz.analysis.importance import (
-    ALLOWED_LOSS,
-    METHODS,
-    MaskTrial,
-    RandomBand,
-    random_band,
-    random_curves_beside,
-    removable_heads,
-    removal_costs,
-    saved_share,
-    savings,
-)
+from hgviz.analysis import importance
 from hgviz.core import HeadCost, HeadId, HeadSet, MetricEstimate, ModelSpec
 from hgviz.examples import EACH, SEED
 from hgviz.figures.spec import Spec
-from hgviz.gui import charts, theme
+from hgviz.gui import charts, headgrid, sentences, theme, widgets
 from hgviz.gui.actions import BY_NAME
 from hgviz.gui.changes import ChangedView, SlicesView
-from hgviz.gui.charts import (
-    Axis,
-    Band,
-    Chart,
-    ChartView,
-    Intervals,
-    Line,
-    Note,
-    Plot,
-    Points,
-    Slider,
-)
-from hgviz.gui.headgrid import (
-    DIRECTIONS,
-    HeadGrid,
-    Scores,
-    ShadeBar,
-    Shades,
-    offered,
-    patch_shades,
-    place_noun,
-    shades,
-)
-from hgviz.gui.jobs import GOING
+from hgviz.gui.charts import ChartView
+from hgviz.gui.commands import Commands
 from hgviz.gui.language import tr
-from hgviz.gui.sentences import (
-    counted,
-    method_explained,
-    number_words,
-    percent,
-    score_words,
-    term_explained,
-    unit_words,
-)
 from hgviz.gui.tables import REST, ROW, Column, RowTable
 from hgviz.gui.trials import DATA_ACTIONS, LONG, possible, study_lacks
 from hgviz.gui.view import Empty, View
 from hgviz.gui.widgets import (
-    ICON_GAP,
     Button,
     IconButton,
     PaneHead,
     Picker,
-    Progress,
-    Segments,
     Words,
     hbox,
     label,
     line,
-    splitter,
     tip,
     vbox,
 )
+from hgviz.session import Session
 from hgviz.study import Mask, PruningCurve
-
-if TYPE_CHECKING:
-    from hgviz.gui.commands import Commands
-    from hgviz.session import Session
-    from hgviz.tasks.measurements import Patching
+from hgviz.tasks.measurements import Patching
 
 # --- live score -----------------------------------------------------------------------------------
 
@@ -124,31 +74,27 @@ class LiveView(ChartView):
 
     def __init__(self) -> None:
         super().__init__()
-        self.change = Button(tr("Choose data…"))
-        self.change.clicked.connect(partial(self.asked.emit, "choose_data"))
-        self.remove = Button(tr("Prune and save model…"))
-        self.remove.clicked.connect(partial(self.asked.emit, "remove_heads"))
+        ask = self.asked.emit
+        self.change = Button(tr("Choose data…"), clicked=partial(ask, "choose_data"))
+        self.remove = Button(tr("Prune and save model…"), clicked=partial(ask, "remove_heads"))
         self.head.add(self.change, self.remove)
         self.value = label("–", factor=3.5, weight=600)
         self.unit = label(factor=1.55, kind="secondary")
         self.interval = label("", factor=1.08, weight=600)
-        self.early = label(tr("95 % interval"), factor=0.92, kind="secondary")
-        self.early.setToolTip(tip(term_explained("early")))
+        about = tip(sentences.term_explained("early"))
+        self.early = label(tr("95 % interval"), factor=0.92, kind="secondary", toolTip=about)
         self.lines: dict[str, Words] = {}
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(12)
-        grid.setVerticalSpacing(3)
+        grid = widgets.make(QGridLayout, horizontalSpacing=12, verticalSpacing=3)
         for row, (name, number) in enumerate(LINES.items()):
-            title = label(tr(name), factor=0.92, kind="secondary")
-            title.setToolTip(tip(term_explained(number)))
+            about = tip(sentences.term_explained(number))
+            title = label(tr(name), factor=0.92, kind="secondary", toolTip=about)
             grid.addWidget(title, row, 0)
             self.lines[name] = Words(factor=0.92, weight=500)
             grid.addWidget(self.lines[name], row, 1)
         grid.setColumnStretch(1, 1)
-        self.progress = Progress()
-        self.stop = Button(tr("Stop"), "stop")
+        self.progress = widgets.Progress()
+        self.stop = Button(tr("Stop"), "stop", clicked=self._stop)
         self.stop.setFixedWidth(92)
-        self.stop.clicked.connect(self._stop)
         self.status = Words(factor=0.92, kind="secondary")
         self.sample = [Words(factor=0.92, kind="secondary") for _ in range(3)]
         low = Qt.AlignmentFlag.AlignBaseline
@@ -156,8 +102,8 @@ class LiveView(ChartView):
         big.addSpacing(8)
         big.addLayout(vbox(None, 1, *self.sample, 1), 1)
         near = hbox(None, self.interval, self.early, 1, spacing=8)
-        self.perplexity = label("", factor=0.92, kind="secondary")
-        self.perplexity.setToolTip(tip(term_explained("perplexity")))
+        about = tip(sentences.term_explained("perplexity"))
+        self.perplexity = label("", factor=0.92, kind="secondary", toolTip=about)
         self.perplexity.hide()
         bar = hbox(None, (self.progress, 1), self.stop, spacing=8)
         self.side = QWidget()
@@ -166,33 +112,33 @@ class LiveView(ChartView):
         row = hbox(None, self.side, (self.chart, 1), margins=(16, 0, 16, 8), spacing=16)
         vbox(self.content, self.head, (row, 1))
 
-    def request(self, session: Session) -> Callable[[], MaskTrial | None] | Empty:
-        """The trial so far; nothing without data."""
+    def request(self, session: Session) -> Callable[[], importance.MaskTrial | None] | Empty:
         spec, trial = session.spec, session.trial
         if session.data:
             return lambda: trial
         if spec is not None and not spec.answers:
             helps = ("open", "Open another…"), ("open_sample", "Open sample model")
             return Empty("This model cannot be evaluated here", "It reads two texts.", helps)
-        lack = study_lacks(session)
-        if lack is None and session.model is None and not session.checkpoint:
+        if (lack := study_lacks(session)) is not None:
+            return lack
+        if session.model is None and not session.checkpoint:
             alone = "A capture has no weights, so it cannot be evaluated."
             helps = (("open", "Open a checkpoint…"),)
-            lack = Empty("Open the checkpoint to switch heads off", alone, helps)
+            return Empty("Open the checkpoint to switch heads off", alone, helps)
         text = DATA_OF[spec.modality if spec is not None else "text"]
-        title = "Choose data to evaluate the model on"
-        return lack or Empty(title, text, possible(session, *DATA_ACTIONS))
+        helps = possible(session, *DATA_ACTIONS)
+        return Empty("Choose data to evaluate the model on", text, helps)
 
-    def draw(self, result: MaskTrial | None) -> None:
+    def draw(self, result: importance.MaskTrial | None) -> None:
         session = self.session
         reason = BY_NAME["remove_heads"].why_off(session)
         self.remove.setEnabled(not reason)
         self.remove.setToolTip(tr(reason or WITHOUT))
         asked = result.examples.asked if result else session.spec.goal if session.spec else "next"
-        noun = place_noun(asked, session.spec)
+        noun = headgrid.place_noun(asked, session.spec)
         metric = tr(HEADLINES[asked], noun=tr(noun.rpartition(" ")[2]))
         words = "{metric} with {heads} off" if session.off else "{metric}, full model"
-        heads = counted(len(session.off), "head")
+        heads = sentences.counted(len(session.off), "head")
         self.head.title.setText(tr(words, metric=metric, heads=heads))
         self.head.note.say(session.data.replace("\\", "/").rpartition("/")[2])
         self.head.note.setToolTip(session.data)
@@ -204,20 +150,20 @@ class LiveView(ChartView):
             return
         score, every = result.headline[-1], result.slices[0]
         is_loss = score.metric == "loss"
-        self.value.setText(number_words(score.metric, score.value))
+        self.value.setText(sentences.number_words(score.metric, score.value))
         self.value.setEnabled(result.done)  # paler while it may still change
-        if self.unit.text() != unit_words(score.metric):
-            self.unit.setText(unit_words(score.metric))
-            words = tip(term_explained("loss_per_token" if is_loss else "right"))
+        if self.unit.text() != sentences.unit_words(score.metric):
+            self.unit.setText(sentences.unit_words(score.metric))
+            words = tip(sentences.term_explained("loss_per_token" if is_loss else "right"))
             for part in (self.value, self.unit, self.interval):
                 part.setToolTip(words)
-        low, high = (number_words(score.metric, end) for end in (score.low, score.high))
+        low, high = (sentences.number_words(score.metric, end) for end in (score.low, score.high))
         has_interval = math.isfinite(score.high)
         self.interval.setText(tr("{low} to {high}", low=low, high=high) if has_interval else "–")
         self.perplexity.setText(perplexity_words(score) if is_loss else "")
         self.perplexity.setVisible(is_loss)
         whole = (every.loss[0] if is_loss else every.before)[0]
-        full = f"{number_words(score.metric, whole)} {self.unit.text()}"
+        full = f"{sentences.number_words(score.metric, whole)} {self.unit.text()}"
         difference, changed = tr("0 (no heads off)"), tr("none")
         if result.off:
             difference = difference_words(score.metric, *result.change)
@@ -240,10 +186,9 @@ class LiveView(ChartView):
             early = tr("interim, not corrected for early stopping")
             words = f"{words} · {tr('stopped') if result.stopped else early}"
         self.status.say(words)
-        self.setAccessibleDescription(f"{self.head.title.text()}: {score_words(score)}")
+        self.setAccessibleDescription(f"{self.head.title.text()}: {sentences.score_words(score)}")
 
     def _show_nothing(self, status: str) -> None:
-        """Show that no example was evaluated yet."""
         self.value.setText("–")
         self.value.setEnabled(False)
         self.interval.setText("")
@@ -284,10 +229,10 @@ class LiveView(ChartView):
         (self.resumed if trial is not None and trial.stopped else self.stopped).emit()
 
 
-def score_chart(trial: MaskTrial | None, title: str) -> Chart:
+def score_chart(trial: importance.MaskTrial | None, title: str) -> charts.Chart:
     """The score and its interval as they grew, and the full model; title: what is counted."""
     if trial is None or not trial.scores:
-        return Chart()
+        return charts.Chart()
     points, every = trial.headline, trial.slices[0]
     is_loss = bool(trial.losses)
     whole = (every.loss[0] if is_loss else every.before)[0]
@@ -296,25 +241,29 @@ def score_chart(trial: MaskTrial | None, title: str) -> Chart:
     ends = [end for one in calm for end in (one.low, one.high) if math.isfinite(end)]
     low, high = min(whole, *ends, points[-1].value), max(whole, *ends, points[-1].value)
     room = max(0.01, (high - low) * 0.12)
-    up = Axis(low - room, high + room, words="{:g}".format if is_loss else charts.percent)
+    up = charts.Axis(low - room, high + room, words="{:g}".format if is_loss else charts.percent)
     total, last = max(1, trial.total), points[-1]
-    across = Axis(-0.012 * total, 1.012 * total, title, charts.count)
+    across = charts.Axis(-0.012 * total, 1.012 * total, title, charts.count)
     seen, values = [one.seen for one in points], [one.value for one in points]
 
+    side = int(2 * whole < up.low + up.high)
+
     def point_words(at: int) -> str:
-        words, seen = score_words(points[at]), points[at].seen
+        words, seen = sentences.score_words(points[at]), points[at].seen
         return tr("{score} after {seen:,} of {total:,}", score=words, seen=seen, total=total)
 
     parts = (
-        Band(seen, [one.low for one in points], [one.high for one in points]),
-        Line([across.low, across.high], [whole, whole], "text", 1.0, "dash"),
-        Line(seen, values),
-        Points(seen, values, size=0.0, words=point_words),
-        Intervals([last.seen], [last.low], [last.high]),
-        Points([last.seen], [last.value], size=7.0),
-        Note(tr("full model"), across.low, whole, anchor=(0, int(2 * whole < up.low + up.high))),
+        charts.Band(seen, [one.low for one in points], [one.high for one in points]),
+        charts.Line([across.low, across.high], [whole, whole], "text", 1.0, "dash"),
+        charts.Line(seen, values),
+        charts.Points(seen, values, size=0.0, words=point_words),
+        charts.Intervals([last.seen], [last.low], [last.high]),
+        charts.Points([last.seen], [last.value], size=7.0),
+        charts.Note(tr("full model"), across.low, whole, anchor=(0, side)),
     )  # fmt: skip
-    return Chart((Plot(across, up, parts),), point_words(len(points) - 1), of=trial.off, by_x=True)
+    return charts.Chart(
+        (charts.Plot(across, up, parts),), point_words(len(points) - 1), of=trial.off, by_x=True
+    )
 
 
 def difference_words(metric: str, *ends: float) -> str:
@@ -336,7 +285,7 @@ def perplexity_words(loss: MetricEstimate) -> str:
     return tr("perplexity {value} ({low} to {high})", value=value, low=low, high=high)
 
 
-def sample_words(trial: MaskTrial | None) -> tuple[str, str, str]:
+def sample_words(trial: importance.MaskTrial | None) -> tuple[str, str, str]:
     """4,000 of 67,349 texts, | random seed 0 | a note; nothing where all are evaluated."""
     if trial is None or not trial.examples.among:
         return "", "", "" if trial is None else trial.examples.note
@@ -352,8 +301,8 @@ def saved_words(spec: ModelSpec | None, off: HeadSet, weights: Sequence[HeadCost
     """295 k parameters (4.7 %) that are removed with the heads."""
     if spec is None or not off or weights is None:
         return tr("nothing") if weights is not None or not off else "–"
-    parameters, _ = removal_costs(spec, weights, np.ones(1))
-    count = float(savings(parameters, spec, sorted(off))[-1])
+    parameters, _ = importance.removal_costs(spec, weights, np.ones(1))
+    count = float(importance.savings(parameters, spec, sorted(off))[-1])
     size = f"{count / 1e6:.1f} M" if count >= 1e6 else f"{count / 1e3:.0f} k"
     if not spec.parameters:
         return tr("{size} parameters", size=size)
@@ -384,11 +333,10 @@ class MaskList(QWidget):
         self.list.clicked.connect(lambda index: self.picked.emit(index.data(ROW).off))
         self.list.opened.connect(lambda mask: self.picked.emit(mask.off))
         self.list.setContextMenuPolicy(Qt.ContextMenuPolicy.ActionsContextMenu)
-        action = QAction(tr("Delete mask"), self.list)
-        action.setShortcut(QKeySequence(Qt.Key.Key_Delete))
-        action.setShortcutContext(Qt.ShortcutContext.WidgetShortcut)
-        action.triggered.connect(self._drop)
-        self.list.addAction(action)
+        self.list.addAction(widgets.make(
+            QAction, tr("Delete mask"), self.list, shortcut=QKeySequence(Qt.Key.Key_Delete),
+            shortcutContext=Qt.ShortcutContext.WidgetShortcut, triggered=self._drop,
+        ))  # fmt: skip
         title = label(tr("Masks"), weight=600)
         above = hbox(None, (title, 1), self.keep, margins=(16, 0, 12, 0), spacing=-1)
         below = hbox(None, self.none, margins=(16, 0, 16, 8), spacing=-1)
@@ -424,7 +372,7 @@ class MaskList(QWidget):
             self.dropped.emit(self.list.chosen.name)
 
 
-def mask_cells(mask: Mask, trial: MaskTrial | None) -> tuple[str, str, str]:
+def mask_cells(mask: Mask, trial: importance.MaskTrial | None) -> tuple[str, str, str]:
     """Its name, its score and the difference to the full model: "3 off", "57.8 % (57.1 to 58.5)",
     "−0.05 points, −0.10 to +0.21"; trial: the newest, which may be of this mask."""
     name, score = tr(mask.name), mask.score  # the name may be from here: Whole model, 3 off
@@ -436,7 +384,7 @@ def mask_cells(mask: Mask, trial: MaskTrial | None) -> tuple[str, str, str]:
         parts.append(tr("{percent:.0f} % evaluated", percent=100 * score.seen / score.total))
     if mask.change is not None and mask.off:
         parts.append(difference_words(score.metric, *mask.change))
-    return name, score_words(score), " · ".join(parts)
+    return name, sentences.score_words(score), " · ".join(parts)
 
 
 # --- scores ---------------------------------------------------------------------------------------
@@ -474,16 +422,14 @@ class ScoresView(View):
         self.colour.activated.connect(self._colour)
         self._way = ""  # of patching, which colours the heads in place of a score
         self._patching: Patching | None = None
-        self.measure = Button(tr("Measure…"))
-        self.measure.clicked.connect(self._measure)
+        self.measure = Button(tr("Measure…"), clicked=self._measure)
         word = label(tr("Colour"), factor=0.92, kind="secondary")
-        self._measuring = False
-        self.grid = HeadGrid(tr("Heads"), walks=True, switches=True)
+        self.grid = headgrid.HeadGrid(tr("Heads"), walks=True, switches=True)
         self._left = frozenset[HeadId](), ""  # off in a new model, and what to say of it
         self.grid.switched.connect(self.switched)
         self.grid.picked.connect(self.select_head)
         self.grid.hovered.connect(self._point)
-        self.bar = ShadeBar()
+        self.bar = headgrid.ShadeBar()
         self.hint = Words(tr(HINT), factor=0.92, kind="secondary")
         self.masks = MaskList()
         for button, action in (
@@ -499,28 +445,29 @@ class ScoresView(View):
         )  # fmt: skip
         self.start_at(self.grid)
 
-    def request(self, session: Session) -> Callable[[], Shades] | None:
-        """The scores of all heads, by the chosen method."""
+    def request(self, session: Session) -> Callable[[], headgrid.Shades] | None:
         if session.spec is None:
             return None
         if session.patching is not self._patching:
             self._patching = session.patching
             self._way = "denoised" if session.patching is not None else ""
         if session.patching is not None and self._way:
-            return partial(patch_shades, session.patching, self._way)
+            return partial(headgrid.patch_shades, session.patching, self._way)
         if session.study is None or not session.score:
-            return Shades
-        return partial(shades, session.study, session.score)
+            return headgrid.Shades
+        return partial(headgrid.shades, session.study, session.score)
 
-    def draw(self, result: Shades) -> None:
+    def draw(self, result: headgrid.Shades) -> None:
         session = self.session
         assert session.spec is not None
-        self.grid.show_picture(Scores(session.spec, result))
+        self.grid.show_picture(headgrid.Scores(session.spec, result))
         self.bar.show_shades(result)
-        methods = offered(session.study)
-        choices = [(one.name, tr(one.label), method_explained(one.name)) for one in methods]
+        methods = headgrid.offered(session.study)
+        explained = sentences.method_explained
+        choices = [(one.name, tr(one.label), explained(one.name)) for one in methods]
         if session.patching is not None:
-            choices += [(name, tr(title), tr(about)) for name, (title, about) in DIRECTIONS.items()]
+            ways = headgrid.DIRECTIONS.items()
+            choices += [(name, tr(title), tr(about)) for name, (title, about) in ways]
         self.colour.offer(choices or [("", tr("Not measured yet"))], self._way or session.score)
         self.colour.setEnabled(bool(choices))
         self.colour.setToolTip(tip(result.about) if result.about else "")
@@ -542,7 +489,6 @@ class ScoresView(View):
         return rows
 
     def figure(self, session: Session) -> Spec | None:
-        """A figure of the scores that colour the heads, most important first."""
         if session.study is None or not session.score or self._way:
             return None
         return Spec("scores", session.selection, methods=(session.score,))
@@ -555,10 +501,11 @@ class ScoresView(View):
         shown = self.grid.picture.spec if self.grid.picture is not None else None
         if name == "spec" and shown != session.spec:
             self._left = session.off, left_words(self.grid.off, session)
-            self.grid.show_picture(Scores(session.spec, Shades()))
+            self.grid.show_picture(headgrid.Scores(session.spec, headgrid.Shades()))
         if name in ("off", "spec"):
             self.grid.show_off(session.off)
-            self.head.note.say(off_words(session, "{n:,} of {total:,} switched off"))
+            total, n = len(session.spec.heads), len(session.off)
+            self.head.note.say(tr("{n:,} of {total:,} switched off", n=n, total=total))
             self.clear.setEnabled(bool(session.off))
         if name == "selection":
             self.grid.mark(session.selection.head_id)
@@ -573,11 +520,10 @@ class ScoresView(View):
             self._offer_measuring(session)
 
     def _offer_measuring(self, session: Session) -> None:
-        job = next((one for one in session.work if one.key in LONG and one.state in GOING), None)
+        job = session.job(*LONG)
         ready = session.trial is not None
-        self._measuring = job is not None
         self.measure.setText(tr("Stop") if job else tr("Measure…"))
-        self.measure.setIcon(theme.icon("stop", gap=ICON_GAP) if job else QIcon())
+        self.measure.setIcon(theme.icon("stop", gap=widgets.ICON_GAP) if job else QIcon())
         self.measure.setEnabled(ready or job is not None)
         self.measure.setToolTip(tr(
             "Stop and keep what was measured" if job else "Compute the importance of every head"
@@ -587,7 +533,7 @@ class ScoresView(View):
             off, left = self._left
             self.hint.say(left if left and off == session.off else tr(HINT))
         else:
-            part = percent(f"{100 * job.done / job.total:.0f}") if job.total else ""
+            part = sentences.percent(f"{100 * job.done / job.total:.0f}") if job.total else ""
             self.hint.say(" · ".join(filter(None, (tr(job.title), tr(job.note), part))))
 
     def _point(self, head: HeadId | None) -> None:
@@ -598,18 +544,19 @@ class ScoresView(View):
             return
         words = self.grid.words(head or session.selection.head_id).replace("\n", " · ")
         if head is None:
-            words = f"{off_words(session, '{n:,} of {total:,} heads off')}   ·   {words}"
+            total, n = len(session.spec.heads), len(session.off)
+            words = f"{tr('{n:,} of {total:,} heads off', n=n, total=total)}   ·   {words}"
         self.described.emit(words)
 
     def _colour(self) -> None:
         chosen = self.colour.currentData()
-        self._way = chosen if chosen in DIRECTIONS else ""
+        self._way = chosen if chosen in headgrid.DIRECTIONS else ""
         if not self._way and chosen:
             self.coloured.emit(chosen)
         self.refresh()
 
     def _measure(self) -> None:
-        if self._measuring:
+        if self.session.job(*LONG):
             self.halted.emit()
         else:
             self.asked.emit("measure_heads")
@@ -625,11 +572,6 @@ def left_words(before: HeadSet, session: Session) -> str:
     now = tr(words, n=len(session.off))
     again = tr("Ctrl+Z restores the previous mask ({n:,} off)", n=len(before))
     return f"{now} · {again}" if session.undo else now
-
-
-def off_words(session: Session, said: str) -> str:
-    """2 of 78 switched off."""
-    return tr(said, n=len(session.off), total=len(session.spec.heads))
 
 
 # --- line -----------------------------------------------------------------------------------------
@@ -650,20 +592,12 @@ class CurveLine:
     milliseconds there, which random orders lack."""
 
     curve: PruningCurve
-    band: RandomBand
+    band: importance.RandomBand
     x: np.ndarray
     band_x: np.ndarray
     each: np.ndarray  # (H + 1,): x of every number of heads off, in the curve's order
-    timed: bool  # whether x is milliseconds, as they were measured: not in order
     allowed: int
     proven: int
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """Where its axis begins and ends."""
-        low, high = (float(self.x.min()), float(self.x.max())) if self.timed else (0, self.each[-1])
-        room = (0.04 if self.timed else 0.012) * (high - low) or 0.5
-        return low - room, high + room
 
 
 def curve_of(session: Session) -> PruningCurve | None:
@@ -679,60 +613,64 @@ def line_of(session: Session, axis: str) -> CurveLine | None:
     if study is None or one is None:
         return None
     # one that is still being drawn is no order yet; none has times
-    drawn = [
-        other for other in random_curves_beside(study, one) if other.removed[-1] == len(other.order)
-    ]
-    band = random_band([] if axis == "time" else drawn)
+    beside = importance.random_curves_beside(study, one)
+    drawn = [other for other in beside if other.removed[-1] == len(other.order)]
+    band = importance.random_band([] if axis == "time" else drawn)
     band_x, each = band.removed.astype(float), np.arange(len(one.order) + 1)
     x = one.removed
     if axis == "time" and one.times is not None:
         x = one.times[:, 1]
         each = np.interp(each, one.removed, x)
     elif axis in ("parameters", "flops"):
-        each = saved_share(study, one, axis)
+        each = importance.saved_share(study, one, axis)
         x = each[one.removed]
         if drawn:
-            shares = [saved_share(study, other, axis) for other in drawn]
+            shares = [importance.saved_share(study, other, axis) for other in drawn]
             band_x = np.mean(shares, axis=0)[band.removed]
-    return CurveLine(one, band, x, band_x, each, axis == "time", *removable_heads(one))
+    return CurveLine(one, band, x, band_x, each, *importance.removable_heads(one))
 
 
-def chart_of(line: CurveLine, axis: str, off: HeadSet) -> Chart:
+def chart_of(line: CurveLine, axis: str, off: HeadSet) -> charts.Chart:
     """The curve over what is saved, its band and floor; the slider is at the mask."""
     one, band = line.curve, line.band
     whole = float(one.values[0])
-    floor = whole - ALLOWED_LOSS
+    floor = whole - importance.ALLOWED_LOSS
     values = [*one.values, *one.low, *band.low, *band.high, floor]
     low, high = min(values), max(*one.values, *band.high, whole)
     room = max(0.005, (high - low) * 0.06)
     words = {"heads": charts.count, "time": "{:g}".format}.get(axis, charts.percent)
-    across = Axis(*line.ends, tr(AXES[axis][1]), words)
-    up = Axis(low - room, high + room, words=charts.percent)
+    first, last, share = 0.0, line.each[-1], 0.012
+    if axis == "time":  # as measured: not in order
+        first, last, share = float(line.x.min()), float(line.x.max()), 0.04
+    beyond = share * (last - first) or 0.5
+    across = charts.Axis(first - beyond, last + beyond, tr(AXES[axis][1]), words)
+    up = charts.Axis(low - room, high + room, words=charts.percent)
     parts: list[charts.Part] = []
     if band.orders:
         parts += [
-            Band(line.band_x, band.low, band.high, "secondary", 0.22),
-            Line(line.band_x, band.middle, "secondary", 1.2, name=band_words(band)),
+            charts.Band(line.band_x, band.low, band.high, "secondary", 0.22),
+            charts.Line(line.band_x, band.middle, "secondary", 1.2, name=band_words(band)),
         ]
     allowed = float(line.each[line.allowed])
     if line.allowed:
-        parts.append(Line([allowed, allowed], [whole, up.low], "good", 1.5, "dot"))
+        parts.append(charts.Line([allowed, allowed], [whole, up.low], "good", 1.5, "dot"))
     ends, side = [across.low, across.high], int(2 * allowed > across.low + across.high)
     parts += [
-        Line(ends, [floor, floor], "bad", 1.2, "dot", name=tr("full model − 1 point")),
-        Line(line.x, one.values),
-        Points(line.x, one.values, words=partial(point_words, line), name=tr(ORDER)),
-        Note(allowed_words(line), allowed, up.low, "good", (side, 1)),
+        charts.Line(ends, [floor, floor], "bad", 1.2, "dot", name=tr("full model − 1 point")),
+        charts.Line(line.x, one.values),
+        charts.Points(line.x, one.values, words=partial(point_words, line), name=tr(ORDER)),
+        charts.Note(allowed_words(line), allowed, up.low, "good", (side, 1)),
     ]
     at = len(off) if one.off(len(off)) == off else None
     said = tr(ELSEWHERE) if at is None else tr("‹  {n} off  ›", n=at)
-    return Chart(
-        (Plot(across, up, tuple(parts)),), f"{picture_words(line)} · {mark_words(line, off)}",
-        slider=Slider(line.each, at, said, line.allowed), of=(axis, one.order), by_x=True,
+    return charts.Chart(
+        (charts.Plot(across, up, tuple(parts)),),
+        f"{picture_words(line)} · {mark_words(line, off)}",
+        slider=charts.Slider(line.each, at, said, line.allowed), of=(axis, one.order), by_x=True,
     )  # fmt: skip
 
 
-def band_words(band: RandomBand) -> str:
+def band_words(band: importance.RandomBand) -> str:
     """20 random orders (10–90 %)."""
     return tr("{n} random orders (10–90 %)", n=band.orders)
 
@@ -775,7 +713,7 @@ def point_words(line: CurveLine, at: int) -> str:
     count = int(one.removed[at])
     value, low, high = (100 * float(ends[at]) for ends in (one.values, one.low, one.high))
     words = "{heads} off: {value:.1f} % ({low:.1f} to {high:.1f})"
-    said = tr(words, heads=counted(count, "head"), value=value, low=low, high=high)
+    said = tr(words, heads=sentences.counted(count, "head"), value=value, low=low, high=high)
     if one.times is None:
         return said
     whole, smaller = one.times[at]
@@ -786,18 +724,17 @@ def point_words(line: CurveLine, at: int) -> str:
 def point_rows(line: CurveLine) -> list[list[str]]:
     """A row for every point of the curve, then for the middle of random orders and its band."""
     one, band = line.curve, line.band
-    times = one.times if one.times is not None else np.zeros((len(one.removed), 0))
+    times = () if one.times is None else one.times.T
+    changes = one.change, one.change_low, one.change_high
+    of_curve = line.x, one.values, one.low, one.high, *changes, *times
+    of_band = line.band_x, band.middle, band.low, band.high
     rows = []
-    for at, count in enumerate(one.removed):
-        numbers = (
-            line.x[at], one.values[at], one.low[at], one.high[at], one.change[at],
-            one.change_low[at], one.change_high[at], *times[at],
-        )  # fmt: skip
-        rows.append([tr(ORDER), f"{count}", *(f"{number:.6g}" for number in numbers)])
-    for at, count in enumerate(band.removed):
-        numbers = (line.band_x[at], band.middle[at], band.low[at], band.high[at])
-        rows.append([band_words(band), f"{count}", *(f"{number:.6g}" for number in numbers)])
-    return [[*row, *[""] * (11 - len(row))] for row in rows]
+    for name, counts, numbers in (
+        (tr(ORDER), one.removed, of_curve), (band_words(band), band.removed, of_band),
+    ):  # fmt: skip
+        for count, *values in zip(counts, *numbers, strict=True):
+            rows.append([name, f"{count}", *(f"{value:.6g}" for value in values)])
+    return [[*row, *[""] * (len(COLUMNS) - len(row))] for row in rows]
 
 
 # --- curve ----------------------------------------------------------------------------------------
@@ -838,31 +775,30 @@ class CurveView(ChartView):
         super().__init__(tr(NOTE))
         self._has_trial = False
         choices = [(name, words) for name, (words, _) in AXES.items()]
-        self.axis = Segments(choices, tr("X axis"), wide=64)
+        self.axis = widgets.Segments(choices, tr("X axis"), wide=64)
         self.axis.chosen.connect(self.refresh)
         self.head.add(self.axis, self.export_button())
         self.line: CurveLine | None = None
         self.chart.slid.connect(self._slide)
         self.chart.pointed.connect(self._describe)
-        self.axis.allow("heads", True, tip(term_explained("heads")))
-        self.head.title.setToolTip(tip(term_explained("allowed")))
+        self.axis.allow("heads", True, tip(sentences.term_explained("heads")))
+        self.head.title.setToolTip(tip(sentences.term_explained("allowed")))
         vbox(self.content, self.head, (self.chart, 1))
 
     def request(self, session: Session) -> Callable[[], CurveLine] | Empty:
-        """The curve of the chosen score, None where it is not traced."""
         self._offer_axes(session)
         found = line_of(session, self.axis.choice)
         if found is None:
             empty = type(self).empty
             if session.study is not None and session.score:
-                words = tr(ONE_BY_ONE, score=tr(METHODS[session.score].label))
+                words = tr(ONE_BY_ONE, score=tr(importance.METHODS[session.score].label))
                 empty = Empty("Pruning curve", words)
             return empty._replace(actions=possible(session, *STEPS)[:1])
         return lambda: found
 
     def draw(self, result: CurveLine) -> None:
         self.line = result
-        self._redraw()
+        self.chart.show_chart(chart_of(result, self.axis.choice, self.session.off))
 
     def as_table(self) -> list[list[str]] | None:
         """Every point of the curve: what is off, saved and right there; then random orders."""
@@ -871,7 +807,6 @@ class CurveView(ChartView):
         return [[tr(one) for one in COLUMNS], *point_rows(self.line)]
 
     def figure(self, session: Session) -> Spec | None:
-        """The same curve on paper, over the same axis."""
         if line_of(session, self.axis.choice) is None:
             return None
         return Spec("curve", methods=(session.score,), axis=self.axis.choice)
@@ -882,14 +817,10 @@ class CurveView(ChartView):
         if name == "trial" and has_trial != self._has_trial:
             self._has_trial = has_trial
             self.refresh()
-        if name == "off":
-            self._redraw()
+        if name == "off" and self.line is not None:
+            self.draw(self.line)
             if self.chart.hasFocus():
                 self._describe("")
-
-    def _redraw(self) -> None:
-        if self.line is not None:
-            self.chart.show_chart(chart_of(self.line, self.axis.choice, self.session.off))
 
     def _slide(self, stop: int, begun: bool) -> None:
         assert self.line is not None
@@ -901,22 +832,17 @@ class CurveView(ChartView):
             self.described.emit(point or mark_words(self.line, self.session.off))
 
     def _offer_axes(self, session: Session) -> None:
-        """Offer the axes that the curve of a session has values for."""
         curve, study = curve_of(session), session.study
-        there = {
-            "heads": True, "time": curve is not None and curve.times is not None,
-            "parameters": study is not None and study.saved_parameters is not None,
-        }  # fmt: skip
-        there["flops"] = there["parameters"]
+        is_timed = curve is not None and curve.times is not None
+        is_counted = study is not None and study.saved_parameters is not None
+        there = {"heads": True, "time": is_timed, "parameters": is_counted, "flops": is_counted}
         if not there[self.axis.choice]:
             self.axis.choose("heads")
         for name in ("parameters", "flops"):
-            words = tip(term_explained(name)) if there[name] else tr(UNCOUNTED)
-            self.axis.allow(name, there[name], words)
-        self.axis.allow("time", there["time"], tr(MEASURED if there["time"] else UNTIMED))
+            words = tip(sentences.term_explained(name)) if is_counted else tr(UNCOUNTED)
+            self.axis.allow(name, is_counted, words)
+        self.axis.allow("time", is_timed, tr(MEASURED if is_timed else UNTIMED))
 
-
-# --- page -----------------------------------------------------------------------------------------
 
 LEFT, NARROW = 600, 480  # px of the wall, and in windows narrower than WIDE
 WIDE = 1500
@@ -932,27 +858,26 @@ class PrunePage(QWidget):
         super().__init__()
         self.heads, self.live, self.curve = ScoresView(), LiveView(), CurveView()
         self.changed, self.slices = ChangedView(), SlicesView()
-        self.tables: dict[str, ChangedView | SlicesView] = {
-            "changed": self.changed, "slices": self.slices,
-        }  # fmt: skip
+        self.tables: dict[str, ChangedView | SlicesView]
+        self.tables = {"changed": self.changed, "slices": self.slices}
         self.below = QWidget()
         self.turns = QStackedLayout(self.below)
-        self.tabs = tuple(Segments(TABLES) for _ in self.tables)  # the same on both
+        self.tabs = tuple(widgets.Segments(TABLES) for _ in self.tables)  # the same on both
         for table, row in zip(self.tables.values(), self.tabs, strict=True):
             table.head.add_beside_title(row)
             table.head.title.hide()  # the tabs say it
             row.chosen.connect(self.show_table)
             self.turns.addWidget(table)
         panes = self.live, self.curve, self.below
-        self.down = splitter(Qt.Orientation.Vertical, *panes)
-        self.across = splitter(Qt.Orientation.Horizontal, self.heads, self.down)
+        self.down = widgets.splitter(Qt.Orientation.Vertical, *panes)
+        self.across = widgets.splitter(Qt.Orientation.Horizontal, self.heads, self.down)
         for at, (pane, (least, high)) in enumerate(zip(panes, HEIGHTS, strict=True)):
             pane.setMinimumHeight(least)
             self.down.setStretchFactor(at, high)
         self.down.setSizes([high for _, high in HEIGHTS])
         self.across.setStretchFactor(1, 1)
         self.heads.setMinimumWidth(320)
-        self._wide = 0
+        self._left = 0
         vbox(self, self.across, spacing=-1)
 
     @property
@@ -980,13 +905,12 @@ class PrunePage(QWidget):
     def respond(self, width: int, height: int) -> None:
         """Narrow the wall in narrow windows."""
         left = LEFT if width >= WIDE else NARROW
-        if left != self._wide:
-            self._wide = left
+        if left != self._left:
+            self._left = left
             self.across.setSizes([left, max(1, width - left)])
 
     def show_table(self, name: str) -> None:
-        """Changed predictions, or classes and slices."""
-        typed = self.below.isAncestorOf(QApplication.focusWidget() or self)
+        typed = widgets.has_focus(self.below)
         self.turns.setCurrentWidget(self.tables[name])
         for tabs in self.tabs:
             tabs.choose(name)

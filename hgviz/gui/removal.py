@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
@@ -20,33 +20,30 @@ from hgviz import settings, tasks
 from hgviz.core import HeadId, HeadSet, ModelSpec
 from hgviz.gui import dialogs, theme
 from hgviz.gui.dialogs import ask_for
-from hgviz.gui.jobs import GOING
+from hgviz.gui.jobs import Runner
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted, layers, named
 from hgviz.gui.sources import name_of, shown_error
-from hgviz.gui.widgets import Button, Picker, Words, hbox, label
+from hgviz.gui.widgets import Button, Picker, Words, hbox, label, make
 
 if TYPE_CHECKING:
     from hgviz.models.pruning import Compensation, Form, Proof
-
-# --- runner ---------------------------------------------------------------------------------------
 
 REMOVE = "remove-heads"
 
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """Heads to prune from a checkpoint: the format, the compensation, the data it is verified on
-    ("" for the reviews that come with hgviz), the class of each label, and the new folder."""
+    """Heads to prune from a checkpoint."""
 
     checkpoint: str
     spec: ModelSpec
     off: HeadSet
-    data: str = ""
+    data: str = ""  # what it is verified on, "" for the reviews that come with hgviz
     form: Form = "smaller"
     compensate: Compensation = "none"
-    out: str = ""
-    labels: Mapping[str, str] = field(default_factory=dict)
+    out: str = ""  # the new folder
+    labels: Mapping[str, str] = field(default_factory=dict)  # the class of each
 
     @property
     def empty(self) -> tuple[int, ...]:
@@ -70,7 +67,6 @@ class Removal:
         return shlex.join([*words, *(part for row in options.items() if row[1] for part in row)])
 
     def write(self) -> Proof:
-        """What does it."""
         return tasks.prune(
             self.checkpoint, self.off, self.out, self.form, self.compensate,
             data=self.data or None, labels=self.labels or None,
@@ -83,21 +79,16 @@ def free(out: Path) -> Path:
     return next(one for one in chain((out,), numbered) if not os.path.lexists(one))
 
 
-class RemovalRunner:
-    """Asks how to prune the heads that are off, does it in the engine lane, and shows the proof.
+class RemovalRunner(Runner):
+    """Asks how to prune the heads that are off, does it in the engine lane, and shows the proof."""
 
-    commands: the Commands of the window.
-    """
-
-    def __init__(self, commands: Any) -> None:
-        self.commands, self.window, self.session = commands, commands.window, commands.session
-        self._out = ""
+    _out = ""  # the folder that is written
 
     def ask(self) -> None:
         """Ask how to prune the model that is open and where to save it."""
         session = self.session
         assert session.spec is not None
-        if any(work.key == REMOVE and work.state in GOING for work in session.work):
+        if session.job(REMOVE):
             self.commands.say(tr("Pruning is already running"))
             return
         name = f"{name_of(session.checkpoint)}-without-{len(session.off)}"
@@ -115,30 +106,29 @@ class RemovalRunner:
 
         self._out = removal.out
         title = tr("Pruning {heads}", heads=counted(len(removal.off), "head"))
-        engine = self.commands.lanes.engine
-        self.commands.working.start(engine, REMOVE, title, removal.write, self._done, failed)
+        self.working.start(self.lanes.engine, REMOVE, title, removal.write, self._done, failed)
 
     def stop(self) -> None:
         """Stop after the current step, and report what was written once the lane is free."""
-        self.commands.working.stop(REMOVE)
-        self.commands.lanes.engine.submit(
-            REMOVE, "Stopping", partial(_is_filled, self._out), on_done=self._stopped,
-            post=self.commands.lanes.bridge.post,
-        )  # fmt: skip
+        self.working.stop(REMOVE)
+        folder = Path(self._out)
+
+        def is_filled() -> bool:
+            return folder.is_dir() and any(folder.iterdir())
+
+        def stopped(is_filled: bool) -> None:
+            """The folder may have got its name before the stop came."""
+            words = "Pruning had already finished: {path} was written"
+            words = words if is_filled else "Stopped: nothing was written"
+            self.commands.say(tr(words, path=folder))
+
+        post = self.lanes.bridge.post
+        self.lanes.engine.submit(REMOVE, "Stopping", is_filled, on_done=stopped, post=post)
 
     def _done(self, proof: Proof) -> None:
         path = str(proof.path)
         open_it, compare = self.commands.open_path, self.commands.compare_pruned
         ProofDialog(self.window, proof, partial(open_it, path), partial(compare, path)).open()
-
-    def _stopped(self, is_filled: bool) -> None:
-        """The folder may have got its name before the stop came."""
-        words = tr("Pruning had already finished: {path} was written", path=self._out)
-        self.commands.say(words if is_filled else tr("Stopped: nothing was written"))
-
-
-def _is_filled(folder: str) -> bool:
-    return Path(folder).is_dir() and any(Path(folder).iterdir())
 
 
 # --- dialogs --------------------------------------------------------------------------------------
@@ -178,14 +168,13 @@ class RemoveDialog(dialogs.Form):
         if removal.empty:
             self.body.addWidget(dialogs.note(empty_words(removal.empty, removal.spec), "warning"))
         self.forms: dict[Form, QRadioButton] = {}
-        choices = QGridLayout()
-        choices.setHorizontalSpacing(12)
-        choices.setVerticalSpacing(4)
+        choices = make(QGridLayout, horizontalSpacing=12, verticalSpacing=4)
         choices.setColumnStretch(1, 1)
         for at, (name, title, description) in enumerate(FORMS):
-            button = self.forms[name] = QRadioButton(tr(title))
-            button.setChecked(name == removal.form)
-            button.setAccessibleDescription(tr(description))
+            button = self.forms[name] = make(
+                QRadioButton, tr(title), checked=name == removal.form,
+                accessibleDescription=tr(description),
+            )  # fmt: skip
             choices.addWidget(button, at, 0)
             choices.addWidget(Words(tr(description), factor=0.92, kind="secondary"), at, 1)
         self.row(tr("Format"), choices)
@@ -196,27 +185,21 @@ class RemoveDialog(dialogs.Form):
         data = Words(name_of(removal.data) if removal.data else tr(REVIEWS), kind="secondary")
         data.setToolTip(removal.data)
         self.row(tr("Verified on"), data)
-        self.folder = QLineEdit(removal.out)
-        self.folder.setAccessibleName(tr("New folder"))
-        self.folder.textChanged.connect(self.check_changed)
-        choose = Button(tr("Choose…"))
-        choose.setAccessibleDescription(tr("New folder"))
-        choose.clicked.connect(self._choose)
+        name = tr("New folder")
+        self.folder = make(
+            QLineEdit, removal.out, accessibleName=name, textChanged=self.check_changed
+        )
+        choose = Button(tr("Choose…"), accessibleDescription=name, clicked=self._choose)
         self.row(tr("New folder"), hbox(None, (self.folder, 1), choose, spacing=8))
-        self.copy = Button(tr("Copy as command"), "copy", kind="link")
-        self.copy.clicked.connect(self._copy)
+        self.copy = Button(tr("Copy as command"), "copy", kind="link", clicked=self._copy)
         self.offer(Button(tr("Prune and save"), kind="filled"), self.copy)
         self.first = self.folder if error else self.default
 
     @property
     def removal(self) -> Removal:
-        """What is chosen."""
-        return replace(
-            self._removal,
-            form=next(name for name, button in self.forms.items() if button.isChecked()),
-            compensate=self.compensate.currentData(),
-            out=self.folder.text().strip(),
-        )
+        form = next(name for name, button in self.forms.items() if button.isChecked())
+        how, out = self.compensate.currentData(), self.folder.text().strip()
+        return replace(self._removal, form=form, compensate=how, out=out)
 
     def answer(self) -> tuple[Removal]:
         return (self.removal,)
@@ -263,9 +246,7 @@ class ProofDialog(dialogs.Form):
         self.body.addLayout(hbox(None, (sign, 0, top), (verified, 1), spacing=8))
         if proof.empty:
             self.body.addWidget(dialogs.note(empty_words(proof.empty, proof.spec), "warning"))
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(24)
-        grid.setVerticalSpacing(6)
+        grid = make(QGridLayout, horizontalSpacing=24, verticalSpacing=6)
         grid.setColumnStretch(3, 1)
         for at, cells in enumerate(proof_rows(proof)):
             for column, words in enumerate(cells):

@@ -53,19 +53,14 @@ def _demo(folder: Path) -> Iterator[str]:
 
     model = tasks.load(resource(SAMPLE), "cpu")
     spec = model.spec
-    sizes = ", ".join(level.label for level in spec.levels)
-    yield (
-        f"Opened {spec.name}: {spec.parameters:,} parameters, {counted(len(spec.layers), 'layer')} "
-        f"with attention, at {sizes}."
-    )
+    layers, heads = counted(len(spec.layers), "layer"), counted(len(spec.heads), "head")
+    sizes, parameters = ", ".join(level.label for level in spec.levels), f"{spec.parameters:,}"
+    yield f"Opened {spec.name}: {parameters} parameters, {layers} with attention, at {sizes}."
     file = folder / "demo.h5"
     prompt, _ = tasks.read_prompts(model, TEXT)
     tasks.capture(model, prompt, out=file, force=True)
-    capture = open_capture(file)
-    yield (
-        f"Captured {counted(len(prompt), 'byte')} of text, {counted(len(spec.heads), 'head')}, in "
-        f"{file} ({file.stat().st_size / 1e6:.1f} MB)."
-    )
+    capture, size = open_capture(file), f"{file.stat().st_size / 1e6:.1f} MB"
+    yield f"Captured {counted(len(prompt), 'byte')} of text, {heads}, in {file} ({size})."
     found = sources.measure(capture)
     chosen = found.selection or Selection(len(spec.layers) - 1, 0, len(prompt) - 1)
     fact = found.facts[chosen.head_id]
@@ -82,12 +77,10 @@ def _demo(folder: Path) -> Iterator[str]:
         yield f"Drew {path}."
 
 
-def window_picture(
-    path: Path, dark: bool = False, mode: str = "inspect", look: str = "map"
-) -> QImage:
+def window_picture(path: Path, look: str = "map") -> QImage:
     """The window on a capture, as it looks when everything has been drawn."""
-    with opened(path, dark) as (program, frame):
-        program.session.put(mode=mode, look=look)
+    with opened(path) as (program, frame):
+        program.session.put(look=look)
         program.settle()
         return frame.grab().toImage()
 
@@ -125,9 +118,6 @@ def opened(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]:
         program.close()
         frame.close()
         frame.deleteLater()
-
-
-# --- selftest -------------------------------------------------------------------------------------
 
 
 def selftest() -> int:
@@ -244,9 +234,6 @@ def _window(file: Path, look: str = "map") -> str:
     if len(colours) < 50:
         raise ValueError(f"the picture has only {len(colours)} colours")
     return f"{image.width()} × {image.height()}"
-
-
-# --- inside ---------------------------------------------------------------------------------------
 
 
 def _require_room(folder: Path) -> None:

@@ -23,27 +23,19 @@ from hgviz.errors import require
 from hgviz.files import resource
 from hgviz.gui import sources
 from hgviz.gui.dialogs import TEXT_SUFFIXES, Question
-from hgviz.gui.jobs import GOING, Jobs, within
+from hgviz.gui.jobs import Jobs, Runner, within
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted, percent
 from hgviz.gui.sides import BESIDE
 from hgviz.gui.sources import TEXT, name_of, samples
 from hgviz.gui.view import LOOKS
-from hgviz.gui.widgets import Button, Words, label, tip
+from hgviz.gui.widgets import Button, Words, label, make, tip
 from hgviz.palettes import PALETTES
 from hgviz.session import Session, add_recent
-from hgviz.session.document import (
-    Document,
-    Layout,
-    SideB,
-    is_session,
-    read_document,
-    write_document,
-)
+from hgviz.session.document import Document, SideB, is_session, read_document, write_document
 from hgviz.study import Mask, Study, Sweep
 
 # --- closing --------------------------------------------------------------------------------------
-
 
 # jobs that bring nothing that the next start does not bring as well, or leave a file behind
 AGAIN = ("open", "measure", BESIDE, "capture", "score-b", "pair")
@@ -63,7 +55,7 @@ def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]
             name = study.spec.name if study is not None else kept["name"]
             lost.append(tr("The importance scores of {name} are not saved.", name=name))
     for work in session.work:
-        goes = work.state in GOING and not working.lasts(work.key)
+        goes = work.is_going and not working.lasts(work.key)
         if goes and (work.key not in AGAIN or work.title == sources.WRITING):
             part = percent(f"{100 * work.done / work.total:.0f}") if work.total else ""
             job = within(work.title) + (f" ({part})" if part else "")
@@ -74,7 +66,6 @@ def losses(session: Session, working: Jobs, comes_back: bool) -> tuple[str, ...]
 
 
 # --- dropped files --------------------------------------------------------------------------------
-
 
 IDS = ".json"
 
@@ -130,25 +121,18 @@ def _kind(path: str) -> str:
 # --- recent files ---------------------------------------------------------------------------------
 
 
-class RecentNames(dict[str, str]):
-    """The name of everything that was opened since the start, and of what comes with hgviz, by
-    path. opened: called with every path that is opened, also again."""
-
-    def __init__(self, opened: Callable[[str], None]) -> None:
-        super().__init__(samples())
-        self._opened = opened
-
-    def __setitem__(self, path: str, name: str) -> None:
-        super().__setitem__(path, name)
-        self._opened(path)
-
-
 class Recent:
-    """Keeps session.recent, and, through keep, the setting behind it."""
+    """Keeps session.recent, and, through keep, the setting behind it. names: of everything that was
+    opened since the start, and of what comes with hgviz, by path."""
 
     def __init__(self, session: Session, keep: Callable[..., Any]) -> None:
-        self.session, self._keep = session, keep
+        self.session, self._keep, self.names = session, keep, samples()
         session.put(recent=settings.load().recent)
+
+    def open(self, path: str, name: str = "") -> None:
+        """Name a path that was opened, by default as its file, and put it first."""
+        self.names[path] = name or name_of(path)
+        self.add(path)
 
     def add(self, path: str) -> None:
         """Put a path that was opened first; what comes with hgviz has a place of its own."""
@@ -199,9 +183,8 @@ class RecentMenu:
             name = name_of(path)
             name += f"   {place_of(path)}" if names[name] > 1 else ""
             digit = f"&{number}   " if number < 10 else ""
-            action = QAction(digit + name.replace("&", "&&"), self._menu)
-            action.setToolTip(tip(path))
-            action.triggered.connect(partial(self._chosen, path))
+            words, choose = digit + name.replace("&", "&&"), partial(self._chosen, path)
+            action = make(QAction, words, self._menu, toolTip=tip(path), triggered=choose)
             self._menu.insertAction(self._line, action)
             self._files.append(action)
         self._menu.menuAction().setEnabled(bool(self._files))
@@ -214,10 +197,8 @@ class RecentList(QWidget):
 
     def __init__(self) -> None:
         super().__init__()
-        self._grid = QGridLayout(self)
+        self._grid = make(QGridLayout, self, horizontalSpacing=8, verticalSpacing=2)
         self._grid.setContentsMargins(0, 0, 0, 0)
-        self._grid.setHorizontalSpacing(8)
-        self._grid.setVerticalSpacing(2)
         self._grid.setColumnStretch(1, 1)
         self.hide()
 
@@ -229,18 +210,17 @@ class RecentList(QWidget):
         self._grid.addWidget(label(tr("Recent"), weight=600), 0, 0, 1, 2)
         for row, path in enumerate(recent[:LISTED], 1):
             name = name_of(path)
-            link = Button(name, "open", kind="link")
+            link = Button(
+                name, "open", kind="link", accessibleName=tr("Open {name}", name=name),
+                toolTip=tip(path), clicked=partial(self.chosen.emit, path),
+            )  # fmt: skip
             link.setText(link.fontMetrics().elidedText(name, ELIDED, NAME))
-            link.setAccessibleName(tr("Open {name}", name=name))
-            link.setToolTip(tip(path))
-            link.clicked.connect(partial(self.chosen.emit, path))
             self._grid.addWidget(link, row, 0)
             self._grid.addWidget(Words(place_of(path), kind="secondary"), row, 1)
         self.setVisible(bool(recent))
 
 
 # --- sessions -------------------------------------------------------------------------------------
-
 
 LAST = "last.hgviz"  # beside the settings: what was open when the window closed
 PICTURES = {"capture", "model", "study", "sweep"}  # of which something can be seen
@@ -257,7 +237,7 @@ class SessionParts:
     what is wrong with these."""
 
     document: Document
-    capture: sources.OpenedFile | None
+    capture: sources.OpenedFile
     study: Study | None
     sweep: Sweep | None
     errors: tuple[BaseException, ...]
@@ -276,37 +256,29 @@ def read_parts(document: Document, required: str = "") -> SessionParts:
     if required == "model":
         tasks.digest_of(document.model)
 
-    def read(name: str, kind: str) -> sources.OpenedFile | None:
-        """What the file that the session has under a name holds; None without one of this kind."""
+    def read(name: str, kind: str) -> sources.OpenedFile:
+        """What the file that the session has under a name holds; nothing where it is missing or of
+        another kind."""
         nonlocal document
         path = getattr(document, name)
         if not path:
-            return None
+            return sources.OpenedFile("")
         try:
             found = sources.look(path, document.item if name == "capture" else 0)
-            require(
-                getattr(found, kind) is not None,
-                f"{name_of(path)} is not a {tr(NAMES[kind]).lower()}, as the session expects",
-                "Open the file on its own",
-            )
+            what = f"{name_of(path)} is not a {tr(NAMES[kind]).lower()}, as the session expects"
+            require(getattr(found, kind) is not None, what, "Open the file on its own")
             return found
         except HgvizError as error:
             if name == required:
                 raise
             errors.append(error)
             document = document.with_paths({name: ""})
-            return None
+            return sources.OpenedFile("")
 
     capture = read("capture", "capture")
-    study = read("unsaved", "study") or read("study", "study")
-    sweep = read("sweep", "sweep")
-    return SessionParts(
-        document,
-        capture,
-        study.study if study is not None else None,
-        sweep.sweep if sweep is not None else None,
-        tuple(errors),
-    )
+    study = read("unsaved", "study").study or read("study", "study").study
+    sweep = read("sweep", "sweep").sweep
+    return SessionParts(document, capture, study, sweep, tuple(errors))
 
 
 def save_document(document: Document, file: str) -> str:
@@ -315,26 +287,19 @@ def save_document(document: Document, file: str) -> str:
     try:
         return write_document(document, file)
     except OSError as error:
-        raise HgvizError(
-            f"{os.path.basename(file)} could not be written: {error.strerror or str(error)}",
-            "Choose another folder",
-        ) from None
+        what = f"{os.path.basename(file)} could not be written: {error.strerror or str(error)}"
+        raise HgvizError(what, "Choose another folder") from None
 
 
-class Sessions:
-    """Saves and restores what a window has open. file: the session file at hand, "" for none;
-    layout and lay_out: what tells and changes how the window is laid out."""
+class Sessions(Runner):
+    """Saves and restores what a window has open."""
 
-    def __init__(self, commands: Any) -> None:
-        self.commands, self.file = commands, ""
-        self.session, self.working = commands.session, commands.working
-        self.layout: Callable[[], Layout] = Layout
-        self.lay_out: Callable[[Layout], None] = lambda layout: None
+    file = ""  # the session file at hand
 
     @property
     def document(self) -> Document:
         """What is open now, and how the window is laid out."""
-        return replace_struct(self.session.document, layout=self.layout())
+        return replace_struct(self.session.document, layout=self.commands.laying.layout())
 
     def save(self, file: str) -> None:
         """Write what is open to a file, which is the one at hand then."""
@@ -344,10 +309,7 @@ class Sessions:
             self.commands.recent.add(file)
             self.commands.say(tr("Saved {path}", path=file))
 
-        work = partial(save_document, self.document, file)
-        title = f"Saving {Path(file).name}"
-        lane = self.commands.lanes.files
-        self.working.start(lane, f"save {file}", title, work, saved, lasting=True)
+        self.working.write(file, partial(save_document, self.document, file), saved)
 
     def keep_last(self) -> None:
         """Keep what is open for the next start."""
@@ -361,9 +323,6 @@ class Sessions:
     def open_last(self, otherwise: Callable[[], None]) -> None:
         """Open what was open when the window closed; where that cannot be read, something else."""
 
-        def failed(_: BaseException) -> None:
-            otherwise()
-
         def show(document: Document) -> None:
             if document.paths.keys() & PICTURES:
                 last().replace(_set_aside_path())  # one that ends the program does so once
@@ -371,8 +330,10 @@ class Sessions:
             else:
                 otherwise()
 
-        lane, work = self.commands.lanes.files, partial(read_document, str(last()))
-        self.working.start(lane, OPEN, "Opening the last session", work, show, failed)
+        lane, work = self.lanes.files, partial(read_document, str(last()))
+        self.working.start(
+            lane, OPEN, "Opening the last session", work, show, lambda _: otherwise()
+        )
 
     def show(self, document: Document, file: str, then: Callable[[], object] | None = None) -> None:
         """Open what a session file names, as far as it is there. then: called once it is open."""
@@ -394,7 +355,7 @@ class Sessions:
             display=session.display,
             look=session.look,
             mode="compare" if comparison else "prune" if measured else "inspect",
-            layout=self.layout(),
+            layout=self.commands.laying.layout(),
         )
         self._read(document, "", required="capture" if document.capture else "model")
 
@@ -412,8 +373,6 @@ class Sessions:
             roles=None, question=None, explained=None, shade="",
         )  # fmt: skip
 
-    # --- restoring --------------------------------------------------------------------------------
-
     def _read(
         self,
         document: Document,
@@ -426,7 +385,7 @@ class Sessions:
         def show(parts: SessionParts) -> None:
             self.file = file
             self.clear()
-            self.lay_out(document.layout)
+            self.commands.laying.lay_out(document.layout)
             for error in parts.errors:
                 self.commands.show_error(error)
             self._restore_picture(parts, then)
@@ -434,7 +393,7 @@ class Sessions:
         first = document.capture or document.model or document.study or document.sweep
         title = f"Opening {name_of(first or file)}"
         work = partial(read_parts, document, required)
-        self.working.start(self.commands.lanes.files, OPEN, title, work, show)
+        self.working.start(self.lanes.files, OPEN, title, work, show)
 
     def _restore_picture(self, parts: SessionParts, then: Callable[[], object] | None) -> None:
         """Show the capture, else run the model on the text again, then restore all that belongs to
@@ -455,7 +414,7 @@ class Sessions:
             self.commands.show_error(error)
             finish(replace_struct(document, ids=""))
 
-        if parts.capture is not None:
+        if parts.capture.capture is not None:
             self.commands.show_found(parts.capture)
             if document.model:
                 session.put(checkpoint=document.model, activation=document.activation)
@@ -483,13 +442,9 @@ class Sessions:
         display = document.display
         if display.palette not in PALETTES:
             display = replace(display, palette=session.display.palette)
-        session.put(
-            ids=document.ids,
-            off=off,
-            masks=(*masks, *(one for one in session.masks if one.name not in names)),
-            display=display,
-            look=document.look if document.look in LOOKS else "map",
-        )
+        look = document.look if document.look in LOOKS else "map"
+        masks = (*masks, *(one for one in session.masks if one.name not in names))
+        session.put(ids=document.ids, off=off, masks=masks, display=display, look=look)
         if document.selection is not None:
             self.commands.capturing.settle_on(document.selection)
 
@@ -545,7 +500,6 @@ def _set_aside_path() -> Path:
 
 # --- recovery -------------------------------------------------------------------------------------
 
-
 SOON = 3000  # ms from a change until it is kept
 SHARE = 20  # writing takes at most one part in so many of the time
 PASSING = ("hover", "work", "recent", "dark")  # changes of nothing that is kept
@@ -573,12 +527,12 @@ class Snapshot(NamedTuple):
         return time.monotonic() - begun
 
 
-class Recovery:
+class Recovery(Runner):
     """Keeps what a window has open in a file, and offers what a killed process left there. While
     another window keeps its session there, nothing of this one is kept."""
 
-    def __init__(self, sessions: Sessions) -> None:
-        self.sessions, self.commands = sessions, sessions.commands
+    def __init__(self, commands: Any) -> None:
+        super().__init__(commands)
         self.file = last().with_name("open.hgviz")
         self._lock = QLockFile(str(self.file.with_suffix(".lock")))
         self._lock.setStaleLockTime(0)  # only that of a killed process is stale
@@ -586,28 +540,25 @@ class Recovery:
         self._kept: Snapshot | None = None
         self._study = Path()  # where the study of the newest snapshot goes
         self._told = False  # whether somebody knows that nothing can be kept
-        self._timer = QTimer(self.commands.window, singleShot=True, interval=SOON)
-        self._timer.timeout.connect(self.keep)
+        self._timer = make(QTimer, self.window, singleShot=True, interval=SOON, timeout=self.keep)
 
     def begin(self) -> None:
         """Look for what was left, and keep what is open from now on."""
         self._left = self.file.exists() and self._take_lock()
-        self.sessions.session.changed.connect(self._heard)
+        self.session.changed.connect(self._heard)
 
     def close(self, complete: bool) -> None:
         """Keep no more, once the lanes are closed. complete: nothing is lost with the window; else
         its session stays as a killed process leaves it."""
         self._timer.stop()
         with suppress(ValueError):  # it never began
-            self.sessions.session.changed.disconnect(self._heard)
+            self.session.changed.disconnect(self._heard)
         if not complete and self._can_keep():
             with suppress(HgvizError, OSError):
                 self._next().write(self.file, self._study)
         elif self._lock.isLocked() and not self._left:
             self._clear()
         self._lock.unlock()
-
-    # --- what was left ----------------------------------------------------------------------------
 
     def offer(self, otherwise: Callable[[], object]) -> None:
         """Ask whether to open what was left; otherwise: what is done where there is nothing, or
@@ -626,13 +577,11 @@ class Recovery:
                     self._left = False
                     otherwise()
 
-                Question(
-                    self.commands.window,
-                    tr("Restore the last session?"),
-                    [tr("Unexpected exit. Open at {time}:", time=time_), *contents(found)],
-                    {tr("Discard"): discard, tr("Restore"): partial(self._open, otherwise)},
-                    otherwise,
-                ).open()
+                title, restore = tr("Restore the last session?"), partial(self._open, otherwise)
+                said = tr("Unexpected exit. Open at {time}:", time=time_)
+                answers: dict[str, Callable[[], object] | None]
+                answers = {tr("Discard"): discard, tr("Restore"): restore}
+                Question(self.window, title, [said, *contents(found)], answers, otherwise).open()
                 return
         otherwise()
 
@@ -646,10 +595,10 @@ class Recovery:
             self.keep()
 
         def show(document: Document) -> None:
-            self.sessions.show(document, str(self.file), then=opened)
+            self.commands.sessions.show(document, str(self.file), then=opened)
 
-        work, lane = partial(read_document, str(self.file)), self.commands.lanes.files
-        self.commands.working.start(lane, OPEN, "Opening the last session", work, show, failed)
+        work, title = partial(read_document, str(self.file)), "Opening the last session"
+        self.working.start(self.lanes.files, OPEN, title, work, show, failed)
 
     def _set_aside(self, error: HgvizError) -> None:
         """A file that cannot be read stays under another name, and is spoken of once."""
@@ -661,27 +610,26 @@ class Recovery:
         do = f"The damaged file is kept as {aside}"
         self.commands.show_error(HgvizError(what, do, details=error.what))
 
-    # --- what is open -----------------------------------------------------------------------------
-
     def keep(self) -> None:
         """Keep what is open now, where that has changed."""
         if not self._can_keep():
             return
         now = self._next()
 
-        def done(seconds: float) -> None:
+        def done(seconds: float = 0.0) -> None:
             self._kept = now
             self._timer.setInterval(max(SOON, round(seconds * 1000 * SHARE)))
 
         if now == self._kept:
-            done(0.0)
+            done()
         elif not (now.document.paths or now.document.text):
             self._clear()
-            done(0.0)
+            done()
         else:
-            work, post = partial(now.write, self.file, self._study), self.commands.lanes.bridge.post
-            lane = self.commands.lanes.recovery
-            lane.submit("keep", "", work, on_done=done, on_error=self._failed, post=post)
+            work, post = partial(now.write, self.file, self._study), self.lanes.bridge.post
+            self.lanes.recovery.submit(
+                "keep", "", work, on_done=done, on_error=self._failed, post=post
+            )
 
     def _heard(self, name: str) -> None:
         if name not in PASSING and not self._timer.isActive():
@@ -708,14 +656,13 @@ class Recovery:
         return True
 
     def _clear(self) -> None:
-        """Remove the session and its study."""
         with suppress(OSError):
             self.file.unlink(missing_ok=True)
         _remove_studies(self.file)
 
     def _next(self) -> Snapshot:
         """What is open now; a study other than the last one gets a new file."""
-        session, document = self.sessions.session, self.sessions.document
+        session, document = self.session, self.commands.sessions.document
         if session.study is None or not session.unsaved:
             return Snapshot(document)
         now = Snapshot(document, session.study, session.masks)
@@ -734,11 +681,8 @@ def _remove_studies(file: Path, but: Path | None = None) -> None:
 
 def contents(document: Document) -> list[tuple[str, str]]:
     """What a session has: a name and words for each."""
-    rows = [
-        (tr(NAMES[name]), name_of(path))
-        for name, path in document.paths.items()
-        if name != "unsaved"
-    ]
+    paths = (row for row in document.paths.items() if row[0] != "unsaved")
+    rows = [(tr(NAMES[name]), name_of(path)) for name, path in paths]
     if document.text:
         rows.append((tr("Text"), " ".join(document.text.split())))
     if document.off:

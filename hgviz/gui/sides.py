@@ -27,14 +27,15 @@ from hgviz.core import (
 from hgviz.errors import require
 from hgviz.gui import sentences, sources
 from hgviz.gui.dialogs import Form, ModelInputs, TextField, activation_choices, note
-from hgviz.gui.jobs import GOING, Jobs, Lanes, OnError
+from hgviz.gui.jobs import Jobs, Lanes, OnError
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted, named, percent
 from hgviz.gui.sources import name_of, partner, samples
 from hgviz.gui.studyruns import trained_as
 from hgviz.gui.view import View
 from hgviz.gui.widgets import Button, IconButton, Picker, Segments, Words, hbox, label, tip, vbox
-from hgviz.session import Session, SideB, Work
+from hgviz.session import Session, Work
+from hgviz.session.document import SideB
 
 if TYPE_CHECKING:
     from hgviz.analysis.importance import MaskTrial
@@ -454,7 +455,7 @@ class SideBar(View):
         name_a = names.a if b is not None else activation_of(a) if a is not None else ""
         about = _about(session, a, names.a) if a is not None else ""
         self.a.say(name_a, _with_score(about, session.trial, a))
-        work = next((job for job in session.work if job.key == BESIDE and job.state in GOING), None)
+        work = session.job(BESIDE)
         about = work_words(work) if work is not None else self._about_b(session, names)
         about = _with_score(about, session.trial_b, b)
         self.b.say(names.b if b is not None else tr("not chosen"), about)

@@ -4,54 +4,27 @@ from __future__ import annotations
 
 import os
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtWidgets import QFileDialog
 
-from hgviz import settings, tasks
-from hgviz.analysis.roles import roles
-from hgviz.core import (
-    NO_STREAMING,
-    Capture,
-    HeadId,
-    HeadSet,
-    HgvizError,
-    Modality,
-    ModelSpec,
-    Prompt,
-    Selection,
-    Step,
-    Streaming,
-    progress,
-    progress_as,
-)
+from hgviz import core, settings, tasks
+from hgviz.analysis.roles import notable_heads, roles
+from hgviz.core import Capture, HeadId, HeadSet, HgvizError, Prompt, Selection, Step, progress
 from hgviz.files import IMAGE_SUFFIXES, SOUND_SUFFIXES, resource
-from hgviz.gui import log
+from hgviz.gui import dialogs, log
 from hgviz.gui.actions import reads_text
-from hgviz.gui.dialogs import (
-    CAPTURES,
-    READ,
-    READABLE,
-    TEXT_SUFFIXES,
-    TEXTS,
-    ModelInputs,
-    TextDialog,
-    WriteDialog,
-    WritingOptions,
-    ask_for,
-    ask_where,
-)
-from hgviz.gui.jobs import Jobs, Lanes, OnError
+from hgviz.gui.jobs import OnError, Runner
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted
 from hgviz.gui.studyruns import trained_as
-from hgviz.session import Session
 from hgviz.session.document import Document, is_session, read_document
-from hgviz.session.navigation import clearest, strongest_key
+from hgviz.session.navigation import clearest
 
 if TYPE_CHECKING:
     from hgviz.analysis.roles import HeadRole
@@ -92,14 +65,12 @@ def partner(path: str) -> str:
 
 def samples() -> dict[str, str]:
     """The checkpoints that come with hgviz: path and name."""
-    paths = (resource(one) for one in (SAMPLE, *CLASSIFIERS))
-    return {
-        str(path): name_of(str(path)) for path in paths if path.exists() or path.name == "hourglass"
-    }
+    paths = [resource(one) for one in (SAMPLE, *CLASSIFIERS)]
+    there = (str(one) for one in paths if one.exists() or one == paths[0])
+    return {path: name_of(path) for path in there}
 
 
 # --- files ----------------------------------------------------------------------------------------
-
 
 LONG = 60.0  # s that a capture takes before somebody is asked
 AT_ONCE = 2048  # tokens: heads of shorter captures are measured before the first picture
@@ -129,7 +100,7 @@ def look(path: str, item: int = 0) -> OpenedFile:
         return OpenedFile(path, document=read_document(path))
     if tasks.is_sweep_file(path):
         return OpenedFile(path, sweep=tasks.open_sweep(path))
-    if Path(path).suffix.lower() in TEXT_SUFFIXES and os.path.isfile(path):
+    if Path(path).suffix.lower() in dialogs.TEXT_SUFFIXES and os.path.isfile(path):
         return OpenedFile(path, text=tasks.text_of(path))
     kind = "capture" if item else tasks.kind_of(path)
     if kind == "checkpoint":
@@ -152,17 +123,12 @@ def is_quick(capture: Capture) -> bool:
 
 def measure(capture: Capture) -> OpenedFile:
     """What every head does, a selection that shows the clearest, and the clearest of each level."""
-    from hgviz.analysis.roles import notable_heads
-
-    facts = roles(capture)
+    facts, layers = roles(capture), capture.spec.layers
     best = [one.head for one in notable_heads(facts)]
     opened: dict[int, HeadId] = {}
+    own = {head: fact for head, fact in facts.items() if layers[head.layer].role == "self"}
     for level in capture.spec.levels:
-        here = {
-            head: fact
-            for head, fact in facts.items()
-            if fact.level == level.index and capture.spec.layers[head.layer].role == "self"
-        }
+        here = {head: fact for head, fact in own.items() if fact.level == level.index}
         for one in notable_heads(here, count=1):
             opened[level.index] = one.head
     return OpenedFile(capture.path, capture, facts, clearest(capture, best), opened)
@@ -170,27 +136,23 @@ def measure(capture: Capture) -> OpenedFile:
 
 @dataclass(frozen=True, slots=True)
 class CaptureRequest:
-    """What to capture: the checkpoint at path, a text or two or a file of ids.
-
-    activation: what its attention is exchanged for, "" for its own.
-    streaming: heads that stream in the other capture of a comparison.
-    agreed: somebody was told that it takes long. fits: the texts are of a model that was open
-    before, and are cut to what this one reads.
-    """
+    """What to capture: the checkpoint at path, a text or two or a file of ids."""
 
     path: str
     text: str = ""
     second: str = ""
     ids: str = ""
     off: HeadSet = frozenset()
-    streaming: Streaming = NO_STREAMING
+    streaming: core.Streaming = (
+        core.NO_STREAMING
+    )  # heads that stream in the other capture of a comparison
     device: str = "auto"
-    activation: str = ""
-    agreed: bool = False
-    fits: bool = False
+    activation: str = ""  # what its attention is exchanged for, "" for its own
+    agreed: bool = False  # somebody was told that it takes long
+    fits: bool = False  # the texts are of another model, and are cut to what this one reads
 
     @property
-    def reads(self) -> Modality:
+    def reads(self) -> core.Modality:
         """What is read: a text or ids, or an image or a sound by the name of its file."""
         ending = Path(self.ids).suffix.lower()
         if ending in IMAGE_SUFFIXES:
@@ -210,11 +172,6 @@ class UnreadError(HgvizError):
             do = f'Choose a JSON file with "input_ids"{more}'
         super().__init__(error.what, do, error.details)
         self.wish, self.model = wish, model
-
-    @property
-    def is_waiting(self) -> bool:
-        """Whether a model of images or sounds was opened, and none was chosen yet."""
-        return self.model.spec.modality != "text" and not self.wish.ids
 
 
 class LongError(UnreadError):
@@ -271,18 +228,17 @@ def capture_corpus(
 
 @dataclass(frozen=True, slots=True)
 class WrittenText:
-    """A text that a model wrote, from the token first on, before it is captured. source: what an
-    encoder-decoder read."""
+    """A text that a model wrote, before it is captured."""
 
     wish: CaptureRequest
     model: Model
     text: Prompt
-    first: int
-    source: Prompt | None = None
+    first: int  # the first token that it wrote
+    source: Prompt | None = None  # what an encoder-decoder read
 
 
 def write_on(
-    wish: CaptureRequest, model: Model | None, writing: WritingOptions
+    wish: CaptureRequest, model: Model | None, writing: dialogs.WritingOptions
 ) -> tuple[WrittenText, Capture]:
     """Generate text after that of a request; the progress carries the WrittenText so far."""
     if model is None:
@@ -298,21 +254,12 @@ def write_on(
         first = len(step.value) - int(step.done)
         return replace(step, value=replace(so_far, text=step.value, first=first))
 
-    with progress_as(written):
+    with core.progress_as(written):
         capture = tasks.generate(
             model, prompt, writing.count, off=wish.off, target=target,
             seed=writing.seed, temperature=writing.temperature,
         )  # fmt: skip
     return so_far, capture
-
-
-def capture_stopped(written: WrittenText, writing: WritingOptions) -> tuple[WrittenText, Capture]:
-    """Capture what was written before somebody stopped it."""
-    capture = tasks.capture_written(
-        written.model, written.text, written.first, written.source, writing.seed,
-        writing.temperature, "; stopped by hand", off=written.wish.off,
-    )  # fmt: skip
-    return written, capture
 
 
 def load(wish: CaptureRequest) -> Model:
@@ -375,12 +322,6 @@ def _beginning(encode: Callable[[str], Prompt], text: str, most: int) -> str:
     return text[:fit]
 
 
-def strongest(capture: Capture, chosen: Selection) -> int | None:
-    """The key that the chosen query looks at most."""
-    progress(0, 1, "reading a row")
-    return strongest_key(capture, chosen)
-
-
 def text_for(path: str, text: str) -> str:
     """What a checkpoint begins with: a bundled one its own text, while another's is untouched."""
     own = {str(resource(SAMPLE)): TEXT} | {str(resource(one)): REVIEW for one in CLASSIFIERS}
@@ -391,18 +332,13 @@ def shown_error(error: BaseException) -> HgvizError:
     """Any error as a HgvizError; an unforeseen one is logged, with its traceback as details."""
     if isinstance(error, HgvizError):
         return error
-    import traceback
-
     log.record(error)
-    return HgvizError(
-        f"Unexpected error in hgviz: {type(error).__name__}: {error}",
-        f"Your session is still open. Report the details, which are also in {log.file()}",
-        details="".join(traceback.format_exception(error)),
-    )
+    what = f"Unexpected error in hgviz: {type(error).__name__}: {error}"
+    do = f"Your session is still open. Report the details, which are also in {log.file()}"
+    return HgvizError(what, do, details="".join(traceback.format_exception(error)))
 
 
 # --- captures -------------------------------------------------------------------------------------
-
 
 KEEPS_TEXTS = "keeps the texts already captured"
 RUNNING, WRITING = "Running model", "Generating text"  # titles of jobs
@@ -416,42 +352,21 @@ def keeps_words(layers: int) -> str:
 
 
 QUIET = 0.2  # s: a capture shorter than this shows no layers on their way
-T = TypeVar("T")
-Again = Callable[[CaptureRequest], None]
 
 NEWEST = 40  # characters at the end of a text under way that are shown while it is written
 SOON = 0.2  # s that a picture has to itself
 PART = ".part"  # what the folder of an unfinished capture ends in
 
 
-def _after_the_picture(work: Callable[[], T]) -> T:
-    """Call a function a little later: side by side they would have half of the interpreter each."""
-    progress(0, 1)
-    time.sleep(SOON)
-    return work()
-
-
 def _nothing() -> None:
     """Nothing follows."""
 
 
-def _shortened(wish: CaptureRequest, asked: CaptureRequest, model: Model) -> str:
-    """What a model does not read of what was asked for."""
-    if len(wish.text) < len(asked.text):
-        most = counted(model.spec.max_positions or 0, model.tokenizer.unit)
-        return tr("The text was truncated: this model reads at most {most}", most=most)
-    return tr("The second text was left out or truncated to fit this model")
-
-
-class CaptureRunner:
-    """Puts captures of session.text into the session, layer by layer. commands: the Commands of the
-    window."""
+class CaptureRunner(Runner):
+    """Puts captures of session.text into the session, layer by layer."""
 
     def __init__(self, commands: Any) -> None:
-        self.commands = commands
-        self.session: Session = commands.session
-        self.lanes: Lanes = commands.lanes
-        self.working: Jobs = commands.working
+        super().__init__(commands)
         self._given: Selection | None = None
         self._stopped: Callable[[], None] | None = None  # what is done when a job was stopped
         self._newest: WrittenText | None = None
@@ -500,18 +415,18 @@ class CaptureRunner:
             on_step=self._counted, keeps=KEEPS_TEXTS, bound=False,
         )  # fmt: skip
 
-    def start_writing(self, writing: WritingOptions) -> None:
-        """Generate text after the current text."""
-        self._write(self._wish_at_hand(), writing)
-
-    def _write(self, wish: CaptureRequest, writing: WritingOptions) -> None:
-        session = self.session
+    def start_writing(
+        self, writing: dialogs.WritingOptions, wish: CaptureRequest | None = None
+    ) -> None:
+        """Generate text after the current text, or as was wished before."""
+        session, wish = self.session, wish or self._wish_at_hand()
         self._newest, self._first = None, None if session.stale else session.written
         self._stopped = partial(self._keep_written, writing)
-        again = partial(self._write, writing=writing)
+        again = partial(self.start_writing, writing)
         self._run(
-            WRITING, partial(write_on, wish, session.model, writing), self._written,
-            on_step=self._wrote, on_error=partial(self._failed, self.working.on_error, again),
+            WRITING, partial(write_on, wish, session.model, writing),
+            lambda result: self._written(*result), on_step=self._wrote,
+            on_error=partial(self._failed, self.working.on_error, again),
             keeps="keeps the generated text",
         )  # fmt: skip
 
@@ -522,12 +437,17 @@ class CaptureRunner:
             self._stopped()
 
     def measure(self) -> None:
-        """Measure the heads of the capture on screen."""
-        work = partial(_after_the_picture, partial(measure, self.session.capture))
-        self.working.start(
-            self.lanes.facts, "measure", "Measuring heads", work, self._measured,
-            bound=True,
-        )  # fmt: skip
+        """Measure the heads of the capture on screen, after its picture: side by side they would
+        have half of the interpreter each."""
+        capture = self.session.capture
+
+        def work() -> OpenedFile:
+            progress(0, 1)
+            time.sleep(SOON)
+            return measure(capture)
+
+        title, done = "Measuring heads", self._measured
+        self.working.start(self.lanes.facts, "measure", title, work, done, bound=True)
 
     def warm_up(self) -> None:
         """Load torch and the checkpoint at hand while nothing else happens."""
@@ -535,14 +455,15 @@ class CaptureRunner:
             self.lanes.engine.submit(
                 "warm_up", "Loading torch",
                 partial(tasks.load, self.session.checkpoint, settings.load().device),
-                on_done=self._warmed, on_error=self._not_warmed, post=self.lanes.bridge.post,
+                on_done=self._warmed, post=self.lanes.bridge.post,
+                on_error=lambda _: None,  # the next capture reports it
             )  # fmt: skip
 
     def _run(self, title: str, work: Callable[[], Any], on_done: Callable[[Any], None],
-             bound: bool = True, **how: Any) -> None:  # fmt: skip
+             **how: Any) -> None:  # fmt: skip
         """Start a capture in place of the one before; see Jobs.start."""
-        start, lane = self.working.start, self.lanes.engine
-        start(lane, "capture", title, work, on_done, bound=bound, **how)
+        how = {"bound": True, **how}
+        self.working.start(self.lanes.engine, "capture", title, work, on_done, **how)
 
     def _wish_at_hand(self, path: str = "") -> CaptureRequest:
         """A capture by the model that is open, as it is pruned and exchanged."""
@@ -561,37 +482,27 @@ class CaptureRunner:
         model: Model | None,
         title: str,
         on_error: OnError | None = None,
-        then: Callable[[], None] | None = None,
+        then: Callable[[], None] = _nothing,
     ) -> None:
         self._stopped = None
 
         def again(agreed: CaptureRequest) -> None:
             self._start(agreed, self.session.model, RUNNING, on_error, then)
 
+        def failed(error: BaseException) -> None:
+            if wish.ids != self._ids and self.session.ids == wish.ids:
+                self.session.put(ids=self._ids)  # what was not captured is not captured next
+            self._failed(on_error or self.working.on_error, again, error, then)
+
         self._run(
             title, partial(capture_text, wish, model), partial(self._done, wish, then),
-            on_step=partial(self._part, wish),
-            on_error=partial(self._not_read, wish, on_error or self.working.on_error, again, then),
-            keeps=keeps_words(0),
+            on_step=partial(self._part, wish), on_error=failed, keeps=keeps_words(0),
         )  # fmt: skip
-
-    def _not_read(
-        self,
-        wish: CaptureRequest,
-        on_error: OnError,
-        again: Again,
-        then: Callable[[], None] | None,
-        error: BaseException,
-    ) -> None:
-        """Ids that were not captured are not what the next capture is of."""
-        if wish.ids != self._ids and self.session.ids == wish.ids:
-            self.session.put(ids=self._ids)
-        self._failed(on_error, again, error, then or _nothing)
 
     def _failed(
         self,
         on_error: OnError,
-        again: Again,
+        again: Callable[[CaptureRequest], None],
         error: BaseException,
         refused: Callable[[], None] = _nothing,
     ) -> None:
@@ -599,8 +510,8 @@ class CaptureRunner:
         refused: what is done where nobody wants what takes long."""
         if isinstance(error, UnreadError):
             self._open(error.wish, error.model)
-        if isinstance(error, UnreadError) and error.is_waiting:
-            return  # the panes say what it reads
+            if error.model.spec.modality != "text" and not error.wish.ids:
+                return  # no image or sound was chosen yet: the panes say what it reads
         if isinstance(error, LongError):
             agreed = partial(again, replace(error.wish, agreed=True))
             self.commands.ask_for_time(error.estimate, agreed, refused)
@@ -614,9 +525,7 @@ class CaptureRunner:
     def _opened(self, wish: CaptureRequest) -> dict[str, Any]:
         """What a session says of the checkpoint of a wish; ids are of the one before."""
         if wish.path != self.session.checkpoint:
-            sweep = self.session.sweep
-            trained = trained_as(sweep, wish.path) if sweep is not None else ""
-            self.commands.opened_before[wish.path] = trained or name_of(wish.path)
+            self.commands.recent.open(wish.path, trained_as(self.session.sweep, wish.path))
             self._ids = ""
         ids = self.session.ids if wish.path == self.session.checkpoint else ""
         return {"checkpoint": wish.path, "activation": wish.activation, "ids": ids}
@@ -639,21 +548,24 @@ class CaptureRunner:
     def _done(
         self,
         asked: CaptureRequest,
-        then: Callable[[], None] | None,
+        then: Callable[[], None],
         result: tuple[CaptureRequest, Model, Capture],
     ) -> None:
         wish, model, capture = result
         self._stopped = None
         self._take(capture, model=model, **self._opened(wish))
         self._ids = wish.ids
-        if asked.fits and (wish.text, wish.second) != (asked.text, asked.second):
-            self.commands.say(_shortened(wish, asked, model))
+        if asked.fits and len(wish.text) < len(asked.text):
+            most = counted(model.spec.max_positions or 0, model.tokenizer.unit)
+            words = "The text was truncated: this model reads at most {most}"
+            self.commands.say(tr(words, most=most))
+        elif asked.fits and (wish.text, wish.second) != (asked.text, asked.second):
+            words = "The second text was left out or truncated to fit this model"
+            self.commands.say(tr(words))
         self.measure()
-        if then is not None:
-            then()
+        then()
 
     def _counted(self, step: Step) -> None:
-        """Which text of a file is on its way."""
         if step.note:
             self.working.tell("capture", note=step.note)
 
@@ -671,19 +583,22 @@ class CaptureRunner:
         )  # fmt: skip
 
     def _wrote(self, step: Step) -> None:
-        """Show the newest words that the model generated."""
         if isinstance(step.value, WrittenText):
             self._newest = step.value
             words = " ".join(step.value.text.text.split())[-NEWEST:]
             self.working.tell("capture", note=f"{step.note}: …{words}")
 
-    def _keep_written(self, writing: WritingOptions) -> None:
-        if self._newest is not None:
-            work = partial(capture_stopped, self._newest, writing)
-            self._run(f"{RUNNING} on the generated text", work, self._written)
+    def _keep_written(self, writing: dialogs.WritingOptions) -> None:
+        """Capture what was written before somebody stopped it."""
+        if (newest := self._newest) is not None:
+            work = partial(
+                tasks.capture_written, newest.model, newest.text, newest.first, newest.source,
+                writing.seed, writing.temperature, "; stopped by hand", off=newest.wish.off,
+            )  # fmt: skip
+            done = partial(self._written, newest)
+            self._run(f"{RUNNING} on the generated text", work, done)
 
-    def _written(self, result: tuple[WrittenText, Capture]) -> None:
-        written, capture = result
+    def _written(self, written: WrittenText, capture: Capture) -> None:
         first = written.first if self._first is None else self._first
         self._take(capture, written=first, model=written.model, **self._opened(written.wish))
         self.measure()
@@ -710,53 +625,39 @@ class CaptureRunner:
         if self.session.model is None and capture and capture.spec.digest == model.spec.digest:
             self.session.put(model=model)
 
-    def _not_warmed(self, error: BaseException) -> None:
-        """Do nothing: the next capture reports the error."""
-
 
 # --- prompts --------------------------------------------------------------------------------------
 
+FILE, FOLDER = QFileDialog.FileMode.ExistingFile, QFileDialog.FileMode.Directory
 
-FILE = QFileDialog.FileMode.ExistingFile
 
+class PromptChooser(Runner):
+    """Asks what to capture, and has it captured."""
 
-class PromptChooser:
-    """Asks what to capture, and has it captured. commands: the Commands of the window."""
-
-    def __init__(self, commands: Any) -> None:
-        self.commands, self.window = commands, commands.window
-        self.session: Session = commands.session
-        self.capturing: CaptureRunner = commands.capturing
-        self.writing = WritingOptions()
-
-    @property
-    def _spec(self) -> ModelSpec | None:
-        """Of the model, where one is open, else of the capture."""
-        return self.session.model.spec if self.session.model else self.session.spec
+    writing = dialogs.WritingOptions()  # what was asked last
 
     def edit(self) -> None:
         """Edit the text, or both; a model that reads none is asked for ids."""
-        session, spec = self.session, self._spec
+        session, spec = self.session, self.session.model_spec
         other = spec is not None and spec.modality != "text"
-        if other or not ModelInputs.of(session.model).text:
+        if other or not dialogs.ModelInputs.of(session.model).text:
             self.ids()
             return
-        TextDialog(self.window, session.text, spec, session.second, session.model, self.ids).ask(
-            self.capture_text
-        )
+        texts = session.text, spec, session.second, session.model
+        dialogs.TextDialog(self.window, *texts, self.ids).ask(self.capture_text)
 
     def capture_text(self, text: str, second: str = "") -> None:
-        """Capture these texts."""
         self.session.put(text=text, second=second, ids="")
         self.commands.run("capture")
 
     def ids(self) -> None:
         """Ask for a file of ids; of a model of images or sounds for one of these."""
-        modality = "text" if self._spec is None else self._spec.modality
-        title, kinds = READ[modality]
-        endings = " ".join(f"*{one}" for one in READABLE.get(modality, ()))
+        spec = self.session.model_spec
+        modality = "text" if spec is None else spec.modality
+        title, kinds = dialogs.READ[modality]
+        endings = " ".join(f"*{one}" for one in dialogs.READABLE.get(modality, ()))
         kinds = tr(kinds, endings=endings) if endings else tr(kinds)
-        ask_for(self.window, tr(title), FILE, self.capture_ids, kinds)
+        dialogs.ask_for(self.window, tr(title), FILE, self.capture_ids, kinds)
 
     def capture_ids(self, path: str) -> None:
         """Capture what the ids of a file stand for, an image or a sound."""
@@ -767,33 +668,31 @@ class PromptChooser:
     def corpus(self) -> None:
         """Ask for a file of texts, then where to keep its capture."""
         chosen = self.commands.answered("corpus", self.keep_corpus)
-        ask_for(self.window, tr("Choose a text file"), FILE, chosen, tr(TEXTS))
+        dialogs.ask_for(self.window, tr("Choose a text file"), FILE, chosen, tr(dialogs.TEXTS))
 
     def keep_corpus(self, path: str) -> None:
         """Ask where to keep the capture of a file of texts."""
         self.commands.remember(path)
         name = f"{Path(path).stem or 'texts'}.h5"
         chosen = self.commands.answered("corpus", partial(self.capture_corpus, path))
-        ask_where(self.window, tr("Save captures as"), tr(CAPTURES), name, chosen)
+        dialogs.ask_where(self.window, tr("Save captures as"), tr(dialogs.CAPTURES), name, chosen)
 
     def capture_corpus(self, path: str, out: str) -> None:
         """Capture every text of a file into one capture."""
         self.commands.remember(out)
-        self.capturing.start_corpus(path, out)
+        self.commands.capturing.start_corpus(path, out)
 
     def write(self) -> None:
         """Ask how much text to generate, and how."""
         session = self.session
         capture = None if session.stale else session.capture
-        unit = session.capture.main.unit if session.capture is not None else "token"
         most = session.spec.max_positions if session.spec is not None else None
         room = None if most is None or capture is None else max(0, most - len(capture.main))
         two = session.spec is not None and session.spec.two_texts
         text = session.second if two else session.text
         chosen = self.commands.answered("write", self.write_so)
-        WriteDialog(self.window, text, unit, room, self.writing).ask(chosen)
+        dialogs.WriteDialog(self.window, text, session.unit, room, self.writing).ask(chosen)
 
-    def write_so(self, writing: WritingOptions) -> None:
-        """Generate text with these options."""
+    def write_so(self, writing: dialogs.WritingOptions) -> None:
         self.writing = writing
-        self.capturing.start_writing(writing)
+        self.commands.capturing.start_writing(writing)

@@ -18,26 +18,14 @@ from hgviz import language
 from hgviz.core import progress
 from hgviz.figures.spec import Spec
 from hgviz.gui import charts as plots
-from hgviz.gui import studyruns, theme
+from hgviz.gui import studyruns, theme, widgets
 from hgviz.gui.charts import Axis, Band, Chart, ChartView, Intervals, Plot, Points
-from hgviz.gui.commands import Commands, chosen
+from hgviz.gui.commands import Commands
 from hgviz.gui.language import tr
 from hgviz.gui.studyruns import KINDS, MEANS, STATES, called
 from hgviz.gui.tables import Column, RowTable, in_full
 from hgviz.gui.view import Empty, View, plain
-from hgviz.gui.widgets import (
-    Button,
-    PaneHead,
-    Progress,
-    Segments,
-    Words,
-    hbox,
-    label,
-    line,
-    splitter,
-    tip,
-    vbox,
-)
+from hgviz.gui.widgets import Button, PaneHead, Segments, Words, hbox, label, line, tip, vbox
 from hgviz.study import Standing, State, Sweep
 from hgviz.tasks.study_results import RANDOM_LABEL
 
@@ -45,8 +33,6 @@ if TYPE_CHECKING:
     from hgviz.figures.charts import Line, Plots, SeedMark, Seeds
     from hgviz.figures.charts import Plot as Curves
     from hgviz.session import Session
-
-# --- the chosen run -------------------------------------------------------------------------------
 
 
 class RunView(View):
@@ -66,8 +52,7 @@ class RunView(View):
         for text in (self.place, self.facts):
             text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.facts.setTextFormat(Qt.TextFormat.RichText)
-        self.open = Button(tr("Open"))
-        self.open.clicked.connect(lambda: self.asked.emit("open_cell"))
+        self.open = Button(tr("Open"), clicked=lambda: self.asked.emit("open_cell"))
         inside = vbox(
             None, self.place, self.facts, (self.open, 0, Qt.AlignmentFlag.AlignLeft), 1,
             margins=(16, 4, 16, 12), spacing=8,
@@ -75,7 +60,7 @@ class RunView(View):
         vbox(self.content, PaneHead(tr(self.title)), inside)
 
     def request(self, session: Session) -> Callable[[], Standing] | None:
-        run = chosen(session)
+        run = session.run
         return None if run is None else lambda: run
 
     def draw(self, result: Standing) -> None:
@@ -319,9 +304,6 @@ def _drawn(
     return StudyCharts(sweep.path, done, content, now + REST * (now - begun))
 
 
-# --- summary --------------------------------------------------------------------------------------
-
-
 class SummaryView(View):
     """A line of words and a bar; why the folder cannot be read, if it cannot."""
 
@@ -335,12 +317,12 @@ class SummaryView(View):
     def __init__(self) -> None:
         super().__init__()
         self.head = PaneHead(tr("Study"))
-        self.run = Button(tr("Copy command"), "copy")
-        self.run.setToolTip(tr("Copy the command that computes the missing runs"))
-        self.run.clicked.connect(lambda: self.asked.emit("run_sweep"))
+        about, run = tr("Copy the command that computes the missing runs"), "run_sweep"
+        ask = partial(self.asked.emit, run)
+        self.run = Button(tr("Copy command"), "copy", toolTip=about, clicked=ask)
         self.head.add(self.run)
         self.head.setFixedHeight(44)
-        self.bar = Progress(8)
+        self.bar = widgets.Progress(8)
         self.bar.setAccessibleName(tr("Progress of the study"))
         self.counts = Words(factor=0.92, weight=500)
         self.counts.setToolTip(tr(MEANS["State"]))
@@ -407,7 +389,8 @@ def run_columns() -> list[Column]:
         *(Column(tr(title), words, None, 100, about(title)) for title, words in named),
         Column(tr("Seed"), partial(place, "seed"), seed, 56, about("Seed")),
         Column(tr("Method"), lambda run: studyruns.sub(run.cell), None, 110, about("Method")),
-        Column(tr("State"), studyruns.stands, None, 100, about("State"), colour=colour, icon=icon),
+        Column(tr("State"), lambda run: tr(run.state), None, 100, about("State"), colour=colour,
+               icon=icon),
         Column(tr("Result"), studyruns.value, None, 270, about("Result")),
         Column(tr("Time"), lambda run: language.duration(run.seconds), lambda run: run.seconds, 70,
                about("Time")),
@@ -417,7 +400,7 @@ def run_columns() -> list[Column]:
 
 
 class RunsView(View):
-    """The runs of a study in a table. picked: the key of the one that is chosen."""
+    """The runs of a study in a table."""
 
     title = "Runs"
     topic = "study-cells"
@@ -427,7 +410,7 @@ class RunsView(View):
     lane = "here"
     empty = NO_STUDY
 
-    picked = Signal(str)
+    picked = Signal(str)  # the key of the run that is chosen
 
     def __init__(self) -> None:
         super().__init__()
@@ -448,12 +431,10 @@ class RunsView(View):
             self.picked.emit(result.standings[0].cell.key)
 
     def noticed(self, name: str) -> None:
-        """Select the row of the chosen cell."""
         if name == "cell":
             self.table.choose(self.session.cell or None)
 
     def as_table(self) -> list[list[str]] | None:
-        """Every run with what it found, in the order of the table."""
         return self.table.cells() if self.table.rows else None
 
 
@@ -483,13 +464,13 @@ class SweepPage(QWidget):
         hbox(bar, self.which, 1, margins=(16, 6, 16, 0), spacing=-1)
         below = QWidget()
         vbox(below, bar, (self.charts, 1))
-        down = splitter(Qt.Orientation.Vertical, self.cells, below)
+        down = widgets.splitter(Qt.Orientation.Vertical, self.cells, below)
         for number, pane in enumerate((self.cells, below)):
             pane.setMinimumHeight(LEAST)
             down.setStretchFactor(number, 1)
         down.setSizes([LEAST, LEAST])
         self.cell.setFixedWidth(SIDE)
-        across = splitter(Qt.Orientation.Horizontal, down, self.cell)
+        across = widgets.splitter(Qt.Orientation.Horizontal, down, self.cell)
         across.setStretchFactor(0, 1)
         vbox(self, self.summary, line(), (across, 1))
 
@@ -498,8 +479,7 @@ class SweepPage(QWidget):
         return (self.summary, self.cells, self.cell, self.reached, self.budgets)
 
     def join(self, commands: Commands) -> None:
-        """Connect the views to the commands of a window."""
-        self.cells.picked.connect(commands.choose_cell)
+        self.cells.picked.connect(lambda key: commands.session.put(cell=key))
         for view in self._charts.values():
             view.chart.pointed.connect(commands.say)
 
@@ -510,6 +490,5 @@ class SweepPage(QWidget):
         """Do nothing: the page has one layout."""
 
     def show_chart(self, name: str) -> None:
-        """Show one of the two charts: reached or budgets."""
         self.which.choose(name)
         self.charts.setCurrentWidget(self._charts[name])

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QTimer
 
 from hgviz import tasks
 from hgviz.core import HgvizError, progress
 from hgviz.gui import log
+from hgviz.gui.jobs import Runner
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted
 from hgviz.language import duration, percent, rounded_percent
@@ -21,10 +22,6 @@ from hgviz.store.studies import SweepFolder
 from hgviz.study import Cell, Standing, State, Sweep
 from hgviz.tasks.studies import OWN
 from hgviz.tasks.study_results import RANDOM_LABEL
-
-if TYPE_CHECKING:
-    from hgviz.gui.jobs import Lanes
-    from hgviz.session import Session
 
 # --- models ---------------------------------------------------------------------------------------
 
@@ -200,14 +197,9 @@ RESULT_WORDS = {
 }  # fmt: skip
 
 
-def stands(one: Standing) -> str:
-    """The state of a run in a word."""
-    return tr(one.state)
-
-
 def facts(one: Standing) -> list[tuple[str, str]]:
     """Everything known of it: the name of each fact, and words."""
-    rows = [("State", stands(one)), ("Result", value(one)), ("Error", one.line)]
+    rows = [("State", tr(one.state)), ("Result", value(one)), ("Error", one.line)]
     rows += [("Time", duration(one.seconds)), ("Host", one.host)]
     return [(name, words) for name, words in rows if words]
 
@@ -222,23 +214,20 @@ def explained(fact: str, work: str = "") -> str:
 def line_of(one: Standing) -> str:
     """Name, state and what it found, in one line for the status bar and screen readers."""
     found = value(one) if one.state == "done" else one.line
-    return "   ·   ".join(filter(None, (name(one.cell), stands(one), found)))
+    return "   ·   ".join(filter(None, (name(one.cell), tr(one.state), found)))
 
-
-# --- folder watcher -------------------------------------------------------------------------------
 
 KEY = "watch"
 OFTEN, SELDOM = 1.0, 5.0  # s from the end of a look to the next: while cells run, and else
 PART = 10  # a look that takes long is followed by so many times of rest
 
 
-class FolderWatcher(QObject):
-    """Keeps session.sweep true. seen: whether anybody would notice; else nothing is looked at."""
+class FolderWatcher(Runner):
+    """Keeps session.sweep true while its page is on screen."""
 
-    def __init__(self, session: Session, lanes: Lanes, seen: Callable[[], bool]) -> None:
-        super().__init__()
-        self.session, self.lanes, self.seen = session, lanes, seen
-        self._timer = QTimer(self, singleShot=True)
+    def __init__(self, commands: Any) -> None:
+        super().__init__(commands)
+        self._timer = QTimer(self.window, singleShot=True)
         self._timer.timeout.connect(self.look)
 
     def begin(self) -> None:
@@ -247,14 +236,13 @@ class FolderWatcher(QObject):
 
     def close(self) -> None:
         self._timer.stop()
-        self.deleteLater()
 
     def look(self) -> None:
         """Look now, unless nobody sees it or there is nothing yet."""
         sweep = self.session.sweep
         if sweep is None:
             return
-        if not self.seen():
+        if self.session.mode != "sweep" or not self.window.isVisible():
             self._timer.start(round(1000 * OFTEN))
             return
         self.lanes.watch.submit(

@@ -45,25 +45,20 @@ FIT, REST = -1, 0  # widths: that of the words, and what the other columns leave
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: how the cell of a row is written, sorted and painted.
-
-    value: what is sorted by, and copied where it is no text; its words where it is None; width: px,
-    FIT or REST; about: what it means, under its title; least: px of the table below which it is
-    left out; paint: draws the cell in place of its words.
-    """
+    """A column: how the cell of a row is written, sorted and painted."""
 
     title: str
     words: Callable[[Any], str]
-    value: Callable[[Any], Any] | None = None
-    width: int = FIT
-    about: str = ""
+    value: Callable[[Any], Any] | None = None  # sorted by, copied where no text; None: its words
+    width: int = FIT  # px, FIT or REST
+    about: str = ""  # what it means, under its title
     right: bool = False
     weight: int = 400
     mono: bool = False
-    least: int = 0
+    least: int = 0  # px of the table below which it is left out
     colour: Callable[[Any], QColor | None] | None = None
     icon: Callable[[Any], QIcon] | None = None
-    paint: Painting | None = None
+    paint: Painting | None = None  # draws the cell in place of its words
 
     def full(self, row: Any) -> str:
         """The cell as it is copied: numbers in full, nothing where there is none."""
@@ -74,8 +69,8 @@ class Column:
 class Rows(QAbstractTableModel):
     """Rows under columns; about: all that a row says, as its tooltip."""
 
-    def __init__(self, about: Callable[[Any], str] | None) -> None:
-        super().__init__()
+    def __init__(self, about: Callable[[Any], str] | None, parent: QTableView) -> None:
+        super().__init__(parent)
         self.about = about
         self.columns: Sequence[Column] = ()
         self.rows: Sequence[Any] = ()
@@ -123,9 +118,8 @@ class SortedRows(QSortFilterProxyModel):
     """Rows in the order of a column; a row that is first stays first."""
 
     def __init__(self, is_first: Callable[[Any], bool] | None, parent: QTableView) -> None:
-        super().__init__(parent)
+        super().__init__(parent, sortRole=SORT)
         self.is_first = is_first
-        self.setSortRole(SORT)
 
     def lessThan(self, left: Index, right: Index) -> bool:
         if self.is_first is not None:
@@ -140,18 +134,15 @@ class RowTable(QTableView):
 
     name: what screen readers say; height: px of a row; key: what a row is recognised by when
     others are shown; about: all that a row says; sorts: whether readers may sort it.
-
-    picked: a person came to this row; opened: by Return or a double click; pointed: the row under
-    the pointer, None for none; described: what the row that the keyboard is on says.
     """
 
     own_keys = (Qt.Key.Key_Left, Qt.Key.Key_Right, Qt.Key.Key_Up, Qt.Key.Key_Down,
                 Qt.Key.Key_Home, Qt.Key.Key_End, Qt.Key.Key_PageUp, Qt.Key.Key_PageDown,
                 Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter)  # fmt: skip
-    picked = Signal(object)
-    opened = Signal(object)
-    pointed = Signal(object)
-    described = Signal(str)
+    picked = Signal(object)  # the row that a person came to
+    opened = Signal(object)  # the row, by Return or a double click
+    pointed = Signal(object)  # the row under the pointer, None for none
+    described = Signal(str)  # what the row that the keyboard is on says
 
     def __init__(
         self,
@@ -162,10 +153,9 @@ class RowTable(QTableView):
         sorts: bool = True,
         height: int = ROW_HEIGHT,
     ) -> None:
-        super().__init__()
+        super().__init__(showGrid=False, wordWrap=False)
         self.key, self.sorts = key, sorts
-        self.model_of_rows = Rows(about)
-        self.model_of_rows.setParent(self)
+        self.model_of_rows = Rows(about, self)
         self.order = SortedRows(is_first, self)
         self.order.setSourceModel(self.model_of_rows)
         self._quiet = False
@@ -179,10 +169,9 @@ class RowTable(QTableView):
         self.setEditTriggers(QAbstractItemView.EditTrigger.NoEditTriggers)
         self.setHorizontalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
         self.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        self.setShowGrid(False)
-        self.setWordWrap(False)
         self.setTabKeyNavigation(False)
         self.setFrameShape(QFrame.Shape.NoFrame)
+        self.setMouseTracking(True)
         self.setAccessibleName(name)
         self.verticalHeader().hide()
         self.verticalHeader().setMinimumSectionSize(height)  # or it keeps a larger default
@@ -193,7 +182,6 @@ class RowTable(QTableView):
         header.setDefaultAlignment(theme.TO_LEFT)
         self.selectionModel().currentRowChanged.connect(self._moved)
         self.activated.connect(lambda index: self.opened.emit(index.data(ROW)))
-        self.setMouseTracking(True)
         self.entered.connect(lambda index: self.pointed.emit(index.data(ROW)))
 
     @property
@@ -207,7 +195,6 @@ class RowTable(QTableView):
 
     @property
     def chosen(self) -> Any:
-        """The current row; None for none."""
         index = self.currentIndex()
         return index.data(ROW) if index.isValid() else None
 

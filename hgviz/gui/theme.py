@@ -174,21 +174,17 @@ def faint(colour: QColor, alpha: float) -> QColor:
 
 def font(factor: float = 1.0, weight: int = 400) -> QFont:
     """The system's font at a factor of its size, figures all of one width."""
-    return _sized(QApplication.font(), factor, weight)
+    out = QApplication.font()
+    out.setPixelSize(max(SMALLEST, round(QFontInfo(out).pixelSize() * factor)))
+    out.setWeight(QFont.Weight(weight))
+    return out
 
 
 def mono(factor: float = 1.0, weight: int = 400) -> QFont:
     """The font of the text itself: one width for every letter."""
-    out = _sized(QApplication.font(), factor, weight)
+    out = font(factor, weight)
     out.setFamilies(list(MONO))
     out.setStyleHint(QFont.StyleHint.Monospace)
-    return out
-
-
-def _sized(base: QFont, factor: float, weight: int) -> QFont:
-    out = QFont(base)
-    out.setPixelSize(max(SMALLEST, round(QFontInfo(base).pixelSize() * factor)))
-    out.setWeight(QFont.Weight(weight))
     return out
 
 
@@ -233,11 +229,9 @@ def _drawn(name: str, colour: str, size: int, ratio: float, gap: int = 0) -> QPi
     picture = QPixmap(QSize(round((size + gap) * ratio), round(size * ratio)))
     picture.fill(Qt.GlobalColor.transparent)
     source = resource(f"icons/{name}.svg").read_text(encoding="utf-8")
-    painter = QPainter(picture)
-    QSvgRenderer(QByteArray(source.replace("currentColor", colour).encode())).render(
-        painter, QRectF(0, 0, size * ratio, size * ratio)
-    )
-    painter.end()
+    renderer = QSvgRenderer(QByteArray(source.replace("currentColor", colour).encode()))
+    with QPainter(picture) as painter:
+        renderer.render(painter, QRectF(0, 0, size * ratio, size * ratio))
     picture.setDevicePixelRatio(ratio)
     return picture
 

@@ -9,34 +9,22 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from PySide6.QtGui import QUndoCommand, QUndoGroup, QUndoStack
 
-from hgviz import settings, tasks
+from hgviz import core, settings, tasks
 from hgviz.analysis.importance import METHODS, MaskTrial
-from hgviz.core import (
-    Cancelled,
-    Capture,
-    HeadSet,
-    HgvizError,
-    Listener,
-    ModelSpec,
-    Step,
-    cancel_condition,
-    cancelled_if,
-    current_listener,
-    listening,
-    progress,
-)
+from hgviz.core import Cancelled, Capture, HeadSet, HgvizError, ModelSpec, Step, progress
 from hgviz.errors import LabelError, require
 from hgviz.examples import EACH, WINDOW
 from hgviz.gui import sources
 from hgviz.gui.actions import BY_NAME
 from hgviz.gui.headgrid import place_noun
-from hgviz.gui.jobs import GOING, Jobs, Lanes
+from hgviz.gui.jobs import Runner
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import counted
 from hgviz.gui.sources import name_of
@@ -77,13 +65,13 @@ class NewestFirst:
         """Nothing is urgent any more, and what is under way ends."""
         self._waiting.append(lambda: None)
 
-    def run(self, listener: Listener) -> None:
+    def run(self, listener: core.Listener) -> None:
         """Do what is urgent now, until there is nothing; newer work cancels what runs."""
-        outer = cancel_condition()
+        outer = core.cancel_condition()
         while self._waiting:
             work = self._waiting.popleft()
-            newer = cancelled_if(lambda: bool(self._waiting) or outer())
-            with suppress(Cancelled), newer, listening(listener):
+            newer = core.cancelled_if(lambda: bool(self._waiting) or outer())
+            with suppress(Cancelled), newer, core.listening(listener):
                 work()
 
 
@@ -101,11 +89,8 @@ def prepare(
     the examples it was made of, those are evaluated. Errors: as tasks.trials_on.
     """
     if model is None:
-        require(
-            checkpoint,
-            "There is no model to evaluate: a capture has no weights",
-            "Open the checkpoint it was made with",
-        )
+        what = "There is no model to evaluate: a capture has no weights"
+        require(checkpoint, what, "Open the checkpoint it was made with")
         model = tasks.load(checkpoint, device)
     progress(0, 1, f"reading {Path(data).name}")
     examples = tasks.examples_from(model, data, labels=labels)
@@ -151,7 +136,7 @@ def measure_around(urgent: NewestFirst, measure: Callable[[], Study]) -> Study:
     handed on as a new object. A report may be skipped where many come, so the trial that was done
     last is handed on again with those that have no study.
     """
-    tell = current_listener()
+    tell = core.current_listener()
     done: MaskTrial | None = None
 
     def between_passes(step: Step) -> None:
@@ -166,31 +151,26 @@ def measure_around(urgent: NewestFirst, measure: Callable[[], Study]) -> Study:
 
         urgent.run(trial)
 
-    with listening(between_passes):
+    with core.listening(between_passes):
         return measure()
 
 
 def drawn(study: Study) -> str:
     """Which score of a study to show first: the best of those that have a curve."""
     score = best(study, "")
-    curves = [one for one in study.curves if METHODS.get(one.method)]
-    mine = [one for one in curves if one.method == score] or [
-        one for one in curves if METHODS[one.method].is_measured(study)
-    ]
-    return mine[-1].method if mine else score
+    curves = [one.method for one in study.curves if one.method in METHODS]
+    measured = [one for one in curves if METHODS[one].is_measured(study)]
+    return score if score in curves or not measured else measured[-1]
 
 
 def best(study: Study, chosen: str) -> str:
     """The score that colours the heads: the chosen one, else the best there is."""
-    there = [name for name, one in METHODS.items() if one.is_measured(study) and _any(study, name)]
-    if chosen in there:
-        return chosen
-    return next((one for one in (*FIRST, *there) if one in there), "")
-
-
-def _any(study: Study, name: str) -> bool:
-    values = study.arrays.get(METHODS[name].needs)
-    return values is None or bool(np.isfinite(values).any())
+    there = []
+    for name, one in METHODS.items():
+        values = study.arrays.get(one.needs)
+        if one.is_measured(study) and (values is None or np.isfinite(values).any()):
+            there.append(name)
+    return next((one for one in (chosen, *FIRST, *there) if one in there), "")
 
 
 # --- steps that can be undone ---------------------------------------------------------------------
@@ -233,7 +213,6 @@ class HeadsCommand(QUndoCommand):
         self._put(self._after)
 
     def forget_scores(self) -> None:
-        """Leave out the scores of masks, which are of other examples."""
         for fields in (self._before, self._after):
             if "masks" in fields:
                 fields["masks"] = _unscored(fields["masks"])
@@ -248,7 +227,6 @@ class HeadsCommand(QUndoCommand):
 
 
 def _unscored(masks: tuple[Mask, ...]) -> tuple[Mask, ...]:
-    """Masks without their scores."""
     return tuple(Mask(mask.name, mask.off) for mask in masks)
 
 
@@ -260,15 +238,13 @@ TRIAL, DATA, MEASURE, CURVE, PATCH = "trial", "data", "measure-heads", "curve", 
 LONG = (MEASURE, CURVE)
 
 
-class TrialRunner:
+class TrialRunner(Runner):
     """Keeps session.trial true to the heads that are off, in the engine lane; the newest set of
-    heads wins. commands: the Commands of the window."""
+    heads wins."""
 
     def __init__(self, commands: Any) -> None:
-        session: Session = commands.session
-        lanes: Lanes = commands.lanes
-        self.session, self.lanes, self.commands = session, lanes, commands
-        self.working: Jobs = commands.working
+        super().__init__(commands)
+        session = self.session
         self.labels: dict[tuple[str, str], Mapping[str, str]] = {}  # of a checkpoint and a file
         self.trials: Trials | None = None
         self.urgent = NewestFirst()
@@ -280,13 +256,11 @@ class TrialRunner:
         self._curve = False  # whether one is to be drawn when the heads are measured
         self._stacks: dict[str, QUndoStack] = {}  # by the digest of a model
         self._opened: tuple[str, HeadSet] = "", frozenset()  # the checkpoint, and its heads off
-        self.undo = QUndoGroup(lanes.bridge)
+        self.undo = QUndoGroup(self.lanes.bridge)
         self._use_stack()
         self.undo.undoTextChanged.connect(lambda words: session.put(undo=words))
         self.undo.redoTextChanged.connect(lambda words: session.put(redo=words))
         session.changed.connect(self._heard)
-
-    # --- what is off ------------------------------------------------------------------------------
 
     def switch(self, off: HeadSet, merged: bool = False) -> None:
         """Have exactly these heads off. merged: undone together with the change before."""
@@ -320,15 +294,14 @@ class TrialRunner:
         """Keep the heads that are off under a name, with their score."""
         session = self.session
         names = {one.name for one in session.masks}
-        name = f"{len(session.off)} off" if session.off else "Full model"
-        numbered = (f"{name}, {number}" for number in range(2, len(names) + 3))
-        mask = Mask(next(one for one in (name, *numbered) if one not in names), session.off)
+        first = f"{len(session.off)} off" if session.off else "Full model"
+        numbered = (f"{first}, {number}" for number in count(2))
+        name = next(one for one in chain((first,), numbered) if one not in names)
         others = (one for one in session.masks if one.off != session.off)
-        masks = (*others, _with_score(mask, session.trial))
-        self._push_step(f"saving mask {mask.name}", masks=masks)
+        masks = (*others, _with_score(Mask(name, session.off), session.trial))
+        self._push_step(f"saving mask {name}", masks=masks)
 
     def drop(self, name: str) -> None:
-        """Delete a mask."""
         masks = tuple(one for one in self.session.masks if one.name != name)
         self._push_step(f"deleting mask {name}", masks=masks)
 
@@ -343,30 +316,20 @@ class TrialRunner:
             on_done(written)
 
         work = partial(tasks.save, replace(study, masks=self.session.masks), path, force=True)
-        self.working.start(
-            self.lanes.files, f"save {path}", f"Saving {name_of(path)}", work, saved,
-            lasting=True,
-        )  # fmt: skip
-
-    # --- patching ---------------------------------------------------------------------------------
+        self.working.write(path, work, saved)
 
     def patch(self, texts: PatchedTexts) -> None:
         """Patch every head between two texts, and colour the heads by what comes back."""
         session = self.session
         self.patched_texts = texts
-        work = partial(
-            patch_between, session.model, session.checkpoint, session.activation, texts, session.off
-        )
+        at_hand = session.model, session.checkpoint, session.activation
 
         def show(result: tuple[Model, Patching]) -> None:
             model, found = result
             session.put(model=model, patching=found, mode="prune")
 
-        self.working.start(
-            self.lanes.engine, PATCH, tr("Patching heads"), work, show, bound=True
-        )  # fmt: skip
-
-    # --- before and after -------------------------------------------------------------------------
+        work, title = partial(patch_between, *at_hand, texts, session.off), tr("Patching heads")
+        self.working.start(self.lanes.engine, PATCH, title, work, show, bound=True)
 
     def open_text(self, text: str, on_done: Callable[[], object]) -> None:
         """Capture a text with the whole model and with heads off, and show the latter."""
@@ -397,11 +360,8 @@ class TrialRunner:
         other = self.pair[0] if shown is self.pair[1] else self.pair[1]
         kept = {"facts": {}, "selection": session.selection, "off": session.off}
         session.put(chosen=False, capture=other, **kept)
-        if not other.off:
-            return tr("Full model")
-        return tr("Pruned model: {heads} off", heads=counted(len(other.off), "head"))
-
-    # --- data -------------------------------------------------------------------------------------
+        words = "Pruned model: {heads} off" if other.off else "Full model"
+        return tr(words, heads=counted(len(other.off), "head"))
 
     def use(self, data: str, scored: str = "") -> None:
         """Score the model on a file. scored: the digest of the examples that what is open was
@@ -432,7 +392,7 @@ class TrialRunner:
                 step = stack.command(number)
                 assert isinstance(step, HeadsCommand)
                 step.forget_scores()
-        self._try()
+        self.resume()
 
     def open_study(self, study: Study, alone: bool = False) -> None:
         """Show what was measured before. alone: nothing else that is open belongs to it.
@@ -484,32 +444,24 @@ class TrialRunner:
         self.trials = self.pair = None
         self._known = {}
 
-    # --- the live score ---------------------------------------------------------------------------
-
     def _heard(self, name: str) -> None:
+        session, trial, study = self.session, self.session.trial, self.session.study
         if name == "models":
             self.forget()
         if name == "spec":
             self._use_stack()
         if name in ("checkpoint", "off"):
-            self._opened = self.session.checkpoint, self.session.off
-        if name == "model":
-            self._read_again()
-        trial = self.session.trial
-        tried = trial is not None and trial.off == self.session.off
-        if name == "off" and self.trials is not None and not tried:
-            self._try()
-
-    def _read_again(self) -> None:
-        """Read the data of a model that came back: its heads can be tried and measured again."""
-        session, trial, study = self.session, self.session.trial, self.session.study
-        reads = any(one.key == DATA and one.state in GOING for one in session.work)
-        if session.model is not None and session.data and self.trials is None and not reads:
+            self._opened = session.checkpoint, session.off
+        came_back = name == "model" and session.model is not None and self.trials is None
+        if came_back and session.data and not session.job(DATA):
             measured = "" if study is None else study.data_digest
             self.use(session.data, trial.examples.digest if trial is not None else measured)
+        tried = trial is not None and trial.off == session.off
+        if name == "off" and self.trials is not None and not tried:
+            self.resume()
 
-    def _try(self) -> None:
-        """Try what is off now, at once and before whatever else is measured."""
+    def resume(self) -> None:
+        """Try what is off now, at once and before whatever else is measured; parts are kept."""
         trials, off = self.trials, self.session.off
         if trials is None:
             return
@@ -536,10 +488,6 @@ class TrialRunner:
         if trial is not None and not trial.done:
             self.session.put(trial=replace(trial, stopped=True))
 
-    def resume(self) -> None:
-        """Score the heads that are off from the beginning: parts of it are kept."""
-        self._try()
-
     def _stepped(self, step: Step) -> None:
         trial, now = step.value, time.monotonic()
         if not isinstance(trial, MaskTrial) or trial.off != self.session.off:
@@ -559,12 +507,10 @@ class TrialRunner:
             masks = tuple(_with_score(mask, trial) for mask in self.session.masks)
             self.session.put(trial=trial, masks=masks)
 
-    # --- what is measured -------------------------------------------------------------------------
-
     @property
     def measuring(self) -> bool:
         """Whether heads are being measured, or a curve, or timed."""
-        return any(one.key in LONG and one.state in GOING for one in self.session.work)
+        return self.session.job(*LONG) is not None
 
     def measure(self, needs: frozenset[str], curve: bool = False) -> None:
         """Measure all heads; what is measured already shows while the rest is on its way."""
@@ -584,7 +530,6 @@ class TrialRunner:
         self._start(CURVE, "Computing pruning curve", work)
 
     def colour(self, score: str) -> None:
-        """Colour the wall by a score."""
         self._by_hand = True
         self.session.put(score=score)
 
@@ -595,10 +540,16 @@ class TrialRunner:
             self._go_on()
             self.commands.show_error(error)
 
+        def grow(step: Step) -> None:
+            if isinstance(step.value, Study):
+                self._measured(step.value, over=False)
+            else:
+                self._stepped(step)
+
         self.lanes.engine.cancel(TRIAL)
         work = partial(measure_around, self.urgent, work)
         self.working.start(
-            self.lanes.engine, key, title, work, self._measured, fail, self._grew, bound=True
+            self.lanes.engine, key, title, work, self._measured, fail, grow, bound=True
         )
         self._go_on()
 
@@ -606,19 +557,13 @@ class TrialRunner:
         """A trial that gave way to a measurement goes on within it."""
         trial = self.session.trial
         if trial is not None and not trial.done and not trial.stopped:
-            self._try()
+            self.resume()
 
     def stop_measuring(self) -> None:
         """Stop measuring and keep what was measured."""
         for key in LONG:
             self.working.stop(key)
         self._go_on()
-
-    def _grew(self, step: Step) -> None:
-        if isinstance(step.value, Study):
-            self._measured(step.value, over=False)
-        else:
-            self._stepped(step)
 
     def _measured(self, study: Study, over: bool = True) -> None:
         """Colour the wall, unless somebody chose how, by the best score there is."""
@@ -631,7 +576,6 @@ class TrialRunner:
                 self.trace()
 
     def close(self) -> None:
-        """Listen no more."""
         self.session.changed.disconnect(self._heard)
 
 
@@ -661,14 +605,8 @@ DATA_ACTIONS = (("bundled_data", "Use bundled reviews"), ("choose_data", "Choose
 
 def about(study: Study) -> str:
     """heads.h5: softmax on reviews.tsv · 800 texts · 98.8 % right with all heads on."""
-    seen = study.answered
-    parts = [
-        tr(
-            "{file}: {model} on {data}",
-            file=name_of(study.path), model=study.spec.name or tr("a model"), data=_data(study),
-        ),
-        counted(len(study.wanted), place_noun(study.asked, study.spec)),
-    ]  # fmt: skip
+    seen, (subject, size) = study.answered, subject_words(study)
+    parts = [f"{name_of(study.path)}: {subject}", size]
     if seen.any():
         share = 100 * float(study.right[seen].mean())
         words = "accuracy {share:.1f} % with all heads on"
@@ -680,19 +618,22 @@ def about(study: Study) -> str:
     return " · ".join(parts)
 
 
+def subject_words(study: Study) -> tuple[str, str]:
+    """What was measured, and on how much: softmax on reviews.tsv; 800 texts."""
+    words = tr("{model} on {data}", model=study.spec.name or tr("a model"), data=_data(study))
+    return words, counted(len(study.wanted), place_noun(study.asked, study.spec))
+
+
 def another_model(study: Study, spec: ModelSpec) -> HgvizError:
     """What is said where the study that is opened is not of the model that is open."""
     name, here = study.spec.name, spec.name
+    why = "it measured another model than the one that is open"
     if name and name == here:
         why = f"it measured a model of the same name, {name}, with other weights"
     elif name and here:
         why = f"it measured {name}, but {here} is open"
-    else:
-        why = "it measured another model than the one that is open"
-    return HgvizError(
-        f"{name_of(study.path)} is a study of another model: {why}",
-        "Open the study alone, which closes the model, or open its model first",
-    )
+    do = "Open the study alone, which closes the model, or open its model first"
+    return HgvizError(f"{name_of(study.path)} is a study of another model: {why}", do)
 
 
 def study_lacks(session: Session) -> Empty | None:
@@ -701,12 +642,10 @@ def study_lacks(session: Session) -> Empty | None:
     if study is None or not study.path:
         return None
     if session.model is None and not session.checkpoint:
-        name = study.spec.name or tr("a model")
+        name, helps = study.spec.name or tr("a model"), ("open_folder", "Open checkpoint folder…")
         title = tr("The model of this study, {name}, is not open", name=name)
         text = tr("Open the model to switch heads off and evaluate it. The study stays open.")
-        return Empty(
-            title, f"{about(study)}\n{text}", (("open_folder", "Open checkpoint folder…"),)
-        )
+        return Empty(title, f"{about(study)}\n{text}", (helps,))
     title = tr("Choose data to evaluate the model on")
     words = "With {data}, its masks and curve continue; other data starts again."
     text = f"{about(study)}\n{tr(words, data=_data(study))}"

@@ -34,7 +34,7 @@ from hgviz import palettes
 from hgviz.core import HeadId, HgvizError, ModelSpec, Step
 from hgviz.gui import log, sentences, theme
 from hgviz.gui.actions import reads_text
-from hgviz.gui.jobs import GOING, Lanes
+from hgviz.gui.jobs import Lanes
 from hgviz.gui.language import tr
 from hgviz.gui.sentences import percent, time_left, title_and_reason
 from hgviz.gui.widgets import Button, IconButton, PaneHead, Segments, Words, chip, hbox, label, vbox
@@ -500,13 +500,12 @@ class View(QWidget):
     @property
     def _opens(self) -> bool:
         """Whether a file is being opened, or a text captured."""
-        return any(job.key in OPENING and job.state in GOING for job in self.session.work)
+        return self.session.job(*OPENING) is not None
 
     @property
     def _on_its_way(self) -> bool:
         """Whether what is missing is on its way."""
-        jobs = self.session.work if "facts" in self.needs else ()
-        return any(job.key == "measure" and job.state in GOING for job in jobs)
+        return "facts" in self.needs and self.session.job("measure") is not None
 
     def _be_patient(self) -> None:
         """Show nothing yet, unless it is said already that nothing is there."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from PySide6.QtCore import QEvent, QPointF, QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QFontMetrics, QHelpEvent, QKeyEvent, QPainter, QPaintEvent
 from PySide6.QtGui import Qt as TextQt
 from PySide6.QtWidgets import (
+    QApplication,
     QButtonGroup,
     QCheckBox,
     QComboBox,
@@ -33,11 +34,30 @@ from PySide6.QtWidgets import (
 from hgviz.gui import theme
 from hgviz.gui.language import tr
 
-# --- widgets --------------------------------------------------------------------------------------
-
 ICON_GAP = 5  # px between an icon and its words
 RETURN_KEYS = (Qt.Key.Key_Return, Qt.Key.Key_Enter)
 STAYS = 2500  # ms that what somebody is told stays in the status bar at least
+
+
+Made = TypeVar("Made")
+
+
+def make(kind: Callable[..., Made], *args: Any, **how: Any) -> Made:
+    """An object of a class of Qt. how: its properties, of which PySide's types know only a part,
+    and what its signals call, by their names."""
+    calls = _take_calls(how)
+    return _connect(kind(*args, **how), calls)
+
+
+def _take_calls(how: dict[str, Any]) -> dict[str, Callable[..., object]]:
+    return {name: how.pop(name) for name in list(how) if callable(how[name])}
+
+
+def _connect(one: Made, calls: dict[str, Callable[..., object]]) -> Made:
+    """Connect signals by their names; a constructor of PySide hands every argument to a partial."""
+    for name, call in calls.items():
+        getattr(one, name).connect(call)
+    return one
 
 
 class Words(QLabel):
@@ -117,9 +137,11 @@ def label(
     kind: str = "",
     wrap: bool = False,
     margins: Sequence[int] = (0, 0, 0, 0),
+    **how: Any,
 ) -> QLabel:
-    """A label that takes the room its text needs. kind: secondary, chip, key, mark, warning."""
-    out = QLabel(text)
+    """A label that takes the room its text needs. kind: secondary, chip, key, mark, warning; how:
+    as in make."""
+    out = QLabel(text, **how)
     out.setContentsMargins(*margins)
     out.setWordWrap(wrap)
     out.setFont(theme.font(factor, weight))
@@ -133,8 +155,7 @@ def label(
 
 def chip(text: str = "", about: str = "") -> QLabel:
     """A few words beside a title, hidden until they are needed; about: their tooltip."""
-    out = label(text, factor=0.92, weight=500, kind="chip")
-    out.setToolTip(about)
+    out = label(text, factor=0.92, weight=500, kind="chip", toolTip=about)
     out.hide()
     return out
 
@@ -160,10 +181,15 @@ class Themed:
 
 
 class Button(Themed, QPushButton):
-    """A push button, 28 px high, with an icon that follows the theme. kind: filled, link, find."""
+    """A push button, 28 px high, with an icon that follows the theme. kind: filled, link, find;
+    how: as in make."""
 
-    def __init__(self, text: str, icon: str = "", *, kind: str = "", weight: int = 500) -> None:
-        super().__init__(text)
+    def __init__(
+        self, text: str, icon: str = "", *, kind: str = "", weight: int = 500, **how: Any
+    ) -> None:
+        calls = _take_calls(how)
+        super().__init__(text, **how)
+        _connect(self, calls)
         self._icon = icon
         self.setFont(theme.font(weight=weight))
         if kind:
@@ -185,10 +211,12 @@ class Button(Themed, QPushButton):
 
 
 class IconButton(Themed, QToolButton):
-    """A quiet 28 px button that is only an icon; its words are the tooltip."""
+    """A quiet 28 px button that is only an icon; its words are the tooltip. how: as in make."""
 
-    def __init__(self, icon: str, words: str) -> None:
-        super().__init__()
+    def __init__(self, icon: str, words: str, **how: Any) -> None:
+        calls = _take_calls(how)
+        super().__init__(**how)
+        _connect(self, calls)
         self._icon = icon
         self.setFixedSize(28, 28)
         self.setIconSize(QSize(16, 16))
@@ -241,11 +269,11 @@ class Segments(Themed, QFrame):
         self.names = [name for name, *_ in choices]
         bold = QFontMetrics(theme.font(weight=600))  # the face of the one that is chosen
         for number, (icon, (_, words, *_)) in enumerate(zip(self._icons, choices, strict=True)):
-            button = QPushButton(tr(words))
+            button = make(
+                QPushButton, tr(words), checkable=True, iconSize=QSize(16 + ICON_GAP, 16),
+                autoDefault=False,  # Return in a dialog is for its default button
+            )  # fmt: skip
             button.setProperty("kind", "segment")
-            button.setCheckable(True)
-            button.setAutoDefault(False)  # Return in a dialog is for its default button
-            button.setIconSize(QSize(16 + ICON_GAP, 16))
             button.setFixedHeight(26)
             room = bold.horizontalAdvance(tr(words)) + 24 + (16 + ICON_GAP if icon else 0)
             button.setFixedWidth(max(wide, room))
@@ -375,9 +403,8 @@ class PaneHead(QWidget):
 
     def explain_by(self, asked: Callable[[], None]) -> None:
         """End with the sign that asks what the pane shows, as Shift+F1 does for the keyboard."""
-        sign = IconButton("info", tr("About this pane (Shift+F1)"))
-        sign.setFocusPolicy(Qt.FocusPolicy.NoFocus)
-        sign.clicked.connect(asked)
+        words = tr("About this pane (Shift+F1)")
+        sign = IconButton("info", words, focusPolicy=Qt.FocusPolicy.NoFocus, clicked=asked)
         self._row.addWidget(sign)
 
 
@@ -385,10 +412,8 @@ class Progress(QProgressBar):
     """A thin bar with round ends: how much is done, blue while it runs, green when it is."""
 
     def __init__(self, height: int = 6) -> None:
-        super().__init__()
+        super().__init__(maximum=1000, textVisible=False)
         self.setFixedHeight(height)
-        self.setRange(0, 1000)
-        self.setTextVisible(False)
 
     def show_part(self, part: float, done: bool = False) -> None:
         """part in 0..1."""
@@ -432,11 +457,15 @@ def _fill(
     return box
 
 
+def has_focus(widget: QWidget) -> bool:
+    """Whether a widget, or one inside it, has the keyboard."""
+    here = QApplication.focusWidget()
+    return here is not None and (here is widget or widget.isAncestorOf(here))
+
+
 def splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
     """Panes side by side or one below the other, which none of them leaves."""
-    out = QSplitter(way)
-    out.setHandleWidth(1)
-    out.setChildrenCollapsible(False)
+    out = QSplitter(way, handleWidth=1, childrenCollapsible=False)
     for one in widgets:
         out.addWidget(one)
     return out
@@ -444,11 +473,9 @@ def splitter(way: Qt.Orientation, *widgets: QWidget) -> QSplitter:
 
 NOTCH = 120  # units of the wheel for one turn
 ARROWS = {
-    Qt.Key.Key_Up: (-1, "query"),
-    Qt.Key.Key_Down: (1, "query"),
-    Qt.Key.Key_Left: (-1, "key"),
-    Qt.Key.Key_Right: (1, "key"),
-}
+    Qt.Key.Key_Up: (-1, "query"), Qt.Key.Key_Down: (1, "query"),
+    Qt.Key.Key_Left: (-1, "key"), Qt.Key.Key_Right: (1, "key"),
+}  # fmt: skip
 
 
 def arrow_of(event: QKeyEvent) -> tuple[int, Any] | None:

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from functools import cache
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
@@ -39,27 +39,13 @@ from PySide6.QtWidgets import (
 )
 
 from hgviz import __version__
-from hgviz.gui import theme
-from hgviz.gui.actions import ACTIONS, MENUS, Action
+from hgviz.gui import theme, widgets
+from hgviz.gui.actions import ACTIONS, MENU_ACTIONS, Action
 from hgviz.gui.language import tr
-from hgviz.gui.widgets import (
-    Button,
-    IconButton,
-    PaneHead,
-    Segments,
-    StatusLine,
-    Words,
-    hbox,
-    line,
-    tip,
-    vbox,
-)
+from hgviz.gui.widgets import Button, IconButton, PaneHead, Segments, Words, hbox, vbox
 
 if TYPE_CHECKING:
     from hgviz.session import Session
-
-# --- menus ----------------------------------------------------------------------------------------
-
 
 # Alt and the letter opens the menu
 LETTERS = {"File": "F", "Edit": "E", "View": "V", "Heads": "D", "Analyse": "A", "Help": "H"}
@@ -75,28 +61,33 @@ STANDARD = {
     "full_screen": Standard.FullScreen, "find": Standard.HelpContents,
     "explain": Standard.WhatsThis,
 }  # fmt: skip
+TAKEN = {QKeySequence(key).toString() for one in ACTIONS for key in one.keys}
 
 
 def fill(
-    window: QMainWindow, triggered: Callable[[], None]
+    window: QMainWindow, wanted: Callable[[str], None]
 ) -> tuple[dict[str, QAction], dict[str, QMenu]]:
-    """Fill the menu bar: the actions by name, and the menus inside others by their words."""
+    """Fill the menu bar: the actions by name, and the menus inside others by their words. wanted:
+    is called with the name of an action."""
     actions: dict[str, QAction] = {}
     inside: dict[str, QMenu] = {}
     bar = window.menuBar()
-    for name in MENUS:
-        menu = QMenu(lettered(tr(name), LETTERS[name]), window)
-        menu.setToolTipsVisible(True)
+    for name, rows in MENU_ACTIONS.items():
+        menu = QMenu(lettered(tr(name), LETTERS[name]), window, toolTipsVisible=True)
         bar.addMenu(menu)
-        rows = [one for one in ACTIONS if one.menu == name]
         for number, one in enumerate(rows):
             if number and one.group != rows[number - 1].group:
                 menu.addSeparator()
             if one.submenu and one.submenu not in inside:
                 inside[one.submenu] = menu.addMenu(tr(one.submenu))
                 inside[one.submenu].setToolTipsVisible(True)
-            action = actions[one.name] = _action(window, one)
-            action.triggered.connect(triggered)
+            role = ROLES.get(one.name, QAction.MenuRole.NoRole)
+            action = actions[one.name] = widgets.make(  # no icon: a column of them is loud
+                QAction, tr(one.words), window, objectName=one.name, menuRole=role,
+                triggered=partial(wanted, one.name),
+            )  # fmt: skip
+            action.setShortcuts(keys_of(one))
+            window.addAction(action)
             (inside[one.submenu] if one.submenu else menu).addAction(action)
     return actions, inside
 
@@ -112,25 +103,8 @@ def keys_of(one: Action) -> list[QKeySequence]:
     keys = [QKeySequence(key) for key in one.keys]
     if one.name in STANDARD:
         bound = QKeySequence.keyBindings(STANDARD[one.name])
-        keys += [key for key in bound if key.toString() not in _taken()]
+        keys += [key for key in bound if key.toString() not in TAKEN]
     return keys
-
-
-@cache
-def _taken() -> set[str]:
-    return {QKeySequence(key).toString() for one in ACTIONS for key in one.keys}
-
-
-def _action(window: QMainWindow, one: Action) -> QAction:
-    action = QAction(tr(one.words), window)  # no icons in menus: a column of them is loud
-    action.setObjectName(one.name)
-    action.setShortcuts(keys_of(one))
-    action.setMenuRole(ROLES.get(one.name, QAction.MenuRole.NoRole))
-    window.addAction(action)
-    return action
-
-
-# --- window ---------------------------------------------------------------------------------------
 
 
 TYPING = (
@@ -167,7 +141,7 @@ class Window(QMainWindow):
         self._painted = False
         self._scrim = Scrim(self)
         self.menuBar().setFixedHeight(28)
-        self.actions_by_name, self.menus = fill(self, self._triggered)
+        self.actions_by_name, self.menus = fill(self, self.wanted.emit)
         self.toolbar = Toolbar()
         self.toolbar.wanted.connect(self.wanted)
         self.pages = QStackedWidget()
@@ -176,7 +150,7 @@ class Window(QMainWindow):
         middle = QWidget()
         vbox(middle, self.toolbar, (self.pages, 1))
         self.setCentralWidget(middle)
-        self.chosen_words = StatusLine(factor=0.92, kind="secondary")
+        self.chosen_words = widgets.StatusLine(factor=0.92, kind="secondary")
         self.made_words = Words(factor=0.92, kind="secondary")
         self.made_words.setAlignment(theme.TO_RIGHT)
         bar = self.statusBar()
@@ -185,8 +159,6 @@ class Window(QMainWindow):
         bar.setContentsMargins(10, 0, 10, 0)
         bar.addWidget(self.chosen_words, 3)
         bar.addWidget(self.made_words, 2)
-
-    # --- what the program tells it ----------------------------------------------------------------
 
     def furnish(self, pages: Mapping[str, QWidget]) -> None:
         """Put pages in, under the names of their modes, the first in place of the bare frame."""
@@ -199,7 +171,6 @@ class Window(QMainWindow):
         self._pages |= pages
 
     def show_mode(self, mode: str) -> None:
-        """Show the page of a mode."""
         if mode in self.toolbar.modes.names:
             self.toolbar.modes.choose(mode)
         if self.pages.currentWidget() is not self._pages[mode]:
@@ -223,15 +194,9 @@ class Window(QMainWindow):
             action.setToolTip(tr(reason or one.words))
 
     def show_theme(self) -> None:
-        """Offer the other theme."""
         dark = theme.current().dark
         words = tr("Light theme") if dark else tr("Dark theme")
         self.toolbar.theme.wear("sun" if dark else "moon", words)
-
-    def _triggered(self) -> None:
-        self.wanted.emit(self.sender().objectName())
-
-    # --- events -----------------------------------------------------------------------------------
 
     def event(self, event: QEvent) -> bool:
         """Dim the window under a dialog; leave plain keys to what has the keyboard, where they mean
@@ -265,12 +230,10 @@ class Window(QMainWindow):
         super().closeEvent(event)
 
     def dragEnterEvent(self, event: QDragEnterEvent) -> None:
-        """Take files that are dropped."""
         if any(url.isLocalFile() for url in event.mimeData().urls()):
             event.acceptProposedAction()
 
     def dropEvent(self, event: QDropEvent) -> None:
-        """Open what was dropped."""
         paths = [url.toLocalFile() for url in event.mimeData().urls() if url.isLocalFile()]
         event.acceptProposedAction()
         self.dropped.emit(paths)
@@ -284,7 +247,6 @@ class Scrim(QWidget):
         self.hide()
 
     def cover(self, is_blocked: bool) -> None:
-        """Lie over the whole window, or go."""
         self.resize(self.parentWidget().size())
         self.setVisible(is_blocked)
         self.raise_()
@@ -314,56 +276,43 @@ class Toolbar(QFrame):
         super().__init__()
         self.setProperty("kind", "toolbar")
         self.setFixedHeight(44)
-        self.open = self._button("open", tr("Open"), "open")
-        self.open.setToolTip(tr("Open a checkpoint, a capture or a study (Ctrl+O)"))
+        about = tr("Open a checkpoint, a capture or a study (Ctrl+O)")
+        self.open = Button(tr("Open"), "open", toolTip=about)
         self.models = Chooser()
         self.modes = Segments([(name, tr(words), icon) for name, words, icon in MODES], wide=104)
         self.modes.setAccessibleName(tr("Pages"))
         self.modes.offer("sweep", False)  # until a study of many runs is open
-        self.finder = self._button("find", tr(FIND), "search", kind="find")
+        self.finder = Button(tr(FIND), "search", kind="find")
         self.finder.setFont(theme.font())
         self.keys = keys = Words("Ctrl+Shift+P", factor=0.85, kind="secondary")
         keys.setAlignment(theme.TO_RIGHT)
         keys.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         hbox(self.finder, keys, margins=(0, 0, 10, 0), spacing=-1)
         self.theme = IconButton("moon", tr("Dark theme"))
-        self.theme.setProperty("action", "theme")
-        self.theme.clicked.connect(self._clicked)
         self.modes.chosen.connect(self.wanted)
-
-        grid = QGridLayout(self)
+        buttons = {"open": self.open, "find": self.finder, "theme": self.theme}
+        for action, button in buttons.items():
+            button.setProperty("action", action)
+            button.clicked.connect(partial(self.wanted.emit, action))
+        grid = widgets.make(QGridLayout, self, horizontalSpacing=8)
         grid.setContentsMargins(12, 0, 12, 0)
-        grid.setHorizontalSpacing(8)
-        left = hbox(None, self.open, self.models, 1, spacing=8)
-        right = hbox(None, 1, self.finder, self.theme, spacing=8)
-        grid.addLayout(left, 0, 0)
+        grid.addLayout(hbox(None, self.open, self.models, 1, spacing=8), 0, 0)
         grid.addWidget(self.modes, 0, 1)
-        grid.addLayout(right, 0, 2)
+        grid.addLayout(hbox(None, 1, self.finder, self.theme, spacing=8), 0, 2)
         grid.setColumnStretch(0, 1)
         grid.setColumnStretch(2, 1)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Give the fields the room the modes in the middle leave."""
         self.fit()
         super().resizeEvent(event)
 
     def fit(self) -> None:
-        """Give the fields their room."""
+        """Give the fields the room that the modes in the middle leave."""
         side = (self.width() - self.modes.sizeHint().width()) // 2 - 32
         self.models.setFixedWidth(max(64, min(250, side - self.open.sizeHint().width() - 8)))
         self.finder.setFixedWidth(max(40, min(300, side - 36)))
-        short = self.finder.width() < 295
         self.keys.setVisible(self.finder.width() >= 180)
-        self.finder.setText(tr("Search") if short else tr(FIND))
-
-    def _button(self, action: str, words: str, icon: str, kind: str = "") -> Button:
-        out = Button(words, icon, kind=kind)
-        out.setProperty("action", action)
-        out.clicked.connect(self._clicked)
-        return out
-
-    def _clicked(self) -> None:
-        self.wanted.emit(self.sender().property("action"))
+        self.finder.setText(tr("Search") if self.finder.width() < 295 else tr(FIND))
 
 
 class Chooser(Button):
@@ -379,8 +328,7 @@ class Chooser(Button):
         self.arrow.setFixedSize(16, 16)
         for one in (self.name, self.size_words):
             one.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-        row = hbox(self, self.name, self.size_words, 1, margins=(34, 0, 8, 0), spacing=6)
-        row.addWidget(self.arrow)
+        hbox(self, self.name, self.size_words, 1, self.arrow, margins=(34, 0, 8, 0), spacing=6)
         for one in (self.name, self.size_words, self.arrow):
             one.setAttribute(Qt.WidgetAttribute.WA_TransparentForMouseEvents)
         self.arrow.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -388,8 +336,7 @@ class Chooser(Button):
         self.setToolTip(tr("Current model and recent files"))
         self.setStyleSheet("text-align: left;")
         self._shown: object = None
-        self._menu = QMenu(self)
-        self._menu.triggered.connect(self._pick)
+        self._menu = widgets.make(QMenu, self, toolTipsVisible=True, triggered=self._pick)
         self.clicked.connect(self._drop)
 
     def show_model(self, name: str, size: str, more: Mapping[str, str], now: str) -> None:
@@ -403,19 +350,17 @@ class Chooser(Button):
         self._fit()
         self._menu.clear()
         for path, words in more.items():
-            action = self._menu.addAction(words)
+            action = QAction(words, self._menu, toolTip=widgets.tip(path), checkable=True)
             action.setData(path)
-            action.setToolTip(tip(path))
-            action.setCheckable(True)
             action.setChecked(path == now)
-        self._menu.setToolTipsVisible(True)
+            self._menu.addAction(action)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Say the size only where the name has its room."""
         self._fit()
         super().resizeEvent(event)
 
     def _fit(self) -> None:
+        """Say the size only where the name has its room."""
         around = self.contentsRect().width() - 34 - 8 - 2 * 6 - self.arrow.width()
         wanted = self.name.sizeHint().width() + self.size_words.sizeHint().width()
         self.size_words.setVisible(wanted <= around)
@@ -432,15 +377,14 @@ class Chooser(Button):
 def _blank() -> QWidget:
     """The first frame's page: the panes without their pictures."""
     out = QWidget()
-    grid = QGridLayout(out)
+    grid = widgets.make(QGridLayout, out, spacing=0)
     grid.setContentsMargins(0, 0, 0, 0)
-    grid.setSpacing(0)
     for column, (title, room) in enumerate((("Hourglass", 592), ("Head", 704), ("", 304))):
         grid.addWidget(_pane(title), 0, 2 * column)
         grid.setColumnStretch(2 * column, room)
         if column:
-            grid.addWidget(line(vertical=True), 0, 2 * column - 1)
-    grid.addWidget(line(), 1, 0, 1, 5)
+            grid.addWidget(widgets.line(vertical=True), 0, 2 * column - 1)
+    grid.addWidget(widgets.line(), 1, 0, 1, 5)
     strip = _pane("Text")
     strip.setFixedHeight(188)
     grid.addWidget(strip, 2, 0, 1, 5)

@@ -14,16 +14,7 @@ from numpy import array_equal
 from psygnal import Signal
 
 from hgviz.analysis.importance import MaskTrial
-from hgviz.core import (
-    Capture,
-    Display,
-    HeadId,
-    HeadSet,
-    ModelSpec,
-    Prompt,
-    Selection,
-    Side,
-)
+from hgviz.core import Capture, Display, HeadId, HeadSet, ModelSpec, Prompt, Selection, Side
 from hgviz.session.document import Document, Mode, SideB
 
 if TYPE_CHECKING:
@@ -31,7 +22,7 @@ if TYPE_CHECKING:
 
     from hgviz.analysis.roles import CorpusRoles, HeadRole
     from hgviz.models.model import Model
-    from hgviz.study import Mask, Study, Sweep
+    from hgviz.study import Mask, Standing, Study, Sweep
     from hgviz.tasks.attribution import Attribution, Question
     from hgviz.tasks.measurements import Patching
 
@@ -43,20 +34,9 @@ OF_MODEL: dict[str, Any] = {
 }  # fmt: skip
 NAMES_HEADS = ("off", "head")  # comparisons with heads of the model at hand
 # what was measured of a model, and what is changed of it: both come back with it
-MEASURED = (
-    "study", "unsaved", "trial", "masks", "data", "score", "off",
-)  # fmt: skip
+MEASURED = ("study", "unsaved", "trial", "masks", "data", "score", "off")
 
 MOST_RECENT = 12  # files that were opened last, and commands that were found last
-
-FIELDS = (
-    "models", "model", "spec", "capture", "selection", "hover", "opened", "facts", "display",
-    "off", "mode", "text", "second", "ids", "dark", "work", "checkpoint", "activation", "written",
-    "study", "trial", "masks", "undo", "redo", "data", "score", "look", "capture_b", "trial_b",
-    "comparison", "roles", "shade", "question", "explained", "patching",
-    "unsaved",
-    "recent", "sweep", "sweep_file", "sweep_trouble", "cell",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +52,16 @@ class Work:
     keeps: str = ""
     state: Literal["waiting", "running", "stopping", "done", "stopped", "failed"] = "waiting"
 
+    @property
+    def is_going(self) -> bool:
+        """Whether it waits or runs."""
+        return self.state in ("waiting", "running")
+
+    @property
+    def part(self) -> float:
+        """How much of it is done, in 0..1; 0 while nobody knows."""
+        return self.done / self.total if self.total else 0.0
+
 
 @dataclass(frozen=True, slots=True)
 class PatchedTexts:
@@ -86,67 +76,57 @@ class PatchedTexts:
 class Session:
     """The state of a window: what is open, selected and shown.
 
-    Only `put` changes fields; `changed` then emits the name of each changed field. models: number
-    of models opened so far, to recognise results of an earlier one. capture, model: always of the
-    same model. opened: the head last opened at each level, by level index. hover: the selection
-    under the pointer, shared by all panes. second: the second text of a pair, or the decoder's
-    text. ids: the file of token IDs to capture instead of the text, or "". activation: the
-    activation that replaces that of the checkpoint, or "". look: the one of LOOKS in the middle of
-    Inspect. written: the first generated token, or None. grew: whether the capture extends the
-    previous one; stepped: whether it is another text of the same corpus. capture_b: capture B of a
-    comparison; trial_b: the evaluation of its model; comparison: how B is derived from A. roles:
-    the roles of all heads, of this text or of its corpus. shade: the metric that colours heads
-    instead of their maps, or "". off: heads that are switched off in captures and trials of this
-    model. undo, redo: the next step to undo or redo, in words, or "". data: the file that the model
-    is evaluated on; trial: the evaluation with heads off, so far; study: the head importance
-    measured on it; unsaved: whether the study differs from its file; score: the importance method
-    that colours heads. patching: the result of activation patching. masks: the saved masks.
-    measured: the fields MEASURED of earlier models, by digest. recent: paths opened last, newest
-    first. sweep: the runs of a study as last read; sweep_file: its study file; sweep_trouble: why
-    its runs cannot be read now, or ""; cell: the key of the chosen run, or "".
+    Only `put` changes fields; `changed` then emits the name of each changed field, in this order.
     """
 
     changed = Signal(str)
 
+    models: int = 0  # opened so far, to recognise results of an earlier one
+    model: Model | None = None  # always the one of the capture
+    spec: ModelSpec | None = None
+    capture: Capture | None = None
+    selection: Selection = Selection()
+    hover: Selection | None = None  # under the pointer, shared by all panes
+    opened: Mapping[int, HeadId] = {}  # the head last opened at each level, by level index
+    facts: Mapping[HeadId, HeadRole] = {}
+    display: Display = Display()
+    off: HeadSet = frozenset()  # switched off in captures and trials of this model
+    mode: Mode = "inspect"
+    text: str = ""
+    second: str = ""  # the second text of a pair, or the decoder's
+    ids: str = ""  # the file of token IDs to capture instead of the text
+    dark: bool = False
+    work: tuple[Work, ...] = ()
+    checkpoint: str = ""
+    activation: str = ""  # replaces that of the checkpoint
+    written: int | None = None  # the first generated token
+    study: Study | None = None  # the head importance measured on the data
+    trial: MaskTrial | None = None  # the evaluation with heads off, so far
+    masks: tuple[Mask, ...] = ()  # those that were saved
+    undo: str = ""  # the next step to undo, in words
+    redo: str = ""
+    data: str = ""  # the file that the model is evaluated on
+    score: str = ""  # the importance method that colours heads
+    look: str = "map"  # the one of LOOKS in the middle of Inspect
+    capture_b: Capture | None = None  # B of a comparison
+    trial_b: MaskTrial | None = None  # the evaluation of its model
+    comparison: SideB | None = None  # how B is derived from A
+    roles: CorpusRoles | None = None  # of all heads, in this text or in its corpus
+    shade: str = ""  # the metric that colours heads instead of their maps
+    question: Question | None = None
+    explained: Attribution | None = None
+    patching: Patching | None = None
+    unsaved: bool = False  # whether the study differs from its file
+    recent: tuple[str, ...] = ()  # paths opened last, newest first
+    sweep: Sweep | None = None  # the runs of a study as last read
+    sweep_file: str = ""  # its study file
+    sweep_trouble: str = ""  # why its runs cannot be read now
+    cell: str = ""  # the key of the chosen run
+
     def __init__(self) -> None:
-        self.models = 0
-        self.measured: dict[str, dict[str, Any]] = {}
-        self.model: Model | None = None
-        self.spec: ModelSpec | None = None
-        self.capture: Capture | None = None
-        self.capture_b: Capture | None = None
-        self.trial_b: MaskTrial | None = None
-        self.comparison: SideB | None = None
-        self.selection = Selection()
-        self.hover: Selection | None = None
-        self.opened: Mapping[int, HeadId] = {}
-        self.facts: Mapping[HeadId, HeadRole] = {}
-        self.roles: CorpusRoles | None = None
-        self.shade = ""
-        self.display = Display()
-        self.off: HeadSet = frozenset()
-        self.mode: Mode = "inspect"
-        self.look = "map"
-        self.text = ""
-        self.second = ""
-        self.ids = ""
-        self.dark = False
-        self.work: tuple[Work, ...] = ()
-        self.checkpoint = ""
-        self.activation = ""
-        self.written: int | None = None
-        self.question: Question | None = None
-        self.explained: Attribution | None = None
-        self.patching: Patching | None = None
-        self.study: Study | None = None
-        self.trial: MaskTrial | None = None
-        self.masks: tuple[Mask, ...] = ()
-        self.undo = self.redo = ""
-        self.data = self.score = ""
-        self.grew = self.stepped = self.unsaved = False
-        self.recent: tuple[str, ...] = ()
-        self.sweep: Sweep | None = None
-        self.sweep_file = self.sweep_trouble = self.cell = ""
+        self.grew = False  # whether the capture extends the previous one
+        self.stepped = False  # whether it is another text of the same corpus
+        self.measured: dict[str, dict[str, Any]] = {}  # MEASURED of earlier models, by digest
         self._tokens: dict[tuple[Side, str], int] = {}  # the last query and key of each text
         self._cells: set[tuple[HeadId, str, int]] = set()  # what somebody chose, and in which head
 
@@ -154,8 +134,11 @@ class Session:
     def document(self) -> Document:
         """Everything that a session file holds of it. A capture without a file is left to its model
         and text; scores that are no numbers are left out."""
-        a, study, sweep = self.capture, self.study, self.sweep
+        a, study = self.capture, self.study
         from_file = a is not None and bool(a.path) and not self.stale
+        runs = self.sweep.path if self.sweep is not None else ""
+        if runs and not os.path.isdir(runs):  # before it has a folder
+            runs = self.sweep_file
         return Document(
             model=self.checkpoint,
             activation=self.activation,
@@ -170,11 +153,7 @@ class Session:
             study=study.path if study is not None else "",
             examples=self.trial.examples.digest if self.trial is not None else "",
             data=self.data,
-            sweep=""
-            if sweep is None
-            else sweep.path
-            if os.path.isdir(sweep.path)
-            else self.sweep_file,  # before it has a folder
+            sweep=runs,
             cell=self.cell,
             score=self.score,
             selection=self.selection,
@@ -185,6 +164,16 @@ class Session:
         )
 
     @property
+    def model_spec(self) -> ModelSpec | None:
+        """The spec of the model where one is open, else that of the capture."""
+        return self.model.spec if self.model is not None else self.spec
+
+    @property
+    def unit(self) -> str:
+        """What a position of the text on screen is called: token, byte, patch."""
+        return self.capture.main.unit if self.capture is not None else "token"
+
+    @property
     def stale(self) -> bool:
         """Whether the text was edited since the capture on screen."""
         return self.capture is not None and self._texts(self.capture) != (self.text, self.second)
@@ -192,7 +181,18 @@ class Session:
     @property
     def at_work(self) -> bool:
         """Whether the model is: a job runs of which something is kept when it is stopped."""
-        return any(one.keeps and one.state in ("waiting", "running") for one in self.work)
+        return any(one.keeps and one.is_going for one in self.work)
+
+    def job(self, *keys: str) -> Work | None:
+        """The first job of these keys that waits or runs; without keys of any."""
+        going = (one for one in self.work if one.is_going)
+        return next((one for one in going if one.key in keys or not keys), None)
+
+    @property
+    def run(self) -> Standing | None:
+        """The chosen run of the study as it stands."""
+        runs = self.sweep.standings if self.sweep is not None and self.cell else ()
+        return next((one for one in runs if one.cell.key == self.cell), None)
 
     @property
     def outdated(self) -> bool:
@@ -314,6 +314,14 @@ class Session:
             for head in layer.heads
         )
 
+    def item(self, by: int) -> int | None:
+        """The number of the text `by` places along its corpus; None at the ends or without one."""
+        numbers = [one.number for one in self.capture.items] if self.capture is not None else []
+        if self.capture is None or self.capture.item not in numbers:
+            return None
+        at = numbers.index(self.capture.item) + by
+        return numbers[at] if 0 <= at < len(numbers) else None
+
     def _texts(self, capture: Capture) -> tuple[str, str]:
         """The texts of a capture; beside an image or a sound, the last text that was read stays."""
         text, second = capture.texts
@@ -323,7 +331,7 @@ class Session:
         """The fields, and without the model or the capture at hand where one of another comes."""
         capture, model = fields.get("capture"), fields.get("model")
         if capture is not None and "model" not in fields:
-            mine = self.model.spec if self.model is not None else self.spec
+            mine = self.model_spec
             if mine is not None and not _same_model(mine, capture.spec):
                 return {"model": None, "checkpoint": "", "activation": "", **fields}
         left = self.capture if "capture" not in fields else None
@@ -387,7 +395,7 @@ class Session:
             return
         if "facts" not in fields:
             self.facts = {}
-        if not _same_tokens(old, new):  # between whatever segments
+        if old is None or old.spec != new.spec or not array_equal(old.prompt.ids, new.prompt.ids):
             self.hover = fields.get("hover")
             self._tokens, self._cells = {}, set()
             if "selection" not in fields:
@@ -423,9 +431,8 @@ class Session:
         sides, chosen = self._sides(self.selection.layer), self.selection
         if sides is None or self.capture is None:
             return
-        for side, field, token in zip(
-            sides, ("query", "key"), (chosen.query, chosen.key), strict=True
-        ):
+        tokens = {"query": chosen.query, "key": chosen.key}
+        for side, (field, token) in zip(sides, tokens.items(), strict=True):
             if token is not None:
                 self._tokens[side, field] = token
 
@@ -433,9 +440,7 @@ class Session:
         """Note the cell that a selection chose: what it says anew, or again in the same head."""
         now = self.selection
         again = (now.head_id, now.beside) == (old.head_id, old.beside)
-        for field, token, was in (
-            ("query", now.query, kept.query), ("key", now.key, kept.key)
-        ):  # fmt: skip
+        for field, token, was in (("query", now.query, kept.query), ("key", now.key, kept.key)):
             if token is not None and (token != was or again):
                 self._cells.add((now.head_id, field, token))
 
@@ -465,6 +470,9 @@ class Session:
         self.opened = opened
 
 
+FIELDS = tuple(Session.__annotations__)
+
+
 def _with_finite_score(mask: Mask) -> Mask:
     """A mask, without its score where that has no finite interval, which JSON has no number for."""
     score = mask.score
@@ -478,11 +486,6 @@ def _same_model(one: ModelSpec, other: ModelSpec) -> bool:
     if one.digest or other.digest:
         return one.digest == other.digest
     return replace(one, name=other.name) == other
-
-
-def _same_tokens(old: Capture | None, new: Capture) -> bool:
-    """Whether a capture is of a text as the one before is, its segments aside."""
-    return old is not None and old.spec == new.spec and array_equal(old.prompt.ids, new.prompt.ids)
 
 
 def _fresh_query(prompt: Prompt) -> int | None:
@@ -506,16 +509,3 @@ def within(value: int, length: int) -> int:
 def nearest(head: int, heads: tuple[int, ...]) -> int:
     """The head with the nearest number, 0 where there is none."""
     return min(heads, key=lambda other: (abs(other - head), other)) if heads else 0
-
-
-__all__ = [
-    "FIELDS",
-    "Document",
-    "Mode",
-    "SideB",
-    "Session",
-    "Work",
-    "add_recent",
-    "nearest",
-    "within",
-]

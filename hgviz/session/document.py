@@ -34,13 +34,13 @@ PathName = Annotated[str, Meta(max_length=4096)]
 
 
 class SideB(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What B is, beside A.
+    """What B is, beside A, by its kind.
 
-    activation: the same checkpoint on the same text, its attention exchanged for `activation`, ""
-    for its own. model: the checkpoint or capture at `path`, a checkpoint on the same text, its
-    attention exchanged where `activation` says so. text: the same model on `text` and `second`.
-    off: the same model on the same text without the heads `off`, none for the whole of it. head:
-    another head of the same capture, such as one of another level, which Selection.beside names.
+    activation: the same checkpoint on the same text, its attention exchanged, "" for its own.
+    model: the checkpoint or capture at `path`, a checkpoint on the same text, its attention
+    exchanged where `activation` says so. text: the same model on `text` and `second`. off: the same
+    model on the same text without these heads. head: another head of the same capture, such as one
+    of another level, which Selection.beside names.
     """
 
     kind: SourceKind
@@ -61,18 +61,13 @@ class Layout(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Document(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Everything that is open, chosen and shown. The names are those of Session.
+    """Everything that is open, chosen and shown. The names are those of Session. Paths are
+    absolute; in a file they are relative to it."""
 
-    model: the checkpoint, "" for none. capture: a file of attention maps, and item: which of its
-    texts; without one, the text is run again. unsaved: a study file with more in it than `study`
-    has. examples: the digest of the examples that masks were scored on. Paths are absolute; in a
-    file they are relative to it.
-    """
-
-    model: PathName = ""
+    model: PathName = ""  # the checkpoint
     activation: str = ""
-    capture: PathName = ""
-    item: Annotated[int, Meta(ge=0)] = 0
+    capture: PathName = ""  # a file of attention maps; without one, the text is run again
+    item: Annotated[int, Meta(ge=0)] = 0  # which of its texts
     text: str = ""
     second: str = ""
     ids: PathName = ""
@@ -80,8 +75,8 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
     masks: tuple[Mask, ...] = ()
     comparison: SideB | None = None
     study: PathName = ""
-    unsaved: PathName = ""
-    examples: str = ""
+    unsaved: PathName = ""  # a study file with more in it than `study` has
+    examples: str = ""  # the digest of the examples that masks were scored on
     data: PathName = ""
     sweep: PathName = ""
     cell: str = ""
@@ -115,19 +110,17 @@ class Document(msgspec.Struct, frozen=True, omit_defaults=True):
         return replace(self, **fields)
 
 
-class _File(msgspec.Struct):
-    """A session file as JSON."""
-
-    format: Literal["hgviz session"]
-    version: int
-    open: Document = Document()
-
-
 class _Header(msgspec.Struct):
     """What is read of a file first, whatever its version."""
 
     format: Literal["hgviz session"]
     version: int
+
+
+class _File(_Header):
+    """A session file as JSON."""
+
+    open: Document = Document()
 
 
 def is_session(path: str | Path) -> bool:
@@ -153,9 +146,8 @@ def read_document(path: str | Path) -> Document:
             raise _refused(name, f"it has version {version}; this hgviz reads {VERSION}")
         document = msgspec.json.decode(content, type=_File).open
         folder = Path(path).absolute().parent
-        return document.with_paths(
-            {what: _absolute(place, folder) for what, place in document.paths.items()}
-        )
+        paths = {what: _absolute(place, folder) for what, place in document.paths.items()}
+        return document.with_paths(paths)
     except RecursionError:
         raise _refused(name, "its JSON is nested too deeply") from None
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
@@ -170,10 +162,9 @@ def write_document(document: Document, path: str | Path) -> str:
     path = Path(path)
     folder = path.absolute().parent
     folder.mkdir(parents=True, exist_ok=True)
-    document = document.with_paths(
-        {what: _relative(place, folder) for what, place in document.paths.items()}
-    )
-    content = msgspec.json.encode(_File(FORMAT, VERSION, document), order="deterministic")
+    paths = {what: _relative(place, folder) for what, place in document.paths.items()}
+    file = _File(FORMAT, VERSION, document.with_paths(paths))
+    content = msgspec.json.encode(file, order="deterministic")
     write_atomic(path, msgspec.json.format(content, indent=1) + b"\n", lasting=False)
     return str(path)
 

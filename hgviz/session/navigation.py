@@ -68,17 +68,6 @@ def step_token(session: Session, by: int, field: Literal["query", "key"]) -> Sel
     return replace(chosen, query=token) if field == "query" else replace(chosen, key=token)
 
 
-def step_item(session: Session, by: int) -> int | None:
-    """The number of the text `by` places along its corpus; None at the ends, and without one."""
-    capture = session.capture
-    items = capture.items if capture is not None else ()
-    numbers = [one.number for one in items]
-    if capture is None or capture.item not in numbers:
-        return None
-    at = numbers.index(capture.item) + by
-    return numbers[at] if 0 <= at < len(numbers) else None
-
-
 def strongest_key(capture: Capture, chosen: Selection) -> int | None:
     """The token the chosen query looks at most in the chosen head; reads one row."""
     layer = capture.maps[chosen.layer]

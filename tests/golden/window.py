@@ -202,7 +202,6 @@ def window(dark: bool, size: tuple[int, int]) -> Iterator[tuple[Any, Any]]:
 
 def picture_at_rest(program: Any, frame: Any) -> Any:
     """The window (QImage) once no job runs and its picture stays the same."""
-    from hgviz.gui.jobs import GOING
     from hgviz.gui.selftest import picture_of
 
     picture, since = None, time.monotonic()
@@ -211,7 +210,7 @@ def picture_at_rest(program: Any, frame: Any) -> Any:
         nonlocal picture, since
         frame.toolbar.fit()  # by its buttons in the font of the theme, which may have come late
         now = picture_of(frame)
-        if now != picture or any(job.state in GOING for job in program.session.work):
+        if now != picture or program.session.job():
             picture, since = now, time.monotonic()
         return time.monotonic() - since > STILL
 

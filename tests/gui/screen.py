@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz.analysis.roles import roles
 from hgviz.core import Selection
 from hgviz.gui.dialogs import ErrorDialog
-from hgviz.gui.jobs import GOING, Lanes
+from hgviz.gui.jobs import Lanes
 from hgviz.gui.view import Notice
 from hgviz.session import Session
 
@@ -84,7 +84,7 @@ def plain(html):
 
 def busy(program):
     """Whether anything is waiting or running."""
-    return any(work.state in GOING for work in program.session.work)
+    return program.session.job() is not None
 
 
 def error_dialogs(program):

@@ -14,7 +14,7 @@ from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.sessions import losses
 from hgviz.gui.sources import FIRST
 from hgviz.gui.view import LOOKS
-from hgviz.session import SideB
+from hgviz.session.document import SideB
 from hgviz.store import write_capture
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy

@@ -31,7 +31,7 @@ from hgviz.gui.dialogs import (
 )
 from hgviz.gui.sides import CompareDialog
 from hgviz.gui.sources import FIRST
-from hgviz.session import SideB
+from hgviz.session.document import SideB
 from hgviz.store import open_capture
 from hgviz.tasks import Estimate
 from tests.gui.screen import busy, error_dialogs, errors
@@ -177,7 +177,7 @@ def test_the_bundled_pair_comes_with_both_accuracies_and_ends_with_its_model(
     assert "not related" in program.compare.maps.head.note.full
     program.commands.comparing.choose(SideB("head"), HeadId(0, 1))
     assert session.trial_b is None  # it was of the model before
-    dialog = CompareDialog(program.frame, session, program.commands.opened_before, "model")
+    dialog = CompareDialog(program.frame, session, program.commands.recent.names, "model")
     assert dialog.answer()[0].path == str(resource("sample/ymish"))
     program.commands.open_path(program.commands.sample)
     until(lambda: session.spec is not None and session.spec.name == "hourglass")

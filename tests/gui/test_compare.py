@@ -22,7 +22,8 @@ from hgviz.gui.sides import CompareDialog, SideBar, SideNames, Sides
 from hgviz.gui.tiles import Tiles
 from hgviz.maps import DenseMap, Projected
 from hgviz.models import open_model
-from hgviz.session import Session, SideB
+from hgviz.session import Session
+from hgviz.session.document import SideB
 from hgviz.store import write_capture
 from tests.gui import kinds
 from tests.gui.screen import busy, choose, plain, showing, shown, shows_no_error

@@ -22,13 +22,13 @@ from hgviz.gui.export import (
     ExportRequest,
     FigureCache,
     FileLinks,
-    PagePicture,
     command_for,
     offers,
 )
 from hgviz.gui.jobs import Lanes
 from hgviz.gui.view import Notice
-from hgviz.session import Session, SideB
+from hgviz.session import Session
+from hgviz.session.document import SideB
 from hgviz.store import open_capture, write_capture
 from tests.gui.screen import busy, choose, error_dialogs
 from tests.making import make_capture
@@ -104,7 +104,7 @@ def test_an_error_stands_in_place_of_the_page(desk, until, short):
 
 
 def test_small_text_and_reduced_maps_are_said():
-    fine = PagePicture(QImage(), 396, 200, 6.5, ())
+    fine = Preview(b"", 96, 396, 200, 6.5, ())
     assert export.warning(fine) == export.notes(fine) == ""
     assert "4.2 pt" in export.warning(replace(fine, smallest=4.2))
     notes = ("each cell is a sum", "each cell is a sum", "dashed: negative weights.")

@@ -214,7 +214,7 @@ def test_the_arrangement_is_kept_for_the_next_start_and_reset(opened):
     page.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, page.docks["Display"])
     opened._keep_settings()
     other = InspectPage()
-    WindowLayout(opened.frame, other).restore(kept_settings.load())
+    WindowLayout(opened.frame, other, kept_settings.load().docks)
     assert other.dockWidgetArea(other.docks["Display"]) == Qt.DockWidgetArea.LeftDockWidgetArea
     other.deleteLater()
     opened.commands.run("reset_layout")

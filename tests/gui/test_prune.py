@@ -19,7 +19,7 @@ from hgviz.gui.changes import MEASURES, slice_columns
 from hgviz.gui.charts import Points
 from hgviz.gui.dialogs import LabelsDialog, PatchDialog
 from hgviz.gui.sides import sides_of
-from hgviz.session import SideB
+from hgviz.session.document import SideB
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import click_chart, error_dialogs, errors
@@ -394,8 +394,8 @@ def test_panes_give_tables_and_the_slider_of_the_curve_is_the_mask_over_any_axis
     traced.settle()
     line = view.line
     assert np.array_equal(line.x, one.times[:, 1]) and line.band.orders == 0
-    low, high = line.ends
-    assert low < line.x.min() and line.x.max() < high
+    across = chart.chart.plots[0].x
+    assert across.low < line.x.min() and line.x.max() < across.high
     (points,) = chart.chart.plots[0].of(Points)
     assert "ms, full model" in points.words(3) and points.x[3] == line.x[3]
     QTest.keyClick(chart, Qt.Key.Key_Right)

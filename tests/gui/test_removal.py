@@ -114,7 +114,7 @@ def test_the_dialog_says_what_goes_and_return_shows_the_proof_of_the_task(
     until(lambda: session.checkpoint == str(tmp_path / "out") and not busy(scored))
     assert len(session.spec.heads) == 7 and not session.off
     assert session.capture.spec.digest == session.model.spec.digest
-    assert str(tmp_path / "out") in scored.commands.opened_before
+    assert str(tmp_path / "out") in scored.commands.recent.names
 
 
 def test_the_copied_command_writes_the_same_weights(asking, tmp_path, pruned, capfd):

@@ -15,8 +15,7 @@ from hgviz.gui import sessions
 from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobs import JobsPopup
 from hgviz.gui.sessions import last, losses, sorted_out
-from hgviz.session import SideB
-from hgviz.session.document import read_document
+from hgviz.session.document import SideB, read_document
 from hgviz.study import Mask
 from tests.gui.screen import busy
 from tests.studying import make_sweep
@@ -139,7 +138,7 @@ def test_a_study_of_many_runs_comes_back_on_its_page(program, new_program, until
     program.commands.open_path(str(tmp_path / "many"))
     until(lambda: program.session.sweep is not None and not busy(program))
     cell = program.session.sweep.standings[2].cell.key
-    program.commands.choose_cell(cell)
+    program.session.put(cell=cell)
     save(program, tmp_path / "one.hgviz", until)
     assert read_document(tmp_path / "one.hgviz").sweep == str(
         tmp_path / "many"

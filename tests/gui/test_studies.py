@@ -79,7 +79,7 @@ def test_a_study_is_shown_without_its_model_and_stays_when_that_opens(
     assert len(page.heads.bar.shades.heads) == len(session.study.heads)
     assert page.curve.line.curve.order == open_study(measured).curves[0].order
     assert "heads.h5: tiny on story.txt" in said(page.live)
-    assert str(measured) in program.commands.opened_before
+    assert str(measured) in program.commands.recent.names
     assert "Study heads.h5" in program.frame.made_words.full
     names = ("choose_data", "measure_heads", "trace_curve", "remove_heads")
     assert not any(program.frame.actions_by_name[one].isEnabled() for one in names)
@@ -252,7 +252,7 @@ def test_cells_are_sorted_walked_and_opened_by_keys(studied):
     studied.settle()
     assert session.cell == table.chosen.cell.key
     assert studied.sweep.cell.place.text() in studied.frame.chosen_words.full
-    studied.commands.choose_cell(key_of(session, "compare", seed="2"))
+    studied.session.put(cell=key_of(session, "compare", seed="2"))
     assert table.chosen.cell.key == session.cell
     asked = []
     studied.sweep.cells.asked.connect(asked.append)
@@ -309,7 +309,7 @@ def test_a_study_file_that_was_not_run_shows_its_cells_and_makes_no_folder(progr
 
 def test_every_view_gives_its_values_as_a_table(studied):
     page, session = studied.sweep, studied.session
-    studied.commands.choose_cell(session.sweep.of("score", seed="1")[0].cell.key)
+    studied.session.put(cell=session.sweep.of("score", seed="1")[0].cell.key)
     for name in ("budgets", "reached"):
         page.show_chart(name)
         studied.settle()

@@ -30,7 +30,6 @@ from shiboken6 import isValid
 from hgviz.files import resource
 from hgviz.gui.actions import ACTIONS
 from hgviz.gui.dialogs import Form
-from hgviz.gui.jobs import GOING
 from hgviz.gui.program import Program
 from hgviz.gui.window import Window
 from tests.soak import damage, good
@@ -190,7 +189,7 @@ class Monkey:
             if now > stop_at:
                 stop_at = now + patience
                 for one in self.program.session.work:
-                    if one.state in GOING:
+                    if one.is_going:
                         self.say(f"stop {one.title}")
                         self.program.commands.drop(one.key)
         QApplication.processEvents()
@@ -252,7 +251,7 @@ class Monkey:
         elif name == "$":
             sweep = self.program.session.sweep
             done = [one.cell.key for one in sweep.standings if one.state == "done"] if sweep else []
-            self.program.commands.choose_cell(self._one_of(done) if done else "")
+            self.program.session.put(cell=self._one_of(done) if done else "")
         elif name:
             self.fire(name)
         elif dialog is not None:

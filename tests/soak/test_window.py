@@ -297,7 +297,7 @@ def test_every_kind_of_cell_of_a_study_is_opened(program, tmp_path, until):  # n
     }
     for work, is_shown in shown.items():
         session.put(mode="sweep")
-        commands.choose_cell(session.sweep.of(work)[0].cell.key)
+        session.put(cell=session.sweep.of(work)[0].cell.key)
         QApplication.processEvents()
         commands.run("open_cell")
         until(is_shown)
