@@ -375,6 +375,7 @@ class Trace:
     """Everything the picture says about one token. chips: one per gap, "" for none. rollout: the
     row of the token in the attention rollout, None where there is none."""
 
+    capture: Capture
     token: int
     way: tuple[Stage, ...]
     rows: tuple[StageRow, ...]
@@ -412,7 +413,7 @@ def follow(capture: Capture, way: Sequence[Stage], token: int, options: FollowOp
     verdict = sentences.of_text(capture)
     if is_main:
         verdict = sentences.of_token(capture, token, options.name_of)
-    first = Trace(token, tuple(way), tuple(rows), tuple(chips), verdict, level=level)
+    first = Trace(capture, token, tuple(way), tuple(rows), tuple(chips), verdict, level=level)
     composing = Step(len(way), len(way) + 1, "Computing the attention rollout", first)
     progress(composing.done, composing.total, composing.note, first)
     # with the value each time: of reports that come fast only the newest is heard
@@ -422,13 +423,9 @@ def follow(capture: Capture, way: Sequence[Stage], token: int, options: FollowOp
 
 
 def _read_stage(capture: Capture, stage: Stage, token: int, options: FollowOptions) -> StageRow:
-    heads = [
-        HeadId(index, head)
-        for index in stage.layers
-        if capture.maps[index] is not None
-        for head in capture.spec.layers[index].heads
-        if HeadId(index, head) not in capture.off
-    ]
+    captured = {index for index in stage.layers if capture.maps[index] is not None}
+    heads = [head for head in capture.spec.heads if head.layer in captured]
+    heads = [head for head in heads if head not in capture.off]
     if not heads:
         return StageRow(role="" if stage.kind == "text" else tr("not captured"))
     preferred = options.selection.head_id, options.opened.get(stage.level)
@@ -573,7 +570,6 @@ def _sources(prompt: Prompt, weights: Floats, token: int | None, most: int) -> l
 class FollowScene:
     """Everything the picture shows. texts: what is written at each level."""
 
-    capture: Capture
     layout: FollowLayout
     trace: Trace
     display: Display
@@ -590,7 +586,7 @@ class FollowScene:
         weights, level = self.trace.rollout, self.trace.level
         if weights is None:
             return StageRow()
-        layers = [layer for layer in self.capture.spec.layers if layer.level == level]
+        layers = [layer for layer in self.trace.capture.spec.layers if layer.level == level]
         causal = all(layer.causal for layer in layers if layer.role == "self")
         return StageRow(weights=weights, seen=self.trace.token + 1 if causal else len(weights))
 
@@ -651,7 +647,7 @@ class FollowPainter:
     def _stage(self, number: int, row: StageRow) -> None:
         """Number and words left of a strip, its cells and links, the small map right of it."""
         strip = self.layout.strips[number]
-        stage, capture, now = self.scene.trace.way[number], self.scene.capture, self.theme
+        stage, capture, now = self.scene.trace.way[number], self.scene.trace.capture, self.theme
         self.painter.setPen(Qt.PenStyle.NoPen)
         self.painter.setBrush(now.text)
         self.painter.drawEllipse(QPointF(MARGIN + 12, strip.middle), 12, 12)
@@ -672,15 +668,15 @@ class FollowPainter:
 
     def _strip(self, strip: StageStrip, row: StageRow) -> None:
         """Cells that are seen in the colour of their weight, the rest grey, with their letters."""
-        spans, stop = self.scene.capture.spans[strip.level], strip.first + len(strip.lefts)
+        capture, stop = self.scene.trace.capture, strip.first + len(strip.lefts)
         weights = np.zeros(stop - strip.first, np.float32)
         if row.weights is not None:  # a stranger's map may have fewer keys
             weights[: max(0, len(row.weights) - strip.first)] = row.weights[strip.first : stop]
         cells = TextRow(
-            "", self.scene.texts[strip.level], spans[strip.first : stop],
+            "", self.scene.texts[strip.level], capture.spans[strip.level][strip.first : stop],
             weights=weights, seen=np.arange(strip.first, stop) < row.seen, signed=row.signed,
             limits=palettes.limits_of(-row.most, row.most, row.signed),
-            merged=self.scene.capture.spec.levels[strip.level].stride != 1,
+            merged=capture.spec.levels[strip.level].stride != 1,
         )  # fmt: skip
         band, display = QRectF(0, strip.top, 0, HIGH), self.scene.display
         paint_row(self.painter, cells, band, strip.ruler, strip.tokens, display, strip.before)
@@ -822,9 +818,9 @@ class FollowCanvas(QAbstractScrollArea):
         self.viewport().setMouseTracking(True)
         self.verticalScrollBar().setSingleStep(24)
 
-    def show_trace(self, capture: Capture, trace: Trace, display: Display) -> None:
+    def show_trace(self, trace: Trace, display: Display) -> None:
         """Show the way of one token."""
-        prompts = [capture.prompt_of(level.index) for level in capture.spec.levels]
+        prompts = [trace.capture.prompt_of(level) for level in range(len(trace.capture.spans))]
         by_prompt = {id(prompt): CellTexts.of_tokens(prompt, LONGEST) for prompt in prompts}
         texts = tuple(by_prompt[id(prompt)] for prompt in prompts)
         view = self.viewport().size()
@@ -832,8 +828,8 @@ class FollowCanvas(QAbstractScrollArea):
         self.zoom = zoom_of(trace.way, characters, view.width(), view.height())
         size = view.width() / self.zoom, view.height() / self.zoom
         narrow = QFontMetricsF(theme.mono(0.85)).horizontalAdvance("m")
-        layout = lay_out(capture, trace.way, trace.token, texts, size, narrow)
-        self.scene, self._picture = FollowScene(capture, layout, trace, display, texts), None
+        layout = lay_out(trace.capture, trace.way, trace.token, texts, size, narrow)
+        self.scene, self._picture = FollowScene(layout, trace, display, texts), None
         name = sentences.quoted(sentences.shown(texts[trace.level].prompt.label(trace.token)))
         about = f"{tr(self.scene.unit)} {trace.token:,} {name}. {trace.sentence}"
         self.setAccessibleDescription(about)
@@ -845,7 +841,7 @@ class FollowCanvas(QAbstractScrollArea):
     def rearrange(self) -> None:
         """Lay out again, for another size, theme or font."""
         if self.scene is not None:
-            self.show_trace(self.scene.capture, self.scene.trace, self.scene.display)
+            self.show_trace(self.scene.trace, self.scene.display)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         by = WALKS.get(Qt.Key(event.key()))
@@ -864,9 +860,10 @@ class FollowCanvas(QAbstractScrollArea):
         cell = self._cell_at(place)
         if cell is not None:
             strip, position = cell
-            levels, own = scene.capture.spec.levels, scene.trace.level
-            if levels[strip.level].sequence == levels[own].sequence:
-                self.picked.emit(int(scene.capture.spans[strip.level][position][1]) - 1)
+            capture = scene.trace.capture
+            sequences = [level.sequence for level in capture.spec.levels]
+            if sequences[strip.level] == sequences[scene.trace.level]:
+                self.picked.emit(int(capture.spans[strip.level][position][1]) - 1)
             return
         for number, row in enumerate(scene.trace.rows):
             if row.head is not None and scene.head_box(number).contains(place):
@@ -891,7 +888,7 @@ class FollowCanvas(QAbstractScrollArea):
         if cell is None or scene is None:
             return ""
         strip, position = cell
-        start, end = scene.capture.spans[strip.level][position].tolist()
+        start, end = scene.trace.capture.spans[strip.level][position].tolist()
         name = sentences.shown(scene.texts[strip.level].prompt.words(start, end))
         row = scene.rollout
         if strip is not scene.layout.rollout:
@@ -950,7 +947,6 @@ class FollowView(View):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._followed: Capture | None = None
         self.head = PaneHead(tr(self.title))
         self.token = label(factor=1.08, weight=600, kind="mark")
         self.head.add_beside_title(self.token)
@@ -965,7 +961,6 @@ class FollowView(View):
         capture = session.capture
         if capture is None or not len(capture.main):
             return None
-        self._followed = capture
         level = capture.spec.layers[session.selection.layer].level
         token, prompt = session.selection.query, capture.prompt_of(level)
         token = prompt.last if token is None else token
@@ -975,9 +970,7 @@ class FollowView(View):
         return partial(follow, capture, way, token, options)
 
     def draw(self, result: Trace) -> None:
-        capture = self._followed  # the session may be at the next by now
-        if capture is None:
-            return
+        capture = result.capture  # the session may be at the next by now
         prompt = capture.prompt_of(result.level)
         if result.token >= len(prompt):
             return
@@ -989,7 +982,7 @@ class FollowView(View):
             heads = sentences.counted(len(capture.off), "head")
             words += "; " + tr("{heads} off", heads=heads)
         self.head.note.say(words)
-        self.canvas.show_trace(capture, result, self.session.display)
+        self.canvas.show_trace(result, self.session.display)
 
     def figure(self, session: Session) -> Spec | None:
         if session.capture is None:
@@ -1008,7 +1001,8 @@ class FollowView(View):
         scene = self.canvas.scene
         if scene is not None:
             most = stages_that_fit(self.canvas.viewport().height())
-            if stages(scene.capture.spec, scene.trace.level, most) != scene.trace.way:
+            trace = scene.trace
+            if stages(trace.capture.spec, trace.level, most) != trace.way:
                 self.refresh()
 
 

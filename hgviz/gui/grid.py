@@ -467,12 +467,11 @@ class Places:
 
 def cell_marks(names: Names | Places, axis: MapAxis, ratio: float, chosen: int | None) -> Marks:
     """A label for every cell on screen."""
-    return Marks(
-        tuple(
-            AxisLabel(names.glyph(cell), axis.middle(cell, cell + 1) / ratio, cell == chosen)
-            for cell in range(*axis.shown)
-        )
+    labels = (
+        AxisLabel(names.glyph(cell), axis.middle(cell, cell + 1) / ratio, cell == chosen)
+        for cell in range(*axis.shown)
     )
+    return Marks(tuple(labels))
 
 
 def _lines(prompt: Prompt) -> Integers:
@@ -607,14 +606,10 @@ def rule_of(capture: Capture, head: HeadId) -> Rule:
         return attention.factors.rule.of(attention.place(head.head))
     strides = levels[layer.level].stride, levels[layer.key_level].stride
     return Rule(
-        scale=1.0,
-        activations=layer.activations,
-        norms=(),
-        stride_q=strides[0] or 1,
-        stride_k=strides[1] or 1,
+        1.0, layer.activations, (), stride_q=strides[0] or 1, stride_k=strides[1] or 1,
         causal=layer.causal and (layer.level == layer.key_level or all(strides)),
         windowed=layer.window is not None,
-    )
+    )  # fmt: skip
 
 
 def signed(capture: Capture, head: HeadId) -> bool:
@@ -689,13 +684,10 @@ class Grid:
 
     def tokens(self, row: int, column: int) -> tuple[int | None, int | None]:
         """The query and the key of a cell on screen, None for padding."""
-        whole = self.whole(row, column)
-        if whole is None:
+        if (cell := self.whole(row, column)) is None:
             return None, None
-        return (
-            self.capture.row_token(self.layer, whole[0]),
-            self.capture.column_token(self.layer, whole[1]),
-        )
+        query = self.capture.row_token(self.layer, cell[0])
+        return query, self.capture.column_token(self.layer, cell[1])
 
     def _in_band(
         self, band: Band, row: int | None, column: int | None
@@ -736,10 +728,8 @@ class CaptureWords:
     def of_layer(self, capture: Capture, layer: int) -> tuple[Names, Names]:
         """What the rows and the columns of the maps of a layer are called."""
         spec = capture.spec.layers[layer]
-        return (
-            self.names(capture, spec.level, capture.query_spans(layer)),
-            self.names(capture, spec.key_level, capture.key_spans(layer)),
-        )
+        rows = self.names(capture, spec.level, capture.query_spans(layer))
+        return rows, self.names(capture, spec.key_level, capture.key_spans(layer))
 
     def names(self, capture: Capture, level: int, spans: Integers, null: bool = True) -> Names:
         """What cells of such spans are called in the text of a level. null: whether the first is

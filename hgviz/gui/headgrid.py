@@ -524,13 +524,11 @@ def shades(study: Study, method: str) -> Shades:
     other = score_method.unit or tr(score_method.label).lower()
     unit = tr(units[0 if bits else 1], noun=noun, unit=other)
     seen, total, noun = _seen(study, score_method)
+    rows = (np.stack([values, *ends], axis=1) * scale).tolist()
     heads = {
-        head: Shade(
-            float(values[at] * scale), float(ends[0][at] * scale), float(ends[1][at] * scale),
-            _part(seen[at : at + 1], total, noun),
-        )
+        head: Shade(*rows[at], _part(seen[at : at + 1], total, noun))
         for at, head in enumerate(study.heads)
-    }  # fmt: skip
+    }
     limit = max(most * scale, 1e-12)
     part = _part(seen[[head not in study.off for head in study.heads]], total, noun)
     about = method_explained(method)

@@ -114,14 +114,12 @@ class CellReading:
             what = what or tr("no weight")
         else:
             value, what = sentences.weight(weight), tr("of this row’s weight")
+        sides = (tr("from"), self.rows, self.row), (tr("to"), self.columns, self.column)
         ends = "".join(
             f'<tr><td style="{note};padding-right:8px">{name}</td>'
             f'<td align="right" style="padding-right:8px">{marked(names.glyph(cell))}</td>'
             f"<td>{sentences.marked_up(names.place(cell))}</td></tr>"
-            for name, names, cell in (
-                (tr("from"), self.rows, self.row),
-                (tr("to"), self.columns, self.column),
-            )
+            for name, names, cell in sides
         )
         number = f'<span style="{big}">{escape(value, quote=False)}</span>&nbsp;&nbsp;'
         table = '<table cellspacing="0" cellpadding="1" style="margin-top:4px">'
@@ -129,10 +127,8 @@ class CellReading:
 
     def _sum(self) -> str:
         """The sum of the row in words; empty where it is 1."""
-        negative, positive = (
-            float(part.sum(dtype=np.float64))
-            for part in (np.minimum(self.weights, 0), np.maximum(self.weights, 0))
-        )
+        parts = np.minimum(self.weights, 0), np.maximum(self.weights, 0)
+        negative, positive = (float(part.sum(dtype=np.float64)) for part in parts)
         if self.signed:
             total = escape(ink.sum_words(negative, positive, 3), quote=False)
             return tr("The row sums to {sum}.", sum=total)

@@ -66,15 +66,10 @@ class MapView(HeadMapsView):
         if capture.maps[chosen.layer] is None:
             return uncaptured(session, chosen.layer)
         return partial(
-            self._opener.open,
-            capture,
-            chosen.head_id,
-            query=session.looked_at.query,
-            whole=self.full.isChecked(),
-            shared=session.display.shared,
-            view=self.canvas.view,
+            self._opener.open, capture, chosen.head_id, query=session.looked_at.query,
+            whole=self.full.isChecked(), shared=session.display.shared, view=self.canvas.view,
             same_text=self._went_on(chosen.head_id, capture),
-        )
+        )  # fmt: skip
 
     def draw(self, result: OpenedMap[Grid]) -> None:
         """Show the head; its tiles follow as they are read."""

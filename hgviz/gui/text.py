@@ -172,13 +172,10 @@ def _read_row(
     if head == chosen.head_id and chosen.key is not None:
         key = capture.column(head.layer, chosen.key)
     own = levels[layer.level].sequence == levels[request.level].sequence
-    return replace(
-        row,
-        weights=attention.read(head.head, rows=(first, last + 1)).mean(axis=0)[:count],
-        seen=seen,
-        chosen=_units(spans, last) if own and last < count else None,
-        key=_units(spans, key) if key is not None and key < count else None,
-    )
+    weights = attention.read(head.head, rows=(first, last + 1)).mean(axis=0)[:count]
+    at = _units(spans, last) if own and last < count else None
+    key_at = _units(spans, key) if key is not None and key < count else None
+    return replace(row, weights=weights, seen=seen, chosen=at, key=key_at)
 
 
 def _units(spans: Integers, cell: int) -> Tokens:

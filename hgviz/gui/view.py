@@ -382,26 +382,9 @@ class View(QWidget):
     def settle(self) -> None:
         """Ask and draw now, in this thread: for pictures and tests."""
         self._catch_up()
-        self._settle()
-
-    def _settle(self, patient: bool = False) -> None:
-        self._wait.stop()
+        self._patience.stop()
         self._drop()  # an earlier answer would come after this one
-        self._due = False
-        if self._lanes is None:
-            return
-        if not patient:
-            self._patience.stop()
-        try:
-            work = self._requested(self.session)
-            if work is not None:
-                self._drawn(work())
-            elif patient:
-                self._be_patient()
-            else:
-                self._show_empty()
-        except HgvizError as error:
-            self.show_error(error)
+        self._ask(now=True)
 
     def show_error(self, error: BaseException) -> None:
         """Say inside the pane what is wrong and what to do."""
@@ -415,13 +398,6 @@ class View(QWidget):
         self._show(Notice(title, "\n".join(filter(None, (reason, *more))), bad=True))
 
     # --- inside -----------------------------------------------------------------------------------
-
-    def _requested(self, session: Session) -> Callable[[], Any] | None:
-        work = self.request(session)
-        if work is None or isinstance(work, Empty):
-            self.empty = work or type(self).empty
-            return None
-        return work
 
     def _heard(self, name: str) -> None:
         """Follow a change of the session; a hidden view follows when it is shown."""
@@ -454,64 +430,52 @@ class View(QWidget):
                 self._drop()  # it would be drawn beside a selection that is not its own
             self.refresh()
 
-    def _ask(self) -> None:
+    def _ask(self, now: bool = False) -> None:
+        """Ask in a lane; in this thread where it has to be now, or takes no I/O."""
+        self._wait.stop()
         if self._lanes is None:
             return
-        self._awaiting = False
-        if not self.isVisible():
+        self._awaiting, is_here = False, now or self.lane == "here"
+        if not (now or self.isVisible()):
             self._drop()  # what is under way is of what was; it is asked again when shown
             return
         self._due = False
-        if self.lane == "here":
-            self._settle(patient=self._on_its_way)
-            return
-        lane = getattr(self._lanes, self.lane)
-        key = f"view {id(self)}"
         try:
-            work = self._requested(self.session)
+            work = self.request(self.session)
+            if work is None or isinstance(work, Empty):
+                self._drop()
+                self.empty = work or type(self).empty
+                self._show_missing(waits=not now, is_here=is_here)
+            elif is_here:
+                self._drawn(work())
+            else:
+                self._patience.stop()
+                self._busy.begin()
+                self._partly = False
+                getattr(self._lanes, self.lane).submit(
+                    f"view {id(self)}", self.title or type(self).__name__, work,
+                    on_step=self._stepped, on_done=self._drawn, on_error=self.show_error,
+                    post=self._lanes.bridge.post,
+                )  # fmt: skip
         except HgvizError as error:
             self.show_error(error)
-            return
-        if work is None:
-            lane.cancel(key)
-            self._busy.stop()
-            # What is being opened will be here in a moment: no "nothing to show" flashes before.
-            if self._on_its_way:
-                self._be_patient()
-            elif self.session.capture is None and self._opens:
-                self._awaiting = True
+
+    def _show_missing(self, waits: bool, is_here: bool) -> None:
+        """Show why there is no picture; nothing while what is missing may be here in a moment."""
+        if waits and "facts" in self.needs and self.session.job("measure") is not None:
+            if self._stack.currentWidget() is not self._notice and not self._patience.isActive():
                 self._stack.setCurrentWidget(self._blank)
-            else:
-                self._show_empty()
-            return
-        self._patience.stop()
-        self._busy.begin()
-        self._partly = False
-        lane.submit(
-            key,
-            self.title or type(self).__name__,
-            work,
-            on_step=self._stepped,
-            on_done=self._drawn,
-            on_error=self.show_error,
-            post=self._lanes.bridge.post,
-        )
+                self._patience.start()
+        elif self.session.capture is None and self._opens and not is_here:
+            self._awaiting = True
+            self._stack.setCurrentWidget(self._blank)
+        else:
+            self._show_empty()
 
     @property
     def _opens(self) -> bool:
         """Whether a file is being opened, or a text captured."""
         return self.session.job(*OPENING) is not None
-
-    @property
-    def _on_its_way(self) -> bool:
-        """Whether what is missing is on its way."""
-        return "facts" in self.needs and self.session.job("measure") is not None
-
-    def _be_patient(self) -> None:
-        """Show nothing yet, unless it is said already that nothing is there."""
-        if self._stack.currentWidget() is not self._notice and not self._patience.isActive():
-            self._stack.setCurrentWidget(self._blank)
-            self._patience.start()
 
     def _drop(self) -> None:
         if self._lanes is not None and self.lane != "here":
@@ -521,7 +485,7 @@ class View(QWidget):
     def _stopped(self) -> None:
         """Somebody has seen enough: what is drawn stays, and says that it is a part."""
         if self._lanes is not None:
-            getattr(self._lanes, self.lane).cancel(f"view {id(self)}")
+            self._drop()
             self._busy.hold(self._partly)
 
     def _stepped(self, step: Step) -> None:

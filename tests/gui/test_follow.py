@@ -102,9 +102,9 @@ def test_a_late_answer_is_drawn_with_its_own_capture(capture):
         session.put(capture=make_capture(strides=(1,)))
         view.draw(late)
         picture(view)
-        assert view.canvas.scene.capture is capture
+        assert view.canvas.scene.trace.capture is capture
         view.settle()
-        assert view.canvas.scene.capture is session.capture
+        assert view.canvas.scene.trace.capture is session.capture
 
 
 # --- where strips are -----------------------------------------------------------------------------
