@@ -296,8 +296,8 @@ class AcrossView(MapsView):
     needs = ("capture", "selection", "off")
     watches = ("hover", "display")
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._cache = ComposedCache(self.tiles)
         self._across: Across | None = None
         self.canvas.setAccessibleName(tr("Attention rollout"))

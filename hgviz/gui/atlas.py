@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from hgviz import palettes
 from hgviz.core import Capture, Floats, HeadId, Layer, Map
 from hgviz.gui import grid
-from hgviz.maps import LazyMap
+from hgviz.maps import LazyMap, thumb_zoom
 from hgviz.maps.overview import larger
 from hgviz.maps.rule import StreamingWindow
 
@@ -54,21 +54,13 @@ def thumb(capture: Capture, attention: Map, layer: Layer, head: int) -> Thumb:
         return Thumb(values, (queries, keys), None, signed, focus, "places")
     summary = attention.summary(head)  # type: ignore[attr-defined]
     focus = float(np.abs(summary.rowmax).mean()) if summary.rowmax.size else 0.0
-    step = cell(queries, summary.thumb.shape[0])
+    step = 1 << thumb_zoom(queries, keys)
     covered = (summary.thumb.shape[0] * step, summary.thumb.shape[1] * step)
     window = None
     if isinstance(attention, LazyMap):
         window = attention.factors.rule.of(attention.place(head)).streaming_window
     own = slope(capture, layer)
     return Thumb(summary.thumb, covered, own, signed, focus, streaming_window=window)
-
-
-def cell(queries: int, rows: int) -> int:
-    """How many rows of the map one row of its small picture stands for: a power of two."""
-    step = 1
-    while rows * step < queries:
-        step *= 2
-    return step
 
 
 def slope(capture: Capture, layer: Layer) -> float | None:

@@ -119,8 +119,8 @@ class CompareView(HeadMapsView):
     wait = 0
     needs = "capture", "capture_b", "selection", "hover", "display", "facts"
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._opener = PairOpener(self.tiles)
         ways = ("beside", "Side by side"), ("blink", "Blink")
         self.way = Segments(ways, tr("A and B side by side, or alternating in one place"))
@@ -334,8 +334,8 @@ class NumbersView(View):
     )  # fmt: skip
     topic = "compare-numbers"
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._measured: list[tuple[Capture, MetricsByHead]] = []  # the newest first
         self._sides: tuple[SideHead, ...] = ()
         self._note = ""  # what the head says while no metric has the keyboard
@@ -629,8 +629,8 @@ class TextsView(View):
     empty = Empty("Text of A and B", "Choose what to compare with to see it.", COMPARE_WITH)
     topic = "compare-texts"
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._opener = PairOpener(Tiles())
         self._result: TextRead | None = None
         self.head = PaneHead(tr("Text"))

@@ -197,9 +197,9 @@ class Form(QDialog):
         return super().event(event)
 
 
-def note(words: str, kind: str = "secondary", factor: float = 0.92, weight: int = 400) -> QLabel:
+def note(words: str, kind: str = "secondary", factor: float = 0.92) -> QLabel:
     """A paragraph of a form."""
-    out = label(words, kind=kind, factor=factor, weight=weight, wrap=True)
+    out = label(words, kind=kind, factor=factor, wrap=True)
     out.setMinimumWidth(QFontMetrics(out.font()).averageCharWidth() * 20)
     policy = out.sizePolicy()
     policy.setVerticalPolicy(QSizePolicy.Policy.Fixed)

@@ -24,7 +24,7 @@ from PySide6.QtGui import (
     QPolygonF,
     QResizeEvent,
 )
-from PySide6.QtWidgets import QAbstractScrollArea, QFrame, QWidget
+from PySide6.QtWidgets import QAbstractScrollArea, QFrame
 
 from hgviz import palettes, tasks
 from hgviz.core import (
@@ -945,8 +945,8 @@ class FollowView(View):
         "Follow shows one token at every stage of the model.", CAPTURE,
     )  # fmt: skip
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.head = PaneHead(tr(self.title))
         self.token = label(factor=1.08, weight=600, kind="mark")
         self.head.add_beside_title(self.token)

@@ -778,8 +778,8 @@ class MapsView(View):
     count: ClassVar[int] = 1  # of maps
     lane = "map"
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.tiles = Tiles()
         self.canvas = MapCanvas(self.tiles, self.count)
         self._opened: OpenedMap[Any] | None = None
@@ -936,8 +936,8 @@ class MapsView(View):
 class HeadMapsView(MapsView):
     """A view of the maps of the selected head, named above them with its role and its levels."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.role = Words(factor=0.92, weight=500, kind="chip")
         self.role.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Fixed)
         self.role.hide()

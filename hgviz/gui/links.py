@@ -747,8 +747,8 @@ class LinksView(View):
     needs = ("capture", "selection", "hover", "off")
     watches = ("text",)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.data: LinkData | None = None
         self._queries: tuple[int, ...] = ()  # tokens chosen beside the one of the session
         self._sides: tuple[object, tuple[Side, Side]] | None = None

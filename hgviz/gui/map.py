@@ -40,8 +40,8 @@ class MapView(HeadMapsView):
     wait = 0  # another head is there in the next picture
     needs = ("capture", "selection", "hover", "display", "facts", "off", "text")
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._opener = Opener(self.tiles)
         self._supply.neighbours = self._opener.neighbours
         self._supply.came.connect(self._came)
@@ -364,8 +364,8 @@ class ImageView(View):
     lane = "map"
     needs = ("capture", "selection", "hover", "display", "dark")
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.overlay: ImageOverlay | None = None
         self.head = HeadTitle()
         self.head.add(self.export_button())

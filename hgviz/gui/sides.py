@@ -433,8 +433,8 @@ class SideBar(View):
     explained = Signal(str)  # how B differs from A
     paired = Signal(bool)  # whether there are two sides
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.a, self.b = SideLabel("A"), SideLabel("B")
         self.a.change.clicked.connect(lambda: self.asked.emit("open"))
         self.b.change.clicked.connect(lambda: self.asked.emit("compare_with"))

@@ -235,8 +235,8 @@ class TextStrip(View):
 
     rows_changed = Signal(int)  # how many rows there are now
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._queries: Tokens | None = None
         self._data: TextStripData | None = None
         self._note = tr(NOTE, unit=tr("token"))

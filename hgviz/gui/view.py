@@ -245,8 +245,8 @@ class View(QWidget):
 
     asked = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.session = Session()  # an empty one while it is not bound
         self.content = QWidget()
         self._lanes: Lanes | None = None
