@@ -560,9 +560,10 @@ class ReachDialog(Form):
         self.row(tr("Text"), self.text)
         self.row(tr("Decoder's text"), self.target)
         self.row(tr("Models"), self._list)
+        self.offer(Button(tr("Measure"), kind="filled"), self._add)
         self._show_models()
         self.failure = error
-        self.offer(Button(tr("Measure"), kind="filled"), self._add)
+        self.check()
         for field in (self.text, self.target):
             field.textChanged.connect(self.check_changed)
 
