@@ -572,7 +572,7 @@ class LinkCanvas(QAbstractScrollArea):
         self.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         self.bar = self.verticalScrollBar()
         self.bar.setSingleStep(SINGLE_STEP)
-        self.bar.valueChanged.connect(self._scrolled)
+        self.bar.valueChanged.connect(self._scroll)
 
     # --- what is shown ----------------------------------------------------------------------------
 
@@ -626,7 +626,7 @@ class LinkCanvas(QAbstractScrollArea):
         self.bar.setRange(0, int(plan.most))
         self.plan = replace(plan, value=self.bar.value())
 
-    def _scrolled(self) -> None:
+    def _scroll(self) -> None:
         if self.plan is not None:
             self.plan = replace(self.plan, value=self.bar.value())
             self.viewport().update()

@@ -44,7 +44,7 @@ class MapView(HeadMapsView):
         super().__init__()
         self._opener = Opener(self.tiles)
         self._supply.neighbours = self._opener.neighbours
-        self._supply.came.connect(self._came)
+        self._supply.came.connect(self._show_when_read)
         self._reveal = False
         self._held = QTimer(self, singleShot=True, interval=HELD)
         self._held.timeout.connect(self._show_opened)
@@ -68,12 +68,12 @@ class MapView(HeadMapsView):
         return partial(
             self._opener.open, capture, chosen.head_id, query=session.looked_at.query,
             whole=self.full.isChecked(), shared=session.display.shared, view=self.canvas.view,
-            same_text=self._went_on(chosen.head_id, capture),
+            same_text=self._is_same_head(chosen.head_id, capture),
         )  # fmt: skip
 
     def draw(self, result: OpenedMap[Grid]) -> None:
         """Show the head; its tiles follow as they are read."""
-        old, grown = self._opened, self._went_on(result.head, result.grid.capture)
+        old, grown = self._opened, self._is_same_head(result.head, result.grid.capture)
         self._opened, shape = result, result.sources[0].shape
         if grown:
             self.canvas.grow(shape)
@@ -88,12 +88,12 @@ class MapView(HeadMapsView):
         elif old is not result or not self._held.isActive():
             self._show_opened()
 
-    def _went_on(self, head: HeadId, capture: Capture) -> bool:
+    def _is_same_head(self, head: HeadId, capture: Capture) -> bool:
         """Whether the map that is open is of the same head in another text."""
         opened = self._opened
         return opened is not None and opened.head == head and opened.grid.capture is not capture
 
-    def _came(self) -> None:
+    def _show_when_read(self) -> None:
         """Tiles are there: of a head that is held back, perhaps all that come in a moment."""
         if self._held.isActive() and self._supply.at_hand:
             self._show_opened()

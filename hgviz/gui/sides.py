@@ -251,7 +251,7 @@ class Sides:
         self._partial = False  # whether session.capture_b is what there is so far of a new B
         self._due = False  # whether A is another one than B was made beside
         self._maps = session.capture.maps if session.capture is not None else None
-        session.changed.connect(self._heard)
+        session.changed.connect(self._follow_session)
 
     # --- what people ask for ----------------------------------------------------------------------
 
@@ -288,7 +288,7 @@ class Sides:
         is_its = model.spec.digest == session.capture_b.spec.digest
         return model if is_its and session.comparison.kind in EVALUATED else None
 
-    def _heard(self, name: str) -> None:
+    def _follow_session(self, name: str) -> None:
         if name == "comparison" and self.session.comparison is None:
             self._shown = None
         if name == "capture":
@@ -326,14 +326,14 @@ class Sides:
         elif side_b.kind == "model":
             self.working.start(
                 self.lanes.files, BESIDE, f"Opening {name_of(side_b.path)} as B",
-                partial(open_side, side_b, a), self._opened, self._failed, bound=True,
+                partial(open_side, side_b, a), self._take_or_capture, self._give_up, bound=True,
             )  # fmt: skip
         elif not session.checkpoint:
-            self._failed(NEEDS_CHECKPOINT)
+            self._give_up(NEEDS_CHECKPOINT)
         else:
             self._capture(a, side_b)
 
-    def _opened(self, side: SideCapture | None) -> None:
+    def _take_or_capture(self, side: SideCapture | None) -> None:
         if side is not None:
             self._take(side)
         elif self.session.capture is not None and self.session.comparison is not None:
@@ -354,10 +354,10 @@ class Sides:
         self.working.start(
             self.lanes.engine, BESIDE, "Running model for B",
             partial(capture_side, side_b, a, request, models.get((path, activation))),
-            self._take, self._failed, self._stepped, bound=True,
+            self._take, self._give_up, self._show_step, bound=True,
         )  # fmt: skip
 
-    def _stepped(self, step: Step) -> None:
+    def _show_step(self, step: Step) -> None:
         """Show B once it has the head that is looked at, unless all of it will be there in a
         moment: each new B is compared from the start. The last layer comes with the answer."""
         if not isinstance(step.value, SideCapture) or self.working.age(BESIDE) <= QUIET:
@@ -380,7 +380,7 @@ class Sides:
         self._shown = side.side_b
         self.session.put(capture_b=side.capture, comparison=side.side_b)
 
-    def _failed(self, error: BaseException) -> None:
+    def _give_up(self, error: BaseException) -> None:
         """What was there before stays, if it is of this A."""
         if self._shown == self.session.comparison:
             self.forget()

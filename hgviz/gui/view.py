@@ -68,7 +68,7 @@ class Busy(QWidget):
         self._words = Words(factor=0.92, kind="secondary")
         self._words.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
         self.button = Button(tr("Stop"), "stop", kind="link")
-        self.button.clicked.connect(self._pressed)
+        self.button.clicked.connect(self._press_button)
         hbox(self.card, (self._words, 1), self.button, margins=(12, 1, 4, 1), spacing=-1)
         self.card.hide()
         self._timer = QTimer(self, singleShot=True)
@@ -135,7 +135,7 @@ class Busy(QWidget):
             part.show()
             part.raise_()
 
-    def _pressed(self) -> None:
+    def _press_button(self) -> None:
         (self.resumed if self._is_stopped else self.stopped).emit()
 
     def _appear(self) -> None:
@@ -262,7 +262,7 @@ class View(QWidget):
         self._notice: Notice | None = None
         self._start: QWidget | None = None
         self._busy = Busy(self)
-        self._busy.stopped.connect(self._stopped)
+        self._busy.stopped.connect(self._stop_work)
         self._busy.resumed.connect(self.refresh)
         self._partly = False  # whether what is drawn is of work under way
         self._awaiting = False  # whether what is missing is being opened
@@ -360,12 +360,12 @@ class View(QWidget):
         head = self.findChild(PaneHead)
         if self.topic and head is not None:
             head.explain_by(lambda: self.asked.emit("explain"))
-        session.changed.connect(self._heard)
+        session.changed.connect(self._follow_session)
         self.refresh()
 
     def unbind(self) -> None:
         """Stop listening, and drop what is under way."""
-        self.session.changed.disconnect(self._heard)
+        self.session.changed.disconnect(self._follow_session)
         self._wait.stop()
         self._patience.stop()
         self._drop()
@@ -399,7 +399,7 @@ class View(QWidget):
 
     # --- inside -----------------------------------------------------------------------------------
 
-    def _heard(self, name: str) -> None:
+    def _follow_session(self, name: str) -> None:
         """Follow a change of the session; a hidden view follows when it is shown."""
         if self.isVisible():
             self._follow_change(name)
@@ -447,14 +447,14 @@ class View(QWidget):
                 self.empty = work or type(self).empty
                 self._show_missing(waits=not now, is_here=is_here)
             elif is_here:
-                self._drawn(work())
+                self._show_result(work())
             else:
                 self._patience.stop()
                 self._busy.begin()
                 self._partly = False
                 getattr(self._lanes, self.lane).submit(
                     f"view {id(self)}", self.title or type(self).__name__, work,
-                    on_step=self._stepped, on_done=self._drawn, on_error=self.show_error,
+                    on_step=self._show_step, on_done=self._show_result, on_error=self.show_error,
                     post=self._lanes.bridge.post,
                 )  # fmt: skip
         except HgvizError as error:
@@ -482,13 +482,13 @@ class View(QWidget):
             getattr(self._lanes, self.lane).cancel(f"view {id(self)}")
             self._busy.stop()
 
-    def _stopped(self) -> None:
+    def _stop_work(self) -> None:
         """Somebody has seen enough: what is drawn stays, and says that it is a part."""
         if self._lanes is not None:
             self._drop()
             self._busy.hold(self._partly)
 
-    def _stepped(self, step: Step) -> None:
+    def _show_step(self, step: Step) -> None:
         """A step that carries a value carries a picture as far as it is done."""
         self._busy.step(step)
         if step.value is not None and self._lanes is not None:
@@ -496,7 +496,7 @@ class View(QWidget):
             self._partly = True
             self.draw(step.value)
 
-    def _drawn(self, result: Any) -> None:
+    def _show_result(self, result: Any) -> None:
         self._busy.stop()
         self._patience.stop()
         if self._lanes is not None:
@@ -591,14 +591,14 @@ class Notice(QWidget):
             for number, (action, words) in enumerate(actions):
                 button = Button(words, kind="" if number else "filled")
                 button.setProperty("action", action)
-                button.clicked.connect(self._clicked)
+                button.clicked.connect(self._ask_action)
                 row.addWidget(button)
             row.addStretch(1)
             column.addSpacing(8)
             column.addLayout(row)
         column.addStretch(1)
 
-    def _clicked(self) -> None:
+    def _ask_action(self) -> None:
         self.asked.emit(self.sender().property("action"))
 
 
@@ -654,7 +654,7 @@ class Looks(QWidget):
         self.offer("image", there=False)
         self.stack.addWidget(capturing)
         vbox(self, self.bar, (self.stack, 1))
-        self.bar.currentChanged.connect(self._chosen)
+        self.bar.currentChanged.connect(self._choose_tab)
 
     def take(self, *looks: View) -> None:
         """Have the views of more looks."""
@@ -683,7 +683,7 @@ class Looks(QWidget):
     def _show(self) -> None:
         self.stack.setCurrentWidget(self._capturing if self._busy else self._looks[self._name])
 
-    def _chosen(self, index: int) -> None:
+    def _choose_tab(self, index: int) -> None:
         name = [*LOOKS][index]
         if name != self._name:
             self.chosen.emit(name)
