@@ -435,9 +435,9 @@ class PreviewPane(View):
         self.page.adjustSize()
         self.page.show()
 
-    def _stopped(self) -> None:
+    def _stop_work(self) -> None:
         """Drawing was stopped, though the file can be written: the page before stays, faded."""
-        super()._stopped()
+        super()._stop_work()
         self._late.stop()
         self._age()
 

@@ -526,8 +526,8 @@ def shades(study: Study, method: str) -> Shades:
     seen, total, noun = _seen(study, score_method)
     rows = (np.stack([values, *ends], axis=1) * scale).tolist()
     heads = {
-        head: Shade(*rows[at], _part(seen[at : at + 1], total, noun))
-        for at, head in enumerate(study.heads)
+        head: Shade(value, low, high, _part(seen[at : at + 1], total, noun))
+        for at, (head, (value, low, high)) in enumerate(zip(study.heads, rows, strict=True))
     }
     limit = max(most * scale, 1e-12)
     part = _part(seen[[head not in study.off for head in study.heads]], total, noun)
