@@ -1,6 +1,6 @@
 """hgviz beside other programs: torch's fused softmax, a published Hourglass, HTML pages of maps.
 
-Parts: activations, pages, package, shortening. Processor time, one thread, by turns.
+Parts: activations, pages, package. Processor time, one thread, by turns.
 
     python benchmarks/peers.py --install   BertViz, inspectus and CircuitsVis into .venv/peers
     python benchmarks/peers.py pages       without them, hgviz alone
@@ -19,14 +19,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from pydoc_data.topics import topics
 
 import numpy as np
 import torch
-from table import growth, heading, in_turn, line, memory_of, run_parts
+from table import growth, heading, in_turn, line, run_parts
 
 WIDTH, ROUNDS = 64, 3
-LENGTH = 2048  # of the Hourglass comparisons
 
 
 LIMITS = {  # forward pass over that of softmax at 2,048 tokens
@@ -62,13 +60,11 @@ PACKAGE = {
     "depth": (2, 4, 2), "shorten_factor": 4, "attn_resampling": True, "causal": True,
     "updown_sample_type": "linear",
 }  # fmt: skip
-SHAPES = "8@1", "2@1 4@2 2@1", "2@1 4@3 2@1", "2@1 4@4 2@1"
-HELD_OUT = 65_536  # bytes
 
 
 def package():
     """Forward pass over that of hourglass-transformer-pytorch 0.0.6 on the same weights."""
-    for length in (512, LENGTH):
+    for length in (512, 2048):
         compare_package(length, "cpu")
 
 
@@ -97,76 +93,6 @@ def compare_package(length, device):
     ratio = seconds["ours"] / seconds["theirs"]
     line(f"forward / hourglass-transformer-pytorch, {length:,} tokens", f"{ratio:.2f}", "1.00")
     line("  largest difference of logits", f"{off:.1e}")
-
-
-def shortening(steps=300):
-    """Cost, time and memory of shortened decoders over those of a vanilla one, and bits per byte.
-
-    All have the same number of parameters and are trained by turns on the same bytes.
-    """
-    from hgviz.models.objectives import bits_per_byte
-
-    torch.set_num_threads(1)
-    data = "".join(topics[name] for name in sorted(topics)).encode()
-    text = torch.frombuffer(bytearray(data), dtype=torch.uint8)
-    train, held_out = text[:-HELD_OUT].long(), text[-HELD_OUT:]
-    decoders = {shape: new_decoder(shape) for shape in SHAPES}
-    seconds = {shape: [] for shape in SHAPES}
-    random = np.random.default_rng(0)
-    for step in range(steps):
-        start = int(random.integers(len(train) - LENGTH))
-        rate = 2e-3 * min(1, (step + 1) / 20) * (1 - 0.9 * step / steps)
-        for shape, decoder in decoders.items():
-            begin = time.perf_counter()
-            train_step(*decoder, train[None, start : start + LENGTH + 1], rate)
-            seconds[shape].append(time.perf_counter() - begin)
-    ids = held_out[None, :LENGTH].long()
-    with torch.inference_mode():
-        works = {shape: lambda model=model: model(ids) for shape, (model, _) in decoders.items()}
-        forward = in_turn(works, 2 * ROUNDS)
-    vanilla = {}
-    for shape, (model, _) in decoders.items():
-        costs = {
-            "analytic cost": model.config.shape.cost(LENGTH, 128),
-            "forward": forward[shape], "training step": statistics.median(seconds[shape]),
-            "memory of a step": memory_of(prepare_step, shape),
-        }  # fmt: skip
-        vanilla = vanilla or costs
-        heading(f"{shape}, {sum(one.numel() for one in model.parameters()):,} parameters")
-        for name, cost in costs.items():
-            line(f"{name} / vanilla", f"{cost / vanilla[name]:.2f}")
-        line("bits per byte", f"{bits_per_byte(model, held_out, LENGTH):.3f}")
-
-
-def new_decoder(shape):
-    """A byte-level decoder and its optimizer."""
-    from hgviz.models.config import parse_config
-
-    torch.manual_seed(0)
-    model = parse_config({
-        "hierarchy": shape, "vocab_size": 256, "d_model": 128, "n_heads": 4,
-        "positions": "rotary", "downsampling": "average", "upsampling": "repeat",
-    }).build()  # fmt: skip
-    return model, torch.optim.AdamW(model.parameters(), betas=(0.9, 0.98))
-
-
-def train_step(model, optimizer, ids, rate):
-    """One update on ids (batch, n + 1)."""
-    logits = model(ids[:, :-1])
-    loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), ids[:, 1:].flatten())
-    optimizer.zero_grad()
-    loss.backward()
-    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-    optimizer.param_groups[0]["lr"] = rate
-    optimizer.step()
-
-
-def prepare_step(shape):
-    """A function that takes a training step of LENGTH bytes, after a short one to warm up."""
-    torch.set_num_threads(1)
-    decoder = new_decoder(shape)
-    train_step(*decoder, torch.randint(256, (1, 17)), 1e-3)
-    return lambda: train_step(*decoder, torch.randint(256, (1, LENGTH + 1)), 1e-3)
 
 
 HOME = Path(__file__).parents[1] / ".venv" / "peers"
@@ -294,4 +220,4 @@ if __name__ == "__main__":
         if "--install" in sys.argv:
             install()
             sys.argv[1:] = ["pages"]
-        run_parts(activations=activations, pages=pages, package=package, shortening=shortening)
+        run_parts(activations=activations, pages=pages, package=package)

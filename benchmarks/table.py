@@ -34,7 +34,7 @@ PARTS = {  # the parts of `make bench`, and those of `make bench-all` alone
     "window": (("moving", "comparing", "startup"), ()),
     "pruning": (("classifiers", "hourglass", "llama"), ()),
     "sample": (("completeness",), ("rollout", "bytes", "reviews")),
-    "peers": (("activations", "pages"), ("package", "shortening")),
+    "peers": (("activations", "pages"), ("package",)),
     "device": (("maps", "families", "verbs"), ("large",)),
     "zoo": ((), ("types",)),
 }

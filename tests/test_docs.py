@@ -285,7 +285,18 @@ def costs(what, length=""):
                 if row["what"] == what and row["length"] == str(length)}  # fmt: skip
 
 
-def model_rows(name, timed=None):
+def bits(values):
+    """Bits per byte."""
+    return f"{values:.3f}"
+
+
+def bits_apart(one):
+    """A difference in bits per byte with its interval."""
+    ends = " to ".join(f"{end:+.3f}" for end in (one.low, one.high))
+    return f"{one.mean:+.3f} ({ends})".replace("-", "−")
+
+
+def model_rows(name, timed=None, value=percent, apart=points):
     """Each model of a study: its score, how far it is from the first, parameters, time."""
     found, sizes = {}, {}
     for cell in study(name).of("score"):
@@ -294,13 +305,37 @@ def model_rows(name, timed=None):
         sizes[model] = cell.found["parameters"]
     first = next(iter(found))
     for model, scores in found.items():
-        apart = student_interval(np.array(scores) - found[first])
-        cells = [percent(np.mean(scores)), "" if model == first else points(apart)]
+        difference = student_interval(np.array(scores) - found[first])
+        cells = [value(np.mean(scores)), "" if model == first else apart(difference)]
         cells += [f"{sizes[model]:,}"]
         if timed:
             ratio = float(timed[model]["gradient_ms"]) / float(timed[first]["gradient_ms"])
             cells += [f"{ratio:.2f}"]
         yield line(model, *cells)
+
+
+def hourglass_rows(name):
+    """The same of models of bytes that the study of that name compares."""
+    return [*model_rows(name, costs(name, 512), bits, bits_apart)]
+
+
+def way_rows():
+    """How far each way to shorten is from average, and to upsample from repeat, with all others."""
+    values = {}
+    for cell in study("hourglass-resampling").of("score"):
+        ways = tuple(cell.cell.place["model"].split(" / "))
+        values[*ways, cell.cell.place["seed"]] = cell.found["value"]
+    for part, (first, *others) in enumerate(
+        (("average", "linear", "attention"), ("repeat", "linear", "attention"))
+    ):
+        for way in others:
+            pairs = [
+                value - values[*key[:part], first, *key[part + 1 :]]
+                for key, value in values.items()
+                if key[part] == way
+            ]
+            names = f"{way} {'upsampling' if part else 'shortening'}", first
+            yield line(*names, str(len(pairs)), bits_apart(student_interval(np.array(pairs))))
 
 
 def cost_rows():
@@ -326,6 +361,9 @@ def projection_rows():
 TABLES = {
     "findings/several-cls.md": lambda: [*model_rows("wider-cls", costs("wider-cls", 48))],
     "findings/pretraining.md": lambda: [*model_rows("pretrained-activation")],
+    "findings/shortening.md": lambda: [
+        *hourglass_rows("hourglass-resampling"), *way_rows(), *hourglass_rows("hourglass-shape"),
+    ],
     "findings/costs.md": lambda: [*cost_rows(), *projection_rows()],
     "findings/pruning-scores.md": lambda: [*pruning_rows(SCORE)],
     "findings/activations.md": lambda: [
