@@ -212,7 +212,7 @@ def docks_shown(page):
 def test_the_arrangement_is_kept_for_the_next_start_and_reset(opened):
     page = opened.inspect
     page.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, page.docks["Display"])
-    opened._keep_settings()
+    opened.commands.keep(**opened.laying.kept())
     other = InspectPage()
     WindowLayout(opened.frame, other, kept_settings.load().docks)
     assert other.dockWidgetArea(other.docks["Display"]) == Qt.DockWidgetArea.LeftDockWidgetArea

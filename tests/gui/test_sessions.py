@@ -120,7 +120,7 @@ def test_the_sample_opens_in_place_of_a_last_session_that_is_not_wanted_or_damag
     new_program, last_session, until
 ):
     program, asked = new_program(), []
-    program._open_sample = lambda: asked.append(True)
+    program.commands.open_example = asked.append
     program.open_first([], go_on=False)
     until(lambda: len(asked) == 1)
     settings.save(settings.Settings(restore=False))
