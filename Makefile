@@ -22,8 +22,8 @@ PACKAGES := libglib2.0-0 libgl1 libxkbcommon0 libegl1 libfontconfig1 libdbus-1-3
 
 KOREAN := resources/translations/hgviz_ko.qm
 
-# What checks the desktop entry, the metainfo and the MIME types
-RELEASE_PACKAGES := desktop-file-utils appstream shared-mime-info
+# What checks the desktop entry, the metainfo and the MIME types, and makes the bundle one file
+RELEASE_PACKAGES := desktop-file-utils appstream shared-mime-info binutils makeself
 
 golden: $(READY)
 	$(BIN)/python -m tests.golden.run

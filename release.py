@@ -1,12 +1,13 @@
 """`make release`: what is given to others, made, tried where nothing else is, and measured.
 
-dist/ gets the source, the wheel and the bundle, one folder and the same packed. The wheel is tried
-in an empty environment, from an empty folder; the bundle without Python, a home or any setting. A
-library in the bundle whose licence text is not found ends it. Some ten minutes.
+dist/ gets the source, the wheel and the bundle, as one folder and as one file that installs it. The
+wheel is tried in an empty environment, from an empty folder; the bundle without Python, a home or
+any setting. A library in the bundle whose licence text is not found ends it. Some ten minutes.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import re
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from importlib.metadata import Distribution, PackagePath, distributions
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from hgviz import __version__
 
@@ -40,6 +42,7 @@ CHECKS = (  # of a folder `share`; the Debian package that has the program
     ),
     ("shared-mime-info", ["update-mime-database", "mime"]),
 )
+TOOLS = {"binutils", "makeself"}  # the Debian packages that have strip and makeself
 
 
 def main() -> int:
@@ -51,7 +54,7 @@ def main() -> int:
     bundle = bundled(python)
     desktop(bundle / "share")
     tried([str(bundle / "hgviz")])
-    packed = archive(bundle)
+    packed = installer(bundle)
     print(f"\nhgviz {__version__}, {SYSTEM}")
     for path in (source, wheel, bundle, packed):
         print(f"  {size(path) / 1e6:8.1f} MB  {path.relative_to(ROOT)}")
@@ -123,14 +126,23 @@ def bundled(python: Path) -> Path:
         *places,
         ROOT / "hgviz.spec",
     )
+    for library in (DIST / "hgviz/_internal/torch/lib").iterdir():
+        run("strip", "--strip-unneeded", library)  # a fifth of libtorch is names for debuggers
     return DIST / "hgviz"
 
 
-def archive(bundle: Path) -> Path:
-    """The bundle as one file, packed."""
-    say("packing the bundle")
-    name = DIST / f"hgviz-{__version__}-{SYSTEM}"
-    return Path(shutil.make_archive(str(name), "gztar", bundle.parent, bundle.name))
+def installer(bundle: Path) -> Path:
+    """The bundle as one file that unpacks itself, installs the bundle and starts it; tried with a
+    home of its own."""
+    say("one file that installs the bundle")
+    shutil.copy(DESKTOP / "install.sh", bundle)
+    path = DIST / f"hgviz-{__version__}-{SYSTEM}.run"
+    words = ("--quiet", "--nox11", "--sha256", "--tar-quietly")
+    run("makeself", *words, bundle, path, f"hgviz {__version__}", "./install.sh")
+    with tempfile.TemporaryDirectory() as home:
+        run(path, "--quiet", env={"HOME": home, "PATH": os.defpath})
+        run(Path(home, ".local/bin/hgviz"), "--version", env={"HOME": home})
+    return path
 
 
 def size(path: Path) -> int:
@@ -215,6 +227,7 @@ class Notice:
     licence: str
     source: str
     texts: tuple[tuple[str, Path], ...]
+    package: str = "generic"  # its kind in a package URL
 
 
 def notices(sources: Iterable[str]) -> list[tuple[str, str]]:
@@ -230,10 +243,12 @@ def notices(sources: Iterable[str]) -> list[tuple[str, str]]:
             "Put it into resources/licenses and name it in KEPT of release.py."
         )
     pairs = [(f"{one.name}/{name}", str(text)) for one in found for name, text in one.texts]
-    table = WORK / "bundled.md"
+    table, bill = WORK / "bundled.md", WORK / "sbom.cdx.json"
     table.parent.mkdir(parents=True, exist_ok=True)
     table.write_text("\n".join(rows(found)) + "\n", "utf-8")
-    return [*pairs, ("bundled.md", str(table)), ("LICENSE", str(ROOT / "LICENSE"))]
+    bill.write_text(json.dumps(bill_of_materials(found), indent=1), "utf-8")
+    own = (table, bill, ROOT / "LICENSE")
+    return [*pairs, *((path.name, str(path)) for path in own)]
 
 
 def rows(found: Iterable[Notice]) -> Iterator[str]:
@@ -242,6 +257,29 @@ def rows(found: Iterable[Notice]) -> Iterator[str]:
     yield "| name | version | licence | source | texts |\n|---|---|---|---|---|"
     for one in sorted(found, key=lambda one: one.name.lower()):
         yield f"| {one.name} | {one.version} | {one.licence} | {one.source} | {one.name}/ |"
+
+
+def bill_of_materials(found: Iterable[Notice]) -> dict[str, Any]:
+    """The same as a software bill of materials, in CycloneDX 1.6."""
+    components = [
+        {
+            "type": "library",
+            "name": one.name,
+            "version": one.version,
+            "purl": f"pkg:{one.package}/{quote(one.name.lower())}@{quote(one.version)}",
+            "licenses": [{"license": {"name": one.licence}}],
+            "externalReferences": [{"type": "website", "url": one.source}],
+        }
+        for one in sorted(found, key=lambda one: one.name.lower())
+    ]
+    program = {"type": "application", "name": "hgviz", "version": __version__}
+    return {
+        "bomFormat": "CycloneDX",
+        "specVersion": "1.6",
+        "version": 1,
+        "metadata": {"component": program},
+        "components": components,
+    }
 
 
 def of_files(files: set[Path]) -> Iterator[Notice]:
@@ -293,7 +331,7 @@ def of_distribution(one: Distribution) -> Notice:
     wanted = ("source", "source code", "repository", "github", "homepage")
     link = next((known[label] for label in wanted if label in known), facts.get("Home-page"))
     return Notice(
-        name, one.version, licence, link or f"https://pypi.org/project/{name}", tuple(texts)
+        name, one.version, licence, link or f"https://pypi.org/project/{name}", tuple(texts), "pypi"
     )
 
 
@@ -326,14 +364,15 @@ def of_debian(package: str) -> Notice:
     name, version, home = (told + "\n\n").split("\n")[:3]
     text = Path("/usr/share/doc") / name / "copyright"
     if not text.exists():
-        return Notice(name, version, "", home, ())
+        return Notice(name, version, "", home, (), "deb/debian")
     said = text.read_text("utf-8", errors="replace")
     licences = dict.fromkeys(re.findall(r"^License: *(\S.*)$", said, re.MULTILINE))
     common = {one.rstrip(".") for one in re.findall(rf"{COMMON}/([\w.+-]+)", said)}
     texts = [(text.name, text), *((one, COMMON / one) for one in sorted(common))]
     texts = [(label, path) for label, path in texts if path.exists()]
     source = home or f"https://packages.debian.org/source/{name}"
-    return Notice(name, version, "; ".join(licences) or "see its text", source, tuple(texts))
+    licence = "; ".join(licences) or "see its text"
+    return Notice(name, version, licence, source, tuple(texts), "deb/debian")
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@ and what is given to others: licences, and words for desktops that are true."""
 
 import ast
 import configparser
+import json
+import os
 import re
 import shutil
 import subprocess
@@ -230,6 +232,9 @@ def test_a_library_is_bundled_with_its_licence_and_a_row_of_the_table(installed)
     assert Path(pairs["LICENSE"]) == ROOT / "LICENSE"
     row = "| thing | 1.2 | MIT | https://thing.org/source | thing/ |"
     assert row in Path(pairs["bundled.md"]).read_text()
+    (part,) = json.loads(Path(pairs["sbom.cdx.json"]).read_text())["components"]
+    assert part["purl"] == "pkg:pypi/thing@1.2"
+    assert part["licenses"] == [{"license": {"name": "MIT"}}]
 
 
 def test_there_is_no_release_without_a_licence_text_or_an_owner(installed, tmp_path, monkeypatch):
@@ -257,6 +262,27 @@ def test_every_text_that_is_kept_is_there():
 
 
 # --- desktop --------------------------------------------------------------------------------------
+
+
+def test_the_bundle_installs_itself_over_an_older_one(tmp_path):
+    home = tmp_path / "home of mine"
+    for version in ("old", "new"):
+        bundle = tmp_path / "unpacked"
+        shutil.copytree(DESKTOP, bundle / "share/applications")
+        shutil.copy(DESKTOP / "install.sh", bundle)
+        (bundle / "hgviz").write_text(f"#!/bin/sh\necho {version} $1\n")
+        (bundle / "hgviz").chmod(0o755)
+        (bundle / version).touch()
+        environment = {"HOME": str(home), "PATH": os.defpath, "DISPLAY": ":0"}
+        told = subprocess.check_output([bundle / "install.sh"], env=environment, text=True)
+        assert told.splitlines()[-1].strip() == version  # it started
+    app = home / ".local/opt/hgviz"
+    assert not (app / "old").exists()
+    assert not bundle.exists()
+    said = subprocess.check_output([home / ".local/bin/hgviz", "again"], text=True)
+    assert said == "new again\n"
+    entry = (home / ".local/share/applications/hgviz.desktop").read_text()
+    assert f'Exec="{app}/hgviz" %F' in entry
 
 
 def mime_types():
@@ -345,7 +371,8 @@ def test_what_the_packages_are_made_from_is_there():
         assert wheel["force-include"][f"docs/{page.name}"] == guide
 
 
-def test_make_has_the_packages_that_check():
+def test_make_has_the_packages_of_a_release():
     made = (ROOT / "Makefile").read_text()
     named = re.search(r"^RELEASE_PACKAGES := (.*)$", made, re.MULTILINE)
-    assert named and set(named[1].split()) == {package for package, _ in release.CHECKS}
+    checks = {package for package, _ in release.CHECKS}
+    assert named and set(named[1].split()) == checks | release.TOOLS

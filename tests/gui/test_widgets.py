@@ -387,7 +387,7 @@ def test_nothing_overlaps_and_all_is_inside(
             left = layout.edge(cell.y() + cell.height() / 2)
             assert 91 <= left <= cell.x() and cell.right() <= layout.width - 48 + 1
             assert layout.top < cell.y() and cell.bottom() < layout.bottom
-    assert [one.level for one in layout.labels] == [one.level for one in level_stays(spec)]
+    assert [one.band.level for one in layout.labels] == [one.level for one in level_stays(spec)]
     if height >= 300:
         for above, below in zip(layout.labels, layout.labels[1:], strict=False):
             assert above.top + above.height <= below.top
