@@ -497,8 +497,8 @@ def test_the_dialog_gives_what_is_chosen_and_no_more_than_the_model_can_read(ope
         (1, WritingOptions(), None, [WritingOptions(1)]),
     ):
         said = []
-        dialog = WriteDialog(opened.frame, "Once <b>upon", "token", room, last, said.append)
-        dialog.open()
+        dialog = WriteDialog(opened.frame, "Once <b>upon", "token", room, last)
+        dialog.ask(said.append)
         QApplication.processEvents()
         assert dialog.seed.isEnabled() == dialog.temperature.isEnabled() == (last.seed is not None)
         assert dialog.default.isEnabled() == bool(given)
