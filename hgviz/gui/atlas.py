@@ -78,14 +78,14 @@ def largest(image: Thumb) -> float:
     """What is drawn as full colour: the 99.5 % quantile of what is seen, early rows left out."""
     if image.kind != "map" or not image.values.size:
         return float(np.abs(image.values).max(initial=0.0))
-    is_seen = seen(image)
+    is_seen = visible_cells(image)
     if image.slope is not None:
         is_seen[: len(is_seen) // EARLY] = False
     values = np.abs(image.values[is_seen])
     return float(np.quantile(values, QUANTILE)) if values.size else 0.0
 
 
-def seen(image: Thumb) -> NDArray[np.bool_]:
+def visible_cells(image: Thumb) -> NDArray[np.bool_]:
     """bool (rows, columns): which of the values hold a key that is seen by any of their rows."""
     rows, columns = image.values.shape
     if image.slope is None:
@@ -106,13 +106,13 @@ def seen(image: Thumb) -> NDArray[np.bool_]:
 def fitted(values: NDArray[Any], height: int, width: int, signed: bool) -> Floats:
     """Values at a new size: pooled by the largest magnitude, or repeated, never averaged."""
     if not signed:
-        return _along(_along(values, height, 0, np.maximum), width, 1, np.maximum)
-    high = _along(_along(values, height, 0, np.maximum), width, 1, np.maximum)
-    low = _along(_along(values, height, 0, np.minimum), width, 1, np.minimum)
+        return _pool_axis(_pool_axis(values, height, 0, np.maximum), width, 1, np.maximum)
+    high = _pool_axis(_pool_axis(values, height, 0, np.maximum), width, 1, np.maximum)
+    low = _pool_axis(_pool_axis(values, height, 0, np.minimum), width, 1, np.minimum)
     return larger(high, low)
 
 
-def _along(values: NDArray[Any], size: int, axis: int, pool: np.ufunc) -> Floats:
+def _pool_axis(values: NDArray[Any], size: int, axis: int, pool: np.ufunc) -> Floats:
     have = values.shape[axis]
     starts = np.arange(size) * have // size
     if size >= have:
@@ -136,7 +136,7 @@ def painted(
     out = coloured(values / (most or largest(image) or 1.0), image.signed, table)
     if image.kind == "map":
         # The mask is pooled as the values are: else zeros show along its edge.
-        out[fitted(seen(image).astype(np.float32), height, width, False) == 0] = 0
+        out[fitted(visible_cells(image).astype(np.float32), height, width, False) == 0] = 0
     return out
 
 

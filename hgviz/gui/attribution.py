@@ -35,7 +35,7 @@ EXPLAIN = "attribute"  # a job
 MOST = 8  # answers that are offered
 
 
-def asked(session: Session) -> Question | None:
+def current_question(session: Session) -> Question | None:
     """The question at hand: the chosen one where it still fits, else about what the model says."""
     capture, chosen = session.capture, session.question
     if capture is None or not capture.complete:
@@ -79,7 +79,7 @@ class AttributionRunner(Runner):
 
     def start(self) -> None:
         """Attribute the answer that is asked about; a job before it is given up."""
-        session, question = self.session, asked(self.session)
+        session, question = self.session, current_question(self.session)
         capture = session.capture
         if capture is None or question is None:
             return
@@ -346,7 +346,7 @@ class AttributionView(View):
 
     def request(self, session: Session) -> Callable[[], AnswerReport] | Empty:
         """The answers on offer, and the scores of the selected head for this text."""
-        capture, question, chosen = session.capture, asked(session), session.selection
+        capture, question, chosen = session.capture, current_question(session), session.selection
         if capture is None or not len(capture.main):
             return NOTHING
         if capture.spec.modality != "text":

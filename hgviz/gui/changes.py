@@ -317,7 +317,7 @@ def slice_columns(
 
         return Column(title, words, score, width, explained(term), True, least=least)
 
-    def worth(part: SliceScore) -> float:
+    def gain(part: SliceScore) -> float:
         return measure.sign * measure.ends(part)[0]
 
     def change_words(part: SliceScore) -> str:
@@ -361,10 +361,10 @@ def slice_columns(
                84, right=True),
         score_column(tr("Full model"), 0, 96, "whole"),
         score_column(pruned, 1, 104, "right", SLICES_NARROWER),
-        Column(tr(measure.title), change_words, worth, 116, explained("change"), True, 600),
+        Column(tr(measure.title), change_words, gain, 116, explained("change"), True, 600),
         Column(tr("95 % interval"), interval_words, lambda part: [*measure.ends(part)[1:]], 146,
                explained("ends"), True, least=SLICES_NARROW, colour=quiet),
-        Column(tr("worse  ·  better"), lambda part: tr(measure.verdict(part)), worth, 150,
+        Column(tr("worse  ·  better"), lambda part: tr(measure.verdict(part)), gain, 150,
                explained("ends"), least=SLICES_NARROWEST, paint=paint),
     ]  # fmt: skip
 

@@ -16,7 +16,7 @@ from hgviz import settings as kept_settings
 from hgviz.analysis.metrics import METRICS
 from hgviz.analysis.roles import notable_heads, top_keys
 from hgviz.core import Display, HeadId, Selection
-from hgviz.gui.atlas import Thumb, fitted, paint_all, painted, seen, thumb
+from hgviz.gui.atlas import Thumb, fitted, paint_all, painted, thumb, visible_cells
 from hgviz.gui.hourglass import HourglassView, metric_shades
 from hgviz.gui.inspect import InspectPage, WindowLayout
 from hgviz.gui.panels import MOST, DisplayPanel, HeadPanel, NotablePanel, TopKeysPanel
@@ -165,7 +165,7 @@ def test_the_visible_cells_are_those_of_the_rule(capture, layer):
     mine = Thumb(np.zeros(shape, np.float32), tuple(shape), slope, False, 0)
     stride = [capture.spec.levels[n].stride for n in (one.level, one.key_level)]
     i, j = np.arange(queries)[:, None] * stride[0], np.arange(keys)[None] * stride[1]
-    assert np.array_equal(seen(mine), j < i + stride[0])
+    assert np.array_equal(visible_cells(mine), j < i + stride[0])
 
 
 def test_masked_cells_are_clear_without_teeth_and_zero_has_the_colour_of_zero():

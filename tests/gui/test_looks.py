@@ -17,7 +17,13 @@ from hgviz.core import HeadId, RolloutOptions, Selection
 from hgviz.gui import sentences
 from hgviz.gui.across import AcrossView, ReachDialog
 from hgviz.gui.actions import BY_NAME
-from hgviz.gui.attribution import AttributionView, agreement_words, asked, choices, complete_words
+from hgviz.gui.attribution import (
+    AttributionView,
+    agreement_words,
+    choices,
+    complete_words,
+    current_question,
+)
 from hgviz.gui.export import ExportDialog
 from hgviz.gui.neurons import NeuronView
 from hgviz.language import decimals
@@ -234,11 +240,12 @@ def test_the_answers_offered_are_the_next_token_and_the_likeliest(app, asked_of)
                      if number != found.question.number)  # fmt: skip
         view.answer.setCurrentIndex(view.answer.findData(other))
         view.answer.activated.emit(0)
-        assert asked(session).number == other
+        assert current_question(session).number == other
         view.settle()
         assert "another output" in view.complete.text()
         session.put(selection=Selection(0, 1, 3))
-        assert asked(session).position == 3 and asked(session).number == capture.prompt.ids[4]
+        question = current_question(session)
+        assert (question.position, question.number) == (3, capture.prompt.ids[4])
 
 
 def test_the_keys_show_attention_slopes_and_attributions_and_are_copied_in_full(app, asked_of):
