@@ -23,9 +23,10 @@ from hgviz.figures import ANSWERS, FIGURES
 from hgviz.tasks.study_results import StudyResults
 
 DOCS = Path(__file__).parents[1] / "docs"
-sys.path.insert(0, str(DOCS))
+sys.path[:0] = [str(DOCS), str(DOCS / "findings")]
 
-import kept  # noqa: E402 - beside the pages
+import growth  # noqa: E402 - beside the pages
+import kept  # noqa: E402
 import pictures  # noqa: E402
 import reference  # noqa: E402
 
@@ -83,6 +84,9 @@ def test_a_picture_is_the_window_or_what_one_command_of_a_page_draws(picture):
     description = said(picture)
     if picture.endswith(("-light.png", "-dark.png")):
         assert description == "The window of hgviz, drawn by docs/pictures.py"
+        return
+    if picture == growth.PICTURE:
+        assert description == growth.DESCRIPTION
         return
     (words,) = makers(picture)
     _, _, stored = description.rpartition("command: ")
@@ -358,7 +362,20 @@ def projection_rows():
         yield line(name, *cells)
 
 
+def growth_rows():
+    """What each task takes at the least and the largest size of both curves, and its slopes."""
+    rows = growth.read_rows()
+    for task, words in growth.TASKS.items():
+        cells, unit = [], "MB" if task == "file" else "s"
+        for by_heads in (False, True):
+            _, values = growth.curve(rows, task, by_heads)
+            cells += [f"{value:.3g} {unit}" for value in (values[0], values[-1])]
+            cells += [f"{growth.slope(rows, task, by_heads):.2f}".replace("-", "−")]
+        yield line(words, *cells)
+
+
 TABLES = {
+    "findings/growth.md": lambda: [*growth_rows()],
     "findings/several-cls.md": lambda: [*model_rows("wider-cls", costs("wider-cls", 48))],
     "findings/pretraining.md": lambda: [*model_rows("pretrained-activation")],
     "findings/shortening.md": lambda: [
