@@ -312,7 +312,9 @@ class Toolbar(QFrame):
         self.models.setFixedWidth(max(64, min(250, side - self.open.sizeHint().width() - 8)))
         self.finder.setFixedWidth(max(40, min(300, side - 36)))
         self.keys.setVisible(self.finder.width() >= 180)
-        self.finder.setText(tr("Search") if self.finder.width() < 295 else tr(FIND))
+        self.finder.setText(tr(FIND))
+        if self.finder.sizeHint().width() + self.keys.sizeHint().width() > self.finder.width():
+            self.finder.setText(tr("Search"))
 
 
 class Chooser(Button):
