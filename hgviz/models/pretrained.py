@@ -158,10 +158,7 @@ def read(path: Path, modality: Modality = "text") -> Checkpoint:
         OWN_CONFIG,
     )
 
-    def rebuild(keys: Mapping[str, Any]) -> nn.Module:
-        return outline(model_class, model_class.config_class.from_dict(_numbers_of_json(keys)))
-
-    with _explain_errors(folder.config, folder.keys, rebuild):
+    with _explain_errors(folder.config, folder.keys, partial(_rebuild, model_class)):
         net = outline(model_class, net_config)
     _keep_tower(folder, net)
     _require_once(folder, model_class)
@@ -350,7 +347,8 @@ def _class_name(folder: _Folder) -> str:
 
     def fit(name: str) -> int:
         model_class = getattr(library(), name)
-        needed = {*outline(model_class, net_config).state_dict()}
+        with _explain_errors(folder.config, folder.keys, partial(_rebuild, model_class)):
+            needed = {*outline(model_class, net_config).state_dict()}
         if getattr(net_config, "tie_word_embeddings", False):
             needed -= {*(getattr(model_class, "_tied_weights_keys", None) or ())}
         present = sum(bool(name_among(model_class, key, folder.tensors)) for key in needed)
@@ -363,9 +361,10 @@ def _class_name(folder: _Folder) -> str:
 def _tower(model_class: type, modality: Modality) -> tuple[str, Any] | None:
     """The key in config.json and the class of the model that reads a modality, of a class with one
     for texts and another, as CLIP's; None for any other class."""
-    start, names = model_class.__name__.removesuffix("Model"), dir(library())
+    start = model_class.__name__.removesuffix("Model")
     if not hasattr(model_class, "get_text_features") or start == model_class.__name__:
         return None  # a language model that sees has no features of texts
+    names = dir(library())  # takes a quarter of a second
     towers = {
         "image": ("vision_config", f"{start}VisionModel"),
         "audio": ("audio_config", f"{start}AudioModel"),
@@ -538,6 +537,11 @@ def outline(model_class: Any, net_config: Any) -> nn.Module:
     """A model of a class, its tensors without memory (on "meta")."""
     with quiet(), torch.device("meta"):
         return cast(nn.Module, model_class(net_config))
+
+
+def _rebuild(model_class: Any, keys: Mapping[str, Any]) -> nn.Module:
+    """The outline of a model with other keys in its config.json."""
+    return outline(model_class, model_class.config_class.from_dict(_numbers_of_json(keys)))
 
 
 def build(
@@ -1130,6 +1134,7 @@ def _explain_errors(
             names = {path.rpartition(".")[2] for path, _ in _fields(keys)}
             words = {*re.findall(r"\w+", str(error))}
             fault = max((name for name in names & words if len(name) > 2), key=len, default="")
+            fault = printable(fault)
             do = f"Correct {fault} in {name}"
             if build is not None:
                 what = f"{name} is invalid: "

@@ -604,6 +604,10 @@ REFUSED = [  # kind, changes of config.json, what is said
     ("bert", {"pad_token_id": 10**6}, "is 1000000; transformers says: Padding_idx must"),
     ("bert", {"hidden_size": 25}, "(25) is not a multiple of the number of attention heads (3)"),
     ("bert", {"hidden_size": -1}, "negative dimension -1"),
+    # without a class, that of all which fits best is looked for
+    ("bert", {"architectures": None, "hidden_size": 25}, "is not a multiple of the number of"),
+    ("gpt2", {"architectures": None, "n_embd": 25}, "n_embd is 25; transformers says"),
+    ("gpt2", {"n_head": "x" * 5000, "x" * 5000: 1}, "'n_head' expected int"),
     ("bert", {"num_hidden_layers": 10**9}, "num_hidden_layers is 1,000,000,000"),
     ("llama", {"max_position_embeddings": 10**9}, "max_position_embeddings is 1,000,000,000"),
     ("bert", {"vocab_size": 2**40}, "43 x 24, and config.json says 1099511627776 x 24"),
@@ -639,6 +643,7 @@ def test_a_config_that_does_not_fit_is_one_clear_line(untouched, tmp_path):
         shutil.copytree(untouched / kind, folder)
         error = refusal(configured(folder, **changes))
         assert words in str(error) + error.details and "download" not in error.do
+        assert len(error.do) < 300
         shutil.rmtree(folder)
 
 
