@@ -10,8 +10,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from PySide6.QtCore import QCoreApplication, QEvent, QPointF, Qt
-from PySide6.QtTest import QTest
+from PySide6.QtCore import QCoreApplication, QEvent
 from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
@@ -30,32 +29,12 @@ from hgviz.gui.dialogs import (
     counted_tokens,
 )
 from hgviz.gui.sides import CompareDialog
-from hgviz.gui.sources import FIRST
 from hgviz.session.document import SideB
 from hgviz.store import open_capture
 from hgviz.tasks import Estimate
 from tests.gui.screen import busy, error_dialogs, errors
-from tests.making import byte_prompt, make_capture
+from tests.making import make_capture
 from tests.models.building import write_transformer
-
-
-def test_texts_of_every_script_are_captured_and_drawn_and_an_empty_one_is_refused(
-    with_model, until
-):
-    for text in ("x", "שלום עולם", "👩‍👩‍👧 é 한국어\n\ttab", "a" * 700):
-        with_model.commands.prompting.capture_text(text)
-        until(lambda: not busy(with_model))
-        assert with_model.session.capture.prompt.text == text
-        for mode in ("inspect", "follow"):
-            with_model.session.put(mode=mode)
-            with_model.settle()
-        assert not errors(with_model)
-    before = with_model.session.capture
-    with_model.commands.prompting.capture_text("")
-    until(lambda: errors(with_model))
-    assert "empty" in str(errors(with_model)[0]).lower()
-    assert with_model.session.capture is before
-    assert with_model.session.stale
 
 
 def slow(capture, go, layers=13, at=12):
@@ -184,15 +163,6 @@ def test_the_bundled_pair_comes_with_both_accuracies_and_ends_with_its_model(
     assert session.comparison is None and session.trial_b is None
 
 
-def test_the_sample_opens_on_what_measuring_finds_clearest():
-    """It is known beforehand, so that its picture need not wait."""
-    first = str(resource(FIRST))
-    shown = sources.look(first)
-    found = sources.measure(shown.capture)
-    assert not shown.facts
-    assert (shown.selection, shown.opened) == (found.selection, found.opened)
-
-
 # an action, where it asks for something, who acts on the answer, and the answer
 LATE = (
     ("exchange", ExchangeDialog, "commands.choose_a", ("tanh",)),
@@ -292,20 +262,6 @@ def test_texts_are_counted_in_the_models_own_tokens(model):
 # --- capturing ------------------------------------------------------------------------------------
 
 
-def test_a_pair_a_target_and_an_empty_text_are_captured(model):
-    def captured(name, text, second=""):
-        one = model(name)
-        _, _, found = sources.capture_text(sources.CaptureRequest("", text, second), one)
-        return found
-
-    pair = captured("bert", "the film", "is good")
-    assert pair.prompt.token_type_ids.tolist() == [0, 0, 0, 0, 1, 1, 1]
-    assert len(captured("bert", "").prompt) == 2
-    both = captured("both", "the film", "der")
-    assert (both.prompt.text, both.target.text) == ("the film", "der")
-    assert captured("both", "the film").target.text == "the film"  # read again
-
-
 def test_a_model_that_cannot_read_text_asks_for_ids_and_refused_ones_are_not_captured(
     program, folders, tmp_path, until
 ):
@@ -373,81 +329,6 @@ def test_a_capture_that_takes_long_is_asked_about_first(program, checkpoint, mon
     until(lambda: program.session.capture and program.session.capture.main.text == "a long text")
 
 
-GIVEN = "The sand of the hourglass had run down, "
-ADDED = "and the sailor on watch turned it, and rang the bell."
-
-
-def grown(letters):
-    """A capture of the text with so many letters more; random maps, but of the right shapes."""
-    return make_capture(GIVEN + ADDED[:letters])
-
-
-def stand_in(go, stop_at=24):
-    """A model that writes a letter at a time, and waits for `go` at one of them."""
-
-    def generate(model, prompt, count, off=frozenset(), target=None, seed=None, temperature=1.0):
-        for number in range(1, count + 1):
-            text = byte_prompt(GIVEN + ADDED[:number])
-            progress(number, count, f"token {number} of {count}", text)
-            while number == stop_at and not go.is_set():
-                time.sleep(0.005)
-                progress(number, count, f"token {number} of {count}", text)
-        return grown(count)
-
-    return generate
-
-
-@pytest.fixture
-def ready(program, checkpoint, monkeypatch):
-    """A program with a model and a text, everything drawn; what it writes is a stand-in that waits
-    for `go` at the tenth letter."""
-    program.go = Event()
-    monkeypatch.setattr(tasks, "generate", stand_in(program.go, 10), raising=False)
-    model = tasks.load(checkpoint, "cpu")
-    capture = make_capture(GIVEN)
-    model.spec = replace(model.spec, digest=capture.spec.digest)  # what it writes is of this model
-    program.session.put(capture=capture)
-    program.session.put(checkpoint=str(checkpoint), model=model)
-    program.session.put(selection=Selection(1, 2, 20, 10))
-    program.settle()
-    return program
-
-
-def test_the_newest_words_are_shown_and_the_place_of_the_reader_stays(ready, until):
-    session = ready.session
-    ready.inspect.map.canvas.zoom(5, QPointF(400, 300))
-    before = ready.inspect.map.canvas.view
-    ready.commands.prompting.write_so(WritingOptions(24))
-    until(lambda: session.work[-1].note.endswith(ADDED[:10].rstrip()))
-    assert session.work[-1].note.startswith("token 10 of 24: …")
-    assert session.capture.main.text == GIVEN
-    ready.go.set()
-    until(lambda: not busy(ready) and session.facts)
-    ready.settle()
-    assert len(session.capture.main) == len(GIVEN) + 24
-    assert session.selection == Selection(1, 2, 20, 10)
-    after = ready.inspect.map.canvas.view
-    assert (after.down.start, after.down.scale) == (before.down.start, before.down.scale)
-    assert after.down.cells == len(GIVEN) + 24
-    assert session.written == len(GIVEN)
-    assert session.text == GIVEN + ADDED[:24] and not session.stale
-    assert not errors(ready)
-
-
-def test_stop_keeps_what_is_written(ready, until):
-    ready.session.put(text=GIVEN + "!")  # as a token that the model takes away first
-    ready.commands.prompting.write_so(WritingOptions(24))
-    until(lambda: ready.session.work[-1].done == 10)
-    assert ready.inspect.strip.capture_button.text() == "Stop"
-    ready.inspect.strip.capture_button.click()
-    until(lambda: not busy(ready) and ready.session.facts)
-    assert ready.session.capture.main.text == ready.session.text == GIVEN + ADDED[:10]
-    assert ready.session.written == len(GIVEN) and ready.session.capture.complete
-    said = ready.session.capture.made.generated
-    assert said == f"10 tokens after {len(GIVEN)}, greedy; stopped by hand"
-    assert not errors(ready)
-
-
 def test_a_model_writes_what_the_verb_gives_also_where_it_is_stopped_and_saved(
     with_model, until, tmp_path
 ):
@@ -487,26 +368,3 @@ def assert_equal(one, other):
     assert one.prompt.digest == other.prompt.digest and one.complete and other.complete
     for mine, its in zip(one.maps, other.maps, strict=True):
         assert np.array_equal(mine.read(mine.heads[0]), its.read(its.heads[0]))
-
-
-def test_the_dialog_gives_what_is_chosen_and_no_more_than_the_model_can_read(opened):
-    for room, last, typed, given in (
-        (None, WritingOptions(), 12, [WritingOptions(12, None, 1.0)]),
-        (None, WritingOptions(5, 7, 0.5), None, [WritingOptions(5, 7, 0.5)]),
-        (0, WritingOptions(), None, []),
-        (1, WritingOptions(), None, [WritingOptions(1)]),
-    ):
-        said = []
-        dialog = WriteDialog(opened.frame, "Once <b>upon", "token", room, last)
-        dialog.ask(said.append)
-        QApplication.processEvents()
-        assert dialog.seed.isEnabled() == dialog.temperature.isEnabled() == (last.seed is not None)
-        assert dialog.default.isEnabled() == bool(given)
-        if typed:
-            dialog.count.setValue(typed)
-            QTest.keyClick(dialog.count, Qt.Key.Key_Return)
-        else:
-            dialog.default.click()
-        assert said == given
-        dialog.reject()
-        QApplication.processEvents()

@@ -11,7 +11,6 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from hgviz import palettes, tasks
-from hgviz.analysis.statistics import bits_per_byte
 from hgviz.core import HeadId, Selection
 from hgviz.gui import compare, sides
 from hgviz.gui.compare import CompareView, NumbersView, TextsView, read_pair
@@ -20,7 +19,7 @@ from hgviz.gui.jobs import Jobs, Lanes
 from hgviz.gui.opened import PairOpener
 from hgviz.gui.sides import CompareDialog, SideBar, SideNames, Sides
 from hgviz.gui.tiles import Tiles
-from hgviz.maps import DenseMap, Projected
+from hgviz.maps import DenseMap
 from hgviz.models import open_model
 from hgviz.session import Session
 from hgviz.session.document import SideB
@@ -139,34 +138,6 @@ def test_what_one_side_lacks_is_said_in_its_place(a, b, head, lacks):
         )
 
 
-def test_what_only_one_text_has_lies_under_a_hatching_in_the_other():
-    a, b = make_capture("one two four"), make_capture("one two three four")
-    with comparing(a, b) as (view, _, canvas, panes):
-        gone = int(np.flatnonzero(~panes[0].there[0])[0])
-        assert panes[1].there[0].all() and panes[0].has_words and panes[1].has_words
-        step = int(canvas.view.down.scale)
-        hidden = [not pane.picture.pixels[gone * step + 1, 1].any() for pane in panes]
-        assert hidden == [True, False, True]
-        canvas.pointed.emit((gone, 1))
-        view._opened.read_row(gone)
-        view._follow()
-        words = "not in A", "0.", "nothing to compare"
-        assert all(word in pane.card.text() for word, pane in zip(words, panes, strict=True))
-
-
-def test_two_levels_of_one_hourglass_stand_beside_each_other_in_tokens():
-    middle = next(one.index for one in A.spec.layers if one.role == "self" and one.level == 2)
-    chosen = {"query": 40, "key": 9, "beside": HeadId(middle, 2)}
-    with comparing(A, A, **chosen) as (view, session, _, panes):
-        assert panes[1].scene.source.shape == (len(TEXT), len(TEXT))
-        assert view.head.title.text() == f"Heads 0.0 and {middle}.2"
-        assert "upsampled to tokens" in view.legend.full
-        expected = A.maps[middle].read(2)[40 // 4, 3] / 4
-        assert view._opened.rows[40][1][9] == pytest.approx(expected, abs=1e-6)
-        session.select(layer=1, head=3)
-        assert session.selection.beside == HeadId(middle, 2)
-
-
 KINDS = {
     "hourglass": lambda: A,
     "one token": lambda: make_capture("a"),
@@ -245,18 +216,6 @@ def test_blinking_swaps_a_and_b_in_one_place(moves, monkeypatch):
 # --- rows of text ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("heads", [(HeadId(1, 2), HeadId(1, 2)), (HeadId(5, 2), FIRST)])
-def test_a_row_is_that_of_the_maps_spread_to_tokens_and_the_difference_is_exact(heads):
-    pair = pair_of(A, A_SIGNED, *heads, key=7)
-    grid, (a, b, difference) = pair.opened.grid, pair.weights
-    for weights, side, head, edge in zip((a, b), (A, A_SIGNED), heads, "ab", strict=True):
-        axes = [getattr(one, edge) for one in (grid.rows, grid.columns)]
-        whole = Projected(side.maps[head.layer], *axes)
-        assert np.array_equal(weights, whole.read(head.head, (40, 41))[0])
-    assert np.array_equal(difference, a - b) and (pair.query, pair.key) == (40, 7)
-    assert not pair.seen[0][44:].any() and pair.seen[0][:41].all()
-
-
 def test_the_sentence_describes_concentrated_and_spread_rows():
     pair = pair_of(make_capture(LONG), make_capture(LONG, seed=3, signed=True), query=60)
     stop = np.zeros(len(LONG), np.float32)
@@ -269,16 +228,6 @@ def test_the_sentence_describes_concentrated_and_spread_rows():
     )
     nothing = replace(pair, weights=(stop, 0 * stop, None))
     assert "With ymish: no weight." in compare.sentence(nothing, TOLD)
-
-
-def test_the_bits_per_byte_of_both_models_are_given_where_there_are_logits():
-    bare, bare_b = (replace(side, logits=None) for side in (A, B))
-    for a, b, words in (
-        (A, B, ("This text: ", " bits per byte with softmax, ", " with ymish")),
-        (A, bare_b, ("B has no logits",)), (bare, bare_b, ()), (A, A, ()),
-    ):  # fmt: skip
-        found = compare.answer_words(a, b, (bits_per_byte(a), bits_per_byte(b)), TOLD)
-        assert all(word in found for word in words) and bool(found) == bool(words)
 
 
 def test_the_rows_of_text_take_clicks_and_give_their_values():
@@ -434,22 +383,6 @@ def test_the_sides_are_named_by_what_differs(bench, other, head, names, words, n
     bench.choose(other.kind, head=head, text=other.text, off=other.off)
     assert (bench.view.a.name.text(), bench.view.b.name.text()) == names
     assert words in bench.view.b.words.full and note in said[-1]
-
-
-def test_b_follows_a_once_its_page_is_shown_again_and_keeps_its_own_text(bench, model, until):
-    session, first = bench.session, bench.choose("text", text="Used at sea.")
-    assert first.prompt.text == "Used at sea."
-    session.put(mode="inspect")
-    session.put(capture=captured(model, "Another text at sea."))
-    assert not busy(bench) and session.capture_b is first
-    session.put(mode="compare")
-    until(lambda: session.capture_b is not first and not busy(bench))
-    assert (
-        session.capture_b.prompt.text == "Used at sea." and session.text == "Another text at sea."
-    )
-    bench.choose("activation", "tanh")
-    session.put(capture=captured(model, "It follows."))
-    until(lambda: session.capture_b.prompt.text == "It follows." and not busy(bench))
 
 
 def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):

@@ -1,6 +1,5 @@
 """Figures: the dialog that writes them, the command that draws them again, and their files."""
 
-import re
 import shlex
 from dataclasses import replace
 from threading import Event
@@ -9,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 from PySide6.QtCore import QBuffer, QCoreApplication, QEvent
 from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QApplication, QFileDialog, QLabel, QWidget
+from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
 
 from hgviz import tasks
 from hgviz.__main__ import main
@@ -21,7 +20,6 @@ from hgviz.gui.export import (
     ExportDialog,
     ExportRequest,
     FigureCache,
-    FileLinks,
     command_for,
     offers,
 )
@@ -145,38 +143,6 @@ def test_the_figure_has_every_choice(quick, until):
     assert dialog.isVisible()  # until it is known where to
 
 
-def test_a_wrong_width_is_said_and_nothing_is_exported(quick, until):
-    dialog = ask(quick)
-    choose(dialog.choices.width_, "")
-    for width in ("5 km", "0.1in", "900cm", "nan", "", "80mm"):
-        dialog.choices.length.setText(width)
-        is_right = width == "80mm"
-        until(lambda right=is_right: dialog.default.isEnabled() == right == dialog.copy.isEnabled())
-        assert dialog.choices.refused.isVisible() == (not is_right and bool(width)), width
-    until(lambda: dialog.measures.full.startswith("80 ×"))
-
-
-def test_the_window_is_free_while_a_page_is_drawn(desk, until, monkeypatch):
-    """What is chosen in the meantime arrives at once: the page is desk in a lane."""
-    go, draw = Event(), tasks.preview
-
-    def held(ready, dots):
-        progress(0, 1)
-        assert go.wait(60)
-        return draw(ready, dots)
-
-    monkeypatch.setattr(tasks, "preview", held)
-    dialog = ask(desk)
-    dialog.measures.say("5 × 4 in")  # of another page
-    choose(dialog.choices.form, "svg")
-    assert dialog.choices.use.text() == export.USES["svg"] and dialog.preview.picture is None
-    until(lambda: not dialog.measures.full)  # whatever was there before is of another choice
-    assert dialog.preview.fade.isEnabled() and not dialog.notes.isVisible()
-    go.set()
-    until(lambda: is_drawn(dialog))
-    assert not dialog.preview.fade.isEnabled()
-
-
 @pytest.fixture
 def drawn(program, short):
     """A program with a short text, everything drawn."""
@@ -219,26 +185,6 @@ def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
         "Follow": "levels", "Compare": "compare", "Heads": "scores", "Pruning curve": "curve",
         "Head details": None, "Score": None, "Sides": None, "Predictions that changed": None,
     }.items() <= kinds.items()  # fmt: skip
-
-
-def test_a_map_is_marked_where_somebody_chose_a_cell_in_the_head_shown(drawn):
-    session = drawn.session
-
-    def marks():
-        spec = drawn.inspect.map.figure(session)
-        by_kind = {one.spec.kind: one.spec for one in offers(session, ())}
-        assert (
-            by_kind["map"].selection == spec.selection and by_kind["rollout"].selection.key is None
-        )
-        return spec.selection.query, spec.selection.key
-
-    assert marks() == (40, 20)
-    drawn.commands.run("next_head")
-    assert session.selection.query == 40 and marks() == (None, None)  # a key is of one head
-    session.select(query=12, key=3)
-    assert marks() == (12, 3)
-    session.put(capture=make_capture("Another text.", strides=(1, 2), heads=3))
-    assert marks() == (None, None)
 
 
 # --- the command ----------------------------------------------------------------------------------
@@ -300,24 +246,6 @@ def test_a_command_names_what_has_to_be_saved_first(short, files):
 # --- the picture ----------------------------------------------------------------------------------
 
 
-def copied(view):
-    view.copy()
-    return clipboard().image()
-
-
-def test_a_copied_pane_has_no_ring_of_the_keyboard(drawn):
-    for view in (drawn.inspect.map, drawn.inspect.hourglass, drawn.inspect.strip):
-        drawn.frame.setFocus()
-        QApplication.processEvents()
-        plain = copied(view)
-        assert plain.size() == view.size() * view.devicePixelRatioF()
-        view.take_focus()
-        typed = QApplication.focusWidget()
-        assert typed is view or view.isAncestorOf(typed)
-        assert copied(view) == plain
-        assert QApplication.focusWidget() is typed  # the keyboard is where it was
-
-
 @pytest.fixture(scope="module")
 def asked(checkpoint):
     """A session whose model was asked where its answer comes from."""
@@ -374,19 +302,6 @@ def test_the_dialog_of_a_zoomed_map_stays_when_the_file_dialog_is_cancelled(draw
         until(lambda: not busy(drawn))
         assert (dialog in drawn.frame.findChildren(ExportDialog)) == is_cancelled
     assert (tmp_path / "map.pdf").exists()
-
-
-def test_an_exported_file_is_opened_or_shown_in_its_folder(drawn, until, tmp_path, monkeypatch):
-    opened = []
-    monkeypatch.setattr(export.QDesktopServices, "openUrl", lambda url: opened.append(url))
-    for name in ("a & b.svg", "again.svg"):
-        export_map(drawn, tmp_path / name)
-        until(lambda name=name: (tmp_path / name).exists() and not busy(drawn))
-    (links,) = drawn.frame.findChildren(FileLinks)
-    assert links.isVisible() and "again.svg" in links.text()
-    for link in re.findall('href="([^"]+)"', links.text()):
-        links.linkActivated.emit(link)
-    assert [url.toLocalFile() for url in opened] == [str(tmp_path / "again.svg"), str(tmp_path)]
 
 
 def test_figures_on_their_way_are_written_though_the_window_closes(drawn, until, tmp_path):

@@ -26,9 +26,8 @@ from hgviz.gui.textrows import CellTexts
 from hgviz.models.text import Bytes, Pieces
 from tests.gui.kinds import gpt2
 from tests.gui.screen import picture, session_of, showing
-from tests.making import make_capture, make_spec
+from tests.making import make_capture
 from tests.models.building import byte_level
-from tests.progress import steps_of
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -95,18 +94,6 @@ def test_tiny_and_strange_texts_are_drawn(app, dark):
             assert picture(view.canvas.viewport()).std() > 1
 
 
-def test_a_late_answer_is_drawn_with_its_own_capture(capture):
-    session = session_of(capture)
-    with showing(FollowView, session, 1600, 890) as view:
-        late = view.request(session)()
-        session.put(capture=make_capture(strides=(1,)))
-        view.draw(late)
-        picture(view)
-        assert view.canvas.scene.trace.capture is capture
-        view.settle()
-        assert view.canvas.scene.trace.capture is session.capture
-
-
 # --- where strips are -----------------------------------------------------------------------------
 
 
@@ -134,25 +121,6 @@ def test_strips_are_inside_apart_and_hold_the_token(strides, token, width, heigh
         assert np.allclose(places[1:], np.stack([strip.lefts, strip.rights], 1)[1:])
         cell = strip.cell(own)
         assert strip.at(sum(cell) / 2, strip.top + 1) == own
-
-
-def test_the_thread_joins_the_pooled_tokens_to_their_position_and_back():
-    layout = lay(CAPTURES[1, 2, 4], 60)
-    down, first = layout.gaps[0], layout.strips[0]
-    assert down.thread == (first.ruler.x(59), first.ruler.x(61), *layout.strips[1].cell(30))
-    up, two = layout.gaps[2], layout.strips[3]
-    assert up.thread == (*layout.strips[2].cell(15), *two.cell(30)) and down.others is None
-    assert up.others[2:] == (two.cell(30)[0], two.cell(31)[1])
-
-
-def test_stages_are_named_with_their_cost_and_layers():
-    spec = make_spec((1, 2, 4), 6)
-    way = stages(spec)
-    assert [way[at].title(spec) for at in (0, 2, 4)] == [
-        "Full resolution", "Shortened 1:4", "Upsampled 1:1",
-    ]  # fmt: skip
-    assert way[2].notes(spec, 34)[0] == "bottleneck, cost 1/16"
-    assert sentences.layers((2, 5, 9)) == "layers 2, 5 and 9"
 
 
 # --- what is read of a token ----------------------------------------------------------------------
@@ -225,13 +193,6 @@ def test_the_last_row_is_the_rollout_and_the_answers_are_the_softmax_of_the_logi
     odds /= odds.sum()
     assert [int(name) for name, _ in found.verdict.answers] == list(np.argsort(-odds)[:4])
     assert [part for _, part in found.verdict.answers] == pytest.approx(sorted(odds)[::-1][:4])
-
-
-def test_the_picture_is_there_before_the_last_row():
-    sea = CAPTURES[1, 2, 4]
-    steps = steps_of(follow, sea, stages(sea.spec), 60, OPTIONS)
-    values = [step.value for step in steps if step.value is not None]
-    assert values and values[-1].rollout is None and len(values[0].rows) == 5
 
 
 def test_tokens_that_are_not_in_the_text_have_the_names_of_the_tokenizer(tmp_path):

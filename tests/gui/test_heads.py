@@ -6,11 +6,9 @@ import pytest
 from PySide6.QtCore import Qt
 
 from hgviz import tasks
-from hgviz.core import HeadId
 from hgviz.gui.charts import Points
 from hgviz.gui.heads import HeadsView
 from hgviz.models import open_model
-from hgviz.tasks.heads import role_words
 from tests.gui.screen import choose, click_chart, place_in, point_at, session_of, showing
 from tests.making import make_capture
 from tests.models.building import write_checkpoint
@@ -89,25 +87,6 @@ def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session,
 # --- the table ------------------------------------------------------------------------------------
 
 
-def test_the_table_sorts_by_what_was_plotted_last_and_opens(view, session, qtbot):
-    assert view.table.viewport().height() >= 12 * view.table.rowHeight(0)
-    assert titles_of(view)[1:3] == ["Mean distance, tokens", "Mean max weight"]
-    facts, table = view.measures.roles.heads, view.table
-    table.selectRow(0)
-    qtbot.keyClick(table, Qt.Key.Key_Down)
-    assert session.selection.head_id == table.chosen.head == HeadId(0, 1)
-    first = [table.model().index(row, 0).data() for row in range(4)]
-    assert first == ["0.0", "0.1", "0.2", "1.0"]
-    table.sortByColumn(titles_of(view).index("Mean max weight"), Qt.SortOrder.DescendingOrder)
-    best = max(facts.values(), key=lambda one: one.metrics["focus"])
-    table.setCurrentIndex(table.model().index(0, 0))
-    assert session.selection.head_id == view.chart.chosen == best.head
-    choose(view.up, "entropy")
-    assert titles_of(view)[1:3] == ["Mean distance, tokens", "Entropy, nats"]
-    entropies = [head.metrics["entropy"] for head in table.rows]
-    assert entropies == sorted(entropies, reverse=True)
-
-
 def test_missing_numbers_are_dashes_sort_last_and_all_are_copied_in_full(view, session):
     for title, dash in (("Convolution-like", "–"), ("Mean max weight", None)):
         column = titles_of(view).index(title)
@@ -125,22 +104,6 @@ def test_missing_numbers_are_dashes_sort_last_and_all_are_copied_in_full(view, s
 
 
 # --- what the chosen head is for ------------------------------------------------------------------
-
-
-def test_the_chosen_head_has_its_evidence_and_examples(view, session, qtbot):
-    facts = view.measures.roles.heads
-    head = next(one.head for one in facts.values() if len(role_words(one)) > 1 and one.examples)
-    session.select(layer=head.layer, head=head.head)
-    for one in role_words(facts[head]):
-        assert f"{one.words}: {one.evidence}" in view.examples.evidence.text()
-    examples = view.examples.examples
-    assert examples.rows == list(facts[head].examples)
-    assert str(facts[head].nearest) in view.examples.like.text()
-    with qtbot.waitSignal(view.example) as asked:
-        examples.clicked.emit(examples.order.index(0, 0))
-    assert asked.args == [head, facts[head].examples[0]]
-    view.examples.like.click()
-    assert session.selection.head_id == facts[head].nearest
 
 
 def test_a_capture_with_some_layers_shows_what_there_is(small):

@@ -1,6 +1,5 @@
 """The Inspect page: the hourglass and its small maps, docks and the panels in them."""
 
-from collections import Counter
 from dataclasses import replace
 
 import numpy as np
@@ -12,21 +11,13 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from hgviz import palettes
-from hgviz import settings as kept_settings
-from hgviz.analysis.metrics import METRICS
 from hgviz.analysis.roles import notable_heads, top_keys
 from hgviz.core import Display, HeadId, Selection
-from hgviz.gui.atlas import Thumb, fitted, paint_all, painted, thumb, visible_cells
+from hgviz.gui.atlas import Thumb, fitted, paint_all, painted
 from hgviz.gui.hourglass import HourglassView, metric_shades
-from hgviz.gui.inspect import InspectPage, WindowLayout
-from hgviz.gui.panels import MOST, DisplayPanel, HeadPanel, NotablePanel, TopKeysPanel
-from hgviz.gui.sentences import measured
-from hgviz.maps import LazyMap
+from hgviz.gui.panels import MOST, DisplayPanel, NotablePanel, TopKeysPanel
 from hgviz.session import Session, Work
-from hgviz.session.document import Layout
-from hgviz.tasks.heads import role_evidence, role_sentence
 from tests.gui.screen import picture, session_of, showing, shown
-from tests.making import make_capture
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -61,27 +52,6 @@ def test_a_partial_capture_has_empty_frames(capture):
         assert empty == 1 < drawn and view.grid.picture.scene.is_running
         assert "running on" in view.head.note.full
         assert "not captured yet" in view.grid.words(HeadId(9, 2))
-
-
-def test_finished_layers_are_not_read_again(capture, monkeypatch):
-    reads, summary = Counter(), LazyMap.summary
-
-    def counted(layer, head):
-        reads[capture.maps.index(layer)] += 1
-        return summary(layer, head)
-
-    monkeypatch.setattr(LazyMap, "summary", counted)
-    session = session_of(replace(capture, maps=(*capture.maps[:3], *[None] * 10)))
-    with showing(HourglassView, session) as view:
-        assert reads == {0: 6, 1: 6, 2: 6}
-        session.put(capture=capture)
-        view.resize(700, 800)
-        view.settle()
-        assert reads == dict.fromkeys(range(13), 6)
-        before = view.data
-        session.put(selection=Selection(0, 0, 3))
-        view.settle()
-        assert view.data is before
 
 
 def test_without_a_capture_the_frames_are_empty_and_without_a_model_there_is_a_sample(capture):
@@ -148,26 +118,6 @@ def test_the_largest_weight_survives_any_size(rows, columns, size, seed, signed)
     assert np.abs(out).max() == np.abs(values).max()
 
 
-def test_the_map_of_a_layer_is_pooled_as_its_summary(capture):
-    one = thumb(capture, capture.maps[0], capture.spec.layers[0], 3)
-    whole = capture.maps[0].read(3)
-    step = one.shape[0] // one.values.shape[0]
-    blocks = whole[: 3 * step, : 3 * step].reshape(3, step, 3, step)
-    assert np.array_equal(one.values[:3, :3], blocks.max(axis=(1, 3)))
-
-
-@pytest.mark.parametrize("layer", [0, 2, 4, 8])
-def test_the_visible_cells_are_those_of_the_rule(capture, layer):
-    one = capture.spec.layers[layer]
-    _, *shape = capture.maps[layer].shape
-    queries, keys = shape
-    slope = thumb(capture, capture.maps[layer], one, 0).slope
-    mine = Thumb(np.zeros(shape, np.float32), tuple(shape), slope, False, 0)
-    stride = [capture.spec.levels[n].stride for n in (one.level, one.key_level)]
-    i, j = np.arange(queries)[:, None] * stride[0], np.arange(keys)[None] * stride[1]
-    assert np.array_equal(visible_cells(mine), j < i + stride[0])
-
-
 def test_masked_cells_are_clear_without_teeth_and_zero_has_the_colour_of_zero():
     out = painted(small(np.eye(4), slope=1.0), 4, 4, "viridis", most=1.0)
     assert (out[np.triu_indices(4, 1)] == 0).all()
@@ -178,14 +128,6 @@ def test_masked_cells_are_clear_without_teeth_and_zero_has_the_colour_of_zero():
     for size in (30, 66, 68, 90):
         out = painted(small(values, slope=1.0), size, size, "viridis", most=1.0)
         assert (out[out[..., 3] > 0][:, :3] == TABLE[255][::-1]).all()
-
-
-def test_windows_of_one_key_have_a_kind_of_their_own():
-    capture = make_capture(windowed=True)
-    up = thumb(capture, capture.maps[10], capture.spec.layers[10], 0)
-    down = thumb(capture, capture.maps[2], capture.spec.layers[2], 0)
-    assert (up.kind, down.kind) == ("only", "places")
-    assert not paint_all({HeadId(10, 0): up}, {HeadId(10, 0): (8, 4)}, "viridis")
 
 
 def test_each_map_has_its_size_and_a_shared_scale_has_one_maximum():
@@ -207,21 +149,6 @@ def docks_shown(page):
     """The docks whose panels are seen: not those behind another tab."""
     QApplication.processEvents()
     return [title for title, dock in page.docks.items() if dock.widget().widget().isVisible()]
-
-
-def test_the_arrangement_is_kept_for_the_next_start_and_reset(opened):
-    page = opened.inspect
-    page.addDockWidget(Qt.DockWidgetArea.LeftDockWidgetArea, page.docks["Display"])
-    opened.commands.keep(**opened.laying.kept())
-    other = InspectPage()
-    WindowLayout(opened.frame, other, kept_settings.load().docks)
-    assert other.dockWidgetArea(other.docks["Display"]) == Qt.DockWidgetArea.LeftDockWidgetArea
-    other.deleteLater()
-    opened.commands.run("reset_layout")
-    assert page.dockWidgetArea(page.docks["Display"]) == Qt.DockWidgetArea.RightDockWidgetArea
-    before = page.state()
-    page.restore(before[:40])  # a damaged one changes nothing
-    assert page.state() == before
 
 
 def test_docks_are_the_same_after_a_low_window_and_are_hidden_by_a_key(opened):
@@ -257,35 +184,6 @@ def test_docks_are_the_same_after_a_low_window_and_are_hidden_by_a_key(opened):
         QApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
         counts.append(len(page.findChildren(QWidget)))
     assert len(set(counts[1:])) == 1, counts
-
-
-def test_a_session_brings_its_layout_and_is_never_larger_than_the_screen(opened):
-    laying, page = opened.laying, opened.inspect
-    opened.frame.resize(1100, 700)
-    page.docks["Display"].setFloating(True)
-    QApplication.processEvents()
-    wanted = laying.layout()
-    page.arrange()
-    laying.lay_out(wanted)
-    assert page.docks["Display"].isFloating()
-    laying.lay_out(Layout(size=(32000, 32000)))
-    room = opened.frame.screen().availableGeometry().size()
-    assert opened.frame.width() <= max(room.width(), 1100)
-    laying.lay_out(Layout(size=(1, 1), docks="no base64"))
-    assert opened.frame.width() >= 1100
-
-
-def test_the_role_its_evidence_and_every_metric_are_told(session, capture):
-    facts = session.facts[HeadId(12, 5)]
-    with showing(HeadPanel, session, 304, 400) as view:
-        assert view.sentence.text() == role_sentence(facts)
-        assert view.evidence.text() == role_evidence(facts)
-        assert view.count.text() == "Ticks: all 54 self-attention heads"
-        for metric, (name, ticks, value) in zip(METRICS, view.lines, strict=False):
-            assert value.text() == measured(metric, facts.metrics[metric])
-            assert name.full and "{" not in name.full and "of 54" in ticks.toolTip()
-    with showing(HeadPanel, session_of(capture), 304, 400) as view:
-        assert not view.content.isVisible()  # not measured yet
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,5 @@
 """The looks Attention rollout, Attribution and Neurons: what they show, follow, copy and lack."""
 
-import csv
-import io
 from dataclasses import replace
 
 import numpy as np
@@ -19,21 +17,17 @@ from hgviz.gui.across import AcrossView, ReachDialog
 from hgviz.gui.actions import BY_NAME
 from hgviz.gui.attribution import (
     AttributionView,
-    agreement_words,
     choices,
-    complete_words,
     current_question,
 )
 from hgviz.gui.export import ExportDialog
 from hgviz.gui.neurons import NeuronView
-from hgviz.language import decimals
 from hgviz.maps import DenseMap
 from hgviz.models import open_model
-from hgviz.tasks.attribution import KeyScores
 from tests.analysis.planting import hourglass, letters, plant, translated
 from tests.gui.kinds import write_tiny
-from tests.gui.screen import busy, picture, shown
-from tests.making import make_capture, make_image_capture, stranger
+from tests.gui.screen import busy, shown
+from tests.making import make_capture, make_image_capture
 from tests.models.building import write_unattending
 
 TEXT = "The hourglass was used at sea. When the sand had run down, the bell was rung."
@@ -271,26 +265,6 @@ def test_the_keys_show_attention_slopes_and_attributions_and_are_copied_in_full(
         assert session.selection.key == 6
 
 
-def test_the_wall_opens_heads_and_gives_their_conductance(app, asked_of):
-    with shown(AttributionView, **fields_of(asked_of)) as (view, session):
-        amount = decimals(session.explained.heads[HeadId(2, 1)], 2, signed=True)
-        assert f"Conductance: {amount} of the output" in view.grid.words(HeadId(2, 1))
-        place = view.grid.where(HeadId(2, 1)).center()
-        QTest.mouseClick(view.grid.viewport(), Qt.MouseButton.LeftButton, pos=place)
-        assert session.selection.head_id == HeadId(2, 1) and session.selection.query is not None
-
-
-def test_the_completeness_of_an_attribution_is_shown_and_too_few_keys_agree_on_nothing(asked_of):
-    _, _, found = asked_of
-    said = complete_words(found)
-    assert "32 steps" in said and f"{found.value:.3f}".replace("-", "−") in said
-    rough = complete_words(replace(found, tokens=found.tokens * 3))
-    assert rough.endswith("More steps reduce it.")
-    two = np.array([0.5, 0.5])
-    few = KeyScores(HeadId(0, 0), 1, np.arange(2), two, two, two)
-    assert "Too few keys" in agreement_words(few)
-
-
 def test_attribution_without_its_data_says_what_is_missing(app, asked_of):
     model, capture, found = asked_of
     with shown(AttributionView, (240, 160), **fields_of(asked_of, explained=None)) as (
@@ -333,11 +307,6 @@ def test_the_window_asks_the_model_and_stops(program, checkpoint, until):
 # --- neurons --------------------------------------------------------------------------------------
 
 
-def rows_of(view):
-    text = view.as_text()
-    return list(csv.reader(io.StringIO(text), delimiter="\t", quoting=csv.QUOTE_NONE))
-
-
 @pytest.mark.parametrize(
     ("kind", "layer"),  # 0: of a level, 2: down, 8: up
     [({}, 0), ({"signed": True}, 8), ({"relative": True}, 0), ({"windowed": True}, 2)],
@@ -352,17 +321,6 @@ def test_the_weights_are_those_of_the_map(app, kind, layer):
         # tiles and statistics are float32: a score of 8 is itself off by some 1e-6 there
         assert np.abs(one.weights - wanted).max() <= 1e-6 * max(1.0, largest / 4)
         assert view.keys.rows == list(range(len(wanted)))
-
-
-def test_the_sentence_says_every_number_on_the_way(app, capture):
-    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 30)) as (view, _):
-        one = view.found.anatomy
-        said = view.sentence.text()
-        for kind in ("product", "score", "exponent", "weight"):
-            assert f"{one.stage(kind)[30]:.3f}".replace("-", "−") in said
-        assert "32 products of q and k" in said
-        hidden = view.found.sentence(31)
-        assert "this key is masked" in hidden and hidden.endswith(": weight 0.")
 
 
 def test_a_key_is_chosen_by_mouse_and_keyboard_in_either_order(app, capture):
@@ -381,21 +339,6 @@ def test_a_key_is_chosen_by_mouse_and_keyboard_in_either_order(app, capture):
         assert session.hover == Selection(0, 1, 30, 7)
         view.keys.pointed.emit(None)
         assert session.hover is None
-
-
-def test_every_number_is_copied_in_full(app, capture):
-    with shown(NeuronView, capture=capture, selection=Selection(0, 1, 30, 4)) as (view, _):
-        titles, *rows = rows_of(view)
-        assert [titles, *rows] == view.as_table() and {*map(len, rows)} == {len(titles)}
-        one = view.found.anatomy
-        weights = [float(row[titles.index("Weight")]) for row in rows]
-        assert np.array_equal(weights, one.weights)
-        products = np.array([row[titles.index("q·k 0") :] for row in rows], float)
-        assert np.allclose(products.sum(1), one.stage("product"), rtol=0, atol=1e-12)
-        assert rows[31][titles.index("Masked score")] == ""
-    strange = stranger(make_capture(text="short text"), size=4000)
-    with shown(NeuronView, capture=strange, selection=Selection(0, 1, 4, 4)) as (view, _):
-        assert len({len(row) for row in rows_of(view)}) == 1 and picture(view).shape[1] == 704
 
 
 def test_neurons_without_their_data_say_what_is_missing(app, capture):

@@ -9,7 +9,7 @@ from PySide6.QtCore import QPoint, QPointF, Qt
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
-from hgviz.core import Display, HeadId, Item, Selection
+from hgviz.core import Display, Item, Selection
 from hgviz.gui.ink import channels
 from hgviz.gui.map import MapView
 from hgviz.maps import DenseMap
@@ -122,20 +122,6 @@ def test_a_map_that_is_not_exact_yet_says_how_close_it_is(app, small, qtbot, mon
 # --- pointer and keys -----------------------------------------------------------------------------
 
 
-def test_the_pointer_moves_the_key_and_keeps_a_chosen_query(app, small):
-    with mapped(small, 0, 0, 30, 5) as (view, session, canvas, pane):
-        canvas.pointed.emit((50, 12))
-        assert session.hover == Selection(0, 0, 30, 12)
-        assert session.selection == Selection(0, 0, 30, 5)
-        assert (pane.cross.row, pane.cross.column) == (30, 12)
-        canvas.pointed.emit(None)
-        assert session.hover is None and (pane.cross.row, pane.cross.column) == (30, 5)
-        session.put(selection=Selection(0, 0))  # without a query both move
-        view.settle()
-        canvas.pointed.emit((50, 12))
-        assert session.hover == Selection(0, 0, 50, 12)
-
-
 def test_a_click_chooses_arrows_move_and_escape_lets_go(app, small, qtbot):
     with mapped(small, 0, 0) as (_, session, canvas, _):
         place = canvas.cell_rect(40, 7).center().toPoint()
@@ -187,29 +173,6 @@ def test_limits_can_be_given_or_shared_by_all_heads(app, small):
         session.put(display=Display(shared=True))
         view.settle()
         assert pane.scene.limits[1] == pytest.approx(1.0, abs=1e-5) and own < 1
-
-
-def test_another_head_keeps_the_part_on_screen_where_the_shape_stays(app, small):
-    with mapped(small, 0, 0) as (view, session, canvas, _):
-        beside = [opened.head for opened in view._opener.neighbours(view._opened)]
-        assert beside == [HeadId(0, 1), HeadId(1, 0)]  # read ahead
-        wheel(canvas, QPointF(300, 300), 5)
-        seen = canvas.view
-        for selection, stays in ((Selection(1, 3), True), (Selection(5, 0), False)):
-            session.put(selection=selection)
-            view.settle()
-            assert (canvas.view == seen) == stays != canvas.view.whole
-
-
-def test_a_growing_capture_keeps_what_was_opened(app, small):
-    partial = replace(small, maps=(*small.maps[:3], *(None for _ in small.maps[3:])))
-    with mapped(partial, 0, 0) as (view, session, _, pane):
-        source = pane.scene.source
-        for capture, stays in ((small, True), (make_capture(TEXT, seed=1), False)):
-            session.put(capture=capture)
-            view.settle()
-            assert (pane.scene.source is source) == stays
-        assert not [key for key in view.tiles._tiles if key.source is source]
 
 
 def test_another_text_of_a_corpus_is_shown_at_the_same_zoom(app, small):

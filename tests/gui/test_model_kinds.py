@@ -21,21 +21,17 @@ from hgviz.gui.actions import BY_NAME
 from hgviz.gui.dialogs import ErrorDialog
 from hgviz.gui.export import command_for, offers
 from hgviz.gui.follow import FollowOptions, FollowView, follow, lay_out
-from hgviz.gui.grid import signed
-from hgviz.gui.hourglass import HourglassView
 from hgviz.gui.layouts import stages
 from hgviz.gui.links import LinksView
 from hgviz.gui.map import MapView
 from hgviz.gui.panels import TopKeysPanel
-from hgviz.gui.sentences import of_text
 from hgviz.gui.text import TextStrip
-from hgviz.gui.textrows import LEFT, TOP, CellTexts, null_box
+from hgviz.gui.textrows import LEFT, TOP, CellTexts
 from hgviz.gui.view import LOOKS, VIEWS
 from hgviz.gui.view import view as view_of
 from hgviz.maps import LazyMap
 from hgviz.models import open_model, pruning
 from hgviz.models.checkpoints import save
-from tests.analysis.planting import SEGMENT_ENDS, SENTENCE
 from tests.analysis.planting import funnel as make_funnel
 from tests.analysis.planting import segmented as make_segmented
 from tests.gui import kinds
@@ -119,37 +115,6 @@ def test_the_text_strip_shows_both_and_a_click_means_query_or_key(app, qtbot):
         assert session.selection == replace(CROSS, key=9, query=2)
 
 
-def test_the_question_of_a_pane_holds_the_capture_it_was_asked_of(program, capture, facts):
-    """A lane comes to it when the session is further."""
-    session, small = program.session, make_capture("ab", heads=1)
-    session.put(capture=capture, facts=facts, selection=Selection(12, 5, 60, 3), capture_b=capture)
-    program.complete()
-    asked = {view: view.request(session) for view in program.views}
-    asked = {view: work for view, work in asked.items() if callable(work)}
-    assert len(asked) > 5
-    session.put(capture=small, facts={}, selection=Selection(0, 0, 1, 0), capture_b=None)
-    for view, work in asked.items():
-        assert work() is not None, type(view).__name__
-
-
-# --- what the model says --------------------------------------------------------------------------
-
-
-def test_a_classifier_says_its_class(app):
-    capture = made("classifier")
-    assert of_text(capture).sentence() == "positive 97 %"
-    bare = replace(capture, spec=replace(capture.spec, labels=()))
-    assert of_text(bare).answers[0][0] == "class 1"  # without a name
-    with shown(TextStrip, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
-        assert view.verdict.isVisible() and view.verdict.text() == "positive 97 %"
-    with shown(HourglassView, (592, 714), capture=capture) as (view, _):
-        assert view.grid.picture.scene.ends() == ("Text in", "Classes")
-    with shown(FollowView, WIDE, capture=capture, selection=Selection(0, 0, 3)) as (view, _):
-        told = view.canvas.scene.trace.verdict
-        assert told.question("token") == "Prediction:"
-        assert [name for name, _ in told.answers] == ["positive", "negative"]
-
-
 # --- slots ----------------------------------------------------------------------------------------
 
 
@@ -187,21 +152,6 @@ def test_signed_maps_are_symmetric_about_zero_and_their_sentences_say_the_sign(a
         assert "adds" in plain(view.canvas.sentence.text())
         view.canvas.pointed.emit((row, column))
         assert "subtracted" in plain(view.canvas.panes[0].card.text())
-
-
-def test_each_head_of_a_mixed_layer_has_its_own_signs(app):
-    capture = made("six")
-    assert capture.maps[0].signed
-    expected = [False, True, True, True, True, True]
-    assert [signed(capture, HeadId(0, head)) for head in range(6)] == expected
-    with shown(MapView, capture=capture, selection=Selection(0, 0, 3, 3)) as (view, _):
-        scene = view.canvas.panes[0].scene
-        assert not scene.signed and scene.limits[0] == 0 and scene.mass is None
-        assert "of its weight on" in plain(view.canvas.sentence.text())
-    for head, legend in enumerate(("Brighter", "Red: positive")):
-        chosen = Selection(0, head, 3)
-        with shown(TextStrip, WIDE, capture=capture, selection=chosen) as (view, _):
-            assert view.strip.rows[0].signed == (head == 1) and legend in view.legend.full
 
 
 # --- following two texts --------------------------------------------------------------------------
@@ -262,22 +212,6 @@ def test_slots_give_way_to_the_tokens_behind_them_and_come_back(program):
     assert session.capture.maps[1] is capture.maps[1]
     assert not BY_NAME["save"].why_off(session)
     assert not program.frame.findChildren(ErrorDialog)
-
-
-# --- layers that do not attend --------------------------------------------------------------------
-
-
-def test_the_pane_of_layers_says_how_many_have_no_map_and_why(program, capture, until, tmp_path):
-    path = zoo.write(tmp_path / "jamba", "jamba", "JambaForCausalLM")
-    model = tasks.load(path, "cpu")
-    view = program.inspect.hourglass
-    program.session.put(model=model, checkpoint=str(path))
-    program.settle()
-    assert view.mapless.text() == "1 layer has no map: JambaMambaMixer, JambaMLP"
-    assert view.mapless.isVisible() and view.mapless.wordWrap()
-    program.session.put(model=None, capture=capture, checkpoint="")
-    program.settle()
-    assert not view.mapless.isVisible()
 
 
 # --- layers without heads -------------------------------------------------------------------------
@@ -356,19 +290,6 @@ def given(model):
     return tasks.capture(model, model.set_boundaries(model.tokenize(GLASS), ends))
 
 
-# --- the strip ------------------------------------------------------------------------------------
-
-
-def test_segments_stand_under_their_tokens(app, given):
-    with shown(TextStrip, WIDE, capture=given, selection=Selection(3, 0, 20)) as (view, _):
-        strip = view.strip
-        tokens, segments = strip.rows
-        assert (tokens.name, segments.name) == ("1:1", "segments") and segments.null
-        assert segments.cells.tolist() == given.spans[1].tolist()
-        assert segments.chosen == tuple(given.spans[1][given.position(1, 20)])
-        assert null_box(strip.bands[1]).right() < LEFT - 3  # no token is as far left
-
-
 # --- every view -----------------------------------------------------------------------------------
 
 
@@ -427,27 +348,6 @@ def test_the_null_group_is_named_in_every_pane(app, given):
 
 
 # --- a token on its way ---------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("make", "tokens"),
-    [
-        *((lambda name=name: segmented(name), (0, 1, 20, len(SENTENCE) - 1))
-          for name in SEGMENT_ENDS),
-        (lambda: funnel(SIZES), (0, 1, 4, 5, 17)),
-    ],
-)  # fmt: skip
-def test_a_token_is_followed_to_its_position_and_back(make, tokens):
-    capture = make()
-    for token in tokens:
-        layout, inner = lay(capture, token), stages(capture.spec)[-2].level
-        position = capture.position(inner, token)
-        cell, back = layout.strips[-2].cell(position), layout.gaps[-1].others
-        if inner == 1 and position == 0 or cell is None:  # nothing is read of the null group
-            continue
-        readers = [t for t in range(len(capture.prompt)) if capture.position(inner, t) == position]
-        ends = [one for t in readers if (one := layout.strips[-1].cell(t))]
-        assert back == (*cell, ends[0][0], ends[-1][1])
 
 
 def test_tokens_that_are_in_no_group_say_so(given, capture_of):

@@ -154,17 +154,6 @@ def test_scores_masks_and_curves_of_a_killed_process_come_back(
     assert session.masks[0].score.value == session.trial.losses[-1].value
 
 
-def test_the_recovery_file_follows_the_session(start, capture_file, until):
-    one = start(capture_file)
-    until(lambda: one.session.capture is not None and not busy(one))
-    one.session.put(selection=Selection(1, 0, 15, 4), off=frozenset({HeadId(0, 1)}))
-    until(lambda: files() and kept_session().selection.query == 15)
-    assert kept_session().off == {HeadId(0, 1)}
-    one.commands.sessions.clear()
-    one.session.put(text="")
-    until(lambda: files() == [])
-
-
 def test_an_unsaved_study_is_recovered_after_sigterm(start, capture_file, until):
     """SIGTERM ends the window in order, and nobody can be asked about what would be lost."""
     code = """

@@ -116,23 +116,6 @@ def test_the_last_session_comes_back_at_the_next_start_unless_it_ended_the_progr
     assert not last().exists()
 
 
-def test_the_sample_opens_in_place_of_a_last_session_that_is_not_wanted_or_damaged(
-    new_program, last_session, until
-):
-    program, asked = new_program(), []
-    program.commands.open_example = asked.append
-    program.open_first([], go_on=False)
-    until(lambda: len(asked) == 1)
-    settings.save(settings.Settings(restore=False))
-    program.open_first([])
-    until(lambda: len(asked) == 2)
-    settings.save(settings.Settings())
-    last().write_bytes(b"broken")
-    program.open_first([])
-    until(lambda: len(asked) == 3)
-    assert program.frame.findChild(ErrorDialog) is None
-
-
 def test_a_study_of_many_runs_comes_back_on_its_page(program, new_program, until, tmp_path):
     make_sweep(seeds=(1,), methods=("michel",), folder=tmp_path / "many")
     program.commands.open_path(str(tmp_path / "many"))

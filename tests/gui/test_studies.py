@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from hgviz import tasks
 from hgviz.core import HeadId
 from hgviz.figures import FIGURES
-from hgviz.gui import sources, studyruns
+from hgviz.gui import studyruns
 from hgviz.gui.export import drawn_of
 from hgviz.maskfile import read_mask
 from hgviz.store import open_study, write_study
@@ -184,8 +184,6 @@ def test_a_study_of_another_model_opens_after_a_question(program, measured, stra
     assert "of this study, tiny, is not open" in said(program.prune.live)
 
 
-SCORE = {"metric": "accuracy", "value": 0.84, "low": 0.82, "high": 0.86, "loss": 0.4, "total": 8,
-         "parameters": 1000, "right": {"count": 8, "bits": "f0"}}  # fmt: skip
 SEEDS, METHODS = (1, 2), ("michel",)
 MADE = {"seconds": 2.0, "host": "node02"}
 
@@ -289,22 +287,6 @@ def test_a_folder_that_is_opened_shows_its_cells_and_names_a_damaged_result(prog
     until(lambda: errors(program))
     (error,) = errors(program)
     assert cell.key in error.what and program.frame.isVisible()
-
-
-def test_a_study_file_that_was_not_run_shows_its_cells_and_makes_no_folder(program, tmp_path):
-    path = tmp_path / "asked.toml"
-    path.write_text(
-        'asks = ["score"]\nseeds = [1, 2]\n[[models]]\nname = "tiny"\nfamily = "bert"\n'
-        'goal = "classes"\nd_model = 16\nn_heads = 2\nn_layers = 1\nmax_positions = 32\n'
-        '[tokenizer]\nkind = "wordpiece"\nsize = 300\n[recipe]\nsteps = 1\n[[data]]\n'
-        'train = ["sample/reviews.tsv"]\nvalid = "sample/reviews.tsv"\n'
-    )
-    found = sources.look(str(path))
-    program.commands.show_sweep(found.sweep, found.path)
-    program.settle()
-    assert program.sweep.summary.counts.full == "4 waiting"
-    assert program.session.sweep.path == str(tmp_path / "asked")
-    assert not (tmp_path / "asked").exists()
 
 
 def test_every_view_gives_its_values_as_a_table(studied):

@@ -65,15 +65,6 @@ def test_cells_span_the_tokens_they_stand_for_in_the_colour_of_the_weight(strip,
     assert colour_at(view.strip, box.left() + 2, box.top() + 4) == tuple(expected)
 
 
-def test_every_level_shows_the_head_opened_there(strip):
-    view, session = strip
-    for selection in (Selection(5, 2, 40), Selection(12, 4, 40)):
-        session.put(selection=selection)
-        view.settle()
-    heads = [row.head for row in view.strip.rows]
-    assert heads[0] == HeadId(12, 4) != heads[1] and heads[2] == HeadId(5, 2)
-
-
 @pytest.mark.parametrize("dark", [False, True])
 def test_any_text_has_rows(app, dark):
     theme.apply(app, dark)
@@ -238,16 +229,6 @@ def test_texts_are_found_by_their_words_counted_and_shown_plainly(panel):
     panel.field.clear()
     assert panel.none.isHidden() and panel.list.rows == [*range(300)]
     assert panel.count.full == "300 texts"
-
-
-@pytest.mark.parametrize("text", ["", "\u202eevil", "a" * 100_000, "\x00\x07", "ﬁ" * 300, "İ" * 40])
-def test_texts_of_every_kind_are_drawn(app, text):
-    capture = replace(make_capture("ab"), items=(Item(0, text, 7, text[:50]), Item(1, "b", 1)))
-    with shown(TextsPanel, size=(304, 320), capture=capture) as (panel, _):
-        panel.field.setText(text[-20:])
-        assert panel.grab().width() == 304
-        words = panel.list.order.index(0, 0).data()
-        assert "\n" not in words and "\u202e" not in words
 
 
 # --- in the window --------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from hgviz.core import Signal
 from hgviz.gui import grid, tiles
 from hgviz.gui.grid import MapAxis, Names, Viewport
 from hgviz.gui.sentences import word_spans
-from hgviz.gui.tiles import Key, Part, Readers, Source, Tiles
+from hgviz.gui.tiles import Key, Readers, Source, Tiles
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule, recompute_statistics
 from hgviz.maps.overview import UNSIGNED_ERROR
 from hgviz.maps.tiles import build_pyramid, storage_request, survey
@@ -85,17 +85,6 @@ def test_the_ring_around_a_view_is_what_lies_next_to_it():
     around = {(key.i, key.j) for key in tiles.around(source, view)}
     assert here == {(2, 2), (2, 3), (3, 2), (3, 3)}
     assert around == {(i, j) for i in range(1, 5) for j in range(1, 5)} - here
-
-
-def test_tiles_that_the_query_cannot_see_are_not_read():
-    source = source_of(random_map(1024))
-    view = Viewport.fitted((1024, 1024), (1100, 1100))
-    keys = Tiles().lacking(source, view)
-    assert {(key.i, key.j) for key in keys} == {(i, j) for i in range(4) for j in range(i + 1)}
-    rule = Rule(1.0, ("softmax",), (None,), stride_q=2, stride_k=1, causal=True)
-    source = source_of(np.ones((10, 20), np.float32), rule)
-    expected = ~rule.sees(np.arange(10), np.arange(20))
-    assert np.array_equal(tiles.unseen(source, Viewport.fitted((10, 20), (100, 200))), expected)
 
 
 @pytest.mark.parametrize("windowed", [False, True])
@@ -186,20 +175,6 @@ def test_stored_levels_are_shown_first_and_are_close_to_the_exact_ones(kept):
     assert np.allclose(near, exact, rtol=UNSIGNED_ERROR, atol=1e-7)
 
 
-@pytest.mark.parametrize("scale", [3, 1 / 5])
-def test_finer_than_what_is_stored_nothing_is_empty_either(kept, scale):
-    view, cache = at_scale(scale), Tiles()
-    for part in cache.sketches(tiles.wanted(kept, view)):
-        assert part.key.zoom == 3
-        cache.read(part)
-    assert len(cache) == 1
-    assert tiles.quality(cache, kept, view) == "coarse"
-    coarse = tiles.compose(cache, kept, view)
-    exact = whole(kept, view)
-    assert not np.isnan(coarse).any()
-    assert (coarse >= exact * (1 - UNSIGNED_ERROR) - 1e-7).all()
-
-
 # --- what is on screen ----------------------------------------------------------------------------
 
 
@@ -224,26 +199,6 @@ def at_place(scale, down, across, shape=Counting.shape[1:]):
         for one, place in ((view.down, down), (view.across, across))
     )
     return Viewport(*along)
-
-
-@pytest.mark.parametrize("scale", [2, 1 / 3, 1 / 13])
-def test_no_more_of_a_tile_is_read_than_is_on_screen(scale):
-    source, cache = Source(Counting(), 0, FREE), Tiles()
-    view = at_place(scale, 700, 900)
-    reach = tiles.side(view.zoom) << view.zoom
-    fill_screen(cache, source, view)
-    assert not cache.lacking(source, view)
-    assert tiles.quality(cache, source, view) == "exact"
-    same = Source(source.map.map, 0, FREE)
-    assert np.array_equal(tiles.compose(cache, source, view), whole(same, view))
-    (top, bottom), (left, right) = view.down.shown, view.across.shown
-    needed = np.zeros_like(source.map.asked)
-    rows, columns = (
-        slice(first // reach * reach, -(-last // reach) * reach)
-        for first, last in ((top, bottom), (left, right))
-    )
-    needed[rows, columns] = 1
-    assert np.array_equal(source.map.asked, needed)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -326,20 +281,6 @@ def test_the_newest_request_is_read_first_and_stale_ones_not_at_all(readers, slo
     assert slow.asked == [(0, 0), *((5, column) for column in range(8))]
 
 
-def test_stored_tiles_come_first_and_only_a_hurry_takes_every_thread(many_readers, slow):
-    both = many_readers(2)
-    keys = keys_of(slow, 0)
-    both.want(both.tiles.parts(keys))
-    assert slow.begun.wait(60)
-    both.want(both.tiles.parts(keys), stored=iter([Part(keys[5])]))
-    until(lambda: both.came == [Part(keys[5])])
-    assert slow.asked == [(0, 0)]
-    both.want(both.tiles.parts(keys), hurry=True)
-    until(lambda: len(slow.asked) == 2)
-    slow.go.set()
-    until(lambda: len(both.came) == 9)
-
-
 def test_closed_readers_report_nothing_and_leave_no_thread(readers, slow):
     readers.want(readers.tiles.parts(keys_of(slow, 0)))
     assert slow.begun.wait(60)
@@ -398,28 +339,7 @@ def test_a_coarser_level_is_named_by_its_tokens():
         assert padded.glyph(cell) == "" and "not part" in padded.place(cell)
 
 
-def test_any_text_has_marks_at_any_scale():
-    for text in ("a", "\n\n", "שלום " * 9, "x" * 500):
-        names = names_of(text)
-        for scale in (0.01, 1.0, 30.0):
-            marks = names.marks(MapAxis(len(names), 300, scale), 1.0, chosen=len(names) - 1)
-            assert all(0 <= label.middle <= 300 for label in marks.labels), (text, scale)
-
-
 # --- viewports ------------------------------------------------------------------------------------
-
-
-def test_a_whole_map_is_fitted_into_its_room():
-    for cells, room, ratio, scales in (
-        ((136, 136), (545, 546), 1.0, (4, 4)),  # whole pixels
-        ((2, 2), (600, 600), 1.0, (96, 96)),  # no cell is larger
-        ((2, 2), (1200, 1200), 2.0, (192, 192)),
-        ((68, 136), (544, 544), 1.0, (4, 4)),  # cells of wider maps are square, too
-        ((68, 2), (544, 544), 1.0, (8, 96)),  # those of maps far from square are not
-    ):
-        view = Viewport.fitted(cells, room, ratio=ratio)
-        assert (view.down.scale, view.across.scale) == scales
-        assert view.size == (cells[0] * scales[0], cells[1] * scales[1])
 
 
 @given(some.integers(1, 5000), some.integers(20, 700), some.integers(0, 4))

@@ -1,9 +1,7 @@
 """Tables, charts, the grid of heads and panes at work, each alone."""
 
-import threading
 import time
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -78,20 +76,6 @@ def test_a_table_is_sorted_by_titles_and_keys_and_numbers_that_are_none_come_las
     assert table.cells() == [["Name", "Number"], ["a", ""], ["b", "2.0"], ["c", "1.0"]]
 
 
-def test_the_chosen_row_stays_when_rows_have_other_numbers_or_another_order(table):
-    picked = []
-    table.picked.connect(picked.append)
-    table.choose("c")
-    assert table.chosen == ROWS[2] and not picked
-    table.sortByColumn(0, Qt.SortOrder.DescendingOrder)
-    table.show_rows(columns(), [*ROWS[:2], {"name": "c", "n": 9.0}])
-    assert table.chosen["n"] == 9.0 and names(table) == ["c", "b", "a"]
-    table.show_rows(columns(), [{"name": "d", "n": 0.0}, *ROWS])
-    assert table.chosen["name"] == "c" and not picked
-    table.choose("x")
-    assert table.chosen is None
-
-
 def test_rows_are_walked_read_and_opened_by_keys(table):
     picked, opened, told = [], [], []
     table.picked.connect(lambda row: picked.append(row["name"]))
@@ -104,23 +88,6 @@ def test_rows_are_walked_read_and_opened_by_keys(table):
     assert picked == ["a"] and told[-1] == "a · nan"
     QTest.keyClick(table, Qt.Key.Key_Return)
     assert opened == ["a"]
-
-
-def test_a_hundred_thousand_rows_are_asked_for_as_they_come_on_screen(app, qtbot):
-    asked = set()
-
-    def words(row):
-        asked.add(row)
-        return str(row)
-
-    table = RowTable("Rows", sorts=False)
-    qtbot.addWidget(table)
-    table.resize(300, 200)
-    table.show_rows([Column("Number", words, width=REST)], range(131_072))
-    table.choose(100_000)
-    table.show()
-    table.grab()
-    assert len(asked) < 100 and 100_000 in asked
 
 
 def curve(size=21, slider=None, of="curve", name=""):
@@ -182,17 +149,6 @@ def test_the_wheel_zooms_within_the_ends_a_drag_moves_and_a_double_click_shows_a
 
 
 # --- points ---------------------------------------------------------------------------------------
-
-
-def test_the_value_under_the_pointer_has_its_interval(chart):
-    chart.show_chart(curve())
-    said = []
-    chart.pointed.connect(said.append)
-    point_at(chart, place_in(chart, 10.0, 0.1))  # at the same x
-    assert said[-1] == "10 off: 0.773 · 0.673 to 0.873"
-    assert "0.673 to 0.873" in chart.card.text() and "10 off" in chart.accessibleDescription()
-    QApplication.sendEvent(chart, QEvent(QEvent.Type.Leave))
-    assert said[-1] == "" and chart.card.isHidden()
 
 
 def test_a_click_chooses_what_a_point_stands_for_and_two_open_it(chart):
@@ -326,17 +282,6 @@ def test_the_keyboard_walks_and_switches(grid):
     assert grid.ringed == HeadId(3, 2) and (picture(grid.viewport()) != before).any()
 
 
-# --- key groups and names of layers ---------------------------------------------------------------
-
-
-def test_heads_that_share_keys_are_bracketed_and_say_so(grid):
-    plain = picture(grid.viewport())
-    grid.show_picture(Scores(make_flat(4, 6, shared=3), Shades()))
-    assert "key group 1.g1: heads 3 to 5 share their keys" in grid.words(HeadId(1, 4))
-    top = grid.where(HeadId(0, 0)).top()
-    assert (picture(grid.viewport())[top - 6 : top] != plain[top - 6 : top]).any()
-
-
 # --- colours --------------------------------------------------------------------------------------
 
 
@@ -404,22 +349,6 @@ def test_nothing_overlaps_and_all_is_inside(
         assert heads_walked == set(spec.heads)
 
 
-def test_pruned_heads_leave_gaps_and_key_groups_stand_apart():
-    spec = make_spec((1, 2), 6)
-    pruned = replace(spec.layers[4], heads=(1, 4))
-    gaps = laid(replace(spec, layers=(*spec.layers[:4], pruned, *spec.layers[5:])))
-    assert [head.head for head, _ in gaps.row(4).cells] == [1, 4]
-    assert gaps.box(HeadId(4, 4)) == laid(spec).box(HeadId(4, 4))
-    rows = rows_layout(make_flat(3, (6, 0, 3)), 600, 500)
-    assert [len(row.cells) for row in rows.rows] == [6, 0, 3] and rows.box(HeadId(2, 5)) is None
-    assert rows.box(HeadId(2, 2)).left() == rows.box(HeadId(0, 2)).left()
-    assert rows.step(HeadId(0, 5), 1, 0) == HeadId(2, 2)  # a layer without heads is passed over
-    for made in (laid(make_flat(2, 8, shared=4)), rows_layout(make_flat(2, 8, shared=4), 592, 400)):
-        lefts = [box.left() for _, box in made.row(0).cells]
-        steps = [b - a for a, b in zip(lefts, lefts[1:], strict=False)]
-        assert steps[3] > steps[0] and [*steps[:3], *steps[4:]] == pytest.approx([steps[0]] * 6)
-
-
 # --- panes at work --------------------------------------------------------------------------------
 
 
@@ -470,70 +399,3 @@ def test_work_that_is_stopped_can_be_resumed(slow, until):
     until(lambda: slow.seen == "abcd")
     until(lambda: slow._busy.card.isHidden())
     assert slow.asked_for == 2
-
-
-class Late(View):
-    """Says which B it was asked for, and which there is when that is drawn."""
-
-    title = "Late"
-    needs = ("capture_b",)
-
-    def __init__(self):
-        super().__init__()
-        self.reading, self.pairs = threading.Event(), []
-
-    def request(self, session):
-        return partial(self._read, session.capture_b)
-
-    def _read(self, beside):
-        progress(0, 1)
-        self.reading.set()
-        return beside
-
-    def draw(self, result):
-        self.pairs.append((result, self.session.capture_b))
-
-
-def test_the_answer_about_an_old_b_is_not_drawn_beside_the_new_one(app, until):
-    session, first, then = Session(), object(), object()
-    session.put(capture_b=first)
-    with showing(Late, session, visible=False) as view:
-        view.show()
-        view._ask()
-        assert view.reading.wait(5)
-        time.sleep(0.05)  # what was read is on its way to this thread, which has not looked yet
-        session.put(capture_b=then)
-        until(lambda: view.pairs)
-        assert view.pairs == [(then, then)]
-
-
-class Endless(View):
-    """Works until it is stopped."""
-
-    needs = ("text",)
-    lane = "facts"
-
-    def request(self, session):
-        return self._work
-
-    def _work(self):
-        while True:
-            time.sleep(0.001)
-            progress(0, 1)
-
-    def draw(self, result):
-        raise AssertionError("it never comes to an end")
-
-
-def test_the_work_of_a_hidden_view_is_dropped_once_its_question_is_stale(app, until):
-    session = Session()
-    with showing(Endless, session, visible=False) as view:
-        view.show()
-        facts = view._lanes.facts
-        until(lambda: facts.jobs)
-        view.hide()
-        assert facts.jobs  # leaving for a moment loses nothing
-        session.put(text="another")
-        until(lambda: not facts.jobs)
-        view.show()
-        until(lambda: facts.jobs)
