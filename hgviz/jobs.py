@@ -1,7 +1,7 @@
 """Work off the GUI thread: one lane, one job at a time, the newest of a key wins.
 
 A lane calls functions that report their progress (see hgviz.core) and tells what becomes of them
-through `post`, which carries a call to the thread that owns the widgets.
+through its `post`, which carries a call to the thread that owns the widgets.
 """
 
 from __future__ import annotations
@@ -127,7 +127,8 @@ class Job:
 class Lane:
     """Runs jobs one after the other in a thread of its own; a new job cancels those of its key."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, post: Post = call_directly) -> None:
+        self._post = post
         self._pool = ThreadPoolExecutor(1, thread_name_prefix=name)
         self._lock, self._closed = Lock(), False
         self._jobs: dict[Job, Hashable] = {}
@@ -148,7 +149,6 @@ class Lane:
         on_step: Callable[[Step], None] | None = None,
         on_done: Callable[[Any], None] | None = None,
         on_error: Callable[[BaseException], None] | None = None,
-        post: Post = call_directly,
         lasting: bool = False,
         on_end: Callable[[], None] | None = None,
     ) -> Job:
@@ -159,7 +159,7 @@ class Lane:
         leads. After a shutdown the job is cancelled at once: a timer may fire once more while its
         window is going.
         """
-        job = Job(title, work, on_step, on_done, on_error, post, lasting, on_end)
+        job = Job(title, work, on_step, on_done, on_error, self._post, lasting, on_end)
         self.cancel(key)
         with self._lock:
             if not self._closed:

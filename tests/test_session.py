@@ -352,6 +352,15 @@ class Desk:
             self.calls.popleft()()
 
 
+@pytest.fixture
+def posting():
+    """A lane, and the desk on which its messages wait."""
+    desk = Desk()
+    runner = Lane("lane", desk.post)
+    yield runner, desk
+    runner.shutdown()
+
+
 def counting(total, result="done"):
     for done in range(1, total + 1):
         progress(done, total)
@@ -432,33 +441,33 @@ def test_cancelling_stops_within_a_step_runs_the_finally_and_starts_nothing_queu
     assert told == ["let go"] and not begun.is_set()
 
 
-def test_a_cancelled_job_is_silent_even_if_its_message_is_on_the_way(lane):
-    desk, told = Desk(), []
+def test_a_cancelled_job_is_silent_even_if_its_message_is_on_the_way(posting):
+    (lane, desk), told = posting, []
     for work in (partial(counting, 2), partial(failing, ValueError("no"))):
-        job = lane.submit("a", "a", work, told.append, told.append, told.append, desk.post)
+        job = lane.submit("a", "a", work, told.append, told.append, told.append)
         assert job.wait(60) and desk.calls
         job.cancel()
         desk.read()
         assert told == []
 
 
-def test_a_job_that_is_done_is_silent_if_its_key_is_given_up_before_it_was_heard(lane):
+def test_a_job_that_is_done_is_silent_if_its_key_is_given_up_before_it_was_heard(posting):
+    lane, desk = posting
     for new in ("", "new"):
-        desk, told = Desk(), []
-        how = {"on_done": told.append, "post": desk.post}
-        assert lane.submit("a", "a", partial(counting, 1, "old"), **how).wait(60)
+        told = []
+        assert lane.submit("a", "a", partial(counting, 1, "old"), on_done=told.append).wait(60)
         lane.submit("b", "b", partial(counting, 1)).wait(60)  # the lane is through with it
         if new:
-            lane.submit("a", "a", partial(counting, 1, new), **how).wait(60)
+            lane.submit("a", "a", partial(counting, 1, new), on_done=told.append).wait(60)
         else:
             lane.cancel("a")
         desk.read()
         assert told == [new] * bool(new)
 
 
-def test_a_lane_keeps_nothing_of_jobs_that_were_heard(lane):
-    desk = Desk()
-    job = weakref.ref(lane.submit("a", "a", partial(counting, 1), print, post=desk.post))
+def test_a_lane_keeps_nothing_of_jobs_that_were_heard(posting):
+    lane, desk = posting
+    job = weakref.ref(lane.submit("a", "a", partial(counting, 1), print))
     lane.submit("b", "b", partial(counting, 1)).wait(60)
     desk.read()
     gc.collect()
@@ -478,29 +487,29 @@ def test_errors_are_delivered_and_the_lane_goes_on(lane, error):
     assert results == ["done"]
 
 
-def test_an_error_nobody_listens_for_is_raised_where_post_leads(lane):
-    desk = Desk()
-    lane.submit("a", "a", partial(failing, ValueError("no")), post=desk.post).wait(60)
+def test_an_error_nobody_listens_for_is_raised_where_post_leads(posting):
+    lane, desk = posting
+    lane.submit("a", "a", partial(failing, ValueError("no"))).wait(60)
     with pytest.raises(ValueError, match="no"):
         desk.read()
 
 
-def test_at_most_one_step_is_on_its_way_the_newest_with_the_last_value(lane):
+def test_at_most_one_step_is_on_its_way_the_newest_with_the_last_value(posting):
     def work():
         progress(1, 1000, value="first")
         progress(2, 1000, value="second")
         return counting(1000)
 
-    desk, steps, results = Desk(), [], []
-    job = lane.submit("a", "a", work, steps.append, results.append, None, desk.post)
+    (lane, desk), steps, results = posting, [], []
+    job = lane.submit("a", "a", work, steps.append, results.append)
     assert job.wait(60) and len(desk.calls) == 2  # one step, one result
     desk.read()
     assert [(step.done, step.value) for step in steps] == [(1000, "second")]
     assert results == ["done"]
 
 
-def test_steps_come_again_once_the_last_one_was_read(lane):
-    desk, steps = Desk(), []
+def test_steps_come_again_once_the_last_one_was_read(posting):
+    (lane, desk), steps = posting, []
     gates = [threading.Event() for _ in range(2)]
     reached = [threading.Event() for _ in range(2)]
 
@@ -510,7 +519,7 @@ def test_steps_come_again_once_the_last_one_was_read(lane):
             reached[number].set()
             assert gates[number].wait(60)
 
-    job = lane.submit("a", "a", task, steps.append, post=desk.post)
+    job = lane.submit("a", "a", task, steps.append)
     for number in range(2):
         assert reached[number].wait(60)
         desk.read()

@@ -597,7 +597,7 @@ class Commands:
         work = partial(strongest_key, self.session.capture, self.session.selection)
         self.lanes.files.submit(
             "strongest", "Finding the strongest key", work, on_error=self.show_error,
-            on_done=lambda key: self.session.select(key=key), post=self.lanes.bridge.post,
+            on_done=lambda key: self.session.select(key=key),
         )  # fmt: skip
 
     def ask_for_time(

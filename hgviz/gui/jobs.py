@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,6 @@ class GarbageCollector(QObject):
         self.deleteLater()
 
 
-@dataclass(frozen=True, slots=True)
 class Lanes:
     """The lanes and the way back: engine runs what uses the model, files HDF5 and figures, map
     what the map on screen waits for, facts what measures all heads, for minutes where texts are
@@ -90,19 +89,16 @@ class Lanes:
     slow to answer; recovery writes down what is open.
     """
 
-    bridge: Bridge = field(default_factory=Bridge)
-    garbage: GarbageCollector = field(default_factory=GarbageCollector)
-    engine: Lane = field(default_factory=lambda: Lane("engine"))
-    files: Lane = field(default_factory=lambda: Lane("files"))
-    map: Lane = field(default_factory=lambda: Lane("map"))
-    facts: Lane = field(default_factory=lambda: Lane("facts"))
-    watch: Lane = field(default_factory=lambda: Lane("watch"))
-    recovery: Lane = field(default_factory=lambda: Lane("recovery"))
+    def __init__(self) -> None:
+        self.bridge, self.garbage = Bridge(), GarbageCollector()
+        names = ("engine", "files", "map", "facts", "watch", "recovery")
+        self._all = tuple(Lane(name, self.bridge.post) for name in names)
+        self.engine, self.files, self.map, self.facts, self.watch, self.recovery = self._all
 
     def close(self) -> None:
         """Cancel everything but files that somebody asked for, and wait for the threads to end."""
         self.bridge.close()
-        for lane in (self.engine, self.files, self.map, self.facts, self.watch, self.recovery):
+        for lane in self._all:
             lane.shutdown()
         self.garbage.close()
         # else Python would delete it, in whatever thread it happens to look for garbage
@@ -164,7 +160,6 @@ class Jobs:
             on_step=partial(self._stepped, key, on_step),
             on_done=partial(self._end, key, "done", on_done),
             on_error=partial(self._end, key, "failed", on_error or self.on_error),
-            post=self.lanes.bridge.post,
             lasting=lasting,
             on_end=partial(self._let_go, key),
         )

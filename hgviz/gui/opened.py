@@ -603,8 +603,7 @@ class TileSupply(QObject):
             return
         self._lanes.map.submit(
             self._key, "Map", partial(self.neighbours, self._opened),
-            on_done=partial(self._read, ahead=True), post=self._lanes.bridge.post,
-            on_error=lambda _: None,
+            on_done=partial(self._read, ahead=True), on_error=lambda _: None,
         )  # fmt: skip
 
     def _came(self, parts: list[Part]) -> None:
@@ -623,7 +622,6 @@ class TileSupply(QObject):
             self._lanes.files.submit(
                 self._key, "Map", self._opened.add_up,
                 on_done=lambda _: self.added_up.emit(), on_error=self._on_error,
-                post=self._lanes.bridge.post,
             )  # fmt: skip
 
 

@@ -122,8 +122,7 @@ class RemovalRunner(Runner):
             words = words if is_filled else "Stopped: nothing was written"
             self.commands.say(tr(words, path=folder))
 
-        post = self.lanes.bridge.post
-        self.lanes.engine.submit(REMOVE, "Stopping", is_filled, on_done=stopped, post=post)
+        self.lanes.engine.submit(REMOVE, "Stopping", is_filled, on_done=stopped)
 
     def _done(self, proof: Proof) -> None:
         path = str(proof.path)

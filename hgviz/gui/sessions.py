@@ -626,10 +626,8 @@ class Recovery(Runner):
             self._clear()
             done()
         else:
-            work, post = partial(now.write, self.file, self._study), self.lanes.bridge.post
-            self.lanes.recovery.submit(
-                "keep", "", work, on_done=done, on_error=self._failed, post=post
-            )
+            work = partial(now.write, self.file, self._study)
+            self.lanes.recovery.submit("keep", "", work, on_done=done, on_error=self._failed)
 
     def _heard(self, name: str) -> None:
         if name not in PASSING and not self._timer.isActive():

@@ -455,7 +455,7 @@ class CaptureRunner(Runner):
             self.lanes.engine.submit(
                 "warm_up", "Loading torch",
                 partial(tasks.load, self.session.checkpoint, settings.load().device),
-                on_done=self._warmed, post=self.lanes.bridge.post,
+                on_done=self._warmed,
                 on_error=lambda _: None,  # the next capture reports it
             )  # fmt: skip
 
@@ -579,7 +579,6 @@ class CaptureRunner(Runner):
         self.lanes.engine.submit(
             "open_part", "Opening the finished part", Path(out + PART).exists,
             on_done=lambda there: self.commands.open_path(out + PART) if there else None,
-            post=self.lanes.bridge.post,
         )  # fmt: skip
 
     def _wrote(self, step: Step) -> None:

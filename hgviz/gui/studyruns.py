@@ -246,8 +246,8 @@ class FolderWatcher(Runner):
             self._timer.start(round(1000 * OFTEN))
             return
         self.lanes.watch.submit(
-            KEY, "reading the study", partial(_looked, sweep), on_done=self._looked,
-            on_error=self._failed, post=self.lanes.bridge.post,
+            KEY, "reading the study", partial(_looked, sweep),
+            on_done=self._looked, on_error=self._failed,
         )  # fmt: skip
 
     def _looked(self, found: tuple[Sweep, float]) -> None:

@@ -477,7 +477,7 @@ class TrialRunner(Runner):
             return
         self.lanes.engine.submit(
             TRIAL, "Evaluating", work, on_step=self._stepped, on_done=self._tried,
-            on_error=self.commands.show_error, post=self.lanes.bridge.post,
+            on_error=self.commands.show_error,
         )  # fmt: skip
 
     def stop_trial(self) -> None:

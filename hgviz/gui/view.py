@@ -455,7 +455,6 @@ class View(QWidget):
                 getattr(self._lanes, self.lane).submit(
                     f"view {id(self)}", self.title or type(self).__name__, work,
                     on_step=self._show_step, on_done=self._show_result, on_error=self.show_error,
-                    post=self._lanes.bridge.post,
                 )  # fmt: skip
         except HgvizError as error:
             self.show_error(error)
