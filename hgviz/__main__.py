@@ -7,6 +7,7 @@ libraries and a server needs none of the window's.
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -25,6 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run hgviz and give its exit code: 128 and the signal's number where one stopped it."""
     from hgviz.jobs import interrupt_on_signals
 
+    # it works from a temporary folder where the home cannot be written, and need not say so
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
     with interrupt_on_signals() as came:
         try:
             code = _run(sys.argv[1:] if arguments is None else arguments)

@@ -597,6 +597,12 @@ def test_a_reader_that_has_enough_ends_the_command_quietly(saved):
     assert full.returncode == 1 and full.stderr.count(b"\n") == 1 and b"No space" in full.stderr
 
 
+def test_a_home_that_cannot_be_written_is_not_needed(tmp_path):
+    homes = "env -u XDG_CACHE_HOME -u XDG_CONFIG_HOME -u MPLCONFIGDIR HOME=/proc"
+    done = shell(f"{homes} hgviz figure sample/first.h5 --kind map -o a.pdf", cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, b"") and (tmp_path / "a.pdf").exists()
+
+
 # --- the program and its faces --------------------------------------------------------------------
 
 
