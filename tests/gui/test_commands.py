@@ -15,7 +15,7 @@ from PySide6.QtWidgets import QApplication, QFileDialog, QLabel
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from hgviz import tasks
-from hgviz.core import Capture, HeadId, HgvizError, Selection, progress
+from hgviz.core import Capture, HeadId, Selection, progress
 from hgviz.files import resource
 from hgviz.gui import commands, sources
 from hgviz.gui.actions import ACTIONS, CAPTURE
@@ -107,30 +107,6 @@ def test_stop_keeps_the_layers_that_are_done_and_closing_the_window_stops_too(ca
     until(lambda: capturing.session.capture is not None)
     capturing.close()
     assert not capturing.frame.isVisible() and not capturing.lanes.engine.jobs
-
-
-def test_a_job_that_fails_shows_its_error_and_keeps_the_capture(
-    opened, monkeypatch, until, tmp_path
-):
-    def broken(*_):
-        progress(0, 1)
-        raise HgvizError("the text is too long: it has 9 bytes", "Shorten it")
-
-    before, path = opened.session.capture, tmp_path / "saved.h5"
-    opened.commands._save(before, str(path))
-    until(lambda: not busy(opened))
-    assert open_capture(path).prompt.text == opened.session.text
-    assert str(path) in opened.frame.chosen_words.full and not errors(opened)
-    opened.commands._save(before, str(tmp_path / "no" / "saved.h5"))
-    until(lambda: errors(opened))
-    opened.frame.findChild(ErrorDialog).reject()
-    before = opened.session.capture
-    monkeypatch.setattr(sources, "capture_text", broken)
-    opened.session.put(checkpoint="somewhere")
-    opened.commands.run("capture")
-    until(lambda: errors(opened))
-    assert errors(opened)[0].do == "Shorten it"
-    assert opened.session.capture is before
 
 
 def test_the_most_alike_head_of_b_is_put_beside_the_one_that_is_looked_at(opened, until):

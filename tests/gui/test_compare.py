@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication, QWidget
+from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes, tasks
 from hgviz.core import HeadId, Selection
@@ -19,7 +19,6 @@ from hgviz.gui.jobs import Jobs, Lanes
 from hgviz.gui.opened import PairOpener
 from hgviz.gui.sides import CompareDialog, SideBar, SideNames, Sides
 from hgviz.gui.tiles import Tiles
-from hgviz.maps import DenseMap
 from hgviz.models import open_model
 from hgviz.session import Session
 from hgviz.session.document import SideB
@@ -54,11 +53,6 @@ def compared(a, b, head=FIRST, query=40):
     session.put(capture_b=b, comparison=SideB("model"))
     session.put(selection=Selection(head.layer, head.head, query))
     return session
-
-
-def pair_of(a, b, head=FIRST, other=None, query=40, key=None):
-    """A row of two heads."""
-    return read_pair(PairOpener(Tiles()).pair(a, b, head, other or head), query, key)
 
 
 def three(a, b, layer=0, head=0):
@@ -107,57 +101,17 @@ def test_what_is_missing_is_said_and_no_error(kind):
                 assert view._notice.content[0][0].startswith(title) and view.as_table() is None
 
 
-PRUNED = replace(
-    B, maps=(DenseMap(B.maps[0].read(4)[None], (4,)), *B.maps[1:]),
-    spec=replace(B.spec, layers=(
-        replace(B.spec.layers[0], heads=(4,), activations=("softmax",)), *B.spec.layers[1:],
-    )),
+WINDOWED = make_capture(TEXT, windowed=True, signed=True)
+PAIRS = (
+    (A, make_capture("a")), (WINDOWED, A), (kinds.translator(), kinds.yubert()),
+    (kinds.yubert(), WINDOWED),
 )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("a", "b", "head", "lacks"),
-    [
-        (A, FEW_HEADS, (0, 5), [None, "B has no head 0.5", "Nothing to subtract"]),
-        (A, PRUNED, (0, 3), [None, "B has no head 0.3", "Nothing to subtract"]),
-        (A, PRUNED, (0, 4), [None, None, None]),
-        (make_capture("aaaa"), make_capture("bbbb"), (0, 0), [None, None, "Nothing in common"]),
-    ],
-)
-def test_what_one_side_lacks_is_said_in_its_place(a, b, head, lacks):
-    with comparing(a, b, head, query=2, key=1) as (view, session, canvas, panes):
-        assert [pane.lack and pane.lack[0] for pane in panes] == lacks
-        assert panes[0].picture.pixels.any() and (panes[2].scene is None) == (lacks[2] is not None)
-        canvas.grab()
-        row = view.as_table()[1]
-        assert [not weight for weight in row[4:]] == [lack is not None for lack in lacks] or row[4]
-        session.put(capture_b=a)
-        view.settle()
-        assert not any(pane.lack for pane in panes) and all(
-            pane.picture.pixels.any() for pane in panes
-        )
-
-
-KINDS = {
-    "hourglass": lambda: A,
-    "one token": lambda: make_capture("a"),
-    "windowed": lambda: make_capture(TEXT, windowed=True, signed=True),
-    **{name: kinds.KINDS[name] for name in ("pair", "translator", "yubert")},
-}
-
-
-@pytest.fixture(scope="module")
-def every():
-    return {name: make() for name, make in KINDS.items()}
-
-
-@pytest.mark.parametrize("one", KINDS)
-def test_any_head_stands_beside_any_of_any_model(every, one):
+def test_any_head_stands_beside_any_of_any_model():
     """A − B is what A weighs less what B weighs where both stand for something, else nothing."""
-    a = every[one]
-    with comparing(a, a, size=(1100, 500)) as (view, session, canvas, _):
-        for b in every.values():
-            session.put(capture_b=b)
+    for a, b in PAIRS:
+        with comparing(a, b, size=(1100, 500)) as (view, session, canvas, _):
             for layer in (0, len(a.spec.layers) - 1):
                 other = HeadId(len(b.spec.layers) - 1 - layer % len(b.spec.layers), 1)
                 session.put(selection=Selection(layer, 1, 4, 2, other))
@@ -217,7 +171,8 @@ def test_blinking_swaps_a_and_b_in_one_place(moves, monkeypatch):
 
 
 def test_the_sentence_describes_concentrated_and_spread_rows():
-    pair = pair_of(make_capture(LONG), make_capture(LONG, seed=3, signed=True), query=60)
+    a, b = make_capture(LONG), make_capture(LONG, seed=3, signed=True)
+    pair = read_pair(PairOpener(Tiles()).pair(a, b, FIRST, FIRST), 60, None)
     stop = np.zeros(len(LONG), np.float32)
     stop[29], stop[58] = 0.89, 0.11
     sides = np.where(np.arange(len(LONG)) < 31, [(-1) ** n for n in range(len(LONG))], 0)
@@ -250,25 +205,18 @@ def test_the_rows_of_text_take_clicks_and_give_their_values():
         assert session.hover.key == 3
 
 
-OLD_SEA = make_capture("The old sea was wide."), make_capture("The sea was wide.")
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "head", "words", "note", "messages"),
-    [
-        (make_capture("abcabc"), make_capture("xyzxyz"), FIRST, "B has no such row",
-         "none in common", ["", "no shared tokens"]),
+def test_rows_that_b_lacks_are_said():
+    old, new = make_capture("The old sea was wide."), make_capture("The sea was wide.")
+    for a, b, head, words, note, messages in (
         (A, FEW_HEADS, HeadId(0, 5), "B has no such head", "",
          ["there is no such head", "nothing to subtract"]),
-        (*OLD_SEA, FIRST, "B has no such row", "hatched: in one only",
+        (old, new, FIRST, "B has no such row", "hatched: in one only",
          ["", "only one side has this row"]),
-    ],
-)  # fmt: skip
-def test_rows_that_b_lacks_are_said(a, b, head, words, note, messages):
-    with showing(TextsView, compared(a, b, head, query=5), 900, 190) as view:
-        assert words in view.words.text() and note in view.head.note.full
-        assert [row.message for row in view.rows.rows[1:]] == messages
-        assert view.rows.rows[1].weights is None and view.pair.weights[0].sum() > 0.99
+    ):  # fmt: skip
+        with showing(TextsView, compared(a, b, head, query=5), 900, 190) as view:
+            assert words in view.words.text() and note in view.head.note.full
+            assert [row.message for row in view.rows.rows[1:]] == messages
+            assert view.rows.rows[1].weights is None and view.pair.weights[0].sum() > 0.99
 
 
 # --- metrics of both heads ------------------------------------------------------------------------
@@ -298,23 +246,14 @@ def test_metrics_of_both_heads_stand_among_those_of_all():
 SEA = "The hourglass was used at sea, and on the sea."
 
 
-@pytest.fixture(scope="module")
-def model(checkpoint):
-    """The tiny checkpoint, open."""
-    return open_model(checkpoint)
-
-
-def captured(model, text=SEA):
-    """A text captured in memory."""
-    return tasks.capture(model, model.tokenize(text))
-
-
 @pytest.fixture
-def bench(app, model, checkpoint, until):
+def bench(app, checkpoint, until):
     """The Compare page of a session with a capture of SEA, without a window: what brings B, and
     the labels of both sides."""
     session, lanes, errors, view = Session(), Lanes(), [], SideBar()
-    session.put(model=model, checkpoint=str(checkpoint), capture=captured(model), mode="compare")
+    model = open_model(checkpoint)
+    capture = tasks.capture(model, model.tokenize(SEA))
+    session.put(model=model, checkpoint=str(checkpoint), capture=capture, mode="compare")
     brings = Sides(session, lanes, Jobs(session, lanes, errors.append), errors.append)
     view.bind(session, lanes)
     bench = SimpleNamespace(session=session, lanes=lanes, sides=brings, errors=errors, view=view)
@@ -335,24 +274,6 @@ def bench(app, model, checkpoint, until):
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
-@pytest.fixture
-def dialog(bench):
-    """Open the dialog that asks for B over a window; what it answers is in bench.answers."""
-    window = QWidget()
-    window.resize(900, 600)
-    window.show()
-    bench.answers = []
-
-    def ask(kind=""):
-        dialog = CompareDialog(window, bench.session, {"/some/model": "model"}, kind)
-        dialog.then = lambda *answer: bench.answers.append(answer)
-        return dialog
-
-    yield ask
-    window.close()
-    window.deleteLater()
-
-
 def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench):
     a, said = bench.session.capture, []
     bench.view.explained.connect(said.append)
@@ -365,24 +286,20 @@ def test_the_same_checkpoint_stands_beside_itself_with_another_activation(bench)
     assert "softmax replaced by ymish" in said[-1]
 
 
-@pytest.mark.parametrize(
-    ("other", "head", "names", "words", "note"),
-    [
-        (SideB("off", off=frozenset({HeadId(0, 1)})), None,
-         ("with all heads", "without head 0.1"), "without 1 head", "head 0.1 off in B only"),
-        (SideB("head"), HeadId(2, 0), ("head 0.0", "head 2.0"), "", "Two levels of one model"),
-        (SideB("head"), None, ("A", "B"), "", "The same head on both sides"),
-        (SideB("text", text="At sea."), None, ("this text", "the other text"), "on “At·sea.”",
-         "One model on two texts."),
-    ],
-)  # fmt: skip
-def test_the_sides_are_named_by_what_differs(bench, other, head, names, words, note):
+def test_the_sides_are_named_by_what_differs(bench):
     said = []
     bench.view.explained.connect(said.append)
     bench.session.put(selection=Selection(0, 0, 5))
-    bench.choose(other.kind, head=head, text=other.text, off=other.off)
-    assert (bench.view.a.name.text(), bench.view.b.name.text()) == names
-    assert words in bench.view.b.words.full and note in said[-1]
+    for other, head, names, words, note in (
+        ({"kind": "off", "off": frozenset({HeadId(0, 1)})}, None,
+         ("with all heads", "without head 0.1"), "without 1 head", "head 0.1 off in B only"),
+        ({"kind": "head"}, HeadId(2, 0), ("head 0.0", "head 2.0"), "", "Two levels of one model"),
+        ({"kind": "text", "text": "At sea."}, None, ("this text", "the other text"),
+         "on “At·sea.”", "One model on two texts."),
+    ):  # fmt: skip
+        bench.choose(head=head, **other)
+        assert (bench.view.a.name.text(), bench.view.b.name.text()) == names
+        assert words in bench.view.b.words.full and note in said[-1]
 
 
 def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):
@@ -395,17 +312,6 @@ def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):
     assert len(bench.errors) == 1 and bench.session.comparison == before
     b = bench.choose("model", "tanh", path=bench.session.checkpoint)
     assert b.spec.layers[0].activations[0] == "tanh" and b.main.text == SEA
-
-
-def test_without_a_checkpoint_b_can_be_a_file_or_another_head_only(bench, dialog):
-    bench.session.put(checkpoint="", model=None)
-    bench.sides.choose(SideB("activation", "ymish"))
-    assert "checkpoint" in str(bench.errors[0]) and bench.session.comparison is None
-    form = dialog("activation")
-    assert not form.default.isEnabled() and "checkpoint" in form.wrong.text()
-    form.kinds._group.button(4).click()
-    form.head.setText("0.1")
-    assert form.default.isEnabled()
 
 
 def test_stop_leaves_the_b_that_was_there_and_nothing_removes_it(bench, until):
@@ -438,27 +344,23 @@ def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench
     assert all(one.maps[0] is not None for one in seen)
 
 
-def test_the_dialog_returns_the_chosen_b_and_says_what_is_wrong(bench, dialog):
-    form = dialog("activation")
-    form.open()
-    choose(form.activations, "elu")
-    form.head.setText("7.3")  # of a model that may have more heads
-    QTest.keyClick(form.default, Qt.Key.Key_Return)
-    assert bench.answers.pop() == (SideB("activation", "elu"), HeadId(7, 3))
-    off = frozenset(map(HeadId, (0, 2, 2), (1, 0, 1)))
+def test_the_dialog_returns_the_chosen_b_and_says_what_is_wrong(bench, program):
+    off, answers = frozenset(map(HeadId, (0, 2, 2), (1, 0, 1))), []
     for kind, words, wrong, answer in (
-        ("off", "0.9", "no head 0.9", None), ("off", "x", "does not name", None),
-        ("off", "", "off in A.", None), ("off", "0.0,0.0", "twice", None),
+        ("activation", "7.3", "", (SideB("activation", "elu"), HeadId(7, 3))),  # of another model
+        ("off", "0.9", "no head 0.9", None), ("off", "", "off in A.", None),
         ("off", "0.1, 2.*", "", (SideB("off", off=off), None)),
         ("head", "", "Enter the head", None), ("head", "9.9", "has no", None),
         ("head", "2.0", "", (SideB("head"), HeadId(2, 0))),
         ("text", "", "empty", None), ("text", "Ah.", "", (SideB("text", text="Ah."), None)),
     ):  # fmt: skip
-        form = dialog(kind)
-        field = {"off": form.heads, "head": form.head, "text": form.texts[0]}[kind]
+        form = CompareDialog(program.frame, bench.session, {"/some/model": "model"}, kind)
+        form.then = lambda *answer: answers.append(answer)
+        choose(form.activations, "elu")
+        field = {"off": form.heads, "text": form.texts[0]}.get(kind, form.head)
         (field.setText if kind != "text" else field.setPlainText)(words)
         form.check()
         assert wrong in form.wrong.text() and form.default.isEnabled() == (answer is not None)
         if answer is not None:
             form.default.click()
-            assert bench.answers.pop() == answer
+            assert answers.pop() == answer

@@ -3,17 +3,15 @@
 import shlex
 from dataclasses import replace
 from threading import Event
-from types import SimpleNamespace
 
 import pytest
-from PySide6.QtCore import QBuffer, QCoreApplication, QEvent
-from PySide6.QtGui import QGuiApplication, QImage
-from PySide6.QtWidgets import QFileDialog, QLabel, QWidget
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QLabel
 
 from hgviz import tasks
 from hgviz.__main__ import main
 from hgviz.core import Display, HeadId, Selection, progress
-from hgviz.figures import Spec, points
+from hgviz.figures import Spec
 from hgviz.figures.output import Preview
 from hgviz.gui import export
 from hgviz.gui.export import (
@@ -23,7 +21,6 @@ from hgviz.gui.export import (
     command_for,
     offers,
 )
-from hgviz.gui.jobs import Lanes
 from hgviz.gui.view import Notice
 from hgviz.session import Session
 from hgviz.session.document import SideB
@@ -42,42 +39,18 @@ def short():
 
 
 @pytest.fixture
-def desk(app, short):
-    """What the dialog needs: a window without panes, lanes, and a session of a short text."""
-    desk = SimpleNamespace(frame=QWidget(), session=Session(), lanes=Lanes())
-    desk.session.put(capture=short, selection=Selection(4, 2, 40, 20))
-    desk.frame.resize(1600, 1000)
-    desk.frame.show()
-    yield desk
-    for dialog in desk.frame.findChildren(ExportDialog):
-        dialog.reject()
-    desk.lanes.close()
-    desk.frame.close()
-    desk.frame.deleteLater()
-    QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+def drawn(program, short):
+    """A program with a short text, everything drawn."""
+    program.session.put(capture=short, selection=Selection(4, 2, 40, 20))
+    program.settle()
+    return program
 
 
-@pytest.fixture
-def quick(desk, monkeypatch):
-    """The same where no test looks at what is desk: blank pages of the width that is asked."""
-
-    def blank(ready, dots):
-        progress(0, 1)
-        wide = points(ready.spec.width)
-        png = QBuffer()
-        image = QImage(round(wide / 72 * dots), 100, QImage.Format.Format_RGB32)
-        image.save(png, "PNG")
-        return Preview(png.data().data(), dots, wide, 100 / dots * 72, 6.5, ())
-
-    monkeypatch.setattr(tasks, "preview", blank)
-    return desk
-
-
-def ask(desk, **more):
+def ask(program):
     """Open the dialog for the figure of the map."""
-    session = desk.session
+    session = program.session
     spec = Spec("map", session.selection, session.display)
-    dialog = ExportDialog(desk.frame, session, desk.lanes, [spec], **more)
+    dialog = ExportDialog(program.frame, session, program.lanes, [spec])
     dialog.open()
     return dialog
 
@@ -89,10 +62,10 @@ def is_drawn(dialog):
 # --- the page -------------------------------------------------------------------------------------
 
 
-def test_an_error_stands_in_place_of_the_page(desk, until, short):
+def test_an_error_stands_in_place_of_the_page(drawn, until, short):
     maps = (*short.maps[:4], None, *short.maps[5:])
-    desk.session.put(capture=replace(short, maps=maps))
-    dialog = ask(desk)
+    drawn.session.put(capture=replace(short, maps=maps))
+    dialog = ask(drawn)
     until(lambda: dialog.preview.findChildren(Notice))
     words = " ".join(one.text() for one in dialog.findChildren(QLabel))
     assert "layer 4" in words.lower() and not dialog.default.isEnabled()
@@ -116,11 +89,10 @@ def test_small_text_and_reduced_maps_are_said():
 # --- what is chosen -------------------------------------------------------------------------------
 
 
-def test_the_figure_has_every_choice(quick, until):
-    chosen, kept = [], []
-    dialog = ask(quick)
+def test_the_figure_has_every_choice(drawn, until):
+    chosen = []
+    dialog = ask(drawn)
     dialog.chosen.connect(chosen.append)
-    dialog.kept.connect(lambda *form: kept.append(form))
     choices = dialog.choices
     choose(choices.kind, "levels")
     choose(choices.width_, "")
@@ -137,22 +109,8 @@ def test_the_figure_has_every_choice(quick, until):
     assert (spec.kind, spec.width, spec.format) == ("levels", "100 mm", "svg")
     assert spec.title == "What heads do" and spec.display == Display()
     # of several layers: the query at hand, and no key of one head's map
-    assert spec.selection == replace(quick.session.selection, key=None)
-    assert wish.numbers
-    assert wish.name.endswith("-levels.svg") and kept == [("100 mm", "svg")]
-    assert dialog.isVisible()  # until it is known where to
-
-
-@pytest.fixture
-def drawn(program, short):
-    """A program with a short text, everything drawn."""
-    program.session.put(capture=short, selection=Selection(4, 2, 40, 20))
-    program.settle()
-    return program
-
-
-def clipboard():
-    return QGuiApplication.clipboard()
+    assert spec.selection == replace(drawn.session.selection, key=None)
+    assert wish.numbers and wish.name.endswith("-levels.svg")
 
 
 # --- which figure ---------------------------------------------------------------------------------
@@ -176,7 +134,8 @@ def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
             for view in program.views:
                 if view.isVisible() and view.title not in kinds:
                     program.commands.run_for(view, "copy_command")
-                    told, words = program.frame.chosen_words.full, shlex.split(clipboard().text())
+                    told = program.frame.chosen_words.full
+                    words = shlex.split(QGuiApplication.clipboard().text())
                     lacks = f"{view.title} has no figure. {view.figureless}." == told
                     kinds[view.title] = None if lacks else words[words.index("--kind") + 1]
     assert {
@@ -188,27 +147,6 @@ def test_every_pane_gives_its_figure_or_says_in_words_that_it_has_none(program):
 
 
 # --- the command ----------------------------------------------------------------------------------
-
-
-def session_of(a, b=None, **fields):
-    """A session with a capture or two."""
-    session = Session()
-    session.put(capture=a, **fields)
-    if b is not None:
-        session.put(capture_b=b)
-    return session
-
-
-@pytest.fixture(scope="module")
-def files(tmp_path_factory):
-    """Two captures as they lie in files whose folder has a space in its name."""
-    folder = tmp_path_factory.mktemp("my captures")
-    found = []
-    for name, seed in (("a", 0), ("b", 1)):
-        path = folder / f"{name} one.h5"
-        write_capture(path, make_capture(TEXT[:30], strides=(1, 2), heads=3, seed=seed))
-        found.append(open_capture(path))
-    return found
 
 
 def assert_command_draws(session, name, folder, monkeypatch, **look):
@@ -224,49 +162,33 @@ def assert_command_draws(session, name, folder, monkeypatch, **look):
     assert (folder / "again.svg").read_bytes() == path.read_bytes()
 
 
-@pytest.mark.parametrize("kind", ["map", "levels", "compare", "neurons"])
-def test_a_copied_command_draws_the_bytes_of_the_export(kind, files, tmp_path, monkeypatch):
-    a, b = files if kind == "compare" else (files[0], None)
-    session = session_of(a, b, display=Display("magma", (0.0, 0.4), "log"))
-    session.put(selection=Selection(4, 2, 20, 9, HeadId(4, 1) if b else None))
+@pytest.mark.parametrize("kind", ["map", "compare"])
+def test_a_copied_command_draws_the_bytes_of_the_export(kind, tmp_path, monkeypatch):
+    folder, session = tmp_path / "my captures", Session()
+    folder.mkdir()
+    for seed, side in enumerate(("capture", "capture_b") if kind == "compare" else ("capture",)):
+        path = folder / f"{side} one.h5"
+        write_capture(path, make_capture(TEXT[:30], strides=(1, 2), heads=3, seed=seed))
+        session.put(**{side: open_capture(path)})
+    beside = HeadId(4, 1) if kind == "compare" else None
+    session.put(display=Display("magma", (0.0, 0.4), "log"))
+    session.put(selection=Selection(4, 2, 20, 9, beside))
     assert_command_draws(session, kind, tmp_path, monkeypatch, width="100mm", title="What “it” is")
 
 
-def test_a_command_names_what_has_to_be_saved_first(short, files):
-    offer = offers(session_of(short), ())[0]
-    found = command_for(offer.of, offer.spec, "map.pdf")
-    assert " CAPTURE.h5 " in found.words and "CAPTURE.h5: save the capture" in found.lacks
-    both = session_of(files[0], short)
-    offer = next(one for one in offers(both, ()) if one.name == "compare")
-    found = command_for(offer.of, offer.spec, "compare.pdf")
-    assert " B.h5 " in found.words and files[0].path in found.words
-    assert "save B" in found.lacks and "A.h5" not in found.lacks
-
-
-# --- the picture ----------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def asked(checkpoint):
-    """A session whose model was asked where its answer comes from."""
-    model = tasks.load(str(checkpoint), "cpu")
+def test_a_command_that_asks_again_draws_the_bytes_of_the_export(checkpoint, tmp_path, monkeypatch):
+    model, session = tasks.load(str(checkpoint), "cpu"), Session()
     prompt, _ = tasks.read_prompts(model, "Sand ran.")
     capture = tasks.capture(model, prompt)
-    session = session_of(capture, model=model, checkpoint=str(checkpoint))
+    session.put(capture=capture, model=model, checkpoint=str(checkpoint))
     session.put(selection=Selection(0, 0, 5, 2))
     question = tasks.default_question(capture.spec.goal, capture.logits, capture.main, 5)
     question = replace(question, steps=32)
-    found = tasks.attribute(model, capture.prompt, question, layers=True)
-    session.put(explained=found)
-    return session
-
-
-@pytest.mark.parametrize(("way", "title"), [("tokens", "Where “it” is from"), ("attention", None)])
-def test_a_command_that_asks_again_draws_the_bytes_of_the_export(
-    way, title, asked, tmp_path, monkeypatch
-):
-    name = f"attribution {way}"
-    assert_command_draws(asked, name, tmp_path, monkeypatch, width="acl", title=title)
+    session.put(explained=tasks.attribute(model, capture.prompt, question, layers=True))
+    for way in ("tokens", "attention"):
+        folder = tmp_path / way
+        folder.mkdir()
+        assert_command_draws(session, f"attribution {way}", folder, monkeypatch, width="acl")
 
 
 # --- where a figure is written --------------------------------------------------------------------

@@ -1,7 +1,6 @@
 """The Follow page: what it reads of a token, where its stages are, keys and clicks."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,11 +22,8 @@ from hgviz.gui.follow import (
 )
 from hgviz.gui.layouts import stages
 from hgviz.gui.textrows import CellTexts
-from hgviz.models.text import Bytes, Pieces
-from tests.gui.kinds import gpt2
 from tests.gui.screen import picture, session_of, showing
 from tests.making import make_capture
-from tests.models.building import byte_level
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -139,16 +135,6 @@ def test_each_stage_reads_the_row_of_the_token(signed):
         assert row.most == pytest.approx(np.abs(weights).max(), abs=1e-6)
 
 
-def test_a_stage_shows_the_selected_head_or_the_one_last_opened_there_and_none_that_is_off():
-    sea = CAPTURES[1, 2, 4]
-    heads = [row.head for row in trace(sea).rows]
-    assert heads[1:] == [HeadId(3, 0), HeadId(5, 1), HeadId(9, 4), HeadId(12, 5)]
-    selected = trace(sea, selection=Selection(1, 4, 60)).rows
-    assert selected[0].head == HeadId(1, 4) and selected[4].head == HeadId(12, 5)
-    off = frozenset(HeadId(3, head) for head in range(5))
-    assert trace(replace(sea, off=off)).rows[1].head == HeadId(3, 5)
-
-
 def test_resampling_names_what_it_weighs():
     sea = CAPTURES[1, 2, 4]
     weights = np.mean([sea.maps[2].read(head)[30] for head in range(6)], axis=0)
@@ -193,15 +179,3 @@ def test_the_last_row_is_the_rollout_and_the_answers_are_the_softmax_of_the_logi
     odds /= odds.sum()
     assert [int(name) for name, _ in found.verdict.answers] == list(np.argsort(-odds)[:4])
     assert [part for _, part in found.verdict.answers] == pytest.approx(sorted(odds)[::-1][:4])
-
-
-def test_tokens_that_are_not_in_the_text_have_the_names_of_the_tokenizer(tmp_path):
-    byte_level().save(str(tmp_path / "tokenizer.json"))
-    model = SimpleNamespace(tokenizer=Pieces(tmp_path / "tokenizer.json", 300))
-    capture = replace(gpt2(), prompt=model.tokenizer.encode("the cat"))
-    number, space = (model.tokenizer.id_of(one) for one in ("z", "Ġ"))
-    assert sentences.namer(capture)(number) == f"#{number}"
-    assert sentences.namer(capture, model)(number) == "z"
-    assert sentences.namer(capture, model)(space) == "space"
-    other = replace(capture, prompt=Bytes().encode("the cat"))
-    assert sentences.namer(other, model)(number) == f"#{number}"  # of another tokenizer

@@ -9,7 +9,7 @@ from hgviz import tasks
 from hgviz.gui.charts import Points
 from hgviz.gui.heads import HeadsView
 from hgviz.models import open_model
-from tests.gui.screen import choose, click_chart, place_in, point_at, session_of, showing
+from tests.gui.screen import choose, session_of, showing
 from tests.making import make_capture
 from tests.models.building import write_checkpoint
 
@@ -68,20 +68,6 @@ def test_every_head_is_a_point_at_its_two_numbers(view, small):
     assert heads == {head for head, one in facts.items() if "convolution" in one.metrics}
     looks = {(one.shape, one.colour, one.hollow) for one in plot.of(Points)}
     assert len(looks) == len(plot.of(Points)) == len({one.name for one in plot.of(Points)})
-
-
-def test_a_click_on_a_point_opens_the_head_and_every_part_follows(view, session, qtbot):
-    chart = view.chart
-    points, *_ = chart.chart.plots[0].of(Points)
-    head, place = points.keys[0], place_in(chart, points.x[0], points.y[0])
-    click_chart(chart, place)
-    assert session.selection.head_id == head
-    assert view.table.chosen.head == chart.chosen == head
-    assert view.examples.sentence.full.startswith(f"{head}:")
-    point_at(chart, place)
-    assert session.hover.head_id == chart.ringed
-    assert f"Head {session.hover.head_id}" in chart.card.text()
-    session.put(hover=None)
 
 
 # --- the table ------------------------------------------------------------------------------------

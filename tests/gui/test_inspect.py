@@ -6,18 +6,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PySide6.QtCore import QEvent, QPointF, Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QWidget
 
 from hgviz import palettes
-from hgviz.analysis.roles import notable_heads, top_keys
+from hgviz.analysis.roles import top_keys
 from hgviz.core import Display, HeadId, Selection
-from hgviz.gui.atlas import Thumb, fitted, paint_all, painted
+from hgviz.gui.atlas import Thumb, fitted, paint_all
 from hgviz.gui.hourglass import HourglassView, metric_shades
-from hgviz.gui.panels import MOST, DisplayPanel, NotablePanel, TopKeysPanel
-from hgviz.session import Session, Work
-from tests.gui.screen import picture, session_of, showing, shown
+from hgviz.gui.panels import DisplayPanel, TopKeysPanel
+from hgviz.session import Session
+from tests.gui.screen import picture, showing, shown
 
 pytestmark = pytest.mark.usefixtures("app")
 
@@ -30,28 +30,6 @@ def cell_of(view, head):
 
 def colours(pixels):
     return {tuple(one) for one in pixels.reshape(-1, 3).tolist()}
-
-
-def test_the_head_under_the_pointer_has_a_ring_and_a_tooltip(capture):
-    session = session_of(capture, facts=True)
-    with showing(HourglassView, session) as view:
-        QTest.mouseMove(view.grid.viewport(), view.grid.where(HeadId(1, 1)).center())
-        assert session.hover.head_id == HeadId(1, 1) == view.grid.ringed
-        tip = view.grid._tip_at(QPointF(view.grid.where(HeadId(1, 1)).center()))
-        assert all(words in tip for words in ("Head 1.1", "focus", "entropy"))
-        view.grid.hovered.emit(None)
-        assert session.hover is None
-
-
-def test_a_partial_capture_has_empty_frames(capture):
-    session = session_of(replace(capture, maps=(*capture.maps[:6], *[None] * 7)), layer=3)
-    session.put(work=(Work("capture", "Capturing", 6, 13, state="running", keeps="six layers"),))
-    with showing(HourglassView, session) as view:
-        assert {head.layer for head in view.data.pictures} == set(range(6))
-        empty, drawn = (len(colours(cell_of(view, HeadId(*one)))) for one in ((9, 2), (0, 2)))
-        assert empty == 1 < drawn and view.grid.picture.scene.is_running
-        assert "running on" in view.head.note.full
-        assert "not captured yet" in view.grid.words(HeadId(9, 2))
 
 
 def test_without_a_capture_the_frames_are_empty_and_without_a_model_there_is_a_sample(capture):
@@ -98,9 +76,6 @@ def test_any_metric_colours_the_hourglass_and_maps_come_back(session):
 # --- small maps -----------------------------------------------------------------------------------
 
 
-TABLE = palettes.colours("viridis")
-
-
 def small(values, slope=None, signed=False, kind="map"):
     values = np.asarray(values, np.float32)
     return Thumb(values, values.shape, slope, signed, 0.5, kind)
@@ -116,18 +91,6 @@ def test_the_largest_weight_survives_any_size(rows, columns, size, seed, signed)
     assert out.shape == (size, size)
     assert set(out.ravel()) <= set(values.ravel())
     assert np.abs(out).max() == np.abs(values).max()
-
-
-def test_masked_cells_are_clear_without_teeth_and_zero_has_the_colour_of_zero():
-    out = painted(small(np.eye(4), slope=1.0), 4, 4, "viridis", most=1.0)
-    assert (out[np.triu_indices(4, 1)] == 0).all()
-    assert (out[np.tril_indices(4)][:, 3] == 255).all()
-    assert tuple(out[2, 0, :3][::-1]) == tuple(TABLE[0])
-    assert tuple(out[2, 2, :3][::-1]) == tuple(TABLE[255])
-    values = np.tril(np.ones((68, 68), np.float32))
-    for size in (30, 66, 68, 90):
-        out = painted(small(values, slope=1.0), size, size, "viridis", most=1.0)
-        assert (out[out[..., 3] > 0][:, :3] == TABLE[255][::-1]).all()
 
 
 def test_each_map_has_its_size_and_a_shared_scale_has_one_maximum():
@@ -219,19 +182,6 @@ def test_a_click_on_a_key_chooses_it_and_a_layer_that_is_not_there_lists_none(
         session.put(selection=Selection(12, 0, 3))
         view.settle()
         assert not view.content.isVisible()
-
-
-def test_the_notable_heads_open_by_a_click_or_enter(session, qtbot):
-    with showing(NotablePanel, session, 304, 320) as view:
-        expected = [one.head for one in notable_heads(session.facts, MOST)]
-        assert [row.role.head for row in view.list.rows] == expected
-        assert str(expected[0]) in view.list.order.index(0, 0).data()
-        spot = view.list.visualRect(view.list.order.index(1, 0)).center()
-        qtbot.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
-        assert session.selection.head_id == expected[1]
-        qtbot.keyClick(view.list, Qt.Key.Key_Down)
-        qtbot.keyClick(view.list, Qt.Key.Key_Return)
-        assert session.selection.head_id == expected[2]
 
 
 # --- the panel that says how weights become colours -----------------------------------------------

@@ -4,10 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtCore import QCoreApplication, QEvent, Qt
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QLabel
 
 from hgviz import tasks
 from hgviz.analysis.composition import rollout
@@ -22,9 +21,8 @@ from hgviz.gui.attribution import (
 )
 from hgviz.gui.export import ExportDialog
 from hgviz.gui.neurons import NeuronView
-from hgviz.maps import DenseMap
 from hgviz.models import open_model
-from tests.analysis.planting import hourglass, letters, plant, translated
+from tests.analysis.planting import hourglass, letters, plant
 from tests.gui.kinds import write_tiny
 from tests.gui.screen import busy, shown
 from tests.making import make_capture, make_image_capture
@@ -114,31 +112,6 @@ def test_a_click_chooses_answer_and_token_and_the_arrows_move_them(app):
         assert session.hover is None
 
 
-def test_a_decoder_has_the_source_first_and_says_its_share(app):
-    capture = translated(letters(TEXT[:7]), letters(TEXT[:5]))
-    layer = next(one.index for one in capture.spec.layers if one.role == "cross")
-    with rolled(capture, selection=Selection(layer, 0, 3)) as (view, session):
-        assert view._across.opened.sources[0].shape == (5, 12)
-        assert "comes from the source" in view.canvas.sentence.text()
-        for key, chosen in ((4, 4), (9, None)):  # of the source; of the target, no key here
-            view.canvas.clicked.emit(2, key)
-            assert (session.selection.query, session.selection.key) == (2, chosen)
-        session.put(selection=Selection(0, 0, 6, 1))  # in the encoder: the last answer is shown
-        view.settle()
-        assert view._across.query == 4
-        view.canvas.clicked.emit(2, 2)
-        assert session.selection.query == 6
-
-
-def test_what_cannot_be_composed_is_said_in_the_pane(app):
-    capture = small()
-    with rolled(replace(capture, maps=(*capture.maps[:-1], None))) as (view, _):
-        words = [label.text() for label in view._notice.findChildren(QLabel)]
-        assert any("rollout needs every layer" in one for one in words)
-    with rolled(None) as (view, _):
-        assert view._notice.content[0][0] == "No attention rollout yet"
-
-
 # --- reach ----------------------------------------------------------------------------------------
 
 
@@ -176,31 +149,6 @@ def test_the_reach_of_models_with_and_without_attention_is_that_of_the_command(
         f"hgviz reach {with_model.session.checkpoint} {tmp_path} "
         "--text 'The bell was rung.' -o reach.pdf"
     )
-    dialog.reject()
-
-
-def test_reach_that_cannot_be_measured_comes_back_with_its_reason(with_model, tmp_path, until):
-    for added, text, words in (
-        ([tmp_path / "nothing"], "A text.", "nothing"), ([], "a" * 1025, "1,025 tokens"),
-    ):  # fmt: skip
-        again = measured_reach(with_model, until, *added, text=text)
-        assert isinstance(again, ReachDialog)
-        assert words in again.wrong.text() and again.text.text() == text
-        again.text.setText("Another text.")
-        assert not again.wrong.text()
-        again.reject()
-        QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-
-
-def test_reach_needs_a_model_and_a_text(program):
-    program.commands.run("measure_reach")
-    (dialog,) = program.frame.findChildren(ReachDialog)
-    assert "checkpoint" in dialog.wrong.text() and not dialog.default.isEnabled()
-    dialog.add("a.safetensors")
-    dialog.text.clear()
-    assert "text" in dialog.wrong.text()
-    dialog._remove(0)
-    assert not dialog.models
     dialog.reject()
 
 
@@ -339,18 +287,3 @@ def test_a_key_is_chosen_by_mouse_and_keyboard_in_either_order(app, capture):
         assert session.hover == Selection(0, 1, 30, 7)
         view.keys.pointed.emit(None)
         assert session.hover is None
-
-
-def test_neurons_without_their_data_say_what_is_missing(app, capture):
-    weights = np.zeros((6, 20, 20), np.float32)
-    dense = replace(capture, maps=(DenseMap(weights, tuple(range(6))), *capture.maps[1:]))
-    with shown(NeuronView, capture=dense, selection=Selection(0, 0, 3)) as (view, session):
-        assert view.empty[0] == "This capture has weights only"
-        session.put(selection=Selection(1, 0, None))
-        view.settle()
-        assert view.empty[0] == "No query chosen"
-        session.put(capture=replace(capture, maps=(*capture.maps[:1], None, *capture.maps[2:])))
-        view.settle()
-        assert "not captured yet" in view.empty[0]
-    with shown(NeuronView) as (view, _):
-        assert view.empty.actions[0][0] == "capture"

@@ -137,15 +137,6 @@ def test_a_click_chooses_arrows_move_and_escape_lets_go(app, small, qtbot):
         assert session.selection.query is None and session.selection.key is None
 
 
-def test_at_a_coarser_level_a_cell_means_its_newest_token(app, small):
-    with mapped(small, 5, 0) as (view, session, canvas, pane):
-        canvas.clicked.emit(10, 4)
-        assert (session.selection.query, session.selection.key) == (40, 16)
-        view.settle()
-        canvas.pointed.emit((10, 5))
-        assert "tokens 37 to 40" in plain(pane.card.text())
-
-
 def test_the_wheel_zooms_at_the_pointer_a_drag_pans_and_a_double_click_fits(app, small, qtbot):
     with mapped(small, 0, 0) as (_, session, canvas, _):
         whole, place = canvas.view, canvas.cell_rect(20, 10).center()
@@ -197,19 +188,6 @@ def test_another_text_of_a_corpus_is_shown_at_the_same_zoom(app, small):
 # --- tiles that come ------------------------------------------------------------------------------
 
 
-def test_tiles_that_come_one_by_one_end_in_the_same_picture(app, qtbot):
-    capture, chosen = make_capture("The sand runs. " * 40, heads=1, strides=(1,)), (0, 0, 300)
-    with mapped(capture, *chosen) as (_, _, _, pane):
-        together = pane.picture.pixels.copy()
-    with mapped(capture, *chosen, visible=False) as (view, session, _, pane):
-        session.put(selection=Selection(0, 0, 200))
-        qtbot.wait(60)
-        assert pane.scene is None and not len(view.tiles)  # a hidden map does no work
-        session.put(selection=Selection(*chosen))
-        view.show()
-        qtbot.waitUntil(lambda: np.array_equal(pane.picture.pixels, together), timeout=30_000)
-
-
 def test_a_panned_picture_equals_one_composed_anew(app):
     capture = make_capture("The sand runs. " * 80, heads=1, strides=(1,))
     random = np.random.default_rng(0)
@@ -223,14 +201,6 @@ def test_a_panned_picture_equals_one_composed_anew(app):
                 moved = pane.picture.pixels
                 canvas.compose(afresh=True)
                 assert np.array_equal(moved, pane.picture.pixels)
-
-
-def test_a_click_before_the_next_map_is_there_chooses_nothing(app, small):
-    with mapped(small, 0, 0) as (_, session, canvas, _):
-        session.put(capture=make_capture("another", heads=1))
-        chosen = session.selection
-        canvas.clicked.emit(1, 1)
-        assert session.selection == chosen
 
 
 def test_a_window_closes_while_tiles_are_on_their_way(app):

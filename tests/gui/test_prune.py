@@ -74,20 +74,6 @@ def test_an_empty_page_offers_one_next_step_and_the_live_score_is_what_the_task_
     assert not live.stop.isVisible()
 
 
-def test_a_stopped_score_keeps_its_part_and_can_be_resumed(scored, until):
-    pruning = scored.commands.pruning
-    pruning.switch(OFF)
-    until(lambda: scored.session.trial.scores)
-    pruning.stop_trial()
-    scored.settle()
-    trial = scored.session.trial
-    assert trial.done or (trial.stopped and trial.scores)
-    if trial.stopped:
-        assert scored.prune.live.stop.text() == "Resume"
-        pruning.resume()
-    settled(scored, until)
-
-
 def test_heads_are_measured_while_a_mask_is_scored(scored, until):
     commands, session = scored.commands, scored.session
     commands.pruning.measure(frozenset({"gradient", "loss_change", "change"}), curve=True)

@@ -8,13 +8,11 @@ from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from hgviz import settings
 from hgviz.core import HeadId, Selection, progress
 from hgviz.files import resource
-from hgviz.gui import sessions
 from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobs import JobsPopup
-from hgviz.gui.sessions import last, losses, sorted_out
+from hgviz.gui.sessions import last, losses
 from hgviz.session.document import SideB, read_document
 from hgviz.study import Mask
 from tests.gui.screen import busy
@@ -26,26 +24,6 @@ TEXT = "A sailor turned the glass."
 def save(program, path, until):
     program.commands.sessions.save(str(path))
     until(lambda: program.commands.sessions.file == str(path))
-
-
-def test_a_capture_comes_back_as_it_was_left(opened, capture_file, new_program, until, tmp_path):
-    opened.commands.open_path(str(capture_file))
-    until(lambda: opened.session.capture.path == str(capture_file) and not busy(opened))
-    session = opened.session
-    session.put(selection=Selection(2, 1, 20, 10), look="links", mode="follow")
-    session.put(off=frozenset({HeadId(0, 1)}))
-    opened.commands.pruning.keep()
-    save(opened, tmp_path / "one.hgviz", until)
-    document = read_document(tmp_path / "one.hgviz")
-    assert document.capture == str(capture_file) and document.text == ""
-    assert '"file:kept.h5"' in (tmp_path / "one.hgviz").read_text()
-    second = new_program()
-    second.commands.open_path(str(tmp_path / "one.hgviz"))
-    until(lambda: second.session.masks and not busy(second))
-    for name in ("selection", "look", "mode", "off", "display", "masks", "text"):
-        assert getattr(second.session, name) == getattr(session, name), name
-    assert second.session.capture.path == str(capture_file)
-    assert second.session.recent[:1] == (str(tmp_path / "one.hgviz"),)
 
 
 def test_a_text_is_captured_again_with_b_also_where_its_capture_is_gone(
@@ -153,24 +131,6 @@ def dialog(program):
     return program.frame.findChild(ErrorDialog)
 
 
-def test_an_opened_file_is_remembered_until_the_list_is_cleared_and_named_when_gone(
-    program, capture_file, until
-):
-    clear = program.frame.actions_by_name["clear_recent"]
-    assert not files(program) and not clear.isEnabled()
-    program.commands.open_path(str(capture_file))
-    until(lambda: program.session.capture is not None)
-    assert settings.load().recent == (str(capture_file),)
-    assert files(program) == ["&1   kept.h5"] and clear.isEnabled()
-    moved = capture_file.rename(capture_file.with_name("moved.h5"))
-    program.frame.menus["Open recent"].actions()[0].trigger()
-    until(lambda: dialog(program) is not None)
-    assert str(capture_file) in " ".join(dialog(program).error.lines)
-    moved.rename(capture_file)
-    program.commands.run("clear_recent")
-    assert program.session.recent == () and settings.load().recent == ()
-
-
 # --- closing asks where something would be lost; what runs shows, and stops, on every page --------
 
 CTRL = Qt.KeyboardModifier.ControlModifier
@@ -253,21 +213,6 @@ def drop(program, *paths):
     program.frame.dropEvent(
         QDropEvent(QPointF(50, 50), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, none)
     )
-
-
-def test_what_dropped_files_are_for(monkeypatch):
-    for kinds, parts in (
-        ({"b.h5": "capture", "a.hgviz": "session"}, {"session": "a.hgviz"}),
-        ({"a.h5": "capture", "b.h5": "capture"}, {"capture": "a.h5", "comparison": "b.h5"}),
-        ({"m": "checkpoint", "a.h5": "capture"}, {"capture": "a.h5", "comparison": "m"}),
-        ({"m": "checkpoint", "t.tsv": "texts"}, {"model": "m", "data": "t.tsv"}),
-        ({"s.h5": "study", "m": "checkpoint"}, {"model": "m", "study": "s.h5"}),
-        ({"t.txt": "texts", "s.h5": "study", "u.txt": "texts"}, {"study": "s.h5"}),
-        ({"t.json": "ids"}, {"ids": "t.json"}),
-        ({"x.pdf": "nothing"}, {}),
-    ):
-        monkeypatch.setattr(sessions, "_kind", kinds.get)
-        assert sorted_out(list(kinds)) == parts
 
 
 def question(program, until):

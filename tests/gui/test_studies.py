@@ -2,7 +2,6 @@
 
 import shlex
 import shutil
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -272,23 +271,6 @@ def test_a_deleted_folder_leaves_its_last_numbers_and_a_warning(studied, begun, 
     assert not errors(studied)
 
 
-def test_a_folder_that_is_opened_shows_its_cells_and_names_a_damaged_result(program, begun, until):
-    program.commands.open_path(str(begun.path))
-    until(lambda: program.session.sweep is not None)
-    program.settle()
-    page = program.sweep
-    assert program.frame.pages.currentWidget() is page
-    assert page.summary.head.title.text() == "Which activation, which heads"
-    assert page.summary.counts.full == "11 done, 5 waiting, 1 failed, 5 blocked"
-    assert "the loss is NaN" in page.cells.as_text()
-    cell = next(one for one in begun.plan().cells if begun.is_done(one.key))
-    begun.result_at(cell.key).write_text("{")
-    program.commands.open_path(str(begun.path))
-    until(lambda: errors(program))
-    (error,) = errors(program)
-    assert cell.key in error.what and program.frame.isVisible()
-
-
 def test_every_view_gives_its_values_as_a_table(studied):
     page, session = studied.sweep, studied.session
     studied.session.put(cell=session.sweep.of("score", seed="1")[0].cell.key)
@@ -306,23 +288,3 @@ def test_every_view_gives_its_values_as_a_table(studied):
     assert "the loss is NaN. Lower the rate" in [row[-1] for row in page.cells.as_table()]
     mean = [row for row in page.reached.as_table() if "mean" in row]
     assert len(mean) == 2 and mean[0][-1] == ""  # one seed has no interval
-
-
-# --- what a run found -----------------------------------------------------------------------------
-
-CURVE = {"unit": "accuracy", "values": [0.9, 0.5]}
-ANSWERS = {"difference": {"low": -0.02, "value": -0.012, "high": -0.004}, "agreement": 0.951}
-
-
-def test_what_a_run_found_is_told():
-    for work, found, words in (
-        ("score", {"metric": "accuracy", "value": 0.875, "low": 0.8, "high": 0.93},
-         "accuracy 87.5 %, 80.0 to 93.0 %"),
-        ("measure", {"heads": 24, "examples": 1200}, "24 heads on 1,200 examples"),
-        ("curve", {"curves": [CURVE]}, "from 90.0 % to 50.0 % with all heads off"),
-        ("compare", {"answers": ANSWERS},
-         "−1.2 points (−2.0 to −0.4), 95 % of predictions identical"),
-        ("compare", {"answers": 3}, ""),
-    ):  # fmt: skip
-        run = SimpleNamespace(cell=SimpleNamespace(work=work), found=found)
-        assert studyruns.value(run) == words

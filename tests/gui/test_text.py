@@ -16,7 +16,7 @@ from hgviz.core import HeadId, Item, Selection, progress
 from hgviz.gui import sentences, sources, theme
 from hgviz.gui.panels import TextsPanel
 from hgviz.gui.text import TextStrip
-from hgviz.gui.textrows import LEFT, CellTexts
+from hgviz.gui.textrows import LEFT
 from tests.gui.screen import busy, colour_at, errors, shown
 from tests.making import byte_prompt, make_capture, stranger
 
@@ -133,16 +133,6 @@ def test_a_long_text_scrolls_to_the_query_and_a_low_strip_leaves_the_legend_out(
 
 
 # --- cells and words ------------------------------------------------------------------------------
-
-
-def test_the_bytes_of_a_character_share_one_glyph():
-    for text, first, glyphs in (
-        ("a😀é", 0, [("a", 0, 1), ("😀", 1, 5), ("é", 5, 7)]),
-        ("a😀é", 3, [("😀", 1, 5), ("é", 5, 7)]),
-    ):
-        prompt = byte_prompt(text)
-        found = CellTexts.of_tokens(prompt).glyphs(first, len(prompt))
-        assert [(one.text, one.first, one.last) for one in found] == glyphs
 
 
 def test_words_are_found_by_offsets_and_shown_with_all_that_is_in_them(app):

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import given
 from hypothesis import strategies as some
 
 from hgviz.core import Signal
-from hgviz.gui import grid, tiles
+from hgviz.gui import tiles
 from hgviz.gui.grid import MapAxis, Names, Viewport
 from hgviz.gui.sentences import word_spans
 from hgviz.gui.tiles import Key, Readers, Source, Tiles
@@ -87,25 +87,6 @@ def test_the_ring_around_a_view_is_what_lies_next_to_it():
     assert around == {(i, j) for i in range(1, 5) for j in range(1, 5)} - here
 
 
-@pytest.mark.parametrize("windowed", [False, True])
-def test_ranges_are_seen_where_any_of_their_cells_is(windowed):
-    keep = np.ones(64, bool)
-    keep[24:40] = False
-    rule = Rule(1.0, ("softmax",), (None,), 4, 2, causal=True, windowed=windowed, keep=keep)
-    rows, columns = (np.stack([np.arange(0, n, 8), np.arange(8, n + 8, 8)], 1) for n in (32, 64))
-    cells = rule.sees(np.arange(32), np.arange(64)).reshape(4, 8, 8, 8)
-    assert np.array_equal(grid.seen(rule, rows, columns), cells.any(axis=(1, 3)))
-
-
-def test_a_missing_tile_shows_a_coarser_one_and_never_nothing():
-    source = source_of(random_map(1024, causal=False), FREE)
-    cache = Tiles()
-    fill(cache, [Key(source, 2, 0, 0)])
-    found = tiles.compose(cache, source, Viewport.fitted((1024, 1024), (1100, 1100)))
-    coarse = source.map.read(0, zoom=2)
-    assert np.array_equal(found, np.kron(coarse, np.ones((4, 4), np.float32)))
-
-
 def test_the_cache_forgets_what_was_not_used_for_longest():
     source = source_of(random_map(1024, causal=False), FREE)
     one = 256 * 256 * 4
@@ -119,23 +100,6 @@ def test_the_cache_forgets_what_was_not_used_for_longest():
     assert cache.size == 3 * one
     cache.drop([source])
     assert cache.size == 0 and len(cache) == 0
-
-
-def test_no_read_of_a_long_map_asks_for_much_at_once():
-    class Counting:
-        shape, heads, signed = (1, 131_072, 131_072), (0,), False
-        largest = 0
-
-        def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
-            sizes = [-(-(b - a) // (1 << zoom)) for a, b in (rows, columns)]
-            self.largest = max(self.largest, max(b - a for a, b in (rows, columns)))
-            return np.zeros(sizes, np.float32)
-
-    source = Source(Counting(), 0, CAUSAL)
-    view = Viewport.fitted((131_072, 131_072), (544, 544))
-    found = whole(source, view)
-    assert found.shape == (544, 544)
-    assert source.map.largest <= tiles.MOST_READ
 
 
 # --- what is kept in the capture ------------------------------------------------------------------
@@ -281,17 +245,6 @@ def test_the_newest_request_is_read_first_and_stale_ones_not_at_all(readers, slo
     assert slow.asked == [(0, 0), *((5, column) for column in range(8))]
 
 
-def test_closed_readers_report_nothing_and_leave_no_thread(readers, slow):
-    readers.want(readers.tiles.parts(keys_of(slow, 0)))
-    assert slow.begun.wait(60)
-    threading.Timer(0.05, slow.go.set).start()
-    readers.close()
-    assert len(slow.asked) == 1 and not readers.came
-    assert not any(thread.is_alive() for thread in readers._threads)
-    readers.want(readers.tiles.parts(keys_of(slow, 1)))
-    assert len(slow.asked) == 1
-
-
 def test_a_map_that_cannot_be_read_says_so_once(readers):
     class Broken(Slow):
         def read(self, *args, **named):
@@ -329,16 +282,6 @@ def test_words_come_first_then_lines_and_then_numbers():
     assert numbers == ["0", "200", "400", "600", "800", "1,000"]
 
 
-def test_a_coarser_level_is_named_by_its_tokens():
-    names = names_of(TEXT, layer=5)
-    assert names.glyph(0) == "T" and names.glyph(1) == "he·h"
-    assert names.place(1) == "tokens 1 to 4"
-    assert texts(names.marks(MapAxis(len(names), 600, 16.0), 1.0))[1] == "he·h"
-    padded = names_of("abcde", layer=10)
-    for cell in np.flatnonzero(padded.spans[:, 1] < 0).tolist():
-        assert padded.glyph(cell) == "" and "not part" in padded.place(cell)
-
-
 # --- viewports ------------------------------------------------------------------------------------
 
 
@@ -350,24 +293,6 @@ def test_every_cell_belongs_to_exactly_one_pixel_of_the_whole(cells, room, turns
     assert len(bounds) == along.size + 1
     if along.scale < 1:
         assert (np.diff(bounds) > 0).all()
-
-
-@given(some.integers(20, 5000), some.floats(0.02, 0.99), some.integers(0, 5000))
-@example(1199, 0.77, 5000)
-def test_every_pixel_on_screen_has_cells_of_the_map(cells, scale, start):
-    along = MapAxis(cells, 200, scale).moved_to(start)
-    first, stop = along.ranges().T
-    assert (first >= 0).all() and (first < stop).all() and (stop <= cells).all()
-
-
-@given(some.integers(300, 5000), some.integers(0, 4000), some.integers(0, 300))
-def test_a_pixel_shows_the_same_cells_wherever_the_window_is(cells, start, by):
-    along = MapAxis(cells, 200, 0.13).moved_to(start)
-    moved = along.moved_to(along.start + by)
-    by = moved.start - along.start
-    shared = along.size - by
-    if shared > 0:
-        assert (along.bounds()[by : by + shared] == moved.bounds()[:shared]).all()
 
 
 def test_the_axis_of_an_image_has_the_rows_of_its_patches():

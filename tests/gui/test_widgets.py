@@ -247,20 +247,6 @@ def test_a_click_switches_a_head_and_shift_its_layer(grid):
     assert not grid.off
 
 
-def test_a_drag_paints_one_direction_and_is_one_stroke(grid):
-    view = grid.viewport()
-    grid.show_off(frozenset(heads("0.2")))
-    QTest.mousePress(view, BUTTON, pos=at(grid, 0, 0))
-    for head in (1, 2, 3):
-        QTest.mouseMove(view, at(grid, 0, head))
-        QApplication.processEvents()
-    QTest.mouseRelease(view, BUTTON, pos=at(grid, 0, 3))
-    assert grid.off == heads("0.0", "0.1", "0.2", "0.3")
-    assert [along for _, along in grid.asked] == [False, True, True]
-    QTest.mouseMove(view, at(grid, 0, 5))
-    assert HeadId(0, 5) not in grid.off
-
-
 def test_the_keyboard_walks_and_switches(grid):
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Space):
         QTest.keyClick(grid, key)

@@ -1,7 +1,7 @@
 """The frame: menus, actions, keys; names for screen readers and ways by keys."""
 
-from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QAccessible, QKeyEvent
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -34,21 +34,6 @@ def press(program, key, modifier=Qt.KeyboardModifier.NoModifier):
     program.frame.activateWindow()
     QTest.keyClick(QApplication.focusWidget() or program.frame, key, modifier)
     QApplication.processEvents()
-
-
-def test_an_action_that_cannot_be_done_is_off_and_says_why(opened):
-    actions, session = opened.frame.actions_by_name, opened.session
-    facts = session.facts
-    assert all(actions[name].isEnabled() for name in ("open", "save", "next_head", "table"))
-    assert not actions["capture"].isEnabled()  # there is no checkpoint beside it
-    assert "checkpoint" in actions["capture"].toolTip()
-    session.put(facts={})
-    assert not actions["table"].isEnabled()
-    session.put(facts=facts)
-    assert actions["table"].isEnabled()
-    session.put(capture=None)
-    assert not actions["save"].isEnabled() and "on a text" in actions["save"].toolTip()
-    assert actions["open"].isEnabled()
 
 
 # those that close the window, and that which asks the desktop for another
@@ -105,29 +90,10 @@ def test_f6_walks_all_panes_and_comes_round(opened):
 # --- keys -----------------------------------------------------------------------------------------
 
 
-PLAINLY = Qt.KeyboardModifier.NoModifier
-
-
 def test_every_action_has_keys_that_are_valid_and_its_own(app):
     every = [f"Alt+{letter}" for letter in LETTERS.values()]
     every += [key.toString() for one in ACTIONS for key in keys_of(one)]  # and of the platform
     assert all(every) and len(every) == len(set(every)) and all(one.keys for one in ACTIONS)
-
-
-def test_a_pane_with_the_keyboard_keeps_its_own_keys(opened, monkeypatch):
-    panes = [one for one in opened.frame.findChildren(QWidget) if getattr(one, "own_keys", ())]
-    assert len(panes) >= 10
-    for pane in panes:
-        monkeypatch.setattr(QApplication, "focusWidget", lambda pane=pane: pane)
-        for key, held, own in (
-            *((key, PLAINLY, True) for key in pane.own_keys),
-            (pane.own_keys[0], Qt.KeyboardModifier.ControlModifier, False),
-            (Qt.Key.Key_J, PLAINLY, False),
-        ):
-            event = QKeyEvent(QEvent.Type.ShortcutOverride, key, held)
-            event.ignore()
-            QApplication.sendEvent(opened.frame, event)
-            assert event.isAccepted() == own, (type(pane).__name__, key)
 
 
 # --- without a mouse or without eyes --------------------------------------------------------------
