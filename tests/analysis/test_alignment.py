@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hgviz.analysis.alignment import Alignment, SharedGrid, common_pieces, counterpart
+from hgviz.analysis.alignment import Alignment, SharedGrid, counterpart
 from hgviz.core import Capture, HeadId, Layer, Level, ModelSpec, Prompt
 from hgviz.maps import DenseMap, Projected
 from tests.making import byte_prompt, make_capture
@@ -46,14 +46,6 @@ def plain(prompt, stride=1, shift=0):
 
 
 # --- which cells ----------------------------------------------------------------------------------
-
-
-def test_two_models_on_one_text_meet_in_the_cells_they_have():
-    a, b = (make_capture(TEXT, seed=seed) for seed in range(2))
-    found = shared_grid(a, b)
-    assert found.is_identity and found.shape == a.maps[0].shape[1:]
-    assert found.rows.in_both.all() and found.columns.in_both.all()
-    assert found.cell(7, 3) == (7, 3) and found.tokens(7, 3) == (7, 3)
 
 
 def test_two_levels_meet_in_tokens_and_a_level_spread_to_them_is_the_map_by_hand():
@@ -105,21 +97,6 @@ def test_what_only_one_text_has_stands_between():
     assert (np.diff(found.rows.spans[0][:, 1]) >= 0).all()  # so that words can be found in it
 
 
-def test_no_position_is_lost_or_doubled_whatever_the_texts():
-    random = np.random.default_rng(0)
-    drawn = (
-        ["".join(random.choice(list("ab c."), random.integers(1, 30))) for _ in range(2)]
-        for _ in range(20)
-    )
-    for texts in (["aaaa", "bbbbb"], *drawn):
-        found = shared_grid(*(make_capture(text, strides=(1,), heads=1) for text in texts))
-        for axis, text in zip((found.rows.a, found.rows.b), texts, strict=True):
-            assert sorted(axis.positions) == list(range(len(text)))
-            assert (np.diff(axis.cells) >= 0).all()
-        if not {*texts[0]} & {*texts[1]}:
-            assert len(found.rows) == sum(map(len, texts)) and not found.rows.in_both.any()
-
-
 # --- which head -----------------------------------------------------------------------------------
 
 
@@ -135,10 +112,6 @@ def test_the_head_of_the_same_number_stands_beside_unless_another_is_chosen(head
     b = replace(b, maps=(*b.maps[:3], None, *b.maps[4:]))  # a capture that was stopped
     found = counterpart(a, b, HeadId(*head), chosen and HeadId(*chosen))
     assert found == (expected and HeadId(*expected))
-
-
-def test_a_layer_that_b_lacks_has_no_counterpart():
-    assert counterpart(make_capture(TEXT), make_capture(TEXT, strides=(1,)), HeadId(2, 0)) is None
 
 
 # --- which positions ------------------------------------------------------------------------------
@@ -204,15 +177,6 @@ def test_two_long_texts_meet_in_their_ends_in_little_time():
     assert found.a[-9:].tolist() == list(range(found.count - 9, found.count))
 
 
-def test_a_shortened_layer_meets_itself_with_the_zeros_of_its_shift():
-    one = make_capture()
-    alignment = Alignment(one, replace(one, spec=replace(one.spec, name="another")))
-    assert alignment.tokens().is_identity
-    for layer in one.spec.layers:
-        assert alignment.rows(layer, layer).is_identity
-        assert alignment.columns(layer, layer).is_identity
-
-
 @given(st.text("ab \n", max_size=12), st.data())
 def test_pieces_never_fall_and_hold_the_same_characters_on_both_sides(text, data):
     sides = []
@@ -227,12 +191,6 @@ def test_pieces_never_fall_and_hold_the_same_characters_on_both_sides(text, data
     ]
     assert characters[0] == characters[1] and "" not in characters[0].values()
     require_ascending(found)
-
-
-def test_numbers_that_fall_are_left_out():
-    for seed in range(5):
-        random = np.random.default_rng(seed)
-        require_ascending(common_pieces(random.integers(-1, 6, 12), random.integers(-1, 6, 12)))
 
 
 def require_ascending(found):

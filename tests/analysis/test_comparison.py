@@ -1,7 +1,6 @@
 """Two captures compared, and what their rows say: closed forms, symmetry, numbers that are none."""
 
 import json
-import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -12,14 +11,13 @@ from scipy.spatial.distance import jensenshannon
 from statsmodels.stats.contingency_tables import mcnemar
 
 from hgviz import examples
-from hgviz.analysis.comparison import LISTED_EXAMPLES, compare, compare_answers, most_alike
-from hgviz.analysis.metrics import NEAR_ZERO, distance_of, divergence, effective_ranks
+from hgviz.analysis.comparison import compare, compare_answers, most_alike
+from hgviz.analysis.metrics import NEAR_ZERO, effective_ranks
 from hgviz.analysis.statistics import Answers, paired_difference, ratio_interval
 from hgviz.analysis.tokens import Layout
 from hgviz.core import Capture, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt
 from hgviz.maps import DenseMap, Factors, LazyMap, Rule
 from tests.making import byte_prompt, make_capture
-from tests.progress import steps_of
 
 TEXT = "Every head looks somewhere else. " * 4
 
@@ -86,18 +84,6 @@ def test_every_head_agrees_with_its_whole_maps(kind):
             assert head.rank == pytest.approx(tuple(ranks), abs=1e-6)
 
 
-def test_sides_change_places():
-    one, other = make_capture(TEXT, heads=3), make_capture(TEXT + "More. ", seed=1, heads=2)
-    there, back = compare(one, other), compare(other, one)
-    assert there.only_a == back.only_b and there.only_b == back.only_a == ()
-    assert len(there.only_a) == len(one.spec.layers)
-    for first, second in zip(there.heads, back.heads, strict=True):
-        for name in ("largest", "mean", "relative_largest", "relative_mean", "js", "rows"):
-            assert getattr(first, name) == pytest.approx(getattr(second, name), rel=1e-9), name
-        for name in ("entropy", "near_zero", "negative", "rank", "outside"):
-            assert getattr(first, name) == pytest.approx(getattr(second, name)[::-1]), name
-
-
 def test_the_most_alike_head_is_found_wherever_the_other_model_has_it():
     random = np.random.default_rng(5)
     own, other = rows_of(random, 3, 9, 9), rows_of(random, 2, 9, 9)
@@ -123,24 +109,6 @@ def test_layers_meet_by_name_and_order_or_by_number():
     assert found.notes == (
         "layers are matched by index, because their names differ", "neither has logits",
     )  # fmt: skip
-
-
-def test_positions_of_one_piece_are_put_together():
-    """Tokens of two letters beside letters: rows averaged, columns added."""
-    random, text = np.random.default_rng(0), "abcdefghij"
-    letters = rows_of(random, 2, 10, 10)
-    pairs = rows_of(random, 2, 5, 5)
-    spans = np.arange(10).reshape(5, 2) + [0, 1]
-    names = tuple(text[a:b] for a, b in spans)
-    prompt = Prompt(text, np.arange(5), names, spans)
-    found = compare(dense(letters, byte_prompt(text)), dense(pairs, prompt))
-    assert "5 shared tokens, of 10 in A and 5 in B" in found.notes[0]
-    for head, one in enumerate(found.heads):
-        a = letters[head].reshape(5, 2, 5, 2).mean(1).sum(-1)
-        hand = reference(a, pairs[head], np.ones((5, 5), bool))
-        assert (one.rows, one.of, one.columns) == (5, 5, 5)
-        for name in ("largest", "mean", "js", "entropy"):
-            assert getattr(one, name) == pytest.approx(hand[name], abs=1e-6), name
 
 
 def test_weight_on_what_the_other_has_not_is_told():
@@ -272,17 +240,6 @@ def long_capture(seed, count):
     return Capture(spec, byte_prompt("ab " * (count // 3) + "." * (count % 3)), (spans,), (known,))
 
 
-def test_long_captures_are_compared_without_their_maps():
-    count = 6144
-    sides = [long_capture(seed, count) for seed in (0, 1)]
-    tracemalloc.start()
-    (found,) = compare(*sides).heads
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < count * count * 2  # half of one map in float32
-    assert (found.rows, found.of, found.rank_rows) == (count, count, 256)
-
-
 def test_of_longer_maps_rows_are_spread_and_the_output_says_so(monkeypatch):
     monkeypatch.setattr("hgviz.analysis.metrics.CELLS", 3 * 256 * 2048)
     sides = [long_capture(seed, 2048) for seed in (0, 1)]
@@ -291,17 +248,6 @@ def test_of_longer_maps_rows_are_spread_and_the_output_says_so(monkeypatch):
     assert "at most 768 evenly spaced rows are measured of 1 long maps" in found.notes
     (every,) = compare(*sides, every_row=True).heads
     assert (every.rows, every.of) == (2048, 2048)
-
-
-def test_steps_carry_what_is_measured_so_far(capture):
-    steps = steps_of(compare, capture, capture)
-    sizes = [len(step.value) for step in steps]
-    assert sizes == sorted(sizes) and sizes[-1] == len(capture.spec.heads)
-    assert all(0 <= step.done <= step.total for step in steps)
-    assert compare(capture, capture).logits.to_dict() == {
-        "largest": 0, "mean": 0, "same": 1, "places": len(capture.prompt),
-        "of": len(capture.prompt),
-    }  # fmt: skip
 
 
 # --- rows -----------------------------------------------------------------------------------------
@@ -337,13 +283,6 @@ def test_known_maps_have_the_numbers_they_must(a, b, wanted):
     found = pair(a, b)
     for name, value in wanted.items():
         assert getattr(found, name) == pytest.approx(value, abs=1e-7), name
-
-
-def test_the_distance_of_what_is_nearly_alike_does_not_cancel_out():
-    p, moved = np.full(4, 0.25), np.array([1e-9, -1e-9, 2e-9, -2e-9])
-    # half the sum of squares over 8 m, in bits
-    expected = np.sqrt((moved**2 / (8 * 0.25)).sum() / np.log(2))
-    assert distance_of(divergence(p, p + moved)) == pytest.approx(expected, rel=1e-4)
 
 
 @settings(max_examples=30, deadline=None)
@@ -416,16 +355,6 @@ def test_classes_are_those_of_the_same_name():
     assert (found.agreement, found.b.score.value) == (1, 1)
     found = of_classes(np.array([0, 1]), [0, 1], [0, 2], labels=LABELS)
     assert found.differing[0].b == "another class"
-
-
-def test_those_that_one_side_gets_right_come_first_and_the_list_is_short():
-    a = np.where(np.arange(60) < 50, 1, 0)
-    asked = (classes(np.zeros(60, np.int64), LABELS),) * 2
-    found = compare_answers(asked, (answers(a), answers(np.full(60, 2))), LABELS.__getitem__)
-    assert [answer.example for answer in found.differing[:11]] == [*range(50, 60), 0]
-    facts = found.to_dict()
-    assert len(facts["examples"]) == LISTED_EXAMPLES and facts["differing"] == 60
-    assert len(found.to_dict(None)["examples"]) == 60
 
 
 def test_tokens_are_paired_and_bits_have_an_interval_over_windows():

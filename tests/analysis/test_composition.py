@@ -14,7 +14,6 @@ from hgviz.analysis import composition
 from hgviz.analysis.composition import (
     Rollout,
     describe_shares,
-    mean_distances,
     rollout,
     rollout_capture,
     sums_of,
@@ -24,7 +23,6 @@ from hgviz.models import open_model
 from tests.analysis.planting import (
     SEGMENT_ENDS,
     SENTENCE,
-    Planted,
     funnel,
     hourglass,
     letters,
@@ -294,58 +292,6 @@ def test_every_family_equals_whole_matrices_for_every_choice(name, memory, monke
 # --- closed forms ---------------------------------------------------------------------------------
 
 
-def test_with_identity_maps_only_pooling_and_the_residual_are_left():
-    for causal in (True, False):
-        capture = hourglass(
-            text(11), (1, 3), down=False, up=False, form="windowed", causal=causal,
-            weights=lambda layer, seen: np.broadcast_to(np.eye(len(seen)), (2, *seen.shape)),
-        )  # fmt: skip
-        mean = np.zeros((11, 11))
-        for token in range(11):
-            first = token // 3 * 3 - 2 * causal
-            inside = [at for at in range(first, first + 3) if 0 <= at < 11]
-            mean[token, inside] = 1 / len(inside)
-        np.testing.assert_allclose(rollout(capture), (np.eye(11) + mean) / 2, atol=1e-7)
-
-
-@pytest.mark.parametrize(
-    ("make", "residual", "copied", "looked_up"),
-    [
-        *((lambda form=form: hourglass(text(12), (1, 3), form=form, down=False, up=False,
-                                       counts=(0, 0)), residual, [1 - residual], [0])
-          for form in ("official", "windowed") for residual in (0.5, 0.9)),
-        (lambda: hourglass(text(12), (1, 3)), 1.0, [0], [0]),
-        (lambda: patched("one part", 33), 0.5, [0], [0.75]),  # two layers look up
-        (lambda: patched("two parts", 33), 0.5, [0, 0.75], [0.75, 0]),
-    ],
-)  # fmt: skip
-def test_shares_of_levels_are_those_of_the_sums(make, residual, copied, looked_up):
-    found = Rollout(make(), RolloutOptions(residual=residual)).rows().level_shares
-    np.testing.assert_allclose(found[:, 0].T, [copied] * found.shape[2], atol=1e-6)
-    np.testing.assert_allclose(found[:, 1].T, [looked_up] * found.shape[2], atol=1e-6)
-
-
-def test_what_stays_at_a_level_is_what_the_levels_below_have_no_part_in():
-    capture = hourglass(text(12), (1, 3), form="windowed", down=False, up=False)
-    stays = Rollout(capture).row(8).parts[0]
-    pre, post = (rn(capture.maps[at].weights.mean(0)) for at in (0, 2))
-    eye = np.eye(12)
-    wanted = (post + eye) / 2 @ (eye / 2) @ ((pre + eye) / 2)
-    np.testing.assert_allclose(stays, wanted[8], atol=1e-6)
-    distance, none = mean_distances(capture, (stays, np.zeros(12)), 8)
-    assert distance == pytest.approx(np.abs(np.arange(12) - 8) @ stays / stays.sum())
-    assert np.isnan(none)
-
-
-def test_rows_of_padding_that_were_never_computed_change_nothing():
-    for form in ("official", "windowed"):
-        capture = hourglass(text(11), (1, 3), form=form)
-        at = next(one.index for one in capture.spec.layers if one.role == "up")
-        short = Planted(capture.maps[at].weights[:, :11])
-        written = replace(capture, maps=(*capture.maps[:at], short, *capture.maps[at + 1 :]))
-        np.testing.assert_array_equal(rollout(written), rollout(capture))
-
-
 class Even:
     """A causal map of any size whose rows are even; it is never there as a whole."""
 
@@ -429,14 +375,6 @@ def test_what_cannot_be_composed_is_said():
         with pytest.raises(HgvizError, match=message) as error:
             rollout(capture, **asked)
         assert error.value.do and "\n" not in str(error.value)
-
-
-def test_a_very_long_text_is_composed_only_by_rows(monkeypatch):
-    monkeypatch.setattr(composition, "FULL_LIMIT", 10)
-    for call in (rollout, tasks.rollout_capture):
-        with pytest.raises(HgvizError, match="Choose fewer rows"):
-            call(SMALL)
-    assert rollout(SMALL, (11, 12)).shape == (1, 12)
 
 
 def test_options_that_cannot_be_are_said():

@@ -14,38 +14,28 @@ from hgviz.analysis.importance import (
     METHODS,
     Limits,
     MaskTrial,
-    Slice,
     changes,
-    curve_points,
     importance,
-    mean_along,
-    nearest_point,
     order_by_need,
     pruning_curve,
     random_band,
     random_chance,
-    random_curves_beside,
-    random_order,
     removable_heads,
     removal_costs,
-    saved_share,
     savings,
-    score_slices,
     slices_of,
     split_examples,
     try_mask,
 )
 from hgviz.analysis.statistics import (
     Z95,
-    Answers,
     agresti_coull,
     paired_difference,
     ratio_interval,
 )
 from hgviz.core import HeadCost, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt
-from hgviz.examples import classification_examples, next_token_examples
+from hgviz.examples import classification_examples
 from hgviz.study import UNKNOWN, PruningCurve
-from tests.making import byte_prompt
 from tests.progress import steps_of
 from tests.studying import make_study
 
@@ -124,13 +114,6 @@ def test_keys_go_with_the_last_head_of_their_group():
         assert alone(parameters, spec).tolist() == [SIDE, SIDE, 2 * SIDE]
 
 
-def test_what_is_off_is_a_share_of_all_that_could_be():
-    study = make_study(off=[(0, 1)])
-    order = tuple(head for head in study.heads if head not in study.off)
-    shares = saved_share(study, replace(curve_of([0.9, 0.8]), order=order), "flops")
-    assert len(shares) == len(order) + 1 and (np.diff(shares) > 0).all() and 0.9 < shares[-1] < 1
-
-
 # --- orders ---------------------------------------------------------------------------------------
 
 
@@ -154,14 +137,6 @@ def test_limits_hold_at_every_step_and_nothing_more_could_go(needs, least, prote
         on[head.layer] -= 1
     for head in set(HEADS) - set(order) - protected - off:
         assert on[head.layer] <= least
-
-
-def test_a_seed_is_an_order_and_every_head_comes_first_about_as_often():
-    for least in range(4):
-        order = random_order(Limits(HEADS, least), 7)
-        assert order == random_order(Limits(HEADS, least), 7) and len(order) == 3 * (4 - least)
-    firsts = Counter(random_order(Limits(HEADS), seed)[0] for seed in range(1200))
-    assert set(firsts) == set(HEADS) and max(firsts.values()) < 150 and min(firsts.values()) > 60
 
 
 @given(st.integers(2, 300), st.integers(0, 99), st.floats(0.05, 0.95))
@@ -233,15 +208,6 @@ def test_rank_one_is_the_most_needed_head_and_heads_that_were_off_have_none():
             assert np.flatnonzero(np.isnan(found.score)).tolist() == [1, 6], name
             assert len(found.to_rows()) == len(found.least_needed) == found.rank.max() == 16
             assert not {study.heads[1], study.heads[6]} & {*found.least_needed}
-
-
-def test_rows_are_those_of_the_command_line():
-    rows = importance(make_study(4, 9), "michel").to_rows()
-    assert [list(row) for row in rows] == [["head", "score", "low", "high", "rank"]] * 18
-    assert [row["rank"] for row in rows] == list(range(1, 19))
-    assert rows[0]["score"] == max(row["score"] for row in rows)
-    rows = importance(make_study(4, 1), "michel").to_rows()
-    assert {row["low"] for row in rows} == {row["high"] for row in rows} == {None}
 
 
 @given(st.sets(st.integers(0, 29), min_size=2), st.integers(0, 20))
@@ -332,15 +298,6 @@ def test_a_curve_counts_what_was_right_place_by_place(asked):
     assert found.off(2) == {*study.heads[:2]} and found.off(0) == frozenset()
 
 
-@given(st.integers(1, 300), st.integers(2, 60))
-def test_points_go_from_none_to_all_in_equal_steps(heads, most):
-    points = curve_points(heads, most)
-    assert points[0] == 0 and points[-1] == heads and len(points) <= max(most, 2)
-    steps = np.diff(points)
-    assert (steps > 0).all() and steps.max() - steps.min() <= 1
-    assert heads >= most or (steps == 1).all()
-
-
 @given(st.lists(st.integers(-30, 10), min_size=1, max_size=12), st.integers(0, 15))
 def test_k_is_the_last_number_before_the_first_loss_of_more_than_a_point(changes, wide):
     changes = np.array([0, *changes]) / 1000
@@ -351,20 +308,6 @@ def test_k_is_the_last_number_before_the_first_loss_of_more_than_a_point(changes
         fine = [k for k in range(len(side)) if all(side[: k + 1] >= -0.01 - 1e-9)]
         assert bound == max(fine)
     assert bounds[1] <= bounds[0]
-
-
-def test_the_mean_along_a_line_is_its_middle():
-    assert mean_along([0, 1, 4], [1.0, 0.75, 0.0]) == pytest.approx(0.5)
-    assert mean_along([0, 2, 8], [0.9, 0.8, 0.5]) == pytest.approx((2 * 0.85 + 6 * 0.65) / 8)
-    assert mean_along([3], [0.25]) == 0.25
-
-
-def test_a_budget_is_the_nearest_point_and_none_beyond_the_end_of_a_curve():
-    for share, at, last in (
-        (0.25, 1, 8), (0.375, 1, 8), (0.38, 2, 8), (1.0, 4, 8), (0.01, 0, 8), (0.75, None, 4),
-        (0.6, 2, 4),
-    ):  # fmt: skip
-        assert nearest_point(np.arange(0, last + 1, 2), 8, share) == at
 
 
 def test_a_band_holds_what_quantiles_hold_where_all_of_its_curves_are():
@@ -378,29 +321,11 @@ def test_a_band_holds_what_quantiles_hold_where_all_of_its_curves_are():
     assert random_band([]).orders == 0 and not len(random_band([]).removed)
 
 
-@given(st.integers(1, 30), st.integers(0, 999))
-def test_chance_counts_the_random_orders_that_do_as_well(count, seed):
-    random = np.random.default_rng(seed)
-    randoms = [curve_of(row) for row in random.random((count, 5))]
-    mine = curve_of(random.random(5))
-    areas = [mean_along(curve.removed, curve.values) for curve in (mine, *randoms)]
-    better = sum(area >= areas[0] - 1e-9 for area in areas[1:])
-    assert random_chance(mine, randoms) == pytest.approx((1 + better) / (1 + count))
-
-
 def test_chance_compares_only_points_that_all_have():
     """Between fewer points a bent curve has a smaller area: the same order must not look better."""
     bent = curve_of([0.9, 0.9, 0.9, 0.9, 0.5])
     coarse = [curve_of([0.9, 0.9, 0.5], removed=[0, 2, 4]) for _ in range(20)]
     assert random_chance(bent, coarse) == 1.0
-
-
-def test_random_curves_of_other_examples_or_fewer_heads_are_not_beside_one():
-    curve = curve_of([0.9, 0.8])
-    same = replace(curve, method="random", seed=1)
-    others = (replace(same, rows=np.arange(8)), replace(same, order=TWELVE[:5]), curve)
-    study = replace(make_study(), curves=(same, *others))
-    assert random_curves_beside(study, curve) == (same,)
 
 
 # --- heads off beside the baseline ----------------------------------------------------------------
@@ -480,28 +405,3 @@ def test_every_example_is_in_one_class_and_one_quarter_of_the_lengths(lengths):
     parts = [examples.lengths[part.places] for part in slices if part.by == "length"]
     assert len(parts) <= 4
     assert all(max(a) < min(b) for a, b in zip(parts, parts[1:], strict=False))
-
-
-def test_lengths_are_named_by_their_ends_and_tokens_have_no_classes():
-    slices = slices_of(texts(8, [3, 4, 5, 6, 7, 8, 9, 1200]))
-    names = [part.name for part in slices if part.by == "length"]
-    assert names == ["3 to 4 tokens", "5 to 6 tokens", "7 to 8 tokens", "9 to 1,200 tokens"]
-    windows = next_token_examples([byte_prompt("to be or not to be")], None, 6)
-    assert [part.by for part in slices_of(windows)] == ["all"]
-
-
-def test_places_that_one_side_has_not_answered_are_not_counted():
-    random, examples = np.random.default_rng(3), texts(50)
-    predictions, losses = random.integers(0, 2, (2, 50)), random.normal(0.3, 1, (2, 50))
-    predictions[0, 40:] = predictions[1, :4] = -1
-    before, now = map(Answers, losses.astype(np.float32), predictions)
-    every = Slice("all", "", np.ones(50, bool))
-    (part,) = score_slices(examples, before, now, [every])
-    assert (part.n, part.total) == (36, 50)
-    more = (now.loss - before.loss)[4:40].astype(float)
-    ends = stats.norm.interval(0.95, more.mean(), stats.sem(more))
-    assert part.loss_change == pytest.approx((more.mean(), *ends), 1e-5)
-    nothing = Answers.unasked(examples)
-    (part,) = score_slices(examples, nothing, nothing, [every])
-    assert (part.n, part.total, part.now, part.change) == (0, 50, (0, 0, 1), (0, -1, 1))
-    assert part.p == 1 and part.loss_change == (0, -np.inf, np.inf)

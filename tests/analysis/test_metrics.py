@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
 from hgviz.analysis import metrics
-from hgviz.analysis.comparison import MetricCollector, NanMean, compare, metric_changes
+from hgviz.analysis.comparison import MetricCollector, NanMean, metric_changes
 from hgviz.analysis.tokens import Layout
 from hgviz.core import HeadId, Layer, Level, ModelSpec
 from tests.analysis.planting import even_rows, letters, plant
-from tests.making import make_capture
 
 FIRST = HeadId(0, 0)
 N = 12
@@ -56,50 +55,6 @@ def test_of_many_rows_blocks_are_taken_from_the_first_to_the_last():
     assert [block.stop - block.start for block in blocks] == [size, size, size, 7]
     assert (blocks[0].start, blocks[-1].stop) == (0, 50 * size + 7)
     assert metrics.row_blocks(5, 1) == [slice(0, 5)]
-
-
-@pytest.mark.parametrize("signed", [False, True])
-def test_every_head_has_what_plain_numpy_and_a_comparison_find(signed):
-    capture = make_capture("One two three four five six. " * 6, signed=signed)
-    names = metrics.metrics_for(metrics.PAIR)
-    heads = [HeadId(0, 0), HeadId(1, 3), HeadId(4, 1), HeadId(2, 2)]
-    found = metrics.measure(capture, names, heads)
-    compared = {head.head: head for head in compare(capture, capture).heads}
-    assert [*found] == heads and all({*found[head]} == {*names} for head in heads)
-    for head in heads:
-        weights = capture.maps[head.layer].read(head.head)
-        weights = weights[Layout(capture, head.layer, {}).real].astype(float)
-        sizes, other = np.abs(weights), compared[head]
-        shares = even_rows(sizes)[sizes.any(1)]
-        logs = np.log(np.where(shares > 0, shares, 1))
-        wanted = {
-            "row_sum": weights.sum(1).mean(), "focus": shares.max(1).mean(),
-            "entropy": -(shares * logs).sum(1).mean(), "near_zero": other.near_zero[0],
-            "negative_mass": other.negative[0],
-            "rank": other.rank[0] / min(other.rank_rows, other.columns),
-        }  # fmt: skip
-        for name, value in wanted.items():
-            assert found[head][name] == pytest.approx(value, rel=1e-5, abs=1e-6), (head, name)
-    part = replace(capture, maps=(None, *capture.maps[1:]))
-    assert [*metrics.measure(part, ["focus"], heads)] == heads[1:]
-
-
-def test_of_long_maps_rows_spread_evenly_are_measured(monkeypatch):
-    monkeypatch.setattr(metrics, "EXACT_CELLS", 1 << 16)
-    monkeypatch.setattr(metrics, "BLOCK_ROWS", 16)
-    capture = make_capture("The hourglass was used at sea. " * 40)
-    found = metrics.measure(capture, ["row_sum"], [FIRST])[FIRST]
-    assert found.all_rows == 1240 and 32 <= found.rows <= 64
-    row_sum = float(capture.maps[0].read(0).sum(1).mean())
-    assert found["row_sum"] == pytest.approx(row_sum, rel=1e-3)
-
-
-def test_a_head_is_shown_among_those_of_its_kind():
-    capture = make_capture("The hourglass.", strides=(1, 2))
-    kinds = {layer.index: layer.role for layer in capture.spec.layers}
-    assert {kinds[head.layer] for head in metrics.peers(capture, FIRST)} == {"self"}
-    down = next(index for index, kind in kinds.items() if kind == "down")
-    assert {kinds[head.layer] for head in metrics.peers(capture, HeadId(down, 0))} == {"down", "up"}
 
 
 # --- a text, with gradients -----------------------------------------------------------------------
@@ -209,15 +164,6 @@ def test_slopes_count_where_something_depends_on_a_row():
     assert np.allclose(found.cells.sum(1), 3 * N)
 
 
-def test_cells_are_sorted_by_the_size_of_their_score():
-    scores, seen = np.zeros((1, N, N)), np.zeros((N, N), bool)
-    scores[0, 0, :9], seen[0, :9] = [0, -0.125, 0.25, -0.5, 1, 2, -4, 8, -16], True
-    slopes = {0: np.full((1, N, N), 3.0)}
-    found = measured(UNIFORM, scores={0: scores}, at_scores=slopes, seen=seen)
-    assert np.array_equal(found.cells[0], np.ones(9))
-    assert np.array_equal(found.at_scores[0], np.full(9, 3.0))
-
-
 def test_blocks_of_rows_give_what_the_whole_map_gives(monkeypatch):
     random, seen = np.random.default_rng(0), np.tril(np.ones((40, 40), bool))
     maps = {layer: random.normal(size=(heads, 40, 40)) * seen for layer, heads in ((0, 3), (1, 2))}
@@ -232,13 +178,6 @@ def test_blocks_of_rows_give_what_the_whole_map_gives(monkeypatch):
         assert np.allclose(getattr(whole, name), getattr(parts, name), rtol=1e-12), name
     size = np.abs(slopes[0][1])
     assert np.isclose(whole.values["small"][1], (size[seen] < 1e-3 * size.max()).mean())
-
-
-@pytest.mark.parametrize("empty", [0.0, np.nan])
-def test_maps_that_say_nothing_do_no_harm(empty):
-    found = measured(empty * UNIFORM, IDENTITY, at_scores={0: np.zeros((2, N, N))})
-    assert np.isnan(found.values["entropy"][0]) and found.values["entropy"][1] == 0
-    assert np.isnan(found.values["small"][1])
 
 
 def collected(texts, spec):
@@ -349,23 +288,6 @@ def test_kernels_of_known_maps(matrix, causal, score, is_convolution):
         assert found.score == pytest.approx(score, abs=5e-3, nan_ok=True)
 
 
-def test_kernels_have_their_centre_and_width():
-    for offset in (-1, 0, 3):
-        assert kernel(np.eye(24, k=offset))[:3] == pytest.approx((1, offset, 0))
-    found = kernel(BACK, causal=True)
-    # p(0) = 1/n and p(-1) = 1, so that every other row has 1/(n + 1) at itself
-    rows = np.arange(1, 12)
-    uneven = ((1 - 1 / rows) ** 2 + (rows - 1) / rows**2).sum()
-    assert found.centre == pytest.approx(-1 / (1 + 1 / 11))
-    assert found.score == pytest.approx(1 - 10 * 2 / 12**2 / uneven)
-    wide = kernel(toeplitz(60, [1] * 13, range(-6, 7)))
-    assert wide.score > 0.9 and wide.width == pytest.approx(np.std(range(-6, 7)), abs=0.3)
-    random = np.random.default_rng(0)
-    maps = np.exp(random.normal(size=(8, 64, 64)))
-    assert max(one.score for one in kernels(even_rows(maps))) < 0.3
-    assert max(one.score for one in kernels(even_rows(np.tril(maps)), causal=True)) < 0.3
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(2, 30), min_size=1, max_size=3), st.booleans())
 def test_any_maps_of_any_texts_equal_the_formula_on_whole_maps(seed, sizes, causal):
@@ -378,14 +300,6 @@ def test_any_maps_of_any_texts_equal_the_formula_on_whole_maps(seed, sizes, caus
         np.testing.assert_allclose(found[:3], wanted, atol=1e-5, rtol=1e-5)
 
 
-def test_what_varies_between_texts_is_the_content():
-    (still,) = kernels(STILL[None], STILL[None, :9, :9])
-    (turned,) = kernels(IDENTITY[None], IDENTITY[None, :, ::-1])
-    assert still.variance == 0 and np.isnan(kernel(STILL).variance)
-    # every cell that only one of the two has varies by 1/4
-    assert turned.variance == pytest.approx(24 / 144 / 4)
-
-
 # --- distances between heads ----------------------------------------------------------------------
 
 
@@ -396,17 +310,6 @@ def likeness(*maps):
     )
     found.add(capture.maps, Layout(capture, 0, {}))
     return found
-
-
-def test_heads_are_apart_by_the_keys_that_they_do_not_share():
-    found = likeness(np.stack([IDENTITY, -IDENTITY]), IDENTITY[None, ::-1])
-    assert found.distances()[0, 1] == 0  # signed weights count by their size
-    assert found.distances()[0, 2] == pytest.approx(1)
-    nearest = found.nearest()
-    assert nearest[HeadId(0, 0)] == (HeadId(0, 1), 0) and nearest[HeadId(0, 1)] == (FIRST, 0)
-    assert nearest[HeadId(1, 0)][0] == FIRST
-    nothing = likeness(np.stack([IDENTITY, 0 * IDENTITY]))
-    assert np.isnan(nothing.distances()[0, 1]) and nothing.nearest() == {}
 
 
 def test_distances_are_scipys_over_the_rows_that_are_read(monkeypatch):

@@ -6,10 +6,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hgviz.analysis.metrics import METRICS, applicable
 from hgviz.analysis.roles import ROLES, corpus_roles, notable_heads, rank, roles, top_keys
 from hgviz.analysis.tokens import Lexicon
-from hgviz.core import HeadId, Layer, Level, Selection, slot_prompt
+from hgviz.core import HeadId, Selection
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.tasks.heads import (
     corpus_notes,
@@ -24,7 +23,6 @@ from tests.analysis.planting import (
     hourglass,
     key_of,
     letters,
-    pieces,
     plant,
     spaced,
     tagged,
@@ -38,7 +36,6 @@ from tests.making import (
     make_factors,
     make_spec,
 )
-from tests.progress import steps_of
 
 FIRST = HeadId(0, 0)
 TEXT = (
@@ -235,14 +232,6 @@ def test_the_other_text_of_a_pair_is_a_role():
     assert role_of(weights, prompt, causal=False).role == "other text"
 
 
-def test_one_place_near_by_comes_before_its_neighbourhood():
-    near = looking(lambda i: [i - 1], share=0.55) + looking(PLANTED["local"], share=0.98)
-    assert key_of(role_of(near)) == "local"  # 38 % on the previous letter, 77 % near by
-    near = looking(lambda i: [i - 1], share=0.99) + looking(PLANTED["local"], share=0.99)
-    found = role_of(near)
-    assert key_of(found) == "previous token" and found.role == "previous token"
-
-
 # --- no role --------------------------------------------------------------------------------------
 
 
@@ -261,21 +250,6 @@ def test_heads_that_look_at_random_have_no_role(sharpness):
     assert notable_heads(found) == []
 
 
-def test_heads_with_a_favourite_place_have_no_meaning():
-    random = np.random.default_rng(5)
-    favourites = 8 * (random.permuted(np.tile(np.arange(N) == 100, (60, 1)), axis=1))
-    maps = softmax(favourites[:, None, :] + random.normal(size=(60, N, N)))
-    assert {key_of(head) for head in roles(plant(letters(TEXT), [maps])).values()} <= {
-        "", "first token",
-    }  # fmt: skip
-
-
-def test_an_even_head_spreads():
-    found = role_of(looking(lambda i: []))
-    assert (found.role, found.clarity) == ("uniform", 0.0)
-    assert role_evidence(found) == "entropy 100 % of its maximum"
-
-
 @pytest.mark.parametrize("text", ["", "a", "مرحبا بالعالم", "\n\n"])
 def test_short_and_strange_texts_have_no_roles(text):
     n = len(text)
@@ -284,43 +258,6 @@ def test_short_and_strange_texts_have_no_roles(text):
     for head in roles(hourglass(letters(text), (1, 2))).values() if text else ():
         assert key_of(head) == "" and role_sentence(head)
         assert np.isfinite(list(head.metrics.values())).all()
-
-
-@pytest.mark.parametrize(("n", "m"), [(1, 7), (7, 1)])
-def test_the_shortest_pairs_of_texts_have_no_roles(n, m):
-    found = roles(translated(spaced(SOURCE[:n]), spaced(TARGET[:m])))
-    for head in found.values():
-        assert key_of(head) == "" and np.isfinite(list(head.metrics.values())).all()
-    if n == 1:
-        alone = found[HeadId(3, 0)]
-        assert alone.role == "single key" and "there is only one key" in role_evidence(alone)
-
-
-def test_slots_and_states_are_no_words():
-    layer, count = Layer(0, "middle.0", "self", 0, 1, (0,), ("softmax",), False), len(SOURCE)
-    base, at = plant(spaced(SOURCE), [np.eye(count)[None]], causal=False), np.arange(5)
-    levels = Level(0), Level(1, sequence="slots")
-    for weights, role, sentence in (
-        (looking(lambda i: [2], 0.7, count, 5), "single slot", "Mostly attends to “slot 2”"),
-        (np.full((count, 5), 0.2), "uniform", "Uniform attention"),
-    ):
-        capture = replace(
-            base, spec=replace(base.spec, levels=levels, layers=(layer,)),
-            maps=(Planted(weights[None]),), spans=(base.spans[0], np.stack([at, at + 1], axis=1)),
-        )  # fmt: skip
-        found = roles(capture)[FIRST]
-        assert (found.role, role_sentence(found)) == (role, sentence)
-        assert set(found.metrics) == {"focus", "entropy"}
-    states = replace(slot_prompt(9), pieces=tuple(f"state {i}" for i in range(9)),
-                     states=np.zeros((9, 4), np.float32))  # fmt: skip
-    for key, sentence in (
-        (0, "Attends to the first state of the source"),
-        (4, "Mostly attends to “state 4”"),
-    ):
-        weights = np.stack([looking(lambda i, key=key: [key], 0.7, len(TARGET), 9)] * 2)
-        maps = {"decoder.0.cross": weights}
-        capture = translated(states, spaced(TARGET), maps, encoder=0)
-        assert role_sentence(roles(capture)[HeadId(1, 0)]) == sentence
 
 
 def test_padding_does_not_count():
@@ -356,65 +293,6 @@ def test_shortened_levels_speak_of_positions_and_groups():
         place = place if layer.role == "self" else "group"
         assert found[HeadId(layer.index, 0)].role == f"previous {place}", layer.name
         assert found[HeadId(layer.index, 1)].role == f"current {place}", layer.name
-
-
-def test_what_a_shortened_position_stands_for_decides():
-    def weights(layer, seen):
-        stride, shift = 2**layer.key_level, {"down": 1}.get(layer.role, 0)
-        ends = (np.arange(seen.shape[1]) - shift) * stride + 1
-        parts = [TEXT[max(end - stride, 0) : max(end, 0)] for end in ends]
-        marks = [part != part.lower() for part in parts]
-        return np.broadcast_to(even_rows(np.where(marks, 20.0, 0.2) * seen), (2, *seen.shape))
-
-    for found in roles(hourglass(letters(TEXT), (1, 2, 4), weights=weights)).values():
-        assert key_of(found) == "capitals", found
-
-
-def test_windows_with_a_single_key_are_trivial():
-    capture = hourglass(letters(TEXT), (1, 2, 4), form="windowed")
-    maps = [
-        Planted(np.where(one.weights > 0, np.indices(one.shape)[2] % 2 * 0.8 + 0.1, 0))
-        if layer.role == "down" else one
-        for layer, one in zip(capture.spec.layers, capture.maps, strict=True)
-    ]  # fmt: skip
-    kinds = {layer.index: layer.role for layer in capture.spec.layers}
-    for head, found in roles(replace(capture, maps=tuple(maps))).items():
-        if kinds[head.layer] == "up":
-            assert role_sentence(found) == "Single key, weight 1 (trivial)" and found.clarity == 0
-        if kinds[head.layer] == "down":
-            assert found.role == "last position in group"
-
-
-def test_heads_of_one_layer_speak_each_of_its_own_sign():
-    n = len(SOURCE)
-    signed = np.where(np.arange(n) == 0, 0.4, -0.02) * np.ones((n, n))
-    maps = np.stack([looking(lambda i: [0], 0.7, n, n), signed])
-    capture = plant(spaced(SOURCE), [maps], causal=False, signed=True)
-    layer = replace(capture.spec.layers[0], activations=("softmax", "ymish"))
-    capture = replace(capture, spec=replace(capture.spec, layers=(layer,)))
-    plain, both = roles(capture).values()
-    assert (key_of(plain), key_of(both)) == ("first token", "first token")
-    assert "mean attention" in role_evidence(plain) and "above 0" not in role_evidence(plain)
-    assert "mean |attention|" in role_evidence(both)
-    below = 0.02 * (n - 1)
-    assert f"row sum 0.40 above 0, −{below:.2f} below" in role_evidence(both)
-    assert not {"positive", "negative"} & set(plain.metrics)
-    numbers = {name: both.metrics[name] for name in ("positive", "negative", "first")}
-    assert numbers == pytest.approx(
-        {"positive": 0.4, "negative": -below, "first": 0.4 / (0.4 + below)}
-    )
-    nothing = role_of(np.zeros((n, n)), spaced(SOURCE), causal=False, signed=True)
-    assert key_of(nothing) == "" and nothing.most is None
-    assert nothing.metrics["positive"] == nothing.metrics["negative"] == 0
-
-
-def test_tokens_are_called_tokens_and_letters_letters():
-    words = [f" {word}" for word in TEXT.split()]
-    found = role_of(looking(lambda i: [i - 1], rows=len(words)), pieces(*words))
-    assert (found.role, role_sentence(found)) == ("previous token", "Attends to the previous token")
-    assert METRICS["distance"].named("token") == "Mean distance, tokens"
-    later = role_of(np.eye(N, k=1) * 0.9 + 0.1 / N, causal=False)
-    assert later.role == "next token" and ROLES["next token"].later
 
 
 def test_a_head_on_the_rarest_word_of_each_sentence_is_named_where_a_corpus_counts_words():
@@ -533,23 +411,6 @@ def test_every_metric_equals_a_dense_computation_without_a_whole_map(n, monkeypa
         assert found[name] == pytest.approx(value, abs=1e-5, rel=1e-5), name
 
 
-def test_metrics_of_keys_are_means_over_the_rows_that_have_such_a_key():
-    weights = looking(lambda i: [i - 1], share=0.5)
-    metrics = role_of(weights).metrics
-    for name, keys in (
-        ("same token", PLANTED["duplicate token"]), ("induction", PLANTED["induction"]),
-    ):  # fmt: skip
-        shares = [weights[i, [*keys(i)]].sum() for i in range(15, N) if keys(i)]
-        assert metrics[name] == pytest.approx(np.mean(shares), rel=1e-5)
-    assert np.isnan(metrics["diagonal"]) and applicable([metrics]) == tuple(metrics)
-    head = looking(lambda i: [10, 19], 0.8, COUNT, COUNT)
-    special = role_of(head, tagged(*PARTS), causal=False).metrics
-    numbers = {name: special[name] for name in ("focus", "words", "separators")}
-    assert numbers == pytest.approx({"focus": 0.41, "words": 0.01, "separators": 0.82})
-    eye = np.eye(len(SOURCE))
-    assert not {"words", "separators"} & {*role_of(eye, spaced(SOURCE), causal=False).metrics}
-
-
 def test_between_two_texts_nothing_is_said_of_distances():
     found = over(crossing(same_place)).heads
     cross, decoder = found[HeadId(3, 0)], found[HeadId(2, 0)]
@@ -561,19 +422,6 @@ def test_between_two_texts_nothing_is_said_of_distances():
     assert cross.metrics["diagonal"] > 0.7 and "diagonal" not in decoder.metrics
     assert rank("distance", cross.head, found) == (0, 0) and decoder.metrics["distance"] > 0
     assert notable_heads(found)[-1].head == cross.head
-
-
-def test_offsets_of_a_shortened_level_are_in_tokens():
-    def weights(layer, seen):
-        out = np.eye(*seen.shape, k=-1) * seen
-        out[~out.any(1), 0] = 1
-        return np.stack([out, out])
-
-    capture = hourglass(letters("ab" * 60), (1, 4), weights=weights)
-    middle = next(one for one in capture.spec.layers if one.level == 1 and one.role == "self")
-    metrics = over(capture).heads[HeadId(middle.index, 0)].metrics
-    assert metrics["offset"] == -4 and metrics["positional"] > 0.95
-    assert metrics["centre"] == pytest.approx(-4, abs=0.3) and metrics["convolution"] > 0.9
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -618,13 +466,6 @@ def test_over_texts_every_row_counts_once():
     assert still.metrics["variance"] == 0 < moving.metrics["variance"]
 
 
-def test_roles_show_over_texts_too_short_to_show_one_alone():
-    texts = [plant(spaced(SOURCE[:7]), [previous(7)[None]])] * 12
-    assert not over(texts[0]).heads[FIRST].role
-    found = over(*texts).heads[FIRST]
-    assert key_of(found) == "previous token" and found.score == pytest.approx(1)
-
-
 def test_examples_are_the_rows_that_do_it_most_quoted_from_their_texts():
     random, texts, text = np.random.default_rng(3), [], TEXT[:40]
     for _ in range(5):
@@ -646,32 +487,6 @@ def test_examples_are_the_rows_that_do_it_most_quoted_from_their_texts():
         assert example.at == (
             text[max(0, query - 24) : query], text[query], text[query + 1 : query + 25],
         )  # fmt: skip
-
-
-def test_steps_carry_what_is_known_so_far_and_missing_layers_are_named():
-    texts = [plant(letters("ab" * 20), [previous(40)[None]])] * 6
-    steps = steps_of(corpus_roles, texts.__getitem__, range(6))
-    assert [step.value.texts for step in steps if step.value is not None] == [1, 2, 4]
-    shares = [step.done for step in steps]
-    assert shares == sorted(shares) and shares[-1] < steps[-1].total == 6
-    capture = hourglass(letters(TEXT[:40]), (1, 2))
-    part = replace(capture, maps=(capture.maps[0], None, *capture.maps[2:]))
-    steps = steps_of(roles, part)
-    values = [step.value for step in steps if step.value is not None]
-    assert len(values) == len(capture.spec.layers) == steps[-1].done == steps[-1].total
-    assert {head.layer for head in values[-1]} == {0, 2, 3, 4}
-    assert "layers 1 are not captured" in corpus_notes(over(part))
-
-
-def test_pruned_heads_keep_their_numbers():
-    weights = np.stack([np.eye(40), previous(40)])
-    whole = plant(letters("ab" * 20), [weights])
-    layer = replace(whole.spec.layers[0], heads=(3, 5))
-    maps = DenseMap(weights.astype(np.float32), (3, 5))
-    found = over(replace(whole, spec=replace(whole.spec, layers=(layer,)), maps=(maps,))).heads
-    assert [*found] == [HeadId(0, 3), HeadId(0, 5)]
-    assert key_of(found[HeadId(0, 5)]) == "previous token"
-    assert found[HeadId(0, 5)].nearest == HeadId(0, 3)
 
 
 # --- among heads, and top keys --------------------------------------------------------------------

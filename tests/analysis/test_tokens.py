@@ -69,19 +69,6 @@ def test_tokens_count_for_what_they_hold(prompt, wanted):
         assert (own.tolist() if isinstance(own, np.ndarray) else own) == value, name
 
 
-def test_the_last_letters_together_have_a_number():
-    grams = TokenReading(letters("abcab")).grams
-    assert grams[2][1] == grams[2][4] != grams[2][2]
-    assert grams[2][0] == -1 and (grams[3][2:] >= 0).all()
-    assert len(TokenReading(letters("")).grams[3]) == 0
-
-
-def test_a_word_of_a_million_letters_is_read_once():
-    text, spans = "A" * 1_000_000 + " " + "a" * 1_000_000, [[0, 1_000_000], [1_000_001, 2_000_001]]
-    found = TokenReading(Prompt(text, np.arange(2), ("A", "a"), np.array(spans)))
-    assert found.spelling.tolist() == [0, 0]
-
-
 def test_in_a_causal_map_the_rarest_word_is_the_rarest_so_far():
     prompt = spaced(["the", "the", "odd", "the", "odder", "the"])
     lexicon = Lexicon(["the the the odd odd odder"], common=1)

@@ -16,23 +16,19 @@ from hgviz.analysis.roles import roles
 from hgviz.core import Display, HeadId, HgvizError, Selection
 from hgviz.figures import Panel, Spec
 from hgviz.figures.attribution import Share
-from hgviz.figures.links import Item, choose_items
 from hgviz.figures.output import compose, draw
-from hgviz.figures.page import Axes, round_ticks
 from hgviz.figures.spec import quoted
 from hgviz.files import resource
 from hgviz.language import decimals
 from hgviz.maps import DenseMap
-from hgviz.maps.links import LinkOptions, find_links
+from hgviz.maps.links import LinkOptions
 from hgviz.models import open_model
 from hgviz.tasks.attribution import MOST_KEYS as MOST_SCORED
-from hgviz.tasks.attribution import Question, attribution_panel, attribution_rows, prompt_options
+from hgviz.tasks.attribution import attribution_panel, prompt_options
 from hgviz.tasks.charts import (
     MOST_KEYS,
     MOST_SIDE,
-    activation_chart,
     neurons_chart,
-    pair_chart,
     profile_chart,
     spectrum_chart,
 )
@@ -42,11 +38,9 @@ from tests.figures.making import (
     HOSTILE,
     METHODS,
     SEA,
-    WAYS,
     answer_of,
     answer_panel,
     capture_of,
-    keys_of,
     plain,
     study_of,
     timed,
@@ -65,18 +59,6 @@ def words(page):
 def table(panel, path):
     with open(draw(panel, path)) as file:
         return list(csv.DictReader(file))
-
-
-def test_data_lie_where_axes_say_lines_end_with_them_and_ticks_have_all_their_digits():
-    axes = Axes(None, 10, 20, 100, 50, 0, 10, -1, 1)
-    assert axes.points(np.array([0.0, 10.0]), np.array([-1.0, 1.0])) == [(10, 70), (110, 20)]
-    x, y = np.array([0.0, 4.0, 8.0, 9.0]), np.array([0.0, 2.0, -2.0, np.nan])
-    parts = axes._inside(x, y)
-    assert [part[0].tolist() for part in parts] == [[0, 2], [5, 7]]
-    assert [part[1].tolist() for part in parts] == [[0, 1], [1, -1]]
-    quarters = ["0.00", "0.25", "0.50", "0.75", "1.00", "1.25"]
-    assert [written for _, written in round_ticks(0, 1.25, 120, 16)] == quarters
-    assert round_ticks(-4, 4, 240, 26)[0][1] == "−4" and round_ticks(2, 2, 100, 20) == [(2, "2")]
 
 
 # --- curves and scores ----------------------------------------------------------------------------
@@ -99,57 +81,6 @@ def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
                  "command: hgviz figure study.h5 --kind scores --method loo"):  # fmt: skip
         assert part in svg
     assert "/home" not in svg
-
-
-def test_curves_over_times_of_several_studies_and_of_a_language_model():
-    study = timed(study_of(METHODS[:2]), "michel")
-    chart = tasks.study_chart("curve", [study], axis="time")  # as measured
-    ((line,),) = chart.panels.values()
-    (times,) = (curve.times for curve in study.curves if curve.method == "michel")
-    assert line.label == "michel" and line.x.tolist() == times[:, 1].tolist()
-    assert (np.diff(line.x) > 0).any() and (np.diff(line.x) < 0).any()
-    assert chart.band is None and not chart.banded and "not timed" in chart.notes[1]
-    studies = [study_of(("loo", "signed"), seed=seed) for seed in range(3)]
-    chart = tasks.study_chart("curve", studies)  # changes of their own whole models
-    assert list(chart.panels) == ["loo", "signed"]
-    for study, line in zip(studies, chart.panels["loo"], strict=True):
-        assert line.y == approx(100 * study.curves[0].change)
-    assert len({line.label for line in chart.panels["loo"]}) == 3
-    assert "60 random orders" in chart.banded
-    study = study_of(("loo",), asked="next")  # bits: losses over the bytes of the same rows
-    curve, line = study.curves[0], tasks.study_chart("curve", [study]).panels[""][0]
-    nats = curve.loss.astype(float) * study.places_of(curve.rows).sum()
-    assert line.y == approx(nats / np.log(2) / study.sizes[curve.rows].sum())
-    assert line.low is None
-
-
-def test_scores_are_drawn_from_the_most_needed_on_and_hollow_where_they_may_be_nothing():
-    chart = tasks.study_chart("scores", [study_of()], ["shapley"])
-    assert chart.value.tolist() == sorted(chart.value)  # low is needed
-    lines = compose(Spec("scores"), chart).axes.lines
-    marks = [line for line in lines if line.get_marker() not in ("None", "")]
-    hollow = [mark for mark in marks if mark.get_markeredgewidth() > 0.5]
-    zero = int(((chart.low <= 0) & (chart.high >= 0)).sum())
-    assert 0 < zero < len(chart.names) and sum(len(one.get_xdata()) for one in hollow) == zero
-
-
-def test_activations_are_drawn_with_what_must_be_known_of_them(tmp_path):
-    chart = activation_chart(["softmax", "ymish", "linear", "topk"])
-    notes = " ".join(chart.notes)
-    assert "a row of two keys" in notes and "rows of norm 1" in notes
-    rows = table(Panel(Spec("activation"), chart), tmp_path / "f.csv")
-    assert len(rows) == 8 * len(chart.plots[0].lines[0].x)
-
-
-def test_levels_of_an_hourglass_meet_on_tokens(capture):
-    layers = {row.level: row for row in capture.spec.layers if row.role == "self"}
-    fine, coarse = layers[0], layers[max(layers)]
-    beside = HeadId(coarse.index, coarse.heads[0])
-    chart = pair_chart(capture, capture, Selection(fine.index, fine.heads[0], beside=beside))
-    assert chart.shape == capture.maps[fine.index].shape[1:]
-    assert np.array_equal(chart.maps[0], capture.maps[fine.index].read(fine.heads[0]))
-    upper = capture.maps[coarse.index].read(coarse.heads[0])  # a row of the token's group
-    assert chart.maps[1][0].sum() == approx(upper[0].sum(), abs=1e-5)
 
 
 # --- spectra --------------------------------------------------------------------------------------
@@ -289,25 +220,6 @@ def test_of_many_keys_the_strongest_are_drawn_and_the_chosen_one_is_framed():
     assert any("of 4,102 it sees" in note for note in neurons_chart(long, Selection(0, 1)).notes)
 
 
-def test_colours_of_elements_are_symmetric_and_no_number_lies_on_the_line_beside_it():
-    chart = neurons_chart(capture_of("sea"), Selection(0, 1, 30))
-    values = np.resize([-0.000113, 0.987, -6.29e-5], len(chart.spans))
-    chart = replace(chart, stages=tuple(replace(one, values=values) for one in chart.stages))
-    page = compose(Spec("neurons", width="icml2"), chart)
-    boxes = [box for text, box in texts(page) if text in ("−0.000113", "0.987", "−6.29e−5")]
-    paths = [path.vertices for lines in page.axes.collections for path in lines.get_paths()]
-    zeros = {float(path[0, 0]) for path in paths if len(path) == 2 and np.ptp(path[:, 0]) == 0}
-    assert len(zeros) == len(chart.stages) and len(boxes) == len(zeros) * len(values)
-    assert not [box for box in boxes for x in zeros if box[0] < x + 1 < box[2] + 1]
-    colours, products = palettes.colours("blue-red"), chart.products[0]
-    rasters = [np.asarray(image.get_array()).astype(int) for image in page.axes.images[:3]]
-    for values in (products.left[None], products.right, products.values):
-        limit = np.abs(values).max()
-        places = palettes.palette_coordinates(values, (-limit, limit), "sqrt", True)
-        wanted = palettes.paint(places, colours)
-        assert any(one.shape == wanted.shape and np.abs(one - wanted).max() <= 1 for one in rasters)
-
-
 def _untimed():
     study = timed(study_of(METHODS[:2]), "michel")
     return tasks.study_chart("curve", [study], ["signed"], axis="time")
@@ -383,26 +295,6 @@ def test_weights_below_zero_are_dashed_and_every_head_is_named():
     assert len({one.get_edgecolor() for one in page.axes.patches}) > len(heads) // 2
 
 
-def test_a_long_text_has_the_ends_of_its_links_and_says_what_is_left_out():
-    for across in (False, True):
-        page = linked(LONG, LinkOptions(most=3, across=across), 0, 1, 400, width="acl")
-        gaps = [text for text in words(page) if text.startswith("⋯")]
-        assert gaps and len(page.axes.patches) == 3
-        assert all(int(text[2:].replace(",", "")) > 1 for text in gaps)
-    options, chosen = LinkOptions(queries=tuple(range(0, 440, 4)), most=2), Selection(0, 1, 0)
-    page = linked(LONG, options, 0, 1, 0)
-    missing = int(next(note for note in page.notes if "end outside" in note).split()[0])
-    strands = find_links(LONG, chosen, options).strands.values()
-    total = sum(len(strand.keys) for many in strands for strand in many)
-    assert len(page.axes.patches) + missing == total
-    links = find_links(LONG, Selection(0, 1, 400), LinkOptions(most=3))
-    left, right = choose_items(links, lambda items, _: len(items) <= 20)
-    assert left == right and len(left) <= 20 and Item(None, 1) not in left
-    ends = {int(key) for key in links.strands[400][0].keys} | {400}
-    assert ends <= {item.place for item in left}
-    assert sum(item.left_out or 1 for item in left) == len(links.keys)
-
-
 # --- answers --------------------------------------------------------------------------------------
 
 REVIEW = "A dull plot, but she never bores."
@@ -458,17 +350,6 @@ def test_letters_are_added_up_to_characters_words_and_stretches_and_nothing_is_l
     page = page_of(answer_panel(long, "tokens"))
     assert page.height < 2 * page.width
     assert any("each bar is the sum of" in note for note in page.notes)
-
-
-@pytest.mark.parametrize("way", WAYS)
-def test_the_table_has_every_number_of_an_answer(way, tmp_path):
-    capture = capture_of("sea")
-    rows = table(answer_panel(capture, way), tmp_path / "f.csv")
-    keys = keys_of(capture) if way == "attention" else None
-    for row, numbers in zip(rows, attribution_rows(answer_of(capture), capture, way, keys),
-                            strict=True):  # fmt: skip
-        wanted = {name: value for name, value in numbers.items() if isinstance(value, float)}
-        assert {name: float(row[name]) for name in wanted} == approx(wanted, rel=1e-6)
 
 
 def command_in(drawn):
@@ -547,22 +428,3 @@ def test_wrong_use_is_one_clear_line(asked, code, error, refusal, tmp_path, monk
     command = (SOFTMAX if word == "softmax" else word for word in asked.split())
     assert error in refusal(*command, code=code)
     assert (tmp_path / "my.csv").read_text() == "The sea." and len(list(tmp_path.iterdir())) == 1
-
-
-def test_several_answers_to_a_text_have_lines_of_their_own_and_share_one_scale():
-    capture = plain(["good", "bad"], special=False)
-    labelled = replace(capture.spec, goal="classes", labels=("dark", "bright"))
-    capture = replace(capture, spec=labelled)
-    dark = replace(answer_of(capture, classes=True), tokens=np.array([2.0, -1.0]))
-    bright = replace(dark, question=Question(1), tokens=np.array([-4.0, 1.0]))
-    spec = Spec("attribution", width="acl")
-    panel = attribution_panel(spec, [(dark, ""), (bright, "")], capture, "tokens")
-    said = set(words(page_of(panel)))
-    assert {"Attribution of “dark” and “bright”", "“dark”", "“bright”", "+4"} <= said
-    assert [row[0] for row in panel.content.rows()] == ["answer", *2 * ["dark"], *2 * ["bright"]]
-    assert "--target-class dark --target-class bright" in " ".join(panel.content.asked)
-    same = attribution_panel(spec, [(dark, ""), (dark, "")], capture, "tokens")
-    assert [share.name for share in same.content.texts] == ["“dark”", "“dark, 0”"]
-    for way, error in (("layers", "not attributed"), ("attention", "no head is chosen")):
-        with pytest.raises(HgvizError, match=error):
-            attribution_panel(spec, [(replace(dark, layers=None), "")], capture, way)

@@ -13,13 +13,10 @@ from hypothesis import strategies as some
 from PIL import Image
 
 from hgviz import cli, tasks
-from hgviz.cli import drawing
 from hgviz.core import Display, HeadId, HgvizError, RolloutOptions, Selection
 from hgviz.figures import FIGURES, CaptureFacts, Panel, Spec
 from hgviz.figures.output import command
 from hgviz.figures.spec import (
-    ALWAYS,
-    OPTIONS,
     arguments,
     options_of,
     parse_tokens,
@@ -209,16 +206,6 @@ def test_nothing_of_a_figure_is_lost_in_its_options_and_on_a_command_line(spec):
     assert what_is_used(found[0]) == what_is_used(spec)
 
 
-def test_only_what_is_used_and_not_usual_is_written():
-    for kind in FIGURES:
-        assert arguments(Spec(kind)) == ["--kind", kind]
-    wall = "--palette cividis --scale log --limits 0:0.37 --shared"
-    assert arguments(Spec("wall", **EVERYTHING))[2:-4] == wall.split()
-    spec = Spec("map", Selection(0, 1, 0), title="")
-    words = ["--head", "1", "--query", "0", "--title", "", "--item", "3"]
-    assert arguments(spec, 3)[2:] == words
-
-
 def test_a_file_that_is_drawn_is_not_replaced_by_its_figure(files, tmp_path, refusal):
     mine = tmp_path / "mine.h5"
     mine.write_bytes((files / "my text.h5").read_bytes())
@@ -275,15 +262,6 @@ def test_what_an_option_does_not_take_is_said(kind, name, value, message):
     with pytest.raises(HgvizError) as error:
         spec_of(kind, {name: value}, [A])
     assert message in str(error.value)
-
-
-def test_the_command_line_has_every_option_and_a_kind_says_once_what_it_uses():
-    named = [name for rows in drawing.OPTIONS.values() for name in rows]
-    assert sorted(named) == sorted({option.name for option in OPTIONS})
-    for kind in FIGURES.values():
-        places = kind.options.split()
-        assert len(set(places)) == len(places) and set(places) <= {option.at for option in OPTIONS}
-        assert len(options_of(kind.name)) == len(places) + len(ALWAYS)
 
 
 @pytest.mark.parametrize(

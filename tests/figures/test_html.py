@@ -45,14 +45,6 @@ def test_the_page_holds_every_weight_name_and_colour(tmp_path, signed):
     assert text.count("</script>") == 1  # that of a token is written in another way
 
 
-def test_a_map_of_128_tokens_is_small_and_the_title_is_chosen(tmp_path):
-    capture = make_capture((TEXT * 2)[:128], strides=(1,), heads=1)
-    panel = tasks.panel(Spec("map", Selection(0, 0), title="<Mine>"), capture)
-    tasks.draw(panel, tmp_path / "m.html")
-    text = (tmp_path / "m.html").read_text("utf-8")
-    assert len(text.encode()) < 300_000 and "<title>&lt;Mine&gt;</title>" in text
-
-
 def test_what_no_page_can_show_is_refused(tmp_path, monkeypatch):
     capture = make_capture("Sand runs. ", strides=(1,), heads=1)
     panel = tasks.panel(Spec("map", Selection(0, 0)), capture)

@@ -26,27 +26,25 @@ from hgviz.figures.labels import (
     unit_spans,
     visible,
     word_marks,
-    wrap,
 )
 from hgviz.figures.output import compose
 from hgviz.figures.page import Page
 from hgviz.maps.links import LinkOptions
 from hgviz.tasks.charts import activation_chart, pair_chart, profile_chart
-from tests.figures.flaws import flaws, overlaps, seen, texts
+from tests.figures.flaws import flaws
 from tests.figures.making import (
     HOSTILE,
     MAKERS,
     SEA,
     STUDIES,
     WAYS,
-    answer_of,
     answer_panel,
     capture_of,
     plain,
     selections,
 )
 from tests.gui import kinds
-from tests.making import byte_prompt, make_capture, make_image_capture
+from tests.making import byte_prompt, make_capture
 
 EVERY_WIDTH = ("1.6in", *WIDTHS, "12in")
 TITLES = (
@@ -117,12 +115,6 @@ def _profiles(name):
         return [replace(one, spec=replace(one.spec, name=f"{HOSTILE}{at}"))
                 for at, one in enumerate(captures)]  # fmt: skip
     return [capture_of(name)]
-
-
-def _hostile_answer():
-    capture = plain(["a", "b"])
-    capture = replace(capture, spec=replace(capture.spec, goal="classes", labels=(HOSTILE, "b")))
-    return answer_panel(capture, "tokens", found=answer_of(capture, classes=True))
 
 
 def _plots(values):
@@ -202,12 +194,6 @@ def test_no_answer_has_a_flaw(name):
         require_sound(compose(panel.spec, panel.content), width, way)
 
 
-def test_many_heads_and_the_label_of_a_stranger_fit():
-    for panel in (_hostile_answer(), answer_panel(capture_of("many layers"), "heads", "1.6in"),
-                  answer_panel(capture_of("many heads"), "heads", "icml")):  # fmt: skip
-        require_sound(compose(panel.spec, panel.content), panel.spec.width)
-
-
 @pytest.mark.parametrize("name", ["hostile", "Arabic", "relative", *kinds.KINDS])
 def test_no_neurons_have_a_flaw(name):
     if name in kinds.KINDS:
@@ -227,12 +213,6 @@ def test_no_links_have_a_flaw():
         options = replace(options, across=at % 2 == 0)
         spec = Spec("links", Selection(0, 1, 4), width="acl2", links=options)
         require_sound(compose(spec, kinds.bert()), "acl2", name)
-
-
-def test_an_image_with_its_heads_has_no_flaw():
-    for query in (None, 7):
-        spec = Spec("image", Selection(1, 2, query), heads=(HeadId(1, 0), HeadId(1, 2)))
-        assert not overlaps(texts(compose(spec, make_image_capture())))
 
 
 # --- the tests can fail ---------------------------------------------------------------------------
@@ -299,14 +279,6 @@ def test_the_labels_of_a_map_are_those_of_its_axes_and_no_others(name, width):
             assert mark.words == whole or whole.startswith(mark.words[:-1]) or not whole
 
 
-@pytest.mark.parametrize("kind", DRAWN)
-def test_a_figure_without_a_title_has_no_hole_where_it_was(kind):
-    titled, bare = (page_of(kind, "words", number, "icml") for number in (0, 2))
-    assert bare.height < titled.height - 8
-    drawn = seen(bare)
-    assert bare.height - max(drawn.boxes[:, 3].max(), drawn.segments[..., 1].max()) < 12
-
-
 # --- labels ---------------------------------------------------------------------------------------
 
 
@@ -318,22 +290,6 @@ def test_a_figure_without_a_title_has_no_hole_where_it_was(kind):
 )  # fmt: skip
 def test_every_character_has_a_sign(text, shown):
     assert visible(text) == shown
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("👩\u200d👩\u200d👧", BOX),
-        ("👍🏽!", f"{BOX}!"),
-        ("👍👍", BOX * 2),
-        ("a\u200db", f"a{BOX}b"),
-    ],
-)
-def test_what_no_font_has_becomes_a_box(text, shown, monkeypatch):
-    monkeypatch.setattr(labels, "has_glyph", str.isascii)
-    with labels.record_missing() as missing:
-        assert visible(text) == shown
-    assert missing == {next(character for character in text if not character.isascii())}
 
 
 @settings(max_examples=200, deadline=None)  # fonts load on the first one
@@ -354,24 +310,6 @@ def test_an_elided_label_fits_and_keeps_its_beginning(text, room):
     assert found == text or found.endswith("…")
     assert text.startswith(found.removesuffix("…"))
     assert text_width(found, 7.0) <= room or found == "…"
-
-
-def test_a_text_is_wrapped_without_losing_a_word():
-    words = "A sentence of several words that goes on and on and on until it is long"
-    lines = wrap(words, 100.0, 8.5)
-    assert " ".join(lines) == words and len(lines) > 2
-    assert all(text_width(line, 8.5) <= 100 for line in lines)
-    assert wrap("", 100.0, 8.5) == [""] and wrap("x" * 400, 100.0, 8.5)[0].endswith("…")
-
-
-def test_the_chosen_label_is_bold_only_where_that_takes_no_letter_of_it():
-    words = "wonderful"
-    plain_room, bold_room = text_width(words, 6.5), text_width(words, 6.5, bold=True)
-    assert plain_room < bold_room
-    for room, bold in ((bold_room, True), (plain_room, False), (plain_room / 2, True)):
-        (mark,) = axis_marks(byte_prompt(words), unit_spans(9), 1.0, 6.5, room, 4)
-        assert mark.chosen and mark.bold == bold
-        assert (mark.words == words) == (room >= plain_room)
 
 
 PAIRS = np.array([(max(2 * g - 1, 0), 2 * g + 1) for g in range(7)])
@@ -409,13 +347,6 @@ def test_thinned_labels_keep_their_distance_and_the_chosen_one(starts, cell, nee
     assert np.diff(middles).min(initial=need) >= need - 1e-6
 
 
-def test_a_crowded_axis_counts_tokens():
-    text = " ".join(f"w{n:03}" for n in range(800))
-    found = axis_marks(byte_prompt(text), unit_spans(len(text)), 0.05, 6.5, 60.0, 2502)
-    assert [m.words for m in found if not m.chosen] == ["0", "1,000", "2,000", "3,000"]
-    assert [m.words for m in found if m.chosen] == ["w500"]
-
-
 def test_a_token_of_millions_of_characters_is_cut_before_it_is_measured():
     long = "ab$<b>\u202e" * 600_000
     assert len(visible(long)) <= labels.LONGEST + 1
@@ -438,10 +369,3 @@ def test_level_labels_lie_over_their_axis_and_apart(words, cell):
     assert (ends[1:, 0] - ends[:-1, 1] >= labels.APART - 1e-6).all()
     middles = cell * (np.arange(len(words)) + 0.5)
     assert np.abs(places - middles).max() <= labels.ASIDE + 1e-6
-
-
-@given(st.floats(0.1, 60))
-def test_labels_are_as_small_as_all_of_them_need_but_can_be_read(cell):
-    size = size_for(cell)
-    assert labels.LEAST <= size <= labels.SMALL
-    assert size == labels.SMALL or size * labels.LINE <= cell + 1e-9

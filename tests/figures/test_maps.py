@@ -15,12 +15,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from hgviz import tasks
-from hgviz.analysis.roles import roles
 from hgviz.core import Capture, Display, HeadId, HgvizError, RolloutOptions, Selection, Streaming
-from hgviz.figures import WIDTHS, CaptureFacts, Panel, Spec, labels, output, points
+from hgviz.figures import CaptureFacts, Panel, Spec, labels, output, points
 from hgviz.figures.cells import read_cells, seen_cells, shades_of, unseen_reason
 from hgviz.figures.heatmap import HeadMap, ImagePatches, RowSumBars, zooms_of
-from hgviz.figures.levels import Levels, stages_of
 from hgviz.figures.output import RASTER, compose
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.palettes import (
@@ -29,12 +27,9 @@ from hgviz.palettes import (
     PALETTES,
     SCALES,
     colours,
-    limits_of,
     paint,
     palette_coordinates,
 )
-from hgviz.store import open_capture, write_capture
-from hgviz.tasks.charts import pair_chart
 from tests import making
 from tests.analysis.planting import hourglass, letters, translated
 from tests.figures.making import (
@@ -46,7 +41,6 @@ from tests.figures.making import (
     paired,
     plain,
     projected,
-    ragged,
     states,
 )
 from tests.gui.kinds import translator
@@ -121,32 +115,6 @@ def test_all_maps_of_a_wall_share_one_scale(seed, display, signed):
         np.testing.assert_array_equal(rgb, wanted)
 
 
-@few
-@given(st.integers(0, 9), displays, st.booleans())
-def test_two_heads_and_their_difference_share_one_scale(seed, display, signed):
-    a, b = scaled(signed, seed), scaled(signed, seed + 1)
-    page = compose(Spec("compare", display=display, width="acl"), pair_chart(a, b, Selection(0, 1)))
-    one, two = a.maps[0].read(1), b.maps[0].read(1)
-    both = np.stack([one, two, one - two] if signed else [one, two])
-    shown = replace(display, limits=display.limits if signed else None)
-    wanted = [painted(one, display, signed, both), painted(two, display, signed, both),
-              painted(one - two, shown, True, both if signed else one - two)]  # fmt: skip
-    for rgb, expected in zip(rasters(page)[:3], wanted, strict=True):
-        np.testing.assert_array_equal(rgb, expected)
-
-
-@few
-@given(st.integers(0, 9), displays, st.booleans())
-def test_all_stages_of_a_token_share_one_scale(seed, display, signed):
-    capture = scaled(signed, seed)
-    spec = Spec("levels", Selection(0, 1, 2), display, width="acl", heads=(HeadId(1, 2),))
-    rows = np.concatenate([stage.weights for stage in Levels(capture, {}).stages(spec)])
-    reach = max(map(abs, display.limits)) if display.limits else np.abs(rows).max()
-    limits = (-(reach or 1), reach or 1) if signed else display.limits or limits_of(0, reach, False)
-    wanted = painted(rows, replace(display, limits=limits), signed, rows)
-    assert {tuple(map(float, rgb)) for rgb in wanted} <= fills(compose(spec, capture))
-
-
 @pytest.mark.parametrize("signed", [False, True])
 def test_the_map_shows_every_weight_in_its_colour(signed):
     capture = make_capture(SEA, signed=signed)
@@ -154,30 +122,6 @@ def test_the_map_shows_every_weight_in_its_colour(signed):
     seen = seen_cells(capture, 12)
     np.testing.assert_array_equal(shown[seen], painted(values, Display(), signed, values)[seen])
     assert (shown[~seen] == UNSEEN).all()
-
-
-def test_a_wall_gives_each_head_its_own_range_or_says_what_the_colours_mean():
-    capture = plain(["a", "b", "c"])
-    faint = replace(capture.maps[0], weights=capture.maps[0].weights / 10)
-    capture = replace(capture, maps=(faint, *capture.maps[1:]))
-    own, shared = (rasters(page_of("wall", capture, display=Display(shared=shared)))[0].astype(int)
-                   for shared in (False, True))  # fmt: skip
-    assert own.sum() > shared.sum()
-    assert "blue: weights below 0, red: above 0" in words(page_of("wall", mixed(["a"])))
-
-
-@pytest.mark.parametrize(("head", "more"), [(0, ""), (1, "ymish, x·tanh|x|")])
-def test_heads_of_one_layer_are_coloured_each_as_suits_it(head, more):
-    capture = mixed(["a", "b"])
-    page, values = page_of("map", capture, 0, head), capture.maps[0].weights[head]
-    np.testing.assert_array_equal(rasters(page)[0], painted(values, Display(), head > 0, values))
-    assert ("Row sum" in words(page)) == (head > 0) and (not more or more in words(page))
-    assert "Row sum" not in words(page_of("map", capture, 0, 1, width="1.6in"))
-
-
-def test_limits_of_signed_weights_are_those_of_the_bar():
-    page = page_of("map", mixed(["a", "b"]), 0, 1, display=Display(limits=(-0.2, 0.1)))
-    assert {"≤ −0.2", "0", "≥ +0.2"} <= set(words(page))  # there are weights beyond
 
 
 def test_the_rows_of_a_signed_head_are_added_up_beside_it():
@@ -193,39 +137,12 @@ def test_the_rows_of_a_signed_head_are_added_up_beside_it():
 # --- what is unseen or off ------------------------------------------------------------------------
 
 
-def rule_sees(capture, layer):
-    """By strides, as the model itself has it."""
-    row = capture.spec.layers[layer]
-    stride_q = capture.spec.levels[row.level].stride
-    stride_k = capture.spec.levels[row.key_level].stride
-    _, queries, keys = capture.maps[layer].shape
-    i, j = np.arange(queries)[:, None] * stride_q, np.arange(keys)[None] * stride_k
-    group = max(stride_q, stride_k)
-    return (i // group == j // group) if row.window else (j < i + stride_q)
-
-
 def pooled(cells, zoom):
     side = 1 << zoom
     high, wide = (-(-n // side) * side for n in cells.shape)
     padded = np.zeros((high, wide), bool)
     padded[: cells.shape[0], : cells.shape[1]] = cells
     return padded.reshape(high // side, side, wide // side, side).any((1, 3))
-
-
-@pytest.mark.parametrize("windowed", [False, True])
-@pytest.mark.parametrize("length", [75, 64, 1])
-def test_seen_is_what_the_rule_says_and_a_larger_cell_where_any_of_it_is(length, windowed):
-    capture = make_capture(SEA[:length], windowed=windowed)
-    for layer in range(len(capture.spec.layers)):
-        real = capture.query_spans(layer)[:, 1] > 0
-        seen = seen_cells(capture, layer)
-        np.testing.assert_array_equal(seen[real], rule_sees(capture, layer)[real])
-        assert not seen[~real].any()
-        for zoom in (1, 2, 3, 7):
-            larger, wanted = seen_cells(capture, layer, zoom), pooled(seen, zoom)
-            assert larger.shape == wanted.shape and (larger >= wanted).all()
-            if capture.spec.layers[layer].window is None:
-                np.testing.assert_array_equal(larger, wanted)
 
 
 def streaming():
@@ -316,64 +233,6 @@ def test_axes_and_levels_are_named(kind, capture, chosen, said):
     assert said <= set(words(page_of(kind, capture, *chosen)))
 
 
-def test_the_target_runs_down_and_the_source_across():
-    page = page_of("map", PAIR, CROSS, 1, 2, 1)
-    at = {text.get_text(): text.get_position()[1] for text in page.axes.texts}
-    assert at["Brücke"] < at["old"] < at["bridge"]  # above the map; down beside it
-    assert rasters(page)[0].shape == (5, 4, 3)
-
-
-@pytest.mark.parametrize(
-    ("name", "said"),
-    [("model.layers.2.self_attn", "layers.2"), ("model.layers.0.self_attn", ""), ("attention", "")],
-)
-def test_a_layer_that_a_hybrid_model_numbers_otherwise_has_its_name_beside_its_number(name, said):
-    capture = plain(["old", "low"])
-    layer = replace(capture.spec.layers[0], name=name)
-    capture = replace(capture, spec=replace(capture.spec, layers=(layer, *capture.spec.layers[1:])))
-    for kind in ("map", "wall", "links"):
-        found = " ".join(words(page_of(kind, capture, 0, 0)))
-        assert (said in found) and ("layers.0" not in found)
-
-
-def test_a_title_can_be_given_or_left_out():
-    for title, expected in ((None, "Head 12.2"), ("Mine $x$", "Mine $x$"), ("", None)):
-        said = words(page_of("map", CAPTURE, 12, 2, title=title))
-        assert expected is None or expected in said
-        assert title is None or "Head 12.2" not in said
-
-
-def test_tokens_are_counted_in_their_own_text():
-    for kind, chosen, error in (
-        ("map", (CROSS, 0, 5), "no token 5"), ("map", (CROSS, 0, 4, 4), "no token 4"),
-        ("levels", (CROSS, 0, 5), "no token 5"),
-    ):  # fmt: skip
-        with pytest.raises(HgvizError, match=error):
-            page_of(kind, PAIR, *chosen)
-        page_of(kind, PAIR, CROSS, 0, 4, 3)
-
-
-@pytest.mark.parametrize("kind", OF_CAPTURE)
-def test_a_figure_names_both_texts(kind, tmp_path):
-    with Image.open(draw(Spec(kind), PAIR, tmp_path / "f.png")) as image:
-        record = image.info["Description"]
-    assert f"text: {SOURCE.digest}" in record and f"target: {TARGET.digest}" in record
-
-
-def test_the_wall_sets_stacks_apart_leaves_gaps_and_keeps_proportions():
-    boxes = [image.get_extent() for image in page_of("wall", PAIR).axes.images]
-    tops = sorted({round(min(box[2:]), 2) for box in boxes})
-    bottoms = sorted({round(max(box[2:]), 2) for box in boxes})
-    gaps = [b - a for a, b in zip(bottoms, tops[1:], strict=False)]
-    assert gaps[0] == max(gaps) > gaps[2] > gaps[1]  # the stacks, two layers, both maps of one
-    lefts = [round(i.get_extent()[0], 3) for i in page_of("wall", ragged()).axes.images]
-    assert len(boxes) == 15 and len(lefts) == 6 and lefts[4:] == [lefts[1], lefts[3]]
-    boxes = [i.get_extent() for i in page_of("wall", make_capture(SEA[:64])).axes.images]
-    sizes = [(abs(a - b), abs(c - d)) for a, b, c, d in boxes]
-    down, up = sizes[2 * 6], sizes[10 * 6]
-    assert (down[0] / down[1], up[1] / up[0]) == pytest.approx((2, 2), rel=0.01)
-
-
 # --- levels ---------------------------------------------------------------------------------------
 
 
@@ -387,40 +246,6 @@ def test_levels_show_the_weights_of_each_stage_over_its_tokens():
             for n, h in heads.items()]  # fmt: skip
     wanted = painted(rows[-1][: query + 1], Display(), False, np.concatenate(rows))
     assert {tuple(map(float, rgb)) for rgb in wanted} <= fills(page)
-
-
-class Fact:
-    def __init__(self, clarity):
-        self.role, self.clarity = "previous letter", clarity
-
-
-def test_levels_take_the_heads_chosen_else_the_clearest():
-    facts = {head: Fact(head.head == 3) for head in CAPTURE.spec.heads}
-    spec = Spec("levels", Selection(12, 2, 5), heads=(HeadId(3, 1), HeadId(12, 0)))
-    said = words(compose(spec, CaptureFacts(CAPTURE, facts)))
-    assert [text for text in said if text.startswith("head ")] == [
-        "head 0.3", "head 3.1", "head 5.3", "head 9.3", "head 12.2",
-    ]  # fmt: skip
-    assert any("previous" in text for text in said)
-
-
-@pytest.mark.parametrize("long", [False, True])
-def test_only_heads_that_may_be_shown_are_measured(long, monkeypatch):
-    """Of a long text only a stage without a choice; what is known already makes no other figure."""
-    if long:
-        monkeypatch.setattr("hgviz.tasks.figures.MOST_TOKENS", len(CAPTURE.main) - 1)
-    first, *rest = stages_of(CAPTURE)
-    chosen = [HeadId(stage[-1], 1) for stage in rest]
-    spec = Spec("levels", Selection(chosen[0].layer, 1, 60, 29), heads=tuple(chosen[1:]))
-    whole = roles(CAPTURE)
-    wanted = {*first} if long else {*first, *(head.layer for head in chosen)}
-    for known in (None, whole):
-        facts = tasks.panel(spec, CAPTURE, known).content.facts
-        assert {head.layer for head in facts} == wanted and len(facts) < len(whole)
-        assert all(repr(fact) == repr(whole[head]) for head, fact in facts.items())
-    if long:
-        every = replace(spec, heads=(*spec.heads, HeadId(first[0], 0)))
-        assert tasks.panel(every, CAPTURE).content.facts == {}
 
 
 # --- images and rollout ---------------------------------------------------------------------------
@@ -443,23 +268,6 @@ def test_a_row_lies_over_its_patches_and_the_rest_is_said(query):
     wanted = shades_of(spec.display, False, [one.grid for one in patches]).paint(patches[2].grid)
     grey = picture[9, 17] @ LUMA  # of the patch in row 1, column 2
     assert np.abs(drawn[3][9, 17] - (OPACITY * wanted[1, 2] + (1 - OPACITY) * grey)).max() <= 1
-
-
-def test_without_a_position_of_its_own_the_mean_of_all_queries_is_shown():
-    capture, spec = make_image_capture(added=0), Spec("image", Selection(0, 1))
-    (one,) = ImagePatches(capture, {}).weights(spec)
-    assert np.allclose(one.grid.ravel(), capture.maps[0].read(1).mean(0)) and not len(one.added)
-    assert "from all queries" in words(compose(spec, capture))
-
-
-def test_an_image_is_written_with_its_numbers_and_from_its_file(tmp_path):
-    write_capture(tmp_path / "a.h5", replace(IMAGE, off=frozenset({HeadId(1, 1)})))
-    spec = Spec("image", Selection(1, 0, 5), heads=HEADS)
-    tasks.draw(tasks.panel(spec, open_capture(tmp_path / "a.h5")), tmp_path / "a.pdf", numbers=True)
-    rows = [line.split(",") for line in (tmp_path / "a.csv").read_text().splitlines()[1:]]
-    assert len(rows) == 3 * 25 and {row[-1] for row in rows if row[0] == "1.1"} == {"off"}
-    found = [float(row[-2]) for row in rows if row[0] == "1.0"]
-    assert np.allclose(found, IMAGE.maps[1].read(0)[5], rtol=1e-6)
 
 
 def test_what_an_image_has_not_is_one_clear_line():
@@ -557,22 +365,6 @@ def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(longest, largest, tmp_p
             assert image.mode == "P" and ((found == shown).all() or (found == shown[::-1]).all())
 
 
-@pytest.mark.parametrize("signed", [False, True])
-@pytest.mark.parametrize("count", [300, 1503])
-def test_a_map_has_no_more_cells_than_dots_at_any_width(count, signed):
-    capture = plain(["word"] * (count - 2), layers=1, heads=1)
-    capture = replace(capture, maps=(replace(capture.maps[0], signed=signed),))
-    for width in (*WIDTHS, "1.5in", "900pt"):
-        zoom, across = zooms_of(capture, HeadId(0, 0), points(width))
-        assert zoom == across
-        if width in ("acl", "1.5in"):
-            image = page_of("map", capture, width=width).axes.images[0]
-            left, right, *_ = image.get_extent()
-            cells, dots = image.get_array().shape[1], (right - left) / 72 * labels.DOTS
-            assert cells == -(-count // 2**zoom) and cells <= dots * 1.03
-            assert cells > dots / 2.8 or zoom == 0
-
-
 def test_a_side_that_fits_is_not_reduced_with_the_other():
     capture = translator("see " * 1500, "the old sea " * 2)
     layer = next(row for row in capture.spec.layers if row.role == "cross")
@@ -593,25 +385,3 @@ def test_a_side_that_fits_is_not_reduced_with_the_other():
     rows = list(HeadMap(capture, {}).rows(spec))[1:]
     assert all(row[1] == row[2] for row in rows) and len(rows) == wanted.size
     assert {row[-1] for row in rows} == {"largest of 1 x 4"}
-
-
-def test_cells_stay_where_there_are_dots_for_them_and_a_poster_has_no_more_than_a_page(longest):
-    capture = plain(["word"] * 198, layers=1, heads=1)
-    assert {zooms_of(capture, HeadId(0, 0), points(width)) for width in WIDTHS} == {(0, 0)}
-    assert zooms_of(long(64), HeadId(0, 0), 108.0) == zooms_of(long(64), HeadId(0, 0), 2880.0)
-    assert zooms_of(longest, HeadId(0, 0), 2880.0) == (3, 3)
-
-
-def test_pairs_have_no_more_cells_than_dots():
-    a, b = (plain(["word"] * 498, layers=1, heads=1, seed=seed) for seed in (0, 1))
-    page = compose(Spec("compare", width="acl"), pair_chart(a, b, Selection(0, 0)))
-    assert page.notes == ["each cell is the largest of 2 × 2 weights"]
-    one, two = (capture.maps[0].weights[0] for capture in (a, b))
-    cells = (one - two).reshape(250, 2, 250, 2).swapaxes(1, 2).reshape(250, 250, 4)
-    at = np.abs(cells).argmax(-1)[..., None]
-    apart = np.take_along_axis(cells, at, -1)[..., 0]
-    folded = one.reshape(250, 2, 250, 2).max(axis=(1, 3))
-    shown = rasters(page)
-    np.testing.assert_array_equal(shown[0], painted(folded, Display(), False, np.stack([one, two])))
-    same = (shown[2] == painted(apart, Display(), True, apart)).all(-1)
-    assert same.mean() > 0.999  # of two of one magnitude, either

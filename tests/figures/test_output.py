@@ -12,7 +12,6 @@ from io import BytesIO
 from pathlib import Path
 from xml.etree import ElementTree
 
-import matplotlib
 import numpy as np
 import pytest
 from hypothesis import given
@@ -25,7 +24,6 @@ from hgviz.errors import HgvizError, HgvizWarning
 from hgviz.figures import Spec, format_of, labels, output, points
 from hgviz.figures.labels import BOX
 from hgviz.figures.page import MOST_ACROSS, dots_per_inch
-from hgviz.figures.spec import bare_name
 from tests.figures.making import (
     HOSTILE,
     KINDS,
@@ -191,15 +189,6 @@ def test_the_file_says_where_it_comes_from(tmp_path, monkeypatch):
         assert b"/home" not in file.read_bytes() and b"secret" not in file.read_bytes()
 
 
-def test_folders_are_left_out_of_a_command():
-    assert bare_name("/home/ann/a b.h5") == "a b.h5"
-    assert bare_name("C:\\Users\\ann\\f.pdf") == "f.pdf"
-    assert bare_name("--kind") == "--kind"
-    command = output.without_folders("hgviz figure '/x/a b.h5' -o ../f.pdf")
-    assert command == "hgviz figure 'a b.h5' -o f.pdf"
-    assert "ann" not in output.without_folders("hgviz figure /home/ann/'unclosed")
-
-
 # --- what goes wrong ------------------------------------------------------------------------------
 
 
@@ -259,15 +248,6 @@ def test_figures_are_light_until_one_is_drawn_and_never_load_pyplot(tmp_path):
         "print('matplotlib.pyplot' in sys.modules)"
     )
     assert run(sys.executable, "-c", code, str(tmp_path / "f.pdf")).split() == ["[]", "False"]
-
-
-def test_the_settings_of_this_machine_are_left_alone(tmp_path):
-    spec = Spec("map", CHOSEN)
-    with matplotlib.rc_context({"font.size": 31.0, "text.usetex": True}):
-        before = dict(matplotlib.rcParams)
-        first = draw(spec, CAPTURE, tmp_path / "a.png").read_bytes()
-        assert dict(matplotlib.rcParams) == before
-    assert draw(spec, CAPTURE, tmp_path / "a.png").read_bytes() == first
 
 
 # --- LaTeX ----------------------------------------------------------------------------------------
@@ -389,15 +369,6 @@ def test_a_raster_of_few_colours_is_written_as_places_in_a_table():
 
 def previewed(spec, dots):
     return tasks.preview(tasks.panel(spec, CAPTURE), dots)
-
-
-@pytest.mark.parametrize("kind", OF_CAPTURE)
-def test_at_the_dots_of_a_file_a_preview_is_its_picture(kind, tmp_path):
-    spec = Spec(kind, CHOSEN, width="acl")
-    seen = previewed(spec, labels.DOTS)
-    tasks.draw(tasks.panel(spec, CAPTURE), tmp_path / "one.png")
-    assert np.array_equal(pixels(seen.png)[1], pixels((tmp_path / "one.png").read_bytes())[1])
-    assert seen.width == pytest.approx(3.03 * 72) and seen.smallest and seen.smallest >= 5
 
 
 def test_a_preview_has_the_size_of_the_page_at_any_dots_and_fewer_dots_for_a_poster(monkeypatch):

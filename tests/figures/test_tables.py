@@ -13,8 +13,7 @@ from hgviz import tasks
 from hgviz.core import HeadId, Selection
 from hgviz.figures import FIGURES, CaptureFacts, Panel, Spec, cells, heatmap, output
 from hgviz.figures.cells import seen_cells
-from hgviz.figures.levels import stages_of
-from hgviz.figures.output import compose, csv_cell, csv_table
+from hgviz.figures.output import csv_table
 from hgviz.figures.spec import kind_of
 from hgviz.maps.links import LinkOptions
 from tests.figures.making import SEA, Dense, capture_of, panel_of, plain
@@ -72,14 +71,6 @@ def test_every_kind_has_numbers_in_a_table_that_any_program_reads(kind, tmp_path
     assert (tmp_path / "g.b.csv").read_bytes() == content
 
 
-@pytest.mark.parametrize("name", ["hostile", "one letter", "lines", "one signed", "long names"])
-def test_any_text_has_numbers_of_every_kind(name, monkeypatch, small_walls):
-    monkeypatch.setattr(cells, "MOST_CELLS", 1 << 12)
-    capture, head = first(name)
-    for kind in ("map", "wall", "levels", "links"):
-        assert read(of(kind, capture, *head))
-
-
 # --- kinds of a capture ---------------------------------------------------------------------------
 
 CAPTURES = "signed", "windowed", "ragged", "two texts", "states", "slots", "mixed"
@@ -109,19 +100,6 @@ def test_the_numbers_of_a_map_are_its_weights_at_their_tokens(name):
                 assert plain_text(row[f"{side}_text"]) == text
 
 
-def test_a_reduced_map_has_the_cells_that_are_drawn():
-    capture = plain(["word"] * 467, layers=1, heads=1)
-    panel = of("map", capture, 0, 0, width="1.5in")
-    page, rows = compose(panel.spec, capture), read(panel)
-    side = int(page.notes[0].split()[-2])  # each cell is the largest of 2 × 2 weights
-    found = capture.maps[0].read(0, zoom=side.bit_length() - 1)
-    assert side > 1 and page.axes.images[0].get_array().shape[:2] == found.shape
-    assert column(rows, "weight") == seven(found)
-    assert {*column(rows, "reduction")} == {f"largest of {side} x {side}"}
-    assert (rows[-1]["row_first"], rows[-1]["row_last"]) == (str(468 // side * side), "468")
-    assert rows[0]["key_text"] == " ".join(["word"] * (side - 1))  # [CLS] has no characters
-
-
 def test_a_table_never_has_more_cells_than_it_may_and_a_long_text_is_never_read_whole(monkeypatch):
     monkeypatch.setattr(cells, "MOST_CELLS", 900)
     monkeypatch.setattr(heatmap, "MOST_WALL_CELLS", 9000)
@@ -143,18 +121,6 @@ def test_a_table_never_has_more_cells_than_it_may_and_a_long_text_is_never_read_
     assert max(sizes) <= 256 * 1800 < 1800 * 1800
 
 
-@pytest.mark.parametrize("name", ["sea", "ragged", "two texts"])
-def test_the_numbers_of_a_wall_are_those_of_every_head(name, small_walls):
-    capture = capture_of(name)
-    rows = read(of("wall", capture))
-    zoom = len(rows[0]["reduction"]) and int(rows[0]["reduction"].split()[-1]).bit_length() - 1
-    heads = [HeadId(row.index, head) for row in capture.spec.layers for head in row.heads]
-    assert list(dict.fromkeys(column(rows, "head"))) == list(map(str, heads))
-    for head in (heads[0], heads[-1]):
-        weights = [row["weight"] for row in rows if row["head"] == str(head)]
-        assert weights == seven(capture.maps[head.layer].read(head.head, zoom=zoom))
-
-
 def test_a_head_that_is_off_has_a_line_that_says_so_and_no_weight(small_walls):
     capture = replace(capture_of("sea"), off=frozenset({HeadId(12, 2), HeadId(0, 0)}))
     (row,) = read(of("map", capture, 12, 2))
@@ -164,24 +130,6 @@ def test_a_head_that_is_off_has_a_line_that_says_so_and_no_weight(small_walls):
     assert {*column(read(of("links", capture, 12, 2)), "state")} == {"off"}
     levels = [row for row in read(of("levels", capture, 12, 2)) if row["head"] == "12.2"]
     assert {(row["state"], row["weight"]) for row in levels} == {("off", "")}
-
-
-@pytest.mark.parametrize("name", ["signed", "words", "two texts", "slots"])
-def test_the_numbers_of_all_levels_are_one_row_of_each_stage(name):
-    capture = capture_of(name)
-    query = len(capture.main) // 2
-    rows = read(Panel(Spec("levels", Selection(query=query)), CaptureFacts(capture)))
-    stages = list(dict.fromkeys(column(rows, "stage")))
-    assert stages == [str(at + 1) for at in range(len(stages_of(capture)))]
-    for stage in stages:
-        mine = [row for row in rows if row["stage"] == stage]
-        layer, head = map(int, mine[0]["head"].split("."))
-        at = capture.row(layer, query)
-        weights = capture.maps[layer].read(head, (at, at + 1))[0]
-        assert len(mine) == len(weights) and {*column(mine, "row_first")} == {str(at)}
-        for row, weight in zip(mine, seven(weights), strict=True):
-            assert row["weight"] == (weight if row["state"] == "seen" else "")
-        assert "seen" in column(mine, "state")
 
 
 @pytest.mark.parametrize("name", ["signed", "words", "two texts"])
@@ -195,17 +143,6 @@ def test_the_numbers_of_links_are_the_strongest_weights_of_the_row(name):
     assert list(map(int, column(rows, "key_last"))) == order
     assert column(rows, "weight") == seven(weights[order])
     assert {(row["query_last"], row["head"]) for row in rows} == {(str(query), str(head))}
-
-
-def test_links_of_several_heads_say_which_and_how_they_are_put_together():
-    capture, heads = capture_of("sea"), (HeadId(12, 1), HeadId(12, 2))
-    each = read(of("links", capture, 12, 1, 60, links=LinkOptions(heads=heads, most=2)))
-    assert column(each, "head") == ["12.1"] * 2 + ["12.2"] * 2
-    links = LinkOptions(heads=heads, fuse="mean", words=True, most=2)
-    mean = read(of("links", capture, 12, 1, 60, links=links))
-    reduction = "the mean over heads; words: rows averaged, columns added"
-    assert {(row["head"], row["reduction"]) for row in mean} == {("mean of 12.1, 12.2", reduction)}
-    assert all(int(row["key_first"]) <= int(row["key_last"]) for row in mean)
 
 
 def test_two_heads_are_compared_cell_by_cell_and_a_rollout_is_what_composing_gives():
@@ -228,15 +165,6 @@ def test_two_heads_are_compared_cell_by_cell_and_a_rollout_is_what_composing_giv
 # --- texts that mean no good ----------------------------------------------------------------------
 
 
-def test_hostile_tokens_come_back_as_they_were():
-    text = '"a",b\r\n\n\r=1+1\t\x00\x1b\u202e;é모\'@x-y'
-    capture = make_capture(text)
-    rows = read(of("map", capture, 12, 0))[: len(capture.prompt)]
-    found = [plain_text(row["key_text"]) for row in rows]
-    assert found == [capture.prompt.label(at) for at in range(len(capture.prompt))]
-    assert not {row["key_text"][:1] for row in rows} & set("=+-@\t\r\n")
-
-
 @given(st.lists(st.text(st.characters(exclude_categories=["Cs"])), min_size=1))
 @example(["'=1", "''+x", "'", "@"])
 def test_any_text_survives_a_table_and_none_is_a_formula(texts):
@@ -244,14 +172,3 @@ def test_any_text_survives_a_table_and_none_is_a_formula(texts):
     (row, again) = csv.reader(StringIO(content, newline=""), strict=True)
     assert row == again and [plain_text(text) for text in row] == texts
     assert not any(text[:1] in output.FORMULA for text in row)
-
-
-@pytest.mark.parametrize(
-    ("value", "written"),
-    [(1.0, "1"), (0.1, "0.1"), (np.float32(1 / 3), "0.3333333"), (-1e-9, "-1e-09"),
-     (float("nan"), ""), (-np.inf, ""), (np.int64(7), "7"), (0.0, "0"),
-     *((text, text) for text in ("'s", "''", "it's", "'", "a=b", "1-2", ""))],
-)  # fmt: skip
-def test_numbers_have_seven_digits_and_texts_that_are_no_formula_stay(value, written):
-    assert csv_cell(value) == written
-    assert csv_table([("a\ud800",)]) == b"a\\ud800\r\n"  # half a character stops no table

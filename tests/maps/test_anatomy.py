@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from hgviz.core import HgvizError
-from hgviz.maps import LazyMap, Quadratic, Relative, Rule
-from hgviz.maps.anatomy import BLOCK, dissect
+from hgviz.maps import LazyMap, Quadratic, Rule
+from hgviz.maps.anatomy import dissect
 from tests.maps.reference import length, scores, visible
 from tests.maps.test_lazy import layers, make, numbers, slow
 
@@ -57,24 +56,6 @@ def test_every_column_is_what_the_formulas_say(factors):
             assert np.allclose(sums, exact, rtol=1e-9, atol=1e-9)
 
 
-def test_the_elements_add_up_to_the_columns():
-    random = np.random.default_rng(1)
-    relative = Relative(*(random.normal(size=s).astype(np.float32) for s in (
-        (2, 8, 12), (2, 8), (2, 8), (2, 8))))  # fmt: skip
-    rule = Rule(0.25, ("softmax", "ymish"), (None, "l2"), causal=True, relative=relative)
-    factors = make(rule, 40, 40)
-    for place in range(2):
-        found = row_of(factors, place, 17)
-        some = range(5, 31)
-        one, far = found.elements(some), found.query.with_distances(some)
-        assert np.allclose(one.products.sum(1), found.stage("product")[5:31], rtol=0, atol=1e-12)
-        assert np.allclose(far.products.sum(1), found.stage("position")[5:31], rtol=0, atol=1e-12)
-        assert np.array_equal(
-            one.left, factors.q[place, 17].astype(float) + relative.content[place]
-        )
-        assert np.array_equal(one.right, factors.k[place, 5:31].astype(float))
-
-
 def test_what_keys_and_distances_add_has_its_place_beside_the_product():
     curve = np.array([[0.5, -1.0], [0.02, 3.0]], np.float32)
     rule = Rule(0.25, ("rbf", "ymish"), (None, "l2"), causal=True, relative=Quadratic(curve))
@@ -105,37 +86,3 @@ def test_a_softmax_by_hand():
     assert found.stage("seen")[:2].tolist() == [1.0, 2.0] and np.isnan(found.stage("seen")[2])
     assert np.allclose(found.weights, [np.exp(1 - lse), np.exp(2 - lse), 0])
     assert found.weights.sum() == pytest.approx(1, abs=1e-12)
-
-
-def test_the_norm_as_published_adds_after_it_divides():
-    factors = make(Rule(0.5, ("ymish",), ("l2",), causal=True), 9, 9)
-    literal = replace(factors, rule=replace(factors.rule, norms=("l2-literal",)))
-    found, one = row_of(literal, 0, 6), LazyMap(literal, (0,))
-    assert np.array_equal(found.stage("normed")[:7], found.stage("seen")[:7] / found.length + 1e-9)
-    assert close(found.weights, one.read(0, (6, 7))[0])
-
-
-def test_bfloat16_and_more_keys_than_a_block():
-    rule = Rule(0.5, ("softmax",), (None,))
-    factors = make(rule, 2, BLOCK + 5, dtype="bfloat16")
-    found, one = row_of(factors, 0, 1), LazyMap(factors, (0,))
-    assert found.keys.shape == (BLOCK + 5, 8)
-    assert close(found.weights, one.read(0, (1, 2))[0])
-    assert found.weights.sum() == pytest.approx(1, abs=1e-5)
-
-
-def test_a_row_without_keys_is_filled_as_the_map_fills_it():
-    rule = Rule(0.5, ("softmax",), (None,), keep=np.zeros(6, bool), empty_rows="uniform")
-    factors = make(rule, 4, 6)
-    found = row_of(factors, 0, 2)
-    assert found.filled and found.weights.tolist() == [1 / 6] * 6
-    strict = row_of(replace(factors, rule=replace(rule, empty_rows="zeros")), 0, 2)
-    assert not strict.filled and not strict.weights.any()
-
-
-def test_heads_and_rows_that_are_not_there():
-    one = LazyMap(make(Rule(1.0, ("tanh",), (None,)), 3, 3), (7,))
-    with pytest.raises(HgvizError, match="no head 0"):
-        dissect(one, 0, 0)
-    with pytest.raises(IndexError):
-        dissect(one, 7, 3)

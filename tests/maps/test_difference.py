@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from hgviz.core import HgvizError
-from hgviz.maps import Axis, DenseMap, Difference, LazyMap, Projected, Rule
-from tests.maps.test_lazy import make, same_bits
+from hgviz.maps import Axis, Difference, LazyMap, Projected, Rule
+from tests.maps.test_lazy import make
 
 
 def two(queries=600, keys=530, activations=("softmax", "ymish")):
@@ -28,36 +28,12 @@ def largest(values, zoom):
     return found
 
 
-@pytest.mark.parametrize("activations", [("softmax", "ymish"), ("softmax", "softmax")])
-def test_a_difference_is_that_of_the_weights_themselves(activations):
-    a, b = two(activations=activations)
-    found = Difference(a, b, {0: 1})
-    whole = a.read(0) - b.read(1)
-    assert found.signed and found.heads == (0,) and found.shape == (1, 600, 530)
-    same_bits(found.read(0), whole + np.float32(0))
-    same_bits(found.read(0, (250, 270), (500, 530)), whole[250:270, 500:530] + np.float32(0))
-
-
 @pytest.mark.parametrize("zoom", [1, 9])
 def test_a_cell_from_afar_is_the_largest_difference_in_it_never_that_of_the_largest(zoom):
     a, b = two()
     found = Difference(a, b, {0: 1}).read(0, zoom=zoom)
     np.testing.assert_array_equal(found, largest(a.read(0) - b.read(1), zoom))
     assert (found != a.read(0, zoom=zoom) - b.read(1, zoom=zoom)).any()
-
-
-def test_weights_that_swap_their_places_differ_though_their_peaks_do_not():
-    swapped = np.array([[[0, 1], [1, 0]]], np.float32)
-    a, b = DenseMap(1 - swapped, (0,)), DenseMap(swapped, (0,))
-    assert a.read(0, zoom=1) == b.read(0, zoom=1) == 1
-    assert Difference(a, b, {0: 0}).read(0, zoom=1).tolist() == [[1.0]]
-
-
-def test_the_mean_of_a_difference_is_the_difference_of_the_means():
-    a, b = two()
-    found = Difference(a, b, {0: 1}).read(0, zoom=4, reduce="mean")
-    means = a.read(0, zoom=4, reduce="mean") - b.read(1, zoom=4, reduce="mean")
-    np.testing.assert_allclose(found, means, atol=1e-7)
 
 
 def test_maps_of_other_sizes_have_no_difference_and_other_heads_are_refused():
@@ -109,15 +85,6 @@ def test_rows_are_averaged_and_columns_added(seed):
     )
 
 
-def test_a_coarse_map_spread_to_tokens_keeps_what_its_rows_add_up_to():
-    a, _ = two(150, 150)
-    tokens = np.arange(600)
-    axis = Axis.of(tokens, tokens // 4, 600)
-    found = Projected(a, axis, axis).read(0)
-    np.testing.assert_allclose(found, np.repeat(np.repeat(a.read(0), 4, 0), 4, 1) / 4, atol=1e-7)
-    np.testing.assert_allclose(found.sum(1), np.repeat(a.read(0).sum(1), 4), atol=1e-5)
-
-
 def test_wide_cells_are_read_in_runs_that_memory_holds(monkeypatch):
     a, _ = two(700, 620)
     rows, columns = (drawn(np.random.default_rng(1), size, 300) for size in (700, 620))
@@ -138,10 +105,3 @@ def test_an_axis_knows_its_cells_and_what_they_reach():
     assert axis.reach(np.array([[0, 1], [1, 2], [1, 4], [0, 9]])).tolist() == [
         [2, 4], [0, 0], [3, 8], [2, 8],
     ]  # fmt: skip
-
-
-def test_a_map_that_stands_in_no_cell_weighs_nothing():
-    a, _ = two(40, 40)
-    none = Axis(np.zeros(0, np.int64), np.zeros(11, np.int64))
-    assert not Projected(a, none, none).read(0).any()
-    assert len(none.cells) == 0 and not none.there.any()

@@ -10,8 +10,6 @@ from hypothesis import strategies as st
 
 from hgviz.maps import Factors, LazyMap, Quadratic, Relative, Rule, recompute_statistics
 from hgviz.maps.lazy import ROUNDED
-from hgviz.maps.tiles import one_thread
-from tests.closeness import scaled_error
 from tests.maps.reference import (
     FORMULAS,
     OPEN,
@@ -223,62 +221,6 @@ def test_over_a_layer_the_error_is_at_most_twice_that_of_the_model(width, sharp)
     assert ours <= max(2 * model, 5e-7)
 
 
-@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
-@pytest.mark.parametrize("sharp", [0.5, 2.0, 4.0])
-@pytest.mark.parametrize("scale", [0.125, 0.1])
-def test_two_byte_heads_err_no_more_than_twice_their_softmax_in_float32(dtype, sharp, scale):
-    rule = Rule(scale * sharp, ("softmax",), (None,), causal=True)
-    factors = make(rule, 700, 700, 64, dtype=dtype)
-    seen = np.tri(700, dtype=bool)
-    s = np.where(seen, scored(factors, 0), -np.inf)
-    e = np.exp(s - s.max(1, keepdims=True))
-    exact = exactly(factors, 0)
-    model = np.abs(e / e.sum(1, keepdims=True) - exact).max()
-    ours = np.abs(LazyMap(recompute_statistics(factors), (0,)).read(0) - exact).max()
-    assert ours <= max(2 * model, 5e-7)
-
-
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
-def test_every_number_format_is_read_as_it_was_computed_with(dtype):
-    rule = Rule(0.3, ("softmax",), (None,), causal=True)
-    factors = make(rule, 300, 300, width=16, dtype=dtype)
-    exact = whole_map(numbers(factors.q[0]), numbers(factors.k[0]), rule, 0)
-    assert scaled_error(LazyMap(factors, (0,)).read(0), exact) < 1e-6
-
-
-def test_equal_scores_give_equal_weights():
-    rule = Rule(1.0, ("softmax",), (None,), causal=True)
-    factors = make(rule, 500, 500)
-    stat = np.log(np.arange(1, 501, dtype=np.float32))[None]
-    found = LazyMap(replace(factors, q=0 * factors.q, stat=stat), (0,)).read(0)
-    np.testing.assert_allclose(found, np.tri(500) / np.arange(1, 501)[:, None], rtol=2e-6)
-
-
-def test_one_query_and_one_key():
-    rule = Rule(1.0, ("softmax", "tanh"), (None, None))
-    maps = LazyMap(make(rule, 1, 1), (3, 8))
-    assert maps.read(3).tolist() == [[pytest.approx(1, abs=1e-6)]]
-    assert maps.read(8, zoom=40).shape == (1, 1)
-    assert maps.signed
-
-
-def test_a_layer_without_heads_has_a_shape_and_no_map():
-    factors = make(Rule(1.0, ("softmax",), (None,)), 3, 4)
-    none = replace(
-        factors, q=factors.q[:0], k=factors.k[:0], stat=factors.stat[:0],
-        rule=Rule(1.0, (), ()), proof_values=factors.proof_values[:0],
-    )  # fmt: skip
-    assert LazyMap(none, ()).shape == (0, 3, 4)
-
-
-def test_the_norm_as_published_divides_before_it_adds():
-    rule = Rule(1.0, ("ymish",), ("l2-literal",))
-    factors = make(replace(rule, norms=("l2",)), 40, 50)
-    exact = whole_map(factors.q[0], factors.k[0], replace(rule, norms=("l2",)), 0)
-    maps = LazyMap(replace(factors, rule=rule), (0,))
-    assert scaled_error(maps.read(0), exact) < 1e-6
-
-
 def test_a_tie_between_signs_is_positive_even_where_the_activation_saturates():
     q = np.array([[[1.0]]], np.float32)
     k = np.array([[[12.0], [-30.0], [8.0], [0.0]]], np.float32)
@@ -287,15 +229,6 @@ def test_a_tie_between_signs_is_positive_even_where_the_activation_saturates():
     factors = Factors(q, k, np.zeros((1, 1), np.float32), rule, none, np.zeros((1, 0, 4)))
     maps = LazyMap(factors, (0,))
     assert maps.read(0, zoom=1).tolist() == [[1.0, maps.read(0)[0, 2]]]
-
-
-def test_tiles_above_the_diagonal_are_not_computed(monkeypatch):
-    maps = LazyMap(make(Rule(1.0, ("softmax",), (None,), causal=True), 1024, 1024), (0,))
-    asked = []
-    keys = maps.operands.keys
-    monkeypatch.setattr(maps.operands, "keys", lambda p, j, c: asked.append(j) or keys(p, j, c))
-    maps.read(0)
-    assert sorted(asked) == [0] * 4 + [1] * 3 + [2] * 2 + [3]
 
 
 class Watched:
@@ -380,52 +313,3 @@ def test_the_proof_rows_are_compared_with_the_tiles():
         proof[0, 1] = row
         one = LazyMap(replace(bad.factors, stat=map_stat, proof_values=proof), (0,))
         assert one.verify_max_abs == worst or 0 < one.verify_max_abs <= worst < 1
-
-
-@pytest.mark.parametrize("relative", [False, True])
-def test_a_settled_statistic_makes_rows_sum_to_one_and_forgives_that_of_another_machine(relative):
-    random = np.random.default_rng(1)
-    terms = (
-        random.normal(size=shape).astype(np.float32) for shape in [(2, 32, 48), *[(2, 32)] * 3]
-    )
-    rule = Rule(
-        32**-0.5, ("softmax", "tanh"), (None, None), causal=True,
-        keep=np.arange(400) > 2, relative=Relative(*terms) if relative else None,
-    )  # fmt: skip
-    factors = make(rule, 400, 400, width=32)
-    factors = replace(factors, q=3 * factors.q)
-    exact = whole_map(factors.q[0], factors.k[0], rule, 0)
-    model = scores(factors.q[0], factors.k[0], rule, 0, np.float32)
-    seen = visible(rule, 400, 400)
-    stat = np.stack([statistic(model, seen, "softmax", None), np.zeros(400)]).astype(np.float32)
-    weights = np.where(seen, np.exp(model - np.where(np.isinf(stat[0]), 0, stat[0])[:, None]), 0)
-    error = np.abs(weights / np.maximum(weights.sum(1, keepdims=True), 1e-30) - exact).max()
-    noise = 1 + random.normal(size=stat.shape).astype(np.float32) * 1e-6
-    found = recompute_statistics(replace(factors, stat=stat * noise))
-    read = LazyMap(found, (0, 1)).read(0)
-    np.testing.assert_allclose(read[3:].sum(1), 1, atol=1e-6)
-    assert (read[:3] == 0).all() and np.isinf(found.stat[0, :3]).all()
-    # both round scores of up to 20 in float32, in another order of sums: 1.8 with SSE and AVX2
-    assert np.abs(read - exact).max() <= max(4 * error, 5e-7)
-    assert (found.stat[1] == 0).all()
-
-
-@pytest.mark.parametrize("activation", ["softmax", "tanh"])
-def test_a_scale_that_is_a_power_of_two_gives_the_same_bits_before_and_after_the_product(
-    activation,
-):
-    factors = make(Rule(0.125, (activation,), (None,)), 256, 256, width=64)
-    with one_thread():
-        product = factors.q[0] @ factors.k[0].T
-    scores = product * np.float32(0.125)
-    if activation == "softmax":
-        stat = np.asarray(factors.stat[0], np.float64)[:, None]
-        high = (-stat).astype(np.float32)
-        scores = scores + high
-        rest = (-stat - high).astype(np.float32)
-        scores = scores + rest
-    found = LazyMap(factors, (0,)).read(0)
-    if activation == "tanh":
-        same_bits(found, np.tanh(scores))
-    else:  # the statistic is added inside the product, as its last columns
-        np.testing.assert_allclose(found, np.exp(scores), rtol=2e-6)

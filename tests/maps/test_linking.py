@@ -4,16 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.maps import DenseMap, LazyMap
 from hgviz.maps.links import (
     LinkOptions,
-    comparable_layers,
     find_links,
-    link_side,
     link_sides,
     words_of,
 )
@@ -82,34 +78,6 @@ def test_words_are_what_one_would_underline(text, found):
         assert got == found
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.text(max_size=40))
-def test_any_text_is_cut_in_order_and_nothing_is_lost(text):
-    numbers = words_of(text)
-    assert len(numbers) == len(text) and (np.diff(numbers) >= 0).all()
-    assert "".join(words(text)) == text
-
-
-def test_units_part_all_positions_and_hide_special_tokens():
-    one = pieces()
-    side = link_side(one, 0, "key", words=True, special=True)
-    assert [side.words(place) for place in range(len(side))] == [
-        "[CLS]", "understand", "it", "[SEP]",
-    ]  # fmt: skip
-    assert side.edges.tolist() == [0, 1, 4, 5, 6]
-    assert side.special.tolist() == [True, False, False, True]
-    less = link_side(one, 0, "key", words=True, special=False)
-    assert [less.words(place) for place in range(len(less))] == ["understand", "it"]
-    assert less.place(0) is None and less.place(3) == 0 and less.token(0) == 3
-
-
-def test_positions_of_a_shorter_level_are_units_of_the_words_they_end_in(capture):
-    side = link_side(capture, 3, "query", words=False, special=True)
-    assert len(side) == capture.maps[3].shape[1]
-    merged = link_side(capture, 3, "query", words=True, special=True)
-    assert merged.edges[-1] == len(side) and len(merged) < len(side)
-
-
 # --- links ----------------------------------------------------------------------------------------
 
 
@@ -134,13 +102,6 @@ def test_a_share_of_the_weight_takes_as_few_links_as_have_it(capture, mass):
     assert size.sum() >= mass * strand.total - 1e-6
     assert size[:-1].sum() < mass * strand.total
     assert strand.part == pytest.approx(size.sum() / strand.total)
-
-
-def test_a_least_weight_leaves_out_what_is_below_it(capture):
-    row = capture.maps[0].read(0)[25]
-    found = links_of(capture, Selection(0, 0, 25), LinkOptions(most=0, least=0.04))
-    (strand,) = found.strands[25]
-    assert sorted(strand.keys.tolist()) == np.flatnonzero(row >= 0.04).tolist()
 
 
 def test_words_average_rows_and_add_columns(capture):
@@ -169,13 +130,6 @@ def test_what_lies_on_special_tokens_is_said_where_they_are_hidden():
     assert not links_of(one, Selection(0, 0, 0), replace(ALL, special=False)).strands
 
 
-def test_several_queries_have_their_own_links_and_joint_numbers(capture):
-    found = links_of(capture, Selection(0, 1, 5), LinkOptions(queries=(30, 12, 30, 31), most=3))
-    whole = capture.maps[0].read(1)
-    assert sorted(found.strands) == [12, 30, 31]
-    np.testing.assert_allclose(found.joint[0], whole[[12, 30, 31]].mean(0), rtol=1e-6)
-
-
 @pytest.mark.parametrize("fuse", ["mean", "sum", "max"])
 def test_heads_of_several_layers_are_put_together(fuse):
     capture = make_capture(TEXT, strides=(1,), heads=3)
@@ -196,13 +150,6 @@ def test_heads_of_several_layers_are_put_together(fuse):
     np.testing.assert_allclose(found.joint[0], expected, atol=1e-6)
     (strand,) = found.strands[22]
     assert (np.diff(np.abs(strand.weights)) <= 0).all() and (rows < 0).any()
-
-
-def test_each_head_has_a_strand_of_its_own(capture):
-    heads = (HeadId(0, 2), HeadId(0, 0))
-    found = links_of(capture, Selection(0, 0, 22), LinkOptions(heads=heads, most=2))
-    assert not found.single and len(found.strands[22]) == 2
-    assert (found.joint[0] == capture.maps[0].read(2)[22]).all()
 
 
 def test_a_head_that_is_off_has_no_links_and_no_part_in_a_mean(capture):
@@ -259,56 +206,3 @@ def test_what_is_not_there_is_said(capture):
     for chosen, linking, said in REFUSED:
         with pytest.raises(HgvizError, match=said):
             links_of(capture, chosen, linking)
-
-
-def test_a_layer_that_is_not_captured_yet_is_said(capture):
-    partial = replace(capture, maps=(*capture.maps[:-1], None))
-    with pytest.raises(HgvizError, match="is not captured"):
-        links_of(partial, Selection(len(capture.maps) - 1, 0, 3), LinkOptions())
-
-
-def test_layers_are_alike_that_look_between_the_same_positions(capture):
-    levels = [(one.level, one.key_level) for one in capture.spec.layers]
-    for layer in range(len(levels)):
-        assert comparable_layers(capture, layer) == tuple(
-            at for at, one in enumerate(levels) if one == levels[layer]
-        )
-
-
-def test_numbers_that_are_none_are_no_weights():
-    weights = np.full((1, 4, 4), 0.25, np.float32)
-    weights[0, 2, 1], weights[0, 2, 3] = np.nan, np.inf
-    one = plain(["a", "b", "c", "d"], special=False)
-    one = replace(one, maps=(DenseMap(weights, (0,)), *one.maps[1:]))
-    found = links_of(one, Selection(0, 0, 2), ALL)
-    assert found.strands[2][0].keys.tolist() == [0, 2]
-
-
-def test_rows_of_a_long_text_are_read_a_few_at_a_time(monkeypatch):
-    from hgviz.maps import links as module
-
-    capture = make_capture(TEXT * 8, strides=(1,), heads=1)
-    monkeypatch.setattr(module, "CELLS", 1000)
-    asked = []
-    read = LazyMap.read
-
-    def counted(self, head, rows=None, *more, **options):
-        asked.append(rows)
-        return read(self, head, rows, *more, **options)
-
-    monkeypatch.setattr(LazyMap, "read", counted)
-    queries = (*range(20, 40), 100)
-    found = links_of(capture, Selection(0, 0, 0), LinkOptions(queries=queries, most=2))
-    assert max(b - a for a, b in asked) * capture.maps[0].shape[2] <= 1000
-    assert sum(b - a for a, b in asked) == len(queries) == len(found.strands)
-
-
-def test_a_head_of_a_mixed_layer_is_signed_as_its_own_activation_is():
-    capture = make_capture()
-    one = capture.maps[0]
-    names = ("ymish", *one.factors.rule.activations[1:])
-    rule = replace(one.factors.rule, activations=names)
-    mixed = LazyMap(replace(one.factors, rule=rule), one.heads)
-    capture = replace(capture, maps=(mixed, *capture.maps[1:]))
-    found = [find_links(capture, Selection(0, head, 9), LinkOptions()) for head in (0, 1)]
-    assert [one.signed for one in found] == [True, False]

@@ -6,10 +6,8 @@ The reference writes every map whole, in float64, from the formulas of the paper
 import math
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
-import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -18,11 +16,9 @@ from hgviz.maps import Factors, Grouped, LazyMap, Rule, recompute_statistics, wi
 from hgviz.maps.anatomy import dissect
 from hgviz.maps.rule import Diagonals, proof_rows
 from hgviz.store import open_capture, write_capture
-from hgviz.store.layers import write_overviews
 from tests.closeness import scaled_error
 from tests.making import byte_prompt, make_capture
 from tests.maps.reference import OPEN
-from tests.models.building import captured_layer
 
 HEADS, WIDTH = 4, 8
 
@@ -143,22 +139,6 @@ def test_tiles_and_their_pools_are_the_maps_of_the_formulas(layer):
     assert np.allclose(again.stat[finite], found.factors.stat[finite], atol=2e-6)
 
 
-@given(layers())
-@settings(max_examples=60, deadline=None)
-def test_what_a_file_keeps_of_whole_maps_is_theirs(layer):
-    """Settled while it is looked at: rows with a sink do not sum to 1."""
-    q, k, rule = layer
-    rule = replace(rule, keep=None, relative=None)
-    _, kept = captured_layer(*(torch.as_tensor(one)[None] for one in (q, k, k)), rule)
-    maps = LazyMap(kept, tuple(range(HEADS)))
-    with h5py.File("kept", "w", driver="core", backing_store=False) as file:
-        summaries, _, difference = write_overviews(file, maps, settle=True)
-    whole = reference(q, k, rule)
-    assert difference < 2e-6
-    for summary, one in zip(summaries, whole, strict=True):
-        assert scaled_error(summary.rowmax, one.max(1)) < 2e-6
-
-
 @given(layers(), st.integers(0, 39), st.integers(0, HEADS - 1))
 @settings(max_examples=60, deadline=None)
 def test_one_row_taken_apart_gives_the_row(layer, row, head):
@@ -199,22 +179,6 @@ def test_a_file_keeps_every_part_of_the_rule_and_shared_keys_once(tmp_path, toke
     write_capture(tmp_path / "b.h5", open_capture(path))  # as it was read
     other = open_capture(tmp_path / "b.h5").maps[0]
     assert np.array_equal(other.read(3, rows, rows), maps.read(3, rows, rows))
-
-
-def test_a_damaged_group_of_keys_is_noticed_by_each_of_its_heads(tmp_path):
-    from hgviz.core import HgvizError
-
-    test_a_file_keeps_every_part_of_the_rule_and_shared_keys_once(tmp_path, 5000, 2)
-    with h5py.File(tmp_path / "a.h5", "r+") as file:
-        k = file["layers/000/k"]
-        k[1, 4000, 0] += 1.0
-    found = open_capture(tmp_path / "a.h5").maps[0]
-    for head, good in ((0, True), (1, True), (2, False), (3, False)):
-        if good:
-            found.read(head, (3900, 4100), (3900, 4100))
-            continue
-        with pytest.raises(HgvizError, match="not match"):
-            found.read(head, (4000, 4100), (3900, 4100))
 
 
 def test_bounds_of_rows_are_those_of_the_cells_that_exist():

@@ -32,32 +32,6 @@ def test_rows_that_no_weight_dominates_are_left_and_every_tile_stays_exact(sprea
     assert ends[0] <= max(1.5 * ends[1], 5e-7)
 
 
-def test_rows_without_keys_are_no_matter():
-    rule = Rule(0.125, ("softmax",), (None,), causal=True, keep=np.arange(40) > 2)
-    factors = make(rule, 40, 40, width=64)
-    stat = np.array(factors.stat)
-    stat[:, :3] = np.inf
-    found = recompute_statistics(replace(factors, stat=stat), ROUNDED)
-    assert np.isinf(found.stat[0, :3]).all() and (LazyMap(found, (0,)).read(0)[:3] == 0).all()
-
-
-@pytest.mark.parametrize("spread", [1, 10, 1e-3, 1e3])
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("width", [64, 40])
-def test_measured_softmaxes_are_as_exact_as_those_of_float32(width, spread, causal):
-    rule = Rule(width**-0.5, ("softmax",), (None,), causal=causal, keep=np.arange(600) % 7 > 0)
-    factors = make(rule, 600, 600, width=width)
-    factors = replace(factors, q=np.float32(spread) * factors.q)
-    exact = whole_map(factors.q[0], factors.k[0], rule, 0)
-    raw = scores(factors.q[0], factors.k[0], rule, 0, np.float32)
-    raw[~visible(rule, 600, 600)] = -np.inf
-    with np.errstate(invalid="ignore"):
-        raised = np.nan_to_num(np.exp(raw - raw.max(1, keepdims=True)))
-        plain = np.nan_to_num(raised / raised.sum(1, keepdims=True))
-    error = np.abs(LazyMap(with_statistics(factors), (0,)).read(0) - exact).max()
-    assert error <= max(2 * np.abs(plain - exact).max(), 5e-7)
-
-
 @pytest.mark.parametrize("activation", ["softmax", "linear", "ymish", "tanh", *OPEN])
 @pytest.mark.parametrize("norm", [None, "l2", "l2-literal"])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -85,16 +59,6 @@ def test_weights_are_as_exact_as_their_numbers(monkeypatch, fast, dtype, error):
     assert found.dtype == dtype and np.abs(found - exact).max() < error
     seen = exact > 1e-30
     assert (np.abs(found / exact - 1)[seen] < 40 * error).all()
-
-
-@pytest.mark.parametrize("fast", [False, True])
-def test_bits_do_not_depend_on_where_a_number_lies(monkeypatch, fast):
-    monkeypatch.setattr(module, "_has_fast_powers_of_2", lambda: fast)
-    logs = -np.random.default_rng(0).random((64, 256)).astype(np.float32) * 20
-    whole, room = exponential(logs), np.empty((64, 700), np.float32)
-    assert (exponential(logs, out=room[:, 3:259]) == whole).all()
-    assert (np.array([exponential(one) for one in logs[:, 5:18]]) == whole[:, 5:18]).all()
-    assert (whole == exponential(logs.T.copy()).T).all() and exponential(logs, out=logs) is logs
 
 
 @pytest.mark.parametrize("fast", [False, True])

@@ -1,7 +1,6 @@
 """Dense maps, summaries, histograms, levels of a map in one byte a cell, and the cache."""
 
 import gc
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -10,24 +9,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from hgviz.maps import DenseMap, Factors, LazyMap, Rule, lazy, overview, thumb_zoom
+from hgviz.maps import DenseMap, Factors, LazyMap, Rule, lazy, overview
 from hgviz.maps.overview import (
     SIGNED_ERROR,
     UNSIGNED_ERROR,
     Histogram,
     Range,
-    Summary,
     decode,
     encode,
-    lowest_zoom,
     pool,
-    zooms,
 )
 from hgviz.maps.tiles import Cache, build_pyramid, storage_request, survey
 from hgviz.store import open_capture, write_capture
 from tests.making import make_capture
 from tests.maps.reference import pooled
-from tests.maps.test_lazy import bits, make, same_bits
+from tests.maps.test_lazy import make, same_bits
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -40,24 +36,6 @@ def test_a_dense_map_reads_like_its_array(signed, zoom, reduce):
     same_bits(maps.read(5, zoom=zoom, reduce=reduce), pooled(array[1], zoom, reduce, signed))
     same_bits(maps.read(5, (3, 400), (256, 280)), array[1, 3:400, 256:280])
     same_bits(maps.read(1, zoom=zoom, reduce=reduce), pool(array[0], zoom, reduce, signed))
-
-
-def test_a_causal_dense_map_shows_nothing_above_its_diagonal():
-    array = np.ones((1, 600, 600), np.float32)
-    assert (DenseMap(array, (0,), causal=True).read(0) == np.tri(600)).all()
-
-
-def test_a_dense_map_in_bfloat16_and_negative_zero():
-    array = bits(np.array([[[1.5, -0.0], [0.0, 0.25]]]))
-    found = DenseMap(array, (0,), signed=True).read(0)
-    assert found.tolist() == [[1.5, 0.0], [0.0, 0.25]]
-    assert not np.signbit(found).any()
-
-
-@pytest.mark.parametrize("size,zoom", [(1, 0), (128, 0), (129, 1), (256, 1), (257, 2), (2048, 4)])
-def test_the_zoom_of_a_thumbnail_is_the_smallest_that_fits(size, zoom):
-    assert thumb_zoom(size, 1) == thumb_zoom(1, size) == zoom
-    assert -(-size >> zoom) <= 128
 
 
 def test_a_uniform_head_has_the_entropy_of_the_keys_it_sees():
@@ -85,29 +63,6 @@ def _largest(whole):
     return np.where(high >= -low, high, low)
 
 
-def test_rows_without_weights_have_no_entropy():
-    found = DenseMap(np.zeros((1, 4, 4), np.float32), (0,)).summary(0)
-    assert found.entropy.tolist() == [0] * 4 and found.rowmax.tolist() == [0] * 4
-
-
-def test_a_stored_summary_is_not_computed_again():
-    maps = LazyMap(make(Rule(1.0, ("softmax",), (None,)), 4, 4), (7,))
-    kept = maps.summary(7)
-    places = []
-    stored = LazyMap(maps.factors, (7,), lambda place: places.append(place) or kept)
-    assert stored.summary(7) is kept and places == [0]
-
-
-def test_a_thumbnail_of_a_long_map_is_pooled_beyond_a_tile():
-    # 2 x 40,000 cells need zoom 9, one more than a tile has
-    array = np.zeros((1, 2, 40_000), np.float32)
-    array[0, 1, 39_999] = 0.5
-    found = DenseMap(array, (0,)).summary(0)
-    assert isinstance(found, Summary) and found.thumb.shape == (1, 79)
-    assert found.thumb[0, -1] == 0.5 and found.thumb[0, :-1].max() == 0
-    assert math.isclose(found.entropy[1], 0, abs_tol=1e-6)
-
-
 def test_the_cache_holds_no_more_than_its_limit_and_drops_the_oldest():
     cache = Cache(3 * 80)
     made = []
@@ -122,19 +77,6 @@ def test_the_cache_holds_no_more_than_its_limit_and_drops_the_oldest():
     assert made == list("abcdc")
     cache.get(("huge",), lambda: np.zeros(1000))
     assert cache.held == 0
-
-
-def test_the_cache_forgets_an_owner_even_while_it_is_at_work():
-    cache = Cache(1000)
-    for key in ((1, "q"), (1, "k"), (2, "q")):
-        cache.get(key, lambda: np.zeros(10))
-    cache.forget(1)
-    assert cache.held == 80
-    with cache._lock:  # as the collector of garbage does it, in the thread that holds it
-        cache.forget(2)
-    assert cache.held == 80
-    cache.get((3, "q"), lambda: np.zeros(20))
-    assert cache.held == 160
 
 
 def test_what_tiles_were_made_of_goes_with_their_map():
@@ -163,16 +105,6 @@ def test_a_quantile_is_the_magnitude_that_the_share_does_not_exceed():
         assert found.counts.sum() == 1000
         for share in (0.05, 0.5, 0.99, 1.0):
             assert found.quantile(share) == pytest.approx(share, rel=0.06 if signed else 0.03)
-
-
-def test_a_map_of_zeros_has_no_limits():
-    found = DenseMap(np.zeros((1, 4, 4), np.float32), (0,)).summary(0)
-    assert found.peak == found.quantile(1.0) == found.quantile(0.5) == 0.0
-
-
-def test_shares_beyond_the_ends_are_the_ends():
-    one = Summary(*(np.array(values, np.float32) for values in ([[0.5, 1.0]], [1.0], [0.7])))
-    assert one.quantile(7) == pytest.approx(1.0, rel=0.03) and one.quantile(-1) == 0.0
 
 
 @pytest.mark.parametrize("signed", [False, True])
@@ -227,22 +159,6 @@ def test_codes_span_a_million_in_both_forms():
     assert Range.of(np.array([0.25, 0.5]), False).floor == 0.25
 
 
-def test_what_is_no_number_has_no_code():
-    values = np.array([np.nan, 1.0, 0.5], np.float32)
-    within = Range.of(np.array([0.5, 1.0]), False)
-    assert decode(encode(values, within), within)[0] == 0
-    assert not Range.of(np.array([np.nan, 1.0]), False).maximum
-    assert not Range.of(np.array([np.inf, 1.0]), False).maximum
-
-
-@pytest.mark.parametrize(
-    "size,zoom", [(128, None), (4096, None), (4097, 3), (8192, 3), (32768, 4), (131_072, 5)]
-)
-def test_the_finest_level_grows_with_half_the_length(size, zoom):
-    assert lowest_zoom(size, 5) == lowest_zoom(5, size) == zoom
-    assert (3 in zooms(8192, 8192, 6)["max"]) and (3 not in zooms(8192, 8192, 6)["mean"])
-
-
 def stored(maps):
     """A map that has its own pyramid at hand."""
     kept = {}
@@ -283,35 +199,3 @@ def test_there_is_no_overview_of_fine_zooms_and_of_small_maps():
     assert LazyMap(make(rule, 4200, 20, width=4), (0,)).overview(0, zoom=3) is None
     small = LazyMap(make(rule, 300, 20, width=4), (0,))
     assert build_pyramid(small, survey(small, 0, storage_request(small))) is None
-
-
-def test_an_empty_window_and_all_of_a_map_as_one_cell():
-    array = np.zeros((1, 400, 4200), np.float32)
-    array[0, 300, 4199] = 0.75
-    maps = stored(DenseMap(array, (0,)))
-    assert maps.overview(0, (5, 5), None, 4).size == 0
-    assert maps.overview(0, zoom=40)[0, 0] == pytest.approx(0.75)
-    assert maps.overview(0, zoom=40, reduce="mean")[0, 0] == pytest.approx(
-        0.75 / (400 * 4200), rel=0.03
-    )
-
-
-def test_a_map_of_zeros_has_levels_of_zeros():
-    maps = stored(DenseMap(np.zeros((1, 4200, 10), np.float32), (0,)))
-    assert not maps.overview(0, zoom=5).any()
-
-
-def test_rows_are_surveyed_as_they_are_read():
-    rule = Rule(0.5, ("softmax", "tanh"), (None, None), causal=True)
-    factors = make(rule, 600, 600)
-    rows = np.array([0, 255, 256, 599])
-    maps = LazyMap(factors, (0, 1))
-    proof = np.stack([maps.read(head)[rows] for head in (0, 1)]) + np.float32(0.125)
-    maps = LazyMap(replace(factors, proof_rows=rows, proof_values=proof), (0, 1))
-    for place in (0, 1):
-        found = survey(maps, place, storage_request(maps, tuple(rows))).rows
-        assert (
-            maps.proof_error(place, found)
-            == maps.proof_error(place)
-            == pytest.approx(0.125, abs=1e-6)
-        )

@@ -2,7 +2,6 @@
 
 import errno
 import gzip
-import json
 import os
 import re
 import signal
@@ -19,10 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import HeadId, HgvizError, Item
-from hgviz.maps import DenseMap, LazyMap, recompute_statistics
+from hgviz.maps import DenseMap
 from hgviz.maps.overview import SIGNED_ERROR, UNSIGNED_ERROR
 from hgviz.store import (
-    CorpusWriter,
     Writer,
     captures,
     describe,
@@ -125,56 +123,6 @@ def test_the_examples_of_the_document_read_the_same_map_and_scores(tmp_path, mon
     assert [one["rank"] for one in names["scores"]] == list(range(1, 19))
 
 
-def test_the_file_is_small_and_opens_in_any_reader_of_hdf5(tmp_path):
-    capture = samples.small("The quick brown fox. " * 98)  # 2,058 letters
-    path = write_capture(tmp_path / "a.h5", capture)
-    parts = [one.factors for one in capture.maps]
-    needed = sum(one.q.nbytes + one.k.nbytes + one.stat.nbytes for one in parts)
-
-    def check(name, one):
-        if isinstance(one, h5py.Dataset):
-            assert h5py.check_vlen_dtype(one.dtype) is None
-            assert one.fletcher32 or one.compression == "gzip" or one.nbytes <= 64 << 10
-
-    with h5py.File(path) as file:
-        thumbs = [layer["thumb"] for layer in file["layers"].values()]
-        size = path.stat().st_size - sum(one.id.get_storage_size() for one in thumbs)
-        assert all(one.chunks is None for one in thumbs)  # one read, whatever the heads
-        assert size <= 1.5 * needed
-        assert size <= sum(np.prod(one.shape) * 2 for one in capture.maps) / 4
-        assert (file.attrs["format"], file.attrs["complete"]) == (b"hgviz-capture", 1)
-        assert json.loads(bytes(file["spec"][:]))["family"] == "hourglass"
-        layer = file["layers/002"]
-        assert layer.attrs["role"] == b"down" and layer.attrs["committed"] == 1
-        assert (layer["q"][:] == capture.maps[2].factors.q).all()
-        file.visititems(check)
-    with h5py.File(write_capture(tmp_path / "b.h5", samples.dense())) as file:
-        assert file["layers/000/weights"].id.get_num_chunks() == 2 * 6  # none above the diagonal
-
-
-def test_it_says_what_it_holds(tmp_path):
-    names = ("small", "both", "states", "slots", "classes", "bounded", "without heads")
-    found = {name: describe(samples.write_sample(tmp_path / name, name)) for name in names}
-    found = json.loads(json.dumps(found))
-    one, both = found["small"], found["both"]
-    keys = ("kind", "family", "items", "complete", "empty_rows")
-    assert [one[key] for key in keys] == ["capture", "hourglass", 1, True, "zeros"]
-    assert one["levels"][1] == {"index": 1, "stride": 2, "key_shift": 1, "sequence": "source"}
-    keys = ("role", "level", "key_level", "heads", "activations")
-    assert [one["layers"][2][key] for key in keys] == ["down", 1, 0, 2, ["softmax", "softmax"]]
-    assert one["provenance"]["producer"] == "hgviz tests" and "window" not in one["layers"][0]
-    sequences = {name: [level["sequence"] for level in found[name]["levels"]] for name in names}
-    assert sequences["both"] == ["source", "target"] and sequences["slots"] == ["source", "slots"]
-    assert [found[name]["goal"] for name in names[2:5]] == ["states", "next", "classes"]
-    assert found["classes"]["labels"] == ["no", "yes", "✓"]
-    cross = both["layers"][1]
-    assert (both["tokens"], both["target_tokens"]) == (cross["keys"], cross["queries"]) == (9, 21)
-    limits = [[row[key] for key in ("window", "chunk", "softcap")]
-              for row in found["bounded"]["layers"][:2]]  # fmt: skip
-    assert limits == [["4 back", 8, 5.0], [None] * 3]
-    assert [row["heads"] for row in found["without heads"]["layers"][:2]] == [2, 0]
-
-
 def test_logits_of_many_tokens_stay_in_the_file(tmp_path, capture, monkeypatch):
     monkeypatch.setattr(schema, "LOGITS_IN_MEMORY", 1000)
     logits = np.random.default_rng(0).normal(size=(len(capture.prompt), 5000)).astype(np.float32)
@@ -222,25 +170,6 @@ def test_an_overview_comes_from_the_file_and_agrees_with_the_map(tmp_path, kind)
     assert one.overview(0, zoom=9).shape == (9, 1)
 
 
-def test_statistics_settled_while_writing_are_those_settled_before(tmp_path):
-    whole = large()
-    found = whole.maps[0].factors
-    found = replace(found, stat=found.stat + np.float32(1e-4))
-    with Writer(tmp_path / "a.h5", whole) as writer:
-        writer.add(0, found, settle=True)
-        writer.finish()
-    before = LazyMap(recompute_statistics(found), whole.maps[0].heads)
-    write_capture(tmp_path / "b.h5", replace(whole, maps=(before,)))
-    one, two = (open_capture(tmp_path / name).maps[0] for name in ("a.h5", "b.h5"))
-    assert one.verify_max_abs == pytest.approx(two.verify_max_abs, abs=1e-6)
-    for head in one.heads:
-        assert (one.factors.stat[head] == two.factors.stat[head]).all()
-        assert (one.read(head) == two.read(head)).all()
-        rows = one.summary(head).rowmax, two.summary(head).rowmax
-        np.testing.assert_allclose(*rows, rtol=1e-6, atol=1e-7)
-    np.testing.assert_allclose(one.read(0).sum(1), 1, atol=1e-6)
-
-
 # --- many texts -----------------------------------------------------------------------------------
 
 
@@ -272,16 +201,6 @@ def test_a_text_that_is_not_there_is_one_clear_line(tmp_path, texts):
         with pytest.raises(HgvizError, match=f"there is no text {number} in ") as caught:
             open_capture(file, number)
         assert caught.value.what.endswith(words) and caught.value.do == do
-
-
-def test_no_texts_are_refused_and_long_ones_cut_in_the_index(tmp_path, texts):
-    with pytest.raises(HgvizError, match="cannot capture 0 texts in one file"):
-        CorpusWriter(tmp_path / "b.h5", texts[0], "a")
-    item = Item(0, "x" * 10_000, 10_000, "y" * 1000)
-    with h5py.File("cut", "w", driver="core", backing_store=False) as file:
-        schema.write_root(file, replace(texts[0], items=(item,)))
-        (read,) = schema.read_root(file)["items"]
-    assert (len(read.text), len(read.label)) == (2000, 200)
 
 
 @pytest.mark.parametrize("longest", [2048, 16], ids=["short", "long"])
@@ -351,15 +270,6 @@ def test_a_second_writer_of_one_file_is_refused(tmp_path, small):
             writer.add(index, one)
         writer.finish()
     assert open_capture(path).complete
-
-
-def test_an_empty_folder_is_a_capture_without_layers(tmp_path, small):
-    part = tmp_path / "a.h5.part"
-    part.mkdir()
-    opened = open_capture(part)
-    assert opened.maps == () and not opened.complete and is_capture(part)
-    assert describe(part)["layers"] == [] and describe(part)["complete"] is False
-    same(small, open_capture(write_capture(tmp_path / "a.h5", small)))
 
 
 @pytest.mark.parametrize("start", [Writer, lambda path, one: start_corpus(path, [one])])
@@ -448,15 +358,6 @@ def test_parts_that_stay_beside_a_finished_file_are_seen_to_be_done(
     assert not part.exists() and open_capture(path).complete
 
 
-def test_parts_of_a_new_capture_beside_an_old_file_are_not_taken_for_done(tmp_path, small):
-    path = write_capture(tmp_path / "b.h5", small)
-    later = replace(small, made=replace(small.made, created="later"))
-    with pytest.raises(KeyboardInterrupt), Writer(path, later, force=True) as writer:
-        writer.add(0, small.maps[0].factors)
-        raise KeyboardInterrupt
-    assert not open_capture(tmp_path / "b.h5.part").complete
-
-
 def test_a_root_that_lies_is_not_believed_and_only_own_files_are_removed(tmp_path, small):
     part = tmp_path / "a.h5.part"
     for content in ("", "[", "[]", '{"format": "hgviz-capture"}', "[" * 100_000):
@@ -543,38 +444,3 @@ def test_a_full_disk_says_what_stays_and_loses_nothing(tmp_path, small, monkeypa
         assert sum(one is not None for one in opened.maps) == stay
         same(small, open_capture(write_capture(target, small)))
     assert any("nothing was saved" in words for words in lines) and len(lines) > 3
-
-
-LIMITED = """
-import resource, signal, sys
-from hgviz.core import HgvizError
-from hgviz.store import write_capture
-from tests.making import make_capture
-capture = make_capture("A small text, captured. " * 20, strides=(1, 2), heads=2)
-signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-try:
-    write_capture(sys.argv[1], capture)
-except HgvizError as error:
-    print(error)
-"""
-
-
-@pytest.mark.skipif(os.name != "posix", reason="limits on file sizes are of POSIX systems")
-def test_a_real_limit_is_told_like_a_full_disk(tmp_path):
-    command = [sys.executable, "-c", LIMITED, str(tmp_path / "a.h5")]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
-    assert done.returncode == 0 and not done.stderr
-    assert done.stdout.startswith("the disk is full") and "9 of 9 layers are saved" in done.stdout
-    assert open_capture(tmp_path / "a.h5.part").complete
-
-
-def test_places_where_nothing_can_be_written_are_told(tmp_path, small):
-    (tmp_path / "file").touch()
-    (tmp_path / "b.h5.part").write_text("mine")
-    rows = {"file/a.h5": "cannot be written", "none/a.h5": "cannot be written",
-            "b.h5": "b.h5.part is a file"}  # fmt: skip
-    for name, words in rows.items():
-        with pytest.raises(HgvizError, match=words):
-            write_capture(tmp_path / name, small, force=True)
-    assert (tmp_path / "b.h5.part").read_text() == "mine"

@@ -92,13 +92,3 @@ def test_a_layer_that_does_not_fit_is_named(tmp_path, layer, words):
         write(tmp_path, layer)
     assert caught.value.what.startswith("layer 0 cannot be saved") and words in str(caught.value)
     assert not list(tmp_path.iterdir())
-
-
-@pytest.mark.parametrize("logits", ["x", 5.0, np.ones((7, 3)), np.ones((1, 5, 3)), [[1], [2, 3]]])
-def test_logits_that_are_no_row_for_each_token_and_no_tokens_are_refused(tmp_path, logits):
-    with pytest.raises(HgvizError, match="logits cannot be saved") as caught:
-        write(tmp_path, {"q": Q, "k": K}, logits=logits)
-    assert "\n" not in caught.value.what
-    with pytest.raises(HgvizError, match="nothing to save"):
-        write(tmp_path, {"q": Q, "k": K}, tokens=[])
-    assert not list(tmp_path.iterdir())

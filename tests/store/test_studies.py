@@ -7,7 +7,6 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -44,18 +43,6 @@ def test_what_was_written_is_read(tmp_path_factory, **keys):
     write_study(path, one)
     same(one, open_study(path))
     assert is_study(path) and not is_capture(path)
-
-
-def test_large_arrays_come_in_chunks_with_checksums(tmp_path):
-    path = write_study(tmp_path / "a.h5", make_study(examples=5000))
-    with h5py.File(path) as file:
-        assert file["gradient"].chunks and file["gradient"].fletcher32
-        assert file["places"].shape == (5001,) and file["saved_parameters"].chunks is None
-        assert "crc32" in file["saved_parameters"].attrs
-    opened = open_study(path)
-    same(make_study(examples=5000), opened)
-    with pytest.raises(ValueError, match="read-only"):
-        opened.arrays["gradient"][0, 0] = 1
 
 
 def test_what_is_infinite_is_not_measured(tmp_path):
@@ -244,12 +231,3 @@ def test_nothing_outside_of_the_folder_is_read_and_nothing_is_waited_for(tmp_pat
             assert name == "study.toml" or not is_sweep(folder.path)
         path.unlink()
         path.write_bytes(before)
-
-
-def test_what_is_no_folder_of_a_study_is_told_as_what_it_is(tmp_path):
-    (tmp_path / "file").touch()
-    rows = (("file", "it is a file"), (".", "it has no plan.json"), ("no", "there is no such"))
-    for name, why in rows:
-        with pytest.raises(HgvizError, match=f"not the folder of a study: {why}"):
-            SweepFolder(tmp_path / name).sweep()
-        assert not is_sweep(tmp_path / name)
