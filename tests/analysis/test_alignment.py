@@ -70,33 +70,6 @@ def test_two_levels_meet_in_tokens_and_a_level_spread_to_them_is_the_map_by_hand
     assert not np.triu(laid, 1).any()  # still causal
 
 
-def test_letters_and_words_of_one_text_meet_in_words():
-    cuts = [0, 3, 8, 12, 18]
-    words = tokens(TEXT, *zip(cuts, cuts[1:], strict=False))
-    a, b = make_capture(TEXT, strides=(1,), heads=2), plain(words)
-    found = shared_grid(a, b)
-    assert len(found.rows) == 4 and found.rows.in_both.all()
-    laid = Projected(a.maps[0], found.rows.a, found.columns.a).read(0)
-    sums = np.add.reduceat(a.maps[0].read(0), cuts[:-1], axis=1)
-    rows = np.add.reduceat(sums, cuts[:-1], axis=0) / np.diff(cuts)[:, None]
-    np.testing.assert_allclose(laid, rows, atol=1e-6)
-    assert found.cell(4, 0) == (1, 0) and found.tokens(1, 0) == (7, 2)
-
-
-def test_what_only_one_text_has_stands_between():
-    a, b = make_capture("one two four"), make_capture("one two three four")
-    found = shared_grid(a, b)
-    assert found.shape == (18, 18) and not found.is_identity
-    assert found.rows.a.there.sum() == 12 and found.rows.b.there.all()
-    gone = np.flatnonzero(~found.rows.in_both)
-    assert len(gone) == 6 and (np.diff(gone) == 1).all() and gone[0] in (7, 8)
-    assert found.tokens(int(gone[0]), 0) == (None, 0)
-    for token in range(12):
-        cell = found.cell(token, token)[0]
-        assert found.tokens(cell, cell) == (token, token)
-    assert (np.diff(found.rows.spans[0][:, 1]) >= 0).all()  # so that words can be found in it
-
-
 # --- which head -----------------------------------------------------------------------------------
 
 

@@ -96,21 +96,6 @@ def test_the_most_alike_head_is_found_wherever_the_other_model_has_it():
     assert most_alike(replace(a, maps=(None,)), b, HeadId(0, 0)) is None
 
 
-def test_layers_meet_by_name_and_order_or_by_number():
-    one = make_capture(TEXT, strides=(1,), seed=1)
-    alike = tuple(replace(layer, name="shared") for layer in one.spec.layers)
-    one = replace(one, spec=replace(one.spec, layers=alike))  # one module computes all layers
-    found = compare(one, one)
-    assert [head.head for head in found.heads] == list(one.spec.heads)
-    assert all(head.head == head.other and head.largest == 0 for head in found.heads)
-    weights = rows_of(np.random.default_rng(0), 1, 4, 4)
-    found = compare(dense(weights), dense(weights, name="block 0"))
-    assert found.heads[0].largest == 0
-    assert found.notes == (
-        "layers are matched by index, because their names differ", "neither has logits",
-    )  # fmt: skip
-
-
 def test_weight_on_what_the_other_has_not_is_told():
     text = "ab"
     cls = Prompt(text, np.arange(3), ("[CLS]", "a", "b"), np.array([[-1, -1], [0, 1], [1, 2]]))
@@ -345,16 +330,6 @@ def test_classes_are_paired_row_by_row_whichever_side_is_a():
     same = of_classes(wanted, a, a)
     assert same.difference[1] < same.difference[0] == 0 < same.difference[2]
     assert (same.agreement, same.p, same.differing) == (1, 1, ())
-
-
-def test_classes_are_those_of_the_same_name():
-    wanted = np.array([0, 1, 1, 0])
-    turned = classes(1 - wanted, LABELS[1::-1])
-    given = answers(wanted), answers(1 - wanted)
-    found = compare_answers((classes(wanted), turned), given, LABELS.__getitem__)
-    assert (found.agreement, found.b.score.value) == (1, 1)
-    found = of_classes(np.array([0, 1]), [0, 1], [0, 2], labels=LABELS)
-    assert found.differing[0].b == "another class"
 
 
 def test_tokens_are_paired_and_bits_have_an_interval_over_windows():

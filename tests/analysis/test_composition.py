@@ -2,7 +2,6 @@
 
 import re
 import tempfile
-import tracemalloc
 from dataclasses import replace
 from functools import cache
 
@@ -287,36 +286,6 @@ def test_every_family_equals_whole_matrices_for_every_choice(name, memory, monke
                 right, left = operator @ values, rows @ operator
                 assert right.shape == (node.length,) and left.shape == (2, source.length)
                 np.testing.assert_allclose(left @ values, rows @ right, atol=1e-9)
-
-
-# --- closed forms ---------------------------------------------------------------------------------
-
-
-class Even:
-    """A causal map of any size whose rows are even; it is never there as a whole."""
-
-    heads, signed = (0,), False
-
-    def __init__(self, tokens):
-        self.shape = 1, tokens, tokens
-
-    def read(self, head, rows, columns):
-        query, key = np.arange(*rows)[:, None], np.arange(*columns)
-        return (key <= query) / (query + 1).astype(np.float32)
-
-
-def test_a_row_of_a_long_text_needs_no_whole_matrix():
-    n = 6000
-    capture = replace(plant(letters("a" * n), [np.ones((1, 1, 1))] * 2), maps=(Even(n), Even(n)))
-    tracemalloc.start()
-    (found,) = rollout(capture, (n - 1, n))
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    tails = np.cumsum((1 / np.arange(1, n + 1))[::-1])[::-1]
-    wanted = (2 + tails) / n / 4
-    wanted[-1] += 1 / 4
-    np.testing.assert_allclose(found, wanted, atol=1e-8)
-    assert peak < n * n * 4 / 2
 
 
 # --- words, captures, and what cannot be ----------------------------------------------------------

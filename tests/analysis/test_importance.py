@@ -19,7 +19,6 @@ from hgviz.analysis.importance import (
     order_by_need,
     pruning_curve,
     random_band,
-    random_chance,
     removable_heads,
     removal_costs,
     savings,
@@ -210,22 +209,6 @@ def test_rank_one_is_the_most_needed_head_and_heads_that_were_off_have_none():
             assert not {study.heads[1], study.heads[6]} & {*found.least_needed}
 
 
-@given(st.sets(st.integers(0, 29), min_size=2), st.integers(0, 20))
-def test_examples_are_chosen_by_number_by_a_mask_or_by_how_far_a_study_is(rows, seed):
-    study, chosen = make_study(seed, 30, "masked"), np.array(sorted(rows))
-    mask = np.isin(np.arange(30), chosen)
-    first, second = importance(study, "loo", chosen), importance(study, "loo", mask)
-    assert first.score == pytest.approx(second.score, nan_ok=True) and first.rows == len(rows)
-    places = study.places_of(mask)
-    if places.any():
-        expected = study.arrays["loss_change"][places].mean(0)
-        assert first.score == pytest.approx(expected, rel=1e-4, abs=1e-7)
-    running = make_study(seed, 30, "next", done=0.5)
-    for name in ("signed", "loo", "all-but-one", "michel", "fisher", "michel-token"):
-        expected = importance(running, name, np.arange(15)).score
-        assert importance(running, name).score == pytest.approx(expected, nan_ok=True), name
-
-
 def test_changes_are_counted_and_tested_head_by_head_where_they_were_measured():
     study = make_study(9, 50)
     found, change = changes(study), study.arrays["change"]
@@ -319,13 +302,6 @@ def test_a_band_holds_what_quantiles_hold_where_all_of_its_curves_are():
     long, short = curve_of(np.ones(6)), curve_of(np.zeros(3), removed=[0, 2, 9])
     assert random_band([long, short]).removed.tolist() == [0, 2]
     assert random_band([]).orders == 0 and not len(random_band([]).removed)
-
-
-def test_chance_compares_only_points_that_all_have():
-    """Between fewer points a bent curve has a smaller area: the same order must not look better."""
-    bent = curve_of([0.9, 0.9, 0.9, 0.9, 0.5])
-    coarse = [curve_of([0.9, 0.9, 0.5], removed=[0, 2, 4]) for _ in range(20)]
-    assert random_chance(bent, coarse) == 1.0
 
 
 # --- heads off beside the baseline ----------------------------------------------------------------

@@ -1,21 +1,19 @@
 """Roles of heads: planted heads are named for what they do, those that do nothing are not."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from hgviz.analysis.roles import ROLES, corpus_roles, notable_heads, rank, roles, top_keys
+from hgviz.analysis.roles import ROLES, corpus_roles, notable_heads, roles, top_keys
 from hgviz.analysis.tokens import Lexicon
 from hgviz.core import HeadId, Selection
-from hgviz.maps import DenseMap, LazyMap
+from hgviz.maps import LazyMap
 from hgviz.tasks.heads import (
     corpus_notes,
     role_evidence,
     role_sentence,
     role_words,
-    roles_to_dict,
 )
 from tests.analysis.planting import (
     Planted,
@@ -32,7 +30,6 @@ from tests.making import (
     byte_prompt,
     layer_shape,
     level_spans,
-    make_capture,
     make_factors,
     make_spec,
 )
@@ -411,45 +408,6 @@ def test_every_metric_equals_a_dense_computation_without_a_whole_map(n, monkeypa
         assert found[name] == pytest.approx(value, abs=1e-5, rel=1e-5), name
 
 
-def test_between_two_texts_nothing_is_said_of_distances():
-    found = over(crossing(same_place)).heads
-    cross, decoder = found[HeadId(3, 0)], found[HeadId(2, 0)]
-    assert not {
-        "distance", "previous", "same", "next", "induction", "same token", "offset", "positional",
-        "convolution", "centre",
-    } & {*cross.metrics}  # fmt: skip
-    assert {"focus", "entropy", "first", "last", "diagonal", "nearest"} <= {*cross.metrics}
-    assert cross.metrics["diagonal"] > 0.7 and "diagonal" not in decoder.metrics
-    assert rank("distance", cross.head, found) == (0, 0) and decoder.metrics["distance"] > 0
-    assert notable_heads(found)[-1].head == cross.head
-
-
-@pytest.mark.parametrize("signed", [False, True])
-def test_dense_maps_blocks_of_rows_and_a_single_pass_give_the_same(signed, monkeypatch):
-    lazy = make_capture("A short text, read at two levels. " * 3, (1, 2), signed=signed)
-    values = [np.stack([maps.read(head) for head in maps.heads]) for maps in lazy.maps]
-    dense = replace(lazy, maps=tuple(
-        DenseMap(weights, layer.heads, maps.signed)
-        for weights, layer, maps in zip(values, lazy.spec.layers, lazy.maps, strict=True)
-    ))  # fmt: skip
-    whole = over(lazy)
-    sides = [over(dense).heads, roles(lazy)]
-    monkeypatch.setattr("hgviz.analysis.metrics.BLOCK_ROWS", 33)
-    monkeypatch.setattr("hgviz.analysis.roles.BLOCK_COLUMNS", 47)
-    sides.append(over(lazy, lazy).heads)  # twice the same text is that text
-    for other in sides:
-        assert [*other] == [*whole.heads] == [*lazy.spec.heads]
-        for head, found in whole.heads.items():
-            assert found.role == other[head].role or other is sides[2]  # more rows tell more
-            for name in {*found.metrics} & {*other[head].metrics}:
-                value = pytest.approx(other[head].metrics[name], abs=1e-5)
-                assert found.metrics[name] == value, (head, name)
-    assert any("signed" in note for note in corpus_notes(whole)) == signed
-    facts = json.loads(json.dumps(roles_to_dict(whole), allow_nan=False))
-    assert len(facts["heads"]) == len(lazy.spec.heads)
-    assert {*facts["metrics"]} <= {*facts["heads"][0]}
-
-
 # --- many texts -----------------------------------------------------------------------------------
 
 
@@ -490,21 +448,6 @@ def test_examples_are_the_rows_that_do_it_most_quoted_from_their_texts():
 
 
 # --- among heads, and top keys --------------------------------------------------------------------
-
-
-def test_notable_heads_differ_in_role_and_ranks_are_among_self_attention():
-    shares = {"previous token": 0.9, "last punctuation": 0.6, "first token": 0.9}
-    maps = [looking(PLANTED[role], share) for role, share in shares.items()]
-    maps.insert(1, looking(PLANTED["previous token"], 0.8))
-    best = notable_heads(roles(plant(letters(TEXT), [np.stack(maps)])))
-    assert [key_of(head) for head in best] == [*shares] and best[0].head == FIRST
-    assert len(notable_heads({head.head: head for head in best}, count=1)) == 1
-    found = roles(hourglass(letters(TEXT), (1, 2)))
-    own = sorted(
-        (head for head in found.values() if head.kind == "self"), key=lambda h: -h.metrics["focus"]
-    )
-    ranks = [rank("focus", head.head, found) for head in own]
-    assert ranks == [(at + 1, len(own)) for at in range(len(own))]
 
 
 def test_top_keys_name_tokens_and_columns():

@@ -15,18 +15,6 @@ def marked(flags, text):
     return "".join(letter for letter, flag in zip(text, flags, strict=True) if flag)
 
 
-def test_words_begin_and_end_where_letters_do():
-    text = "Don't stop: it's 12 o'clock"
-    found = TokenReading(letters(text))
-    assert marked(found.starts_word, text) == "Dsi1o"
-    assert [text[found.word_first[i] : found.word_end[i]] for i in (2, 8, 14, 18, 25)] == [
-        "Don't", "stop", "it's", "12", "o'clock",
-    ]  # fmt: skip
-    assert found.word_first[5] == -1 and found.word[5] == -1
-    alike = TokenReading(letters("The cat and the dog")).spelling
-    assert alike[0] == alike[12] != alike[4]
-
-
 def test_sentences_begin_after_full_stops_and_not_after_abbreviations():
     text = "It fell, e.g. by 3.5 m. Then it stopped! Why? 天気。明日。\nend"
     found = TokenReading(letters(text))

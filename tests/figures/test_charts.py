@@ -13,18 +13,15 @@ import pytest
 from hgviz import palettes, tasks
 from hgviz.analysis import importance as analysed
 from hgviz.analysis.roles import roles
-from hgviz.core import Display, HeadId, HgvizError, Selection
+from hgviz.core import HeadId, HgvizError, Selection
 from hgviz.figures import Panel, Spec
-from hgviz.figures.attribution import Share
 from hgviz.figures.output import compose, draw
 from hgviz.figures.spec import quoted
 from hgviz.files import resource
 from hgviz.language import decimals
 from hgviz.maps import DenseMap
 from hgviz.maps.links import LinkOptions
-from hgviz.models import open_model
 from hgviz.tasks.attribution import MOST_KEYS as MOST_SCORED
-from hgviz.tasks.attribution import attribution_panel, prompt_options
 from hgviz.tasks.charts import (
     MOST_KEYS,
     MOST_SIDE,
@@ -33,11 +30,9 @@ from hgviz.tasks.charts import (
     spectrum_chart,
 )
 from tests.analysis.planting import letters, plant
-from tests.figures.flaws import overlaps, texts
 from tests.figures.making import (
     HOSTILE,
     METHODS,
-    SEA,
     answer_of,
     answer_panel,
     capture_of,
@@ -46,7 +41,7 @@ from tests.figures.making import (
     timed,
 )
 from tests.gui import kinds
-from tests.making import byte_prompt, make_capture
+from tests.making import make_capture
 from tests.studying import make_study
 
 approx = pytest.approx
@@ -143,25 +138,6 @@ def test_what_is_drawn_is_what_the_heads_measure_and_distances_are_in_letters():
     assert len(back) > 2
     for head in back:
         assert distance[head] == approx(strides[head.layer], rel=0.35)
-
-
-def test_every_head_is_a_mark_where_its_number_is_hollow_and_out_of_the_mean_where_it_is_off():
-    off = HeadId(0, 0)
-    chart = profile_chart([replace(planted(), off=frozenset({off}))], ["entropy"])
-    side, values = chart.sides[0], chart.metrics[0].values[0]
-    assert values[list(side.heads).index(off)] > 1
-    assert side.mean(values, 0) == approx(0, abs=1e-6)
-    assert any("1 head switched off" in note for note in chart.notes)
-    rows = {(row[2], row[6]): row for row in chart.rows()}
-    assert rows["0", "0.0"][7] == "yes" and rows["0", "0.1"][7] == ""
-    assert rows["0", "mean"][-1] == side.mean(values, 0)
-    lines = compose(Spec("profile"), chart).axes.lines
-    marks = [line for line in lines if line.get_linestyle() == "None"]
-    hollow = [mark for mark in marks if mark.get_markerfacecolor() != mark.get_markeredgecolor()]
-    assert [len(mark.get_xydata()) for mark in hollow] == [1]
-    drawn = np.sort(np.concatenate([mark.get_xydata()[:, 1] for mark in marks]))[::-1]
-    wanted = np.sort(values)  # y runs down the page, in proportion
-    np.testing.assert_allclose(np.interp(wanted, wanted[[0, -1]], drawn[[0, -1]]), drawn, atol=1e-6)
 
 
 def test_a_profile_shows_what_says_something_and_says_what_is_missing(monkeypatch):
@@ -282,19 +258,6 @@ def test_as_many_curves_as_links_and_the_numbers_of_the_row():
         assert {"Der", "The"} <= set(words(page))
 
 
-def test_weights_below_zero_are_dashed_and_every_head_is_named():
-    random = np.random.default_rng(0).normal(size=BERT.maps[0].shape).astype(np.float32)
-    signed = replace(BERT, maps=tuple(DenseMap(random, one.heads, True) for one in BERT.maps))
-    page, below = linked(signed, LinkOptions(most=0), 0, 1, 4), int((random[1, 4] < 0).sum())
-    dashed = [one for one in page.axes.patches if one.get_linestyle() not in ("-", "solid")]
-    assert below and len(dashed) == below < len(page.axes.patches)
-    assert any("dashed: negative weights" in text for text in words(page))
-    heads = tuple(HeadId(layer, n) for layer in range(2) for n in range(4))
-    page = linked(signed, LinkOptions(queries=(3, 4), heads=heads, most=4), 0, 1, 4)
-    assert {str(head) for head in heads} <= set(words(page)) and not overlaps(texts(page))
-    assert len({one.get_edgecolor() for one in page.axes.patches}) > len(heads) // 2
-
-
 # --- answers --------------------------------------------------------------------------------------
 
 REVIEW = "A dull plot, but she never bores."
@@ -337,21 +300,6 @@ def test_completeness_what_is_not_heard_and_heads_that_are_off_are_said():
     assert any(f"The {MOST_SCORED} most important keys of" in note for note in panel.content.notes)
 
 
-def test_letters_are_added_up_to_characters_words_and_stretches_and_nothing_is_lost():
-    capture = make_capture("모래시계는 a")
-    values = answer_of(capture).tokens
-    share = Share("", capture.prompt, values)
-    for by_word in (False, True):
-        assert sum(cell.value for cell in share.cells(by_word)) == approx(values.sum())
-    assert [cell.words for cell in share.cells(True)] == ["모래시계는", "a"]
-    page = page_of(answer_panel(make_capture(SEA * 6), "tokens"))
-    assert "hourglass" in words(page) and page.notes == ["tokens of a word are summed"]
-    long = replace(plain(["a"]), prompt=byte_prompt("word " * 820))  # 4,100 letters
-    page = page_of(answer_panel(long, "tokens"))
-    assert page.height < 2 * page.width
-    assert any("each bar is the sum of" in note for note in page.notes)
-
-
 def command_in(drawn):
     return shlex.split(
         html.unescape(re.search(r"command: (hgviz attribute .*? -o f\.svg)", drawn)[1])
@@ -376,29 +324,6 @@ def test_the_command_in_a_figure_draws_it_again_to_the_byte(asked, tmp_path, out
     assert command[:2] == ["hgviz", "attribute"] and "/" not in command[2].removeprefix("sample/")
     output(*command[1:])
     assert (tmp_path / "again" / "f.svg").read_text() == drawn and str(tmp_path) not in drawn
-
-
-def test_what_a_program_found_and_what_the_command_finds_are_the_same_bytes(
-    tmp_path, output, monkeypatch
-):
-    """As the window does it: one question, layers with it, drawn later."""
-    model = open_model(HOURGLASS)
-    seen = tasks.capture(model, model.tokenize("The sea"))
-    assert prompt_options(model, seen) == ("--text", "The sea") and prompt_options(None, seen) == ()
-    turned = replace(seen, prompt=replace(seen.prompt, ids=seen.prompt.ids[::-1].copy()))
-    assert prompt_options(model, turned) == ()
-    question = tasks.default_question("next", seen.logits, seen.main, 4)
-    found = tasks.attribute(model, seen.prompt, replace(question, steps=4), layers=True)
-    spec = Spec("attribution", display=Display(scale="linear"), width="acl")
-    panel = attribution_panel(
-        spec, [(found, tasks.token_name(model, question.number))], seen, "layers",
-        given=prompt_options(model, seen), model=HOURGLASS,
-    )  # fmt: skip
-    drawn = draw(panel, tmp_path / "f.svg").read_bytes()
-    (tmp_path / "again").mkdir()
-    monkeypatch.chdir(tmp_path / "again")
-    output(*command_in(drawn.decode())[1:])
-    assert (tmp_path / "again" / "f.svg").read_bytes() == drawn
 
 
 def test_a_shell_reads_the_text_in_a_command_as_it_was():

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from xml.etree import ElementTree
@@ -214,18 +213,6 @@ def test_a_file_that_is_drawn_is_not_replaced_by_its_figure(files, tmp_path, ref
     error = refusal("figure", files / "s.h5", "--kind", "map", "-o", tmp_path / "x.pdf")
     assert "--kind scores" in error
     assert mine.read_bytes() == (files / "my text.h5").read_bytes()
-
-
-def test_defaults_of_links_depend_on_the_heads_and_limits_that_are_named():
-    first = spec_of("links", {"heads": "5.1,3.0"}, [A])
-    assert first.selection == Selection(5, 1) and first.links.heads == (HeadId(5, 1), HeadId(3, 0))
-    every = tuple(HeadId(5, head) for head in range(3))
-    assert spec_of("links", {"heads": "5.*"}, [A]).links.heads == every
-    assert arguments(first) == ["--kind", "links", "--heads", "5.1,3.0"]
-    assert "--layer 0 --head 0" in " ".join(arguments(replace(first, selection=Selection())))
-    for named, most in (({}, 10), ({"mass": 0.5}, 0), ({"least": 0.1}, 0)):
-        assert spec_of("links", named, [A]).links.most == most
-        assert spec_of("links", {**named, "most": 3}, [A]).links.most == 3
 
 
 def test_tokens_are_named_one_by_one_or_from_where_to_where():

@@ -16,11 +16,11 @@ from PIL import Image
 
 from hgviz import tasks
 from hgviz.core import Capture, Display, HeadId, HgvizError, RolloutOptions, Selection, Streaming
-from hgviz.figures import CaptureFacts, Panel, Spec, labels, output, points
-from hgviz.figures.cells import read_cells, seen_cells, shades_of, unseen_reason
-from hgviz.figures.heatmap import HeadMap, ImagePatches, RowSumBars, zooms_of
+from hgviz.figures import CaptureFacts, Panel, Spec, labels, output
+from hgviz.figures.cells import seen_cells, shades_of, unseen_reason
+from hgviz.figures.heatmap import ImagePatches, RowSumBars
 from hgviz.figures.output import RASTER, compose
-from hgviz.maps import DenseMap, LazyMap
+from hgviz.maps import LazyMap
 from hgviz.palettes import (
     LUMA,
     OPACITY,
@@ -43,7 +43,6 @@ from tests.figures.making import (
     projected,
     states,
 )
-from tests.gui.kinds import translator
 from tests.making import level_spans, make_capture, make_image_capture
 
 CAPTURE = make_capture(SEA)
@@ -172,17 +171,6 @@ def _padded():
     return replace(capture, prompt=replace(capture.prompt, attention_mask=mask))
 
 
-def test_padded_tokens_are_not_seen():
-    seen = seen_cells(_padded(), 0)
-    assert seen[:3, :3].all() and not seen[:, 3:].any() and not seen[3:].any()
-    assert seen_cells(plain(["a"]), 0).all()
-    capture = paired(states(4), TARGET, encoder=False)
-    shown = rasters(page_of("map", capture, 1, 0))[0]
-    assert (shown[:, 3] == UNSEEN).all() and not (shown[:, :3] == UNSEEN).all(-1).any()
-    own = rasters(page_of("map", capture, 0, 0))[0]
-    assert not (own[4] == UNSEEN).all(-1).any()  # all of the target is real
-
-
 @pytest.mark.parametrize(
     ("make", "head", "reason"),
     [
@@ -231,21 +219,6 @@ def test_a_head_that_is_off_is_never_drawn_as_zero(kind):
 )  # fmt: skip
 def test_axes_and_levels_are_named(kind, capture, chosen, said):
     assert said <= set(words(page_of(kind, capture, *chosen)))
-
-
-# --- levels ---------------------------------------------------------------------------------------
-
-
-def test_levels_show_the_weights_of_each_stage_over_its_tokens():
-    capture, query = make_capture("The sand ran down."), 9
-    page = page_of("levels", capture, 12, 2, query)
-    found = [text for text in words(page) if text in ("1:1", "1:2", "1:4")]
-    assert found == ["1:1", "1:2", "1:4", "1:2", "1:1"] and "head 12.2" in words(page)
-    heads = {0: 0, 3: 0, 5: 0, 9: 0, 12: 2}
-    rows = [capture.maps[n].read(h, rows=(r := capture.row(n, query), r + 1))[0]
-            for n, h in heads.items()]  # fmt: skip
-    wanted = painted(rows[-1][: query + 1], Display(), False, np.concatenate(rows))
-    assert {tuple(map(float, rgb)) for rgb in wanted} <= fills(page)
 
 
 # --- images and rollout ---------------------------------------------------------------------------
@@ -363,25 +336,3 @@ def test_a_map_of_8192_tokens_is_small_and_loses_no_peak(longest, largest, tmp_p
             image = max(map(Image.open, images), key=lambda one: one.width * one.height)
             found = np.asarray(image.convert("RGB"))
             assert image.mode == "P" and ((found == shown).all() or (found == shown[::-1]).all())
-
-
-def test_a_side_that_fits_is_not_reduced_with_the_other():
-    capture = translator("see " * 1500, "the old sea " * 2)
-    layer = next(row for row in capture.spec.layers if row.role == "cross")
-    maps, head = capture.maps[layer.index], HeadId(layer.index, 0)
-    count, whole = maps.shape[1], maps.read(0)
-    assert count < 12 and maps.shape[2] > 1400
-    assert zooms_of(capture, head, points("acl")) == (0, 2)
-    starts = range(0, whole.shape[1], 4)
-    wanted = np.stack([whole[:, at : at + 4].max(axis=1) for at in starts], axis=1)
-    np.testing.assert_array_equal(read_cells(maps, 0, (0, 2)), wanted)
-    turned = DenseMap(whole.T[None], (0,), False)
-    np.testing.assert_array_equal(read_cells(turned, 0, (2, 0)), wanted.T)
-    spec = Spec("map", Selection(*head), width="acl")
-    page = compose(spec, capture)
-    assert page.notes == ["each cell is the largest of 1 × 4 weights"]
-    left, right, low, high = page.axes.images[0].get_extent()
-    assert rasters(page)[0].shape[0] == count and abs(high - low) >= 40
-    rows = list(HeadMap(capture, {}).rows(spec))[1:]
-    assert all(row[1] == row[2] for row in rows) and len(rows) == wanted.size
-    assert {row[-1] for row in rows} == {"largest of 1 x 4"}

@@ -18,7 +18,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
-from hgviz import tasks
 from hgviz.core import Selection
 from hgviz.errors import HgvizError, HgvizWarning
 from hgviz.figures import Spec, format_of, labels, output, points
@@ -350,35 +349,3 @@ def test_latex_takes_any_text(program, tmp_path):
 def pixels(png):
     with Image.open(BytesIO(png)) as image:
         return image.mode, np.array(image.convert("RGB"))
-
-
-def test_a_raster_of_few_colours_is_written_as_places_in_a_table():
-    random = np.random.default_rng(0)
-    table = random.integers(0, 256, (256, 3), np.uint8)
-    few = table[random.integers(0, 256, (70, 90))]
-    many = random.integers(0, 256, (40, 50, 3), np.uint8)
-    for dots, mode in ((few, "P"), (many, "RGB")):
-        png = output.compact_png(dots)
-        assert pixels(png)[0] == mode and (pixels(png)[1] == dots).all()
-        assert png == output.compact_png(dots.copy())
-    holes = np.zeros((4, 5, 4), np.uint8)
-    np.testing.assert_array_equal(np.asarray(Image.open(BytesIO(output.compact_png(holes)))), holes)
-    svg = "<svg>data:image/jpeg;base64,AAAA</svg>"
-    assert output.compact_svg(svg) == svg
-
-
-def previewed(spec, dots):
-    return tasks.preview(tasks.panel(spec, CAPTURE), dots)
-
-
-def test_a_preview_has_the_size_of_the_page_at_any_dots_and_fewer_dots_for_a_poster(monkeypatch):
-    spec = Spec("map", CHOSEN, width="89mm")
-    seen = [previewed(spec, dots) for dots in (96.0, 220.0)]
-    monkeypatch.setattr(output, "PREVIEW_PIXELS", 20_000.0)
-    seen.append(previewed(spec, 96.0))
-    for one in seen:
-        height, width, _ = pixels(one.png)[1].shape
-        assert (one.width, one.height) == (seen[0].width, seen[0].height)
-        assert width == pytest.approx(one.width / 72 * one.dots, abs=1)
-        assert height == pytest.approx(one.height / 72 * one.dots, abs=1)
-    assert height * width < 21_000 and one.dots < seen[0].dots

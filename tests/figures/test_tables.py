@@ -15,7 +15,6 @@ from hgviz.figures import FIGURES, CaptureFacts, Panel, Spec, cells, heatmap, ou
 from hgviz.figures.cells import seen_cells
 from hgviz.figures.output import csv_table
 from hgviz.figures.spec import kind_of
-from hgviz.maps.links import LinkOptions
 from tests.figures.making import SEA, Dense, capture_of, panel_of, plain
 from tests.making import make_capture
 
@@ -130,19 +129,6 @@ def test_a_head_that_is_off_has_a_line_that_says_so_and_no_weight(small_walls):
     assert {*column(read(of("links", capture, 12, 2)), "state")} == {"off"}
     levels = [row for row in read(of("levels", capture, 12, 2)) if row["head"] == "12.2"]
     assert {(row["state"], row["weight"]) for row in levels} == {("off", "")}
-
-
-@pytest.mark.parametrize("name", ["signed", "words", "two texts"])
-def test_the_numbers_of_links_are_the_strongest_weights_of_the_row(name):
-    capture, head = first(name)
-    query = len(capture.query_prompt(head.layer)) - 1
-    rows = read(of("links", capture, *head, query, links=LinkOptions(most=4)))
-    at = capture.row(head.layer, query)
-    weights = capture.maps[head.layer].read(head.head, (at, at + 1))[0]
-    order = [key for key in np.argsort(-np.abs(weights), kind="stable")[:4] if weights[key]]
-    assert list(map(int, column(rows, "key_last"))) == order
-    assert column(rows, "weight") == seven(weights[order])
-    assert {(row["query_last"], row["head"]) for row in rows} == {(str(query), str(head))}
 
 
 def test_two_heads_are_compared_cell_by_cell_and_a_rollout_is_what_composing_gives():

@@ -85,18 +85,6 @@ def test_rows_are_averaged_and_columns_added(seed):
     )
 
 
-def test_wide_cells_are_read_in_runs_that_memory_holds(monkeypatch):
-    a, _ = two(700, 620)
-    rows, columns = (drawn(np.random.default_rng(1), size, 300) for size in (700, 620))
-    whole = Projected(a, rows, columns).read(0)
-    monkeypatch.setattr("hgviz.maps.stored.MOST_READ", 5000)
-    sizes = []
-    read = a.read
-    monkeypatch.setattr(a, "read", lambda *args: sizes.append(read(*args).size) or read(*args))
-    np.testing.assert_allclose(Projected(a, rows, columns).read(0), whole, atol=1e-7)
-    assert max(sizes) < 3 * 5000
-
-
 def test_an_axis_knows_its_cells_and_what_they_reach():
     axis = Axis(np.array([2, 3, 3, 7]), np.array([0, 2, 2, 3, 4]))
     assert axis.there.tolist() == [True, False, True, True]

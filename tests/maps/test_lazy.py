@@ -221,16 +221,6 @@ def test_over_a_layer_the_error_is_at_most_twice_that_of_the_model(width, sharp)
     assert ours <= max(2 * model, 5e-7)
 
 
-def test_a_tie_between_signs_is_positive_even_where_the_activation_saturates():
-    q = np.array([[[1.0]]], np.float32)
-    k = np.array([[[12.0], [-30.0], [8.0], [0.0]]], np.float32)
-    rule = Rule(1.0, ("tanh",), (None,))
-    none = np.zeros(0, np.int64)
-    factors = Factors(q, k, np.zeros((1, 1), np.float32), rule, none, np.zeros((1, 0, 4)))
-    maps = LazyMap(factors, (0,))
-    assert maps.read(0, zoom=1).tolist() == [[1.0, maps.read(0)[0, 2]]]
-
-
 class Watched:
     """An array that lets only slices of few rows be taken."""
 
@@ -240,14 +230,6 @@ class Watched:
     def __getitem__(self, at):
         assert isinstance(at, tuple) and at[1].stop - at[1].start <= 256
         return self.values[at]
-
-
-def test_a_layer_is_never_read_whole():
-    factors = make(Rule(1.0, ("softmax",), (None,), causal=True), 900, 900)
-    parts = {name: Watched(getattr(factors, name)) for name in ("q", "k", "stat")}
-    watched = LazyMap(replace(factors, **parts), (0,))
-    same_bits(watched.read(0, zoom=2), LazyMap(factors, (0,)).read(0, zoom=2))
-    watched.summary(0)
 
 
 def test_threads_get_the_same_bits_and_leave_the_number_of_threads_alone():

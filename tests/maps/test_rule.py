@@ -3,7 +3,6 @@
 The reference writes every map whole, in float64, from the formulas of the papers.
 """
 
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -179,24 +178,6 @@ def test_a_file_keeps_every_part_of_the_rule_and_shared_keys_once(tmp_path, toke
     write_capture(tmp_path / "b.h5", open_capture(path))  # as it was read
     other = open_capture(tmp_path / "b.h5").maps[0]
     assert np.array_equal(other.read(3, rows, rows), maps.read(3, rows, rows))
-
-
-def test_bounds_of_rows_are_those_of_the_cells_that_exist():
-    for rule in (
-        Rule(1.0, (), (), causal=True, band=(3, 0)), Rule(1.0, (), (), band=(2, 5)),
-        Rule(1.0, (), (), causal=True, chunk=4), Rule(1.0, (), (), chunk=3, band=(1, 9)),
-    ):  # fmt: skip
-        cells = rule.sees(np.arange(20), np.arange(17))
-        before = 0, 0
-        for row in range(20):
-            first, stop = rule.reach(row, 17)
-            assert first >= before[0] and stop >= before[1]
-            before = first, stop
-            seen = np.flatnonzero(cells[row])
-            if len(seen):
-                assert (first, stop) == (seen[0], seen[-1] + 1)
-        assert not rule.sees_all
-    assert math.isclose(Rule(0.5, ("softmax",), (None,)).scale_of(0), 0.5)
 
 
 @given(st.integers(1, 20_000), st.integers(1, 20_000))

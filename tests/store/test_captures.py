@@ -18,8 +18,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz.core import HeadId, HgvizError, Item
-from hgviz.maps import DenseMap
-from hgviz.maps.overview import SIGNED_ERROR, UNSIGNED_ERROR
 from hgviz.store import (
     Writer,
     captures,
@@ -38,7 +36,6 @@ from tests.store.samples import (
     TEXTS,
     add_text,
     contents,
-    large,
     make_corpus,
     same,
     start_corpus,
@@ -141,33 +138,6 @@ def test_logits_of_many_tokens_stay_in_the_file(tmp_path, capture, monkeypatch):
     other.write_bytes(whole[:at] + b"damage" + whole[at + 6 :])
     with pytest.raises(HgvizError):
         open_capture(other).logits[len(logits) - 1]
-
-
-# --- coarse levels --------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("kind", ["unsigned", "signed", "dense"])
-def test_an_overview_comes_from_the_file_and_agrees_with_the_map(tmp_path, kind):
-    capture = large() if kind == "unsigned" else large(("ymish", "elu"), ("l2", None))
-    limit = UNSIGNED_ERROR if kind == "unsigned" else SIGNED_ERROR
-    if kind == "dense":
-        weights = np.stack([capture.maps[0].read(head) for head in (0, 1)])
-        capture = replace(capture, maps=(DenseMap(weights, (0, 1), signed=True),))
-    path = write_capture(tmp_path / "a.h5", capture)
-    one = open_capture(path).maps[0]
-    with h5py.File(path) as file:
-        assert sorted(file["layers/000/max"]) == ["3", "4", "5", "6"]
-        assert sorted(file["layers/000/mean"]) == ["4", "5", "6"]
-    wanted = [({"rows": (99, 3000), "zoom": 4}, 1.2e-6), ({"zoom": 5, "reduce": "mean"}, 1e-6)]
-    for head in one.heads:
-        for how, least in wanted if kind == "unsigned" else wanted[:1]:
-            exact, found = one.read(head, **how), one.overview(head, **how)
-            most = 1.001 * limit * np.abs(exact) + least * np.abs(exact).max()
-            assert found.shape == exact.shape and (np.abs(found - exact) <= most).all()
-        assert one.overview(head, zoom=2) is None
-    assert (one.overview(0, zoom=5) < 0).any() == (kind != "unsigned")
-    one.factors = None  # no product is taken
-    assert one.overview(0, zoom=9).shape == (9, 1)
 
 
 # --- many texts -----------------------------------------------------------------------------------
@@ -299,24 +269,6 @@ def test_what_is_left_of_another_capture_is_not_gone_on_with(tmp_path, small, ch
         Writer(path, other)
     assert open_capture(part).maps[0] is not None
     with Writer(path, other, force=True) as writer:
-        assert writer.committed == set()
-
-
-def test_what_is_left_of_another_kind_or_version_is_not_gone_on_with(tmp_path, texts):
-    path = tmp_path / "b.h5"
-    with pytest.raises(KeyboardInterrupt), start_corpus(path, texts) as writer:
-        add_text(writer, 0, texts[0])
-        raise KeyboardInterrupt
-    with pytest.raises(HgvizError, match="with another corpus"):
-        start_corpus(path, texts, digest="b")
-    with pytest.raises(HgvizError, match="with another text"):
-        Writer(path, texts[0])
-    for version in ([1, 2], 7):
-        change = samples.said({"format version": version})
-        samples.damage(tmp_path / "b.h5.part" / "root.h5", "identity", change)
-        with pytest.raises(HgvizError, match="another format version"):
-            start_corpus(path, texts)
-    with start_corpus(path, texts, digest="b", force=True) as writer:
         assert writer.committed == set()
 
 

@@ -12,7 +12,6 @@ from unittest.mock import Mock
 import h5py
 import numpy as np
 import pytest
-from h5py._objects import phil
 
 from hgviz.core import HgvizError
 from hgviz.store import is_capture, is_study, open_capture, open_study
@@ -326,15 +325,6 @@ print(h5py.h5pl.size())
         env={**os.environ, "HDF5_PLUGIN_PATH": str(tmp_path)}, cwd=Path(__file__).parents[2],
     )  # fmt: skip
     assert "unsupported filter" in done.stdout and done.stdout.endswith("0\n")
-
-
-def test_calls_that_h5py_leaves_without_its_lock_are_made_under_it(path, monkeypatch):
-    """Those of plugins are, alone of all that hgviz makes: beside a thread that reads they led to
-    damaged files and to segmentation faults."""
-    held, size = [], h5py.h5pl.size
-    monkeypatch.setattr(h5py.h5pl, "size", lambda: held.append(phil._is_owned()) or size())
-    assert open_capture(path).complete
-    assert held and all(held)
 
 
 # --- what is passed over --------------------------------------------------------------------------
