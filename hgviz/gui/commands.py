@@ -839,7 +839,8 @@ class Commands:
             return
         then = partial(self.run, "bundled_data") if name == "prune" else self._compare_classifiers
         path = str(resource(SOFTMAX))
-        self.session.put(text=sources.text_for(path, self.session.text), second="")
+        text = sources.text_for(path, self.session.text)
+        self.session.put(text=text, second="", ids="")
         self.capturing.start_again(path, then, self.show_error)
 
     def _compare_classifiers(self) -> None:

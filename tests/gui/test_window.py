@@ -186,6 +186,7 @@ def faults(program, root, place):
 def test_every_control_of_a_page_and_dialog_has_a_name_and_a_way_by_keys(
     few_reviews, program, until
 ):
+    program.session.put(ids="ids of another model.json")  # an example has a text of its own
     program.commands.open_example("compare")
     until(lambda: program.session.capture_b is not None and not busy(program))
     program.commands.run("bundled_data")
