@@ -183,58 +183,28 @@ def test_a_study_of_another_model_opens_after_a_question(program, measured, stra
     assert "of this study, tiny, is not open" in said(program.prune.live)
 
 
+# --- many runs ------------------------------------------------------------------------------------
+
 SEEDS, METHODS = (1, 2), ("michel",)
-MADE = {"seconds": 2.0, "host": "node02"}
-
-
-@pytest.fixture(scope="module")
-def results():
-    """The sweep of such a study with every cell done."""
-    return make_sweep(seeds=SEEDS, methods=METHODS)
 
 
 @pytest.fixture
-def folder(tmp_path, results):
-    """A study of 22 cells of which nothing is done yet."""
+def studied(program, tmp_path):
+    """A program on the page of a study of 22 cells with one seed done; of the other the training
+    with ymish failed."""
+    results = make_sweep(seeds=SEEDS, methods=METHODS)
     blank = without(results, *(one.cell.key for one in results.standings))
     write(tmp_path / "study", study_file(seeds=SEEDS, methods=METHODS), blank.standings)
-    return SweepFolder(tmp_path / "study")
-
-
-@pytest.fixture
-def begun(folder, results):
-    """The same with one seed done; of the other the training with ymish failed."""
+    folder = SweepFolder(tmp_path / "study")
     for one in results.standings:
         if one.cell.place["seed"] == "1":
-            folder.keep(one.cell.key, one.found, dict(MADE))
+            folder.keep(one.cell.key, one.found, {"seconds": 2.0, "host": "node02"})
     (failed,) = results.of("train", seed="2", activation="ymish")
     folder.fail(failed.cell.key, "the loss is NaN. Lower the rate", "Traceback: NaN")
-    return folder
-
-
-@pytest.fixture
-def studied(program, begun):
-    """A program on the page of that study, everything drawn."""
-    show(program, begun)
-    return program
-
-
-def show(program, folder):
-    """Open a folder and draw it."""
     program.commands.show_sweep(tasks.sweep_at(folder.path), str(folder.path))
     QApplication.processEvents()
     program.settle()
-
-
-@pytest.fixture
-def impatient(monkeypatch):
-    """Looks follow each other at once."""
-    monkeypatch.setattr(studyruns, "OFTEN", 0.02)
-    monkeypatch.setattr(studyruns, "SELDOM", 0.02)
-
-
-def key_of(session, work, **place):
-    return session.sweep.of(work, **place)[0].cell.key
+    return program
 
 
 def test_cells_are_sorted_walked_and_opened_by_keys(studied):
@@ -249,7 +219,7 @@ def test_cells_are_sorted_walked_and_opened_by_keys(studied):
     studied.settle()
     assert session.cell == table.chosen.cell.key
     assert studied.sweep.cell.place.text() in studied.frame.chosen_words.full
-    studied.session.put(cell=key_of(session, "compare", seed="2"))
+    session.put(cell=session.sweep.of("compare", seed="2")[0].cell.key)
     assert table.chosen.cell.key == session.cell
     asked = []
     studied.sweep.cells.asked.connect(asked.append)
@@ -261,8 +231,9 @@ def test_cells_are_sorted_walked_and_opened_by_keys(studied):
     assert words == ["hgviz", "study", "run", session.sweep_file, "-o", out, "--again"]
 
 
-def test_a_deleted_folder_leaves_its_last_numbers_and_a_warning(studied, begun, until, impatient):
-    shutil.rmtree(begun.path)
+def test_a_deleted_folder_leaves_its_last_numbers_and_a_warning(studied, until, monkeypatch):
+    monkeypatch.setattr(studyruns, "OFTEN", 0.02)
+    shutil.rmtree(studied.session.sweep.path)
     studied.commands.watching.look()
     until(lambda: studied.session.sweep_trouble)
     studied.settle()

@@ -150,152 +150,64 @@ def test_words_are_found_by_offsets_and_shown_with_all_that_is_in_them(app):
 # --- captures of many texts -----------------------------------------------------------------------
 
 
-LABELS = ("negative", "positive")
-ODD = {3: "Ein Café,\nsehr GUT\tund teuer", 4: "<b>bold</b> & more", 5: "שלום עולם"}
+TEXTS = (
+    "The film was long", "The plot was late", "The evening", "Ein Café,\nsehr GUT\tund teuer",
+    "<b>bold</b> & more", "שלום עולם",
+)  # fmt: skip
 
 
-def texts(count=300):
-    """So many texts with labels in turn."""
-    return tuple(
-        Item(n, ODD.get(n, f"The {'film' if n % 3 else 'plot'} of evening {n} was long"), 20 + n,
-             LABELS[n % 2] if n else "")
-        for n in range(count)
-    )  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def many():
-    """A capture of the second of three hundred texts."""
-    return replace(make_capture("It was late"), items=texts(), item=1, path="many.h5")
-
-
-@pytest.fixture
-def corpus(program, many, monkeypatch):
-    """A program with a corpus open, whose texts are opened from memory."""
-    asked = []
-
-    def look(path, item=0):
-        asked.append((path, item))
-        progress(0, 1)
-        length = 5 + item % 7
-        other = make_capture("Every text is another text"[:length], seed=item)
-        return sources.OpenedFile(path, replace(other, items=many.items, item=item, path=path))
-
-    monkeypatch.setattr(sources, "look", look)
-    program.session.put(capture=many)
-    program.settle()
-    program.asked = asked
-    return program
-
-
-@pytest.fixture
-def panel(app, many):
-    with shown(TextsPanel, size=(304, 320), capture=many) as (panel, _):
-        yield panel
-
-
-# --- searching ------------------------------------------------------------------------------------
-
-
-def test_texts_are_found_by_their_words_counted_and_shown_plainly(panel):
-    assert panel.found(3)[0] == "Ein Café, sehr GUT und teuer"
-    row = panel.list.order.index(1, 0)
-    assert row.data() == "2: The film of evening 1 was long, 21 tokens, positive"
-    tip = panel.list.order.index(4, 0).data(Qt.ItemDataRole.ToolTipRole)
-    assert not TextQt.mightBeRichText(tip) and "<b>bold</b> & more" in tip and "--item 4" in tip
-    for query, found in (
-        ("café", [3]), ("cafe", []), ("SEHR gut und", [3]), ("<b>", [4]), ("שלום", [5]),
-        ("evening 29 was", [29]),
-    ):  # fmt: skip
-        panel.field.setText(query)
-        assert panel.list.rows == found
-    assert panel.count.full == "1 of 300 texts"
-    panel.field.setText("was long")
-    text, start, end = panel.found(2)
-    assert text[start:end] == "was long"
-    panel.field.setText("xyzzy <b>")
-    assert panel.none.full == "No text contains “xyzzy <b>”"
-    assert panel.none.isVisible() and not panel.list.rows
-    panel.field.clear()
-    assert panel.none.isHidden() and panel.list.rows == [*range(300)]
-    assert panel.count.full == "300 texts"
-
-
-# --- in the window --------------------------------------------------------------------------------
-
-
-def test_a_click_opens_a_text_and_the_keys_step_through_all(corpus, until):
-    panel, session = corpus.inspect.texts, corpus.session
-    session.select(layer=3, head=2)
-    spot = panel.list.visualRect(panel.list.order.index(2, 0)).center()
-    QTest.mouseClick(panel.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
-    until(lambda: session.capture.item == 2 and not busy(corpus))
-    assert session.selection.head_id == (3, 2)  # the head stays
-    for key, item in ((Qt.Key.Key_PageDown, 3), (Qt.Key.Key_PageUp, 2)):
-        QTest.keyClick(corpus.frame, key, Qt.KeyboardModifier.ControlModifier)
-        until(lambda item=item: session.capture.item == item and not busy(corpus))
-    corpus.settle()
-    corpus.commands.run("last_text")
-    until(lambda: session.capture.item == 1 and not busy(corpus))
-    for number in (5, 6, 299):  # the newest is shown
-        corpus.commands.open_item(number)
-    until(lambda: session.capture.item == 299 and not busy(corpus))
-    assert session.capture.place_in_corpus == (300, 300)
-    assert "last" in corpus.frame.actions_by_name["next_text"].toolTip()
+def test_texts_are_found_by_their_words_counted_and_shown_plainly(app):
+    items = tuple(Item(n, text, 20 + n, "positive") for n, text in enumerate(TEXTS))
+    capture = replace(make_capture("It was late"), items=items, item=1, path="many.h5")
+    with shown(TextsPanel, size=(304, 320), capture=capture) as (panel, _):
+        assert panel.found(3)[0] == "Ein Café, sehr GUT und teuer"
+        row = panel.list.order.index(1, 0)
+        assert row.data() == "2: The plot was late, 21 tokens, positive"
+        tip = panel.list.order.index(4, 0).data(Qt.ItemDataRole.ToolTipRole)
+        assert not TextQt.mightBeRichText(tip) and "<b>bold</b> & more" in tip
+        for query, found in (
+            ("café", [3]), ("cafe", []), ("SEHR gut und", [3]), ("<b>", [4]), ("שלום", [5]),
+        ):  # fmt: skip
+            panel.field.setText(query)
+            assert panel.list.rows == found
+        assert panel.count.full == "1 of 6 texts"
+        panel.field.setText("was long")
+        text, start, end = panel.found(0)
+        assert text[start:end] == "was long"
+        panel.field.setText("xyzzy <b>")
+        assert panel.none.full == "No text contains “xyzzy <b>”"
+        assert panel.none.isVisible() and not panel.list.rows
 
 
 # --- capturing a file of texts --------------------------------------------------------------------
 
 
-@pytest.fixture
-def ready(opened, monkeypatch, checkpoint):
-    """A program with a model, whose captures of files never end by themselves."""
-
-    def capture_corpus(model, corpus, out, off=frozenset(), force=False, **more):
+def test_stop_opens_what_is_done(with_model, until, tmp_path, monkeypatch):
+    def capture_corpus(*given, **more):
         while True:
             progress(1, 40, "text 1 of 40")
             time.sleep(0.005)
 
+    session, out, paths = with_model.session, tmp_path / "out.h5", []
     monkeypatch.setattr(tasks, "capture_corpus", capture_corpus)
-    opened.session.put(checkpoint=str(checkpoint), model=tasks.load(checkpoint, "cpu"))
-    opened.paths = []
-    opened.commands.open_path = opened.paths.append
-    return opened
-
-
-def test_stop_opens_what_is_done(ready, until, tmp_path):
-    out, strip = tmp_path / "out.h5", ready.inspect.strip
+    with_model.commands.open_path = paths.append
     for began in (False, True):
         if began:
             (tmp_path / "out.h5.part").mkdir()
-        ready.commands.prompting.capture_corpus("in.tsv", str(out))
-        until(lambda: ready.session.work[-1].note.startswith("text"))
-        assert ready.session.work[-1].title == "Running model on in.tsv"
-        assert "text" in strip.head.note.full and strip.capture_button.text() == "Stop"
-        ready.commands.drop("capture")
-        until(lambda: ready.session.work[-1].state == "stopped" and not ready.lanes.engine.jobs)
+        with_model.commands.prompting.capture_corpus("in.tsv", str(out))
+        until(lambda: session.work[-1].note.startswith("text"))
+        assert session.work[-1].title == "Running model on in.tsv"
+        with_model.inspect.strip.capture_button.click()  # Stop
+        until(lambda: session.work[-1].state == "stopped" and not with_model.lanes.engine.jobs)
         QApplication.processEvents()
-        assert ready.paths == ([f"{out}.part"] if began else [])
-        assert not errors(ready) and strip.capture_button.text() == "Run model"
+        assert paths == ([f"{out}.part"] if began else []) and not errors(with_model)
 
 
-# --- with the model itself ------------------------------------------------------------------------
-
-
-@pytest.fixture
-def reviews(tmp_path):
-    path = tmp_path / "reviews.tsv"
-    rows = (f"{text} number {n}\t{label}" for n, (text, label) in enumerate(
-        [("A good film", "positive"), ("A bad film", "negative"), ("Ein Café", "positive")] * 3
-    ))  # fmt: skip
-    path.write_text("text\tlabel\n" + "\n".join(rows) + "\n", "utf-8")
-    return path
-
-
-def test_a_file_is_captured_listed_searched_and_walked_through(
-    with_model, reviews, until, tmp_path
-):
-    session, out = with_model.session, tmp_path / "out.h5"
+def test_a_file_is_captured_listed_searched_and_walked_through(with_model, until, tmp_path):
+    session, out, reviews = with_model.session, tmp_path / "out.h5", tmp_path / "reviews.tsv"
+    names = ["A good film", "A bad film", "Ein Café"] * 3
+    rows = (f"{text} number {n}\tpositive\n" for n, text in enumerate(names))
+    reviews.write_text("text\tlabel\n" + "".join(rows), "utf-8")
     with_model.commands.prompting.capture_corpus(str(reviews), str(out))
     until(lambda: session.capture.path == str(out) and session.facts and not busy(with_model))
     assert len(session.capture.items) == 9 and session.model is not None
@@ -308,7 +220,7 @@ def test_a_file_is_captured_listed_searched_and_walked_through(
     QTest.keyClick(panel.field, Qt.Key.Key_Return)
     until(lambda: session.capture.item == 2 and session.facts and not busy(with_model))
     assert session.text == "Ein Café number 2" and session.selection.head_id == (1, 1)
-    with_model.commands.run("next_text")
+    QTest.keyClick(with_model.frame, Qt.Key.Key_PageDown, Qt.KeyboardModifier.ControlModifier)
     until(lambda: session.capture.item == 3 and not busy(with_model))
     with_model.settle()
     assert with_model.inspect.strip.head.title.text() == "Text 4 of 9"

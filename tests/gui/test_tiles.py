@@ -24,14 +24,8 @@ CAUSAL = Rule(1.0, ("softmax",), (None,), causal=True)
 FREE = Rule(1.0, ("tanh",), (None,))
 
 
-def source_of(array, rule=CAUSAL, signed=False, thumb=None):
-    return Source(DenseMap(array[None], (0,), signed), 0, rule, thumb)
-
-
-def whole(source, view):
-    cache = Tiles()
-    fill(cache, cache.lacking(source, view))
-    return tiles.compose(cache, source, view)
+def source_of(array, rule=CAUSAL, signed=False):
+    return Source(DenseMap(array[None], (0,), signed), 0, rule, None)
 
 
 def fill(cache, keys, view=None):
@@ -40,8 +34,17 @@ def fill(cache, keys, view=None):
         cache.read(part)
 
 
-def fill_screen(cache, source, view):
-    fill(cache, cache.lacking(source, view), view)
+def whole(source, view):
+    cache = Tiles()
+    fill(cache, cache.lacking(source, view))
+    return tiles.compose(cache, source, view)
+
+
+def at_place(scale, place, cells):
+    """A part of a square map at so many pixels to a cell."""
+    view = Viewport.fitted((cells, cells), (200, 300))
+    along = (axis.at(scale, 0).moved_to(round(place * scale)) for axis in (view.down, view.across))
+    return Viewport(*along)
 
 
 def random_map(size, causal=True, seed=0):
@@ -102,12 +105,10 @@ def test_the_cache_forgets_what_was_not_used_for_longest():
     assert cache.size == 0 and len(cache) == 0
 
 
-# --- what is kept in the capture ------------------------------------------------------------------
+# --- what is kept in the capture, and what is on screen -------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def kept():
-    """A source of 8,192 tokens with stored levels."""
+def test_stored_levels_are_shown_first_and_are_close_to_the_exact_ones():
     random, rows = np.random.default_rng(0), 8192
     q, k = (random.normal(size=(1, rows, 8)).astype(np.float32) for _ in range(2))
     rule = Rule(0.5, ("softmax",), (None,), causal=True)
@@ -117,64 +118,27 @@ def kept():
     found = survey(bare, 0, storage_request(bare))
     pyramid = build_pyramid(bare, found)
     layer = LazyMap(factors, (0,), pyramids=lambda place: pyramid)
-    return Source(layer, 0, rule, bare.fold(found.cells, 3))
-
-
-def at_scale(scale):
-    """A part of that map at so many pixels to a cell."""
-    return at_place(scale, 3000, 3000, (8192, 8192))
-
-
-def test_stored_levels_are_shown_first_and_are_close_to_the_exact_ones(kept):
-    view, cache = at_scale(1 / 20), Tiles()
-    keys = tiles.wanted(kept, view)
+    source = Source(layer, 0, rule, bare.fold(found.cells, 3))
+    view, cache = at_place(1 / 20, 3000, rows), Tiles()
+    keys = tiles.wanted(source, view)
     for part in cache.sketches(keys):
         cache.read(part)
-    near = tiles.compose(cache, kept, view)
-    assert tiles.quality(cache, kept, view) == "near"
+    near = tiles.compose(cache, source, view)
+    assert tiles.quality(cache, source, view) == "near"
     fill(cache, keys)
-    assert tiles.quality(cache, kept, view) == "exact"
-    exact = tiles.compose(cache, kept, view)
+    assert tiles.quality(cache, source, view) == "exact"
+    exact = tiles.compose(cache, source, view)
     assert not np.isnan(near).any() and not np.array_equal(near, exact)
     assert np.allclose(near, exact, rtol=UNSIGNED_ERROR, atol=1e-7)
 
 
-# --- what is on screen ----------------------------------------------------------------------------
-
-
-class Counting:
-    """A random map that says which cells were asked for, and how often."""
-
-    shape, heads, signed = (1, 3000, 2600), (0,), False
-
-    def __init__(self):
-        self.map = DenseMap(np.random.default_rng(3).random(self.shape, np.float32), (0,), False)
-        self.asked = np.zeros(self.shape[1:], np.int32)
-
-    def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
-        self.asked[slice(*rows), slice(*columns)] += 1
-        return self.map.read(head, rows, columns, zoom, reduce)
-
-
-def at_place(scale, down, across, shape=Counting.shape[1:]):
-    view = Viewport.fitted(shape, (200, 300))
-    along = (
-        one.at(scale, 0).moved_to(round(place * scale))
-        for one, place in ((view.down, down), (view.across, across))
-    )
-    return Viewport(*along)
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("seed", range(2))
-def test_wherever_one_goes_the_picture_is_the_one_that_is_read_at_once(seed, causal):
-    dice, cache = np.random.default_rng(seed), Tiles()
-    array = random_map(2600, causal, seed)
-    source = source_of(array, CAUSAL if causal else FREE)
+@pytest.mark.parametrize("rule", [CAUSAL, FREE], ids=["causal", "free"])
+def test_wherever_one_goes_the_picture_is_the_one_that_is_read_at_once(rule):
+    dice, cache = np.random.default_rng(0), Tiles()
+    source = source_of(random_map(2600, rule is CAUSAL), rule)
     for _ in range(8):
-        scale = dice.choice([1, 1 / 2, 1 / 3, 1 / 6])
-        view = at_place(scale, *dice.integers(0, 2600, 2), array.shape)
-        fill_screen(cache, source, view)
+        view = at_place(dice.choice([1, 1 / 2, 1 / 3, 1 / 6]), dice.integers(0, 2600), 2600)
+        fill(cache, cache.lacking(source, view), view)
         assert tiles.quality(cache, source, view) == "exact"
         assert np.array_equal(tiles.compose(cache, source, view), whole(source, view))
 
@@ -198,59 +162,36 @@ class Slow:
 
 
 @pytest.fixture
-def slow():
-    return Slow()
+def readers():
+    """A reader in a thread: what came and went wrong is in .came and .wrong."""
+    came, wrong = [], []
+    readers = Readers(Tiles(), lambda call: call(), came.extend, wrong.append, count=1)
+    readers.came, readers.wrong = came, wrong
+    yield readers
+    readers.close()
 
 
-@pytest.fixture
-def many_readers():
-    """Make readers with so many threads: what came and went wrong is in .came and .wrong."""
-    every = []
-
-    def make(count, post=lambda call: call()):
-        cache, came, wrong = Tiles(), [], []
-        every.append(Readers(cache, post, came.extend, wrong.append, count=count))
-        every[-1].came, every[-1].wrong = came, wrong
-        return every[-1]
-
-    yield make
-    for readers in every:
-        readers.close()
+def parts_of(source, row):
+    return Tiles().parts([Key(Source(source, 0, FREE), 0, row, column) for column in range(8)])
 
 
-@pytest.fixture
-def readers(many_readers):
-    return many_readers(1)
-
-
-def keys_of(slow, row):
-    source = Source(slow, 0, FREE)
-    return [Key(source, 0, row, column) for column in range(8)]
-
-
-def until(condition):
-    end = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < end
-        time.sleep(0.002)
-
-
-def test_the_newest_request_is_read_first_and_stale_ones_not_at_all(readers, slow):
-    readers.want(readers.tiles.parts(keys_of(slow, 0)))
+def test_the_newest_request_is_read_first_and_stale_ones_not_at_all(readers, until):
+    slow = Slow()
+    readers.want(parts_of(slow, 0))
     assert slow.begun.wait(60)
-    readers.want(readers.tiles.parts(keys_of(slow, 1)))
-    readers.want(readers.tiles.parts(keys_of(slow, 5)))
+    readers.want(parts_of(slow, 1))
+    readers.want(parts_of(slow, 5))
     slow.go.set()
     until(lambda: len(readers.came) == 9)
     assert slow.asked == [(0, 0), *((5, column) for column in range(8))]
 
 
-def test_a_map_that_cannot_be_read_says_so_once(readers):
+def test_a_map_that_cannot_be_read_says_so_once(readers, until):
     class Broken(Slow):
         def read(self, *args, **named):
             raise ValueError("damaged")
 
-    readers.want(readers.tiles.parts(keys_of(Broken(), 0)))
+    readers.want(parts_of(Broken(), 0))
     until(lambda: readers.wrong)
     time.sleep(0.05)
     assert [str(one) for one in readers.wrong] == ["damaged"]

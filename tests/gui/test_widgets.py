@@ -29,7 +29,6 @@ from hgviz.gui.headgrid import HeadGrid, Scores, Shade, Shades
 from hgviz.gui.layouts import HourglassRoom, hourglass_layout, level_stays, rows_layout
 from hgviz.gui.tables import REST, Column, RowTable
 from hgviz.gui.view import View
-from hgviz.gui.widgets import label
 from hgviz.session import Session
 from tests.gui.screen import click_chart, drag, picture, place_in, point_at, showing, wheel
 from tests.making import make_flat, make_spec
@@ -40,46 +39,41 @@ pytestmark = pytest.mark.usefixtures("app")
 # --- a table of rows ------------------------------------------------------------------------------
 
 
-ROWS = [{"name": name, "n": n} for name, n in (("b", 2.0), ("a", float("nan")), ("c", 1.0))]
-
-
-def columns(least=0):
-    return [
-        Column("Name", lambda row: row["name"], width=REST),
-        Column("Number", lambda row: f"{row['n']:.0f}", lambda row: row["n"], 80, "n", True,
-               least=least),
-    ]  # fmt: skip
+ROWS = [("b", 2.0), ("a", float("nan")), ("c", 1.0)]
+COLUMNS = [
+    Column("Name", lambda row: row[0], width=REST),
+    Column("Number", lambda row: f"{row[1]:.0f}", lambda row: row[1], 80, "n", True),
+]
 
 
 @pytest.fixture
 def table(app, qtbot):
-    widget = RowTable("Rows", lambda row: row["name"], lambda row: f"{row['name']}\n{row['n']}")
+    widget = RowTable("Rows", lambda row: row[0], lambda row: f"{row[0]}\n{row[1]}")
     qtbot.addWidget(widget)
-    widget.resize(300, 200)
-    widget.show_rows(columns(), ROWS)
+    widget.show_rows(COLUMNS, ROWS)
     widget.show()
     return widget
 
 
 def names(table):
-    return [row["name"] for row in table.rows]
+    return "".join(row[0] for row in table.rows)
 
 
 def test_a_table_is_sorted_by_titles_and_keys_and_numbers_that_are_none_come_last(table):
-    assert names(table) == ["b", "a", "c"]
+    assert names(table) == "bac"
     table.sortByColumn(1, Qt.SortOrder.DescendingOrder)
-    assert names(table) == ["b", "c", "a"]
+    assert names(table) == "bca"
     QTest.keyClick(table, Qt.Key.Key_Space)
-    assert names(table) == ["a", "c", "b"]
+    assert names(table) == "acb"
     QTest.keyClick(table, Qt.Key.Key_Left)
-    assert names(table) == ["a", "b", "c"]
+    assert names(table) == "abc"
     assert table.cells() == [["Name", "Number"], ["a", ""], ["b", "2.0"], ["c", "1.0"]]
 
 
 def test_rows_are_walked_read_and_opened_by_keys(table):
     picked, opened, told = [], [], []
-    table.picked.connect(lambda row: picked.append(row["name"]))
-    table.opened.connect(lambda row: opened.append(row["name"]))
+    table.picked.connect(lambda row: picked.append(row[0]))
+    table.opened.connect(lambda row: opened.append(row[0]))
     table.described.connect(told.append)
     table.activateWindow()
     table.setFocus()
@@ -90,24 +84,18 @@ def test_rows_are_walked_read_and_opened_by_keys(table):
     assert opened == ["a"]
 
 
-def curve(size=21, slider=None, of="curve", name=""):
-    x = np.arange(float(size))
-    y = 1 - (x / size) ** 2
-    interval = "{} off: {:.3f}\n{:.3f} to {:.3f}".format
-    words = [interval(at, value, value - 0.1, value + 0.1) for at, value in enumerate(y)]
+# --- charts ---------------------------------------------------------------------------------------
+
+
+def curve(slider=None):
+    x = np.arange(21.0)
+    y = 1 - (x / 21) ** 2
     parts = (
-        Band(x, y - 0.1, y + 0.1), Line(x, y, name=name),
-        Points(x, y, words=words.__getitem__, name="points"), Intervals([4.0], [0.2], [0.9], 1),
-        Note("a note", 10.0, 0.5),
+        Band(x, y - 0.1, y + 0.1), Line(x, y), Points(x, y, words=str, name="points"),
+        Intervals([4.0], [0.2], [0.9], 1), Note("a note", 10.0, 0.5),
     )  # fmt: skip
-    plot = Plot(Axis(0.0, size - 1.0, "heads", count), Axis(-0.2, 1.2, "share"), parts, "A title")
-    return Chart((plot,), "A curve", slider=slider, of=of, by_x=True)
-
-
-def cloud():
-    x, y, keys = [0.0, 1.0, 2.0, 3.0, 1.0], [0.0, 0.0, 0.0, 0.0, 5.0], tuple("abcde")
-    points = Points(x, y, words=lambda at: f"point {keys[at]}", keys=keys)
-    return Chart((Plot(Axis.around(x), Axis.around(y), (points,)),), "A cloud")
+    plot = Plot(Axis(0.0, 20.0, "heads", count), Axis(-0.2, 1.2, "share"), parts, "A title")
+    return Chart((plot,), "A curve", slider=slider, of="curve", by_x=True)
 
 
 @pytest.fixture
@@ -125,9 +113,6 @@ def chart(app):
 def shown_range(chart):
     """The ends of x and y on screen."""
     return np.ravel(chart.plots[0].box.viewRange()).tolist()
-
-
-# --- zoom -----------------------------------------------------------------------------------------
 
 
 def test_the_wheel_zooms_within_the_ends_a_drag_moves_and_a_double_click_shows_all(chart):
@@ -148,11 +133,10 @@ def test_the_wheel_zooms_within_the_ends_a_drag_moves_and_a_double_click_shows_a
     assert not chart.zoomed
 
 
-# --- points ---------------------------------------------------------------------------------------
-
-
 def test_a_click_chooses_what_a_point_stands_for_and_two_open_it(chart):
-    chart.show_chart(cloud())
+    x, y, keys = [0.0, 1.0, 2.0, 3.0, 1.0], [0.0, 0.0, 0.0, 0.0, 5.0], tuple("abcde")
+    points = Points(x, y, words=lambda at: f"point {keys[at]}", keys=keys)
+    chart.show_chart(Chart((Plot(Axis.around(x), Axis.around(y), (points,)),), "A cloud"))
     picked, entered, hovered = [], [], []
     chart.picked.connect(picked.append)
     chart.picked.connect(chart.mark)
@@ -166,9 +150,6 @@ def test_a_click_chooses_what_a_point_stands_for_and_two_open_it(chart):
     assert picked == ["a", "d"] and entered
     click_chart(chart, place_in(chart, 3.0, 0.0) + QPoint(-60, -60))
     assert picked == ["a", "d"]
-
-
-# --- the slider -----------------------------------------------------------------------------------
 
 
 def test_the_slider_is_dragged_called_by_a_click_and_moved_by_keys(chart):
@@ -211,13 +192,7 @@ def grid(app):
     one.resize(600, 500)
     one.show_picture(Scores(make_flat(4, 6), Shades()))
     one.mark(HeadId(0, 0))
-    one.asked = []
-
-    def switched(off, along):
-        one.asked.append((off, along))
-        one.show_off(off)
-
-    one.switched.connect(switched)
+    one.switched.connect(lambda off, along: one.show_off(off))
     one.picked.connect(one.mark)
     one.show()
     yield one
@@ -229,14 +204,10 @@ def at(grid, layer, head):
     return grid.where(HeadId(layer, head)).center()
 
 
-def heads(*names):
-    return {HeadId(*map(int, name.split("."))) for name in names}
-
-
 def test_a_click_switches_a_head_and_shift_its_layer(grid):
     view = grid.viewport()
     QTest.mouseClick(view, BUTTON, pos=at(grid, 1, 2))
-    assert grid.off == heads("1.2") and grid.chosen == HeadId(1, 2)
+    assert grid.off == {HeadId(1, 2)} and grid.chosen == HeadId(1, 2)
     QTest.mouseClick(view, BUTTON, pos=at(grid, 1, 2))
     QTest.mouseClick(view, Qt.MouseButton.RightButton, pos=at(grid, 1, 2))
     QTest.mouseClick(view, BUTTON, pos=QPoint(3, 3))
@@ -250,7 +221,7 @@ def test_a_click_switches_a_head_and_shift_its_layer(grid):
 def test_the_keyboard_walks_and_switches(grid):
     for key in (Qt.Key.Key_Down, Qt.Key.Key_Right, Qt.Key.Key_Right, Qt.Key.Key_Space):
         QTest.keyClick(grid, key)
-    assert grid.chosen == HeadId(1, 2) and grid.off == heads("1.2")
+    assert grid.chosen == HeadId(1, 2) and grid.off == {HeadId(1, 2)}
     for key, head in ((Qt.Key.Key_End, (1, 5)), (Qt.Key.Key_Right, (1, 5)),
                       (Qt.Key.Key_Home, (1, 0))):  # fmt: skip
         QTest.keyClick(grid, key)
@@ -287,17 +258,9 @@ def test_a_score_whose_interval_has_zero_says_that_it_may_be_nothing():
 # --- where heads stand ----------------------------------------------------------------------------
 
 
-STRIDES = st.sampled_from([(1,), (1, 2), (1, 3), (1, 2, 4), (1, 3, 6), (1, 2, 4, 8), (1, 2, 12)])
-
-
-def laid(spec, width=592, height=678, tokens=136, **room):
-    lengths = [-(-tokens // level.stride) for level in spec.levels]
-    return hourglass_layout(spec, lengths, HourglassRoom(width, height, **room))
-
-
 @settings(deadline=None)
 @given(
-    strides=STRIDES,
+    strides=st.sampled_from([(1,), (1, 3), (1, 2, 4), (1, 2, 4, 8), (1, 2, 12)]),
     heads=st.integers(1, 40),
     shared=st.integers(1, 8),
     windowed=st.booleans(),
@@ -311,7 +274,8 @@ def test_nothing_overlaps_and_all_is_inside(
 ):
     spec = make_spec(strides, heads, windowed=windowed)
     spec = replace(spec, layers=tuple(replace(one, shared=shared) for one in spec.layers))
-    layout = laid(spec, width, height, tokens, full_label=full)
+    lengths = [-(-tokens // level.stride) for level in spec.levels]
+    layout = hourglass_layout(spec, lengths, HourglassRoom(width, height, full_label=full))
     assert layout.top >= 28 and layout.bottom <= layout.height
     for row in layout.rows:
         for _, cell in row.cells:
@@ -343,12 +307,7 @@ class Slow(View):
 
     title = "Slow"
     needs = ("text",)
-
-    def __init__(self):
-        super().__init__()
-        self.go, self.seen, self.asked_for = 2, "", 0
-        self.words = label("", kind="")
-        self.words.setParent(self.content)
+    go, seen, asked_for = 2, "", 0
 
     def request(self, session):
         self.asked_for += 1
@@ -366,22 +325,16 @@ class Slow(View):
         self.seen = result
 
 
-@pytest.fixture
-def slow(app):
-    """A slow view that was shown a moment ago."""
-    with showing(Slow, Session(), 500, 300, visible=False) as view:
-        view.show()
-        yield view
-
-
-def test_work_that_is_stopped_can_be_resumed(slow, until):
-    until(lambda: slow._busy.card.isVisible())
-    assert slow._busy.button.text() == "Stop" and slow.seen == "ab"
-    QTest.keyClick(slow._busy.button, Qt.Key.Key_Space)
-    assert slow._busy._words.full == "Stopped at 50 %: partial result"
-    assert slow._busy.button.text() == "Resume" and slow.seen == "ab"
-    slow.go = 4
-    QTest.mouseClick(slow._busy.button, Qt.MouseButton.LeftButton)
-    until(lambda: slow.seen == "abcd")
-    until(lambda: slow._busy.card.isHidden())
-    assert slow.asked_for == 2
+def test_work_that_is_stopped_can_be_resumed(until):
+    with showing(Slow, Session(), 500, 300, visible=False) as slow:
+        slow.show()
+        until(lambda: slow._busy.card.isVisible())
+        assert slow._busy.button.text() == "Stop" and slow.seen == "ab"
+        QTest.keyClick(slow._busy.button, Qt.Key.Key_Space)
+        assert slow._busy._words.full == "Stopped at 50 %: partial result"
+        assert slow._busy.button.text() == "Resume" and slow.seen == "ab"
+        slow.go = 4
+        QTest.mouseClick(slow._busy.button, Qt.MouseButton.LeftButton)
+        until(lambda: slow.seen == "abcd")
+        until(lambda: slow._busy.card.isHidden())
+        assert slow.asked_for == 2
