@@ -136,14 +136,6 @@
         <translation>패치 {n:,}개</translation>
     </message>
     <message>
-        <source>{n:,} patchs</source>
-        <translation>패치 {n:,}개</translation>
-    </message>
-    <message>
-        <source>patchs</source>
-        <translation>패치</translation>
-    </message>
-    <message>
         <source>{n:,} patches</source>
         <translation>패치 {n:,}개</translation>
     </message>
@@ -245,14 +237,6 @@
     </message>
     <message>
         <source>queries</source>
-        <translation>쿼리</translation>
-    </message>
-    <message>
-        <source>{n:,} querys</source>
-        <translation>쿼리 {n:,}개</translation>
-    </message>
-    <message>
-        <source>querys</source>
         <translation>쿼리</translation>
     </message>
     <message>
@@ -528,14 +512,6 @@
         <translation>클래스</translation>
     </message>
     <message>
-        <source>{n:,} classs</source>
-        <translation>클래스 {n:,}개</translation>
-    </message>
-    <message>
-        <source>classs</source>
-        <translation>클래스</translation>
-    </message>
-    <message>
         <source>class</source>
         <translation>클래스</translation>
     </message>
@@ -784,14 +760,6 @@
         <translation>부분적: 이전 그룹</translation>
     </message>
     <message>
-        <source>previous patch</source>
-        <translation>이전 패치</translation>
-    </message>
-    <message>
-        <source>Partly: previous patch</source>
-        <translation>부분적: 이전 패치</translation>
-    </message>
-    <message>
         <source>previous frame</source>
         <translation>이전 프레임</translation>
     </message>
@@ -840,14 +808,6 @@
         <translation>부분적: 그룹 두 개 전</translation>
     </message>
     <message>
-        <source>two patchs back</source>
-        <translation>패치 두 개 전</translation>
-    </message>
-    <message>
-        <source>Partly: two patchs back</source>
-        <translation>부분적: 패치 두 개 전</translation>
-    </message>
-    <message>
         <source>two frames back</source>
         <translation>프레임 두 개 전</translation>
     </message>
@@ -894,14 +854,6 @@
     <message>
         <source>Partly: three groups back</source>
         <translation>부분적: 그룹 세 개 전</translation>
-    </message>
-    <message>
-        <source>three patchs back</source>
-        <translation>패치 세 개 전</translation>
-    </message>
-    <message>
-        <source>Partly: three patchs back</source>
-        <translation>부분적: 패치 세 개 전</translation>
     </message>
     <message>
         <source>three frames back</source>
@@ -960,14 +912,6 @@
         <translation>부분적: 현재 그룹</translation>
     </message>
     <message>
-        <source>current patch</source>
-        <translation>현재 패치</translation>
-    </message>
-    <message>
-        <source>Partly: current patch</source>
-        <translation>부분적: 현재 패치</translation>
-    </message>
-    <message>
         <source>current frame</source>
         <translation>현재 프레임</translation>
     </message>
@@ -1014,14 +958,6 @@
     <message>
         <source>Partly: next group</source>
         <translation>부분적: 다음 그룹</translation>
-    </message>
-    <message>
-        <source>next patch</source>
-        <translation>다음 패치</translation>
-    </message>
-    <message>
-        <source>Partly: next patch</source>
-        <translation>부분적: 다음 패치</translation>
     </message>
     <message>
         <source>next frame</source>
@@ -1096,14 +1032,6 @@
         <translation>부분적: 첫 그룹</translation>
     </message>
     <message>
-        <source>first patch</source>
-        <translation>첫 패치</translation>
-    </message>
-    <message>
-        <source>Partly: first patch</source>
-        <translation>부분적: 첫 패치</translation>
-    </message>
-    <message>
         <source>first frame</source>
         <translation>첫 프레임</translation>
     </message>
@@ -1150,14 +1078,6 @@
     <message>
         <source>Partly: last group</source>
         <translation>부분적: 마지막 그룹</translation>
-    </message>
-    <message>
-        <source>last patch</source>
-        <translation>마지막 패치</translation>
-    </message>
-    <message>
-        <source>Partly: last patch</source>
-        <translation>부분적: 마지막 패치</translation>
     </message>
     <message>
         <source>last frame</source>
@@ -1238,14 +1158,6 @@
     <message>
         <source>Partly: same group</source>
         <translation>부분적: 같은 그룹</translation>
-    </message>
-    <message>
-        <source>same patch</source>
-        <translation>같은 패치</translation>
-    </message>
-    <message>
-        <source>Partly: same patch</source>
-        <translation>부분적: 같은 패치</translation>
     </message>
     <message>
         <source>same frame</source>
@@ -1400,14 +1312,6 @@
         <translation>부분적: 이전의 같은 그룹</translation>
     </message>
     <message>
-        <source>previous same patch</source>
-        <translation>이전의 같은 패치</translation>
-    </message>
-    <message>
-        <source>Partly: previous same patch</source>
-        <translation>부분적: 이전의 같은 패치</translation>
-    </message>
-    <message>
         <source>previous same frame</source>
         <translation>이전의 같은 프레임</translation>
     </message>
@@ -1456,14 +1360,6 @@
         <translation>부분적: 중복 그룹</translation>
     </message>
     <message>
-        <source>duplicate patch</source>
-        <translation>중복 패치</translation>
-    </message>
-    <message>
-        <source>Partly: duplicate patch</source>
-        <translation>부분적: 중복 패치</translation>
-    </message>
-    <message>
         <source>duplicate frame</source>
         <translation>중복 프레임</translation>
     </message>
@@ -1510,14 +1406,6 @@
     <message>
         <source>Partly: same group elsewhere</source>
         <translation>부분적: 다른 곳의 같은 그룹</translation>
-    </message>
-    <message>
-        <source>same patch elsewhere</source>
-        <translation>다른 곳의 같은 패치</translation>
-    </message>
-    <message>
-        <source>Partly: same patch elsewhere</source>
-        <translation>부분적: 다른 곳의 같은 패치</translation>
     </message>
     <message>
         <source>same frame elsewhere</source>
@@ -1584,14 +1472,6 @@
         <translation>부분적: 인덕션, 그룹 하나</translation>
     </message>
     <message>
-        <source>induction, one patch</source>
-        <translation>인덕션, 패치 하나</translation>
-    </message>
-    <message>
-        <source>Partly: induction, one patch</source>
-        <translation>부분적: 인덕션, 패치 하나</translation>
-    </message>
-    <message>
         <source>induction, one frame</source>
         <translation>인덕션, 프레임 하나</translation>
     </message>
@@ -1640,14 +1520,6 @@
         <translation>부분적: 인덕션, 그룹 둘</translation>
     </message>
     <message>
-        <source>induction, two patchs</source>
-        <translation>인덕션, 패치 둘</translation>
-    </message>
-    <message>
-        <source>Partly: induction, two patchs</source>
-        <translation>부분적: 인덕션, 패치 둘</translation>
-    </message>
-    <message>
         <source>induction, two frames</source>
         <translation>인덕션, 프레임 둘</translation>
     </message>
@@ -1694,14 +1566,6 @@
     <message>
         <source>Partly: induction, three groups</source>
         <translation>부분적: 인덕션, 그룹 셋</translation>
-    </message>
-    <message>
-        <source>induction, three patchs</source>
-        <translation>인덕션, 패치 셋</translation>
-    </message>
-    <message>
-        <source>Partly: induction, three patchs</source>
-        <translation>부분적: 인덕션, 패치 셋</translation>
     </message>
     <message>
         <source>induction, three frames</source>
@@ -1760,14 +1624,6 @@
         <translation>부분적: 단일 그룹</translation>
     </message>
     <message>
-        <source>single patch</source>
-        <translation>단일 패치</translation>
-    </message>
-    <message>
-        <source>Partly: single patch</source>
-        <translation>부분적: 단일 패치</translation>
-    </message>
-    <message>
         <source>single frame</source>
         <translation>단일 프레임</translation>
     </message>
@@ -1812,10 +1668,6 @@
         <translation>이전 그룹에 주목합니다</translation>
     </message>
     <message>
-        <source>Attends to the previous patch</source>
-        <translation>이전 패치에 주목합니다</translation>
-    </message>
-    <message>
         <source>Attends to the previous frame</source>
         <translation>이전 프레임에 주목합니다</translation>
     </message>
@@ -1838,10 +1690,6 @@
     <message>
         <source>Attends two groups back</source>
         <translation>그룹 두 개 전에 주목합니다</translation>
-    </message>
-    <message>
-        <source>Attends two patchs back</source>
-        <translation>패치 두 개 전에 주목합니다</translation>
     </message>
     <message>
         <source>Attends two frames back</source>
@@ -1868,10 +1716,6 @@
         <translation>그룹 세 개 전에 주목합니다</translation>
     </message>
     <message>
-        <source>Attends three patchs back</source>
-        <translation>패치 세 개 전에 주목합니다</translation>
-    </message>
-    <message>
         <source>Attends three frames back</source>
         <translation>프레임 세 개 전에 주목합니다</translation>
     </message>
@@ -1894,10 +1738,6 @@
     <message>
         <source>Attends locally: the current group and the previous four</source>
         <translation>국소적으로 주목합니다: 현재 그룹와(과) 이전 네 개</translation>
-    </message>
-    <message>
-        <source>Attends locally: the current patch and the previous four</source>
-        <translation>국소적으로 주목합니다: 현재 패치와(과) 이전 네 개</translation>
     </message>
     <message>
         <source>Attends locally: the current frame and the previous four</source>
@@ -1924,10 +1764,6 @@
         <translation>현재 그룹에 주목합니다</translation>
     </message>
     <message>
-        <source>Attends to the current patch</source>
-        <translation>현재 패치에 주목합니다</translation>
-    </message>
-    <message>
         <source>Attends to the current frame</source>
         <translation>현재 프레임에 주목합니다</translation>
     </message>
@@ -1952,10 +1788,6 @@
         <translation>다음 그룹에 주목합니다</translation>
     </message>
     <message>
-        <source>Attends to the next patch</source>
-        <translation>다음 패치에 주목합니다</translation>
-    </message>
-    <message>
         <source>Attends to the next frame</source>
         <translation>다음 프레임에 주목합니다</translation>
     </message>
@@ -1978,10 +1810,6 @@
     <message>
         <source>Attends locally: up to two groups to either side</source>
         <translation>국소적으로 주목합니다: 양쪽 그룹 두 개까지</translation>
-    </message>
-    <message>
-        <source>Attends locally: up to two patchs to either side</source>
-        <translation>국소적으로 주목합니다: 양쪽 패치 두 개까지</translation>
     </message>
     <message>
         <source>Attends locally: up to two frames to either side</source>
@@ -2026,14 +1854,6 @@
     <message>
         <source>Attends to the first group of the text</source>
         <translation>텍스트의 첫 그룹에 주목합니다</translation>
-    </message>
-    <message>
-        <source>Attends to the first patch of the source</source>
-        <translation>원문의 첫 패치에 주목합니다</translation>
-    </message>
-    <message>
-        <source>Attends to the first patch of the text</source>
-        <translation>텍스트의 첫 패치에 주목합니다</translation>
     </message>
     <message>
         <source>Attends to the first frame of the source</source>
@@ -2082,14 +1902,6 @@
     <message>
         <source>Attends to the last group of the text</source>
         <translation>텍스트의 마지막 그룹에 주목합니다</translation>
-    </message>
-    <message>
-        <source>Attends to the last patch of the source</source>
-        <translation>원문의 마지막 패치에 주목합니다</translation>
-    </message>
-    <message>
-        <source>Attends to the last patch of the text</source>
-        <translation>텍스트의 마지막 패치에 주목합니다</translation>
     </message>
     <message>
         <source>Attends to the last frame of the source</source>
@@ -2158,14 +1970,6 @@
     <message>
         <source>Attends to the same group of the text</source>
         <translation>텍스트의 같은 그룹에 주목합니다</translation>
-    </message>
-    <message>
-        <source>Attends to the same patch of the source</source>
-        <translation>원문의 같은 패치에 주목합니다</translation>
-    </message>
-    <message>
-        <source>Attends to the same patch of the text</source>
-        <translation>텍스트의 같은 패치에 주목합니다</translation>
     </message>
     <message>
         <source>Attends to the same frame of the source</source>
@@ -2256,10 +2060,6 @@
         <translation>같은 그룹의 바로 앞 등장에 주목합니다</translation>
     </message>
     <message>
-        <source>Attends to the previous occurrence of the same patch</source>
-        <translation>같은 패치의 바로 앞 등장에 주목합니다</translation>
-    </message>
-    <message>
         <source>Attends to the previous occurrence of the same frame</source>
         <translation>같은 프레임의 바로 앞 등장에 주목합니다</translation>
     </message>
@@ -2284,10 +2084,6 @@
         <translation>같은 그룹의 앞선 등장에 주목합니다</translation>
     </message>
     <message>
-        <source>Attends to earlier occurrences of the same patch</source>
-        <translation>같은 패치의 앞선 등장에 주목합니다</translation>
-    </message>
-    <message>
         <source>Attends to earlier occurrences of the same frame</source>
         <translation>같은 프레임의 앞선 등장에 주목합니다</translation>
     </message>
@@ -2310,10 +2106,6 @@
     <message>
         <source>Attends to other occurrences of the same group</source>
         <translation>같은 그룹의 다른 등장에 주목합니다</translation>
-    </message>
-    <message>
-        <source>Attends to other occurrences of the same patch</source>
-        <translation>같은 패치의 다른 등장에 주목합니다</translation>
     </message>
     <message>
         <source>Attends to other occurrences of the same frame</source>
@@ -2348,10 +2140,6 @@
         <translation>앞서 같은 그룹 다음에 온 것에 주목합니다(인덕션)</translation>
     </message>
     <message>
-        <source>Attends to what followed the same patch earlier (induction)</source>
-        <translation>앞서 같은 패치 다음에 온 것에 주목합니다(인덕션)</translation>
-    </message>
-    <message>
         <source>Attends to what followed the same frame earlier (induction)</source>
         <translation>앞서 같은 프레임 다음에 온 것에 주목합니다(인덕션)</translation>
     </message>
@@ -2376,10 +2164,6 @@
         <translation>앞서 같은 그룹 둘 다음에 온 것에 주목합니다(인덕션)</translation>
     </message>
     <message>
-        <source>Attends to what followed the same two patchs earlier (induction)</source>
-        <translation>앞서 같은 패치 둘 다음에 온 것에 주목합니다(인덕션)</translation>
-    </message>
-    <message>
         <source>Attends to what followed the same two frames earlier (induction)</source>
         <translation>앞서 같은 프레임 둘 다음에 온 것에 주목합니다(인덕션)</translation>
     </message>
@@ -2402,10 +2186,6 @@
     <message>
         <source>Attends to what followed the same three groups earlier (induction)</source>
         <translation>앞서 같은 그룹 셋 다음에 온 것에 주목합니다(인덕션)</translation>
-    </message>
-    <message>
-        <source>Attends to what followed the same three patchs earlier (induction)</source>
-        <translation>앞서 같은 패치 셋 다음에 온 것에 주목합니다(인덕션)</translation>
     </message>
     <message>
         <source>Attends to what followed the same three frames earlier (induction)</source>
@@ -8852,10 +8632,6 @@ removes {saved}</source>
     <message>
         <source>Use bundled reviews</source>
         <translation>기본 제공 리뷰 사용</translation>
-    </message>
-    <message>
-        <source>{file}: {model} on {data}</source>
-        <translation>{file}: {model}, 데이터 {data}</translation>
     </message>
     <message>
         <source>accuracy {share:.1f} % with all heads on</source>
