@@ -10,13 +10,11 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors, trainers
 
 from hgviz import cli, tasks
-from hgviz.analysis.composition import of_tokens
 from hgviz.figures import FIGURES, labels
 from hgviz.figures.output import compose
-from hgviz.figures.spec import Spec, options_of
-from hgviz.maps import LazyMap
+from hgviz.figures.spec import Spec
 from hgviz.models import open_model, pruning
-from hgviz.store import open_capture, open_study
+from hgviz.store import open_study
 from hgviz.tasks import reach, reach_panel
 from hgviz.tasks.reachability import Reach, Times, random_prompts
 from tests.closeness import scaled_error
@@ -104,105 +102,8 @@ def made(tmp_path_factory):
     return make
 
 
-@pytest.mark.parametrize("family", [name for name in FAMILIES if name not in ("bert", "gpt2")])
-def test_commands_write_what_the_model_computes(made, output, facts, family, tmp_path):
-    folder, out, _ = made(family)
-    whole, part, held = facts("info", folder), facts("info", out), open_capture(out)
-    model, last, length = open_model(folder), len(held.maps) - 1, len(held.main)
-    assert (whole["kind"], part["kind"], part["complete"]) == ("checkpoint", "capture", True)
-    assert (whole["levels"], whole["goal"]) == (part["levels"], part["goal"])
-    for one, other in zip(whole["layers"], part["layers"], strict=True):
-        for key in ("name", "role", "level", "key_level", "heads", "activations"):
-            assert one[key] == other[key]
-    assert (part["layers"][-1]["queries"], part["layers"][-1]["keys"]) == FAMILIES[family][2]
-    assert all(isinstance(one, LazyMap) for one in held.maps)  # nothing kept that can be computed
-    sizes = {"classes": (len(model.spec.labels),), "states": (length, model.spec.width)}
-    output("logits", out, "-o", tmp_path / "logits.npy")
-    logits = np.load(tmp_path / "logits.npy")
-    assert logits.shape == sizes.get(model.spec.goal, (length, model.spec.vocabulary))
-    np.testing.assert_allclose(logits, model.trace(held.prompt, held.target), atol=1e-5)
-    output("map", out, "--layer", last, "--head", 1, "-o", tmp_path / "m.npy")
-    assert np.load(tmp_path / "m.npy").shape == FAMILIES[family][2]
-    np.testing.assert_array_equal(np.load(tmp_path / "m.npy"), held.maps[last].read(1))
-    output("rollout", out, "-o", tmp_path / "r.npy")
-    rolled = np.load(tmp_path / "r.npy")
-    columns = length + len(held.prompt) * (held.target is not None)
-    assert rolled.shape == (length, columns) and (rolled >= 0).all()
-    np.testing.assert_allclose(rolled.sum(1), 1, atol=1e-5)
-    output("rollout", out, "--rows", f"{length - 1}:{length}", "-o", tmp_path / "r.npy")
-    np.testing.assert_allclose(np.load(tmp_path / "r.npy"), rolled[-1:], atol=1e-6)
-    heads = facts("compare", out, out)["heads"]
-    assert len(heads) == sum(len(one.heads) for one in held.maps)
-    assert all(one["largest"] == 0 for one in heads)
-
-
-def test_two_texts_are_told_and_may_be_given_as_ids(made, facts, output, tmp_path):
-    folder, out, _ = made("both")
-    told, held = facts("info", out), open_capture(out)
-    assert [one["sequence"] for one in told["levels"]] == ["source", "target"]
-    assert told["provenance"]["text"] != told["provenance"]["target"]
-    assert [one["role"] for one in told["layers"]][-2:] == ["self", "cross"]
-    words = ("--text", "the film", "--target", "그", "-o", tmp_path / "again.h5")
-    assert "4 tokens of source and 3 tokens of target" in output("capture", folder, *words)
-    model, _, given = made("over states")
-    said = output("capture", model, *given, "-o", tmp_path / "over.h5")
-    assert "6 states of an encoder and 4 tokens of target" in said
-    prompt = open_capture(made("pair")[1]).prompt
-    assert prompt.token_type_ids.tolist() == [0] * 4 + [1] * 4
-    assert prompt.text == "the film\nnobody was bored"
-    ids = {
-        "input_ids": held.prompt.ids.tolist(), "attention_mask": [1] * len(held.prompt),
-        "decoder_input_ids": held.target.ids.tolist(),
-        "decoder_attention_mask": [1] * len(held.target),
-    }  # fmt: skip
-    (tmp_path / "ids.json").write_text(json.dumps(ids))
-    output("capture", folder, "--ids", tmp_path / "ids.json", "-o", tmp_path / "ids.h5")
-    np.testing.assert_allclose(open_capture(tmp_path / "ids.h5").logits, held.logits, atol=1e-4)
-
-
 KINDS = [one.name for one in FIGURES.values() if one.of in ("capture", "captures", "pair")]
 KINDS.remove("image")  # which is of images alone
-
-
-@pytest.mark.parametrize("family", ["both", "six", "slots", "one token"])
-def test_every_kind_of_figure_is_drawn_of_maps_of_every_shape(made, output, family, tmp_path):
-    _, out, _ = made(family)
-    values = {"layer": len(open_capture(out).maps) - 1, "head": 1, "query": 0, "width": "acl"}
-    for kind in KINDS:
-        file = tmp_path / f"{kind}.svg"
-        files = (out, out) if FIGURES[kind].of == "pair" else (out,)
-        words = [word for name in options_of(kind) if name in values
-                 for word in (f"--{name}", values[name])]  # fmt: skip
-        assert str(file) in output("figure", *files, "--kind", kind, *words, "-o", file), kind
-    drawn = (tmp_path / "map.svg").read_text()
-    shown = {"both": ("film", "영화는", "Source →", "Target ↓"), "six": ("Row sum",)}
-    assert all(f">{one}<" in drawn for one in shown.get(family, ()))
-
-
-def test_the_tokens_behind_slots_are_written_and_drawn(made, output, refusal, tmp_path):
-    _, out, _ = made("slots")
-    asked = ("--tokens", "--layer", 1, "--head", 1)
-    output("map", out, *asked, "-o", tmp_path / "m.npy")
-    found = np.load(tmp_path / "m.npy")
-    assert np.array_equal(found, of_tokens(open_capture(out)).maps[1].read(1))
-    output("figure", out, "--kind", "map", *asked, "-o", tmp_path / "m.svg")
-    drawn = (tmp_path / "m.svg").read_text()
-    assert "--kind map --layer 1 --head 1 --tokens" in drawn and ">film<" in drawn
-    error = refusal("map", made("bert")[1], *asked, "-o", tmp_path / "n.npy")
-    assert "keys of this model are tokens" in error
-
-
-def test_a_float64_capture_reads_the_states_of_an_encoder_as_they_are_written(output, tmp_path):
-    write_transformer(tmp_path / "m", form="decoder", cross=True, vocab_size=90)
-    states = np.random.default_rng(0).normal(size=(1, 12))
-    given = {"input_ids": [2, 7], "encoder_hidden_states": states.tolist()}
-    (tmp_path / "f.json").write_text(json.dumps(given))
-    asked = ("--ids", tmp_path / "f.json", "--dtype", "float64", "-o", tmp_path / "c.h5")
-    shown = output("capture", tmp_path / "m", *asked)
-    assert shown.endswith("on 1 state of an encoder and 2 tokens of target.\n")
-    output("logits", tmp_path / "c.h5", "-o", tmp_path / "l.npy")
-    wanted = open_model(tmp_path / "m", dtype="float64").run([2, 7], encoder_states=states).logits
-    assert abs(np.load(tmp_path / "l.npy") - wanted).max() <= 1e-12
 
 
 # --- what cannot be -------------------------------------------------------------------------------
@@ -266,30 +167,6 @@ def captured(output, root):
         return out
 
     return find
-
-
-def test_segments_are_named_written_and_drawn(facts, output, root, captured, tmp_path):
-    whole, part = facts("info", root / "two"), facts("info", captured())
-    assert [one["stride"] for one in whole["levels"]] == [1, None, None]
-    assert [one["parts"] for one in whole["levels"]] == [1, 2, 1]
-    assert part["levels"] == whole["levels"] and part["complete"] is True
-    assert [one["role"] for one in part["layers"]] == [
-        "self", "self", "self", "self", "down", "self", "self", "up", "self", "up", "self",
-    ]  # fmt: skip
-    assert "boundaries: found by the model" in output("info", captured())
-    split = captured("two", RIVER, "--boundaries", "whitespace")
-    assert "boundaries: given" in output("info", split)
-    for file in (captured(), captured("one", "a")):
-        held = open_capture(file)
-        for layer in (one.index for one in held.spec.layers if one.role != "self"):
-            output("map", file, "--layer", layer, "--head", 1, "-o", tmp_path / "m.npy")
-            np.testing.assert_array_equal(np.load(tmp_path / "m.npy"), held.maps[layer].read(1))
-        output("rollout", file, "-o", tmp_path / "r.npy")
-        rolled = np.load(tmp_path / "r.npy")
-        assert rolled.shape == (len(held.prompt),) * 2 and np.allclose(rolled.sum(1), 1, atol=1e-5)
-        assert "4.1" in output("heads", file)
-        output("figure", file, "--kind", "levels", "-o", tmp_path / "levels.svg")
-        assert "segments" in (tmp_path / "levels.svg").read_text()
 
 
 def test_heads_are_scored_switched_off_taken_away_compared_and_traced_back(
@@ -381,20 +258,6 @@ def test_where_influence_fades_is_where_it_stays_small():
     assert Times((10,), ((1.0,),)).growth(0) is None
 
 
-def test_every_kind_of_model_is_told_beside_what_it_costs(folders, facts, output):
-    told = facts("reach", "lstm", "window", "gpt", "glass", "--text", TEXT)
-    assert [one["causal"] for one in told["reach"]] == [True] * 4
-    assert [one["farthest"] for one in told["reach"]] == [18, 4, 18, 18]
-    assert [one["zero_from"] for one in told["reach"]] == [None, 5, None, None]
-    rows = {(one["model"], one["at"], one["order"]) for one in told["mixing"]}
-    assert {("lstm", "1:1", "n d²"), ("window", "1:1", "n w d²"), ("gpt", "1:1", "n² d"),
-            ("glass", "1:4", "(n/4)² d")} <= rows  # fmt: skip
-    assert "milliseconds" not in told
-    said = output("reach", "window", "--tokens", "9", "--lengths", "4,8")
-    assert "or on one more than 4 back" in said
-    assert "grows as n to the" in said and "n w d²" in said
-
-
 def test_what_is_written_is_what_was_measured(folders, output, tmp_path):
     model = open_model("window", dtype="float64")
     found = reach(model, model.tokenize(TEXT))
@@ -455,42 +318,3 @@ def test_wrong_use_is_one_clear_line(folders, refusal, words, code, said):
     error = refusal(*words.split(), code=code)
     assert said in error and {path.name for path in folders.iterdir()} == before
     assert said != "has no attention" or "hgviz reach MODEL --text T" in error
-
-
-def test_all_else_works(folders, facts, output, tmp_path):
-    said, told = output("info", "lstm"), facts("info", "window")
-    assert "family: lstm" in said and "This model has no attention: " in said
-    assert told["layers"] == [] and told["parameters"] > 0
-    for name in ("lstm", "window", "gpt", "glass"):
-        out = tmp_path / f"{name}.npy"
-        output("logits", name, "--text", "The", "--generate", 5, "--seed", 2, "-o", out)
-        assert np.load(out).shape == (8, 256)
-        if name in ("lstm", "window"):
-            assert facts("evaluate", name, "--data", "lstm/text.txt")["loss"] > 0
-            output("convert", name, "-o", tmp_path / name)
-            output("logits", tmp_path / name, "--text", TEXT, "-o", out)
-            wanted = open_model(name).run(list(TEXT.encode())).logits
-            np.testing.assert_array_equal(np.load(out), wanted)
-
-
-TRAINED = {
-    "lstm": ('family = "lstm"\nn_layers = 1\nvocab_size = 256', "bits_per_byte", 0, 4.0),
-    "window": (
-        'family = "window"\nwindow = 3\ncausal = false\nn_layers = 2\n'
-        '[tokenizer]\nkind = "words"\nsize = 40', "masked_accuracy", 0.2, 1,
-    ),
-}  # fmt: skip
-
-
-@pytest.mark.parametrize(("model", "metric", "low", "high"), TRAINED.values(), ids=TRAINED)
-def test_a_model_without_attention_is_trained_by_a_file(run, tmp_path, model, metric, low, high):
-    (tmp_path / "text.txt").write_text("the sand runs down and the glass is turned\n" * 60)
-    (tmp_path / "plan.toml").write_text(
-        f'[model]\nd_model = 16\n{model}\n[data]\ntrain = ["text.txt"]\nvalid = "text.txt"\n'
-        "[recipe]\nsteps = 60\nrate = 2e-2\nwarmup = 5\ninitial = 0.1\nevaluate_length = 32\n"
-        "[[recipe.stages]]\nstart = 0.0\nlength = 32\nbatch = 8\n"
-    )
-    code, said, _ = run("train", tmp_path / "plan.toml", "-o", tmp_path / "out")
-    assert code == 0 and metric.replace("_", " ") in said and "60 steps" in said
-    last = json.loads((tmp_path / "out" / "log.jsonl").read_text().splitlines()[-1])
-    assert low < last[f"stored_{metric}"] < high

@@ -25,14 +25,14 @@ from hgviz.maps import (
 )
 from hgviz.maps.tiles import SurveyRequest, survey
 from hgviz.models import attention, run
-from hgviz.models.attention import FUSED, attend, factors, weigh, weights
+from hgviz.models.attention import attend, factors, weigh, weights
 from hgviz.models.layers import Attention
 from hgviz.models.mechanisms import Mixtures
 from hgviz.models.run import AttentionCall, attend_by_maps
 from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.building import FAMILIES, attended, build, captured_layer, opened, pairwise
-from tests.models.references import dense_context, dense_maps, dense_weights, fill_empty
+from tests.models.references import dense_context, dense_maps, fill_empty
 
 NORMS = [None, "l2", "l2-literal"]
 quick = settings(max_examples=100, deadline=None, derandomize=True)
@@ -228,21 +228,6 @@ def test_weights_of_masked_scores_their_slopes_and_both_libraries(name):
         np.testing.assert_allclose(one, other, 1e-13, 1e-15)
 
 
-OTHERS = [name for name, row in ACTIVATIONS.items() if not row.softmax and name != "softpick"]
-
-
-@pytest.mark.parametrize("name", OTHERS)
-def test_values_and_slopes_are_those_of_the_formulas_for_scores_of_any_size(name):
-    x = torch.tensor([-30.0, -3.0, -1.2, -0.5, -1e-3, 1e-3, 0.5, 1.2, 3.0, 30.0]).double()
-    cells, parts = torch.ones(10, 1, dtype=torch.bool), []
-    for weights_of in (lambda x: weigh(x, None, name), lambda x: dense_weights(name, x, cells)):
-        scores = x[:, None].abs() if name == "linear" else x[:, None].clone()
-        found = weights_of(scores.requires_grad_())
-        parts.append((found, *torch.autograd.grad(found.sum(), scores)))
-    for one, other in zip(*parts, strict=True):
-        torch.testing.assert_close(one, other, rtol=1e-11, atol=1e-14)
-
-
 wide = st.lists(st.floats(-80, 80, width=64), min_size=1, max_size=40)
 
 
@@ -320,16 +305,6 @@ def test_what_cannot_be_is_one_line(monkeypatch):
         assert words in str(error.value) and "\n" not in str(error.value)
 
 
-def test_a_layer_without_heads_attends_to_nothing():
-    q, k, rule = draw(1, 0, 5, 4), draw(1, 0, 6, 4), Rule(0.5, (), ())
-    keep = torch.ones(1, 6, dtype=torch.bool)
-    context, record = captured_layer(q, k, k, rule, keep=keep)
-    assert context.shape == (1, 0, 5, 4)
-    assert record.q.shape == (0, 5, 4) and record.proof_values.shape == (0, 5, 6)
-    assert record.stat.shape == (0, 5)
-    assert captured_layer(q, k, k, rule, keep=keep, dense=True)[1].values.shape == (0, 5, 6)
-
-
 # --- maps longer than a tile ----------------------------------------------------------------------
 
 
@@ -357,13 +332,6 @@ def test_tiles_of_long_maps_of_heads_that_stream(near, padded):
     assert maps.verify_max_abs < 1e-6
     # between the first keys and the latest there is nothing to compute; row 768 has 258 from 511 on
     assert (maps.weights(1, 3, 1) is None) == (near[0] < 256 and near[1] < 258)
-
-
-def test_functions_in_place_are_the_activations():
-    scores = torch.linspace(-90, 90, 5001, dtype=torch.float64)
-    for name, function in FUSED.items():
-        expected = ACTIVATIONS[name].apply(scores, None, torch)
-        torch.testing.assert_close(function(scores.clone()), expected, rtol=1e-13, atol=1e-13)
 
 
 # --- captures of whole models ---------------------------------------------------------------------

@@ -159,23 +159,6 @@ def test_baselines():
         AttributionPath(model, prompt, AnswerLogit(0), baseline="noise")
 
 
-def test_heads_that_are_off_answers_that_are_not_there_and_progress():
-    model, off = model_of("bert"), frozenset({HeadId(0, 1), HeadId(1, 0)})
-    path = AttributionPath(model, prompt_of(9), AnswerLogit(0), off=off)
-    heads = dict(zip(model.spec.heads, path.integrate(steps=6).heads, strict=True))
-    assert {head for head, value in heads.items() if value == 0} == off
-    with pytest.raises(HgvizError, match="1 steps"):
-        path.integrate(1)
-    for name, answer, words in (
-        ("bert", AnswerLogit(9), "no class 9"),
-        ("own gpt2", AnswerLogit(23, 0), "no token 23"),
-        ("own gpt2", AnswerLogit(3, 11), "no position 11"),
-        ("own gpt2", AnswerLogit(3), "no position None"),
-    ):
-        with pytest.raises(HgvizError, match=words):
-            AttributionPath(model_of(name), prompt_of(11), answer)
-
-
 # --- gradients of scores and weights --------------------------------------------------------------
 
 ACTIVATIONS = ("topk", "softmax1", "softpick", "sigmoid", "selu", "linear")
@@ -304,25 +287,6 @@ def test_work_of_models_whose_layers_are_alike(keys, expected):
     assert counted(100, **keys) == [expected]
 
 
-def test_an_hourglass_pays_by_the_square_of_its_factor_and_lags():
-    config = make_config(hierarchy="1@1 2@4 1@1", downsampling="average", upsampling="repeat")
-    rows = mixing_costs(config, 100)
-    assert [(one.at, one.layers, one.order, one.work, one.lag) for one in rows] == [
-        ("1:1", 1, "n² d", 2 * 100 * 100 * 12, 0),
-        ("1:4", 2, "(n/4)² d", 2 * 2 * 25 * 25 * 12, 3),
-        ("1:1", 1, "n² d", 2 * 100 * 100 * 12, 0),
-    ]
-    resampled = mixing_costs(make_config(hierarchy="1@1 1@4 1@1"), 100)
-    assert [(one.at, one.order) for one in resampled][1::2] == [
-        ("1:1 → 1:4", "n/4 · n d"), ("1:4 → 1:1", "n · n/4 d"),
-    ]  # fmt: skip
-    both = mixing_costs(make_config(hierarchy="1@1 1@4 1@1", causal=False), 100)
-    assert not any(one.lag for one in both)
-    windowed = make_config(hierarchy="1@1 1@4 1@1", form="windowed", positions="none")
-    within = mixing_costs(windowed, 100)
-    assert [(one.way, one.work) for one in within][1] == ("attention within 4", 2 * 100 * 12)
-
-
 # --- what an output can depend on -----------------------------------------------------------------
 
 NESTED, DEEP = "1@1 1@3 1@6 1@3 1@1", "1@1 1@2 1@4 1@8 1@4 1@2 1@1"
@@ -393,13 +357,6 @@ def test_no_output_depends_on_a_later_token_and_all_on_earlier_ones(tmp_path, ke
         assert np.abs(same[start:] - changed[start:]).max() > 1e-3
 
 
-@pytest.mark.parametrize("keys", HOURGLASSES, ids=str)
-def test_a_shorter_shift_leaks_and_the_check_finds_it(tmp_path, keys, monkeypatch):
-    monkeypatch.setattr(Hourglass, "shift", lambda self, factor: factor - 2)
-    found = measured(tmp_path, keys)
-    assert not found.is_causal and found.later > 1e-3
-
-
 @pytest.mark.parametrize("keys", PADDED, ids=str)
 def test_padding_changes_nothing_that_is_not_padding(keys):
     """Behind a text; before it and within it where places do not count."""
@@ -419,19 +376,6 @@ def test_padding_changes_nothing_that_is_not_padding(keys):
     for row in (0, 1):
         alone = model(ids[row : row + 1, keep[row]])[0]
         assert (one[row, keep[row]] - alone).abs().max() < 1e-12
-
-
-@pytest.mark.parametrize(("window", "depth", "causal"), [
-    (2, 4, True), (5, 3, True), (3, 3, False), (5, 2, False),
-])  # fmt: skip
-def test_windows_reach_layers_times_radius_and_no_further(tmp_path, window, depth, causal):
-    keys = {"family": "window", "window": window, "n_layers": depth, "causal": causal}
-    found, (rows, columns) = measured(tmp_path, keys), np.indices((13, 13))
-    far = depth * (window - 1) // (1 if causal else 2)
-    band = (abs(rows - columns) <= far) & (~np.array(causal) | (columns <= rows))
-    assert np.array_equal(found.own > 0, band) and found.is_causal == causal
-    assert found.farthest == min(far, 12)
-    assert not causal or found.fades(0.0) == (far + 1 if far < 12 else None)
 
 
 def test_a_decoder_reaches_its_own_text_back_and_the_other_whole(tmp_path):

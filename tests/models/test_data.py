@@ -7,11 +7,9 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from PIL import Image
 from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
 from hgviz import tasks
-from hgviz.analysis.importance import importance
 from hgviz.core import HeadId, HgvizError
 from hgviz.errors import LabelError
 from hgviz.models import open_model
@@ -280,73 +278,6 @@ def test_questions_are_scored_by_where_answers_begin_and_end(folder, tmp_path):
             right += [int(out.end_logits.argmax()) == ends[1]]
         assert found.score.metric == "end_accuracy" and found.score.total == 60
         assert found.score.value == pytest.approx(np.mean(right))
-
-
-def test_a_question_stands_beside_its_text_without_token_types_too(folder):
-    # where GPT-2 is given some, it adds the words of these numbers
-    prompt = open_model(folder("gpt2", "GPT2ForQuestionAnswering")).tokenize("who ?", "she did it")
-    assert prompt.token_type_ids is None and len(prompt) == 8
-    with pytest.raises(HgvizError, match="does not read text pairs"):
-        open_model(folder("gpt2", "GPT2LMHeadModel")).tokenize("who ?", "she did it")
-
-
-def test_hidden_states_are_scored_by_how_far_they_move(folder, tmp_path):
-    path = folder("distilbert", "DistilBertModel")
-    rows, data = texts(40), tmp_path / "a.txt"
-    data.write_text("\n".join(map(" ".join, rows)))
-    model = open_model(path)
-    assert tasks.evaluate(model, data).score.value == pytest.approx(0, abs=1e-6)
-    found = tasks.evaluate(model, data, off=OFF).score
-    states = []
-    for off in ((), OFF):
-        other = theirs(path, "DistilBertModel", off)
-        with torch.no_grad():
-            states.append(torch.stack([
-                other(torch.tensor([tokenizer().encode(" ".join(row)).ids]))
-                .last_hidden_state[0].double().mean(0) for row in rows
-            ]))  # fmt: skip
-    moved = 1 - torch.nn.functional.cosine_similarity(*states)
-    assert found.metric == "cosine_distance" and found.total == 40
-    assert found.value == pytest.approx(float(moved.mean()), rel=1e-4)
-    assert found.low < found.value < found.high
-    trials = tasks.trials_of(model, data)
-    study = tasks.importance(trials, {"loss_change", "change"})
-    one = importance(study, "loo")
-    assert one.method.unit == "1 - cosine" and (one.score > 0).all()
-    near = torch.nn.functional.cosine_similarity(states[1][:, None], states[0][None], dim=2)
-    batch = next(iter(trials.blocks[0]))
-    given = trials.without(batch, OFF)[1]
-    assert (given == near.argmax(1)[torch.tensor(batch.rows)].numpy()).mean() > 0.95
-    with pytest.raises(HgvizError, match="Choose --method loo"):
-        tasks.importance(trials, {"gradient"})
-
-
-def test_images_are_scored_by_a_table_of_their_files(tmp_path):
-    import transformers
-
-    name = "ViTForImageClassification"
-    path = zoo.write(tmp_path / "vit", "vit", name, image_size=32, patch_size=8)
-    processor = transformers.ViTImageProcessor(size={"height": 32, "width": 32})
-    processor.save_pretrained(path)
-    random, right = np.random.default_rng(0), []
-    other = transformers.ViTForImageClassification.from_pretrained(path).eval()
-    lines = ["image,label"]
-    for at in range(12):
-        image = Image.fromarray(random.integers(0, 255, (40, 40, 3)).astype(np.uint8))
-        image.save(tmp_path / f"{at}.png")
-        lines.append(f"{at}.png,{'cat' if at % 2 else 'dog'}")
-        with torch.no_grad():
-            logits = other(**processor(images=image, return_tensors="pt")).logits
-        right.append(int(logits.argmax()) == at % 2)
-    data = tmp_path / "a.csv"
-    data.write_text("\n".join(lines))
-    model, names = open_model(path), {"cat": "LABEL_1", "dog": "LABEL_0"}
-    found = tasks.evaluate(model, data, labels=names)
-    assert found.score.value == pytest.approx(np.mean(right)) and found.score.total == 12
-    with pytest.raises(HgvizError, match="--labels cat=CLASS,dog=CLASS"):
-        tasks.evaluate(model, data)
-    with pytest.raises(HgvizError, match="the model has no label 'LABEL_7'"):
-        tasks.evaluate(model, data, labels={"dog": "LABEL_7"})
 
 
 TAGS = ("roberta", "RobertaForTokenClassification")

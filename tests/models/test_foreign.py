@@ -8,20 +8,16 @@ import sys
 import types
 import zipfile
 from collections import Counter, OrderedDict
-from pathlib import Path
-from unittest.mock import MagicMock
 
 import numpy as np
 import pytest
 import torch
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError
+from hgviz.core import HgvizError
 from hgviz.models import open_model
-from hgviz.models.checkpoints import read
 from hgviz.models.config import parse_config, shapes_of
 from hgviz.models.foreign import BEGIN, read_trax
-from hgviz.models.pruning import write_pruned
 from tests.models import references
 from tests.models.building import make_config
 from tests.models.references import Official, run_segments
@@ -232,25 +228,6 @@ def test_a_checkpoint_gives_the_logits_of_the_formulas(tmp_path, program, kind, 
     assert [SYMBOLS[one] for one in prompt.ids] == list('the "sea"\n')
 
 
-def test_it_is_converted_and_pruned(tmp_path, program):
-    folder, own = write(tmp_path / "m"), tmp_path / "own"
-    tasks.convert(folder, own)
-    names = {one.name for one in own.iterdir()}
-    assert names == {"config.json", "model.safetensors", "tokenizer.json"}
-    wrapped = {f"module.{name}": one for name, one in tensors_of()[1].items()}
-    write(tmp_path / "b", held=wrapped, name="checkpoint_10000.pt")
-    model = open_model(folder)
-    for path in (own, tmp_path / "b" / "checkpoint_10000.pt"):
-        np.testing.assert_array_equal(open_model(path).run(IDS).logits, model.run(IDS).logits)
-        assert open_model(path).spec.digest == model.spec.digest
-    off = frozenset({HeadId(1, 0)})
-    smaller = write_pruned(read(folder), off, "smaller", tmp_path / "small").parent
-    wanted = model.run(IDS, off=off).logits
-    np.testing.assert_allclose(open_model(smaller).run(IDS).logits, wanted, atol=1e-4)
-    with pytest.raises(HgvizError, match="more than tensors"):
-        write_pruned(read(folder), off, "zeroed", tmp_path / "zeroed")
-
-
 class Evil:
     def __reduce__(self):
         return print, ("this must never run",)
@@ -391,18 +368,6 @@ def test_what_is_converted_computes_as_trax_does(tmp_path, made, said):
         assert one.shape == other.shape and np.abs(one - other).max() < 1e-5
 
 
-def test_the_documented_export_names_the_flat_weights(tmp_path, monkeypatch):
-    text = (Path(__file__).parents[2] / "docs/reference/opens.md").read_text(encoding="utf-8")
-    script = re.search(r"```python\nimport gin, numpy as np, trax\n(.*?)```", text, re.S)[1]
-    theirs, trax = Trax(((5,), 24, (5,)), up=(True, "repeat"), vocabulary=256), MagicMock()
-    trax.layers.base.flatten_weights_and_state.return_value = (theirs.flat, ())
-    monkeypatch.chdir(tmp_path)
-    exec(script, {"gin": MagicMock(), "np": np, "trax": trax})
-    with np.load("enwik8.npz") as held:
-        assert held.files == list(theirs.w)
-        assert all((held[name] == one).all() for name, one in theirs.w.items())
-
-
 def test_bytes_begin_with_a_token_of_their_own(tmp_path):
     theirs = Trax(vocabulary=256)
     tasks.convert(export(tmp_path / "w.npz", theirs), tmp_path / "out")
@@ -475,18 +440,3 @@ def test_arrays_that_are_not_of_a_model_are_refused(tmp_path):
     assert NONE in refused(at)
     zipfile.ZipFile(at, "w").close()
     assert "it contains no arrays" in refused(at)
-
-
-def test_a_broken_archive_is_refused_and_other_orders_of_bytes_change_nothing(tmp_path):
-    at, model = tmp_path / "w.npz", Trax()
-    data, digest = export(at, model).read_bytes(), read_trax(at).digest
-    for cut in (0, 30, len(data) // 2, len(data) - 1):
-        at.write_bytes(data[:cut])
-        assert NONE in refused(at)
-    broken = bytearray(data)
-    broken[200] ^= 255  # the checksum of its array no longer fits
-    at.write_bytes(broken)
-    assert NONE in refused(at)
-    turned = {n: np.asfortranarray(one).astype(">f8") for n, one in model.w.items()}
-    np.savez_compressed(at, **turned)
-    assert read_trax(at).digest == digest

@@ -16,7 +16,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Streaming
 from hgviz.maps import Rule
-from hgviz.models import checkpoints, open_model, pruning
+from hgviz.models import open_model
 from hgviz.models.generation import Writing, choose_token
 from hgviz.models.layers import Tokens
 from hgviz.models.run import Run
@@ -37,7 +37,6 @@ from tests.models.building import (
     write_transformer,
 )
 from tests.models.references import dense_maps, visible_cells
-from tests.progress import cancelled
 
 DECODER = {"family": "gpt2", "form": "decoder", "max_positions": 40}
 OFF = frozenset({HeadId(0, 1)})
@@ -172,15 +171,6 @@ def test_a_text_cut_anywhere_comes_back_whole(pieces, name, text):
         assert after.text == f"the {text}"
 
 
-@pytest.mark.parametrize("name", ["trained", "fallback", "wordpiece"])
-def test_any_ids_have_spans(pieces, name):
-    tokenizer, random = pieces[name], np.random.default_rng(0)
-    count = tokenizer._tokenizer.get_vocab_size()
-    for _ in range(40):
-        prompt = tokenizer.encode("the cat")
-        sound(continue_prompt(tokenizer, prompt, random.integers(0, count + 3, 12)))
-
-
 # --- models of transformers, with their own cache -------------------------------------------------
 
 BEGIN, ADDED = 3, 18  # tokens there are, and more; windows are 5 wide
@@ -288,25 +278,6 @@ def test_linear_attention_goes_on_from_its_state(tmp_path, positions):
     assert differ(logits, whole_pass(model, ids, off)) < 1e-9
     states = writing._cache.state[1] if positions != "rotary" else {}
     assert all(one.shape == (1, 2, 6, 7) for one in states.values())  # however long the text is
-
-
-def test_heads_that_are_off_are_off_in_every_row(llama):
-    model, passes = opened_counting(llama)
-    for off in ({HeadId(0, 1), HeadId(1, 2)}, {HeadId(1, head) for head in range(4)}):
-        passes.clear()
-        writing, logits = written(model, off=frozenset(off))
-        assert row_by_row(passes)
-        assert differ(logits, whole_pass(model, writing.text.ids, off)) < 1e-9
-        assert differ(logits, whole_pass(model, writing.text.ids)) > 1e-3
-
-
-@pytest.mark.parametrize("left", [{HeadId(0, 1)}, {HeadId(1, head) for head in range(4)}])
-def test_a_model_without_some_heads_writes_as_it_reads(llama, tmp_path, left):
-    """Groups of keys with unequally many heads, and a layer without any."""
-    pruning.write_pruned(checkpoints.read(llama), frozenset(left), "smaller", tmp_path / "small")
-    model, passes = opened_counting(tmp_path / "small")
-    writing, logits = written(model)
-    assert row_by_row(passes) and differ(logits, whole_pass(model, writing.text.ids)) < 1e-9
 
 
 def reads_again(passes, since=0):
@@ -449,16 +420,6 @@ def test_a_score_is_of_what_streams_and_tells_what_the_cache_keeps(own, text, ou
     assert "Streaming heads: 2. At 60 tokens the cache keeps 0.350 of its keys" in said
 
 
-def test_keys_that_heads_share_stay_while_one_of_them_needs_them(llama):
-    model = open_model(llama)
-    for off, streaming, share in (
-        ([], [0], 1), ([], [0, 1], 130 / 160), ([1], [0], 130 / 160), ([0, 1], [0], 0.75),
-    ):  # fmt: skip
-        off, heads = (frozenset(HeadId(0, head) for head in each) for each in (off, streaming))
-        cached = tasks.scoring._cached_share(model, np.arange(40), off, Streaming(heads, 2, 8))
-        assert cached == share
-
-
 def test_layers_that_cannot_stream_are_refused_in_one_line(tmp_path, text, folder, refusal):
     keys = {"goal": "classes", "labels": ["a", "b"], "vocab_size": 256}
     encoder = write_transformer(tmp_path / "encoder", family="bert", **keys)
@@ -515,15 +476,6 @@ def test_what_is_captured_is_what_heads_that_stream_do(llama, tmp_path):
     assert told["streaming"] == sorted(map(str, streaming.heads)) and told["recent"] == 5
     with h5py.File(tmp_path / "a.h5") as file:  # a program before 1.8 refuses what it would misread
         assert file["layers/000"].attrs["kind"] == b"streaming"
-
-
-def test_an_interrupted_capture_goes_on_with_the_same_heads_alone(tmp_path, llama):
-    streaming, path = streams(llama), tmp_path / "a.h5"
-    cancelled(captured, llama, path, streaming=streaming)
-    for other in ({}, {"streaming": replace(streaming, recent=6)}):
-        with pytest.raises(HgvizError, match="another set of heads that stream"):
-            captured(llama, path, **other)
-    assert captured(llama, path, streaming=streaming).streaming == streaming
 
 
 # --- hostile files --------------------------------------------------------------------------------

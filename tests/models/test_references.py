@@ -10,27 +10,22 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hgviz import tasks
-from hgviz.activations import SIX_ACTIVATIONS
 from hgviz.analysis.composition import of_tokens, rollout
-from hgviz.core import HeadId, HgvizError
+from hgviz.core import HgvizError
 from hgviz.files import resource
 from hgviz.maps import LazyMap
 from hgviz.models import checkpoints, open_model
 from hgviz.models.attention import weights
-from hgviz.models.config import config_json, outline, parse_config, shapes_of
+from hgviz.models.config import config_json, parse_config
 from hgviz.models.dynamic import find_spikes, segment_means
 from hgviz.models.hourglass import Hierarchy, hierarchy_from_depth, parse_hierarchy
 from hgviz.models.layers import Tokens
-from hgviz.models.model import with_activation
 from hgviz.models.run import CaptureRecorder, Run
-from hgviz.models.transformer import sinusoids
 from hgviz.models.trials import GateGradientRecorder
 from hgviz.store import open_capture, write_capture
 from tests.closeness import scaled_error
 from tests.models.building import (
-    FAMILIES,
     PLAIN,
-    build,
     make_config,
     make_hourglass,
     make_transformer,
@@ -187,12 +182,6 @@ def test_an_encoder_decoder_equals_torchs_own_layers(first, kind, positions):
     close(model(tokens), x @ model.embed.token.weight.T)
 
 
-def test_sinusoids_are_vaswanis():
-    angles = torch.arange(50)[:, None] / 10000 ** (torch.arange(0, 6, 2).double() / 6)
-    wanted = torch.stack([angles.sin(), angles.cos()], 2).flatten(1)
-    close(sinusoids(torch.arange(50), 6, torch.float64), wanted, 1e-12)
-
-
 # --- classifiers ----------------------------------------------------------------------------------
 
 LABELLED = {"labels": ["no", "yes", "maybe"], "max_positions": 16}
@@ -296,42 +285,6 @@ def test_logits_maps_and_boundaries_are_those_of_the_formulas(tmp_path, kind):
         assert not module.config.shortens and len(module.config.levels) == 1
         same = parse_config({**config_json(module.config), "n_layers": [3, 0, 0]})
         assert [layer.name for layer in same.layers] == ["middle.0", "middle.1", "middle.2"]
-
-
-@pytest.mark.parametrize("kind", [kind for kind in BOUNDARIES if kind != "flat"])
-def test_rollout_through_segments_is_the_product_of_the_formulas(tmp_path, kind):
-    module = make_segments(kind)
-    model = opened(tmp_path, module, "float64")
-    _, maps, closes = formulas(module, IDS[0])
-    groups = np.cumsum([0, *closes])  # the segment, from 1 on, that a token is in
-    shares = np.array([groups[:-1] == one - 1 for one in range(1, groups[-1] + 1)], float)
-    shares = np.vstack([np.zeros(N), shares / shares.sum(1, keepdims=True)])  # null group first
-
-    def layers(maps, product):
-        for one in maps:
-            product = (one.mean(0) + np.eye(len(product))) / 2 @ product
-        return product
-
-    def even(rows):
-        total = rows.sum(1, keepdims=True)
-        return rows / np.where(total > 0, total, 1)
-
-    before = layers(maps[:2], np.eye(N))
-    below = layers(maps[2:4], np.eye(len(shares))) @ shares @ before
-    read = np.eye(len(shares))[groups[1:]]
-    wanted = layers(maps[4:], np.eye(N)) @ even(before / 2 + even(read @ below) / 2)
-    found = rollout(tasks.capture(model, model.from_ids(IDS[0])))
-    np.testing.assert_allclose(found, wanted, atol=1e-6)
-
-
-def test_given_boundaries_are_taken_whatever_the_model_thinks():
-    model = make_segments("learned")
-    for ends in ([], [25], [0, 1, 2, 3], list(range(26))):
-        closes = np.zeros((3, N), bool)
-        closes[:, ends] = True
-        found = model(Tokens(torch.as_tensor(IDS), boundaries=torch.as_tensor(closes)))[1].detach()
-        wanted = formulas(model, IDS[1], closes[1])[0]
-        np.testing.assert_allclose(found, wanted, atol=1e-9)
 
 
 def test_means_of_segments_and_their_gradient_are_those_of_the_dense_matrix():
@@ -482,22 +435,6 @@ def test_an_illegal_hierarchy_is_refused_in_one_line():
 # --- what can be ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("family", FAMILIES)
-def test_heads_of_six_activations_work_in_every_family(family, tmp_path, monkeypatch):
-    """And the outline of each has its shapes and draws no number."""
-    model = opened(tmp_path, build(family, list(SIX_ACTIVATIONS)), "float64")
-    assert all(layer.activations == SIX_ACTIVATIONS for layer in model.spec.layers)
-    logits = model.run(**texts_for(model)).logits
-    off = model.run(**texts_for(model), off={HeadId(0, 5)}).logits
-    assert np.isfinite(logits).all() and np.abs(off - logits).max() > 1e-6
-    shapes = {name: tuple(one.shape) for name, one in model.module.state_dict().items()}
-    config = model.module.config
-    for drawn in ("normal_", "uniform_"):
-        monkeypatch.setattr(torch.Tensor, drawn, None)
-    assert shapes_of(config) == shapes
-    assert all(one.is_meta for one in outline(config).state_dict().values())
-
-
 def test_digests_of_what_is_bundled_stay():
     softmax = open_model(resource("sample/softmax")).spec.digest
     assert softmax.startswith("b6adc29d6186dd60")  # as it was first published
@@ -550,24 +487,6 @@ def test_a_layer_of_places_alone_is_its_gaussians_over_their_sums(form):
         wanted = torch.exp(-(spread**2) / 2 * (far - centre) ** 2)
         wanted = wanted.tril() if form == "decoder" else wanted
         close(maps[head], wanted / wanted.sum(-1, keepdim=True))
-
-
-def test_narrow_heads_are_a_convolution():
-    """As many taps as heads, W_O W_V of a head each (Cordonnier et al. 2020, theorem 1); where a
-    tap falls out of the text, it takes the token at the edge."""
-    centres, x = [-1, 0, 1, 2, -2, 3], normal(1, 17, 24)
-    attention = make_transformer(**QUADRATIC, **FORMS["encoder"]).middle["0"].attn
-    with torch.no_grad():
-        attention.places.centre.copy_(torch.tensor(centres))
-        attention.places.spread.fill_(1e3)
-    out, _, state = attend(attention, x)
-    taps = torch.einsum(
-        "ohd,hdi->hoi", state["o.weight"].unflatten(1, (6, 4)),
-        state["v.weight"].unflatten(0, (6, 4)),
-    )[np.argsort(centres)]  # fmt: skip
-    bias = state["o.bias"] + state["o.weight"] @ state["v.bias"]
-    x = F.pad(x.mT, (-min(centres), max(centres)), mode="replicate")
-    close(out, F.conv1d(x, taps.permute(1, 2, 0), bias).mT[0], 1e-9)
 
 
 # --- slots ----------------------------------------------------------------------------------------
@@ -798,20 +717,3 @@ def test_a_model_that_cannot_be_is_refused_in_one_line():
         with pytest.raises(HgvizError) as error:
             make(**keys)
         assert words in str(error.value) and "\n" not in str(error.value)
-
-
-@pytest.mark.parametrize("text, words", [
-    ("relu", "'relu' is unknown; choose from softmax"),
-    ("softmax,", "'' is unknown"),
-    *((text, "needs a number of keys") for text in ("topk", "topk:0", "topk:1e9")),
-    ("ymish:l3", "unknown norm 'l3'; norms are none, l2, l2-literal"),
-    ("ymish:", "has no norm"),
-    ("topk:2,topk:3,tanh,tanh", "topk is given in two variants"),
-    ("tanh,ymish,elu", "the number of names must divide the 4 heads"),
-    ("x" * 10_000, "the activation 'xxx"),
-])  # fmt: skip
-def test_a_text_that_names_no_activation_is_one_error(text, words):
-    with pytest.raises(HgvizError) as error:
-        with_activation(make_config(n_heads=4), text)
-    assert words in str(error.value) and "\n" not in str(error.value)
-    assert len(str(error.value)) < 500

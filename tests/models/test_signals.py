@@ -18,11 +18,9 @@ from PIL import Image
 from scipy.signal import resample_poly
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError, Signal
+from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model, prompts
-from hgviz.models.generation import Writing, choose_token
-from hgviz.models.patches import Patches
-from hgviz.models.signals import picture_at, prompt_of_signal, samples_at, values_at
+from hgviz.models.signals import picture_at, samples_at, values_at
 from hgviz.models.text import Bare
 from hgviz.store import describe, open_capture
 from hgviz.tasks import capture
@@ -197,24 +195,6 @@ def test_a_sound_is_heard_as_by_transformers(folder, sound, tmp_path, kind, name
     assert open_capture(tmp_path / "a.h5").prompt.unit == "frame"
 
 
-def test_heads_off_are_as_without_their_part_of_the_output_projection(folder, picture):
-    path = folder("vit", "ViTForImageClassification", SMALL)
-    model = open_model(path, dtype="float64")
-    prompt, off = model.from_signal(picture), frozenset({HeadId(0, 1), HeadId(1, 3)})
-    found = tasks.capture(model, prompt, off=off).logits
-    other = transformers.ViTForImageClassification.from_pretrained(path, dtype=torch.float64)
-    with torch.no_grad():
-        for name, part in other.named_modules():
-            if name.endswith("attention.o_proj"):
-                head = 1 if ".0." in name else 3
-                part.weight[:, 8 * head : 8 * head + 8] = 0
-        pixels = torch.tensor(prompt.signal.values, dtype=torch.float64)[None]
-        wanted = other.eval()(pixel_values=pixels).logits[0].numpy()
-    assert np.abs(found - wanted).max() < 1e-12
-    whole = tasks.capture(model, prompt).logits
-    assert np.abs(found - whole).max() > 1e-4
-
-
 # --- files ----------------------------------------------------------------------------------------
 
 
@@ -284,34 +264,6 @@ def test_processors_that_are_missing_or_enormous_are_refused(folder, picture, tm
     file.unlink()
     with pytest.raises(HgvizError, match="has no preprocessor_config.json"):
         open_model(copy).from_signal(picture)
-
-
-@pytest.mark.parametrize("kind, name, reads", [
-    ("clip", "CLIP", "image"), ("blip", "Blip", "text"),
-])  # fmt: skip
-def test_a_folder_with_two_models_opens_as_the_one_that_is_to_read(tmp_path, kind, name, reads):
-    path = write(tmp_path / "m", kind, f"{name}Model")
-    model = open_model(path, reads=reads)
-    assert (model.spec.goal, model.spec.modality, model.is_tower) == ("states", reads, True)
-    if reads == "image":
-        signal = model.module.example(1, 1).signal
-        prompt = prompt_of_signal(Signal(signal[0].numpy()), model.module.positions(signal))
-        given = {"pixel_values": signal}
-    else:
-        ids = np.random.default_rng(1).integers(5, 110, 12)
-        prompt, given = model.from_ids(ids), {"input_ids": torch.as_tensor(ids)[None]}
-    found = tasks.capture(model, prompt)
-    whole = getattr(transformers, f"{name}Model").from_pretrained(path, attn_implementation="eager")
-    tower = whole.eval().vision_model if reads == "image" else whole.eval().text_model
-    with torch.no_grad():
-        out = tower(**given, output_attentions=True)
-    same(found, out.last_hidden_state[0].numpy(), [one[0].numpy() for one in out.attentions])
-    off = frozenset({HeadId(0, 1)})
-    masked = tasks.capture(model, prompt, off=off).logits
-    tasks.prune(path, off, tmp_path / "out", form="zeroed")
-    if reads == "text":  # what prune and all others without an image open
-        again = tasks.capture(open_model(tmp_path / "out"), prompt).logits
-        assert scaled_error(again, masked) < 1e-5
 
 
 # --- Byte Latent Transformers: outputs and maps ---------------------------------------------------
@@ -385,43 +337,7 @@ def test_boundaries_that_are_given_are_lengths_of_patches_to_transformers(models
         assert scaled_error(found, other[:, : found.shape[1], : found.shape[2]]) < 1e-5
 
 
-def test_spans_and_places_of_all_layers_follow_from_the_configuration():
-    one, two = Patches(1, 2, 1, 2, parts=1), Patches(None, 2, 1, 2, down=True, up=False, parts=2)
-    assert [level.label for level in one.levels] == ["1:1", "segments"]
-    assert [level.label for level in two.levels] == ["1:1", "parts", "segments"]
-    own, down, up = ("self", 0, 0), ("down", 1, 0), ("up", 0, 1)
-    assert one.places == [own, own, own, down, ("self", 1, 1), up, own, up, own]
-    assert two.places == [own, down, own, down, ("self", 2, 2), up, own, own]
-    closes = np.array([1, 0, 1, 0], bool)
-    assert [spans.tolist() for spans in two.spans(4, closes)] == [
-        [[0, 1], [1, 2], [2, 3], [3, 4]], [[0, 1], [0, 1], [1, 3], [1, 3]], [[0, 1], [1, 3]],
-    ]  # fmt: skip
-    assert one.spans(3, None)[1].tolist() == [[0, 1], [1, 2], [2, 3]]
-
-
 # --- heads and what is measured of them -----------------------------------------------------------
-
-
-OFF = {HeadId(2, 0), HeadId(4, 1), HeadId(5, 3), HeadId(7, 2), HeadId(10, 1)}
-
-
-def test_heads_that_are_off_are_zeros_before_their_product(models):
-    ours, ids = open_model(models("two parts")[1], dtype="float64"), bytes_of(33)
-    closes = ours.add_boundaries(ours.from_ids(ids)).boundaries
-    found = ours.run(ids, off=OFF, boundaries=closes).logits
-    hooks = []
-    for layer, head in OFF:
-        name = ours.config.output_modules[layer]
-
-        def zero(module, given, head=head):
-            given[0].unflatten(-1, (4, -1))[..., head, :] = 0
-
-        hooks.append(ours.module.net.get_submodule(name).register_forward_pre_hook(zero))
-    wanted = ours.run(ids, boundaries=closes).logits
-    for one in hooks:
-        one.remove()
-    assert np.abs(found - wanted).max() < 1e-12
-    assert np.abs(found - ours.run(ids).logits).max() > 1e-3
 
 
 @pytest.mark.parametrize("given", [None, np.arange(12) % 5 == 0])
@@ -509,20 +425,6 @@ def test_what_says_no_boundaries_is_one_error(dynamic, tmp_path):
             run()
 
 
-def test_a_prompt_is_told_its_segments(dynamic):
-    prompt = dynamic.tokenize(TEXT)
-    found, spans = dynamic.add_boundaries(prompt), dynamic.spans(prompt)
-    assert prompt.boundaries is None and dynamic.add_boundaries(found) is found
-    assert found.boundaries.sum() == len(spans[1]) - 1 and spans[1][0].tolist() == [-1, -1]
-    boundaries = np.isin(np.arange(COUNT), [3, 11]).astype(int)
-    cut = dynamic.set_boundaries(prompt, boundaries)
-    assert dynamic.spans(cut)[1].tolist() == [[-1, -1], [0, 4], [4, 12]]
-    given = dynamic.run(prompt.ids, boundaries=boundaries).logits
-    np.testing.assert_array_equal(dynamic.trace(cut), given)
-    assert np.abs(given - dynamic.run(prompt.ids).logits).max() > 1e-6
-    assert prompt.digest != cut.digest
-
-
 def test_a_capture_keeps_where_segments_end_and_whether_that_was_given(dynamic, tmp_path):
     prompt = dynamic.tokenize(TEXT)
     own = capture(dynamic, prompt, tmp_path / "own.h5")
@@ -545,25 +447,3 @@ def test_a_capture_keeps_where_segments_end_and_whether_that_was_given(dynamic, 
         np.testing.assert_array_equal(maps.read(1), given.maps[index].read(1))
         assert maps.factors.rule.relative.unit == -1
         assert again.query_spans(index).shape[0] == maps.shape[1]
-
-
-def test_a_head_that_is_off_moves_the_boundaries_that_the_model_finds(dynamic):
-    prompt = dynamic.tokenize(TEXT)
-    off = frozenset({HeadId(0, 0), HeadId(0, 1), HeadId(1, 0), HeadId(1, 1)})
-    other = capture(dynamic, prompt, off=off)
-    assert np.array_equal(other.spans[1], dynamic.spans(dynamic.add_boundaries(prompt, off))[1])
-    assert other.maps[2].shape[1] == len(other.spans[1])
-    given = dynamic.set_boundaries(prompt, dynamic.add_boundaries(prompt).boundaries)
-    same = capture(dynamic, given, off=off)
-    np.testing.assert_array_equal(same.spans[1], dynamic.spans(prompt)[1])
-
-
-@pytest.mark.parametrize("kind", ["learned", "whitespace"])
-def test_a_text_gone_on_with_gives_what_a_pass_over_all_of_it_gives(folders, kind):
-    dynamic = open_model(folders[kind], dtype="float64")
-    prompt = dynamic.tokenize("two words")
-    writing, random = Writing(dynamic, prompt), np.random.default_rng(2)
-    for step in range(20):
-        writing.add(32 if step % 6 == 3 else choose_token(writing.logits, random, 1.5))
-        whole = dynamic.run([*prompt.ids, *writing.added])
-        np.testing.assert_allclose(writing.logits, whole.logits[-1], atol=1e-10)

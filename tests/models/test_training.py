@@ -3,16 +3,11 @@ and resume; and models of transformers that are trained on, beside that package.
 
 import json
 import math
-import os
 import random
-import subprocess
-import sys
 import warnings
-from dataclasses import replace
 from types import SimpleNamespace
 
 import msgspec
-import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -21,12 +16,11 @@ from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch.nn.utils.rnn import pad_sequence
 
 from hgviz.core import HeadId, HgvizError
-from hgviz.files import folder_lock, resource
-from hgviz.models import checkpoints, open_model
+from hgviz.files import folder_lock
+from hgviz.models import open_model
 from hgviz.models.checkpoints import read, save
 from hgviz.models.config import parse_config
 from hgviz.models.data import read_rows
-from hgviz.models.model import with_activation
 from hgviz.models.objectives import (
     HardConcrete,
     Recipe,
@@ -35,8 +29,6 @@ from hgviz.models.objectives import (
     mask_tokens,
     row_batches,
 )
-from hgviz.models.pruning import opened_by, remove_heads
-from hgviz.models.text import TokenizerPlan, train_tokenizer
 from hgviz.models.training import begin, initialise, read_learned, schedule, train
 from tests.closeness import scaled_error
 from tests.models.building import (
@@ -166,26 +158,6 @@ def test_new_weights_have_the_spread_that_is_asked_for(std=0.1):
     # what is added to the residual stream is smaller by the root of twice the layers
     assert weights["middle.0.attn.o.weight"].std().item() == pytest.approx(std / 2, rel=0.05)
     assert weights["middle.0.attn.q.bias"].abs().max() == 0
-
-
-# --- tokenizers -----------------------------------------------------------------------------------
-
-REVIEWS = resource("sample/reviews.tsv").read_text("utf-8").splitlines()
-SCRIPT = """
-import sys
-from hgviz.files import folder_lock, resource
-from hgviz.models.text import TokenizerPlan, train_tokenizer
-texts = resource("sample/reviews.tsv").read_text("utf-8").splitlines()
-sys.stdout.buffer.write(train_tokenizer(TokenizerPlan(size=300), texts, 1).json)
-"""
-
-
-def test_two_processes_make_the_same_bytes():
-    environment = os.environ | {"PYTHONHASHSEED": "1"}
-    command = [sys.executable, "-c", SCRIPT]
-    there = subprocess.run(command, capture_output=True, check=True, env=environment).stdout
-    here = train_tokenizer(TokenizerPlan(size=300), REVIEWS, 1).json
-    assert len(json.loads(here)["model"]["vocab"]) == 300 and there == here
 
 
 # --- whole texts ----------------------------------------------------------------------------------
@@ -380,26 +352,6 @@ def test_gates_keep_the_head_that_solves_the_task(planted):
     assert [row["held_out_heads"] for row in log(planted / "out")[1:-1]] == [2, 1, 1]
 
 
-@pytest.mark.parametrize("freeze", [True, False])
-def test_a_stopped_training_of_gates_goes_on_to_the_same_gates(planted, freeze):
-    recipe = {"steps": 8, "dropout": 0.1, "save_every": 1}
-    stopped = plan(planted, TABLES, gates={**GATES, "freeze": freeze}, recipe=recipe)
-    train_twice(stopped, planted, 2, 5, files=("gates.json", "model.safetensors"))
-
-
-def test_heads_stay_off_while_a_model_is_fine_tuned_and_after(planted):
-    start = plan(planted, TABLES, model={"off": "0.0, 0.2"}, recipe={"steps": 10, "rate": 1e-2})
-    report = train(start, planted / "out")
-    assert report.before["original"]["accuracy"] < report.before["pruned"]["accuracy"] == 1
-    model = open_model(planted / "out")
-    columns = model.module.middle["0"].attn.o.weight.unflatten(1, (4, 2))
-    assert [bool(columns[:, head].any()) for head in range(4)] == [False, True, False, True]
-    ids, off = model.tokenize(">accdc").ids, {HeadId(0, 0), INTERFERES}
-    assert np.array_equal(model.run(ids).logits, model.run(ids, off=off).logits)
-    before = open_model(planted / "model").run(ids, off=off).logits
-    assert not np.array_equal(model.run(ids).logits, before)
-
-
 @pytest.fixture
 def start_from(tmp_path):
     """A plan that goes on for three steps from a model of a kind."""
@@ -414,16 +366,6 @@ def start_from(tmp_path):
         return plan(tmp_path, keys, tokenizer=None, gates=gates, recipe={**short, "steps": 3})
 
     return make
-
-
-@pytest.mark.parametrize("kind", ["next", "pairs"])
-def test_gates_are_learned_in_every_kind_of_training(start_from, tmp_path, kind):
-    train(start_from(kind, {**GATES, "freeze": False}), tmp_path / "out")
-    content = gates_file(tmp_path / "out")
-    heads, values = open_model(tmp_path / "out").spec.heads, content["learned"]["gates"]
-    assert content["heads"] == [*map(str, heads)] == [*values]
-    # a layer's heads are not treated alike, so each gate has met its own head
-    assert len({*values.values()}) > len(heads) // 2
 
 
 @pytest.mark.parametrize("kind", ["masked", "pairs"])
@@ -552,24 +494,6 @@ def theirs(folder, name, **more):
         return getattr(transformers, name).from_pretrained(folder, **more).eval()
 
 
-# --- own checkpoints ------------------------------------------------------------------------------
-
-
-def test_softmax_becomes_ymish_with_all_three_accuracies_logged(tmp_path):
-    write_data(tmp_path)
-    train(plan(tmp_path, KINDS["classes"]), tmp_path / "softmax")
-    tables = {**KINDS["classes"], "model": {"from": "softmax", "activations": "ymish"}}
-    goes_on = plan(tmp_path, tables, tokenizer=None, recipe={"steps": 40, "rate": 3e-3})
-    report = train(goes_on, tmp_path / "ymish")
-    original, exchanged = (report.before[name]["accuracy"] for name in ("original", "exchanged"))
-    assert original > 0.95 and exchanged < original and report.value > exchanged
-    first, *_, last = log(tmp_path / "ymish")
-    assert first["original"] == report.before["original"]
-    assert (last["original_accuracy"], last["exchanged_accuracy"]) == (original, exchanged)
-    assert last["stored_accuracy"] == report.value
-    assert open_model(tmp_path / "ymish").spec.layers[0].activations == ("ymish",) * 6
-
-
 # --- models of transformers -----------------------------------------------------------------------
 
 
@@ -682,31 +606,6 @@ def test_gates_are_learned_and_folded(tmp_path):
     # by the weights alone what was measured under the gates
     measured = log(tmp_path / "ours")[-2]
     assert report.value == pytest.approx(measured["held_out"], abs=1e-5)
-
-
-def test_resumed_is_as_uninterrupted_to_the_bit(tmp_path):
-    recipe, name = {"save_every": 3, "dropout": 0.1}, "RobertaForSequenceClassification"
-    start = plan_of(tmp_path, "roberta", name, recipe, activations="ymish")
-    train_twice(start, tmp_path, 4, files=("model.safetensors", "config.json"))
-    before, after = (read(tmp_path / one).tensors for one in ("theirs", "whole"))
-    assert not torch.equal(*(one["classifier.dense.weight"] for one in (before, after)))
-
-
-def test_a_smaller_model_gets_a_goal_and_keeps_its_heads_and_activations(tmp_path):
-    start = plan_of(tmp_path, "roberta", "RobertaModel", goal="classes")
-    whole = read(tmp_path / "theirs")
-    whole = replace(whole, config=with_activation(whole.config, "softmax,ymish"))
-    small = remove_heads(whole, frozenset({HeadId(0, 1), HeadId(1, 0), HeadId(1, 3)}))
-    checkpoints.rewrite(small, tmp_path / "small")
-    assert opened_by(small) == "opens in hgviz only: layers keep different numbers of heads"
-    (tmp_path / "theirs").rename(tmp_path / "whole")
-    (tmp_path / "small").rename(tmp_path / "theirs")
-    assert not train(start, tmp_path / "ours").before
-    spec = open_model(tmp_path / "ours").spec
-    assert [one.heads for one in spec.layers] == [(0, 2, 3), (1, 2)]
-    assert spec.layers[0].activations == ("softmax", "ymish", "ymish")
-    assert spec.layers[1].activations == ("softmax", "ymish")
-    assert spec.layers[0].name.startswith("roberta.encoder.")
 
 
 CANNOT_TRAIN = [
