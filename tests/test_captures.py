@@ -22,13 +22,10 @@ from hgviz.core import (
     HeadId,
     HgvizError,
     Layer,
-    Prompt,
     cancelled_if,
     listening,
     raise_if_cancelled,
 )
-from hgviz.figures import Spec, labels, points
-from hgviz.figures.page import Page
 from hgviz.maps.rule import Rule
 from hgviz.maps.tiles import in_threads
 from hgviz.models import attention, checkpoints, devices, layers, open_model
@@ -41,7 +38,6 @@ from hgviz.tasks.head_similarity import MAP_ROWS, redundancy_of_weights
 from hgviz.tasks.heads import CaptureCache
 from tests.analysis.planting import letters, plant
 from tests.closeness import scaled_error
-from tests.figures.flaws import flaws
 from tests.making import make_capture
 from tests.models.building import (
     captured_layer,
@@ -52,7 +48,7 @@ from tests.models.building import (
     write_shared,
     write_transformer,
 )
-from tests.progress import cancelled, steps_of, with_steps
+from tests.progress import steps_of, with_steps
 from tests.studying import make_study
 
 KEYS = {"vocab_size": 256, "d_model": 8, "n_heads": 2, "d_ff": 8, "hierarchy": "1@1 1@2 1@1"}
@@ -221,27 +217,6 @@ def test_a_seed_draws_the_same_text_again_and_others_draw_others(tmp_path):
     assert len({one.digest for one in texts}) == 3
     cold = generated(model, prompt, count=12, seed=1, temperature=1e-6).prompt
     assert cold.digest == generated(model, prompt, count=12).prompt.digest
-
-
-def test_texts_under_way_are_no_more_than_can_be_seen(tmp_path, monkeypatch):
-    model, prompt, _ = made("decoder", tmp_path)
-    clock = iter(np.arange(0, 100, 0.03))
-    monkeypatch.setattr(captures.time, "monotonic", lambda: float(next(clock)))
-    steps = steps_of(tasks.generate, model, prompt, 40)
-    texts = [step for step in steps if isinstance(step.value, Prompt)]
-    assert 2 < len(texts) < 32 and len(steps) > 40
-
-
-def test_an_interrupted_one_goes_on_and_ends_alike(tmp_path):
-    model, prompt, _ = made("hourglass", tmp_path, "float32")
-    out = tmp_path / "a.h5"
-    whole = generated(model, prompt, count=8, seed=5)
-    on_disk = "layer 1 saved"
-    cancelled(tasks.generate, model, prompt, 8, out, seed=5, when=lambda s: s.note == on_disk)
-    assert (tmp_path / "a.h5.part").is_dir()
-    kept = generated(model, prompt, count=8, seed=5, out=out)
-    same(kept, tasks.capture(model, whole.prompt, tmp_path / "b.h5"))
-    assert not (tmp_path / "a.h5.part").exists()
 
 
 def test_it_ends_where_the_positions_end_and_says_so(tmp_path):
@@ -502,17 +477,6 @@ def test_fused_attention_by_rows_is_that_of_one_call(monkeypatch, dtype, causal,
     assert np.abs(sums - other).max() < max(limit, 1e-6)
 
 
-def test_a_stop_comes_between_two_blocks_of_rows(monkeypatch):
-    monkeypatch.setattr(attention, "LONG_CELLS", 0)
-    monkeypatch.setattr(attention, "LEAST_ROWS", 8)
-    q = torch.randn(1, 2, 80, 4)
-    rule = Rule(scale=0.5, activations=("softmax",) * 2, norms=(None,) * 2, causal=True)
-    left = iter([True] * 3 + [False] * 9)
-    with pytest.raises(Cancelled), torch.inference_mode(), cancelled_if(lambda: not next(left)):
-        attention.attend(q, q, q, rule)
-    assert len(list(left)) == 8
-
-
 # --- heads, one by one ----------------------------------------------------------------------------
 
 
@@ -634,20 +598,6 @@ def test_heads_with_the_same_projections_have_cosine_1_and_rank_1(tmp_path, fact
     rows = list(csv.DictReader((tmp_path / "fig.csv").read_text().splitlines()))
     cell = next(row for row in rows if (row["of"], row["x"], row["y"]) == ("Layer 1", "0", "2"))
     assert float(cell["value"]) == pytest.approx(second["cosines"][0][2], rel=1e-6)
-
-
-@pytest.mark.parametrize(
-    ("heads", "layers", "width"), [(1, 1, "icml"), (12, 3, "acl"), (3, 14, "neurips")]
-)
-def test_the_figure_fits_whatever_the_model(tmp_path, heads, layers, width):
-    path = tmp_path / "own"
-    write_transformer(path, form="encoder", goal="states", n_heads=heads, n_layers=layers)
-    panel = tasks.redundancy_panel(Spec("redundancy", width=width), tasks.redundancy(path), [path])
-    with labels.figure_settings():
-        page = Page(points(width))
-        panel.content.draw(page, panel.spec)
-        assert flaws(page) == []
-    assert len(panel.content.grids) == layers
 
 
 def test_heads_of_models_and_captures_are_compared_from_python(folder):

@@ -15,7 +15,7 @@ import weakref
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -212,15 +212,6 @@ def test_help_and_version_and_the_guide(run, output):
         assert output("docs", name) == guide_pages()["how-to/train"].read_text("utf-8")
 
 
-def test_workers_are_those_of_a_local_scheduler(run, monkeypatch, tmp_path):
-    seen = []
-    monkeypatch.setattr(tasks, "run_sweep", lambda *given: seen.append(given[2]) or exit(7))
-    for options in ((), ("--workers", 3), ("--scheduler", "local:2")):
-        with pytest.raises(SystemExit):
-            run("study", "run", tmp_path / "s.toml", "-o", tmp_path / "out", *options)
-    assert seen == ["", "local:3", "local:2"]
-
-
 def test_every_help_has_an_example_and_those_of_the_sample_work(run, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(pruning, "ROUNDS", (1, 1))
@@ -343,18 +334,6 @@ def test_a_write_that_fails_leaves_the_old_file_whole(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_facts_are_tables_and_lines(capsys):
-    levels = [{"index": at, "key_shift": at, "sequence": "source"} for at in (0, 1)]
-    made = {"device": "cpu", "seed": None}
-    facts = {"kind": "capture", "levels": levels, "layers": [], "provenance": made}
-    terminal.show(facts | {"complete": True})
-    shown = capsys.readouterr().out
-    assert "kind: capture" in shown and "device: cpu" in shown and "complete: yes" in shown
-    assert "index  key shift\n0      0" in shown
-    assert shown.count("source") == 1 and "2 levels; each: sequence source" in shown
-    assert "seed" not in shown
-
-
 def test_a_strangers_name_cannot_drive_the_terminal(capsys):
     name = "\x1b[2J\x1b]0;title\x07[bold]x[/bold]\nsecond\u202e"
     terminal.show({"name": name, "layers": [{"name": name}], "provenance": {name: name}})
@@ -391,29 +370,6 @@ def test_a_text_becomes_a_capture_that_holds_what_the_model_computes(run, facts,
     before = out.read_bytes()
     assert "--force" in refusal(*asked) and out.read_bytes() == before
     assert run(*asked, "--force")[0] == 0 and out.read_bytes() != before
-
-
-def test_capture_passes_everything_on(run, capture, monkeypatch, tmp_path):
-    asked, model = [], SimpleNamespace(spec=capture.spec, takes_states=True)
-
-    def noting(result):
-        return lambda *given, **named: asked.append((given, named)) or result
-
-    monkeypatch.setattr(tasks, "load", noting(model))
-    monkeypatch.setattr(tasks, "read_prompts", noting((capture.prompt, None)))
-    monkeypatch.setattr(tasks, "capture", noting(capture))
-    out = tmp_path / "out.h5"
-    code, said, error = run(
-        "capture", "folder", "--text", "-a b", "-o", out, "--off", "3.5,4.*", "--force",
-        "--masking", "strict", "--dtype", "float64", "--activation", "ymish",
-    )  # fmt: skip
-    assert (code, error) == (0, "") and str(out) in said and "tokens" in said
-    loaded, read, captured = ([*given, *named.values()] for given, named in asked)
-    assert [str(one) for one in loaded[:5]] == ["folder", "cpu", "float64", "strict", "ymish"]
-    assert read[1] == "-a b"
-    heads = capture.spec.layers[4].heads
-    off = frozenset({HeadId(3, 5), *(HeadId(4, head) for head in heads)})
-    assert out in captured and off in captured and True in captured
 
 
 @pytest.mark.parametrize(
@@ -725,17 +681,6 @@ def test_a_missing_system_library_is_one_line_with_the_command_that_helps(monkey
     assert "libEGL.so.1" in line and "apt-get install" in line and "libegl1" in line
 
 
-def test_names_of_models_in_the_cache_open_in_the_window(app, display, here, monkeypatch):
-    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(here / "hub"))
-    store = here / "hub" / "models--org--small"
-    for file, text in (("refs/main", "a" * 40), (f"snapshots/{'a' * 40}/config.json", "{}")):
-        (store / file).parent.mkdir(parents=True)
-        (store / file).write_text(text)
-    assert program.main(["small"]) == program.main(["org/small"]) == 0
-    assert asked_for(app) == [("window", "small"), ("window", "org/small")]
-    assert program.main(["org/other"]) == 1
-
-
 def test_stopped_before_a_face_is_there_is_one_line(app, display, monkeypatch, capsys):
     def stopped(paths):
         raise KeyboardInterrupt
@@ -746,15 +691,6 @@ def test_stopped_before_a_face_is_there_is_one_line(app, display, monkeypatch, c
 
 
 # --- what comes with hgviz ------------------------------------------------------------------------
-
-
-def test_resources_lie_at_the_root_of_a_checkout_and_inside_a_wheel(tmp_path, monkeypatch):
-    root = Path(files.__file__).parents[1]
-    assert files.resource("icons") == root / "resources" / "icons"
-    inside = tmp_path / "hgviz" / "resources"
-    inside.mkdir(parents=True)
-    monkeypatch.setattr(files, "__file__", str(tmp_path / "hgviz" / "files.py"))
-    assert files.resource("icons/open.svg") == inside / "icons/open.svg"
 
 
 def test_samples_are_named_from_every_folder_and_own_files_go_first(tmp_path, monkeypatch, capsys):

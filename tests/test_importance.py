@@ -6,11 +6,10 @@ import json
 import math
 import shutil
 import warnings
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-import h5py
 import numpy as np
 import pytest
 import torch
@@ -95,18 +94,6 @@ def count_calls(monkeypatch, trials):
 
 
 # --- what a study holds ---------------------------------------------------------------------------
-
-
-def test_no_array_of_a_study_can_be_written():
-    study = make_study()
-    for one in (study, *study.learned, *study.curves):
-        arrays = [getattr(one, field.name) for field in fields(one)]
-        arrays = [array for array in arrays if isinstance(array, np.ndarray)]
-        assert arrays and not any(array.flags.writeable for array in arrays)
-    assert study.arrays and not any(array.flags.writeable for array in study.arrays.values())
-    curve, part = study.curves[0], make_study(1, 20, done=0.5)
-    assert curve.off(0) == frozenset() and curve.off(3) == {*curve.order[:3]}
-    assert not part.right[10:].any() and part.answered.tolist() == [True] * 10 + [False] * 10
 
 
 @given(st.integers(1, 30), st.sampled_from(["classes", "next", "masked"]), st.integers(0, 99))
@@ -439,20 +426,6 @@ def test_an_interrupted_study_is_kept_and_gone_on_with(
     assert open_study(out).measured()["gradient"] == 1
 
 
-def test_info_says_what_a_study_holds(refusal, facts, home, study, data):
-    told = facts("info", study)
-    assert told["kind"] == tasks.kind_of(study) == "study" and told["complete"] is True
-    assert (told["data"], told["items"], told["asked"]) == ("rows.tsv", 60, "classes")
-    assert told["provenance"]["model"] == open_model(home / "wide").spec.digest
-    assert {one["what"]: one["share"] for one in told["measured"]}["gradient"] == 1
-    assert [len(told[key]) for key in ("levels", "layers", "curves", "masks")] == [1, 2, 0, 0]
-    with h5py.File(study, "r+") as file:
-        file.attrs["format_version"] = np.array([0, 3])
-    for words in (("info", study), ("curve", study, home / "wide", "--data", data)):
-        error = refusal(*words)
-        assert "format version 0.3" in error and "older hgviz" in error
-
-
 def test_a_curve_is_printed_kept_and_timed(
     refusal, facts, output, tmp_path, study, home, data, monkeypatch
 ):
@@ -541,10 +514,16 @@ def quick(monkeypatch):
 # --- every form of every family -------------------------------------------------------------------
 
 
+WRITTEN = (  # one of each family, and of each way in which weights of heads lie in a file
+    "classifier", "gpt2", "mixed hourglass", "windowed, linear down", "shared", "linformer",
+    "synthesizer", "wide cls", "encoder-decoder", "yubert", "ragged", "decoder with cross",
+)  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("kind", "form"),
-    [*((kind, "smaller") for kind in KINDS), ("classifier", "zeroed"), ("hourglass", "zeroed"),
-     ("shared", "zeroed"), ("wide cls", "zeroed"), ("encoder-decoder", "zeroed")],
+    [*((kind, "smaller") for kind in WRITTEN), ("classifier", "zeroed"), ("hourglass", "zeroed"),
+     ("shared", "zeroed"), ("encoder-decoder", "zeroed")],
 )  # fmt: skip
 def test_what_is_written_is_the_masked_model(tmp_path, kind, form):
     path = KINDS[kind](tmp_path / "whole")
@@ -570,8 +549,8 @@ def test_what_is_written_is_the_masked_model(tmp_path, kind, form):
 
 @pytest.mark.parametrize(
     ("kind", "form", "how"),
-    [("classifier", "smaller", "mean"), ("classifier", "zeroed", "lsq"),
-     ("hourglass", "smaller", "lsq"), ("hourglass", "zeroed", "mean")],
+    [("classifier", "smaller", "mean"), ("hourglass", "zeroed", "mean"),
+     ("hourglass", "smaller", "lsq")],
 )  # fmt: skip
 def test_compensated_models_prove_themselves_too(tmp_path, kind, form, how):
     path = KINDS[kind](tmp_path / "whole")
@@ -924,10 +903,10 @@ def test_masks_are_written_and_read_again(facts, refusal, mask, tmp_path):
 
 
 def test_a_mask_switches_off_what_the_names_do(facts, mask):
-    asked = ("evaluate", *COMMANDS["evaluate"], "--limit", 40)
+    asked = ("evaluate", *COMMANDS["evaluate"], "--limit", 8)
     named = facts(*asked, "--off", "0.1,1.*")
     assert facts(*asked, "--off", mask(heads=["0.1", "1.*"])) == named != facts(*asked)
-    found = hgviz.evaluate("sample/softmax", "sample/reviews.tsv", off="@mask.json", limit=40)
+    found = hgviz.evaluate("sample/softmax", "sample/reviews.tsv", off="@mask.json", limit=8)
     assert found.to_dict() == named
     assert facts(*asked, "--off", mask()) == facts(*asked)
     # a command is recorded without the folder of its mask

@@ -508,26 +508,6 @@ def test_at_most_one_step_is_on_its_way_the_newest_with_the_last_value(posting):
     assert results == ["done"]
 
 
-def test_steps_come_again_once_the_last_one_was_read(posting):
-    (lane, desk), steps = posting, []
-    gates = [threading.Event() for _ in range(2)]
-    reached = [threading.Event() for _ in range(2)]
-
-    def task():
-        for number in range(2):
-            progress(number, 2)
-            reached[number].set()
-            assert gates[number].wait(60)
-
-    job = lane.submit("a", "a", task, steps.append)
-    for number in range(2):
-        assert reached[number].wait(60)
-        desk.read()
-        assert steps[-1].done == number
-        gates[number].set()
-    assert job.wait(60)
-
-
 def test_shutdown_stops_the_running_job_drops_the_rest_and_joins():
     before = set(threading.enumerate())
     runner, told = Lane("short"), []

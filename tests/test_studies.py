@@ -553,9 +553,7 @@ def test_what_is_not_done_is_said(tmp_path, refusal, sweep):
 
 
 GRIDS = {
-    "two": {},
     "many": {"activations": ("softmax", "ymish", "a very long name of an activation", "topk")},
-    "sizes": {"models": ("small", "large"), "activations": ("softmax", "ymish", "topk")},
     "one seed": {"seeds": (1,), "methods": ("loo",)},
 }  # fmt: skip
 
@@ -591,18 +589,6 @@ def test_the_numbers_of_figures_are_those_of_the_results(sweep, results):
     key = keys(sweep, "curve", method="loo")[0]
     chart = tasks.sweep_chart("budgets", changed(sweep, key, curves=[{**curve, **points}]), ["loo"])
     assert len(chart.plots[0].lines[0].x) == len(points["off"])  # what all seeds have
-
-
-def test_an_interval_wider_than_the_axis_is_said():
-    sweep = make_sweep(seeds=(1, 2))
-    for number, key in enumerate(keys(sweep, "score")):
-        sweep = changed(sweep, key, value=0.7 + 0.1 * (number % 2))
-    chart = tasks.sweep_chart("seeds", sweep)
-    wide = stats.t.ppf(0.975, 1) * 5  # points, of two seeds ten points apart
-    assert chart.marks()[0].high - chart.marks()[0].mean == pytest.approx(wide)
-    with labels.figure_settings():
-        page = compose(Spec("seeds", width="acl"), chart)
-        assert any("beyond the axis" in text.get_text() for text in page.axes.texts)
 
 
 # --- on workers -----------------------------------------------------------------------------------
