@@ -8,7 +8,6 @@ import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from hgviz import tasks
 from hgviz.analysis.importance import SliceScore, score_slices, slices_of
@@ -18,26 +17,23 @@ from hgviz.gui import trials as gui_trials
 from hgviz.gui.changes import MEASURES, slice_columns
 from hgviz.gui.charts import Points
 from hgviz.gui.dialogs import LabelsDialog, PatchDialog
-from hgviz.gui.sides import sides_of
 from hgviz.session.document import SideB
 from hgviz.study import Mask
 from tests.gui.kinds import write_tiny
-from tests.gui.screen import click_chart, error_dialogs, errors
+from tests.gui.screen import error_dialogs, errors
 
 OFF = frozenset({HeadId(0, 0), HeadId(2, 1)})
-
-
-@pytest.fixture
-def classifier(program):
-    """A program with the bundled classifier open, without a text."""
-    path = str(resource("sample/softmax"))
-    program.session.put(model=tasks.load(path, "cpu"), checkpoint=path)
-    return program
 
 
 def settled(program, until):
     until(lambda: program.session.trial.done and program.session.trial.off == program.session.off)
     program.settle()
+
+
+def open_classifier(program):
+    """Open the bundled classifier, without a text."""
+    path = str(resource("sample/softmax"))
+    program.session.put(model=tasks.load(path, "cpu"), checkpoint=path)
 
 
 def test_an_empty_page_offers_one_next_step_and_the_live_score_is_what_the_task_gives(
@@ -76,19 +72,14 @@ def test_an_empty_page_offers_one_next_step_and_the_live_score_is_what_the_task_
 
 def test_heads_are_measured_while_a_mask_is_scored(scored, until):
     commands, session = scored.commands, scored.session
-    commands.pruning.measure(frozenset({"gradient", "loss_change", "change"}), curve=True)
+    commands.pruning.measure(frozenset({"loss_change", "change"}))
     assert commands.pruning.measuring
     commands.pruning.switch(OFF)
-    until(lambda: not commands.pruning.measuring and session.study and session.study.curves)
-    until(lambda: not commands.pruning.measuring and session.trial.done)
+    until(lambda: not commands.pruning.measuring and session.study and session.trial.done)
     scored.settle()
     assert session.score == "loo" and session.trial.off == OFF
-    assert len(session.study.curves) == 21
     shades = scored.prune.heads.bar.shades
     assert len(shades.heads) == len(session.spec.heads) and "per byte" in shades.unit
-    commands.pruning.colour("signed")
-    scored.settle()
-    assert scored.prune.heads.colour.currentData() == "signed"
 
 
 def test_changed_predictions_are_listed_and_open_their_text(scored, until, switch_off):
@@ -118,20 +109,17 @@ def test_changed_predictions_are_listed_and_open_their_text(scored, until, switc
         until(lambda: session.facts)
 
 
-def test_bad_data_is_an_error_in_words(classifier, until, tmp_path):
-    program, path = classifier, tmp_path / "bad.tsv"
-    for content, says in (("", "bad"), ("sentence\tlabel\nfine\n", "line 2")):
-        path.write_text(content, encoding="utf-8")
-        program.commands.use_data(str(path))
-        until(lambda: errors(program))
-        (error,) = errors(program)
-        assert error.what and says in error.what and "Traceback" not in str(error)
-        assert program.session.data == "" and program.session.trial is None
-        error_dialogs(program)[0].reject()
-
-
-def test_labels_that_the_model_does_not_know_are_assigned(classifier, until, tmp_path):
-    program, path = classifier, tmp_path / "few.tsv"
+def test_bad_data_is_named_and_labels_that_the_model_does_not_know_are_assigned(
+    program, until, tmp_path
+):
+    path = tmp_path / "few.tsv"
+    open_classifier(program)
+    path.write_text("sentence\tlabel\nfine\n", encoding="utf-8")
+    program.commands.use_data(str(path))
+    until(lambda: errors(program))
+    assert "line 2" in errors(program)[0].what
+    assert program.session.data == "" and program.session.trial is None
+    error_dialogs(program)[0].reject()
     path.write_text("sentence\tlabel\n" + "A fine film.\tgood\nA dull film.\tbad\n" * 2, "utf-8")
     program.commands.use_data(str(path))
     until(lambda: program.frame.findChildren(LabelsDialog))
@@ -163,15 +151,10 @@ def test_heads_that_are_off_are_off_on_every_page(pruning, tiny, short_checkpoin
     session.put(mode="inspect")
     until(lambda: session.capture.off == {head} and session.facts)
     pruning.settle()
-    assert pruning.inspect.hourglass.grid.off == {head}
     assert "1 head off" in pruning.inspect.hourglass.head.note.full
-    session.put(mode="follow")
-    pruning.settle()
-    assert "1 head off" in pruning.follow.follow.head.note.full
     commands.comparing.choose(SideB("model", path=str(other)), None)
     until(lambda: session.capture_b is not None and session.capture_b.complete)
     pruning.settle()
-    assert sides_of(session).a == f"{short_checkpoint.name} without 1 head"
     pruned = tasks.capture(tiny, tiny.tokenize(text), off={head})
     for one, off in ((HeadId(2, 1), False), (head, True)):
         session.put(selection=Selection(*one))
@@ -219,13 +202,7 @@ def test_masks_come_back_by_a_click_go_by_a_key_and_lose_scores_with_other_data(
 
 # --- undo -----------------------------------------------------------------------------------------
 
-CTRL, SHIFT = Qt.KeyboardModifier.ControlModifier, Qt.KeyboardModifier.ShiftModifier
 ONE, TWO = frozenset({HeadId(0, 0)}), frozenset({HeadId(0, 0), HeadId(1, 1)})
-
-
-def press(program, modifier=CTRL):
-    program.frame.activateWindow()
-    QTest.keyClick(QApplication.focusWidget() or program.frame, Qt.Key.Key_Z, modifier)
 
 
 def test_masks_and_heads_are_taken_back_in_the_order_they_were_done(opened):
@@ -236,8 +213,8 @@ def test_masks_and_heads_are_taken_back_in_the_order_they_were_done(opened):
     pruning.switch(TWO, merged=True)  # the same stroke
     pruning.drop("1 off")
     seen = []
-    for modifier in (*[CTRL] * 4, *[CTRL | SHIFT] * 4):
-        press(opened, modifier)
+    for name in (*["undo"] * 4, *["redo"] * 4):
+        opened.commands.run(name)
         seen.append((len(session.masks), len(session.off)))
     assert seen == [(1, 2), (1, 1), (0, 1), (0, 0), (0, 1), (1, 1), (1, 2), (0, 2)]
     assert not opened.frame.actions_by_name["redo"].isEnabled()
@@ -245,7 +222,7 @@ def test_masks_and_heads_are_taken_back_in_the_order_they_were_done(opened):
     session.put(masks=(Mask("a", ONE), Mask("b", TWO)))
     pruning.drop("b")
     session.put(masks=(Mask("a", ONE, score),))
-    press(opened)  # with the score that is known by now
+    opened.commands.run("undo")  # with the score that is known by now
     assert session.masks == (Mask("a", ONE, score), Mask("b", TWO))
 
 
@@ -264,8 +241,9 @@ def test_undo_has_the_same_heads_off_with_another_activation_but_not_another_mod
 # --- patching -------------------------------------------------------------------------------------
 
 
-def test_heads_are_patched_between_two_texts_and_colour_the_grid(classifier, until):
-    program, session, heads = classifier, classifier.session, classifier.prune.heads
+def test_heads_are_patched_between_two_texts_and_colour_the_grid(program, until):
+    session, heads = program.session, program.prune.heads
+    open_classifier(program)
     program.commands.run("patch_heads")
     (dialog,) = program.frame.findChildren(PatchDialog)
     assert dialog.problem() == "Fill in all four fields."
@@ -283,11 +261,6 @@ def test_heads_are_patched_between_two_texts_and_colour_the_grid(classifier, unt
     expected = {str(head): 100 * x for head, x in zip(found.heads, found.denoised, strict=True)}
     assert rows == pytest.approx(expected, rel=1e-4)
     assert heads.colour.currentData() == "denoised" and heads.figure(session) is None
-    heads.colour.setCurrentIndex(heads.colour.findData("noised"))
-    heads.colour.activated.emit(heads.colour.currentIndex())
-    program.settle()
-    lost = {row[0]: float(row[2]) for row in heads.as_table()[1:]}
-    assert lost[str(found.heads[3])] == pytest.approx(100 * found.noised[3], rel=1e-4)
     program.commands.run("patch_heads")  # asks again with what was asked last
     dialog = program.frame.findChildren(PatchDialog)[-1]
     assert [field.text() for field in dialog.fields] == [*asked]
@@ -345,15 +318,6 @@ def test_panes_give_tables_and_the_slider_of_the_curve_is_the_mask_over_any_axis
     assert [int(row[1]) for row in rows[: len(curve.removed)]] == curve.removed.tolist()
     assert float(rows[1][3]) == pytest.approx(float(curve.values[1]), rel=1e-5)
 
-    switch_off(session.spec.heads[:6])
-    page.changed.which.choose("all")
-    traced.settle()
-    names, *rows = page.changed.as_table()
-    shown = page.changed.table.rows
-    assert len(rows) == len(shown) and names[2:4] == ["Full model", "6 heads off"]
-    assert rows[0][2].split()[-1] == ("right" if shown[0].was_right else "wrong")
-    assert numbers(rows[0][4:]) == [shown[0].more, shown[0].loss[1]]
-
     view = page.curve
     switch_off(())
     chart, order = view.chart, session.study.curves[0].order
@@ -361,9 +325,6 @@ def test_panes_give_tables_and_the_slider_of_the_curve_is_the_mask_over_any_axis
     QTest.keyClick(chart, Qt.Key.Key_Right)
     QTest.keyClick(chart, Qt.Key.Key_Right)
     assert session.off == frozenset(order[:2]) and chart.chart.slider.at == 2
-    click_chart(chart, chart.view.rect().center())
-    assert session.off == frozenset(order[: chart.chart.slider.at])
-    assert 2 < len(session.off) < len(order)
     traced.commands.pruning.switch(frozenset(order[-1:]))
     assert chart.chart.slider.at is None  # another mask than any on the curve
     traced.commands.pruning.switch(frozenset())
@@ -429,9 +390,7 @@ def test_slices_grow_with_the_score_are_sorted_and_copied_with_the_keyboard(scor
     table.setFocus()
     for _ in range(3):
         QTest.keyClick(table, Qt.Key.Key_Right)
-    assert [row.n for row in table.rows] == [600, 0, 100, 300]
-    QTest.keyClick(table, Qt.Key.Key_Space)
-    assert [row.n for row in table.rows] == [600, 300, 100, 0]  # all of them stay first
+    assert [row.n for row in table.rows] == [600, 0, 100, 300]  # all of them stay first
     page.slices.copy()
     lines = [line.split("\t") for line in QGuiApplication.clipboard().text().splitlines()]
     assert len(lines) == len(PARTS) + 1 and {*map(len, lines)} == {8}

@@ -2,7 +2,6 @@
 
 from types import SimpleNamespace
 
-import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QMimeData, QPoint, QPointF, Qt, QUrl
 from PySide6.QtGui import QDropEvent
 from PySide6.QtTest import QTest
@@ -13,7 +12,7 @@ from hgviz.files import resource
 from hgviz.gui.dialogs import ErrorDialog, Question
 from hgviz.gui.jobs import JobsPopup
 from hgviz.gui.sessions import last, losses
-from hgviz.session.document import SideB, read_document
+from hgviz.session.document import SideB
 from hgviz.study import Mask
 from tests.gui.screen import busy
 from tests.studying import make_sweep
@@ -38,17 +37,17 @@ def test_a_text_is_captured_again_with_b_also_where_its_capture_is_gone(
     until(lambda: session.capture.off == session.off and not busy(program))
     program.commands.comparing.choose(SideB("activation", "ymish"))
     until(lambda: session.capture_b is not None and not busy(program))
-    session.put(selection=Selection(1, 1, 12, 3))
+    session.put(selection=Selection(1, 1, 12, 3), look="links")
+    program.commands.pruning.keep()
     save(program, tmp_path / "one.hgviz", until)
     second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
     until(lambda: second.session.capture_b is not None and not busy(second))
     assert second.session.capture.main.text == TEXT
     assert second.session.capture.off == {HeadId(1, 0)}
-    assert second.session.checkpoint == str(checkpoint)
-    assert second.session.comparison == SideB("activation", "ymish")
-    assert second.session.mode == "compare"
-    assert second.session.selection == session.selection
+    names = "checkpoint", "comparison", "mode", "look", "selection", "off", "display", "masks"
+    for name in names:
+        assert getattr(second.session, name) == getattr(session, name), name
     second.close()
     program.commands.open_path(str(capture_file))
     until(lambda: session.capture.path == str(capture_file) and not busy(program))
@@ -63,28 +62,20 @@ def test_a_text_is_captured_again_with_b_also_where_its_capture_is_gone(
     assert third.session.checkpoint == str(checkpoint) and third.session.capture.path == ""
 
 
-@pytest.fixture
-def last_session(new_program, capture_file, until):
-    """A window with a capture, a head and a query in it was closed: the capture's path."""
+def test_the_last_session_comes_back_at_the_next_start_unless_it_ended_the_program(
+    new_program, capture_file, until
+):
     program = new_program()
     program.open_first([str(capture_file)])
     until(lambda: program.session.capture is not None and not busy(program))
     program.session.put(selection=Selection(1, 0, 15, 4))
     program.close()
-    assert last().exists()
-    return str(capture_file)
-
-
-def test_the_last_session_comes_back_at_the_next_start_unless_it_ended_the_program(
-    new_program, last_session, until
-):
     program = new_program()
     program.open_first([])
     until(lambda: program.session.capture is not None and not busy(program))
-    assert program.session.capture.path == last_session
+    assert program.session.capture.path == str(capture_file)
     assert program.session.selection == Selection(1, 0, 15, 4)
     assert program.commands.sessions.file == ""  # nobody saved it under a name
-    assert program.session.recent == (last_session,)
     assert last().exists() and not last().with_suffix(".opening").exists()
     program.close()
     program = new_program()
@@ -92,6 +83,14 @@ def test_the_last_session_comes_back_at_the_next_start_unless_it_ended_the_progr
     program.commands.sessions.open_last(print)
     until(lambda: last().with_suffix(".opening").exists())
     assert not last().exists()
+    program.close()
+    last().with_suffix(".opening").unlink(missing_ok=True)
+    last().write_bytes(b"broken")
+    program, asked = new_program(), []
+    program.commands.open_example = asked.append
+    program.open_first([])
+    until(lambda: asked == ["inspect"])
+    assert program.frame.findChild(ErrorDialog) is None
 
 
 def test_a_study_of_many_runs_comes_back_on_its_page(program, new_program, until, tmp_path):
@@ -101,39 +100,14 @@ def test_a_study_of_many_runs_comes_back_on_its_page(program, new_program, until
     cell = program.session.sweep.standings[2].cell.key
     program.session.put(cell=cell)
     save(program, tmp_path / "one.hgviz", until)
-    assert read_document(tmp_path / "one.hgviz").sweep == str(
-        tmp_path / "many"
-    )  # it changes as it runs
     second = new_program()
     second.commands.open_path(str(tmp_path / "one.hgviz"))
     until(lambda: second.session.sweep is not None and not busy(second))
     assert second.session.mode == "sweep" and second.session.sweep.title
     assert second.session.cell == cell
-    old = (tmp_path / "one.hgviz").read_text().replace(cell, "0" * 24)
-    (tmp_path / "two.hgviz").write_text(old)  # of cells that are no more
-    third = new_program()
-    third.commands.open_path(str(tmp_path / "two.hgviz"))
-    until(lambda: third.session.sweep is not None and not busy(third))
-    assert third.session.cell != "0" * 24
-
-
-# --- files that were opened last: in the menu, the palette and on the empty page ------------------
-
-
-def files(program):
-    """What the menu offers above its own action."""
-    own = program.frame.actions_by_name["clear_recent"]
-    actions = program.frame.menus["Open recent"].actions()
-    return [one.text() for one in actions if one is not own and not one.isSeparator()]
-
-
-def dialog(program):
-    return program.frame.findChild(ErrorDialog)
 
 
 # --- closing asks where something would be lost; what runs shows, and stops, on every page --------
-
-CTRL = Qt.KeyboardModifier.ControlModifier
 
 
 def forever():
@@ -146,29 +120,15 @@ def start(program, key="report", title="Report on A and B"):
     program.commands.working.start(lane, key, title, forever, print, keeps="keeps nothing")
 
 
-@pytest.fixture
-def asked(opened):
-    """The dialog after Ctrl+Q, None where the window closed."""
-
-    def ask():
-        QApplication.processEvents()  # the window is active again
-        QTest.keyClick(opened.frame, Qt.Key.Key_Q, CTRL)
-        QApplication.processEvents()
-        found = [one for one in opened.frame.findChildren(Question) if one.isVisible()]
-        return found[0] if found else None
-
-    return ask
-
-
-def test_closing_asks_about_work_that_is_not_done(opened, asked, until):
+def test_closing_asks_about_work_that_is_not_done(opened, until):
     start(opened)
     until(lambda: opened.session.work[-1].state == "running")
-    dialog = asked()
-    assert opened.frame.isVisible() and dialog is not None
-    QTest.keyClick(dialog.default, Qt.Key.Key_Return)  # stay
-    assert opened.frame.isVisible() and opened._open
-    dialog = asked()
-    dialog.buttons[0].click()
+    for button in (-1, 0):  # stay, then quit
+        opened.commands.run("quit")
+        dialog = question(opened, until)
+        assert opened.frame.isVisible() and opened._open
+        dialog.buttons[button].click()
+        QApplication.processEvents()
     assert not opened.frame.isVisible() and not opened._open
 
 
@@ -247,10 +207,10 @@ def test_a_damaged_capture_is_called_damaged(program, capture_file, until):
     for content in (b"", b"x" * 40, whole[:4000]):
         capture_file.write_bytes(content)
         program.commands.open_path(str(capture_file))
-        until(lambda: dialog(program) is not None)
-        what, do = dialog(program).error.lines
+        until(lambda: program.frame.findChild(ErrorDialog) is not None)
+        what, do = program.frame.findChild(ErrorDialog).error.lines
         assert "kept.h5 is damaged: " in what and do.startswith("Capture the text again"), what
-        dialog(program).reject()
+        program.frame.findChild(ErrorDialog).reject()
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
