@@ -13,7 +13,6 @@ from hgviz.analysis.composition import rollout
 from hgviz.core import HeadId, RolloutOptions, Selection
 from hgviz.gui import sentences
 from hgviz.gui.across import AcrossView, ReachDialog
-from hgviz.gui.actions import BY_NAME
 from hgviz.gui.attribution import (
     AttributionView,
     choices,
@@ -21,6 +20,7 @@ from hgviz.gui.attribution import (
 )
 from hgviz.gui.export import ExportDialog
 from hgviz.gui.neurons import NeuronView
+from hgviz.maps import DenseMap
 from hgviz.models import open_model
 from tests.analysis.planting import hourglass, letters, plant
 from tests.gui.kinds import write_tiny
@@ -115,29 +115,18 @@ def test_a_click_chooses_answer_and_token_and_the_arrows_move_them(app):
 # --- reach ----------------------------------------------------------------------------------------
 
 
-def measured_reach(program, until, *paths, text="The bell was rung."):
-    """Ask for the reach of the model at hand and of other checkpoints; the dialog that follows."""
-    program.commands.run("measure_reach")
-    (dialog,) = program.frame.findChildren(ReachDialog)
-    for path in paths:
-        dialog.add(str(path))
-    dialog.text.setText(text)
-    dialog.default.click()
-
-    def dialogs():
-        found = program.frame.findChildren(ReachDialog) + program.frame.findChildren(ExportDialog)
-        return [one for one in found if one is not dialog and one.isVisible()]
-
-    until(lambda: not busy(program) and dialogs())
-    return dialogs()[0]
-
-
 def test_the_reach_of_models_with_and_without_attention_is_that_of_the_command(
     with_model, tmp_path, until
 ):
+    frame = with_model.frame
     write_unattending(tmp_path, family="lstm", vocab_size=256)
-    dialog = measured_reach(with_model, until, tmp_path / "config.json")
-    assert isinstance(dialog, ExportDialog)
+    with_model.commands.run("measure_reach")
+    (asking,) = frame.findChildren(ReachDialog)
+    asking.add(str(tmp_path / "config.json"))
+    asking.text.setText("The bell was rung.")
+    asking.default.click()
+    until(lambda: not busy(with_model) and frame.findChildren(ExportDialog))
+    (dialog,) = frame.findChildren(ExportDialog)
     until(lambda: dialog.preview.picture is not None)
     figure = dialog.choices.offer.of
     for path, reach in zip(figure.request.models, figure.reaches, strict=True):
@@ -145,10 +134,8 @@ def test_the_reach_of_models_with_and_without_attention_is_that_of_the_command(
         wanted = tasks.reach(model, model.tokenize("The bell was rung."))
         np.testing.assert_array_equal(reach.own, wanted.own)
     command = figure.command(dialog.choices.spec, "reach.pdf")
-    assert command == (
-        f"hgviz reach {with_model.session.checkpoint} {tmp_path} "
-        "--text 'The bell was rung.' -o reach.pdf"
-    )
+    words = "--text 'The bell was rung.' -o reach.pdf"
+    assert command == f"hgviz reach {with_model.session.checkpoint} {tmp_path} {words}"
     dialog.reject()
 
 
@@ -213,26 +200,28 @@ def test_the_keys_show_attention_slopes_and_attributions_and_are_copied_in_full(
         assert session.selection.key == 6
 
 
-def test_attribution_without_its_data_says_what_is_missing(app, asked_of):
+def test_attribution_and_neurons_without_their_data_say_what_is_missing(app, asked_of):
     model, capture, found = asked_of
-    with shown(AttributionView, (240, 160), **fields_of(asked_of, explained=None)) as (
-        view,
-        session,
-    ):
+    dense = DenseMap(np.zeros((2, 20, 20), np.float32), (0, 1))
+    with shown(AttributionView, **fields_of(asked_of, explained=None)) as (view, session):
         assert view.agreement.text().startswith("Compute attributes")
-        states = replace(capture, spec=replace(capture.spec, goal="states"))
-        session.put(capture=states)
+        for other, title in (
+            (replace(capture, logits=None), "This capture has no output"),
+            (replace(capture, spec=replace(capture.spec, goal="states")), "hidden states"),
+            (make_image_capture(), "mage"),
+        ):
+            session.put(capture=other)
+            view.settle()
+            assert title in " ".join(map(str, view.empty[:2]))
+    for kind in (AttributionView, NeuronView):
+        with shown(kind) as (view, _):
+            assert view.empty.actions[0][0] == "capture"
+    weights = replace(capture, maps=(dense, *capture.maps[1:]))
+    with shown(NeuronView, capture=weights, selection=Selection(0, 0, 3)) as (view, session):
+        assert view.empty[0] == "This capture has weights only"
+        session.put(capture=replace(capture, maps=(None, *capture.maps[1:])))
         view.settle()
-        assert "hidden states" in view.empty[0]
-        session.put(capture=replace(capture, logits=None))
-        view.settle()
-        assert view.empty[0] == "This capture has no output"
-    with shown(AttributionView, capture=make_capture(text="short text")) as (view, _):
-        assert view.empty[0] == "Attribution needs the model"
-    with shown(AttributionView) as (view, _):
-        assert view.empty.actions[0][0] == "capture"
-    with shown(AttributionView, capture=make_image_capture()) as (view, session):
-        assert "images" in view.empty.text and "images" in BY_NAME["attribute"].why_off(session)
+        assert "not captured yet" in view.empty[0]
 
 
 def test_the_window_asks_the_model_and_stops(program, checkpoint, until):
@@ -257,7 +246,7 @@ def test_the_window_asks_the_model_and_stops(program, checkpoint, until):
 
 @pytest.mark.parametrize(
     ("kind", "layer"),  # 0: of a level, 2: down, 8: up
-    [({}, 0), ({"signed": True}, 8), ({"relative": True}, 0), ({"windowed": True}, 2)],
+    [({"signed": True}, 8), ({"relative": True}, 0), ({"windowed": True}, 2)],
 )
 def test_the_weights_are_those_of_the_map(app, kind, layer):
     capture = make_capture(**kind)
@@ -269,6 +258,9 @@ def test_the_weights_are_those_of_the_map(app, kind, layer):
         # tiles and statistics are float32: a score of 8 is itself off by some 1e-6 there
         assert np.abs(one.weights - wanted).max() <= 1e-6 * max(1.0, largest / 4)
         assert view.keys.rows == list(range(len(wanted)))
+        titles, *rows = view.as_table()
+        weights = [float(row[titles.index("Weight")]) for row in rows]
+        assert np.array_equal(weights, one.weights)
 
 
 def test_a_key_is_chosen_by_mouse_and_keyboard_in_either_order(app, capture):

@@ -58,16 +58,13 @@ def test_known_weights_have_exactly_their_colours(app, scale):
         assert colour_at(canvas, place.x(), place.y()) == tuple(cells[3, 1, :3])
 
 
-@pytest.mark.parametrize(("layer", "shape"), [(2, (37, 2)), (8, (19, 2))])
-def test_windows_are_a_band_until_the_whole_is_asked_for(app, layer, shape):
+@pytest.mark.parametrize(("layer", "cell"), [(2, (3, 7)), (8, (7, 3))])  # down and up
+def test_windows_are_a_band_until_the_whole_is_asked_for(app, layer, cell):
     capture = make_capture(TEXT, windowed=True)
     with mapped(capture, layer, 0, 20, 20) as (view, _, _, pane):
-        assert pane.scene.source.shape == shape and view.full.isVisible()
         whole, band = capture.maps[layer].read(0), pane.scene.source.map.read(0)
-        row, place = 3, 1
-        down = capture.spec.layers[layer].role == "down"
-        where = (row, 2 * row + place) if down else (2 * row + place, row)
-        assert band[row, place] == whole[where]
+        assert pane.scene.source.shape[1] == 2 and view.full.isVisible()
+        assert band[3, 1] == whole[cell]
         view.full.setChecked(True)
         view.settle()
         assert pane.scene.source.shape == whole.shape
@@ -89,17 +86,12 @@ def test_a_sentence_and_a_card_say_what_the_cell_means(app):
 
         first = "d puts 89 % of its weight on a 3 tokens back."
         assert said() == first and not pane.card.text()
-        titles, *rows = view.as_table()  # the row of the query
-        assert titles == ["Query", "Query token", "Key", "Key token", "Weight"]
-        assert [(row[0], row[2], row[3]) for row in rows] == [
-            ("3", str(key), letter) for key, letter in enumerate("abcd")
-        ]
+        _, *rows = view.as_table()  # the row of the query
+        assert [(row[0], row[2]) for row in rows] == [("3", str(key)) for key in range(4)]
         copied = np.array([float(row[4]) for row in rows], np.float32)
         assert np.array_equal(copied, weights[0, 3].astype(np.float32))
         canvas.pointed.emit((3, 1))  # the card says the cell under the pointer
         assert said() == first and "<0.01" in plain(pane.card.text())
-        canvas.pointed.emit((3, 0))
-        assert said() == first and not pane.card.text()
         session.put(hover=None, selection=Selection(0, 0, 1, 3))
         assert said() == "d is masked for b: it comes after the query."
         session.select(query=3, key=None)
