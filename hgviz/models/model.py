@@ -38,7 +38,7 @@ from hgviz.models.layers import Configuration, Network, Tokens, require_attentio
 from hgviz.models.pretrained_config import TransformersConfig
 from hgviz.models.run import LastLayer, Observer, PassEnded, Run
 from hgviz.models.tensors import digest_of, unread_files
-from hgviz.models.text import Bare, Tokenizer, end_tokens, require_room, tokenizer_of
+from hgviz.models.text import Bare, Pieces, Tokenizer, end_tokens, require_room, tokenizer_of
 
 if TYPE_CHECKING:  # transformers takes seconds to load
     from hgviz.examples import Batch, Example
@@ -132,6 +132,13 @@ class Model:
         """
         prompt = self.tokenizer.encode(text, pair)
         return prompt if self._kinds else replace(prompt, token_type_ids=None)
+
+    def encode_all(self, texts: Sequence[str]) -> list[Prompt]:
+        """What the tokenizer makes of each text."""
+        tokenizer = self.tokenizer
+        if isinstance(tokenizer, Pieces):
+            return tokenizer.encode_all(texts)
+        return [*map(tokenizer.encode, texts)]
 
     def tokenize(self, text: str, pair: str | None = None) -> Prompt:
         """The prompt of a text, or of two that belong together.

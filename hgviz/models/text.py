@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from pathlib import Path
@@ -46,6 +47,7 @@ Result = TypeVar("Result")
 
 MOST_TOKENIZER = 64 * 2**20  # bytes
 TIMEOUT = 5.0  # seconds that a tokenizer may take for any text, and
+BATCH = 256  # texts that are tokenized at once
 SLOWEST = 50_000  # characters a second; most read some millions
 TOKENIZER, SETTINGS = "tokenizer.json", "tokenizer_config.json"
 VOCABULARIES = (  # what transformers makes tokenizers of: each a file, and what it needs beside it
@@ -238,14 +240,27 @@ class Pieces:
     def encode(self, text: str, pair: str | None = None) -> Prompt:
         """The prompt of a text or two; special tokens have the span (-1, -1)."""
         texts = text if pair is None else (text, pair)
-        limit = TIMEOUT + (len(text) + len(pair or "")) / SLOWEST
-        what = f"{self._name} could not read this text"
-        with _tokenizer_errors(what):
-            # a batch of one, since encode lets no other thread run meanwhile
-            encode = self._tokenizer.encode_batch
-            encoding = run_with_timeout(limit, what, lambda: encode([texts])[0])
-            self.require_fit(encoding.ids)
+        (encoding,) = self._encode([texts], len(text) + len(pair or ""), "this text")
         return prompt_of(self._tokenizer, encoding, text, pair)
+
+    def encode_all(self, texts: Sequence[str]) -> list[Prompt]:
+        """The prompts of texts, each as by encode(), in a quarter of the time."""
+        prompts: list[Prompt] = []
+        for start in range(0, len(texts), BATCH):
+            batch = [*texts[start : start + BATCH]]
+            encodings = self._encode(batch, sum(map(len, batch)), "one of these texts")
+            prompts += map(partial(prompt_of, self._tokenizer), encodings, batch)
+        return prompts
+
+    def _encode(self, texts: list[Any], characters: int, name: str) -> list[Encoding]:
+        what, limit = f"{self._name} could not read {name}", TIMEOUT + characters / SLOWEST
+        with _tokenizer_errors(what):
+            # encode, for one text, would let no other thread run meanwhile
+            work = partial(self._tokenizer.encode_batch, texts)
+            encodings = run_with_timeout(limit, what, work)
+            for encoding in encodings:
+                self.require_fit(encoding.ids)
+        return encodings
 
     def decode(self, ids: Integers) -> Prompt:
         """The prompt of ids: their token strings, and the text that tokens of bytes make."""

@@ -424,7 +424,7 @@ def _proof_texts(
     if not spec.two_texts:
         rows = read_rows(resource("sample") / "reviews.tsv").texts[:SAMPLED]
         with suppress(HgvizError):  # a model whose tokens no text has
-            prompts = [model.tokenizer.encode(row) for row in rows]
+            prompts = model.encode_all(rows)
             sample = classification_examples(prompts, [0] * len(rows), (), spec.max_positions)
             return texts_of(sample, "the sample reviews")
     return random_texts(pruning.random_batch(spec), "tokens")

@@ -170,23 +170,23 @@ def _read(
         "Choose a classifier, a language model or a masked language model",
     )
 
-    def encode(text: str) -> Prompt:
+    def encode_all(names: Sequence[str]) -> list[Prompt]:
         if spec.modality == "text":
-            return model.encode(text)
-        return model.from_signal(Path(data).parent / text)
+            return model.encode_all(names)
+        return _read_signals([Path(data).parent / name for name in names], model.from_signal)
 
     if spec.two_texts and spec.goal in ("next", "states"):
         is_file = spec.modality != "text"
         rows = tables.read_corpus(data, True, False, *columns, is_file).texts
         targets = [model.encode_target(row.target or "") for row in rows]
-        sources = _encode_all([row.text for row in rows], encode)
+        sources = encode_all([row.text for row in rows])
         if spec.goal == "states":
             return examples.state_examples(targets, limit, sources)
         return examples.seq2seq_examples(sources, targets, limit)
     if spec.goal == "classes":
         table = tables.read_rows(data, *columns)
         wanted = table.class_indices(spec.labels, labels)
-        prompts = _encode_all(table.texts, encode)
+        prompts = encode_all(table.texts)
         scored = examples.classification_examples(prompts, wanted, spec.labels, limit)
         ids = [*table.numeric_labels(spec.labels, labels).items()][:LISTED]
         names = ", ".join(f"{label} = {spec.labels[number]}" for label, number in ids)
@@ -194,7 +194,7 @@ def _read(
         return replace(scored, note=f"Labels are class IDs: {names}." if ids else "")
     if spec.goal == "tags":
         tagged = tables.read_tagged(data, *columns)
-        prompts, tags = tables.tagged_prompts(tagged, spec.labels, encode, labels)
+        prompts, tags = tables.tagged_prompts(tagged, spec.labels, model.encode, labels)
         return examples.tagging_examples(prompts, tags, spec.labels, limit)
     if spec.goal == "ends":
         questions = tables.question_prompts(tables.read_questions(data), model.encode)
@@ -203,8 +203,8 @@ def _read(
     is_whole = spec.goal != "states" and not tables.is_table(data)
     texts = [read_text(data)] if is_whole else tables.read_texts(data, columns[0])
     if spec.goal == "states":
-        return examples.state_examples(_encode_all(texts, encode), limit)
-    prompts = [encode(text) for text in texts]
+        return examples.state_examples(encode_all(texts), limit)
+    prompts = model.encode_all(texts)
     if spec.goal == "next":  # rotary models read longer texts than they are made for, badly
         lengths = limit, getattr(model.config, "context_length", None)
         return examples.next_token_examples(prompts, min(filter(None, lengths), default=None))
@@ -217,16 +217,16 @@ def _read(
     return examples.masked_token_examples(prompts, ids_of_mask[0], limit)
 
 
-def _encode_all(names: Sequence[str], encode: Callable[[str], Prompt]) -> list[Prompt]:
-    """The prompts of texts or of files. Raises HgvizError for signals that do not fit memory."""
+def _read_signals(paths: Sequence[Path], read: Callable[[Path], Prompt]) -> list[Prompt]:
+    """The prompts of images or sounds. Raises HgvizError where they do not fit memory."""
     prompts: list[Prompt] = []
     size = 0
-    for name in names:
-        prompts.append(encode(name))
+    for path in paths:
+        prompts.append(read(path))
         size += 0 if (signal := prompts[-1].signal) is None else signal.values.nbytes
         require(
             size <= MOST_SIGNALS,
-            f"{len(names):,} images or sounds do not fit in memory: "
+            f"{len(paths):,} images or sounds do not fit in memory: "
             f"the first {len(prompts):,} take {size / 1e9:.1f} GB",
             "Use fewer",
         )
