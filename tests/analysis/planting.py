@@ -1,7 +1,7 @@
 """Captures whose maps are planted: dense arrays that do a known thing."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -12,36 +12,15 @@ from hgviz.models.pretrained_config import Pooling, TransformersConfig
 from tests.making import byte_prompt, level_spans
 
 
-@dataclass(frozen=True)
-class Planted:
-    """A dense map (heads, queries, keys)."""
-
-    weights: np.ndarray
-    signed: bool = False
-
-    @property
-    def shape(self):
-        return self.weights.shape
-
-    @property
-    def heads(self):
-        return tuple(range(len(self.weights)))
-
-    def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
-        assert zoom == 0
-        cut = self.weights[head][_slice(rows)][:, _slice(columns)]
-        return cut.astype(np.float32)
-
-
-def _slice(interval):
-    return slice(*interval) if isinstance(interval, tuple) else interval or slice(None)
+def planted(weights: np.ndarray, signed: bool = False) -> DenseMap:
+    """A dense map (heads, queries, keys) whose heads have the numbers from 0."""
+    return DenseMap(np.asarray(weights, np.float32), tuple(range(len(weights))), signed)
 
 
 def letters(text: str) -> Prompt:
     """A text of single letters."""
-    at = np.arange(len(text))
     ids = np.array([ord(one) for one in text], np.int64)
-    return Prompt(text, ids, tuple(text), np.stack([at, at + 1], axis=1))
+    return replace(pieces(*text), ids=ids)
 
 
 def pieces(*parts: str) -> Prompt:
@@ -84,7 +63,7 @@ def plant(prompt: Prompt, maps: list[np.ndarray], *, causal=True, signed=False) 
     )  # fmt: skip
     spec = ModelSpec("test", "test", (Level(0),), layers, 8, 256)
     spans = level_spans(len(prompt), (1,), causal)
-    return Capture(spec, prompt, spans, tuple(Planted(one, signed) for one in maps))
+    return Capture(spec, prompt, spans, tuple(planted(one, signed) for one in maps))
 
 
 def translated(
@@ -117,7 +96,7 @@ def translated(
         raw = random.normal(size=shape) if signed else random.gamma(0.3, size=shape) + 1e-9
         raw = np.tril(raw) if layer.causal else raw
         even = raw if signed else raw / raw.sum(-1, keepdims=True)
-        made.append(Planted((maps or {}).get(layer.name, even), signed))
+        made.append(planted((maps or {}).get(layer.name, even), signed))
     spans = tuple(np.stack([np.arange(n), np.arange(n) + 1], axis=1) for n in sizes)
     return Capture(spec, source, spans, tuple(made), target=target)
 
@@ -189,7 +168,7 @@ def hourglass(
         if layer.window:
             group = max(strides[layer.level], strides[layer.key_level])
             seen = i // group == j // group
-        maps.append(Planted((weights or drawn)(layer, seen)))
+        maps.append(planted((weights or drawn)(layer, seen)))
     return Capture(spec, prompt, level_spans(len(prompt), strides, causal), tuple(maps))
 
 

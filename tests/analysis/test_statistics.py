@@ -137,6 +137,7 @@ def test_many_values_are_drawn_and_p_is_never_zero():
     assert sign_test(values) == pytest.approx(expected, abs=0.015)
     assert sign_test(values) == sign_test(values)  # the same draws each time
     assert np.isnan(sign_test([])) and sign_test([0.0, 0.0]) == 1.0
+    assert sign_test_of_counts(np.zeros(3, int)) == 1.0
     counts = np.random.default_rng(0).integers(-3, 4, 300)
     assert sign_test_of_counts(counts) == pytest.approx(sign_test(counts.astype(float)), abs=0.02)
     assert 0 < sign_test_of_counts(np.ones(5000, int)) < 1e-200

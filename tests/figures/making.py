@@ -1,6 +1,6 @@
 """What figures are drawn of: captures of many shapes and scripts, studies, answers, and panels."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 
 import numpy as np
@@ -19,8 +19,10 @@ from hgviz.core import (
     slot_prompt,
 )
 from hgviz.figures import FIGURES, CaptureFacts, Panel, Spec, output
+from hgviz.maps import DenseMap
 from hgviz.study import PruningCurve
 from hgviz.tasks.attribution import Attribution, KeyScores, Question, attribution_panel
+from tests.analysis.planting import translated
 from tests.making import make_capture, make_image_capture
 from tests.studying import make_study, make_sweep
 
@@ -31,30 +33,6 @@ HOSTILE = (
 )
 
 # --- captures -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Dense:
-    """Weights in the open."""
-
-    weights: np.ndarray  # (heads, queries, keys)
-    heads: tuple[int, ...]
-    signed: bool = False
-
-    @property
-    def shape(self):
-        return self.weights.shape
-
-    def read(self, head, rows=None, columns=None, zoom=0, reduce="max"):
-        rows, columns = (
-            part if isinstance(part, slice) else slice(*(part or (None,)))
-            for part in (rows, columns)
-        )
-        weights = self.weights[self.heads.index(head)][rows, columns]
-        side = 1 << zoom
-        pad = [(0, -n % side) for n in weights.shape]
-        high, wide = (-(-n // side) for n in weights.shape)
-        return np.pad(weights, pad).reshape(high, side, wide, side).max((1, 3))
 
 
 def _spans(count):
@@ -89,7 +67,7 @@ def plain(
     maps = (random.dirichlet(np.full(count, 0.3), (heads, count)) for _ in range(layers))
     return Capture(
         spec=spec, prompt=prompt, spans=(_spans(count),),
-        maps=tuple(Dense(weights.astype("f4"), numbers) for weights in maps),
+        maps=tuple(DenseMap(weights.astype("f4"), numbers) for weights in maps),
     )  # fmt: skip
 
 
@@ -101,33 +79,8 @@ def ragged() -> Capture:
         replace(layer, heads=heads, activations=("softmax",) * len(heads))
         for layer, heads in zip(whole.spec.layers, left, strict=True)
     )
-    maps = tuple(Dense(whole.maps[n].weights[list(heads)], heads) for n, heads in enumerate(left))
+    maps = tuple(DenseMap(whole.maps[n].array[list(heads)], heads) for n, heads in enumerate(left))
     return replace(whole, spec=replace(whole.spec, layers=layers), maps=maps)
-
-
-def paired(source: Prompt, target: Prompt, encoder: bool = True) -> Capture:
-    """An encoder of one layer and a decoder of two, or the decoder alone, with three heads each."""
-    rows = [("encoder.0", "self", 0, 0)] if encoder else []
-    for n in range(2):
-        rows += [(f"decoder.{n}", "self", 1, 1), (f"decoder.{n}.cross", "cross", 1, 0)]
-    layers = tuple(
-        Layer(i, name, role, level, key, (0, 1, 2), ("softmax",) * 3, role == "self" and level == 1)
-        for i, (name, role, level, key) in enumerate(rows)
-    )
-    form = "encoder-decoder" if encoder else "decoder"
-    levels = (Level(0), Level(1, sequence="target"))
-    spec = ModelSpec("transformer", "paired", levels, layers, 8, 99, form=form)
-    lengths, random, maps = (len(source), len(target)), np.random.default_rng(0), []
-    mask = source.attention_mask
-    real = np.ones(len(source)) if mask is None else mask.astype(float)
-    for layer in layers:
-        shape = 3, lengths[layer.level], lengths[layer.key_level]
-        weights = random.dirichlet(np.full(shape[2], 0.3), shape[:2])
-        weights = np.tril(weights) if layer.causal else weights * real[: shape[2]]
-        total = np.maximum(weights.sum(-1, keepdims=True), 1e-9)
-        maps.append(Dense((weights / total).astype("f4"), (0, 1, 2)))
-    spans = tuple(map(_spans, lengths))
-    return Capture(spec=spec, prompt=source, spans=spans, maps=tuple(maps), target=target)
 
 
 def states(count: int) -> Prompt:
@@ -144,7 +97,8 @@ def projected(words: list[str], count: int = 5) -> Capture:
     layers = tuple(replace(layer, key_level=1) for layer in base.spec.layers)
     levels = (Level(0), Level(1, sequence="slots"))
     maps = tuple(
-        Dense(_random((4, len(base.prompt)), count, layer.index), (0, 1, 2, 3)) for layer in layers
+        DenseMap(_random((4, len(base.prompt)), count, layer.index), (0, 1, 2, 3))
+        for layer in layers
     )
     spec = replace(base.spec, levels=levels, layers=layers)
     return replace(base, spec=spec, maps=maps, spans=(base.spans[0], _spans(count)))
@@ -158,22 +112,19 @@ def mixed(words: list[str]) -> Capture:
     random, count, maps = np.random.default_rng(2), len(base.prompt), []
     for dense in base.maps:
         weights = random.normal(size=(4, count, count)) * [[[0]], [[1]], [[1]], [[3]]]
-        weights[0] = dense.weights[0]
-        maps.append(Dense(weights.astype("f4"), (0, 1, 2, 3), signed=True))
+        weights[0] = dense.array[0]
+        maps.append(DenseMap(weights.astype("f4"), (0, 1, 2, 3), signed=True))
     return replace(base, spec=replace(base.spec, layers=layers), maps=tuple(maps))
 
 
 TEXTS = {
     "one letter": "a",
-    "two letters": "ab",
-    "short": "The sand ran.",
     "sea": SEA,
     "hostile": HOSTILE,
     "no spaces": "x" * 90,
     "Hangul": "모래시계는 바다에서 쓰였다.",
     "Arabic": "كانت الساعة الرملية تستخدم في البحر",
     "lines": "a\n\n\nb\n" * 12,
-    "long": SEA * 4,
 }
 KOREAN = ["이", "영화", "는", "정말", "재미있었", "다"]
 
@@ -184,7 +135,7 @@ def _of_two(first, second, special=(True, True), encoder=True):
         states(words) if isinstance(words, int) else plain(words, special=has).prompt
         for words, has in zip((first, second), special, strict=True)
     ]
-    return paired(*prompts, encoder=encoder)
+    return translated(*prompts, encoder=int(encoder), heads=3)
 
 
 MAKERS = {
@@ -192,13 +143,11 @@ MAKERS = {
     "signed": lambda: make_capture(SEA, signed=True),
     "windowed": lambda: make_capture(SEA, windowed=True),
     "deep": lambda: make_capture(SEA, strides=(1, 2, 4, 8, 16), heads=2),
-    "many heads": lambda: make_capture(SEA, heads=13),
     "words": lambda: plain(SEA.split()),
     "long names": lambda: plain(["Donaudampfschiff" * 20, "b", "W" * 300, "c"]),
     "many layers": lambda: plain(["a", "b"], layers=24, heads=16),
     "ragged": ragged,
     "two texts": lambda: _of_two(KOREAN, SEA.split()),
-    "one and many": lambda: _of_two(SEA.split() * 3, ["a"], (True, False)),
     "many and one": lambda: _of_two(["a"], SEA.split(), (False, True)),
     "states": lambda: _of_two(9, KOREAN, encoder=False),
     "slots": lambda: projected(SEA.split()),
@@ -261,12 +210,10 @@ STUDIES = {
     "three together": lambda: ("curve", [study_of(METHODS[:3])], {}),
     "a panel each": lambda: ("curve", [study_of()], {}),
     "three studies": lambda: ("curve", [study_of(seed=seed) for seed in range(3)], {}),
-    "over FLOPs": lambda: ("curve", [study_of(METHODS[:2])], {"axis": "flops"}),
     "over milliseconds": lambda: (
         "curve", [timed(study_of(METHODS[:2]), *METHODS[:2])], {"axis": "time"}
     ),
     "a language model": lambda: ("curve", [study_of(("loo",), asked="next")], {}),
-    "no random order": lambda: ("curve", [study_of(("loo",), randoms=0)], {}),
     "scores": lambda: ("scores", [study_of()], {"methods": ["shapley"]}),
 }  # fmt: skip
 

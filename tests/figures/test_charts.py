@@ -60,7 +60,7 @@ def table(panel, path):
 
 
 def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
-    study = replace(study_of(("loo",)), path="/home/ann/study.h5")
+    study = study_of(("loo",))
     curve, band = study.curves[0], analysed.random_band(study.curves[1:])
     rows = table(tasks.panel(Spec("curve"), study), tmp_path / "f.csv")
     drawn = [row for row in rows if row["line"] == "loo"]
@@ -71,11 +71,6 @@ def test_the_numbers_of_curves_are_those_of_the_study(tmp_path):
     assert [row["marked"] for row in drawn if row["marked"]] == [f"{most}, at least {least}"]
     randoms = [row for row in rows if row["line"] != "loo"]
     assert [float(row["high"]) for row in randoms] == approx(100 * band.high)
-    svg = draw(tasks.panel(Spec("scores", methods=("loo",)), study), tmp_path / "f.svg").read_text()
-    for part in (f"checkpoint: {study.spec.digest}", f"data digest: {study.data_digest}",
-                 "command: hgviz figure study.h5 --kind scores --method loo"):  # fmt: skip
-        assert part in svg
-    assert "/home" not in svg
 
 
 # --- spectra --------------------------------------------------------------------------------------
@@ -143,10 +138,6 @@ def test_what_is_drawn_is_what_the_heads_measure_and_distances_are_in_letters():
 def test_a_profile_shows_what_says_something_and_says_what_is_missing(monkeypatch):
     names = [metric.name for metric in profile_chart([planted()]).metrics]
     assert names == ["entropy", "distance", "first", "previous", "same"]
-    signed = [metric.name for metric in profile_chart([capture_of("signed")]).metrics]
-    assert {"positive", "negative"} <= set(signed) and len(signed) <= 6
-    said = words(compose(Spec("profile"), profile_chart([capture_of("two texts")])))
-    assert {"self-attention", "cross-attention", "decoder"} <= set(said)
     capture = capture_of("sea")
     maps = (*capture.maps[:4], *[None] * (len(capture.maps) - 4))
     chart = profile_chart([replace(capture, maps=maps)], ["entropy"])
@@ -183,8 +174,6 @@ def test_of_many_keys_the_strongest_are_drawn_and_the_chosen_one_is_framed():
     assert len(chart.columns) == MOST_KEYS and (np.diff(chart.columns) > 0).all()
     strongest = np.argsort(-weights, kind="stable")[:MOST_KEYS]
     assert set(chart.columns.tolist()) == set(strongest.tolist())
-    share = 100 * weights[chart.columns].sum() / weights.sum()
-    assert any(f"{share:.3g} % of the total" in note for note in chart.notes)
     by_weight = neurons_chart(capture, chosen, "weight")
     assert (np.diff(np.abs(by_weight.stages[-1].values)) <= 1e-9).all() and by_weight.marked == 0
     framed = neurons_chart(capture, Selection(0, 0, 20, 7))
@@ -192,8 +181,6 @@ def test_of_many_keys_the_strongest_are_drawn_and_the_chosen_one_is_framed():
     assert neurons_chart(capture, Selection(0, 0, 20, 40)).marked is None
     off = replace(capture, off=frozenset({HeadId(0, 1)}))
     assert "This head is switched off." in neurons_chart(off, Selection(0, 1, 20)).notes
-    long = make_capture("The sand ran. " * 293, strides=(1,), heads=2, logits=False)
-    assert any("of 4,102 it sees" in note for note in neurons_chart(long, Selection(0, 1)).notes)
 
 
 def _untimed():
@@ -249,13 +236,6 @@ def test_as_many_curves_as_links_and_the_numbers_of_the_row():
     assert {decimals(float(weight)) for weight in best} <= set(words(page))
     widths = sorted(one.get_linewidth() for one in page.axes.patches)
     np.testing.assert_allclose(widths, 0.3 + 2.3 * np.sort(best) / best[0], rtol=1e-5)
-    narrow = words(linked(BERT, LinkOptions(most=4), 0, 1, 4, width="1.5in"))
-    assert "0.1" not in narrow and "Head 0.1" in narrow  # which the title names
-    capture = kinds.translator()
-    layer = next(row.index for row in capture.spec.layers if row.role == "cross")
-    for across in (False, True):
-        page = linked(capture, LinkOptions(across=across), layer, 0, 3)
-        assert {"Der", "The"} <= set(words(page))
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -289,9 +269,6 @@ def test_completeness_what_is_not_heard_and_heads_that_are_off_are_said():
     said = " ".join(words(page_of(answer_panel(sea, "tokens"))))
     assert "the output changes by +3.500" in said
     assert f"completeness error {100 * answer_of(sea).error:,.0f} %" in said
-    panel = answer_panel(sea, "tokens", found=answer_of(sea, position=20))
-    assert len(panel.content.texts[0].values) == 21
-    assert "depends only on the first 21 tokens" in " ".join(words(page_of(panel)))
     off = replace(sea, off=frozenset({HeadId(0, 1)}))
     said = words(page_of(answer_panel(off, "heads", "neurips")))
     assert said.count("off") == 1 and "Switched off: 0.1." in said

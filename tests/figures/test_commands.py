@@ -70,15 +70,6 @@ EVERYTHING = {
     "metrics": ("entropy", "distance"),
     "order": "weight",
 }  # fmt: skip
-CASES = {
-    "usual": {},
-    "everything": EVERYTHING,
-    "no title": {"title": "", "selection": Selection(0, 2, 0), "links": LinkOptions(least=0.01),
-                 "recipe": RolloutOptions(signed=True), "display": Display(limits=(-1.0, 1.0))},
-    "as the window": {"selection": Selection(7, 2, 5), "heads": (HeadId(0, 1), HeadId(3, 2)),
-                      "links": LinkOptions((HeadId(0, 0), HeadId(1, 1)), queries=(5,)),
-                      "display": Display(scale="linear")},
-}  # fmt: skip
 
 
 def command_in(path):
@@ -118,20 +109,12 @@ def twice(files, tmp_path, monkeypatch, spec, sources, suffix):
     return words
 
 
-def turns():
-    """Every kind with everything set, some with the other cases too, in formats in turn."""
-    for at, kind in enumerate(FIGURES):
-        others = ("usual", "as the window", "no title")[at % 3 : at % 3 + 1]
-        for case in ("everything", *(others if at % 2 else ())):
-            yield kind, case, (".pdf", ".svg", ".png")[(at + at // 3 + len(case)) % 3]
-
-
-@pytest.mark.parametrize(("kind", "case", "suffix"), [*turns()])
-def test_the_command_in_a_figure_remakes_it_to_the_byte(
-    kind, case, suffix, files, tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("kind", FIGURES)
+def test_the_command_in_a_figure_remakes_it_to_the_byte(kind, files, tmp_path, monkeypatch):
+    """With every option set, in each format in turn."""
+    suffix = (".pdf", ".svg", ".png")[list(FIGURES).index(kind) % 3]
     sources = [("a picture.h5", 0)] if kind == "image" else SOURCES[FIGURES[kind].of]
-    twice(files, tmp_path, monkeypatch, Spec(kind, **CASES[case]), sources, suffix)
+    twice(files, tmp_path, monkeypatch, Spec(kind, **EVERYTHING), sources, suffix)
 
 
 @pytest.mark.parametrize(
@@ -140,9 +123,7 @@ def test_the_command_in_a_figure_remakes_it_to_the_byte(
         (Spec("compare", Selection(4, 1, beside=HeadId(3, 2)), title="“é” — \\(x) 모래"),
          SOURCES["pair"], ".pdf", "hgviz figure 'my text.h5' ./-b.h5 --kind compare --layer 4 "
          "--head 1 --beside 3.2"),
-        (Spec("map", Selection(1, 2)), [("many.h5", 2)], ".svg", "--item 2"),
         (Spec("compare", Selection(1, 2)), [("many.h5", 2), ("many.h5", 0)], ".svg", "--item 2,0"),
-        (Spec("activation"), [("my text.h5", 0), ("many.h5", 1)], ".svg", "--item 0,1"),
     ],
 )  # fmt: skip
 def test_titles_in_any_script_and_texts_of_a_corpus_are_said(
@@ -229,14 +210,10 @@ def test_tokens_are_named_one_by_one_or_from_where_to_where():
     ("kind", "name", "value", "message"),
     [
         ("map", "layer", -1, "layer cannot be -1: it must be a whole number, 0 or more"),
-        ("map", "layer", "3", "whole number"),
-        ("map", "title", 3, "it must be text"),
         ("map", "scale", None, "one of linear, sqrt, log"),
         ("map", "limits", "0:1:2", "such as 0:0.5"),
-        ("map", "limits", "nan:1", "such as 0:0.5"),
         ("map", "limits", [1, 0], "limits cannot be 1:0"),
         ("wall", "shared", 1, "true or false"),
-        ("links", "least", "0.1", "a number"),
         ("links", "least", 10**400, "a number"),
         ("links", "heads", "3.0,3.*", "named twice"),
         ("links", "queries", 3, "or all"),
@@ -256,11 +233,7 @@ def test_what_an_option_does_not_take_is_said(kind, name, value, message):
     [
         (Panel(Spec("compare"), CaptureFacts(A), ("/a/x.h5", "/b/x.h5")), "f.pdf",
          "A.h5 B.h5 --kind compare -o f.pdf"),
-        (Panel(Spec("compare"), CaptureFacts(A), ("/a/x.h5", "/a/x.h5")), "f.pdf",
-         "x.h5 x.h5 --kind compare -o f.pdf"),
         (Panel(Spec(), CaptureFacts(A), ("",)), "f.pdf", "CAPTURE.h5 --kind map -o f.pdf"),
-        (Panel(Spec(format="svg"), CaptureFacts(A), ("a.h5",)), "f.svg",
-         "a.h5 --kind map -o f.svg"),
         (Panel(Spec(format="svg"), CaptureFacts(A), ("a.h5",)), "f.dat",
          "a.h5 --kind map --format svg -o f.dat"),
     ],

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hgviz import tasks
-from hgviz.core import Display, HeadId, HgvizError, Selection, parse_heads
+from hgviz.core import Display, HeadId, HgvizError, Selection
 from hgviz.figures import WIDTHS, CaptureFacts, Spec, labels, points
 from hgviz.figures.charts import Grid, Grids, Line, Plot, Plots, Strip, Strips
 from hgviz.figures.labels import (
@@ -53,7 +53,6 @@ TITLES = (
     "What a head of the last layer that reads whole words does with $x^2$ and モデル",
 )
 DRAWN = ("map", "links", "wall", "levels", "rollout", "compare")  # of any capture
-MEASURED = ("profile", "neurons")  # of those whose heads can be measured
 
 
 @cache
@@ -63,18 +62,17 @@ def _content(kind, name, chosen):
         return CaptureFacts(capture)
     if kind == "compare":
         return tasks.panel(Spec(kind, replace(chosen, query=None)), [capture] * 2).content
-    chosen = chosen if kind == "neurons" else Selection(0, 0, chosen.query)
-    return tasks.panel(Spec(kind, chosen), capture).content
+    return tasks.panel(Spec(kind, Selection(0, 0, chosen.query)), capture).content
 
 
 def page_of(kind, name, number, width):
-    """A page; number: which of the selections, titles and ways to draw it has. None where a kind
-    cannot be drawn: composed of slots, measured of dense maps."""
+    """A page; number: which of the selections, titles and ways to draw it has. None where maps
+    over slots cannot be composed."""
     chosen = selections(capture_of(name))[number % 3]
     try:
         content = _content(kind, name, chosen)
     except HgvizError:
-        assert kind in ("rollout", *MEASURED)
+        assert kind == "rollout"
         return None
     if kind == "rollout":
         chosen = Selection(0, 0, chosen.query)
@@ -97,17 +95,12 @@ def test_no_figure_of_any_text_has_a_flaw(name):
         number = 5 * list(MAKERS).index(name) + 2 * at
         width = EVERY_WIDTH[number % len(EVERY_WIDTH)]
         require_sound(page_of(kind, name, number // 2, width), width, kind)
-    widths = {(5 * at + 2 * kind) % len(EVERY_WIDTH) for at in range(len(MAKERS)) for kind in (0,)}
-    assert len(widths) == len(EVERY_WIDTH)
 
 
 # --- charts and answers ---------------------------------------------------------------------------
 
 
 def _profiles(name):
-    if name == "some heads off":
-        off = parse_heads("3.1,4.*", capture_of("sea").spec.layers)
-        return [capture_of("sea"), replace(capture_of("sea"), off=off)]
     if name == "two shapes":
         return [capture_of("sea"), make_capture(SEA, strides=(1, 2), heads=3), capture_of("words")]
     if name == "hostile names":
@@ -159,20 +152,19 @@ LINKS = {
     "several": LinkOptions(queries=(2, 4, 9), heads=(HeadId(0, 1), HeadId(1, 2)), most=3),
     "all heads": LinkOptions(heads=tuple(HeadId(1, n) for n in range(6)), most=2),
     "words": LinkOptions(words=True, special=False, mass=0.7, most=0),
-    "mean": LinkOptions(heads=(HeadId(0, 1), HeadId(2, 2)), fuse="mean"),
     "every query": LinkOptions(queries=tuple(range(12)), most=2),
 }
-NUMBERS = np.linspace(0, 1, 9), np.zeros(9), 1e-7 * np.arange(9), np.r_[np.nan, 5e4 * np.ones(8)]
-ODD = "one letter", "deep", "many layers", "ragged", "states", "slots", "one signed"
+NUMBERS = np.zeros(9), 1e-7 * np.arange(9), np.r_[np.nan, 5e4 * np.ones(8)]
+ODD = "one letter", "many layers", "ragged", "states"
 CHARTS = [
     *((name, "curve", _studies, name) for name in STUDIES),
     *((f"profile {name}", "profile", lambda name: profile_chart(_profiles(name)), name)
-      for name in (*ODD, "two texts", "some heads off", "two shapes", "hostile names")),
+      for name in (*ODD, "two texts", "two shapes", "hostile names")),
     *((f"plots {at}", "activation", _plots, values) for at, values in enumerate(NUMBERS)),
     ("strips", "activation", lambda _: _strips(), None),
-    *((f"grids {heads}", "activation", _grids, heads) for heads in (1, 6, 90)),
+    *((f"grids {heads}", "activation", _grids, heads) for heads in (1, 90)),
     ("activations", "activation", activation_chart, ["softmax", "ymish", "linear", "topk"]),
-    *((f"pair {name}", "compare", _pair, name) for name in list(MAKERS)[::3]),
+    *((f"pair {name}", "compare", _pair, name) for name in list(MAKERS)[::4]),
 ]  # fmt: skip
 
 
@@ -186,7 +178,7 @@ def test_no_chart_has_a_flaw(kind, make, given, request):
     require_sound(compose(Spec(kind, width=width), chart), width)
 
 
-@pytest.mark.parametrize("name", ["one letter", "hostile", "two texts", "long names", "ragged"])
+@pytest.mark.parametrize("name", ["hostile", "two texts", "ragged"])
 def test_no_answer_has_a_flaw(name):
     wide = "neurips" if len(name) % 2 else "acl"
     for way, width in zip(WAYS, ("1.6in", wide, wide, "1.6in"), strict=True):
@@ -194,7 +186,7 @@ def test_no_answer_has_a_flaw(name):
         require_sound(compose(panel.spec, panel.content), width, way)
 
 
-@pytest.mark.parametrize("name", ["hostile", "Arabic", "relative", *kinds.KINDS])
+@pytest.mark.parametrize("name", ["hostile", "relative", *list(kinds.KINDS)[::3]])
 def test_no_neurons_have_a_flaw(name):
     if name in kinds.KINDS:
         capture = kinds.KINDS[name]()
@@ -224,13 +216,9 @@ WRONG = {
     "'long' is 10": lambda page: page.text(95, 20, "long"),
     "'abc' lies over a raster": lambda page: page.image(RASTER, 5, 40, 10, 10),
     "'abc' lies over a fill": lambda page: page.box(5, 40, 10, 10, fill="red"),
-    "'abc' lies over a fill.": lambda page: page.polygon([(0, 60), (20, 60), (20, 30)], "red"),
     "'abc' is crossed by a line": lambda page: page.lines([[(0, 48), (90, 48)]], "red"),
     "'abc' is crossed by a line.": lambda page: page.marks([(14, 48)], "o", "red", 3),
-    "'abc' is crossed by a line..": lambda page: page.hatch(0, 30, 50, 29),
     "'a line' is": lambda page: page.marks([(99.5, 8)], "o", "red", 3),
-    "'a line' is.": lambda page: page.box(50, 10, 50, 10, edge="red", line=1),
-    "'a fill' is": lambda page: page.box(50, 10, 60, 10, fill="red"),
     "a colour bar": lambda page: (
         page.box(20, 5, 30, 30, edge="red"), page.image(RASTER, 60, 5.2, 7, 30)
     ),
@@ -257,7 +245,7 @@ def test_a_flaw_is_found(flaw):
 @pytest.mark.parametrize(
     ("name", "width"),
     [("sea", "acl"), ("Hangul", "neurips"), ("words", "acl"), ("long names", "neurips"),
-     ("many and one", "acl"), ("long", "neurips")],
+     ("many and one", "acl")],
 )  # fmt: skip
 def test_the_labels_of_a_map_are_those_of_its_axes_and_no_others(name, width):
     capture = capture_of(name)
@@ -326,7 +314,6 @@ PADDED = np.array([(-1, -1), (0, 1), (1, 2), (-1, -1)])
         (word_marks, plain(["hour-", "glass", "sea"]).prompt, unit_spans(5),
          [(0, 1, "[CLS]"), (1, 3, "hour-glass"), (3, 4, "sea"), (4, 5, "[SEP]")]),
         (token_marks, byte_prompt("a한b"), unit_spans(5), [(0, 1, "a"), (1, 4, "한"), (4, 5, "b")]),
-        (token_marks, byte_prompt("ab"), PADDED, [(1, 2, "a"), (2, 3, "b")]),
         (word_marks, byte_prompt("ab"), PADDED, [(1, 3, "ab")]),
     ],
 )  # fmt: skip

@@ -201,8 +201,7 @@ def test_a_pooled_read_has_the_bits_of_pooling_the_whole_map(factors, zoom, redu
         assert part.size == 0
 
 
-@pytest.mark.parametrize("width", [32, 48, 64])
-@pytest.mark.parametrize("sharp", [0.5, 2.0, 4.0])
+@pytest.mark.parametrize(("width", "sharp"), [(48, 0.5), (64, 4.0)])
 def test_over_a_layer_the_error_is_at_most_twice_that_of_the_model(width, sharp):
     rule = Rule(width**-0.5, ("softmax",) * 2, (None,) * 2, causal=True)
     factors = make(rule, 700, 700, width)

@@ -147,10 +147,9 @@ def test_one_row_taken_apart_gives_the_row(layer, row, head):
     assert scaled_error(found.weights, reference(q, k, rule)[head, row]) < 2e-6
 
 
-@pytest.mark.parametrize("tokens", [21, 5000])
-@pytest.mark.parametrize("groups", [1, 2, 4])
-def test_a_file_keeps_every_part_of_the_rule_and_shared_keys_once(tmp_path, tokens, groups):
-    random = np.random.default_rng(5)
+@pytest.mark.parametrize("groups", [1, 4])
+def test_a_file_keeps_every_part_of_the_rule_and_shared_keys_once(tmp_path, groups):
+    random, tokens = np.random.default_rng(5), 1200
     q, k = (random.normal(size=(h, tokens, WIDTH)).astype(np.float32) for h in (HEADS, groups))
     rule = Rule(
         0.3, ("softmax",) * HEADS, (None,) * HEADS, causal=True, band=(700, 0), chunk=1000,

@@ -12,7 +12,7 @@ from tests.maps.reference import OPEN, scores, statistic, visible, whole_map
 from tests.maps.test_lazy import make
 
 
-@pytest.mark.parametrize("spread", [0.3, 1, 3, 40])
+@pytest.mark.parametrize("spread", [0.3, 40])
 def test_rows_that_no_weight_dominates_are_left_and_every_tile_stays_exact(spread):
     rule = Rule(0.125, ("softmax",), (None,), causal=True)
     factors = make(rule, 700, 700, width=64)
@@ -33,8 +33,7 @@ def test_rows_that_no_weight_dominates_are_left_and_every_tile_stays_exact(sprea
 
 
 @pytest.mark.parametrize("activation", ["softmax", "linear", "ymish", "tanh", *OPEN])
-@pytest.mark.parametrize("norm", [None, "l2", "l2-literal"])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("norm", "dtype"), [(None, "float64"), ("l2-literal", "float32")])
 def test_what_is_measured_of_any_rule_gives_its_maps(activation, norm, dtype):
     rule = Rule(0.3, (activation,) * 2, (norm,) * 2, causal=True, keep=np.arange(300) > 2)
     factors = make(rule, 300, 300, width=16)

@@ -132,12 +132,6 @@ def test_logits_of_many_tokens_stay_in_the_file(tmp_path, capture, monkeypatch):
         assert (found[at] == logits[at]).all()
     again = open_capture(write_capture(tmp_path / "b.h5", open_capture(path)))
     assert (np.asarray(again.logits) == logits).all()
-    whole = path.read_bytes()
-    at = whole.index(logits[-1].tobytes()[:64])
-    other = tmp_path / "c.h5"
-    other.write_bytes(whole[:at] + b"damage" + whole[at + 6 :])
-    with pytest.raises(HgvizError):
-        open_capture(other).logits[len(logits) - 1]
 
 
 # --- many texts -----------------------------------------------------------------------------------
@@ -257,9 +251,7 @@ def test_what_failed_before_its_first_layer_leaves_nothing(tmp_path, small, star
     "text": lambda one: {"prompt": byte_prompt("Another text, captured. ")},
     "set of heads switched off": lambda one: {"off": frozenset([HeadId(0, 0)])},
     "masking": lambda one: {"made": replace(one.made, masking="compat")},
-    "number format": lambda one: {"made": replace(one.made, dtype="bfloat16")},
     "model": lambda one: {"spec": replace(one.spec, digest="1" * 64)},
-    "text of the decoder": lambda one: {"target": byte_prompt("Its target is Longer.")},
 }.items())  # fmt: skip
 def test_what_is_left_of_another_capture_is_not_gone_on_with(tmp_path, small, change, named):
     path = tmp_path / "a.h5"
@@ -272,16 +264,11 @@ def test_what_is_left_of_another_capture_is_not_gone_on_with(tmp_path, small, ch
         assert writer.committed == set()
 
 
-def write_one(path, texts):
-    return write_capture(path, texts[0])
-
-
-@pytest.mark.parametrize("write", [write_one, write_corpus])
-def test_a_file_that_exists_is_replaced_only_by_force(tmp_path, texts, write):
-    path = write(tmp_path / "a.h5", texts)
+def test_a_file_that_exists_is_replaced_only_by_force(tmp_path, texts):
+    path = write_capture(tmp_path / "a.h5", texts[0])
     before = path.read_bytes()
     with pytest.raises(HgvizError, match="already exists"):
-        write(path, texts)
+        write_corpus(path, texts)
     assert path.read_bytes() == before
     opened = open_capture(path)  # also by a change of itself
     write_capture(path, replace(opened, logits=None), force=True)
@@ -293,7 +280,7 @@ def test_a_file_that_exists_is_replaced_only_by_force(tmp_path, texts, write):
         write_capture(tmp_path / "b.h5", replace(opened, maps=(None, *opened.maps[1:])))
 
 
-@pytest.mark.parametrize("write", [write_one, write_corpus])
+@pytest.mark.parametrize("write", [lambda path, texts: write_capture(path, texts[0]), write_corpus])
 def test_parts_that_stay_beside_a_finished_file_are_seen_to_be_done(
     tmp_path, texts, monkeypatch, write
 ):
@@ -340,7 +327,7 @@ while True:
 """
 
 
-@pytest.mark.parametrize("delay", [0.0, 0.027, 0.08])
+@pytest.mark.parametrize("delay", [0.0, 0.05])
 def test_a_killed_capture_always_opens_and_keeps_what_was_committed(tmp_path, delay):
     path = tmp_path / "a.h5"
     process = subprocess.Popen(

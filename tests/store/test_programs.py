@@ -49,9 +49,7 @@ def test_a_map_is_what_the_formula_says(tmp_path, layer, expected):
     assert capture.prompt.text == "The cat sat on it" and capture.prompt.label(1) == " cat"
 
 
-@pytest.mark.parametrize(
-    "activation", ["softmax", "linear", "ymish", "softmax1", "softpick", "sigmoid"]
-)
+@pytest.mark.parametrize("activation", ["softmax", "linear", "ymish", "sigmoid"])
 @pytest.mark.parametrize("norm", [None, "l2", "l2-literal"])
 def test_scores_of_any_activation_may_be_normalised(tmp_path, activation, norm):
     layer = {"q": Q, "k": K, "activation": activation, "norm": norm, "causal": True}
@@ -62,14 +60,13 @@ def test_scores_of_any_activation_may_be_normalised(tmp_path, activation, norm):
     ({}, "it has no 'q'"), ({"q": Q}, "it has no 'k'"), (None, "it is a NoneType"),
     ({"q": Q, "k": K[:, :4]}, "q is (2, 5, 8) and k (2, 4, 8)"),
     ({"q": Q[:, :4], "k": K[:, :4]}, "for 5 tokens"),
-    ({"q": Q * np.nan, "k": K}, "not finite"), ({"q": Q.astype(int), "k": K}, "int64"),
+    ({"q": Q * np.nan, "k": K}, "not finite"),
     ({"q": Q, "k": K, "activation": "topk"}, "cannot be computed from q and k"),
     ({"q": Q, "k": K, "norm": "l3"}, "unknown norm 'l3'"),
     ({"q": Q, "k": K, "keep": [True]}, "keep is (1,)"), ({"q": Q, "k": K, "mask": None}, "'mask'"),
     ({"weights": np.ones((1, 4, 5))}, "weights are (1, 4, 5)"),
     ({"q": [[1.0], [2.0, 3.0]], "k": K}, "q is a list that numpy cannot read"),
     ({"q": Q, "k": K, "scale": np.nan}, "its scale is not a finite number"),
-    ({"q": Q, "k": K, "scale": None}, "its scale is not a finite number"),
     ({"q": Q, "k": K, "causal": np.ones(5)}, "causal is neither True nor False"),
     ({"q": 1e30 * Q, "k": 1e30 * K}, "too large for float32"),
     ({"weights": np.full((1, 5, 5), 1e300)}, "not finite in float32"),

@@ -156,11 +156,10 @@ HEAD = {"format": "hgviz-sweep", "format_version": [1, 0]}
 
 
 @pytest.mark.parametrize(("content", "why"), [
-    (b"", "damaged"), (b"{", "damaged"), (b"\xff\xfe\x00", "damaged"), (b"[]", "damaged"),
-    (b"{}", "not the plan"), (b'{"format": 3}', "damaged"), (b"[" * 100_000, "damaged"),
+    (b"", "damaged"), (b"\xff\xfe\x00", "damaged"), (b"{}", "not the plan"),
+    (b'{"format": 3}', "damaged"), (b"[" * 100_000, "damaged"),
     ({"format": "hgviz-sweep"}, "version 0"), ({**HEAD, "format_version": [2, 0]}, "version 2"),
-    ({**HEAD, "format_version": "1"}, "damaged"), (HEAD, "damaged.*cells"),
-    ({**HEAD, "cells": [3]}, "damaged"), ({**HEAD, "cells": [{}]}, "damaged.*work"),
+    (HEAD, "damaged.*cells"), ({**HEAD, "cells": [{}]}, "damaged.*work"),
     ({**HEAD, "cells": [ROW | {"key": "../../../../etc/passwd"}]}, "damaged.*key"),
     ({**HEAD, "cells": [ROW | {"key": "a" * 24 + "\n"}]}, "damaged.*key"),
     ({**HEAD, "cells": [ROW | {"needs": ["../x"]}]}, "damaged.*needs"),
