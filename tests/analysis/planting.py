@@ -81,8 +81,8 @@ def translated(
     for i in range(decoder):
         rows += [(f"decoder.{i}", "self", 1, 1), (f"decoder.{i}.cross", "cross", 1, 0)]
     layers = tuple(
-        Layer(i, name, role, level, key_level, tuple(range(heads)), ("softmax",) * heads,
-              role == "self" and level == 1)
+        Layer(i, name, role, level, key_level, tuple(range(heads)),
+              ("tanh" if signed else "softmax",) * heads, role == "self" and level == 1)
         for i, (name, role, level, key_level) in enumerate(rows)
     )  # fmt: skip
     levels = (Level(0), Level(1, sequence="target"))

@@ -240,22 +240,6 @@ def pair(a, b):
     return one
 
 
-@pytest.mark.parametrize(("a", "b", "wanted"), [
-    (IDENTITY, UNIFORM, {"largest": 1 - 1 / N, "relative_largest": 1 - 1 / N, "js": JS,
-     "mean": 2 * (N - 1) / N**2, "relative_mean": 2 * (N - 1) / N**2, "entropy": (0, np.log(N)),
-     "near_zero": ((N - 1) / N, 0), "negative": (0, 0), "rank": (N, 1)}),
-    (IDENTITY, np.roll(IDENTITY, 1, 0), {"js": 1, "largest": 1, "relative_mean": 2 / N}),
-    (UNIFORM, -UNIFORM, {"largest": 2 / N, "relative_largest": 2, "js": 0, "negative": (0, 1)}),
-    (0 * IDENTITY, 0 * IDENTITY, {"largest": 0, "mean": 0, "relative_largest": 0, "rank": (0, 0)}),
-    *((one, one, {"largest": 0, "mean": 0, "relative_mean": 0, "js": 0})
-      for one in (SINK, PREVIOUS, -UNIFORM)),
-])  # fmt: skip
-def test_known_maps_have_the_numbers_they_must(a, b, wanted):
-    found = pair(a, b)
-    for name, value in wanted.items():
-        assert getattr(found, name) == pytest.approx(value, abs=1e-7), name
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.integers(0, 2**32 - 1), st.sampled_from([1, 2, 7, 300]))
 def test_rows_agree_with_another_implementation_and_do_not_care_which_is_a(seed, size):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from scipy.spatial.distance import jensenshannon
 
 from hgviz.analysis import metrics
-from hgviz.analysis.comparison import MetricCollector, NanMean, metric_changes
+from hgviz.analysis.comparison import MetricCollector, metric_changes
 from hgviz.analysis.tokens import Layout
 from hgviz.core import HeadId, Layer, Level, ModelSpec
 from tests.analysis.planting import even_rows, letters, plant
@@ -107,50 +107,6 @@ def measured(*maps, **slopes):
     return text_of({0: np.stack(maps)}, **slopes)
 
 
-def test_closed_forms_of_maps():
-    mixed = np.where(np.arange(N) % 4, 0.5, -1.0) * np.ones((N, 1))
-    found = measured(IDENTITY, UNIFORM, SINK, PREVIOUS, BAND, -IDENTITY, mixed)
-    spread = -(0.5 * np.log(0.5) + 2 * 0.25 * np.log(0.25))
-    below, above = N // 4, 0.5 * (N - N // 4)
-    one = (N - 1) / N
-    wanted = {
-        "entropy": [0, np.log(N), 0, 0, spread, 0],
-        "near_zero": [one, 0, one, one, (N - 3) / N, one, 0],
-        "row_sum": [1, 1, 1, 1, 1, -1, above - below],
-        "negative_mass": [0, 0, 0, 0, 0, 1, below / (below + above)],
-    }
-    for name, values in wanted.items():
-        assert np.allclose(found.values[name][: len(values)], values), name
-    # a circulant map has the sizes of its Fourier transform: 1/2 + 1/2 cos; two rows of the
-    # previous token are the same
-    band = np.sort(np.abs(0.5 + 0.5 * np.cos(2 * np.pi * np.arange(N) / N)))[::-1]
-    for head, sizes in enumerate((np.ones(N), [1], [1], [np.sqrt(2), *np.ones(N - 2)], band)):
-        p = np.array(sizes)[np.array(sizes) > 1e-12] / np.sum(sizes)
-        assert found.values["rank"][head] * N == pytest.approx(np.exp(-(p * np.log(p)).sum()))
-
-
-def test_distances_of_maps():
-    found = measured(IDENTITY, SINK, UNIFORM, PREVIOUS)
-    apart = found.apart
-    assert np.allclose(np.diag(apart), 0) and np.allclose(apart, apart.T)
-    assert np.isclose(apart[0, 1], (N - 1) / N)  # only the first row is shared
-    m, rest = (1 + 1 / N) / 2, 1 / (2 * N)
-    mixed = -m * np.log2(m) - (N - 1) * rest * np.log2(rest)
-    assert np.isclose(apart[0, 2], np.sqrt(mixed - np.log2(N) / 2))
-    assert np.allclose(found.values["apart"], apart.sum(1) / 3)
-    maps = {0: np.stack([IDENTITY, SINK]), 1: np.eye(N)[None, : N // 2]}
-    found, other = text_of(maps), text_of({0: UNIFORM[None]})
-    assert np.isnan(found.apart[:2, 2]).all() and np.isfinite(found.apart[:2, :2]).all()
-    assert np.isnan(found.values["apart"][2])  # a head alone in its layer
-    between = metrics.distances_between(found, other)
-    assert np.isfinite(between[:2, 0]).all() and np.isnan(between[2, 0])
-    mean = NanMean()
-    mean.add(metrics.distances_between(text_of({0: np.eye(5)[None]}), other))
-    assert mean.value() is None  # maps of other shapes
-    mean.add(between)
-    assert np.allclose(mean.value(), between, equal_nan=True)
-
-
 def test_slopes_count_where_something_depends_on_a_row():
     at_weights, at_scores = np.zeros((2, 2, N, N))
     at_weights[:, :3] = 2.0
@@ -234,12 +190,6 @@ def kernel(matrix, causal=False):
     return kernels(matrix[None], causal=causal)[0]
 
 
-def toeplitz(n, weights, offsets, causal=False):
-    """(n, n): a kernel at every row, what falls out of the map left out, rows of sum 1."""
-    out = sum(weight * np.eye(n, k=at) for weight, at in zip(weights, offsets, strict=True))
-    return even_rows(np.tril(out) if causal else out)
-
-
 def dense(texts, causal):
     """Written from its definition, on whole maps: score, centre, width."""
     reach = max(map(len, texts)) - 1
@@ -262,30 +212,8 @@ def dense(texts, causal):
     return np.mean(scores), centre, np.sqrt((p * (offsets - centre) ** 2).sum() / p.sum())
 
 
-FAR = np.arange(11) - np.arange(11)[:, None]
 STILL = np.eye(11)
-BACK = np.eye(11, k=-1) + np.eye(1, 11) * np.eye(11, 1)
 REST = np.eye(11)[np.zeros(11, int)]
-LOWER = even_rows(np.tril(np.ones((11, 11))))
-
-
-@pytest.mark.parametrize(("matrix", "causal", "score", "is_convolution"), [
-    (STILL, False, 1, True),
-    *((np.eye(24, k=offset), False, 1, True) for offset in (-1, 1, -3)),  # rows without weight
-    (BACK, True, 0.98, True),
-    # Cordonnier's quadratic encoding, alpha 1.7 and centre 2 of 11 positions: 0.943 by the edges
-    (even_rows(np.exp(-1.7 * (FAR - 2.0) ** 2)), False, 0.943, True),
-    (REST, False, 0.36, False), (REST, True, None, False),
-    (np.full((9, 9), 1 / 9), False, np.nan, False), (LOWER, True, np.nan, False),
-    (np.ones((1, 1)), False, np.nan, False), (np.zeros((5, 5)), False, np.nan, False),
-    (toeplitz(40, [0.2, 0.5, 0.3], [-2, -1, 0], True), True, None, True),
-    (toeplitz(60, [1] * 13, range(-6, 7)), False, None, False),  # too wide
-])  # fmt: skip
-def test_kernels_of_known_maps(matrix, causal, score, is_convolution):
-    found = kernel(matrix, causal)
-    assert found.is_convolution == is_convolution
-    if score is not None:
-        assert found.score == pytest.approx(score, abs=5e-3, nan_ok=True)
 
 
 @settings(max_examples=40, deadline=None)

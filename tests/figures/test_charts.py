@@ -14,16 +14,15 @@ from hgviz import palettes, tasks
 from hgviz.analysis import importance as analysed
 from hgviz.analysis.roles import roles
 from hgviz.core import HeadId, HgvizError, Selection
-from hgviz.figures import Panel, Spec
+from hgviz.figures import Spec
 from hgviz.figures.output import compose, draw
 from hgviz.figures.spec import quoted
 from hgviz.files import resource
-from hgviz.language import decimals
 from hgviz.maps import DenseMap
-from hgviz.maps.links import LinkOptions
+from hgviz.models import open_model
 from hgviz.tasks.attribution import MOST_KEYS as MOST_SCORED
+from hgviz.tasks.attribution import prompt_options
 from hgviz.tasks.charts import (
-    MOST_KEYS,
     MOST_SIDE,
     neurons_chart,
     profile_chart,
@@ -151,38 +150,6 @@ def test_a_profile_shows_what_says_something_and_says_what_is_missing(monkeypatc
 # --- neurons --------------------------------------------------------------------------------------
 
 
-def test_a_weight_is_taken_apart_element_by_element(tmp_path):
-    chart = neurons_chart(capture_of("sea"), Selection(0, 1, 30))
-    (score,) = (stage.values for stage in chart.stages if stage.kind == "score")
-    products = chart.products[0]
-    np.testing.assert_allclose(score, products.values.sum(1) / len(products.left) ** 0.5, 1e-9)
-    seen = np.exp(score - score.max())
-    assert len(chart.columns) == 31  # all that it sees: the weights are softmax of these alone
-    np.testing.assert_allclose(chart.stages[-1].values, seen / seen.sum(), atol=1e-6)
-    rows = table(Panel(Spec("neurons"), chart), tmp_path / "f.csv")
-    assert [int(row["column"]) for row in rows] == list(range(31))
-    width = sum(name.startswith("q × k ") for name in rows[0])
-    for row in rows:
-        products = [float(row[f"q × k {at}"]) for at in range(width)]
-        assert sum(products) == approx(float(row["q·k"]), abs=1e-4)
-        assert products[3] == approx(float(row["q 3"]) * float(row["k 3"]), abs=1e-5)
-
-
-def test_of_many_keys_the_strongest_are_drawn_and_the_chosen_one_is_framed():
-    capture, chosen = capture_of("sea"), Selection(0, 4, 89)
-    chart, weights = neurons_chart(capture, chosen), capture.maps[0].read(4, (89, 90))[0]
-    assert len(chart.columns) == MOST_KEYS and (np.diff(chart.columns) > 0).all()
-    strongest = np.argsort(-weights, kind="stable")[:MOST_KEYS]
-    assert set(chart.columns.tolist()) == set(strongest.tolist())
-    by_weight = neurons_chart(capture, chosen, "weight")
-    assert (np.diff(np.abs(by_weight.stages[-1].values)) <= 1e-9).all() and by_weight.marked == 0
-    framed = neurons_chart(capture, Selection(0, 0, 20, 7))
-    assert framed.columns[framed.marked] == 7
-    assert neurons_chart(capture, Selection(0, 0, 20, 40)).marked is None
-    off = replace(capture, off=frozenset({HeadId(0, 1)}))
-    assert "This head is switched off." in neurons_chart(off, Selection(0, 1, 20)).notes
-
-
 def _untimed():
     study = timed(study_of(METHODS[:2]), "michel")
     return tasks.study_chart("curve", [study], ["signed"], axis="time")
@@ -228,14 +195,6 @@ LONG = make_capture("The sand runs down and then it stops. " * 12, strides=(1, 2
 
 def linked(capture, links, *chosen, width="acl2"):
     return compose(Spec("links", Selection(*chosen), width=width, links=links), capture)
-
-
-def test_as_many_curves_as_links_and_the_numbers_of_the_row():
-    page = linked(BERT, LinkOptions(most=4), 0, 1, 4)
-    best = np.sort(BERT.maps[0].read(1)[4])[::-1][:4]
-    assert {decimals(float(weight)) for weight in best} <= set(words(page))
-    widths = sorted(one.get_linewidth() for one in page.axes.patches)
-    np.testing.assert_allclose(widths, 0.3 + 2.3 * np.sort(best) / best[0], rtol=1e-5)
 
 
 # --- answers --------------------------------------------------------------------------------------
@@ -301,6 +260,14 @@ def test_the_command_in_a_figure_draws_it_again_to_the_byte(asked, tmp_path, out
     assert command[:2] == ["hgviz", "attribute"] and "/" not in command[2].removeprefix("sample/")
     output(*command[1:])
     assert (tmp_path / "again" / "f.svg").read_text() == drawn and str(tmp_path) not in drawn
+
+
+def test_a_command_names_only_a_text_that_the_model_reads_the_same():
+    model = open_model(HOURGLASS)
+    seen = tasks.capture(model, model.tokenize("The sea"))
+    assert prompt_options(model, seen) == ("--text", "The sea") and prompt_options(None, seen) == ()
+    turned = replace(seen, prompt=replace(seen.prompt, ids=seen.prompt.ids[::-1].copy()))
+    assert prompt_options(model, turned) == ()
 
 
 def test_a_shell_reads_the_text_in_a_command_as_it_was():

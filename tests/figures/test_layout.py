@@ -334,15 +334,6 @@ def test_thinned_labels_keep_their_distance_and_the_chosen_one(starts, cell, nee
     assert np.diff(middles).min(initial=need) >= need - 1e-6
 
 
-def test_a_token_of_millions_of_characters_is_cut_before_it_is_measured():
-    long = "ab$<b>\u202e" * 600_000
-    assert len(visible(long)) <= labels.LONGEST + 1
-    assert visible(long).endswith("…") and "\u202e" not in visible(long)
-    prompt = plain(["x ", "a" * 4_000_000, " y"]).prompt
-    for mark in (*token_marks(prompt, unit_spans(3)), *word_marks(prompt, unit_spans(3))):
-        assert len(mark.words) <= 2 * labels.LONGEST + 1
-
-
 @given(st.lists(st.text("Wi가 ", min_size=1, max_size=9), min_size=1, max_size=9), st.floats(1, 60))
 def test_level_labels_lie_over_their_axis_and_apart(words, cell):
     marks = [Mark(at, at + 1, word) for at, word in enumerate(words)]

@@ -180,6 +180,7 @@ def test_the_file_says_where_it_comes_from(tmp_path, monkeypatch):
     draw(spec, capture, tmp_path / "f.svg"), draw(spec, capture, tmp_path / "f.pdf")
     for file in tmp_path.iterdir():
         assert b"/home" not in file.read_bytes() and b"secret" not in file.read_bytes()
+    assert "ann" not in output.without_folders("hgviz figure /home/ann/'unclosed")
 
 
 # --- what goes wrong ------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from hgviz.figures.cells import seen_cells
 from hgviz.figures.output import csv_table
 from hgviz.figures.spec import kind_of
 from hgviz.maps import DenseMap
+from hgviz.maps.links import LinkOptions
 from tests.figures.making import SEA, capture_of, panel_of, plain
 from tests.making import make_capture
 
@@ -145,6 +146,9 @@ def test_two_heads_are_compared_cell_by_cell_and_a_rollout_is_what_composing_giv
     found = [float(value) for value in column(rows, "weight")]
     np.testing.assert_allclose(found, tasks.rollout(a).ravel(), rtol=1e-5, atol=1e-7)
     assert {*column(rows, "head")} == {"all"}
+    links = LinkOptions(heads=(HeadId(12, 1), HeadId(12, 2)), fuse="mean")
+    rows = read(of("links", a, 12, 1, 30, links=links))
+    assert {*column(rows, "head")} == {"mean of 12.1, 12.2"}
 
 
 # --- texts that mean no good ----------------------------------------------------------------------

@@ -1,7 +1,5 @@
 """A row of a map taken apart: every column by its formula, the last one the map's own weights."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
@@ -56,6 +54,13 @@ def test_every_column_is_what_the_formulas_say(factors):
             assert np.allclose(sums, exact, rtol=1e-9, atol=1e-9)
 
 
+def test_the_norm_as_published_adds_after_it_divides():
+    factors = make(Rule(0.5, ("ymish",), ("l2-literal",), causal=True), 9, 9)
+    found, one = row_of(factors, 0, 6), LazyMap(factors, (0,))
+    assert np.array_equal(found.stage("normed")[:7], found.stage("seen")[:7] / found.length + 1e-9)
+    assert close(found.weights, one.read(0, (6, 7))[0])
+
+
 def test_what_keys_and_distances_add_has_its_place_beside_the_product():
     curve = np.array([[0.5, -1.0], [0.02, 3.0]], np.float32)
     rule = Rule(0.25, ("rbf", "ymish"), (None, "l2"), causal=True, relative=Quadratic(curve))
@@ -70,19 +75,3 @@ def test_what_keys_and_distances_add_has_its_place_beside_the_product():
         assert np.allclose(found.stage("position"), far, rtol=0, atol=1e-12)
         assert np.allclose(found.stage("score"), 0.25 * (product + far), rtol=0, atol=1e-12)
         assert found.query.with_distances(range(3, 9)).products[:, 0].tolist() == far[3:9].tolist()
-
-
-def test_a_softmax_by_hand():
-    rule = Rule(0.5, ("softmax",), (None,), causal=True)
-    factors = make(rule, 3, 3)
-    q = np.array([[[1.0, 0.0], [1.0, 2.0], [0.0, 1.0]]], np.float32)
-    k = np.array([[[2.0, 0.0], [0.0, 2.0], [9.0, 9.0]]], np.float32)
-    lse = np.log(np.exp(1) + np.exp(2))
-    stat = np.array([[1.0, lse, 0.0]])
-    found = row_of(replace(factors, q=q, k=k, stat=stat), 0, 1)
-    assert [one.kind for one in found.stages] == ["product", "score", "seen", "exponent", "weight"]
-    assert found.elements(range(0, 2)).products.tolist() == [[2.0, 0.0], [0.0, 4.0]]
-    assert found.stage("score").tolist() == [1.0, 2.0, 13.5]
-    assert found.stage("seen")[:2].tolist() == [1.0, 2.0] and np.isnan(found.stage("seen")[2])
-    assert np.allclose(found.weights, [np.exp(1 - lse), np.exp(2 - lse), 0])
-    assert found.weights.sum() == pytest.approx(1, abs=1e-12)

@@ -206,3 +206,6 @@ def test_what_is_not_there_is_said(capture):
     for chosen, linking, said in REFUSED:
         with pytest.raises(HgvizError, match=said):
             links_of(capture, chosen, linking)
+    partial = replace(capture, maps=(None, *capture.maps[1:]))
+    with pytest.raises(HgvizError, match="is not captured"):
+        links_of(partial, Selection(0, 0, 3), LinkOptions())

@@ -4,10 +4,6 @@ import errno
 import gzip
 import os
 import re
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -308,48 +304,6 @@ def test_a_root_that_lies_is_not_believed_and_only_own_files_are_removed(tmp_pat
             (part / "root.h5").write_bytes(b"")
         assert open_capture(write_capture(tmp_path / "a.h5", small, force=True)).complete
         assert [one.name for one in part.iterdir()] == ["notes.txt"]
-
-
-KILLED = """
-import sys
-from hgviz.store import Writer
-from tests.making import make_capture
-capture = make_capture("A small text, captured. " * 20, strides=(1, 2), heads=2)
-print("made", flush=True)
-while True:
-    with Writer(sys.argv[1], capture, force=True) as writer:
-        for index, one in enumerate(capture.maps):
-            if index not in writer.committed:
-                writer.add(index, one.factors)
-                print(index, flush=True)
-        writer.finish(capture.logits)
-        print("finished", flush=True)
-"""
-
-
-@pytest.mark.parametrize("delay", [0.0, 0.05])
-def test_a_killed_capture_always_opens_and_keeps_what_was_committed(tmp_path, delay):
-    path = tmp_path / "a.h5"
-    process = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(path)], stdout=subprocess.PIPE, text=True, cwd=ROOT
-    )
-    assert process.stdout.readline() == "made\n"
-    time.sleep(delay)
-    process.send_signal(signal.SIGKILL)
-    lines = process.stdout.read().split()
-    process.stdout.close()
-    process.wait(timeout=100)
-    last = len(lines) - lines[::-1].index("finished") if "finished" in lines else 0
-    if path.exists():
-        assert open_capture(path).complete
-    if (part := tmp_path / "a.h5.part").exists() and part.stat():
-        opened = open_capture(part)
-        for index in map(int, lines[last:]):
-            # the file may have been finished, and its parts removed, before that was said
-            if opened.maps and len(lines) - last < len(opened.maps):
-                assert opened.maps[index].read(0).shape
-    else:
-        assert not lines[last:] or path.exists()
 
 
 # --- disks ----------------------------------------------------------------------------------------
