@@ -224,15 +224,6 @@ def test_of_longer_maps_rows_are_spread_and_the_output_says_so(monkeypatch):
 # --- rows -----------------------------------------------------------------------------------------
 
 
-N = 8
-IDENTITY = np.eye(N, dtype=np.float32)
-UNIFORM = np.full((N, N), 1 / N, np.float32)
-SINK = np.eye(1, N, dtype=np.float32).repeat(N, 0)
-PREVIOUS = np.eye(N, k=-1, dtype=np.float32) + np.eye(1, N, dtype=np.float32) * np.eye(N, 1)
-BITS = (1 + 1 / N) / 2, (N - 1) / (2 * N)  # what identity and uniform rows share, and the rest
-JS = np.sqrt(-BITS[0] * np.log2(BITS[0]) - BITS[1] * np.log2(1 / (2 * N)) - np.log2(N) / 2)
-
-
 def pair(a, b):
     """One head that weighs as a beside one that weighs as b."""
     sides = (dense(weights[None], signed=bool((weights < 0).any())) for weights in (a, b))

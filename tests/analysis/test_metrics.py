@@ -18,9 +18,6 @@ FIRST = HeadId(0, 0)
 N = 12
 IDENTITY = np.eye(N)
 UNIFORM = np.full((N, N), 1 / N)
-SINK = np.eye(N)[np.zeros(N, int)]
-PREVIOUS = np.eye(N)[np.maximum(np.arange(N) - 1, 0)]
-BAND = sum(share * np.roll(np.eye(N), step, 1) for step, share in ((0, 0.5), (1, 0.25), (-1, 0.25)))
 HALVES = np.where(np.arange(N) % 2, 0.5, -0.5) * np.ones((N, 1))
 WITH_NAN = np.where(np.arange(N * N).reshape(N, N) == 27, np.nan, IDENTITY)
 
@@ -186,10 +183,6 @@ def kernels(*texts, causal=False):
     return found.kernels()
 
 
-def kernel(matrix, causal=False):
-    return kernels(matrix[None], causal=causal)[0]
-
-
 def dense(texts, causal):
     """Written from its definition, on whole maps: score, centre, width."""
     reach = max(map(len, texts)) - 1
@@ -210,10 +203,6 @@ def dense(texts, causal):
         scores.append(1 - apart.sum() / ((one - even_rows(mask)) ** 2).sum())
     centre = (p * offsets).sum() / p.sum()
     return np.mean(scores), centre, np.sqrt((p * (offsets - centre) ** 2).sum() / p.sum())
-
-
-STILL = np.eye(11)
-REST = np.eye(11)[np.zeros(11, int)]
 
 
 @settings(max_examples=40, deadline=None)

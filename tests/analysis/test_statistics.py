@@ -173,13 +173,6 @@ def test_equal_methods_share_their_rank():
 # --- how often intervals hold ---------------------------------------------------------------------
 
 
-def held(shares, low, high):
-    """The chance that the interval of a count, low and high (total + 1,), holds each share."""
-    counts = np.arange(len(low))
-    holds = (low <= shares[:, None]) & (shares[:, None] <= high)
-    return (stats.binom.pmf(counts, len(low) - 1, shares[:, None]) * holds).sum(1)
-
-
 # --- classes, and bits of captures ----------------------------------------------------------------
 
 

@@ -31,15 +31,12 @@ from hgviz.tasks.charts import (
 from tests.analysis.planting import letters, plant
 from tests.figures.making import (
     HOSTILE,
-    METHODS,
     answer_of,
     answer_panel,
     capture_of,
     plain,
     study_of,
-    timed,
 )
-from tests.gui import kinds
 from tests.making import make_capture
 from tests.studying import make_study
 
@@ -147,54 +144,27 @@ def test_a_profile_shows_what_says_something_and_says_what_is_missing(monkeypatc
     assert "Measured on 8 of 24 rows." in profile_chart([planted()], ["distance"]).notes
 
 
-# --- neurons --------------------------------------------------------------------------------------
-
-
-def _untimed():
-    study = timed(study_of(METHODS[:2]), "michel")
-    return tasks.study_chart("curve", [study], ["signed"], axis="time")
-
-
-def _curve(*methods, kind="curve", study=study_of):
-    return lambda: tasks.study_chart(kind, [study()], methods)
-
-
-def _profile(*metrics, maps=True):
-    return lambda: profile_chart(
-        [planted() if maps else replace(planted(), maps=(None, None))], metrics
-    )
-
-
-def _neurons(name, *chosen, order="text"):
-    return lambda: neurons_chart(capture_of(name), Selection(*chosen), order)
+def study_chart(*methods, study=study_of, **more):
+    return tasks.study_chart("curve", [study()], methods, **more)
 
 
 @pytest.mark.parametrize(
     ("make", "error"),
     [
-        (_untimed, "signed has no times"), (_curve("nonsense"), "nonsense"),
-        (_curve("nonsense", kind="scores"), "nonsense"),
-        (_curve(study=lambda: replace(make_study(), curves=())), "no pruning curve"),
-        (_profile("height"), "unknown metric 'height'"), (_profile("negative"), "has no values"),
-        (_profile("entropy", maps=False), "no heads"),
-        (_neurons("words", 0, 0, 3), "holds only weights"), (_neurons("sea", 99, 0), "no layer 99"),
-        (_neurons("sea", 0, 0, 3, 4000), "no token 4000"),
-        (_neurons("sea", order="size"), "unknown order 'size'"),
+        (lambda: study_chart("signed", axis="time"), "has no times"),
+        (lambda: study_chart("nonsense"), "nonsense"),
+        (lambda: study_chart(study=lambda: replace(make_study(), curves=())), "no pruning curve"),
+        (lambda: profile_chart([planted()], ["height"]), "unknown metric 'height'"),
+        (lambda: profile_chart([planted()], ["negative"]), "has no values"),
+        (lambda: profile_chart([replace(planted(), maps=(None, None))], ["entropy"]), "no heads"),
+        (lambda: neurons_chart(capture_of("words"), Selection(0, 0, 3)), "holds only weights"),
+        (lambda: neurons_chart(capture_of("sea"), Selection(99, 0)), "no layer 99"),
+        (lambda: neurons_chart(capture_of("sea"), Selection(), "size"), "unknown order 'size'"),
     ],
-)  # fmt: skip
+)
 def test_what_a_chart_cannot_show_is_said(make, error):
     with pytest.raises(HgvizError, match=error):
         make()
-
-
-# --- links ----------------------------------------------------------------------------------------
-
-BERT = kinds.bert()
-LONG = make_capture("The sand runs down and then it stops. " * 12, strides=(1, 2), heads=3)
-
-
-def linked(capture, links, *chosen, width="acl2"):
-    return compose(Spec("links", Selection(*chosen), width=width, links=links), capture)
 
 
 # --- answers --------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
-from io import BytesIO
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -329,8 +328,3 @@ def test_latex_takes_any_text(program, tmp_path):
 
 
 # --- rasters and previews -------------------------------------------------------------------------
-
-
-def pixels(png):
-    with Image.open(BytesIO(png)) as image:
-        return image.mode, np.array(image.convert("RGB"))

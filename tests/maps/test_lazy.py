@@ -220,17 +220,6 @@ def test_over_a_layer_the_error_is_at_most_twice_that_of_the_model(width, sharp)
     assert ours <= max(2 * model, 5e-7)
 
 
-class Watched:
-    """An array that lets only slices of few rows be taken."""
-
-    def __init__(self, values):
-        self.values, self.shape, self.dtype = values, values.shape, values.dtype
-
-    def __getitem__(self, at):
-        assert isinstance(at, tuple) and at[1].stop - at[1].start <= 256
-        return self.values[at]
-
-
 def test_threads_get_the_same_bits_and_leave_the_number_of_threads_alone():
     from hgviz.maps import tiles
 

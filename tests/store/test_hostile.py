@@ -41,10 +41,6 @@ def of_layers(**keys):
     return said(lambda spec: spec["layers"][0].update(**keys))
 
 
-def of_levels(at=1, **keys):
-    return said(lambda spec: spec["levels"][at].update(**keys))
-
-
 CUT = lambda old: old[..., :-1]  # noqa: E731
 FEWER = lambda old: old[:-1]  # noqa: E731
 LATER = lambda old: old + 10**6  # noqa: E731
@@ -54,7 +50,6 @@ BACKWARDS = lambda old: old[::-1]  # noqa: E731
 ZEROS = zlib.compress(bytes(1 << 26), 9)
 WIDE = {"shape": (3, 999, 5), "dtype": "u1", "chunks": (1, 9, 5), "compression": "gzip"}
 MANY = {"shape": (2, 1 << 20, 1 << 20), "dtype": "f4"}
-LAYER_9 = said(lambda spec: spec["layers"].append(dict(spec["layers"][0], index=9)))
 LINK, OTHER, SHAPE = "is a link", "refers to data in another file", "has the shape"
 HELD, NUMBERS, FIT = "more than the file holds", "must be", "is invalid"
 RULE, TEXT = "a rule that this hgviz does not support", "it refers to text or tokens"
