@@ -17,7 +17,6 @@ from pathlib import Path
 
 import pytest
 import yaml
-from PIL import Image
 
 import hgviz
 import release
@@ -88,15 +87,9 @@ def test_no_modules_import_each_other_in_a_circle():
     assert circles() == 0
 
 
-def test_the_packages_import_each_other_as_the_contracts_allow():
-    run("-c", "import sys; from importlinter.cli import lint_imports as lint; sys.exit(lint())")
-
-
 def test_a_module_has_at_most_1200_lines():
-    """And 1,600 in the window, whose rooms were merged and wait for their rebuilding."""
     for path in MODULES:
-        limit = 1600 if "gui" in path.parts else 1200
-        assert len(path.read_text().splitlines()) <= limit, path
+        assert len(path.read_text().splitlines()) <= 1200, path
 
 
 def test_the_nouns_are_light():
@@ -172,16 +165,6 @@ def test_the_pins_lie_within_the_ranges():
         wanted = Requirement(text)
         if wanted.marker is None or wanted.marker.evaluate():
             assert pins[wanted.name.lower()] in wanted.specifier, text
-
-
-def test_pyside_keeps_its_references():
-    """6.12.0 on Python 3.11 loses a reference on every void call and aborts before this ends."""
-    run(
-        "-c",
-        "from PySide6.QtCore import QObject\n"
-        "one = QObject()\n"
-        "for _ in range(100_000): one.setObjectName('a')",
-    )
 
 
 def test_a_widget_is_painted_inside_a_with():
@@ -330,14 +313,6 @@ def test_a_file_is_recognised_by_its_beginning(tmp_path):
             assert inner.get("value") == STUDY
         else:
             assert low <= start.index(inner.get("value").encode()) <= high
-
-
-def test_icons_are_drawn_in_every_size(tmp_path):
-    release.icons(tmp_path)
-    for side in release.ICONS:
-        with Image.open(tmp_path / f"{side}x{side}" / "apps" / "hgviz.png") as image:
-            assert image.size == (side, side)
-            assert image.getpixel((0, 0))[3] == 0 < image.getpixel((side // 2, side // 2))[3]
 
 
 def test_a_check_that_cannot_be_made_is_named_and_one_that_fails_ends_the_release(
