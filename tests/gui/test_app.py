@@ -146,13 +146,6 @@ def test_garbage_of_any_thread_is_collected_in_the_window_s(new_program, until):
 # --- interface scale ------------------------------------------------------------------------------
 
 
-def test_the_interface_scale_multiplies_that_of_the_desktop():
-    for chosen, own, factor in (("125 %", None, 1.25), ("200 %", "1.5", 3.0), ("150 %", "?", 1.5)):
-        environment = {} if own is None else {"QT_SCALE_FACTOR": own}
-        found = app.scale_factor(settings.Settings(interface_scale=chosen), environment)
-        assert found == factor, chosen
-
-
 def test_a_larger_interface_comes_with_a_restart_that_opens_what_was_open(opened, monkeypatch):
     monkeypatch.setattr(Window, "close", lambda self: True)
     for action in ["smaller"] + ["larger"] * 7:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from PySide6.QtCore import QCoreApplication, QEvent, QPointF, Qt
 from PySide6.QtTest import QTest
-from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes, tasks
 from hgviz.core import HeadId, Selection
@@ -130,27 +129,6 @@ def test_a_head_that_is_off_has_no_weight_in_the_card_nor_in_the_difference():
     with comparing(A, off, query=30, key=key) as (_, _, _, panes):
         a, b, difference = (plain(pane.card.text()) for pane in panes)
         assert b.split() == ["0", "off"] and float(difference) == pytest.approx(float(a))
-
-
-def test_the_pointer_over_one_map_gives_the_weight_in_each_and_a_click_keeps_it(qtbot):
-    with comparing(A, A_SIGNED, query=30) as (view, session, canvas, panes):
-        canvas.pointed.emit((30, 12))
-        view.settle()
-        assert (session.hover.query, session.hover.key) == (30, 12)
-        assert {(pane.cross.row, pane.cross.column) for pane in panes} == {(30, 12)}
-        for pane, values in zip(panes, three(A, A_SIGNED), strict=True):
-            value = abs(values[30, 12])
-            assert (f"{value:.3f}" if value >= 0.001 else "&lt;0.001") in pane.card.text()
-        canvas.pointed.emit((30, 31))
-        assert "masked" in panes[0].card.text() and "nothing to compare" in panes[2].card.text()
-        canvas.pointed.emit(None)
-        assert session.hover is None
-        place = canvas.cell_rect(44, 21, 2).center().toPoint()
-        qtbot.mouseClick(canvas, Qt.MouseButton.LeftButton, pos=place)
-        qtbot.keyClick(canvas, Qt.Key.Key_Down)
-        assert (session.selection.query, session.selection.key) == (45, 21)
-        qtbot.keyClick(canvas, Qt.Key.Key_Escape)
-        assert session.selection.query is None
 
 
 @pytest.mark.parametrize("moves", [False, True])
@@ -312,26 +290,6 @@ def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):
     assert len(bench.errors) == 1 and bench.session.comparison == before
     b = bench.choose("model", "tanh", path=bench.session.checkpoint)
     assert b.spec.layers[0].activations[0] == "tanh" and b.main.text == SEA
-
-
-def test_stop_leaves_the_b_that_was_there_and_nothing_removes_it(bench, until):
-    session, view, there = bench.session, bench.view, []
-    kept = bench.choose("activation", "tanh")
-    view.paired.connect(there.append)
-    view.stopped.connect(bench.sides.stop)
-    bench.sides.choose(SideB("activation", "elu"))
-    view.settle()
-    assert not view.b.stop.isHidden() and "Running model for B" in view.b.words.full
-    view.b.stop.click()
-    until(lambda: not bench.lanes.engine.jobs)
-    QApplication.processEvents()
-    view.settle()
-    assert session.capture_b is kept and session.comparison == SideB("activation", "tanh")
-    assert view.b.stop.isHidden() and there[-1] is True
-    bench.sides.forget()
-    view.settle()
-    assert session.capture_b is None and there[-1] is False
-    assert view.b.name.text() == "not chosen"
 
 
 def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench, monkeypatch):

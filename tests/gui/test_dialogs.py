@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QMimeData, Qt, QUrl, qWarning
-from PySide6.QtGui import QAccessible, QGuiApplication
+from PySide6.QtGui import QAccessible
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication, QDialog, QFileDialog, QLabel
 from shiboken6 import isValid
@@ -139,24 +139,6 @@ def test_return_accepts_a_dialog_also_after_a_file_dialog(make):
         assert dialog.isAncestorOf(QApplication.focusWidget()), name
         press(Qt.Key.Key_Return)
         assert not is_open(dialog) and len(make.answers) == number, name
-
-
-# --- messages -------------------------------------------------------------------------------------
-
-
-def test_an_error_has_a_title_its_reason_what_to_do_and_folded_details(program):
-    dialog = ErrorDialog(program.frame, ERROR)
-    dialog.open()
-    assert [words for words in texts(dialog) if words != "Details"][:3] == [
-        "This checkpoint could not be opened",
-        "config.json says dim 192; the weights say 256.",
-        "Set dim to 256, or choose another file.",
-    ]
-    assert dialog.details.isHidden()
-    dialog.fold.click()
-    assert dialog.details.isVisible()
-    dialog._copy()
-    assert "tensor expected found" in QGuiApplication.clipboard().text()
 
 
 # --- texts ----------------------------------------------------------------------------------------

@@ -107,17 +107,6 @@ def test_a_capture_with_some_layers_shows_what_there_is(small):
         assert view.examples.sentence.full.startswith("0.0:")
 
 
-def test_long_texts_are_measured_in_depth_only_when_asked(session, monkeypatch, qtbot):
-    monkeypatch.setattr("hgviz.gui.heads.AT_ONCE", 10)
-    with showing(HeadsView, session, 704, 620) as view:
-        assert view.more.isVisible() and not view.measures.whole
-        assert "Convolution-like" not in titles_of(view)
-        view.more.click()
-        view.settle()
-        assert view.measures.whole and not view.more.isVisible()
-        assert "Convolution-like" in titles_of(view)
-
-
 # --- over many texts ------------------------------------------------------------------------------
 
 

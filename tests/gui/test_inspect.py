@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 from hgviz import palettes
 from hgviz.analysis.roles import top_keys
 from hgviz.core import Display, HeadId, Selection
-from hgviz.gui.atlas import Thumb, fitted, paint_all
+from hgviz.gui.atlas import fitted
 from hgviz.gui.hourglass import HourglassView, metric_shades
 from hgviz.gui.panels import DisplayPanel, TopKeysPanel
 from hgviz.session import Session
@@ -91,19 +91,6 @@ def test_the_largest_weight_survives_any_size(rows, columns, size, seed, signed)
     assert out.shape == (size, size)
     assert set(out.ravel()) <= set(values.ravel())
     assert np.abs(out).max() == np.abs(values).max()
-
-
-def test_each_map_has_its_size_and_a_shared_scale_has_one_maximum():
-    weights = {HeadId(0, h): np.full((4, 4), (h + 1) / 4, np.float32) for h in range(3)}
-    maps = {head: Thumb(one, (4, 4), None, False, 0.5, "map") for head, one in weights.items()}
-    sizes = dict.fromkeys(maps, (6, 6)) | {HeadId(0, 2): (9, 5), HeadId(5, 0): (3, 3)}
-    own, shared = (paint_all(maps, sizes, "viridis", shared=one) for one in (False, True))
-    assert {head: one.shape for head, one in own.items()} == {
-        head: (*sizes[head][::-1], 4) for head in maps
-    }
-    first, last = HeadId(0, 0), HeadId(0, 2)
-    assert (own[first][0, 0] == own[last][0, 0]).all()
-    assert (shared[first][0, 0] != shared[last][0, 0]).any()
 
 
 # --- docks and panels -----------------------------------------------------------------------------

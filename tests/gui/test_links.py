@@ -145,20 +145,6 @@ def test_heads_are_chosen_by_number_and_wrong_numbers_are_named(view):
     assert view.figure(view.session) is view.as_table() is None
 
 
-def test_tokens_merge_into_words_and_special_tokens_can_be_hidden(view):
-    many = len(view.links.keys)
-    toggle(view, "words")
-    merged = [end_label(view.links.keys, at) for at in range(len(view.links.keys))]
-    assert len(merged) < many and "unforgettable" in merged and "[CLS]" in merged
-    toggle(view, "special", False)
-    keys = view.links.keys
-    assert "[CLS]" not in [end_label(keys, at) for at in range(len(keys))]
-    assert "on special tokens, hidden" in view.sentence.full
-    view.session.select(query=0)
-    view.settle()
-    assert view.sentence.full.startswith("The query is a special token")
-
-
 def test_values_are_offered_where_they_were_kept(words):
     norms = np.full((6, words.maps[0].shape[2]), 2.0, np.float32)
     maps = tuple(LazyMap(replace(m.factors, value_norms=norms), m.heads) for m in words.maps)

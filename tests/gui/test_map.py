@@ -101,16 +101,6 @@ def test_a_sentence_and_a_card_say_what_the_cell_means(app):
         assert said().startswith("Point at a cell") and "0.89" in plain(pane.card.text())
 
 
-def test_a_map_that_is_not_exact_yet_says_how_close_it_is(app, small, qtbot, monkeypatch):
-    with mapped(small, 0, 0) as (_, _, canvas, pane):
-        monkeypatch.setattr("hgviz.gui.tiles.quality", lambda *_: "near")
-        pane.screen = ()  # other tiles are on screen
-        canvas.compose()
-        assert not canvas.quality_words(pane)  # what is over in a moment is not worth a word
-        words = "loading, within 2.8 %"
-        qtbot.waitUntil(lambda: canvas.quality_words(pane) == words, timeout=30_000)
-
-
 # --- pointer and keys -----------------------------------------------------------------------------
 
 

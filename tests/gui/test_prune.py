@@ -226,18 +226,6 @@ def test_masks_and_heads_are_taken_back_in_the_order_they_were_done(opened):
     assert session.masks == (Mask("a", ONE, score), Mask("b", TWO))
 
 
-def test_undo_has_the_same_heads_off_with_another_activation_but_not_another_model(opened, capture):
-    session = opened.session
-    for path, undo in (("one", "opening another model"), ("two", "")):
-        session.put(checkpoint="one", capture=capture)
-        opened.commands.pruning.switch(ONE)
-        other = replace(capture.spec, digest=f"another {path}")
-        session.put(model=None, capture=None, spec=other, checkpoint=path)
-        assert session.off == frozenset() and session.undo == undo
-        opened.commands.run("undo")
-        assert session.off == (ONE if undo else frozenset())
-
-
 # --- patching -------------------------------------------------------------------------------------
 
 

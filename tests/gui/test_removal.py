@@ -29,20 +29,6 @@ def quick(monkeypatch):
 
 
 @pytest.fixture
-def slow():
-    """A comparison that never ends by itself, until undo() is called."""
-
-    def waits(*given):
-        while True:
-            time.sleep(0.01)
-            progress(0, 1, "comparing logits")
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pruning, "largest_difference", waits)
-        yield patch
-
-
-@pytest.fixture
 def ask(scored, tmp_path, switch_off):
     """Ask how to prune three heads into tmp_path / "out"; gives the dialog."""
     switch_off(OFF)
@@ -55,11 +41,6 @@ def ask(scored, tmp_path, switch_off):
         return dialog
 
     return open_dialog
-
-
-@pytest.fixture
-def asking(ask):
-    return ask()
 
 
 def shown_dialog(program, kind):
@@ -88,8 +69,9 @@ def pruned(scored, until):
 
 
 def test_the_dialog_says_what_goes_and_return_shows_the_proof_of_the_task(
-    asking, scored, short_checkpoint, story, tmp_path, pruned, until
+    ask, scored, short_checkpoint, story, tmp_path, pruned, until
 ):
+    asking = ask()
     assert asking.title.text() == "Prune 3 of 10 heads"
     assert "Layer 2 has no heads left and only adds its bias." in words_of(asking)
     assert "story.txt" in words_of(asking)
@@ -117,7 +99,8 @@ def test_the_dialog_says_what_goes_and_return_shows_the_proof_of_the_task(
     assert str(tmp_path / "out") in scored.commands.recent.names
 
 
-def test_the_copied_command_writes_the_same_weights(asking, tmp_path, pruned, capfd):
+def test_the_copied_command_writes_the_same_weights(ask, tmp_path, pruned, capfd):
+    asking = ask()
     asking.forms["zeroed"].setChecked(True)
     asking.compensate.setCurrentIndex(asking.compensate.findData("lsq"))
     asking.copy.click()
@@ -133,17 +116,21 @@ def test_the_copied_command_writes_the_same_weights(asking, tmp_path, pruned, ca
 
 
 def test_stop_leaves_no_folder_and_a_pruned_model_is_compared_with_its_source(
-    ask, scored, slow, short_checkpoint, tmp_path, pruned, until
+    ask, scored, short_checkpoint, tmp_path, pruned, until
 ):
-    ask().default.click()
-    until(lambda: any(tmp_path.iterdir()))  # the folder without its name
-    scored.commands.drop("remove-heads")
-    until(lambda: not busy(scored) and scored.frame.chosen_words.full.startswith("Stopped"))
+    def endless(*given):
+        while True:
+            time.sleep(0.01)
+            progress(0, 1, "comparing logits")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pruning, "largest_difference", endless)
+        ask().default.click()
+        until(lambda: any(tmp_path.iterdir()))  # the folder without its name
+        scored.commands.drop("remove-heads")
+        until(lambda: not busy(scored) and scored.frame.chosen_words.full.startswith("Stopped"))
     assert scored.frame.chosen_words.full == "Stopped: nothing was written"
     assert not list(tmp_path.iterdir())
-    scored.commands.drop("remove-heads")  # nothing runs: no harm
-    until(lambda: not busy(scored))
-    slow.undo()
     ask().default.click()
     buttons = pruned().findChildren(QPushButton)
     next(one for one in buttons if one.text() == "Compare with the original").click()
@@ -160,10 +147,6 @@ def _taken(tmp_path, monkeypatch):
     (tmp_path / "out" / "mine").touch()
 
 
-def _unwritable(tmp_path, monkeypatch):
-    (tmp_path / "out").touch()
-
-
 def _full(tmp_path, monkeypatch):
     def refuse(*given):
         raise OSError(errno.ENOSPC, "No space left on device")
@@ -177,11 +160,10 @@ def _other(tmp_path, monkeypatch):
     monkeypatch.setattr(pruning, "remove_heads", lambda found, off: real(found, off | more))
 
 
-def test_an_error_is_one_line_in_the_dialog_which_asks_again(asking, tmp_path, pruned):
-    again = asking
+def test_an_error_is_one_line_in_the_dialog_which_asks_again(ask, tmp_path, pruned):
+    again = ask()
     for number, (spoil, says) in enumerate((
         (_taken, "is not empty"),
-        (_unwritable, "is a file"),
         (_full, "no space left on device"),
         (_other, "differ from the masked model"),
     )):  # fmt: skip

@@ -236,16 +236,6 @@ def test_every_cell_belongs_to_exactly_one_pixel_of_the_whole(cells, room, turns
         assert (np.diff(bounds) > 0).all()
 
 
-def test_the_axis_of_an_image_has_the_rows_of_its_patches():
-    signal = Signal(np.zeros((3, 32, 48), np.float32), grid=(4, 6))
-    prompt = prompt_of_signal(signal, 25)
-    names = Names(prompt, word_spans(prompt), np.arange(25)[:, None] + np.arange(2))
-    marks = names.marks(MapAxis(25, 100, 4.0), 1.0)
-    assert texts(marks) == ["row 0", "row 1", "row 2", "row 3"]
-    assert marks.ticks == (4, 28, 52, 76)  # after [CLS]
-    assert texts(names.marks(MapAxis(25, 400, 16.0), 1.0))[:3] == ["[CLS]", "0,0", "0,1"]
-
-
 def test_the_axis_of_a_sound_is_in_seconds():
     signal = Signal(np.zeros((80, 3000), np.float32), seconds=30.0)
     prompt = prompt_of_signal(signal, 1500)

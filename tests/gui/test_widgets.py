@@ -55,21 +55,6 @@ def table(app, qtbot):
     return widget
 
 
-def names(table):
-    return "".join(row[0] for row in table.rows)
-
-
-def test_a_table_is_sorted_by_titles_and_keys_and_numbers_that_are_none_come_last(table):
-    assert names(table) == "bac"
-    table.sortByColumn(1, Qt.SortOrder.DescendingOrder)
-    assert names(table) == "bca"
-    QTest.keyClick(table, Qt.Key.Key_Space)
-    assert names(table) == "acb"
-    QTest.keyClick(table, Qt.Key.Key_Left)
-    assert names(table) == "abc"
-    assert table.cells() == [["Name", "Number"], ["a", ""], ["b", "2.0"], ["c", "1.0"]]
-
-
 def test_rows_are_walked_read_and_opened_by_keys(table):
     picked, opened, told = [], [], []
     table.picked.connect(lambda row: picked.append(row[0]))
