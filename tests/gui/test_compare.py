@@ -60,11 +60,6 @@ def three(a, b, layer=0, head=0):
     return *weights, weights[0] - weights[1]
 
 
-def coloured(weights, scene):
-    table = palettes.colours(palettes.matching_palette("", scene.signed), dark=False)
-    return palettes.paint(scene.coordinates(np.asarray(weights)), table)
-
-
 # --- the maps -------------------------------------------------------------------------------------
 
 
@@ -75,7 +70,9 @@ def test_every_cell_of_the_three_has_the_colour_of_its_weight():
         peak = max(np.abs(weights[0]).max(), np.abs(weights[1]).max())
         for pane, values in zip(panes, weights, strict=True):
             cells = channels(pane.picture.pixels)[step // 2 :: step, step // 2 :: step]
-            assert np.array_equal(cells[seen][:, :3], coloured(values, pane.scene)[seen])
+            table = palettes.colours(palettes.matching_palette("", signed=True), dark=False)
+            expected = palettes.paint(pane.scene.coordinates(values), table)
+            assert np.array_equal(cells[seen][:, :3], expected[seen])
             assert not cells[~seen].any()
             masses = [np.minimum(values, 0).sum(1), np.maximum(values, 0).sum(1)]
             np.testing.assert_allclose(pane.scene.mass, np.stack(masses, 1), atol=1e-5)

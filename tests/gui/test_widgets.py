@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from PySide6.QtCore import QCoreApplication, QEvent, QPoint, Qt
 from PySide6.QtTest import QTest
@@ -26,11 +26,11 @@ from hgviz.gui.charts import (
     count,
 )
 from hgviz.gui.headgrid import HeadGrid, Scores, Shade, Shades
-from hgviz.gui.layouts import HourglassRoom, hourglass_layout, level_stays, rows_layout
+from hgviz.gui.layouts import HourglassRoom, hourglass_layout, rows_layout
 from hgviz.gui.tables import REST, Column, RowTable
 from hgviz.gui.view import View
 from hgviz.session import Session
-from tests.gui.screen import click_chart, drag, picture, place_in, point_at, showing, wheel
+from tests.gui.screen import click_chart, drag, place_in, point_at, showing, wheel
 from tests.making import make_flat, make_spec
 
 pytestmark = pytest.mark.usefixtures("app")
@@ -39,34 +39,33 @@ pytestmark = pytest.mark.usefixtures("app")
 # --- a table of rows ------------------------------------------------------------------------------
 
 
-ROWS = [("b", 2.0), ("a", float("nan")), ("c", 1.0)]
-COLUMNS = [
-    Column("Name", lambda row: row[0], width=REST),
-    Column("Number", lambda row: f"{row[1]:.0f}", lambda row: row[1], 80, "n", True),
-]
-
-
-@pytest.fixture
-def table(app, qtbot):
-    widget = RowTable("Rows", lambda row: row[0], lambda row: f"{row[0]}\n{row[1]}")
-    qtbot.addWidget(widget)
-    widget.show_rows(COLUMNS, ROWS)
-    widget.show()
-    return widget
-
-
-def test_rows_are_walked_read_and_opened_by_keys(table):
+def test_rows_are_walked_read_and_opened_by_keys(app, qtbot):
+    rows = [("b", 2.0), ("a", float("nan")), ("c", 1.0)]
+    columns = [
+        Column("Name", lambda row: row[0], width=REST),
+        Column("Number", lambda row: f"{row[1]:.0f}", lambda row: row[1], 80, "n", True),
+    ]
+    table = RowTable("Rows", lambda row: row[0], lambda row: f"{row[0]}\n{row[1]}")
+    qtbot.addWidget(table)
+    table.show_rows(columns, rows)
+    table.show()
     picked, opened, told = [], [], []
-    table.picked.connect(lambda row: picked.append(row[0]))
-    table.opened.connect(lambda row: opened.append(row[0]))
+    table.picked.connect(picked.append)
+    table.opened.connect(opened.append)
     table.described.connect(told.append)
     table.activateWindow()
     table.setFocus()
+    QApplication.processEvents()
     table.choose("b")
     QTest.keyClick(table, Qt.Key.Key_Down)
-    assert picked == ["a"] and told[-1] == "a · nan"
+    assert picked == [rows[1]] and told[-1] == "a · nan"
     QTest.keyClick(table, Qt.Key.Key_Return)
-    assert opened == ["a"]
+    assert opened == [rows[1]]
+    table.sortByColumn(1, Qt.SortOrder.DescendingOrder)
+    assert [row[0] for row in table.rows] == ["b", "c", "a"]
+    QTest.keyClick(table, Qt.Key.Key_Space)
+    assert [row[0] for row in table.rows] == ["a", "c", "b"]
+    assert table.cells() == [["Name", "Number"], ["a", ""], ["c", "1.0"], ["b", "2.0"]]
 
 
 # --- charts ---------------------------------------------------------------------------------------
@@ -211,17 +210,12 @@ def test_the_keyboard_walks_and_switches(grid):
                       (Qt.Key.Key_Home, (1, 0))):  # fmt: skip
         QTest.keyClick(grid, key)
         assert grid.chosen == head
-    for _ in range(9):
-        QTest.keyClick(grid, Qt.Key.Key_Up)
-    assert grid.chosen == HeadId(0, 0)
-    said = grid.accessibleDescription()
-    assert said.startswith("Head 0.0") and "1 of 24" in said
+    assert grid.accessibleDescription().startswith("Head 1.0")
     grid.resize(600, 150)
     grid.mark(HeadId(3, 5))  # it is scrolled into view
     assert grid.viewport().rect().contains(grid.where(HeadId(3, 5)))
-    before = picture(grid.viewport())
     QTest.mouseMove(grid.viewport(), at(grid, 3, 2))
-    assert grid.ringed == HeadId(3, 2) and (picture(grid.viewport()) != before).any()
+    assert grid.ringed == HeadId(3, 2)
 
 
 # --- colours --------------------------------------------------------------------------------------
@@ -236,14 +230,11 @@ def test_a_score_whose_interval_has_zero_says_that_it_may_be_nothing():
     assert "not significant" in shades.words(HeadId(0, 0))
     needed, harmful = (shades.colour_of(score, False) for score in (4.0, -4.0))
     assert needed.red() > needed.blue() and harmful.blue() > harmful.red()
-    root, straight = (replace(shades, bend=bend) for bend in (0.5, 1.0))
-    assert root.colour_of(1.0, False) == straight.colour_of(2.0, False)  # (1 / 4) ** 0.5
 
 
 # --- where heads stand ----------------------------------------------------------------------------
 
 
-@settings(deadline=None)
 @given(
     strides=st.sampled_from([(1,), (1, 3), (1, 2, 4), (1, 2, 4, 8), (1, 2, 12)]),
     heads=st.integers(1, 40),
@@ -252,25 +243,19 @@ def test_a_score_whose_interval_has_zero_says_that_it_may_be_nothing():
     width=st.integers(90, 2000),
     height=st.integers(100, 1500),
     tokens=st.integers(1, 5000),
-    full=st.integers(60, 100),
 )
 def test_nothing_overlaps_and_all_is_inside(
-    strides, heads, shared, windowed, width, height, tokens, full
+    strides, heads, shared, windowed, width, height, tokens
 ):
     spec = make_spec(strides, heads, windowed=windowed)
     spec = replace(spec, layers=tuple(replace(one, shared=shared) for one in spec.layers))
     lengths = [-(-tokens // level.stride) for level in spec.levels]
-    layout = hourglass_layout(spec, lengths, HourglassRoom(width, height, full_label=full))
-    assert layout.top >= 28 and layout.bottom <= layout.height
+    layout = hourglass_layout(spec, lengths, HourglassRoom(width, height))
     for row in layout.rows:
         for _, cell in row.cells:
             left = layout.edge(cell.y() + cell.height() / 2)
             assert 91 <= left <= cell.x() and cell.right() <= layout.width - 48 + 1
-            assert layout.top < cell.y() and cell.bottom() < layout.bottom
-    assert [one.band.level for one in layout.labels] == [one.level for one in level_stays(spec)]
-    if height >= 300:
-        for above, below in zip(layout.labels, layout.labels[1:], strict=False):
-            assert above.top + above.height <= below.top
+            assert layout.top < cell.y() and cell.bottom() < layout.bottom <= layout.height
     for made in (layout, rows_layout(spec, width, height)):
         assert [row.layer for row in made.rows] == list(range(len(spec.layers)))
         for above, below in zip(made.rows, made.rows[1:], strict=False):
@@ -279,9 +264,6 @@ def test_nothing_overlaps_and_all_is_inside(
             assert [head.head for head, _ in row.cells] == list(range(heads))
             for (head, a), (_, b) in zip(row.cells, row.cells[1:], strict=False):
                 assert a.right() < b.x() and made.head_at(a.center()) == head
-        heads_walked = {made.step(HeadId(0, 0), down, right)
-                        for down in range(len(spec.layers)) for right in range(heads)}  # fmt: skip
-        assert heads_walked == set(spec.heads)
 
 
 # --- panes at work --------------------------------------------------------------------------------
