@@ -4,10 +4,9 @@ far models reach: later tokens, padding, other texts."""
 import numpy as np
 import pytest
 import torch
-from captum.attr import IntegratedGradients, LayerConductance, LayerIntegratedGradients
+from captum.attr import IntegratedGradients, LayerConductance
 
 from hgviz.core import HeadId, HgvizError, Prompt
-from hgviz.files import resource
 from hgviz.models import attribution, open_model
 from hgviz.models.attribution import (
     AnswerLogit,
@@ -41,7 +40,6 @@ from tests.models.test_heads_off import MODELS, tokens_of
 
 LABELS = {"goal": "classes", "labels": ["a", "b", "c"]}
 SOME = ("windowed, linear down", "decoder", "encoder-decoder", "nothing to read")
-REVIEW = "A truly wonderful film, with a plot that never bores anyone."
 
 
 def prompt_of(length, seed=0, mask=None):
@@ -123,40 +121,6 @@ def test_tokens_and_heads_are_those_of_captum(case, monkeypatch):
         heads += one.detach().unflatten(-1, (-1, layer.d_head)).sum((0, 1, 3)).tolist()
     assert len(found.heads) == len(model.spec.heads)
     assert near(found.heads, heads)
-
-
-def test_layers_are_those_of_captum_and_add_up_to_an_exchange(case):
-    model, text, target, answer = case
-    path = AttributionPath(model, text, answer, target)
-    forward, ends, starts = plainly(*case)
-    for mine, layer in zip(path.integrate_layers(steps=60), path.layers, strict=True):
-        one = LayerIntegratedGradients(forward, layer).attribute(ends, starts, n_steps=60)
-        assert near(mine, float(one.sum()))
-        outputs = []
-        with torch.no_grad():
-            hook = layer.register_forward_hook(lambda _, __, out, x=outputs: x.append(out))
-            forward(*starts)
-            hook.remove()
-            hook = layer.register_forward_hook(lambda _, __, out, x=outputs: x[0])
-            exchanged = float(forward(*ends))
-            hook.remove()
-        assert mine == pytest.approx(float(forward(*ends)) - exchanged, rel=3e-2, abs=2e-3)
-
-
-def test_baselines():
-    model = open_model(resource("sample/softmax"))
-    prompt, table = model.tokenize(REVIEW), model.module.embed.token.weight
-    zero, mean, blank = (
-        AttributionPath(model, prompt, AnswerLogit(0), baseline=name).starts[0][0]
-        for name in ("zero", "mean", "blank")
-    )
-    assert not zero.any() and torch.allclose(mean, table.mean(0))
-    named = model.tokenizer.encode("[MASK]")
-    mask = dict(zip(named.pieces, named.ids.tolist(), strict=True))["[MASK]"]
-    assert torch.equal(blank[0], table[prompt.ids[0]])  # [CLS] stays
-    assert torch.equal(blank[3], table[mask])
-    with pytest.raises(HgvizError, match="unknown baseline 'noise'"):
-        AttributionPath(model, prompt, AnswerLogit(0), baseline="noise")
 
 
 # --- gradients of scores and weights --------------------------------------------------------------
@@ -378,16 +342,6 @@ def test_padding_changes_nothing_that_is_not_padding(keys):
         assert (one[row, keep[row]] - alone).abs().max() < 1e-12
 
 
-def test_a_decoder_reaches_its_own_text_back_and_the_other_whole(tmp_path):
-    found = measured(tmp_path / "a", {"form": "encoder-decoder"}, IDS[:7], IDS[:5])
-    assert found.own.shape == (5, 5) and found.source.shape == (5, 7) and found.is_causal
-    assert (found.source > 0).all() and found.matrix.shape == (5, 12)
-    model = opened(tmp_path / "b", make({"form": "decoder", "cross": True}), "float64")
-    states = model.from_states(np.random.default_rng(0).normal(size=(6, 12)))
-    found = reach(model, states, model.from_ids(IDS[:4]))
-    assert found.is_causal and found.own.shape == (4, 4) and (found.source > 0).all()
-
-
 def test_numbers_are_those_of_one_gradient_after_the_other(tmp_path, monkeypatch):
     model, ids = opened(tmp_path, make({"form": "decoder"}), "float64"), torch.tensor(IDS[:13])
     embedded = model.module.token_embedding(ids[None])
@@ -401,11 +355,3 @@ def test_numbers_are_those_of_one_gradient_after_the_other(tmp_path, monkeypatch
         monkeypatch.setattr(attribution, "REACH_NUMBERS", room)
         found = reach(model, model.from_ids(ids.numpy()))
         assert np.abs(found.own - wanted.numpy()).max() < 1e-9
-
-
-def test_padding_reaches_nothing_and_long_texts_are_refused_before_any_work(tmp_path):
-    model = opened(tmp_path, make({"family": "window", "window": 3}), "float64")
-    prompt = model.from_ids(IDS[:13], attention_mask=[1] * 6 + [0] + [1] * 6)
-    assert not reach(model, prompt).own[np.arange(13) != 6, 6].any()
-    with pytest.raises(HgvizError, match="1,025 tokens"):
-        reach(model, model.from_ids(np.zeros(1025, int)))

@@ -471,24 +471,6 @@ def normal(*shape, seed=1):
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
 
 
-# --- quadratic positions --------------------------------------------------------------------------
-
-QUADRATIC = {"d_model": 24, "n_heads": 6, "positions": "quadratic", "content": False}
-FORMS = {"decoder": {"form": "decoder"}, "encoder": {"form": "encoder", "goal": "masked"}}
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_a_layer_of_places_alone_is_its_gaussians_over_their_sums(form):
-    attention = make_transformer(**QUADRATIC, **FORMS[form]).middle["0"].attn
-    _, maps, _ = attend(attention, torch.zeros(1, 11, 24).double())
-    far = torch.arange(11)[None] - torch.arange(11)[:, None].double()
-    sides = zip(attention.places.spread, attention.places.centre, strict=True)
-    for head, (spread, centre) in enumerate(sides):  # a spread is 1 / sigma
-        wanted = torch.exp(-(spread**2) / 2 * (far - centre) ** 2)
-        wanted = wanted.tril() if form == "decoder" else wanted
-        close(maps[head], wanted / wanted.sum(-1, keepdim=True))
-
-
 # --- slots ----------------------------------------------------------------------------------------
 
 SLOT_COUNT = 4

@@ -22,8 +22,7 @@ from hgviz.core import HeadId, HgvizError
 from hgviz.models import open_model, prompts
 from hgviz.models.signals import picture_at, samples_at, values_at
 from hgviz.models.text import Bare
-from hgviz.store import describe, open_capture
-from hgviz.tasks import capture
+from hgviz.store import open_capture
 from tests.closeness import scaled_error
 from tests.models import zoo
 from tests.models.building import write_checkpoint, write_transformer
@@ -423,27 +422,3 @@ def test_what_says_no_boundaries_is_one_error(dynamic, tmp_path):
                 lambda: other.set_boundaries(other.from_ids([1, 2]), [0, 1])):  # fmt: skip
         with pytest.raises(HgvizError, match="does not accept boundaries"):
             run()
-
-
-def test_a_capture_keeps_where_segments_end_and_whether_that_was_given(dynamic, tmp_path):
-    prompt = dynamic.tokenize(TEXT)
-    own = capture(dynamic, prompt, tmp_path / "own.h5")
-    count = 1 + dynamic.add_boundaries(prompt).boundaries.sum()
-    assert own.prompt.boundaries is None and len(own.spans[1]) == count
-    assert own.maps[2].shape[1:] == (count, count)
-    fixed = prompts.with_boundaries(dynamic, prompt, "fixed:5")
-    given = capture(dynamic, fixed, tmp_path / "given.h5")
-    assert given.spans[1][:4].tolist() == [[-1, -1], [0, 1], [1, 6], [6, 11]]
-    again = open_capture(tmp_path / "given.h5")
-    said = [describe(tmp_path / f"{name}.h5")["boundaries"] for name in ("own", "given")]
-    assert said == ["found by the model", "given"]
-    boundaries = again.prompt.boundaries
-    np.testing.assert_array_equal(boundaries, np.arange(COUNT) % 5 == 0)
-    logits = dynamic.run(prompt.ids, boundaries=boundaries).logits
-    np.testing.assert_array_equal(again.logits, logits)
-    assert again.prompt.digest == given.prompt.digest != own.prompt.digest
-    for index, maps in enumerate(again.maps):
-        assert maps.verify_max_abs < 1e-5
-        np.testing.assert_array_equal(maps.read(1), given.maps[index].read(1))
-        assert maps.factors.rule.relative.unit == -1
-        assert again.query_spans(index).shape[0] == maps.shape[1]
