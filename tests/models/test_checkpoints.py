@@ -18,7 +18,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from hgviz import tasks
-from hgviz.core import HeadId, HgvizError
+from hgviz.core import HgvizError
 from hgviz.files import is_model_name, path_exists
 from hgviz.models import devices, open_model, tensors
 from hgviz.models.checkpoints import recognises
@@ -89,20 +89,14 @@ def test_missing_left_over_and_unlike_tensors_are_named_in_a_table(mine):
 
 
 CONFIGURATIONS = [
-    ({"n_heads": 5, "d_head": 0}, "12 / 5 is not a whole number"),
     ({"hierarchy": "1000000@1"}, "at most 1,000 layers"),
     ({"hierarchy": "1@1 " * 9_999}, "is not a multiple of"),
-    ({"hierarchy": 3}, "hierarchy: Expected str"),
-    ({"d_model": 1e9}, "d_model: Expected int"),
     ({"vocab_size": -1}, "vocab_size: Expected int >= 1"),
     ({"form": "b" * 10**5}, "form: Invalid enum value 'bbb"),
-    ({"activations": [["tanh"]]}, "one list for each of the 5 layers"),
     ({"a\x1b[2J\u202e": 1}, "unknown key a\ufffd[2J\ufffd"),
     ({"d_model": None}, "missing key d_model"),
     ({"model_type": "bert"}, "none of its tensors belongs to BertModel"),
-    ({"model_type": None}, "its model_type is missing, and hgviz supports hgviz, hourglass"),
-    *((data, "is not a JSON object") for data in (
-        b"", b"[]", b"{", b"\xff\xfe", b"[" * 100_000, b"null", b'{"model_type": NaN}')),
+    *((data, "is not a JSON object") for data in (b"[]", b"\xff\xfe", b"[" * 100_000)),
     (b" " * (2**20 + 1), "is too large"),
 ]  # fmt: skip
 
@@ -114,8 +108,6 @@ def entry(shape, start, end, dtype="F32"):
 HEADERS = [  # of a .safetensors file with 64 bytes of data, or only their length
     ({"a": entry([0, 2**62], 0, 0)}, "a has the shape"),
     ({"a": entry([2**20, 2**20, 2**20, 2**20], 0, 64)}, "are stored"),
-    ({"a": entry([2**62], 0, 2**64)}, "a has the shape"),
-    ({"a": entry([-4], 0, 64)}, "a has the shape"),
     ({"a": entry([1] * 5000, 0, 4)}, "a has the shape"),
     ({"a": entry([16], 16, 80)}, "a ends at byte 80 of 64"),
     ({"a": entry([16], 0, 64), "b": entry([16], 0, 64)}, "its tensors overlap"),
@@ -123,12 +115,8 @@ HEADERS = [  # of a .safetensors file with 64 bytes of data, or only their lengt
     ({"a": entry([16], 0, 64, "\n\0\u202e")}, "a is \ufffd\ufffd\ufffd, and"),
     ({"../../etc/passwd": entry([16], 0, 64)}, "does not fit"),
     ({"a\nb": entry([16], 0, 64)}, "a tensor named"),
-    ({"a": {"dtype": "F32", "shape": [float("1e9")], "data_offsets": [0, 64]}}, "its header"),
-    ({"a": {"dtype": "F32"}}, "its header is invalid"),
-    ({"a": None}, "its header is invalid"),
     (b'{"a": {"dtype": "F32", "shape": [NaN], "data_offsets": [0, 4]}}', "its header is invalid"),
     (b"[" * 50_000, "its header is invalid"),
-    (b"\xff" * 20, "its header is invalid"),
     *((length, "is damaged") for length in (2**63, 10_000, 0, 1)),
 ]  # fmt: skip
 
@@ -146,16 +134,11 @@ class Evil:
 ZEROS = torch.zeros(3)
 PICKLES = [  # what is saved as model.pt
     ([ZEROS], "it contains list"),
-    (ZEROS, "it contains Tensor"),
-    ({}, "it contains dict"),
     ({"a": 3}, "a is not a tensor"),
-    ({"model": {"a": ZEROS}}, "model is not a tensor"),
     ({3: ZEROS}, "keys that are not names"),
     ({"a": torch.zeros(3, dtype=torch.int64)}, "a is int64"),
-    ({"a": torch.zeros(3, dtype=torch.complex64)}, "a is complex64"),
     ({"a": torch.eye(3).to_sparse()}, "a is float32"),
     ({"a": torch.zeros(3, device="meta")}, "a needs"),
-    ({"a": torch.zeros(0, 2**40)}, "a needs"),
     ({"a": torch.zeros(1).expand(2**40)}, "a needs 4,398,046,511,104 bytes, and 4 are stored"),
     ({f"a{i}": one for one in [torch.zeros(10_000)] for i in range(1000)},
      "its tensors are larger than the file"),
@@ -299,11 +282,10 @@ def cached(hub, name, write=write_bert, commit=COMMIT, **changes):
 
 
 def test_models_are_opened_by_their_names_in_the_cache(hub, tmp_path):
-    for name in ("gpt2", "a.b_c/d-e.f_1"):
-        store = cached(hub, name, write_gpt2)
-        spec = open_model(name).spec
-        assert (spec.name, spec.family) == (name, "gpt2")
-        assert open_model(store / "snapshots" / COMMIT / "config.json").spec.name == name
+    name = "a.b_c/d-e.f_1"
+    store = cached(hub, name, write_gpt2)
+    assert open_model(name).spec.name == name
+    assert open_model(store / "snapshots" / COMMIT / "config.json").spec.name == name
     assert tasks.kind_of(name) == "checkpoint" and tasks.info(name)["name"] == name
     assert tasks.load(Path(name), "cpu").tokenize("the").pieces == ("t", "he")
     cached(hub, "a/b", commit="1" * 40, seed=1)
@@ -321,11 +303,8 @@ def test_models_are_opened_by_their_names_in_the_cache(hub, tmp_path):
     assert open_model("bert-base-uncased").spec.name == "google-bert/bert-base-uncased"
     cached(hub, "someone/bert-base-uncased")
     assert not path_exists("bert-base-uncased")
-    cached(hub, "bert-base-uncased")
-    assert open_model("bert-base-uncased").spec.name == "bert-base-uncased"
-    for find in (open_model, tasks.kind_of, tasks.info):
-        with pytest.raises(HgvizError, match="there is no org/name.*hf download org/name"):
-            find("org/name")
+    with pytest.raises(HgvizError, match="there is no org/name.*hf download org/name"):
+        open_model("org/name")
 
 
 def test_refs_and_names_are_never_paths(hub, tmp_path):
@@ -346,7 +325,6 @@ def test_refs_and_names_are_never_paths(hub, tmp_path):
 
 CONVERTED = {
     "hourglass": write_checkpoint,
-    "bfloat16": lambda at: write_checkpoint(at, dtype=torch.bfloat16),
     "package": lambda at: references.write_package(
         at, references.build_package(**ARGUMENTS), GIVEN
     ),
@@ -523,13 +501,8 @@ def test_files_of_every_kind_hold_the_same_model(tmp_path):
         assert same(index.parent if name == "model" else shard, expected)
 
 
-@pytest.mark.parametrize(("write", "head", "inner", "more"), [
-    (write_bert, "cls.predictions.decoder.weight", "bert.embeddings.word_embeddings.weight",
-     {"architectures": ["BertForMaskedLM"]}),
-    (write_gpt2, "lm_head.weight", "transformer.wte.weight", {}),
-])  # fmt: skip
-def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path, write, head, inner, more):
-    plain = write(tmp_path / "plain", **more)
+def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path):
+    plain, head, inner = write_gpt2(tmp_path / "plain"), "lm_head.weight", "transformer.wte.weight"
     expected, parameters = logits_of(plain), open_model(plain).spec.parameters
 
     def changed(name, change):
@@ -540,80 +513,52 @@ def test_a_repeated_embedding_is_tied_and_another_matrix_is_not(tmp_path, write,
     assert not np.allclose(logits_of(other), expected)
     assert open_model(other).spec.parameters > parameters
     untied = configured(changed("untied", dict), tie_word_embeddings=False)
-    assert f"missing tensor {head.rpartition('.')[0]}" in refusal(untied).what
+    assert "missing tensor lm_head" in refusal(untied).what
 
 
 @pytest.mark.parametrize(
     ("pruned", "left"), [({0: [1], 1: [0, 2]}, [(0, 2), (1,)]), ({0: [0, 1, 2]}, [(), (0, 1, 2)])]
 )
-@pytest.mark.parametrize("name", ["crossed", "gpt2"])
-def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, name, pruned, left):
+def test_pruned_heads_are_gone_and_the_others_keep_their_numbers(tmp_path, pruned, left):
     """As transformers before 5 wrote them: the rows of their q, k, v and the columns of their o."""
-    net = zoo.make_theirs(*zoo.CASES[name])
+    net = zoo.make_theirs(*zoo.CASES["gpt2"])
     net.save_pretrained(tmp_path)
     held, state = weights(tmp_path), net.state_dict()
     for layer, heads in pruned.items():
         kept = [i for i in range(24) if i // 8 not in heads]
-        gone = [i for i in range(24) if i // 8 in heads]
-        if name == "gpt2":
-            own = f"transformer.h.{layer}.attn"
-            thirds = [third * 24 + i for third in range(3) for i in kept]
-            held[f"{own}.c_attn.weight"] = held[f"{own}.c_attn.weight"][:, thirds]
-            held[f"{own}.c_attn.bias"] = held[f"{own}.c_attn.bias"][thirds]
-            held[f"{own}.c_proj.weight"] = held[f"{own}.c_proj.weight"][kept]
-            state[f"{own}.c_proj.weight"][gone] = 0
-        else:
-            own = f"bert.encoder.layer.{layer}.attention"
-            for part in ("query", "key", "value"):
-                for kind in ("weight", "bias"):
-                    held[f"{own}.self.{part}.{kind}"] = held[f"{own}.self.{part}.{kind}"][kept]
-            held[f"{own}.output.dense.weight"] = held[f"{own}.output.dense.weight"][:, kept]
-            state[f"{own}.output.dense.weight"][:, gone] = 0
+        own = f"transformer.h.{layer}.attn"
+        thirds = [third * 24 + i for third in range(3) for i in kept]
+        held[f"{own}.c_attn.weight"] = held[f"{own}.c_attn.weight"][:, thirds]
+        held[f"{own}.c_attn.bias"] = held[f"{own}.c_attn.bias"][thirds]
+        held[f"{own}.c_proj.weight"] = held[f"{own}.c_proj.weight"][kept]
+        state[f"{own}.c_proj.weight"][[i for i in range(24) if i // 8 in heads]] = 0
     save_file({key: one.contiguous() for key, one in held.items()}, tmp_path / SAFE)
     configured(tmp_path, pruned_heads={str(layer): heads for layer, heads in pruned.items()})
     model = open_model(tmp_path, dtype="float64")
-    assert [x.heads for x in model.spec.layers if x.role == "self"] == left
-    assert all(x.heads == (0, 1, 2) for x in model.spec.layers if x.role == "cross")
-    states = np.random.default_rng(0).normal(size=(1, 5, 24)) if name == "crossed" else None
-    wanted = zoo.run_theirs(net, IDS[None], states=states)[0]
-    ours = model.run(IDS, encoder_states=None if states is None else states[0]).logits
-    assert scaled_error(ours, wanted) < 1e-6 and HeadId(0, 1) not in model.spec.heads
+    assert [layer.heads for layer in model.spec.layers] == left
+    assert scaled_error(model.run(IDS).logits, zoo.run_theirs(net, IDS[None])[0]) < 1e-6
 
 
 REFUSED = [  # kind, changes of config.json, what is said
-    *(("bert", {"pruned_heads": x}, "pruned_heads")
-      for x in ({"5": [0]}, {"0": [7]}, {"x": [0]}, {"0": [-1]}, {"0": 1}, [1])),
+    *(("bert", {"pruned_heads": x}, "pruned_heads") for x in ({"5": [0]}, {"0": 1})),
     ("bert", {"pruned_heads": {"0": [1]}}, "0.attention.self has 3 heads"),
-    ("bert", {"architectures": ["BertForQuestionAnswering"]}, "missing tensor qa_outputs.bias"),
     ("bert", {"model_type": "roberta"}, "BertForSequenceClassification is of type bert"),
-    ("bert", {"hidden_act": "x" * 10**5}, "transformers says: 'xxx"),
     ("bert", {"hidden_act": "geluu"}, "is 'geluu'; transformers says: 'geluu'. Correct hidden_act"),
-    ("bert", {"num_attention_heads": 0}, "Correct num_attention_heads in theirs/config.json"),
     ("bert", {"num_attention_heads": "3"}, "'num_attention_heads' expected int"),
-    ("bert", {"num_attention_heads": 2**31}, "num_attention_heads is 2,147,483,648"),
     ("bert", {"pad_token_id": 10**6}, "is 1000000; transformers says: Padding_idx must"),
     ("bert", {"hidden_size": 25}, "(25) is not a multiple of the number of attention heads (3)"),
-    ("bert", {"hidden_size": -1}, "negative dimension -1"),
     # without a class, that of all which fits best is looked for
     ("bert", {"architectures": None, "hidden_size": 25}, "is not a multiple of the number of"),
-    ("gpt2", {"architectures": None, "n_embd": 25}, "n_embd is 25; transformers says"),
-    ("gpt2", {"n_head": "x" * 5000, "x" * 5000: 1}, "'n_head' expected int"),
     ("bert", {"num_hidden_layers": 10**9}, "num_hidden_layers is 1,000,000,000"),
     ("llama", {"max_position_embeddings": 10**9}, "max_position_embeddings is 1,000,000,000"),
     ("bert", {"vocab_size": 2**40}, "43 x 24, and config.json says 1099511627776 x 24"),
     ("bert", {"add_cross_attention": True}, "should be used as a decoder model"),
     ("bert", {"id2label": {"0": "a", "1": "b", "2": "c"}}, "classifier.bias is 2, and config"),
-    ("bert", {"id2label": None, "num_labels": 10**9}, "num_labels is 1,000,000,000"),
     ("bert", {"auto_map": {"AutoModel": "code.Model"}}, "needs custom code"),
     ("bert", {"model_type": "bret"}, "Did you mean 'bert'?"),
     ("bert", {"model_type": "nothing like it"}, "does not support"),
-    ("gpt2", {"architectures": ["GPT2ForSequenceClassification"]}, "missing tensor score.weight"),
     ("gpt2", {"n_positions": 65}, "wpe.weight is 64 x 24, and config.json says 65 x 24"),
-    ("gpt2", {"add_cross_attention": True}, "crossattention"),
-    ("llama", {"num_attention_heads": -1}, ""), ("llama", {"hidden_act": "nothing"}, "is invalid"),
     ("funnel", {"pooling_type": "min"}, "pooling_type"),
-    ("funnel", {"block_sizes": [0, 1]}, "block_sizes"),
-    ("llama", {"rope_parameters": 7}, "invalid"), ("llama", {"num_hidden_layers": 3}, "layers.2"),
 ]  # fmt: skip
 
 
@@ -662,8 +607,7 @@ def test_a_model_that_does_not_fit_is_refused_before_it_is_read(untouched, monke
 
 
 SHARDS = (
-    "../theirs/other.safetensors", "/etc/passwd", "a\\b.safetensors", "..", "", "x.pkl",
-    ".hidden.bin", "a\0.bin", 3, None, ["a.bin"], "a" * 300 + ".bin", "c:x.bin",
+    "../theirs/other.safetensors", "/etc/passwd", "a\\b.safetensors", "..", "x.pkl", "a\0.bin", 3,
 )  # fmt: skip
 INDICES = (b"{}", b"[]", b"", b'{"weight_map": []}', b'{"weight_map": {}}')
 
