@@ -31,11 +31,7 @@ NESTED = [1, [1, 2, 1], 2]
 PLAIN, LINEAR = {"attn_resampling": False}, {"updown_sample_type": "linear"}
 CASES = {  # depth, shorten_factor, whether causal, other arguments, length, mask
     "flat, both ways, padded at the right": (3, None, False, {}, 11, "right"),
-    "linear, no attention": ([2, 1, 1], 4, True, PLAIN | LINEAR, 14, None),
-    "nested, linear, padded at the right": (NESTED, [3, 2], True, LINEAR, 17, "right"),
     "nested, padded at the left": (NESTED, [3, 2], True, {}, 20, "left"),
-    "average, no attention, padded at the left": ([1, 1, 1], 2, True, PLAIN, 9, "left"),
-    "both ways, linear, padded at the left": ([1, 1, 1], 2, False, LINEAR, 13, "left"),
     "both ways, nested, holes in the mask": (NESTED, 2, False, {}, 15, "holes"),
     "three levels down, one factor for all": ([1, NESTED, 1], 2, True, LINEAR, 23, None),
     "longer than a tile": ([1, 1, 1], 3, True, {}, 301, None),
@@ -121,14 +117,9 @@ def test_state_dicts_open_whatever_wrapped_them(tmp_path, lucidrains):
 WRONG = [  # changes of config.json, what is said
     ({"dim": 20}, "token_emb.weight is 23 × 16, and config.json says 23 × 20"),
     ({"heads": None, "dim_head": None, "causal": None}, "does not state heads and causal"),
-    ({"heads": 3, "dim_head": None}, "heads 3 does not divide the width of the heads"),
-    ({"heads": 10**9}, "heads: Expected int <="),
     ({"depth": [1, [1, 10**9, 1], 1]}, "at most 1,000 layers"),
     ({"depth": json.loads("[1," * 40 + "1" + ",1]" * 40)}, "nested more than 16 levels deep"),
     ({"shorten_factor": [2]}, "shorten_factor [2] must be a number >= 2 for each of its 2 levels"),
-    ({"shorten_factor": [2, 3]}, "does not fit"),
-    ({"depth": 4}, "gives a shorten_factor to a model that does not shorten"),
-    ({"heds": 3}, "unknown key heds"),
     ({"masking": "loose"}, "masking: Invalid enum value 'loose'"),
 ]  # fmt: skip
 
@@ -213,7 +204,6 @@ def write(folder, kind="gumbel", layers=(1, 2, 1), name="checkpoint_last.pt", **
 
 @pytest.mark.parametrize("kind, own, layers", [
     ("gumbel", "learned", (1, 2, 1)), ("entropy", "entropy", (2, 1, 0)),
-    ("unigram", "unigram", (0, 1, 1)), ("fixed", "fixed", (1, 1, 1)),
     ("whitespaces", "whitespace", (1, 1, 1)), ("none", "learned", (2,)),
 ])  # fmt: skip
 def test_a_checkpoint_gives_the_logits_of_the_formulas(tmp_path, program, kind, own, layers):
@@ -241,22 +231,13 @@ def state(without="", **more):
 QUERY = "layers.1.0.dec_attn.r_net.weight"
 BROKEN = {
     "code": ({"epoch": Evil()}, "contains more than tensors"),
-    "another class": ({"epoch": types.SimpleNamespace(a=1)}, "contains more than tensors"),
     "no state": ({"model_state": None}, "no model_state"),
-    "names": ({"model_state": {3: torch.zeros(1)}}, "not names"),
-    "no tensors": ({"model_state": {"a": [1]}}, "not a tensor"),
     "stride 0": ({"held": state(r_w_bias=torch.zeros(1).expand(2**40))}, "damaged"),
-    "another kind": ({"model": {"boundaries_type": ["gumbel"]}}, "boundaries_type"),
     "pre-norm": ({"model": {"pre_lnorm": True}}, "pre_lnorm"),
     "depth that is code": ({"model": {"model_config": "exec('a = 1')"}}, "model_config"),
     "endless depth": ({"model": {"model_config": "[" * 5000}}, "model_config"),
-    "endless number": ({"model": {"model_config": f"[1, ({'9' * 5000},), 1]"}}, "model_config"),
     "1e9 layers": ({"model": {"model_config": "[1, (1000000000,), 1]"}}, "n_layers"),
-    "many layers": ({"model": {"model_config": "[1, (1000,), 1]"}}, "1,002 layers"),
-    "a width that is none": ({"model": {"d_model": "8"}}, "d_model"),
     "a missing array": ({"held": state(QUERY)}, f"{QUERY} is none"),
-    "an array too many": ({"held": state(extra=torch.zeros(3))}, "extra is 3"),
-    "another shape": ({"held": state(null_group=torch.zeros(1, 8))}, "null_group is 1 × 8"),
     "not a number": ({"held": state(r_w_bias=torch.full((2, 3), torch.nan))}, "NaN or infinite"),
     "no vocabulary": ({"kind": "whitespaces", "vocab": None}, "whitespace_id"),
 }
@@ -329,11 +310,6 @@ MODELS = {  # how a model is made; what its weights do not show, as people say i
         {"counts": TWO, "factors": (2, 3), "up": (True, "none")},
         {"hierarchy": "2@1 1@2 1@6 1@2 1@1", "attention_upsampling": "none"},
     ),
-    "linear both ways": ({"down": (False, "linear"), "up": (False, "linear")}, {}),
-    "averages both ways": (
-        {"down": (False, "average"), "up": (False, "repeat")}, {"hierarchy": "1@1 1@3 1@1"},
-    ),
-    "attention down alone": ({"up": (False, "repeat")}, {"hierarchy": "1@3"}),
     "attention up alone": ({"counts": TWO, "factors": (2, 2), "down": (False, "average")}, {}),
     "no layers outside": ({"counts": ((0,), 1, (0,))}, {}),
 }  # fmt: skip
@@ -388,10 +364,8 @@ def test_what_weights_do_not_show_is_asked_in_one_line(tmp_path):
     assert "--attention-upsampling" in refused(file, hierarchy="2@1 1@2 1@4 1@2 1@1")
     assert "do not show the shortening factors Run" in refused(file, attention_upsampling="none")
     file = export(tmp_path / "w.npz", Trax(ONE))
-    for said in ("1@1 2@3 2@1", "4@3"):
-        assert "its weights have '1@1 2@3 1@1'" in refused(file, hierarchy=said)
-    for said in ("1@1 2@3", ""):
-        assert "is invalid" in refused(file, hierarchy=said)
+    assert "its weights have '1@1 2@3 1@1'" in refused(file, hierarchy="4@3")
+    assert "is invalid" in refused(file, hierarchy="1@1 2@3")
 
 
 def npy(header, data=b""):
@@ -405,24 +379,21 @@ def claims(shape, descr="<f8", data=b""):
 
 
 NONE, SPOILT = "is damaged", np.full((11, 12), np.nan)
-OTHER_KINDS = ("<i8", "|S4", "<c16", "<f16", [("a", "<f8")], "|V2")
+OTHER_KINDS = ("<i8", "<c16", [("a", "<f8")])
 CHANGED = [  # arrays under neutral names
     ({"middle.1.ff.out.bias": None}, "middle.1.ff.out.bias is none"),
     ({"up.0.attn.q.weight": np.ones((12, 3))}, "up.0.attn.q.weight is 12 × 3"),
-    ({"surplus": np.ones(2)}, "surplus is 2"),
-    ({"rel.content_bias": None}, "rel.content_bias is missing"),
-    ({"embed.token.weight": np.ones(3)}, "embed.token.weight is 3"),
     ({"embed.token.weight": SPOILT}, "132 of 132 values of embed.token.weight"),
     ({"odd": np.array([print, "a"], dtype=object)}, "odd is Python objects"),
 ]
 STRANGE = [  # entries of the archive, and how they are packed
     *((claims(shape, data=b"\0" * 8), 8, NONE)
-      for shape in ((2**40,), (2**31, 2**31), (3,), (-1,), (0, 8), (1,) * 40)),
+      for shape in ((2**31, 2**31), (-1,), (1,) * 40)),
     (claims((2**22,), data=bytes(2**25)), 8, "bytes in a file of"),
     *((claims((1,), kind, bytes(16)), 8, "") for kind in OTHER_KINDS),
     *((data, 8, NONE) for data in (
-        b"", b"\x93NUMPY", b"no array", b"\x93NUMPY\x09\x00" + bytes(20), npy("x"),
-        npy({"shape": (1,)}), b"\x93NUMPY\x01\x00\xff\xff((((((" + b"(" * 70000)),
+        b"", b"\x93NUMPY\x09\x00" + bytes(20), npy("x"),
+        b"\x93NUMPY\x01\x00\xff\xff((((((" + b"(" * 70000)),
     (claims((1,), data=bytes(8)), zipfile.ZIP_LZMA, "it is compressed in a way"),
 ]  # fmt: skip
 

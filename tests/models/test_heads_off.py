@@ -48,21 +48,14 @@ from tests.models.building import (
 from tests.models.zoo import model_of
 
 LEVELS = "1@1 1@2 1@4 1@2 1@1"
-MIXED = {"n_heads": 4, "activations": ["softmax", "ymish", "tanh", "linear"]}
 WINDOWED = {"form": "windowed", "positions": "learned", "max_positions": 40}
 CLASSES = {"form": "encoder", "goal": "classes", "labels": ["a", "b"]}
 SLOTS = {"slots": 4, "max_positions": 20}
 FAMILIES = {
     "hourglass": {"hierarchy": LEVELS, "n_heads": 3},
-    "mixed hourglass": MIXED,
-    "plain up": {"hierarchy": "1@1 1@2 1@1", "attention_upsampling": "none", "positions": "rotary"},
-    "without resampling": {"downsampling": "average", "upsampling": "repeat"},
-    "wider inside": {"hierarchy": LEVELS, "widths": (12, 16, 24)},
     "narrower inside, windowed": {"widths": (12, 8), "masking": "compat", **WINDOWED},
     "windowed, linear down": {"hierarchy": LEVELS, "downsampling": "linear", **WINDOWED},
-    "pre-norm": {**CLASSES, "norm_first": True, **MIXED},
     "shared": {**CLASSES, "n_heads": 3, "shared_width": 7},
-    "topk": {"form": "encoder", "goal": "states", "activations": ["topk", "softmax"], "top_k": 2},
     "linformer": {
         "form": "encoder", "goal": "masked", **SLOTS, "slots_sharing": "none", "slots_bias": True,
     },
@@ -76,7 +69,6 @@ FAMILIES = {
     "own gpt2": {"family": "gpt2", "max_positions": 16},
     "yubert": {"family": "yubert", "labels": ["a", "b"], "slots": 5, "max_positions": 16,
                "norms": {"ymish": "l2"}, "activations": "ymish"},
-    "several cls": {**CLASSES, "n_layers": 3, "cls": 2},
     "ragged": {**CLASSES, "n_layers": 3, "n_heads": 3, "kept": ((0, 2), (), (1,))},
     "nothing to read": {**CLASSES, "n_heads": 3, "kept": ((0, 2), ())},
 }  # fmt: skip
@@ -107,17 +99,15 @@ KINDS = {  # name: what writes such a folder
 }
 every_model = pytest.mark.parametrize("name", MODELS)
 PRETRAINED = [  # type, class, what the names of the products behind heads end with
-    ("llama", "LlamaForCausalLM", "o_proj"), ("gemma2", "Gemma2ForCausalLM", "o_proj"),
-    ("phi3", "Phi3ForCausalLM", "o_proj"), ("gpt_neox", "GPTNeoXForCausalLM", "attention.dense"),
-    ("roberta", "RobertaForMaskedLM", "attention.output.dense"),
+    ("gemma2", "Gemma2ForCausalLM", "o_proj"),
+    ("gpt_neox", "GPTNeoXForCausalLM", "attention.dense"),
     ("distilbert", "DistilBertForSequenceClassification", "out_lin"),
     ("modernbert", "ModernBertForMaskedLM", "attn.Wo"),
     ("deepseek_v3", "DeepseekV3ForCausalLM", "o_proj"), ("gpt_oss", "GptOssForCausalLM", "o_proj"),
     ("t5", "T5ForConditionalGeneration", "Attention.o"),
-    ("deberta-v2", "DebertaV2ForSequenceClassification", "attention.output.dense"),
     ("bloom", "BloomForCausalLM", "self_attention.dense"),
 ]  # fmt: skip
-OWN_CODE = ("bloom", "deberta-v2")  # attention code of their own: no weights are removed
+OWN_CODE = ("bloom",)  # attention code of its own: no weights are removed
 SINGLE = ("gpt_oss", "deepseek_v3")  # experts know no float64
 
 
@@ -228,15 +218,13 @@ def test_heads_off_in_models_of_transformers(folder, kind, name, output):
 # --- each head by itself --------------------------------------------------------------------------
 
 EACH = [  # type, class, dtype: experts know no float64, nor is all exact where weights are watched
-    ("opt", "OPTForCausalLM", "float64"), ("gpt_neox", "GPTNeoXForCausalLM", "float64"),
-    ("roberta", "RobertaForSequenceClassification", "float64"),
-    ("xlnet", "XLNetForSequenceClassification", "float32"),
-    ("llama", "LlamaForCausalLM", "float64"), ("albert", "AlbertForMaskedLM", "float64"),
+    ("opt", "OPTForCausalLM", "float64"), ("xlnet", "XLNetForSequenceClassification", "float32"),
+    ("albert", "AlbertForMaskedLM", "float64"),
     ("t5", "T5ForConditionalGeneration", "float64"),
     ("diffllama", "DiffLlamaForCausalLM", "float64"),
     ("qwen3_next", "Qwen3NextForCausalLM", "float32"), ("bloom", "BloomForCausalLM", "float32"),
 ]  # fmt: skip
-ROUGH = ("llama", "diffllama")  # norms or angles in float32
+ROUGH = ("diffllama",)  # norms or angles in float32
 
 
 def require_each_alone(module, tokens, close):
@@ -392,10 +380,6 @@ def test_predictions_with_heads_off_are_those_of_a_whole_run(case, cache_bytes):
         seen[examples.where(batch)] += 1
     assert (seen == 1).all()
     assert any(baseline.outputs for baseline, _ in one._cache.values()) == (cache_bytes > 1)
-    for row in range(min(len(examples), 12)):  # each may lie in memory where another lay
-        batch = examples.batch([row])
-        assert scaled_error(one.baseline(batch)[0], by_run(model, batch, set())[0]) <= 1e-6
-        del batch
 
 
 @pytest.mark.parametrize("without_effect", [0, 1, 999])
@@ -679,11 +663,11 @@ STATED = [  # their config.json says how wide a head is, or has other numbers of
 ]  # fmt: skip
 ROBERTA, T5 = ("roberta", "RobertaModel"), ("t5", "T5ForConditionalGeneration")
 ALL = frozenset(range(4))
-GROUP, EVERY_GROUP = [{2, 3}], [{0, 2}]
+GROUP = [{2, 3}]
 LEFT = [  # heads of each layer that are left, and whether transformers opens such a model
-    (STATED[0], EVERY_GROUP, True), (STATED[0], GROUP, True), (STATED[1], GROUP, True),
-    (STATED[0], [{0, 2, 3}, {3}], False), (STATED[0], [{0, 2, 3}], False),
-    (STATED[0], [ALL, set()], False), (STATED[2], [{0, 2, 3}], True),  # keys of its own
+    (STATED[0], [{0, 2}], True), (STATED[1], GROUP, True),
+    (STATED[0], [{0, 2, 3}, {3}], False), (STATED[0], [ALL, set()], False),
+    (STATED[2], [{0, 2, 3}], True),  # keys of its own
     (ROBERTA, GROUP, False), (T5, GROUP, False),  # the width of a head is derived
 ]  # fmt: skip
 TEXT_IDS = np.arange(7, 30)
@@ -712,10 +696,8 @@ def test_transformers_opens_what_its_class_can_have(folder, tmp_path, which, lef
     )
     masked = logits_of(whole, off)
     found, alone = small(path, off, tmp_path / "out")
-    assert (
-        scaled_error(logits_of(found), masked) < 1e-5
-        and np.abs(logits_of(whole) - masked).max() > 1e-3
-    )
+    assert scaled_error(logits_of(found), masked) < 1e-5
+    assert np.abs(logits_of(whole) - masked).max() > 1e-3
     assert found.spec.heads == tuple(head for head in whole.spec.heads if head not in off)
     assert (alone == "") == opens and (which != T5 or "relative position table" in alone)
     if alone:
@@ -724,10 +706,8 @@ def test_transformers_opens_what_its_class_can_have(folder, tmp_path, which, lef
     else:
         with torch.no_grad():
             other = made.from_pretrained(tmp_path / "out").eval()
-            assert (
-                scaled_error(other(torch.as_tensor(TEXT_IDS)[None]).logits[0].numpy(), masked)
-                < 1e-5
-            )
+            expected = other(torch.as_tensor(TEXT_IDS)[None]).logits[0].numpy()
+        assert scaled_error(expected, masked) < 1e-5
 
 
 def test_everything_else_of_the_folder_comes_along(folder, tmp_path):
@@ -777,15 +757,11 @@ def layers_of(count=2, **changes):
 
 MANY = 2**16
 ENTRIES = [
-    7, None, {}, {"layers": 3}, {"layers": []}, {"layers": [1, 2]},
-    {"layers": [{}] * 20_000}, layers_of(1), layers_of(3),
-    *(layers_of(name=name) for name in ("lm_head", "no.such.module", 7, "")),
-    *(layers_of(heads=heads) for heads in (
-        7, [0, 2], [0, 1, 2, 3], [2, 0, 3], [0, 0, 3], [0, 2, 4], [-1, 2, 3], [0.5, 2, 3],
-        [0, 2, 10**12], [], [*range(60_000)])),
-    *(layers_of(of=count) for count in (3, 0, 10**9)),
-    *(layers_of(groups=count) for count in (0, 3, 4, 1, "2")),
-    layers_of(more=1), {**layers_of(), "more": 1},
+    7, {"layers": [1, 2]}, layers_of(1), layers_of(3),
+    *(layers_of(name=name) for name in ("lm_head", "no.such.module")),
+    *(layers_of(heads=heads) for heads in ([0, 2], [2, 0, 3], [0, 0, 3], [0, 2, 4], [-1, 2, 3])),
+    layers_of(of=3), layers_of(of=10**9), layers_of(groups=3), layers_of(groups=0),
+    layers_of(more=1),
     layers_of(heads=[*range(MANY // 2)], of=MANY, groups=MANY),  # soon, however many
 ]  # fmt: skip
 

@@ -24,19 +24,16 @@ from tests.models import zoo
 from tests.models.zoo import write
 
 LAZY = """
-llama LlamaForCausalLM, qwen2 Qwen2ForCausalLM, qwen3 Qwen3ForCausalLM, mistral MistralForCausalLM,
-mixtral MixtralForCausalLM, gemma2 Gemma2ForCausalLM, gemma3_text Gemma3ForCausalLM,
-phi3 Phi3ForCausalLM, gpt_oss GptOssForCausalLM, cohere2 Cohere2ForCausalLM,
-granite GraniteForCausalLM, deepseek_v3 DeepseekV3ForCausalLM, gpt_neox GPTNeoXForCausalLM,
+llama LlamaForCausalLM, mistral MistralForCausalLM, gemma2 Gemma2ForCausalLM,
+gpt_oss GptOssForCausalLM, deepseek_v3 DeepseekV3ForCausalLM, gpt_neox GPTNeoXForCausalLM,
 opt OPTForCausalLM, qwen3_next Qwen3NextForCausalLM, roberta RobertaForSequenceClassification,
-roberta RobertaModel, distilbert DistilBertForSequenceClassification, albert AlbertForMaskedLM,
-modernbert ModernBertForMaskedLM, t5 T5ForConditionalGeneration, marian MarianMTModel,
-bamba BambaForCausalLM, qwen3_vl Qwen3VLModel, t5gemma T5GemmaForConditionalGeneration
+distilbert DistilBertForSequenceClassification, albert AlbertForMaskedLM,
+modernbert ModernBertForMaskedLM, t5 T5ForConditionalGeneration, bamba BambaForCausalLM,
+qwen3_vl Qwen3VLModel, t5gemma T5GemmaForConditionalGeneration
 """
 DENSE = """
-gptj GPTJForCausalLM, bloom BloomForCausalLM, falcon FalconForCausalLM,
-deberta-v2 DebertaV2ForSequenceClassification, mpnet MPNetForMaskedLM, xlnet XLNetLMHeadModel,
-xglm XGLMForCausalLM
+bloom BloomForCausalLM, falcon FalconForCausalLM, deberta-v2 DebertaV2ForSequenceClassification,
+xlnet XLNetLMHeadModel
 """  # with attention code of their own: their softmaxes are observed
 TOKENS, WRITTEN = 23, 17  # of a text, longer than every window, and of what a decoder writes
 
@@ -101,13 +98,11 @@ def test_outputs_and_every_map_are_those_of_transformers(folder, kind, name):
 
 
 @pytest.mark.parametrize(("kind", "name"), rows(
-    "t5 T5ForConditionalGeneration, bart BartForConditionalGeneration, gemma2 Gemma2ForCausalLM, "
-    "gpt_oss GptOssForCausalLM"
+    "t5 T5ForConditionalGeneration, gpt_oss GptOssForCausalLM"
 ))  # fmt: skip
-@pytest.mark.parametrize("real", [0, 3])
-def test_rows_that_see_no_key_are_those_of_transformers(folder, tmp_path, kind, name, real):
+def test_rows_that_see_no_key_are_those_of_transformers(folder, tmp_path, kind, name):
     """The mean over all keys, where nothing but a sink takes it."""
-    path, ids, keep = folder(kind, name), ids_of(9), np.arange(9) >= 9 - real
+    path, ids, keep = folder(kind, name), ids_of(9), np.zeros(9, bool)
     model = open_model(path)
     written = ids_of(4, 2) if model.spec.two_texts else None
     target = None if written is None else model.from_ids(written)
@@ -119,10 +114,9 @@ def test_rows_that_see_no_key_are_those_of_transformers(folder, tmp_path, kind, 
         assert one.verify_max_abs < 1e-5 and np.abs(stacked(one) - wanted).max() < 1e-5
 
 
-@pytest.mark.parametrize("activation", ["ymish", "topk:4", "softmax1", "sigmoid"])
-@pytest.mark.parametrize(("kind", "name"), rows(
-    "roberta RobertaForMaskedLM, mistral MistralForCausalLM"
-))  # fmt: skip
+@pytest.mark.parametrize(("kind", "name", "activation"), [
+    ("roberta", "RobertaForMaskedLM", "ymish"), ("mistral", "MistralForCausalLM", "topk:4"),
+])  # fmt: skip
 def test_another_activation_weighs_in_place_of_softmax(folder, kind, name, activation):
     path = folder(kind, name)
     model, plain = open_model(path, activation=activation), open_model(path)
@@ -153,8 +147,10 @@ def references(tmp_path_factory):
     return find
 
 
-@pytest.mark.parametrize("side", ["right", "left"])
-@pytest.mark.parametrize("name", zoo.CASES)
+@pytest.mark.parametrize(("name", "side"), [
+    ("masked", "right"), ("classes", "right"), ("crossed", "left"), ("gpt2", "left"),
+    ("gpt2 crossed", "right"),
+])  # fmt: skip
 def test_padded_batches_and_maps_are_those_of_transformers(references, name, side):
     net, path = references(name)
     ids, keep = zoo.padded(net.config.vocab_size, side)
@@ -358,19 +354,17 @@ FUNNELS = {  # name: (class, configuration)
     name: (kind, {**FUNNEL, **options})
     for name, kind, options in (
         ("full", "FunnelModel", {}), ("base", "FunnelBaseModel", {}),
-        ("labels", "FunnelForSequenceClassification", {"id2label": {0: "a", 1: "b", 2: "c"}}),
         ("largest", "FunnelModel", {"pooling_type": "max"}),
         ("all alike", "FunnelModel", {"separate_cls": False}),
         ("none of it", "FunnelForMaskedLM", {
             "pool_q_only": False, "separate_cls": False, "truncate_seq": False,
             "tie_word_embeddings": False, "hidden_act": "relu",
         }),
-        ("one block", "FunnelModel", {"block_sizes": [2], "num_decoder_layers": 0}),
         ("repeated", "FunnelModel", {"block_repeats": [1, 2, 1]}),
         ("shifted", "FunnelModel", {"attention_type": "relative_shift"}),  # no short texts there
     )
 }  # fmt: skip
-LENGTHS = (1, 3, 5, 17)
+LENGTHS = (3, 17)
 
 
 def asked(length, seed=0):
@@ -385,7 +379,7 @@ def asked(length, seed=0):
 def test_outputs_and_maps_are_those_of_transformers(references, name):
     theirs, folder = references(name)
     ours = open_model(folder, dtype="float64")
-    for length in LENGTHS if name != "shifted" else LENGTHS[2:]:
+    for length in LENGTHS if name != "shifted" else LENGTHS[1:]:
         ids, mask, types = asked(length)
         wanted, maps = zoo.run_theirs(theirs, ids, mask, types, maps=True)
         found = ours.run(ids, mask, types).logits

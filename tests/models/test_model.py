@@ -12,7 +12,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
+from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers
 
 from hgviz import tasks
 from hgviz.core import HeadId, HgvizError, Signal
@@ -37,12 +37,10 @@ from hgviz.models.text import (
 )
 from hgviz.tasks import capture
 from tests.closeness import scaled_error
-from tests.maps.reference import scores, statistic, visible
 from tests.maps.test_lazy import layers, make
 from tests.models import zoo
 from tests.models.building import (
     byte_level,
-    own_bert,
     vocabulary,
     write_checkpoint,
     write_gpt2,
@@ -73,9 +71,9 @@ def test_a_batch_reads_like_its_rows(model):
             assert np.abs(one - batch[row]).max() < 1e-12
 
 
-@pytest.mark.parametrize("write, head", [
-    (write_checkpoint, "lm_head"), (own_bert, "head"), (write_gpt2, "net.lm_head"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "write, head", [(write_checkpoint, "lm_head"), (write_gpt2, "net.lm_head")]
+)
 def test_a_capture_without_logits_never_makes_them(tmp_path, write, head):
     model, outputs = open_model(write(tmp_path / "model")), []
     model.module.get_submodule(head).register_forward_hook(lambda *parts: outputs.append(parts))
@@ -215,30 +213,12 @@ def small_maps_too():
 FINDINGS = "total", "top", "entropy", "cells", "sums", "rows"
 
 
-def head(rule, queries, keys, spread=1.0, **options):
-    """A softmax whose scores spread by so much, with the statistics of a model in float32."""
-    factors = make(rule, queries, keys, width=64, **options)
-    if spread != 1:
-        factors = replace(factors, q=np.float32(spread) * factors.q)
-        model = scores(factors.q[0], factors.k[0], rule, 0, np.float32)
-        stat = statistic(model, visible(rule, queries, keys), "softmax", None)
-        factors = replace(factors, stat=stat[None].astype(np.float32))
-    return factors
-
-
-def softmax(scale=0.125, **options):
-    return Rule(scale, ("softmax",), (None,), **options)
-
-
 def agree(one, other, tolerance=2e-5):
     """Two surveys within the rounding of float32; entropies are sums of many."""
     for name in FINDINGS:
         a, b = getattr(one, name), getattr(other, name)
         assert a.shape == b.shape and a.dtype == b.dtype, name
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=tolerance, err_msg=name)
-
-
-KEEP, KERNEL = np.arange(600) > 270, (("rbf",), (None,))
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -253,18 +233,18 @@ def test_a_map_of_any_rule_is_surveyed_by_torch_or_numpy(factors):
 
 
 def test_a_device_out_of_memory_leaves_the_head_to_numpy(monkeypatch):
-    error = RuntimeError("MPS backend out of memory")
     monkeypatch.setattr(device_maps, "CELLS", 1)
     weights, calls = DeviceHead.weights, []
 
     def full(self, rows, columns):
         calls.append(columns)
         if len(calls) == 2:  # with a part of it found already
-            raise error
+            raise RuntimeError("MPS backend out of memory")
         return weights(self, rows, columns)
 
     monkeypatch.setattr(DeviceHead, "weights", full)
-    maps, wanted = LazyMap(head(softmax(), 600, 300), (0,)), SurveyRequest(3, 4, (599,))
+    rule = Rule(0.125, ("softmax",), (None,))
+    maps, wanted = LazyMap(make(rule, 600, 300, width=64), (0,)), SurveyRequest(3, 4, (599,))
     one, other = survey(maps, 0, wanted, blocks_on(BY_TORCH)), survey(maps, 0, wanted)
     assert len(calls) == 2
     assert all(np.array_equal(getattr(one, name), getattr(other, name)) for name in FINDINGS)
@@ -286,23 +266,6 @@ def test_every_text_comes_back_from_its_bytes(text):
 
 
 # --- tokenizer.json -------------------------------------------------------------------------------
-
-
-def words(folder, pattern=None, **vocabulary):
-    """A tokenizer.json of a few words between <s> and </s>, cutting off after two."""
-    vocabulary = {"<s>": 0, "</s>": 1, "?": 2, "the": 3, "café": 4, **vocabulary}
-    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="?"))
-    splitter = Regex(pattern) if pattern else None
-    whole = pre_tokenizers.Whitespace()
-    tokenizer.pre_tokenizer = pre_tokenizers.Split(splitter, "isolated") if splitter else whole
-    tokenizer.normalizer = normalizers.Lowercase()
-    tokenizer.post_processor = processors.TemplateProcessing(
-        single="<s> $A </s>", special_tokens=[("<s>", 0), ("</s>", 1)]
-    )
-    tokenizer.enable_truncation(2)
-    tokenizer.enable_padding(length=64)
-    tokenizer.save(str(folder / "tokenizer.json"))
-    return folder / "tokenizer.json"
 
 
 SPACED = pre_tokenizers.Metaspace()
@@ -383,7 +346,10 @@ def test_a_damaged_tokenizer_is_one_error(tmp_path):
 
 
 def test_a_pattern_that_never_ends_is_waited_for_only_so_long(tmp_path, monkeypatch):
-    tokenizer = Pieces(words(tmp_path, pattern=r"a*a*a*\d\b"), 10)
+    slow = Tokenizer(models.WordLevel({"?": 0}, unk_token="?"))
+    slow.pre_tokenizer = pre_tokenizers.Split(Regex(r"a*a*a*\d\b"), "isolated")
+    slow.save(str(tmp_path / "tokenizer.json"))
+    tokenizer = Pieces(tmp_path / "tokenizer.json", 10)
     monkeypatch.setattr("hgviz.models.text.TIMEOUT", 0.05)
     with pytest.raises(HgvizError, match="it took more than 0 seconds"):
         tokenizer.encode("a" * 300)
