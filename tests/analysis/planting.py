@@ -9,7 +9,7 @@ from hgviz.core import Capture, Layer, Level, ModelSpec, Prompt, readonly
 from hgviz.maps import DenseMap
 from hgviz.models.config import parse_config
 from hgviz.models.pretrained_config import Pooling, TransformersConfig
-from tests.making import byte_prompt, level_spans
+from tests.making import byte_prompt, layer_shape, level_spans, make_spec
 
 
 def planted(weights: np.ndarray, signed: bool = False) -> DenseMap:
@@ -109,57 +109,23 @@ def hourglass(
     causal=True,
     down=True,
     up=True,
-    counts=(1, 1),
     heads=2,
     upsampling="",
     weights=None,
 ) -> Capture:
-    """An Hourglass with maps that weights(layer, seen) makes: (heads, queries, keys) from seen."""
-    layers, sizes = [], []
-    windowed = form == "windowed"
-    lengths = [len(prompt)]
-    for outer, inner in zip(strides, strides[1:], strict=False):
-        lengths.append(-(-lengths[-1] // (inner // outer)))
-
-    def add(name, role, level, key_level):
-        wide = max(level, key_level)
-        factor = strides[wide] // strides[min(level, key_level)]
-        window = factor if windowed and role != "self" else None
-        size = {
-            "self": (lengths[level], lengths[level]),
-            "down": (lengths[level], lengths[level] * factor),
-            "up": (lengths[key_level] * factor, lengths[key_level]),
-        }[role]
-        sizes.append(size)
-        layers.append(
-            Layer(len(layers), name, role, level, key_level, tuple(range(heads)),
-                  ("softmax",) * heads, causal and window is None, window)
-        )  # fmt: skip
-
-    waist = len(strides) - 1
-    for level in range(waist):
-        for i in range(counts[0]):
-            add(f"pre.{level}.{i}", "self", level, level)
-        if down:
-            add(f"down.{level}", "down", level + 1, level)
-    add("middle.0", "self", waist, waist)
-    for level in reversed(range(waist)):
-        if up:
-            add(f"up.{level}", "up", level, level + 1)
-        for i in range(counts[1]):
-            add(f"post.{level}.{i}", "self", level, level)
-    shifts = [0] + [b // a - 1 if causal else 0 for a, b in zip(strides, strides[1:], strict=False)]
-    levels = tuple(Level(i, s, shifts[i]) for i, s in enumerate(strides))
-    spec = ModelSpec("hourglass", "test", levels, tuple(layers), 8, 256, form=form,
-                     upsampling=upsampling)  # fmt: skip
-    random = np.random.default_rng(0)
-
-    def drawn(layer, seen):
-        raw = random.gamma(0.3, size=(heads, *seen.shape)) * seen + 1e-9 * seen
-        return raw / np.maximum(raw.sum(-1, keepdims=True), 1e-30)
-
-    maps = []
-    for layer, (queries, keys) in zip(layers, sizes, strict=True):
+    """An Hourglass with maps that weights(layer, seen) makes: (heads, queries, keys) from seen;
+    down, up: whether attention shortens and lengthens."""
+    spec = make_spec(strides, heads, windowed=form == "windowed")
+    has_layer = {"self": True, "down": down, "up": up}
+    layers = tuple(
+        replace(layer, index=index, causal=causal and layer.window is None)
+        for index, layer in enumerate(one for one in spec.layers if has_layer[one.role])
+    )
+    levels = spec.levels if causal else tuple(replace(one, shift=0) for one in spec.levels)
+    spec = replace(spec, levels=levels, layers=layers, upsampling=upsampling)
+    random, maps = np.random.default_rng(0), []
+    for layer in layers:
+        queries, keys = layer_shape(spec, layer, len(prompt))
         i = np.arange(queries)[:, None] * strides[layer.level]
         j = np.arange(keys)[None, :] * strides[layer.key_level]
         seen = np.ones((queries, keys), bool)
@@ -168,7 +134,8 @@ def hourglass(
         if layer.window:
             group = max(strides[layer.level], strides[layer.key_level])
             seen = i // group == j // group
-        maps.append(planted((weights or drawn)(layer, seen)))
+        drawn = even_rows((random.gamma(0.3, size=(heads, *seen.shape)) + 1e-9) * seen)
+        maps.append(planted(weights(layer, seen) if weights else drawn))
     return Capture(spec, prompt, level_spans(len(prompt), strides, causal), tuple(maps))
 
 

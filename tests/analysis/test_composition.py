@@ -215,7 +215,6 @@ FAMILIES = {
        for form in ("official", "windowed") for down, up, causal in (
            (True, True, True), (False, False, False), (True, False, True), (False, True, False))},
     "one token": lambda: hourglass(text(1), (1, 3, 6)),
-    "no layers before, two after": lambda: hourglass(text(17), (1, 2, 4), counts=(0, 2)),
     "attention alone goes up": lambda: hourglass(text(17), (1, 3, 6), upsampling="none"),
     "hourglass, heads off": lambda: switched_off(
         hourglass(text(20), (1, 2)), (0, 0), (1, 0), (1, 1), (2, 1), (3, 0), (3, 1)),

@@ -16,12 +16,10 @@ from hgviz.figures.charts import Grid, Grids, Line, Plot, Plots, Strip, Strips
 from hgviz.figures.labels import (
     BOX,
     JOINERS,
-    Mark,
     axis_marks,
     elide,
     size_for,
     text_width,
-    thin,
     token_marks,
     unit_spans,
     visible,
@@ -319,31 +317,3 @@ PADDED = np.array([(-1, -1), (0, 1), (1, 2), (-1, -1)])
 )  # fmt: skip
 def test_positions_share_the_label_of_their_word_or_character(marks, prompt, spans, found):
     assert [(mark.start, mark.end, mark.words) for mark in marks(prompt, spans)] == found
-
-
-@given(
-    st.lists(st.integers(0, 400), min_size=1, max_size=60, unique=True),
-    st.floats(0.1, 9),
-    st.floats(5, 12),
-)
-def test_thinned_labels_keep_their_distance_and_the_chosen_one(starts, cell, need):
-    marks = [Mark(at, at + 1, "w", at == max(starts)) for at in starts]
-    left = thin(marks, cell, need)
-    assert [mark for mark in left if mark.chosen]
-    middles = [mark.middle * cell for mark in left]
-    assert np.diff(middles).min(initial=need) >= need - 1e-6
-
-
-@given(st.lists(st.text("Wi가 ", min_size=1, max_size=9), min_size=1, max_size=9), st.floats(1, 60))
-def test_level_labels_lie_over_their_axis_and_apart(words, cell):
-    marks = [Mark(at, at + 1, word) for at, word in enumerate(words)]
-    length = cell * len(words)
-    places = labels.level_places(marks, cell, length, 6.5)
-    if places is None:
-        return
-    half = np.array([text_width(word, 6.5) / 2 for word in words])
-    ends = np.stack([places - half, places + half], 1)
-    assert ends.min() >= -labels.BEYOND - 1e-6 and ends.max() <= length + labels.BEYOND + 1e-6
-    assert (ends[1:, 0] - ends[:-1, 1] >= labels.APART - 1e-6).all()
-    middles = cell * (np.arange(len(words)) + 0.5)
-    assert np.abs(places - middles).max() <= labels.ASIDE + 1e-6

@@ -288,20 +288,23 @@ def test_a_figure_for_latex_needs_no_latex_and_names_its_rasters_as_latex_takes_
     assert len({output.raster_name(Path(one), 0) for one in ("a b.pgf", "a_b.pgf", "a-b.pgf")}) == 3
 
 
-def compiled(folder, body, program="pdflatex"):
+def compiled(folder, body):
     """What LaTeX says of a document that has only \\usepackage{pgf}."""
     (folder / "page.tex").write_text(
         r"\documentclass{article}\usepackage{pgf}\newbox\one\begin{document}"
         "\n" + body + "\n\\end{document}"
     )
-    command = [program, "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
+    command = ["pdflatex", "-interaction=nonstopmode", "-halt-on-error", "page.tex"]
     return run(*command, cwd=folder, errors="replace")
 
 
 @needs_latex
-def test_latex_takes_every_kind_as_wide_as_asked(tmp_path):
+def test_latex_takes_any_text_and_every_kind_as_wide_as_asked(tmp_path):
     (tmp_path / "a folder").mkdir()
-    body = []
+    title = "50 % of $x_1$ & \\more <b> |x| \"q\" ``c'' --off 한국 어 مرحبا ½ ŵ Ω 👩 ∑"
+    spec = Spec("map", Selection(12, 2), title=title, width="7in")
+    draw(spec, make_capture(HOSTILE[:60]), tmp_path / "any text.pgf")
+    body = [r'\input{"any text.pgf"}']
     for number, kind in enumerate(KINDS):
         output.draw(panel_of(kind), tmp_path / "a folder" / f"f{number}.pgf")
         file = f'"a folder/f{number}.pgf"'
@@ -312,19 +315,6 @@ def test_latex_takes_every_kind_as_wide_as_asked(tmp_path):
     widths = {int(n): float(w) for n, w in re.findall(r"W(\d+):([\d.]+)pt", log)}
     for number, kind in enumerate(KINDS):
         assert widths[number] * 72 / 72.27 == pytest.approx(points("acl"), abs=0.5), kind
-
-
-@needs_latex
-@pytest.mark.parametrize("program", ["pdflatex", "xelatex"])
-def test_latex_takes_any_text(program, tmp_path):
-    if not shutil.which(program):
-        pytest.skip(f"{program} is not here")
-    title = "50 % of $x_1$ & \\more <b> |x| \"q\" ``c'' --off 한국 어 مرحبا ½ ŵ Ω 👩 ∑"
-    spec = Spec("map", Selection(12, 2), title=title, width="7in")
-    draw(spec, make_capture(HOSTILE[:60]), tmp_path / "f.pgf")
-    compiled(tmp_path, r"\input{f.pgf}", program)
-    if shutil.which("pdftotext") and program == "pdflatex":
-        assert run("pdftotext", "page.pdf", "-", cwd=tmp_path).count("50 % of $x") == 1
 
 
 # --- rasters and previews -------------------------------------------------------------------------
