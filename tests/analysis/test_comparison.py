@@ -15,24 +15,18 @@ from hgviz.analysis.comparison import compare, compare_answers, most_alike
 from hgviz.analysis.metrics import NEAR_ZERO, effective_ranks
 from hgviz.analysis.statistics import Answers, paired_difference, ratio_interval
 from hgviz.analysis.tokens import Layout
-from hgviz.core import Capture, HeadId, HgvizError, Layer, Level, ModelSpec, Prompt
-from hgviz.maps import DenseMap, Factors, LazyMap
+from hgviz.core import HeadId, HgvizError, Prompt
+from hgviz.maps import Factors, LazyMap
+from tests.analysis.planting import plant
 from tests.making import byte_prompt, make_capture
 
 TEXT = "Every head looks somewhere else. " * 4
 
 
-def dense(weights, prompt=None, name="layer.0", signed=False, **keys):
+def dense(weights, prompt=None, signed=False, **keys):
     """A capture of one layer from its weights (heads, n, n)."""
-    weights = np.asarray(weights, np.float32)
-    heads = tuple(range(len(weights)))
-    prompt = prompt or byte_prompt("abcdefghijklmnopqrstuvwxyz"[: weights.shape[1]])
-    kind = "tanh" if signed else "softmax"
-    layer = Layer(0, name, "self", 0, 0, heads, (kind,) * len(heads), False)
-    spec = ModelSpec("made", "made", (Level(0),), (layer,), 8, 256)
-    numbers = np.arange(weights.shape[1])
-    spans = np.stack([numbers, numbers + 1], 1)
-    return Capture(spec, prompt, (spans,), (DenseMap(weights, heads, signed),), **keys)
+    prompt = prompt or byte_prompt("abcdefghijklmnopqrstuvwxyz"[: np.shape(weights)[1]])
+    return replace(plant(prompt, [np.asarray(weights)], causal=False, signed=signed), **keys)
 
 
 def rows_of(random, *shape):

@@ -142,6 +142,7 @@ MAKERS = {
     **{name: partial(make_capture, text) for name, text in TEXTS.items()},
     "signed": lambda: make_capture(SEA, signed=True),
     "windowed": lambda: make_capture(SEA, windowed=True),
+    "relative": lambda: make_capture(SEA[:40], relative=True),
     "deep": lambda: make_capture(SEA, strides=(1, 2, 4, 8, 16), heads=2),
     "words": lambda: plain(SEA.split()),
     "long names": lambda: plain(["Donaudampfschiff" * 20, "b", "W" * 300, "c"]),
@@ -190,29 +191,11 @@ def study_of(methods=METHODS, seed=0, randoms=20, **more):
     return replace(study, curves=tuple(curves))
 
 
-def timed(study, *names):
-    """The same, the curves of these methods timed: faster with fewer heads, but for noise."""
-    noise = np.random.default_rng(0)
-
-    def times(curve):
-        smaller = 30 - curve.removed + noise.normal(size=len(curve.removed))
-        return np.stack([np.full(len(smaller), 30.0), smaller], 1).astype(np.float32)
-
-    curves = (
-        replace(curve, times=times(curve)) if curve.method in names else curve
-        for curve in study.curves
-    )
-    return replace(study, curves=tuple(curves))
-
-
 STUDIES = {
     "one curve": lambda: ("curve", [study_of(("loo",))], {}),
     "three together": lambda: ("curve", [study_of(METHODS[:3])], {}),
     "a panel each": lambda: ("curve", [study_of()], {}),
     "three studies": lambda: ("curve", [study_of(seed=seed) for seed in range(3)], {}),
-    "over milliseconds": lambda: (
-        "curve", [timed(study_of(METHODS[:2]), *METHODS[:2])], {"axis": "time"}
-    ),
     "a language model": lambda: ("curve", [study_of(("loo",), asked="next")], {}),
     "scores": lambda: ("scores", [study_of()], {"methods": ["shapley"]}),
 }  # fmt: skip

@@ -21,9 +21,10 @@ OPEN = {  # rows that need not sum to 1: weights of all scores of a row that are
 }
 
 
-def visible(rule, queries: int, keys: int) -> np.ndarray:
-    """The cells that exist."""
+def visible(rule, queries: int, keys: int, head: int = 0) -> np.ndarray:
+    """The cells of a head that exist."""
     seen = np.zeros((queries, keys), bool)
+    near = rule.streaming[head] if rule.streaming else None
     for i in range(queries):
         for j in range(keys):
             at_q, at_k = i * rule.stride_q, j * rule.stride_k
@@ -32,7 +33,12 @@ def visible(rule, queries: int, keys: int) -> np.ndarray:
                 (not rule.causal or at_k < at_q + rule.stride_q)
                 and (not rule.windowed or at_q // group == at_k // group)
                 and (rule.keep is None or rule.keep[j])
+                and (rule.band is None or i - rule.band[0] <= j <= i + rule.band[1])
+                and (rule.chunk is None or i // rule.chunk == j // rule.chunk)
             )
+        if near is not None:  # the first and the latest of the keys that are kept
+            known = [j for j in range(min(i + 1, keys)) if rule.keep is None or rule.keep[j]]
+            seen[i, [j for j in range(keys) if j not in known[: near[0]] + known[-near[1] :]]] = 0
     return seen
 
 
@@ -46,6 +52,9 @@ def scores(q, k, rule, head: int, dtype) -> np.ndarray:
     if rule.relative is None:
         return (q @ k.T - lengths) * dtype(rule.scale)
     one = rule.relative
+    if hasattr(one, "lowest"):
+        far = np.arange(len(k)) - np.arange(len(q))[:, None]
+        return (q @ k.T + one.values[head][far - one.lowest]) * dtype(rule.scale)
     if hasattr(one, "curve"):
         far = np.arange(len(k)) * rule.stride_k - np.arange(len(q))[:, None] * rule.stride_q
         a, c = np.asarray(one.curve[head], np.float64)
@@ -102,13 +111,17 @@ def length(values, seen) -> np.ndarray:
 def whole_map(q, k, rule, head: int, chosen=None) -> np.ndarray:
     """(queries, keys) float64; chosen: the cells that topk keeps, if not those in float64."""
     values = scores(q, k, rule, head, np.float64)
-    seen = visible(rule, *values.shape)
+    values = values if rule.softcap is None else np.tanh(values / rule.softcap) * rule.softcap
+    seen = visible(rule, *values.shape, head)
+    sink = -np.inf if rule.sinks is None else float(rule.sinks[head])
     activation, norm = rule.activations[head], rule.norms[head]
     if norm and activation in (*SOFTMAXES, *SUMS, *OPEN):
         values = values / (length(values, seen)[:, None] + 1e-9)
     if activation == "topk":
         seen = choose(values, seen, rule.top_k) if chosen is None else chosen
     stat = statistic(values, seen, activation, norm)
+    if activation == "softmax":
+        stat = np.where(seen.any(1), np.logaddexp(stat, sink), np.inf)
     if activation == "linear":
         out = np.where(seen, values / (stat[:, None] + 1e-6), 0.0)
     elif activation == "poly2":
@@ -118,6 +131,7 @@ def whole_map(q, k, rule, head: int, chosen=None) -> np.ndarray:
         for row, there, found in zip(values, seen, out, strict=True):
             if there.any():
                 weights, total = OPEN[activation](row[there])
+                total += np.exp(sink) if activation == "softmax1" else 0
                 found[there] = weights if activation == "sigmoid" else weights / total
     elif activation in SOFTMAXES:
         shift = np.where(np.isinf(stat), 0, stat)[:, None]

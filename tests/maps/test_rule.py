@@ -17,69 +17,15 @@ from hgviz.maps.rule import Diagonals, proof_rows
 from hgviz.store import open_capture, write_capture
 from tests.closeness import scaled_error
 from tests.making import byte_prompt, make_capture
-from tests.maps.reference import OPEN
+from tests.maps.reference import OPEN, whole_map
 
 HEADS, WIDTH = 4, 8
 
 
 def reference(q, k, rule):
-    """(heads, queries, keys) float64"""
-    heads, queries, _ = q.shape
-    each, keys = heads // k.shape[0], k.shape[1]
-    i, j = np.arange(queries)[:, None], np.arange(keys)[None, :]
-    seen = np.ones((queries, keys), bool)
-    if rule.causal:
-        seen &= j <= i
-    if rule.band is not None:
-        seen &= (j >= i - rule.band[0]) & (j <= i + rule.band[1])
-    if rule.chunk is not None:
-        seen &= i // rule.chunk == j // rule.chunk
-    if rule.keep is not None:
-        seen &= rule.keep[None, :]
-    maps, every = np.zeros((heads, queries, keys)), seen
-    for h in range(heads):
-        near = rule.streaming[h] if rule.streaming else None
-        seen = every if near is None else streams(every, rule.keep, near)
-        scores = q[h].astype(float) @ k[h // each].astype(float).T
-        if rule.relative is not None:
-            scores = scores + rule.relative.values[h][j - i - rule.relative.lowest]
-        scores = scores * rule.scale
-        if rule.softcap is not None:
-            scores = np.tanh(scores / rule.softcap) * rule.softcap
-        if rule.activations[h] in OPEN:
-            maps[h] = [open_row(rule, h, row[there], there) for row, there in
-                       zip(scores, seen, strict=True)]  # fmt: skip
-            continue
-        scores = np.where(seen, scores, -np.inf)
-        sink = -np.inf if rule.sinks is None else float(rule.sinks[h])
-        top = np.maximum(scores.max(1, keepdims=True), sink)
-        top = np.where(np.isfinite(top), top, 0.0)
-        total = np.exp(scores - top).sum(1, keepdims=True) + np.exp(sink - top)
-        empty = ~seen.any(1, keepdims=True)
-        maps[h] = np.where(empty, 0.0, np.exp(scores - top) / np.where(total > 0, total, 1.0))
-    return maps
-
-
-def streams(seen, keep, near):
-    """The cells (queries, keys) of a causal map that are left of those seen, by counting the keys
-    that are kept one by one."""
-    left = np.zeros_like(seen)
-    for i in range(len(seen)):
-        known = [j for j in range(seen.shape[1]) if j <= i and (keep is None or keep[j])]
-        for j in {*known[: near[0]], *known[-near[1] :]}:
-            left[i, j] = seen[i, j]
-    return left
-
-
-def open_row(rule, h, scores, seen):
-    """A row (keys,) that need not sum to 1, of the scores of the keys seen."""
-    out, name = np.zeros(len(seen)), rule.activations[h]
-    if len(scores):
-        weights, total = OPEN[name](scores)
-        sunk = rule.sinks is not None and name == "softmax1"
-        total = total + (np.exp(float(rule.sinks[h])) if sunk else 0.0)
-        out[seen] = weights if name == "sigmoid" else weights / total
-    return out
+    """Whole maps (heads, queries, keys) in float64; heads may share keys."""
+    each = HEADS // len(k)
+    return np.stack([whole_map(q[h], k[h // each], rule, h) for h in range(HEADS)])
 
 
 @st.composite

@@ -18,18 +18,6 @@ def softmax(q, k, scale=8**-0.5, seen=True):
     return powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
 
 
-def linear(q, k):
-    phi = [np.where(x > 0, x, np.expm1(np.minimum(x, 0))) + 1 for x in (q, k)]
-    scores = phi[0] @ phi[1].T
-    return scores / (scores.sum(-1, keepdims=True) + 1e-6)
-
-
-def ymish(q, k):
-    scores = q @ k.T / np.sqrt(8)
-    z = scores / (np.linalg.norm(scores, axis=-1, keepdims=True) + 1e-9)
-    return z * np.tanh(abs(z))
-
-
 def write(path, layer, tokens=TOKENS, **options):
     return write_capture(path / "one.h5", tokens=tokens, layers=[layer], **options)
 
@@ -38,8 +26,6 @@ def write(path, layer, tokens=TOKENS, **options):
     ({"q": Q, "k": K}, softmax(Q[1], K[1])), ({"q": Q.tolist(), "k": K[:1]}, softmax(Q[1], K[0])),
     ({"q": Q, "k": K, "causal": True, "keep": KEEP, "scale": 0.7},
      softmax(Q[1], K[1], 0.7, np.tri(5, dtype=bool) & KEEP)),
-    ({"q": Q, "k": K, "activation": "linear"}, linear(Q[1], K[1])),
-    ({"q": Q, "k": K, "activation": "ymish"}, ymish(Q[1], K[1])),
     ({"weights": Q[:, :, :5]}, Q[1, :, :5]),
 ])  # fmt: skip
 def test_a_map_is_what_the_formula_says(tmp_path, layer, expected):
