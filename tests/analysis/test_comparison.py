@@ -139,7 +139,7 @@ def test_levels_that_never_meet_are_named():
     ]
     found = compare(*sides)
     assert found.heads == found.only_a == found.only_b == ()
-    assert found.notes[0] == "A and B have no positions in common in layer.0"
+    assert found.notes[0] == "A and B have no positions in common in middle.0"
 
 
 def test_rows_that_lie_far_apart_or_are_many_are_read_in_parts(monkeypatch):
