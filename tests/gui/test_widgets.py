@@ -50,17 +50,17 @@ def test_rows_are_walked_read_and_opened_by_keys(app, qtbot):
     table.show_rows(columns, rows)
     table.show()
     picked, opened, told = [], [], []
-    table.picked.connect(picked.append)
-    table.opened.connect(opened.append)
+    table.picked.connect(lambda row: picked.append(row[0]))
+    table.opened.connect(lambda row: opened.append(row[0]))
     table.described.connect(told.append)
     table.activateWindow()
     table.setFocus()
     QApplication.processEvents()
     table.choose("b")
     QTest.keyClick(table, Qt.Key.Key_Down)
-    assert picked == [rows[1]] and told[-1] == "a · nan"
+    assert picked[-1] == "a" and told[-1] == "a · nan"
     QTest.keyClick(table, Qt.Key.Key_Return)
-    assert opened == [rows[1]]
+    assert opened == ["a"]
     table.sortByColumn(1, Qt.SortOrder.DescendingOrder)
     assert [row[0] for row in table.rows] == ["b", "c", "a"]
     QTest.keyClick(table, Qt.Key.Key_Space)
