@@ -400,18 +400,8 @@ def old(folder, tensors):
     torch.save(found, folder / "pytorch_model.bin")
 
 
-def mixed(folder, tensors):
-    """Without the prefix of the whole model, and in two precisions."""
-    stored = {
-        name.removeprefix("gpt_neox."): one.half() if "norm" in name else one.bfloat16()
-        for name, one in tensors.items()
-    }
-    save_file(stored, folder / SAFE)
-
-
 FILES = {
     "old names": ("roberta", "RobertaForMaskedLM", old, {"vocab_size": 300}),
-    "two precisions": ("gpt_neox", "GPTNeoXForCausalLM", mixed, {}),
     "tied": ("t5", "T5ForConditionalGeneration", sharded, {"tie_word_embeddings": True}),
 }
 
@@ -427,9 +417,6 @@ def test_a_model_of_transformers_becomes_one_folder_that_transformers_opens(tmp_
                        **beside}.items():  # fmt: skip
         (source / file).write_bytes(data)
     files(source, tensors)
-    if files is mixed:
-        tensors = {name: one.half() if "norm" in name else one.bfloat16()
-                   for name, one in tensors.items()}  # fmt: skip
     spec = tasks.convert(source, out)
     stored = load_file(out / SAFE)
     assert stored.keys() == tensors.keys()  # the names that save_pretrained gives

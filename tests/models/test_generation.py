@@ -4,7 +4,6 @@ writes; and heads that stream beside dense masks."""
 import json
 import shutil
 import warnings
-from dataclasses import replace
 
 import h5py
 import numpy as np
@@ -28,8 +27,6 @@ from tests.models.building import (
     FAMILIES,
     WIDTHS,
     build,
-    make_config,
-    make_hourglass,
     make_transformer,
     opened,
     write_checkpoint,
@@ -307,18 +304,6 @@ def test_the_first_token_proves_whether_rows_are_those_of_the_whole_text(llama):
 # --- heads that stream ----------------------------------------------------------------------------
 
 N, WINDOW = 37, {"sink": 2, "recent": 5}
-STREAMING_DECODER = {"form": "decoder", "max_positions": 40}
-OWN = {
-    "quadratic": make_transformer(**STREAMING_DECODER, positions="quadratic"),
-    "rotary, unlike": make_transformer(
-        **STREAMING_DECODER, positions="rotary", activations=["rbf", "tanh"]
-    ),
-    "hourglass": make_hourglass(make_config(causal=True, positions="relative")),
-}
-
-
-def heads_of(module):
-    return [HeadId(layer.index, head) for layer in module.config.layers for head in layer.heads]
 
 
 def logits(module, ids, keep=None, **options):
@@ -329,25 +314,6 @@ def logits(module, ids, keep=None, **options):
 
 def row_of_ids(count, seed=0, most=23):
     return np.random.default_rng(seed).integers(3, most, (1, count))
-
-
-@pytest.mark.parametrize("name", OWN)
-def test_a_model_whose_heads_stream_is_one_of_dense_masks(monkeypatch, name):
-    module = OWN[name]
-    streaming = Streaming(frozenset(heads_of(module)[::2]), **WINDOW)
-    off = frozenset(heads_of(module)[1:2])
-    found = logits(module, row_of_ids(N), off=off, streaming=streaming)
-
-    def dense(q, k, v, rule, *, keep, relative, row_sums):
-        return dense_maps(q, k, rule, keep, relative) @ v
-
-    with monkeypatch.context() as patch:
-        patch.setattr("hgviz.models.run.attend", dense)
-        wanted = logits(module, row_of_ids(N), off=off, streaming=streaming)
-    assert (found - wanted).abs().max() < 1e-12
-    assert (found - logits(module, row_of_ids(N), off=off)).abs().max() > 1e-6
-    far = replace(streaming, sink=4, recent=N)  # an Hourglass fills its groups up
-    assert torch.equal(logits(module, row_of_ids(N), streaming=far), logits(module, row_of_ids(N)))
 
 
 @pytest.fixture(scope="module")

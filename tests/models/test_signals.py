@@ -315,25 +315,6 @@ def test_texts_side_by_side_are_read_as_each_alone(models, mode):
         assert np.abs(found - wanted)[keep].max() < 1e-9
 
 
-@pytest.mark.parametrize("mode", ["three parts", "no patcher"])
-def test_boundaries_that_are_given_are_lengths_of_patches_to_transformers(models, mode):
-    theirs, folder = models(mode)
-    ours, ids = open_model(folder, dtype="float64"), bytes_of(20)
-    closes = np.arange(20) % 4 == 0
-    made = tasks.capture(ours, ours.from_ids(ids, boundaries=closes))
-    lengths = zoo.lengths_of(closes)
-    wanted = zoo.run_blt(theirs(), ids[None], lengths[None])[0]
-    assert np.abs(made.logits - wanted).max() < 1e-9
-    assert np.abs(ours.run(ids, boundaries=closes).logits - wanted).max() < 1e-9
-    assert made.spans[-1].tolist() == [[0, 1], [1, 5], [5, 9], [9, 13], [13, 17]]
-    skipped = ours.config.patches.patcher or 0
-    maps = zoo.maps_of_blt(theirs(), ids, lengths)[skipped - len(made.maps) :]
-    for layer in made.spec.layers[len(made.maps) - len(maps) :]:
-        one, other = made.maps[layer.index], maps[layer.index - len(made.maps)]
-        found = np.stack([one.read(head) for head in layer.heads])
-        assert scaled_error(found, other[:, : found.shape[1], : found.shape[2]]) < 1e-5
-
-
 # --- heads and what is measured of them -----------------------------------------------------------
 
 

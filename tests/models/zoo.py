@@ -405,11 +405,5 @@ def maps_of_blt(model, ids, lengths=None):
     return found
 
 
-def lengths_of(closes):
-    """The lengths of the patches of a text that these bytes close, and of what comes after."""
-    starts = [0, *(np.flatnonzero(closes) + 1)]
-    return np.diff([*starts, len(closes)])
-
-
 def bytes_of(length, seed=0):
     return np.random.default_rng([length, seed]).integers(0, 256, length)
