@@ -9,7 +9,6 @@ from matplotlib.path import Path
 from matplotlib.transforms import Bbox
 
 from hgviz.figures import labels
-from hgviz.figures.cells import BAR
 from hgviz.figures.labels import JOINERS
 
 HAIR = 0.35  # points that do not count
@@ -32,7 +31,6 @@ class Seen:
     depth: np.ndarray
     fills: list[tuple[np.ndarray, Path | None, float]]
     pictures: list[np.ndarray]
-    frames: list[np.ndarray]
 
 
 @labels.figure_settings()
@@ -40,7 +38,7 @@ def seen(page) -> Seen:
     """Everything on a page."""
     figure = page.figure
     renderer = FigureCanvasAgg(figure).get_renderer()
-    texts, boxes, fills, pictures, frames = [], [], [], [], []
+    texts, boxes, fills, pictures = [], [], [], []
     segments, half, depth = [np.zeros((0, 2, 2))], [np.zeros(0)], [np.zeros(0)]
 
     def lines(found, width, z):
@@ -62,7 +60,6 @@ def seen(page) -> Seen:
                 fills.append((box, None if square else path, z))
             if one.get_linewidth() and one.get_edgecolor()[3]:
                 lines(_segments(path), one.get_linewidth(), z)
-                frames.append(box)
         for one in axes.lines:
             places = one.get_transform().transform(one.get_xydata())
             if one.get_linestyle() not in ("None", "none", ""):
@@ -87,7 +84,7 @@ def seen(page) -> Seen:
             pictures.append(box)
     return Seen(
         texts, np.array(boxes).reshape(-1, 4), np.concatenate(segments), np.concatenate(half),
-        np.concatenate(depth), fills, pictures, frames,
+        np.concatenate(depth), fills, pictures,
     )  # fmt: skip
 
 
@@ -122,11 +119,6 @@ def flaws(page) -> list[str]:
     wrong += _outside(page, all_, words)
     wrong += _covered(all_, words)
     wrong += _unread(page, all_, words)
-    for box in all_.pictures:
-        if abs(box[2] - box[0] - BAR) < 1e-6 and box[3] - box[1] > BAR + 1e-6:  # an upright bar
-            level = [one for one in all_.frames if one[2] < box[0]]
-            if not any(np.allclose(one[[1, 3]], box[[1, 3]], atol=1e-6) for one in level):
-                wrong.append("a colour bar is not as high as its map")
     return wrong
 
 

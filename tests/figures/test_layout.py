@@ -203,9 +203,6 @@ WRONG = {
     "'abc' is crossed by a line": lambda page: page.lines([[(0, 48), (90, 48)]], "red"),
     "'abc' is crossed by a line.": lambda page: page.marks([(14, 48)], "o", "red", 3),
     "'a line' is": lambda page: page.marks([(99.5, 8)], "o", "red", 3),
-    "a colour bar": lambda page: (
-        page.box(20, 5, 30, 30, edge="red"), page.image(RASTER, 60, 5.2, 7, 30)
-    ),
     "no font has": lambda page: page.text(50, 20, "\U0001f9ff"),
     "there is text of 4": lambda page: page.text(50, 20, "small", size=4),
     "the smallest text": lambda page: page.axes.text(50, 20, "x", size=5.5),

@@ -1,6 +1,6 @@
 """Tiles against whole maps in float64, and against each other bit by bit."""
 
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hgviz.maps import Factors, LazyMap, Quadratic, Relative, Rule, recompute_statistics
+from hgviz.core import HgvizError
+from hgviz.maps import Factors, LazyMap, Quadratic, Relative, Rule, recompute_statistics, tiles
 from hgviz.maps.lazy import ROUNDED
 from tests.maps.reference import (
     FORMULAS,
@@ -221,26 +222,14 @@ def test_over_a_layer_the_error_is_at_most_twice_that_of_the_model(width, sharp)
 
 
 def test_threads_get_the_same_bits_and_leave_the_number_of_threads_alone():
-    from hgviz.maps import tiles
-
     get, put = tiles._threads()
     before = get()
     put(2)
     maps = LazyMap(make(Rule(0.2, ("softmax",), (None,)), 1000, 1000, width=32), (0,))
-    expected, wrong = maps.read(0), []
-
-    def look():
-        for _ in range(5):
-            if not (maps.read(0) == expected).all():
-                wrong.append(1)
-
-    threads = [threading.Thread(target=look) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not wrong
-    assert get() == 2
+    expected = maps.read(0)
+    with ThreadPoolExecutor(6) as threads:
+        found = threads.map(lambda _: (maps.read(0) == expected).all(), range(30))
+    assert all(found) and get() == 2
     put(before)
 
 
@@ -253,8 +242,6 @@ def test_numbers_that_are_not_finite_are_shown_and_not_warned_about():
 
 
 def test_what_cannot_be_read_is_refused():
-    from hgviz.core import HgvizError
-
     maps = LazyMap(make(Rule(1.0, ("softmax",), (None,)), 5, 5), (4,))
     with pytest.raises(HgvizError, match="its heads are 4"):
         maps.read(0)

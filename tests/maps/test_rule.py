@@ -6,17 +6,13 @@ The reference writes every map whole, in float64, from the formulas of the paper
 from dataclasses import replace
 
 import numpy as np
-import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hgviz.core import Capture
 from hgviz.maps import Factors, Grouped, LazyMap, Rule, recompute_statistics, with_statistics
 from hgviz.maps.anatomy import dissect
 from hgviz.maps.rule import Diagonals, proof_rows
-from hgviz.store import open_capture, write_capture
 from tests.closeness import scaled_error
-from tests.making import byte_prompt, make_capture
 from tests.maps.reference import OPEN, whole_map
 
 HEADS, WIDTH = 4, 8
@@ -91,38 +87,6 @@ def test_one_row_taken_apart_gives_the_row(layer, row, head):
     row = min(row, q.shape[1] - 1)
     found = dissect(LazyMap(factors_of(q, k, rule), tuple(range(HEADS))), head, row)
     assert scaled_error(found.weights, reference(q, k, rule)[head, row]) < 2e-6
-
-
-@pytest.mark.parametrize("groups", [1, 4])
-def test_a_file_keeps_every_part_of_the_rule_and_shared_keys_once(tmp_path, groups):
-    random, tokens = np.random.default_rng(5), 1200
-    q, k = (random.normal(size=(h, tokens, WIDTH)).astype(np.float32) for h in (HEADS, groups))
-    rule = Rule(
-        0.3, ("softmax",) * HEADS, (None,) * HEADS, causal=True, band=(700, 0), chunk=1000,
-        softcap=4.0, sinks=random.normal(size=HEADS).astype(np.float32),
-        relative=Diagonals(random.normal(size=(HEADS, 2 * tokens - 1)).astype("f4"), 1 - tokens),
-    )  # fmt: skip
-    blank = make_capture("x" * 4)
-    layer = replace(blank.spec.layers[0], heads=(0, 1, 2, 3), activations=("softmax",) * 4)
-    spec = replace(blank.spec, levels=blank.spec.levels[:1], layers=(layer,))
-    prompt, at = byte_prompt("a" * tokens), np.arange(tokens)
-    maps = LazyMap(factors_of(q, k, rule), layer.heads)
-    capture = Capture(spec, prompt, (np.stack([at, at + 1], 1),), (maps,))
-    path = write_capture(tmp_path / "a.h5", capture)
-    found = open_capture(path).maps[0]
-    again = found.factors
-    kept = again.rule
-    assert (kept.band, kept.chunk, kept.softcap) == ((700, 0), 1000, 4.0)
-    assert np.array_equal(kept.sinks, rule.sinks) and kept.relative.lowest == 1 - tokens
-    assert isinstance(again.k, Grouped) == (groups < HEADS)
-    if groups < HEADS:
-        assert again.k.stored.shape == (groups, tokens, WIDTH)
-    rows = (tokens // 2, tokens)
-    for head in range(HEADS):
-        assert np.array_equal(found.read(head, rows, rows), maps.read(head, rows, rows))
-    write_capture(tmp_path / "b.h5", open_capture(path))  # as it was read
-    other = open_capture(tmp_path / "b.h5").maps[0]
-    assert np.array_equal(other.read(3, rows, rows), maps.read(3, rows, rows))
 
 
 @given(st.integers(1, 20_000), st.integers(1, 20_000))

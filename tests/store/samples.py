@@ -19,7 +19,7 @@ from hgviz.core import (
     Streaming,
     slot_prompt,
 )
-from hgviz.maps import DenseMap, Diagonals, LazyMap, Quadratic, Rule, recompute_statistics
+from hgviz.maps import DenseMap, Diagonals, Grouped, LazyMap, Quadratic, Rule, recompute_statistics
 from hgviz.store import CorpusWriter, open_capture, open_study, write_capture, write_study
 from tests.making import byte_prompt, make_capture
 from tests.maps.test_lazy import bits, make
@@ -112,14 +112,16 @@ def in_dtype(dtype):
     return replace(whole, maps=tuple(LazyMap(one, (0, 1)) for one in maps))
 
 
-def with_rule(streams=False, **changes):
+def with_rule(streams=False, keys_are_shared=False, **changes):
     """Another rule in the first layer; streams: in all of one level, whose first heads stream."""
     whole = small()
     own = [layer.index for layer in whole.spec.layers if layer.role == "self"]
     maps = list(whole.maps)
     for index in own if streams else own[:1]:
-        rule = replace(maps[index].factors.rule, **changes)
-        changed = recompute_statistics(replace(maps[index].factors, rule=rule))
+        old = maps[index].factors
+        keys = Grouped(old.k[:1], len(old.q)) if keys_are_shared else old.k
+        changed = replace(old, k=keys, rule=replace(old.rule, **changes))
+        changed = recompute_statistics(changed)
         maps[index] = LazyMap(changed, maps[index].heads)
     heads = frozenset(HeadId(index, 0) for index in own)
     streaming = Streaming(heads, 2, 4) if streams else whole.streaming
@@ -171,7 +173,8 @@ SAMPLES = {
     "diagonals": lambda: with_rule(
         relative=Diagonals(RANDOM.normal(size=(2, 47)).astype("f4"), lowest=-23)),
     "quadratic": lambda: with_rule(relative=Quadratic(np.ones((2, 2), "f4"))),
-    "bounded": lambda: with_rule(softcap=5.0, band=(4, 0), chunk=8),
+    "bounded": lambda: with_rule(
+        softcap=5.0, band=(4, 0), chunk=8, sinks=np.ones(2, "f4"), keys_are_shared=True),
     "large": large,
 }  # fmt: skip
 
