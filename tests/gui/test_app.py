@@ -40,16 +40,12 @@ sys.exit(app.window([]))
 """
 
 
-def run(code, **env):
-    """Run code in a process of its own, off screen."""
-    return subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=100, cwd=ROOT,
-        env=os.environ | {"QT_QPA_PLATFORM": "offscreen", "PYTHONPATH": str(ROOT)} | env,
-    )  # fmt: skip
-
-
 def test_the_window_paints_before_anything_heavy_is_imported_and_ends_without_a_word():
-    done = run(FIRST_PAINT, HGVIZ_EXIT_AFTER_PAINT="1")
+    environment = os.environ | {"QT_QPA_PLATFORM": "offscreen", "HGVIZ_EXIT_AFTER_PAINT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_PAINT], capture_output=True, text=True, timeout=100,
+        cwd=ROOT, env=environment | {"PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "[]"
     assert "QThread" not in done.stderr and "Traceback" not in done.stderr

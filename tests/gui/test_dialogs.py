@@ -97,10 +97,6 @@ def is_open(dialog):
     return isValid(dialog) and dialog.isVisible()
 
 
-def texts(dialog):
-    return [label.text() for label in dialog.findChildren(QLabel) if label.text()]
-
-
 # --- every dialog ---------------------------------------------------------------------------------
 
 
@@ -203,11 +199,11 @@ def test_the_words_of_the_search_find_what_they_mean_and_return_does_it(opened):
             QTest.keyClick(finder.field, Qt.Key.Key_Return)
         finder.close()
     assert session.selection.head_id == HeadId(5, 1)
+    opened.commands.run("find")
+    finder = opened.frame.findChildren(CommandPalette)[-1]
     for kind, value in (("metric", "entropy"), ("action", "look_links")):
-        opened.commands.run("find")
-        finder = opened.frame.findChildren(CommandPalette)[-1]
         finder.chosen.emit(Entry("", "", kind=kind, value=value))
-        finder.close()
+    finder.close()
     assert (session.shade, session.look) == ("entropy", "links")
 
 
@@ -231,16 +227,6 @@ def test_the_list_leads_to_every_page_and_links_from_one_to_the_next(program):
 # --- the log --------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def logged(monkeypatch):
-    """The log at work, and what it holds, with the hooks that Python has by itself."""
-    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
-    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
-    log.start()
-    yield lambda: log.file().read_text("utf-8") if log.file().exists() else ""
-    log.stop()
-
-
 def surprise():
     try:
         raise ZeroDivisionError("nobody thought of this")
@@ -248,24 +234,22 @@ def surprise():
         return error
 
 
-def test_an_unforeseen_error_is_logged_with_its_traceback(logged, capfd):
-    shown = shown_error(surprise())
-    assert "nobody thought of this" in logged() and Path(__file__).name in logged()
-    assert str(log.file()) in shown.do
-    assert "nobody thought of this" in shown.what and Path(__file__).name in shown.details
-    assert capfd.readouterr().err == ""
-
-
-def test_hooks_write_and_say_what_they_said_before(logged, monkeypatch, capfd):
-    error = surprise()
+def test_unforeseen_errors_are_logged_and_said_as_before(monkeypatch, capfd):
+    monkeypatch.setattr(sys, "excepthook", sys.__excepthook__)
+    monkeypatch.setattr(threading, "excepthook", threading.__excepthook__)
+    error, other = surprise(), ValueError("in another thread")
+    log.start()
+    shown = shown_error(error)
+    assert str(log.file()) in shown.do and "nobody thought of this" in shown.what
+    assert Path(__file__).name in shown.details and capfd.readouterr().err == ""
     sys.excepthook(type(error), error, error.__traceback__)
     qWarning("a word from Qt")
-    other = ValueError("in another thread")
     threading.excepthook(threading.ExceptHookArgs((ValueError, other, None, None)))
-    said = capfd.readouterr().err
+    log.stop()
+    said, logged = capfd.readouterr().err, log.file().read_text("utf-8")
     for words in ("nobody thought of this", "a word from Qt", "in another thread"):
-        assert words in logged() and said.count(words) >= 1
-    assert said.count("a word from Qt") == 1
+        assert words in logged and words in said
+    assert Path(__file__).name in logged and said.count("a word from Qt") == 1
 
 
 def test_a_disk_that_refuses_is_no_error(monkeypatch, tmp_path, capfd):
