@@ -424,6 +424,13 @@ class NotableHead:
         return f"{tr(role_evidence(self.role))}\n{explanation(tr(SCORE), SHARE)}"
 
 
+NO_ROLE = Empty(
+    "No notable heads",
+    "No head has a clear role on this text.",
+    (("table", "All heads in a table"),),
+)
+
+
 class NotablePanel(View):
     """The clearest heads of different roles; a click opens one, a table holds them all."""
 
@@ -453,6 +460,8 @@ class NotablePanel(View):
             return type(self).empty._replace(actions=CAPTURE)
         if not session.facts:
             return None
+        if not notable_heads(session.facts):
+            return NO_ROLE
         size = round(THUMB * self.devicePixelRatioF())
         return partial(find_notable, session.capture, session.facts, session.display.palette, size)
 

@@ -6496,6 +6496,14 @@
         <translation>대신 ‘모래시계’의 그림을 내보내십시오</translation>
     </message>
     <message>
+        <source>No notable heads</source>
+        <translation>주목할 헤드가 없습니다</translation>
+    </message>
+    <message>
+        <source>No head has a clear role on this text.</source>
+        <translation>이 텍스트에서 뚜렷한 역할을 하는 헤드가 없습니다.</translation>
+    </message>
+    <message>
         <source>No notable heads yet</source>
         <translation>아직 주목할 헤드가 없습니다</translation>
     </message>

@@ -11,11 +11,12 @@ from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
 from hgviz import palettes
-from hgviz.analysis.roles import top_keys
+from hgviz.analysis.roles import notable_heads, roles, top_keys
 from hgviz.core import Display, HeadId, Selection
+from hgviz.gui import panels
 from hgviz.gui.atlas import fitted
 from hgviz.gui.hourglass import HourglassView, metric_shades
-from hgviz.gui.panels import DisplayPanel, TopKeysPanel
+from hgviz.gui.panels import DisplayPanel, NotablePanel, TopKeysPanel
 from hgviz.session import Session
 from hgviz.session.document import Layout
 from tests.gui.screen import picture, showing, shown
@@ -150,6 +151,17 @@ def test_a_click_on_a_key_chooses_it_and_a_layer_that_is_not_there_lists_none(
         session.put(selection=Selection(12, 0, 3))
         view.settle()
         assert not view.content.isVisible()
+
+
+def test_the_clearest_heads_are_listed_or_it_is_said_that_no_head_has_a_role(session, capture):
+    facts = roles(capture)
+    session.put(facts=facts)
+    with showing(NotablePanel, session, 304, 240) as view:
+        assert [row.role for row in view.list.rows] == notable_heads(facts, panels.MOST)
+        session.put(facts={head: replace(role, clarity=0.0) for head, role in facts.items()})
+        view.settle()
+        assert not view.content.isVisible()
+        assert view._notice.content[0][0] == "No notable heads"
 
 
 # --- the panel that says how weights become colours -----------------------------------------------
