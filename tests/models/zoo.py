@@ -334,12 +334,9 @@ THRESHOLD = 4.97  # nats that some bytes are less sure than of what follows
 MODES = {  # ways to cut a text, and to look between bytes and patches
     "one part": {"cross_attn_k": 1},
     "two parts": {},
-    "three parts": {"cross_attn_k": 3},
     "short patches": {"max_patch_length": 2},
     "bytes by themselves": {"patching_mode": "byte"},
-    "no patcher": {"patch_in_forward": False},
     "all layers look down": {"down": True},
-    "the first layer looks up": {"up": False},
 }
 
 
