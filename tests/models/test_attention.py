@@ -202,10 +202,9 @@ def test_every_rule_is_captured_as_factors_and_as_weights(heads, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ACTIVATIONS)
-def test_weights_of_masked_scores_their_slopes_and_both_libraries(name):
+def test_masked_scores_weigh_nothing_and_extreme_scores_stay_finite(name):
     """Under every mask and norm; what is masked weighs 0 and changes nothing, bit for bit."""
-    row, count = ACTIVATIONS[name], 3 if name == "topk" else None
-    rows = torch.arange(5) % 2 == 0
+    count, rows = 3 if name == "topk" else None, torch.arange(5) % 2 == 0
     masks = {
         "some": (torch.arange(7) > 2) | rows[:, None],
         "rows without keys": rows[:, None].expand(5, 7),
@@ -226,14 +225,6 @@ def test_weights_of_masked_scores_their_slopes_and_both_libraries(name):
             keys = keep[0]
             alone = weigh(scores[:, :1, keys], None, name, norm, count) if keys.any() else 0.0
             assert scaled_error(found[:, :1, keys], alone * torch.ones(1)) < 1e-14
-    stat = None if row.statistic == "none" else scores.abs().sum(-1, keepdim=True)
-    in_numpy = row.apply(scores.numpy(), None if stat is None else stat.numpy(), np)
-    np.testing.assert_allclose(in_numpy, row.apply(scores, stat, torch).numpy(), 1e-13, 1e-15)
-    for part in (row.features, row.of_keys):
-        if part is not None:
-            np.testing.assert_allclose(part(scores.numpy(), np), part(scores, torch), 1e-13)
-    for one, other in zip(row.split(scores.numpy(), np), row.split(scores, torch), strict=True):
-        np.testing.assert_allclose(one, other, 1e-13, 1e-15)
 
 
 wide = st.lists(st.floats(-80, 80, width=64), min_size=1, max_size=40)
@@ -317,7 +308,7 @@ def test_what_cannot_be_is_one_line(monkeypatch):
 
 
 @pytest.mark.parametrize("near, padded", [
-    ((5, 150), True), ((300, 150), False), ((0, 1), False), ((5, 258), True), ((5, 258), False),
+    ((5, 150), True), ((300, 150), False), ((0, 1), False), ((5, 258), False),
 ])  # fmt: skip
 def test_tiles_of_long_maps_of_heads_that_stream(near, padded):
     n = 900
