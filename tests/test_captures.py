@@ -547,17 +547,6 @@ def test_a_corpus_is_measured_alike_in_a_capture_and_by_its_model(folder, facts,
     assert all("query" in row["examples"] for row in rows if row["role"] != "single key")
 
 
-def test_one_text_of_many_is_what_it_is_alone(folder, facts):
-    alone = facts("heads", folder / "texts.h5", "--item", 1)
-    words = ("heads", folder / "model", "--text", TEXTS[1])
-    other, off = facts(*words)["heads"], facts(*words, "--off", "0.*")["heads"]
-    assert alone["texts"] == 1 and alone["tokens"] == len(TEXTS[1])
-    for one, same in zip(alone["heads"], other, strict=True):
-        assert one["focus"] == pytest.approx(same["focus"], abs=1e-6)
-        assert one["variance"] is None  # nothing to compare it with
-    assert other[0]["focus"] == off[0]["focus"] and other[-1]["focus"] != off[-1]["focus"]
-
-
 def test_captures_that_do_not_fit_are_made_again(folder, monkeypatch):
     attribution_of, first = [], open_capture(folder / "texts.h5")
     monkeypatch.setattr("hgviz.tasks.heads.CACHE_NUMBERS", 2 * 5 * 8 * 40)

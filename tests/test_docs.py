@@ -422,13 +422,6 @@ def test_layers_are_what_the_page_says_of_the_first_half_that_goes():
     assert first == [True] * 15
 
 
-def test_models_that_two_studies_trained_apart_are_the_same():
-    """The softmax of width 48 is the model of 2 layers of 6 heads, and answers each text alike."""
-    one = study(SCORE).of("score", model="2x6")
-    its = study(ACTIVATION).of("score", model="width 48", activation="softmax")
-    assert [each.found for each in one] == [each.found for each in its]
-
-
 def test_what_the_page_says_of_widths_is_so():
     """How much further behind softmax each activation is at width 96 than at 24."""
     found = results(ACTIVATION)

@@ -5,7 +5,6 @@ import csv
 import json
 import math
 import shutil
-import warnings
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -660,33 +659,6 @@ def test_a_zeroed_model_may_be_written_into_its_own_folder_which_has_to_be_its_o
     with pytest.raises(HgvizError, match="contains more than a model"):
         tasks.prune(path, "0.1", tmp_path / "out", form="zeroed")
     assert not (tmp_path / "out").exists()
-
-
-@pytest.mark.parametrize(
-    ("write", "kind"),
-    [(write_bert, "BertForSequenceClassification"), (write_gpt2, "GPT2LMHeadModel")],
-)
-def test_transformers_opens_the_zeroed_folder(tmp_path, write, kind):
-    path, out = write(tmp_path / "whole"), tmp_path / "out"
-    (path / "notes.md").write_text("of the whole model")
-    (path / "optimizer.pt").write_bytes(b"0")
-    held = load_file(path / "model.safetensors")
-    save_file(held, path / "model.safetensors", {"format": "pt"})
-    tasks.prune(path, "0.1,1.*", out, form="zeroed")
-    names = sorted(one.name for one in out.iterdir())
-    assert names == ["config.json", "model.safetensors", "notes.md", "tokenizer.json"]
-    assert (out / "config.json").read_bytes() == (path / "config.json").read_bytes()
-    ids = torch.arange(18).reshape(2, 9) % 20
-    off = {HeadId(0, 1), *(HeadId(1, head) for head in range(3))}
-    masked = open_model(path).run(ids.numpy(), off=off).logits
-    with warnings.catch_warnings(), torch.no_grad():
-        warnings.simplefilter("ignore")
-        whole, zeroed = (
-            getattr(transformers, kind).from_pretrained(folder).eval()(input_ids=ids).logits
-            for folder in (path, out)
-        )
-    assert scaled_error(zeroed, masked) < 1e-5
-    assert np.abs(whole.numpy() - masked).max() > 1e-3
 
 
 def test_shards_stay_shards(tmp_path):

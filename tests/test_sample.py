@@ -65,11 +65,6 @@ def test_its_shortened_levels_are_worth_what_the_card_says(model, tmp_path):
         assert without - whole == pytest.approx(float(lost), abs=0.03)
 
 
-def test_it_is_at_most_8_megabytes():
-    size = (resource("sample/hourglass") / "model.safetensors").stat().st_size
-    assert size <= 8e6
-
-
 @pytest.mark.skipif(not HELD_OUT.exists(), reason="the held-out text is not on this machine")
 def test_it_predicts_held_out_text(model):
     text = torch.frombuffer(bytearray(HELD_OUT.read_bytes()[:32_768]), dtype=torch.uint8)
@@ -125,11 +120,6 @@ def card(name):
 
 def recipe(name):
     return tomllib.loads((resource(f"sample/{name}") / "training.toml").read_text("utf-8"))
-
-
-def test_the_classifiers_and_their_rows_are_at_most_8_megabytes():
-    files = [one for name in CLASSIFIERS for one in resource(f"sample/{name}").iterdir()]
-    assert sum(one.stat().st_size for one in [*files, REVIEWS]) <= 8e6
 
 
 def test_the_classifiers_differ_in_their_activations_only():

@@ -2,13 +2,11 @@
 lanes of jobs, and every task, which reports how far it is and ends where it is cancelled."""
 
 import dataclasses
-import gc
 import itertools
 import json
 import math
 import os
 import threading
-import weakref
 from collections import deque
 from functools import partial
 from types import SimpleNamespace
@@ -463,15 +461,6 @@ def test_a_job_that_is_done_is_silent_if_its_key_is_given_up_before_it_was_heard
             lane.cancel("a")
         desk.read()
         assert told == [new] * bool(new)
-
-
-def test_a_lane_keeps_nothing_of_jobs_that_were_heard(posting):
-    lane, desk = posting
-    job = weakref.ref(lane.submit("a", "a", partial(counting, 1), print))
-    lane.submit("b", "b", partial(counting, 1)).wait(60)
-    desk.read()
-    gc.collect()
-    assert job() is None
 
 
 class Panic(BaseException):
