@@ -173,6 +173,36 @@ def test_equal_methods_share_their_rank():
 # --- how often intervals hold ---------------------------------------------------------------------
 
 
+# --- how often intervals hold ---------------------------------------------------------------------
+
+
+def held(shares, low, high):
+    """The chance that the interval of a count, low and high (total + 1,), holds each share."""
+    counts = np.arange(len(low))
+    holds = (low <= shares[:, None]) & (shares[:, None] <= high)
+    return (stats.binom.pmf(counts, len(low) - 1, shares[:, None]) * holds).sum(1)
+
+
+@pytest.mark.parametrize("total", [32, 512])
+def test_intervals_hold_as_often_as_the_page_says(total):
+    """Of shares of 50 to 99 %, and of changes of 0.3 to 30 % that only go one way: on both sides
+    of every end, where coverage jumps, so that the least is exact."""
+    counts = np.arange(total + 1)
+    narrow = np.array([wilson(int(right), total) for right in counts]).T
+    even, one_way = np.linspace(0.5, 0.99, 197), np.geomspace(0.003, 0.3, 15)
+    for (low, high), least in (
+        (narrow, 0.8943 if total < 410 else 0.93), (agresti_coull(counts, total), 0.93)
+    ):  # fmt: skip
+        ends = np.concatenate([low - 1e-10, low + 1e-10, high - 1e-10, high + 1e-10])
+        found = held(ends[(ends >= 0.5) & (ends <= 0.99)], low, high)
+        assert found.min() >= least - 5e-5 and 0.949 <= held(even, low, high).mean() <= 0.96
+    low, high = paired_difference(counts, 0, total)
+    ends = np.concatenate([-low - 1e-10, 1e-10 - low, -high - 1e-10, 1e-10 - high, one_way])
+    ends = ends[(ends >= 0.003) & (ends <= 0.3)]
+    found = held(ends, -high, -low)
+    assert found.min() >= 0.93 and found[total * ends >= 25].max(initial=0.0) <= 0.97
+
+
 # --- classes, and bits of captures ----------------------------------------------------------------
 
 

@@ -10,9 +10,7 @@ from hgviz.core import (
     Capture,
     Display,
     HeadId,
-    Layer,
     Level,
-    ModelSpec,
     Prompt,
     Selection,
     readonly,
@@ -22,8 +20,8 @@ from hgviz.figures import FIGURES, CaptureFacts, Panel, Spec, output
 from hgviz.maps import DenseMap
 from hgviz.study import PruningCurve
 from hgviz.tasks.attribution import Attribution, KeyScores, Question, attribution_panel
-from tests.analysis.planting import translated
-from tests.making import make_capture, make_image_capture
+from tests.analysis.planting import even_rows, plant, planted, translated
+from tests.making import level_spans, make_capture, make_image_capture
 from tests.studying import make_study, make_sweep
 
 SEA = "The hourglass was used at sea. When the sand of the hourglass had run down, the bell rang."
@@ -33,14 +31,6 @@ HOSTILE = (
 )
 
 # --- captures -------------------------------------------------------------------------------------
-
-
-def _spans(count):
-    return np.stack([np.arange(count), np.arange(count) + 1], 1)
-
-
-def _random(shape, keys, seed=0):
-    return np.random.default_rng(seed).dirichlet(np.full(keys, 0.3), shape).astype("f4")
 
 
 def plain(
@@ -54,21 +44,10 @@ def plain(
         text += word + ("" if word.endswith("-") else " ")
     if special:
         spans, pieces = [(-1, -1), *spans, (-1, -1)], ["[CLS]", *pieces, "[SEP]"]
-    count, numbers = len(spans), tuple(range(heads))
+    count, random = len(spans), np.random.default_rng(seed)
     prompt = Prompt(text, readonly(np.arange(count)), tuple(pieces), readonly(np.array(spans)))
-    spec = ModelSpec(
-        family="transformer", name="plain", levels=(Level(0),), width=8, vocabulary=99,
-        layers=tuple(
-            Layer(n, f"encoder.{n}", "self", 0, 0, numbers, ("softmax",) * heads, False)
-            for n in range(layers)
-        ),
-    )  # fmt: skip
-    random = np.random.default_rng(seed)
-    maps = (random.dirichlet(np.full(count, 0.3), (heads, count)) for _ in range(layers))
-    return Capture(
-        spec=spec, prompt=prompt, spans=(_spans(count),),
-        maps=tuple(DenseMap(weights.astype("f4"), numbers) for weights in maps),
-    )  # fmt: skip
+    maps = [random.dirichlet(np.full(count, 0.3), (heads, count)) for _ in range(layers)]
+    return plant(prompt, maps, causal=False)
 
 
 def ragged() -> Capture:
@@ -96,12 +75,11 @@ def projected(words: list[str], count: int = 5) -> Capture:
     base = plain(words, layers=2)
     layers = tuple(replace(layer, key_level=1) for layer in base.spec.layers)
     levels = (Level(0), Level(1, sequence="slots"))
-    maps = tuple(
-        DenseMap(_random((4, len(base.prompt)), count, layer.index), (0, 1, 2, 3))
-        for layer in layers
-    )
+    shape = 4, len(base.prompt), count
+    maps = [planted(even_rows(np.random.default_rng(at).random(shape) ** 3)) for at in range(2)]
     spec = replace(base.spec, levels=levels, layers=layers)
-    return replace(base, spec=spec, maps=maps, spans=(base.spans[0], _spans(count)))
+    spans = base.spans[0], level_spans(count, (1,), causal=False)[0]
+    return replace(base, spec=spec, maps=tuple(maps), spans=spans)
 
 
 def mixed(words: list[str]) -> Capture:
