@@ -98,23 +98,6 @@ def test_the_most_alike_head_of_b_is_put_beside_the_one_that_is_looked_at(opened
     assert "distance 0" in opened.frame.chosen_words.full
 
 
-def test_the_bundled_pair_comes_with_both_accuracies_and_ends_with_its_model(
-    few_reviews, program, until
-):
-    session, sides = program.session, program.compare.sides
-    program.commands.run("bundled_pair")
-    until(lambda: session.trial_b is not None and not busy(program))
-    program.settle()
-    for side, trial in ((sides.a, session.trial), (sides.b, session.trial_b)):
-        score = trial.scores[-1]
-        assert score.seen == 100 and f"{100 * score.value:.1f} % (" in side.words.full
-    program.commands.comparing.choose(SideB("head"), HeadId(0, 1))
-    assert session.trial_b is None  # it was of the model before
-    program.commands.open_path(program.commands.sample)
-    until(lambda: session.spec is not None and session.spec.name == "hourglass")
-    assert session.comparison is None and session.trial_b is None
-
-
 # an action, where it asks for something, who acts on the answer, and the answer
 LATE = (
     ("exchange", ExchangeDialog, "commands.choose_a", ("tanh",)),

@@ -11,7 +11,7 @@ from PySide6.QtTest import QTest
 
 from hgviz import palettes, tasks
 from hgviz.core import HeadId, Selection
-from hgviz.gui import compare, sides
+from hgviz.gui import compare
 from hgviz.gui.compare import CompareView, NumbersView, TextsView, read_pair
 from hgviz.gui.ink import channels
 from hgviz.gui.jobs import Jobs, Lanes
@@ -287,16 +287,6 @@ def test_a_capture_file_becomes_b_and_a_missing_one_leaves_b(bench, tmp_path):
     assert len(bench.errors) == 1 and bench.session.comparison == before
     b = bench.choose("model", "tanh", path=bench.session.checkpoint)
     assert b.spec.layers[0].activations[0] == "tanh" and b.main.text == SEA
-
-
-def test_a_b_on_its_way_is_shown_once_it_has_the_head_and_when_it_is_whole(bench, monkeypatch):
-    monkeypatch.setattr(sides, "QUIET", -1.0)
-    seen, session = [], bench.session
-    session.changed.connect(lambda name: name == "capture_b" and seen.append(session.capture_b))
-    session.put(selection=Selection(0, 0, 5))
-    bench.choose("activation", "tanh")
-    assert 1 <= len(seen) <= 2 and seen[-1].complete
-    assert all(one.maps[0] is not None for one in seen)
 
 
 def test_the_dialog_returns_the_chosen_b_and_says_what_is_wrong(bench, program):

@@ -140,19 +140,6 @@ def test_the_five_strongest_keys_are_listed_with_their_words(session, capture):
             assert {len(one.glyph) for one in view.list.rows} <= {1, glyph}
 
 
-def test_a_click_on_a_key_chooses_it_and_a_layer_that_is_not_there_lists_none(
-    session, capture, qtbot
-):
-    with showing(TopKeysPanel, session, 304, 240) as view:
-        spot = view.list.visualRect(view.list.order.index(1, 0)).center()
-        qtbot.mouseClick(view.list.viewport(), Qt.MouseButton.LeftButton, pos=spot)
-        assert session.selection.key == view.list.rows[1].token
-        session.put(capture=replace(capture, maps=(*capture.maps[:6], *[None] * 7)))
-        session.put(selection=Selection(12, 0, 3))
-        view.settle()
-        assert not view.content.isVisible()
-
-
 def test_the_clearest_heads_are_listed_or_it_is_said_that_no_head_has_a_role(session, capture):
     facts = roles(capture)
     session.put(facts=facts)

@@ -36,7 +36,6 @@ from tests.models import zoo
 from tests.models.building import write_transformer
 from tests.models.zoo import write
 
-CROSS = Selection(4, 1, 6, 3)  # of the translator: target gut, source is
 WIDE = (1600, 188)
 
 
@@ -66,24 +65,6 @@ def test_layers_of_every_kind_open_in_every_view(app, name):
         for look in (FollowView, LinksView):
             with shown(look, (900, 500), capture=capture, selection=chosen) as (view, _):
                 assert shows_no_error(view)
-
-
-# --- two texts ------------------------------------------------------------------------------------
-
-
-def test_a_map_between_two_texts_names_both(app):
-    capture = KINDS["translator"]()
-    with shown(MapView, capture=capture, selection=CROSS) as (view, _):
-        scene = view.canvas.panes[0].scene
-        assert scene.source.shape == (len(capture.target), len(capture.prompt))
-        assert scene.titles == ("Source", "Target")
-        assert view.head.level.text() == "decoder 0 cross"
-        assert scene.rows.glyph(6) == "gut" and scene.columns.glyph(3) == "is"
-        said = plain(view.canvas.sentence.text())
-        assert said.startswith("gut puts") and "of its weight on is." in said  # no distance
-        view.canvas.pointed.emit((6, 4))
-        card = plain(view.canvas.panes[0].card.text())
-        assert "gut" in card and "position 4" in card
 
 
 # --- slots ----------------------------------------------------------------------------------------

@@ -62,8 +62,6 @@ def test_an_empty_page_offers_one_next_step_and_the_live_score_is_what_the_task_
     assert live.perplexity.text().startswith(f"perplexity {math.exp(loss.value):.4g} (")
     lost, won = found.slices[0].lost, found.slices[0].won
     assert f"{lost:,} newly wrong, {won:,} newly right" in live.lines["Changed"].full
-    assert live.head.title.text() == f"Loss per byte with {len(OFF)} heads off"
-    assert not live.stop.isVisible()
 
 
 def test_heads_are_measured_while_a_mask_is_scored(scored, until):

@@ -30,7 +30,7 @@ from hgviz.gui.layouts import HourglassRoom, hourglass_layout, rows_layout
 from hgviz.gui.tables import REST, Column, RowTable
 from hgviz.gui.view import View
 from hgviz.session import Session
-from tests.gui.screen import click_chart, drag, place_in, point_at, showing, wheel
+from tests.gui.screen import click_chart, drag, place_in, point_at, showing
 from tests.making import make_flat, make_spec
 
 pytestmark = pytest.mark.usefixtures("app")
@@ -92,29 +92,6 @@ def chart(app):
     widget.close()
     widget.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
-
-
-def shown_range(chart):
-    """The ends of x and y on screen."""
-    return np.ravel(chart.plots[0].box.viewRange()).tolist()
-
-
-def test_the_wheel_zooms_within_the_ends_a_drag_moves_and_a_double_click_shows_all(chart):
-    chart.show_chart(curve())
-    view, place, whole = chart.view.viewport(), place_in(chart, 8.0, 0.6), shown_range(chart)
-    assert not chart.zoomed
-    wheel(view, place, 3)
-    QApplication.processEvents()
-    zoomed = shown_range(chart)
-    assert chart.zoomed and whole[0] < zoomed[0] < 8 < zoomed[1] < whole[1]
-    drag(view, place, place + QPoint(40, 0))
-    assert shown_range(chart)[0] < zoomed[0]
-    for _ in range(30):
-        wheel(view, place, -3)
-    assert shown_range(chart) == pytest.approx(whole) and not chart.zoomed
-    wheel(view, place, 3)
-    click_chart(chart, place, twice=True)
-    assert not chart.zoomed
 
 
 def test_a_click_chooses_what_a_point_stands_for_and_two_open_it(chart):
