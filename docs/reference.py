@@ -44,7 +44,7 @@ def commands() -> str:
 
 def keys() -> str:
     """Every action of the window with its keys, and what keys do inside of a pane."""
-    from hgviz.gui.actions import ACTIONS, MENUS
+    from hgviz.gui.actions import ACTIONS, MENU_ACTIONS
     from hgviz.gui.palette import LOCAL
 
     def section(heading, rows):
@@ -56,7 +56,7 @@ def keys() -> str:
         "Everything that can be done in the window, by menu, with its keys. F1 or "
         "Ctrl+Shift+P finds every action there by its words.", "",
     ]  # fmt: skip
-    for menu in MENUS:
+    for menu in MENU_ACTIONS:
         lines += section(f"## {menu}", [(a.words, a.keys) for a in ACTIONS if a.menu == menu])
     lines += ["## Inside of a pane", "", "While it has the keyboard.", ""]
     for pane in dict.fromkeys(where for where, *_ in LOCAL):

@@ -276,6 +276,5 @@ MENU_ACTIONS: dict[str, tuple[Action, ...]] = {  # by menu
 }
 # fmt: on
 
-MENUS = tuple(MENU_ACTIONS)
 ACTIONS = tuple(one._replace(menu=menu) for menu, rows in MENU_ACTIONS.items() for one in rows)
 BY_NAME = {action.name: action for action in ACTIONS}

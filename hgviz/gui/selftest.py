@@ -85,19 +85,6 @@ def window_picture(path: Path, look: str = "map") -> QImage:
         return frame.grab().toImage()
 
 
-def picture_of(window: QWidget) -> QImage:
-    """A window with the dialogs over it, as a screen would show them."""
-    from PySide6.QtGui import QPainter
-    from PySide6.QtWidgets import QDialog
-
-    picture = window.grab()
-    with QPainter(picture) as painter:
-        for dialog in window.findChildren(QDialog):
-            if dialog.isVisible():
-                painter.drawPixmap(dialog.pos() - window.pos(), dialog.grab())
-    return picture.toImage()
-
-
 @contextmanager
 def opened(path: Path, dark: bool = False) -> Iterator[tuple[Program, Window]]:
     """A program and its window on a capture, off screen; no settings are written."""

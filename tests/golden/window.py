@@ -200,10 +200,21 @@ def window(dark: bool, size: tuple[int, int]) -> Iterator[tuple[Any, Any]]:
         QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
 
 
+def picture_of(window: Any) -> Any:
+    """A window (QImage) with the dialogs over it, as a screen would show them."""
+    from PySide6.QtGui import QPainter
+    from PySide6.QtWidgets import QDialog
+
+    picture = window.grab()
+    with QPainter(picture) as painter:
+        for dialog in window.findChildren(QDialog):
+            if dialog.isVisible():
+                painter.drawPixmap(dialog.pos() - window.pos(), dialog.grab())
+    return picture.toImage()
+
+
 def picture_at_rest(program: Any, frame: Any) -> Any:
     """The window (QImage) once no job runs and its picture stays the same."""
-    from hgviz.gui.selftest import picture_of
-
     picture, since = None, time.monotonic()
 
     def is_still() -> bool:
