@@ -23,7 +23,6 @@ from hgviz.tasks.heads import role_evidence, role_sentence
 
 if TYPE_CHECKING:
     from PySide6.QtGui import QImage
-    from PySide6.QtWidgets import QWidget
 
     from hgviz.gui.program import Program
     from hgviz.gui.window import Window
