@@ -60,11 +60,6 @@ def press(view, key, keys=PLAIN):
     view.settle()
 
 
-def toggle(view, name, on=True):
-    view.bar.toggles[name].setChecked(on)
-    view.settle()
-
-
 def queries(view):
     """The places of the queries that have links."""
     return sorted(view.links.strands)
@@ -150,7 +145,8 @@ def test_values_are_offered_where_they_were_kept(words):
     maps = tuple(LazyMap(replace(m.factors, value_norms=norms), m.heads) for m in words.maps)
     with shown(replace(words, maps=maps), 1, 2, 4) as view:
         plain = view.links.strands[4][0].weights
-        toggle(view, "values")
+        view.bar.toggles["values"].setChecked(True)
+        view.settle()
         assert (view.links.strands[4][0].weights == 2 * plain).all()
         view.session.put(capture=words)  # the next capture has none
         view.settle()
