@@ -252,26 +252,8 @@ def test_a_file_that_is_none_is_one_error(tmp_path, program, capsys):
 # --- trax -----------------------------------------------------------------------------------------
 
 
-class Weights(dict):
-    """Weights by neutral names, in the order in which a program first reads them."""
-
-    def __init__(self, shapes, random):
-        super().__init__()
-        self.shapes, self.random = shapes, random
-
-    def __missing__(self, name):
-        shape = self.shapes[name]
-        self[name] = self.random.normal(size=shape) * (0.3 if len(shape) == 1 else 0.6)
-        if name.endswith(("ln_out.weight", "ln_in.weight")):
-            self[name] += 1
-        return self[name]
-
-
 class Trax(Official):
-    """The official Hourglass as trax runs it, whose texts begin with token 0.
-
-    flat: its weights in trax's order and layout, dense layers as (in, out).
-    """
+    """The official Hourglass as trax runs it, whose texts begin with token 0."""
 
     def __init__(self, counts=((1,), 1, (1,)), factors=(3,), down=(True, "average"),
                  up=(True, "linear"), *, vocabulary=11):  # fmt: skip
@@ -286,17 +268,11 @@ class Trax(Official):
             hierarchy=" ".join(f"{count}@{factor}" for count, factor in rows), n_heads=3,
             vocab_size=vocabulary, **keys,
         )  # fmt: skip
-        weights = Weights(shapes_of(config), np.random.default_rng(0))
+        random, weights = np.random.default_rng(0), {}
+        for name, shape in shapes_of(config).items():
+            weights[name] = random.normal(size=shape) * (0.3 if len(shape) == 1 else 0.6)
+            weights[name] += name.endswith(("ln_out.weight", "ln_in.weight"))
         super().__init__(weights, counts, factors, 3, down=down, up=up)
-        self.logits(np.zeros(int(totals[-1]), int))  # draws all weights
-
-    @property
-    def flat(self):
-        return [
-            part[None, :, None] if name.startswith("rel.")
-            else part.T if part.ndim == 2 and name != "embed.token.weight" else part
-            for name, part in self.w.items()
-        ]  # fmt: skip
 
 
 ONE, TWO = ((1,), 2, (1,)), ((2, 1), 1, (1, 1))

@@ -486,18 +486,6 @@ def test_keys_and_values_are_projected_as_the_paper_says(sharing, bias, padded):
     close(out, output(state, wanted, v))
 
 
-@pytest.mark.parametrize("keys", [
-    *({"slots_sharing": name, "slots_bias": True} for name in SHARING), {"slots_shared": True},
-], ids=str)  # fmt: skip
-def test_padding_never_reaches_the_slots(keys):
-    model = make_transformer(**KEYS, **keys)
-    text, keep = torch.tensor([[3, 1, 4, 1, 5, 9, 2, 6]]), torch.arange(8)[None] < 5
-    changed = torch.where(keep, text, text + 1)
-    found, other = (model(Tokens(one, keep))[0, :5] for one in (text, changed))
-    assert torch.equal(found, other)
-    close(found, model(text[:, :5])[0], 1e-12)
-
-
 @pytest.mark.parametrize("sharing", ["tokens", "none", "layerwise"])
 def test_the_tokens_behind_slots_are_kept_read_and_rolled_out(sharing, tmp_path):
     model = opened(tmp_path / "m", make_transformer(**KEYS, slots_sharing=sharing), "float64")
