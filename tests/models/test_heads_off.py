@@ -52,6 +52,7 @@ CLASSES = {"form": "encoder", "goal": "classes", "labels": ["a", "b"]}
 SLOTS = {"slots": 4, "max_positions": 20}
 FAMILIES = {
     "hourglass": {"hierarchy": LEVELS, "n_heads": 3},
+    "mixed hourglass": {"n_heads": 4, "activations": ["softmax", "ymish", "tanh", "linear"]},
     "narrower inside, windowed": {"widths": (12, 8), "masking": "compat", **WINDOWED},
     "windowed, linear down": {"hierarchy": LEVELS, "downsampling": "linear", **WINDOWED},
     "shared": {**CLASSES, "n_heads": 3, "shared_width": 7},
