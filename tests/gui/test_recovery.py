@@ -126,8 +126,7 @@ def test_an_unsaved_study_is_recovered_after_a_signal(way, start, capture_file, 
         [sys.executable, "-c", MEASURED, str(capture_file)],
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
     )
-    until(lambda: any(name.endswith(".h5") for name in files()))
-    until(lambda: kept_session().unsaved)
+    until(lambda: "open.hgviz" in files() and kept_session().unsaved)
     one.send_signal(way)
     assert one.wait(60) == (128 + way if way == signal.SIGTERM else -way)
     again = start()
