@@ -259,6 +259,14 @@ def test_the_k_largest_are_kept_of_any_activation_and_ties_with_them(name):
     assert torch.equal(weigh(ties, None, name, k=9), weigh(ties, None, name, k=5))
 
 
+def test_keys_that_tie_for_the_last_place_are_all_attended_to():
+    q, v = draw(1, 2, 9, 4), draw(1, 2, 8, 4, seed=2)
+    k = draw(1, 2, 4, 4, seed=1).repeat_interleave(2, 2)
+    rule = Rule(0.5, ("topk",) * 2, (None,) * 2, top_k=3)
+    wanted = dense_context(dense_maps(q, k, rule), v, rule, None)
+    assert scaled_error(attend(q, k, v, rule), wanted) < 1e-11
+
+
 @pytest.mark.parametrize("step", [0.0, 1e-7, 3e-6])
 def test_keys_that_score_nearly_alike_are_listed(step):
     """A threshold between them would let either side of the gap through when it is recomputed."""
