@@ -126,9 +126,13 @@ def test_an_unsaved_study_is_recovered_after_a_signal(way, start, capture_file, 
         [sys.executable, "-c", MEASURED, str(capture_file)],
         env=os.environ | {"QT_QPA_PLATFORM": "offscreen"},
     )
-    until(lambda: "open.hgviz" in files() and kept_session().unsaved)
-    one.send_signal(way)
-    assert one.wait(60) == (128 + way if way == signal.SIGTERM else -way)
+    try:
+        until(lambda: "open.hgviz" in files() and kept_session().unsaved)
+        one.send_signal(way)
+        assert one.wait(60) == (128 + way if way == signal.SIGTERM else -way)
+    finally:
+        one.kill()
+        one.wait()
     again = start()
     QTest.keyClick(offers(again)[0].default, Qt.Key.Key_Return)
     until(lambda: again.session.study is not None and not busy(again))
